@@ -1,0 +1,91 @@
+#pragma once
+
+// One block of a pool and the links by which the pool's index holds it.
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "allocator/bytes.hpp"
+#include "allocator/progress.hpp"
+
+namespace weir {
+
+struct Block;
+
+/// Neighbours in one intrusive list; a block can be in several lists through several of these.
+struct BlockLink {
+  Block* previous = nullptr;
+  Block* next = nullptr;
+};
+
+enum class BlockState : std::uint8_t {
+  kAllocated,  ///< handed out
+  kFreeing,    ///< its free is recording points, on one thread, outside the lock
+  kAwaiting,   ///< freed; a point that it waits for is not passed
+  kCached,     ///< free
+  kReleasing,  ///< on its way back to the upstream, outside the lock
+};
+
+struct Block {
+  /// A point that could not be recorded yet; nothing ever passes it.
+  static constexpr std::uint64_t kUnrecorded = std::numeric_limits<std::uint64_t>::max();
+
+  void* pointer = nullptr;
+  Bytes size;
+  Bytes requested;
+  StreamId home;  ///< the stream that it was allocated on
+  BlockState state = BlockState::kAllocated;
+  std::array<char, 32> label{};       ///< what its holder calls it, cut to fit, zero-terminated
+  std::vector<StreamId> other_uses;   ///< streams other than home that use it
+  std::vector<Point> points;          ///< of its free: home first, then other uses
+  std::uint64_t freed_at = 0;         ///< the pool's count of frees: the order of frees
+  BlockLink by_age;                   ///< cached: all, least recently freed first
+  BlockLink by_stream;                ///< cached: same size and home; awaiting: same stream
+
+  [[nodiscard]] const Point& home_point() const { return points.front(); }
+  void set_label(std::string_view text) noexcept;
+  [[nodiscard]] std::string_view label_view() const noexcept { return label.data(); }
+};
+
+/// A doubly linked list through one of a block's links. It owns nothing.
+template <BlockLink Block::*Link>
+class BlockList {
+ public:
+  [[nodiscard]] Block* front() const noexcept { return front_; }
+  [[nodiscard]] Block* back() const noexcept { return back_; }
+  [[nodiscard]] bool empty() const noexcept { return front_ == nullptr; }
+  [[nodiscard]] static Block* next(const Block& block) noexcept { return (block.*Link).next; }
+
+  void push_back(Block& block) noexcept { insert_after(back_, block); }
+
+  /// Keeps the list ascending by `key`. Searched from the back: what is freed now belongs there.
+  template <typename Key>
+  void insert_sorted(Block& block, const Key& key) noexcept {
+    Block* place = back_;
+    while (place != nullptr && key(*place) > key(block)) place = (place->*Link).previous;
+    insert_after(place, block);
+  }
+
+  void remove(Block& block) noexcept {
+    BlockLink& link = block.*Link;
+    (link.previous != nullptr ? (link.previous->*Link).next : front_) = link.next;
+    (link.next != nullptr ? (link.next->*Link).previous : back_) = link.previous;
+    link = {};
+  }
+
+ private:
+  void insert_after(Block* place, Block& block) noexcept {
+    Block* after = place != nullptr ? (place->*Link).next : front_;
+    block.*Link = {.previous = place, .next = after};
+    (place != nullptr ? (place->*Link).next : front_) = &block;
+    (after != nullptr ? (after->*Link).previous : back_) = &block;
+  }
+
+  Block* front_ = nullptr;
+  Block* back_ = nullptr;
+};
+
+}  // namespace weir

@@ -1,0 +1,230 @@
+#include "allocator/block_index.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir {
+
+void Block::set_label(std::string_view text) noexcept {
+  const std::size_t length = std::min(text.size(), label.size() - 1);
+  std::copy_n(text.begin(), length, label.begin());
+  label.at(length) = '\0';
+}
+
+Block& BlockIndex::add(void* pointer, Bytes size) {
+  auto block = std::make_unique<Block>();
+  block->pointer = pointer;
+  block->size = size;
+  return *(blocks_[pointer] = std::move(block));
+}
+
+Block* BlockIndex::find(const void* pointer) const {
+  const auto found = blocks_.find(pointer);
+  return found == blocks_.end() ? nullptr : found->second.get();
+}
+
+void BlockIndex::erase(Block& block) {
+  // Empty lists of a size stay while the size is in use, so that steady reuse allocates nothing;
+  // they go with the size's last cached block that leaves the pool.
+  const auto bucket = buckets_.find(block.size.count);
+  if (bucket != buckets_.end() &&
+      std::ranges::all_of(bucket->second, [](const CachedList& l) { return l.blocks.empty(); })) {
+    buckets_.erase(bucket);
+  }
+  blocks_.erase(block.pointer);
+}
+
+bool BlockIndex::is_passed(Point point) const {
+  const auto book = streams_.find(point.stream);
+  return book != streams_.end() && point.sequence <= book->second.passed;
+}
+
+const Point* BlockIndex::blocking_point(const Block& block) const {
+  for (const Point& point : block.points) {
+    // The own stream may reuse a block before its own point, but only once that is recorded: from
+    // then on the block can also be given to others.
+    const bool own = point.stream == block.home;
+    if (own && !awaits_home_ && point.sequence != Block::kUnrecorded) continue;
+    if (!is_passed(point)) return &point;
+  }
+  return nullptr;
+}
+
+std::uint64_t BlockIndex::sequence_on(const Block& block, StreamId stream) {
+  for (const Point& point : block.points) {
+    if (point.stream == stream) return point.sequence;
+  }
+  return 0;
+}
+
+void BlockIndex::place_freed(Block& block) {
+  for (const Point& point : block.points) {
+    StreamBook& book = streams_[point.stream];
+    if (point.sequence != Block::kUnrecorded) book.last = std::max(book.last, point.sequence);
+  }
+  const Point* blocking = blocking_point(block);
+  if (blocking == nullptr) {
+    place_cached(block);
+    return;
+  }
+  block.state = BlockState::kAwaiting;
+  const StreamId stream = blocking->stream;
+  streams_[stream].awaiting.insert_sorted(
+      block, [stream](const Block& b) { return sequence_on(b, stream); });
+}
+
+Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
+  Bytes moved;
+  StreamBook& book = streams_[stream];
+  if (sequence <= book.passed) return moved;
+  book.passed = sequence;
+  while (Block* block = book.awaiting.front()) {
+    if (sequence_on(*block, stream) > sequence) break;
+    book.awaiting.remove(*block);
+    place_freed(*block);  // may await another stream's point next
+    if (block->state == BlockState::kCached) moved += block->size;
+  }
+  return moved;
+}
+
+void BlockIndex::note_recorded(Point point) {
+  std::vector<Block*> parked;
+  StreamBook& book = streams_[point.stream];
+  for (Block* block = book.awaiting.front(); block != nullptr; block = StreamList::next(*block)) {
+    if (sequence_on(*block, point.stream) == Block::kUnrecorded) parked.push_back(block);
+  }
+  for (Block* block : parked) {
+    book.awaiting.remove(*block);
+    for (Point& own : block->points) {
+      if (own.stream == point.stream) own.sequence = point.sequence;
+    }
+    // Placed as awaiting at least until the next poll, so that books move in one place only.
+    block->state = BlockState::kAwaiting;
+    book.last = std::max(book.last, point.sequence);
+    book.awaiting.insert_sorted(
+        *block, [&](const Block& b) { return sequence_on(b, point.stream); });
+  }
+}
+
+void BlockIndex::place_cached(Block& block) {
+  block.state = BlockState::kCached;
+  Bucket& bucket = buckets_[block.size.count];
+  auto list = std::ranges::find(bucket, block.home, &CachedList::home);
+  if (list == bucket.end()) list = bucket.insert(list, CachedList{.home = block.home, .blocks = {}});
+  list->blocks.insert_sorted(block, [](const Block& b) { return b.home_point().sequence; });
+  cached_by_age_.insert_sorted(block, [](const Block& b) { return b.freed_at; });
+}
+
+void BlockIndex::take(CachedList& list, Block& block) {
+  list.blocks.remove(block);
+  cached_by_age_.remove(block);
+}
+
+Block* BlockIndex::take_own(Bytes size, StreamId stream) {
+  const auto bucket = buckets_.find(size.count);
+  if (bucket == buckets_.end()) return nullptr;
+  const auto list = std::ranges::find(bucket->second, stream, &CachedList::home);
+  if (list == bucket->second.end() || list->blocks.empty()) return nullptr;
+  Block* block = list->blocks.back();  // last in, first out: its bytes are the warmest
+  take(*list, *block);
+  return block;
+}
+
+Block* BlockIndex::take_passed(Bytes size) {
+  const auto bucket = buckets_.find(size.count);
+  if (bucket == buckets_.end()) return nullptr;
+  for (CachedList& list : bucket->second) {
+    Block* block = list.blocks.front();  // the earliest point of the list
+    if (block == nullptr || !is_passed(block->home_point())) continue;
+    take(list, *block);
+    return block;
+  }
+  return nullptr;
+}
+
+Block* BlockIndex::take_unpassed(Bytes size) {
+  const auto bucket = buckets_.find(size.count);
+  if (bucket == buckets_.end()) return nullptr;
+  CachedList* oldest = nullptr;
+  for (CachedList& list : bucket->second) {
+    if (list.blocks.empty()) continue;
+    if (oldest == nullptr || list.blocks.front()->freed_at < oldest->blocks.front()->freed_at) {
+      oldest = &list;
+    }
+  }
+  if (oldest == nullptr) return nullptr;
+  Block* block = oldest->blocks.front();
+  take(*oldest, *block);
+  return block;
+}
+
+Bytes BlockIndex::take_releasable(Bytes need, std::vector<Block*>& taken) {
+  Bytes sum;
+  Block* block = cached_by_age_.front();
+  while (block != nullptr && sum < need) {
+    Block* next = BlockList<&Block::by_age>::next(*block);
+    if (is_passed(block->home_point())) {
+      Bucket& bucket = buckets_[block->size.count];
+      take(*std::ranges::find(bucket, block->home, &CachedList::home), *block);
+      block->state = BlockState::kReleasing;
+      sum += block->size;
+      taken.push_back(block);
+    }
+    block = next;
+  }
+  return sum;
+}
+
+Bytes BlockIndex::releasable() const {
+  Bytes sum;
+  for (const Block* block = cached_by_age_.front(); block != nullptr;
+       block = BlockList<&Block::by_age>::next(*block)) {
+    if (is_passed(block->home_point())) sum += block->size;
+  }
+  return sum;
+}
+
+std::optional<Point> BlockIndex::oldest_outstanding() const {
+  const Block* oldest = nullptr;
+  Point point;
+  const auto consider = [&](const Block& block, Point candidate) {
+    if (candidate.sequence == Block::kUnrecorded) return;
+    if (oldest != nullptr && oldest->freed_at <= block.freed_at) return;
+    oldest = &block;
+    point = candidate;
+  };
+  for (const auto& [stream, book] : streams_) {
+    const Block* front = book.awaiting.front();
+    if (front != nullptr) consider(*front, {stream, sequence_on(*front, stream)});
+  }
+  for (const Block* block = cached_by_age_.front(); block != nullptr;
+       block = BlockList<&Block::by_age>::next(*block)) {
+    if (is_passed(block->home_point())) continue;
+    consider(*block, block->home_point());
+    break;
+  }
+  return oldest != nullptr ? std::optional{point} : std::nullopt;
+}
+
+void BlockIndex::pending_streams(std::vector<StreamId>& pending,
+                                 std::vector<StreamId>& unrecorded) const {
+  for (const auto& [stream, book] : streams_) {
+    if (book.last > book.passed) pending.push_back(stream);
+    const Block* back = book.awaiting.back();
+    if (back != nullptr && sequence_on(*back, stream) == Block::kUnrecorded) {
+      unrecorded.push_back(stream);
+    }
+  }
+}
+
+Bytes BlockIndex::largest_cached() const {
+  Bytes largest;
+  for (const auto& [size, bucket] : buckets_) {
+    const bool any = std::ranges::any_of(
+        bucket, [](const CachedList& list) { return !list.blocks.empty(); });
+    if (any) largest = std::max(largest, Bytes{size});
+  }
+  return largest;
+}
+
+}  // namespace weir

@@ -1,0 +1,86 @@
+#pragma once
+
+// Where a pool keeps its blocks: by address, and the free ones by who may have them. A data
+// structure only: it takes no lock, asks no device and no upstream. It knows how far each stream
+// has come from what `note_passed` told it, so it may be late and is never early.
+//
+// Free blocks are in one of two places:
+//   awaiting  in the list of the one stream whose point they wait for now; no stream may have them
+//   cached    in the list of their size and home stream, ordered by the point of their free, and in
+//             the list of all cached blocks, ordered by age
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/block.hpp"
+#include "allocator/bytes.hpp"
+#include "allocator/progress.hpp"
+
+namespace weir {
+
+class BlockIndex {
+ public:
+  /// With `awaits_home`, a freed block also awaits its home stream's point: nobody reuses it, it
+  /// goes back to the upstream (unpooled).
+  explicit BlockIndex(bool awaits_home) : awaits_home_(awaits_home) {}
+
+  Block& add(void* pointer, Bytes size);
+  [[nodiscard]] Block* find(const void* pointer) const;
+  void erase(Block& block);  ///< the block is in no list
+
+  /// Sorts a freed block, whose points are set, into awaiting or cached; its state says which.
+  void place_freed(Block& block);
+  /// The device has passed `sequence` on `stream`. Returns the bytes of the blocks that became
+  /// cached by it.
+  Bytes note_passed(StreamId stream, std::uint64_t sequence);
+  /// A point recorded late, for every block that is parked because recording it had failed.
+  void note_recorded(Point point);
+
+  // Each takes the block out of the cached lists, or returns null.
+  [[nodiscard]] Block* take_own(Bytes size, StreamId stream);
+  [[nodiscard]] Block* take_passed(Bytes size);
+  [[nodiscard]] Block* take_unpassed(Bytes size);  ///< the one freed first
+
+  /// Takes cached blocks that the device is done with, least recently freed first, until they sum
+  /// to `need`; what there is, if that is less. Appends to `taken`, returns their sum.
+  Bytes take_releasable(Bytes need, std::vector<Block*>& taken);
+  [[nodiscard]] Bytes releasable() const;
+
+  /// The point to wait for that lets the block freed longest ago go on its way.
+  [[nodiscard]] std::optional<Point> oldest_outstanding() const;
+  /// Streams that have points not known to be passed; and those that have points to be recorded.
+  void pending_streams(std::vector<StreamId>& pending, std::vector<StreamId>& unrecorded) const;
+
+  [[nodiscard]] Bytes largest_cached() const;
+  [[nodiscard]] const auto& blocks() const noexcept { return blocks_; }
+
+ private:
+  using StreamList = BlockList<&Block::by_stream>;
+  struct StreamBook {
+    std::uint64_t passed = 0;
+    std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
+    StreamList awaiting;
+  };
+  struct CachedList {
+    StreamId home;
+    StreamList blocks;
+  };
+  using Bucket = std::vector<CachedList>;
+
+  [[nodiscard]] const Point* blocking_point(const Block& block) const;
+  [[nodiscard]] bool is_passed(Point point) const;
+  void place_cached(Block& block);
+  void take(CachedList& list, Block& block);
+  static std::uint64_t sequence_on(const Block& block, StreamId stream);
+
+  const bool awaits_home_;
+  std::unordered_map<const void*, std::unique_ptr<Block>> blocks_;
+  std::unordered_map<StreamId, StreamBook> streams_;
+  std::unordered_map<std::uint64_t, Bucket> buckets_;  ///< by block size
+  BlockList<&Block::by_age> cached_by_age_;
+};
+
+}  // namespace weir

@@ -1,0 +1,59 @@
+#include "allocator/budget.hpp"
+
+#include <charconv>
+#include <cstdio>
+
+#include "allocator/setting.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::string_view kWantBudget =
+    "a size above zero such as 96MiB or 6GiB, or a share of the device above 0% and up to 100%";
+
+}  // namespace
+
+BudgetRequest parse_budget(std::string_view name, std::string_view text) {
+  if (text.ends_with('%')) {
+    double percent = 0;
+    const char* end = text.data() + text.size() - 1;
+    const auto [stop, error] =
+        std::from_chars(text.data(), end, percent, std::chars_format::fixed);
+    if (error != std::errc{} || stop != end || !(percent > 0 && percent <= 100)) {
+      refuse(name, text, kWantBudget);
+    }
+    return {.percent = percent};
+  }
+  const auto bytes = parse_bytes(text);
+  if (!bytes || bytes->count == 0) refuse(name, text, kWantBudget);
+  return {.bytes = *bytes};
+}
+
+BudgetRequest parse_reserve(std::string_view name, std::string_view text) {
+  const auto percent = parse_whole(text);
+  if (!percent || *percent >= 100) {
+    refuse(name, text, "a whole percentage from 0 to 99 (100 would leave no memory to use)");
+  }
+  return {.percent = static_cast<double>(100 - *percent)};
+}
+
+Bytes resolve_budget(const BudgetRequest& request, Bytes total, std::string_view name) {
+  const Bytes bytes = request.percent > 0 ? Bytes{static_cast<std::uint64_t>(
+                                                static_cast<double>(total.count) / 100 *
+                                                request.percent)}
+                                          : request.bytes;
+  if (bytes.count == 0 || bytes > total) {
+    refuse(name, format_budget(request),
+           "more than nothing and at most what the device has, " + format_bytes(total));
+  }
+  return bytes;
+}
+
+std::string format_budget(const BudgetRequest& request) {
+  if (request.percent <= 0) return format_bytes(request.bytes);
+  char text[32];
+  std::snprintf(text, sizeof text, "%g%%", request.percent);
+  return text;
+}
+
+}  // namespace weir

@@ -1,0 +1,33 @@
+#pragma once
+
+// The budget as a user writes it, and what it comes to on a device.
+
+#include <string>
+#include <string_view>
+
+#include "allocator/bytes.hpp"
+
+namespace weir {
+
+/// A number of bytes, or a share of the device's total.
+struct BudgetRequest {
+  Bytes bytes{};       ///< used when percent is 0
+  double percent = 0;  ///< in (0, 100]
+
+  friend bool operator==(const BudgetRequest&, const BudgetRequest&) = default;
+};
+
+/// `96MiB`, `6GiB`, `80%`. Throws UsageError naming `name`, the value and what is allowed.
+[[nodiscard]] BudgetRequest parse_budget(std::string_view name, std::string_view text);
+
+/// MXNet's reserve, the percent of the device that is kept free: 5 is a budget of 95%.
+[[nodiscard]] BudgetRequest parse_reserve(std::string_view name, std::string_view text);
+
+/// What `request` comes to on a device of `total` bytes. Throws UsageError when that is nothing or
+/// more than the device has; `name` says where the request came from.
+[[nodiscard]] Bytes resolve_budget(const BudgetRequest& request, Bytes total,
+                                   std::string_view name);
+
+[[nodiscard]] std::string format_budget(const BudgetRequest& request);
+
+}  // namespace weir

@@ -1,0 +1,51 @@
+#pragma once
+
+// The one error policy of the project. Exceptions inside; a program's `main` turns them into one
+// line on standard error and an exit code with `exit_code`. Nothing is swallowed: a destructor or
+// a `noexcept` function that meets a failure keeps what it could not give back and says so later.
+//
+//   UsageError   what the caller asked for is not allowed (what, where, what is allowed)  exit 2
+//   OutOfMemory  no stage of the pool could serve a request; carries the whole report     exit 3
+//   Cancelled    a wait was given up because its stop token asked for it                  exit 130
+//   any other    a fault of the program or the machine                                    exit 1
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+namespace weir {
+
+/// Base of every error that the project itself throws.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The caller asked for something that is not allowed. One line: what, where, what is allowed.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A wait ended because its stop token asked for it. Nothing was taken.
+class Cancelled : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A request that nothing could serve. `what()` is the report of several lines: asked, budget,
+/// allocated, awaiting, cached, largest free block, biggest holders, what each stage found.
+class OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The exit code of a program that ends with `error`; see the table above.
+[[nodiscard]] inline int exit_code(const std::exception& error) noexcept {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) return 2;
+  if (dynamic_cast<const OutOfMemory*>(&error) != nullptr) return 3;
+  if (dynamic_cast<const Cancelled*>(&error) != nullptr) return 130;
+  return 1;
+}
+
+}  // namespace weir

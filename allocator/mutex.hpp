@@ -1,0 +1,77 @@
+#pragma once
+
+// The project's locks: each has a rank, and this file is the one place where the order is written.
+// A thread may take a lock only if it holds none of the same or a higher rank, so no two threads
+// can wait for each other's locks. Every lock is also a capability of clang's thread-safety
+// analysis: a shared field names its lock with WEIR_GUARDED_BY.
+
+#include <cstdint>
+#include <mutex>
+
+#if defined(__clang__)
+#define WEIR_TSA(x) __attribute__((x))
+#else
+#define WEIR_TSA(x)
+#endif
+#define WEIR_CAPABILITY(name) WEIR_TSA(capability(name))
+#define WEIR_SCOPED_CAPABILITY WEIR_TSA(scoped_lockable)
+#define WEIR_GUARDED_BY(lock) WEIR_TSA(guarded_by(lock))
+#define WEIR_REQUIRES(...) WEIR_TSA(requires_capability(__VA_ARGS__))
+#define WEIR_ACQUIRE(...) WEIR_TSA(acquire_capability(__VA_ARGS__))
+#define WEIR_RELEASE(...) WEIR_TSA(release_capability(__VA_ARGS__))
+#define WEIR_EXCLUDES(...) WEIR_TSA(locks_excluded(__VA_ARGS__))
+#define WEIR_NO_THREAD_SAFETY_ANALYSIS WEIR_TSA(no_thread_safety_analysis)
+
+namespace weir {
+
+/// The order in which locks may be taken, first to last. At most one lock of each rank at a time.
+enum class LockRank : std::uint8_t {
+  kOrder,      ///< scheduler: the order of submissions
+  kAdmission,  ///< scheduler: ledger and line
+  kPool,       ///< allocator: one pool's blocks and books
+  kSlab,       ///< allocator: small blocks cut from a pool's
+  kStream,     ///< cpu device: one stream's queue
+  kLeaf,       ///< free lists of nodes and the like: nothing is taken inside
+};
+
+/// Which ranks the calling thread holds, one bit each; 0 is none. A wait starts with none.
+[[nodiscard]] std::uint32_t held_lock_ranks() noexcept;
+
+/// A mutex with a rank. Taking it out of order ends the program with a message naming both ranks.
+class WEIR_CAPABILITY("mutex") Mutex {
+ public:
+  explicit Mutex(LockRank rank) noexcept : rank_(rank) {}
+  void lock() WEIR_ACQUIRE();
+  void unlock() WEIR_RELEASE();
+
+ private:
+  std::mutex mutex_;
+  const LockRank rank_;
+};
+
+/// Holds a Mutex for a scope; can be dropped and taken again around a call that must not be made
+/// under it. BasicLockable, so std::condition_variable_any waits on it.
+class WEIR_SCOPED_CAPABILITY Lock {
+ public:
+  explicit Lock(Mutex& mutex) WEIR_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~Lock() WEIR_RELEASE() {
+    if (held_) mutex_.unlock();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  void lock() WEIR_ACQUIRE() {
+    mutex_.lock();
+    held_ = true;
+  }
+  void unlock() WEIR_RELEASE() {
+    held_ = false;
+    mutex_.unlock();
+  }
+
+ private:
+  Mutex& mutex_;
+  bool held_ = true;
+};
+
+}  // namespace weir

@@ -1,0 +1,254 @@
+#include "allocator/pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "allocator/error.hpp"
+
+namespace weir {
+namespace {
+
+PoolOptions validated(PoolOptions options) {
+  options.validate();
+  return options;
+}
+
+}  // namespace
+
+Pool::Pool(DeviceMemory memory, PoolOptions options)
+    : upstream_(memory.upstream),
+      progress_(memory.progress),
+      options_(validated(std::move(options))),
+      index_(options_.kind.value == PoolKind::kUnpooled) {
+  const Lock lock(mutex_);
+  statistics_.budget = resolve_budget(options_.budget.value, upstream_.capacity(),
+                                      "budget (" + options_.budget.source + ")");
+}
+
+Pool::~Pool() {
+  // Blocks that were never freed may still be used by submitted work: wait for their streams too.
+  std::vector<Point> points;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [pointer, block] : index_.blocks()) {
+      points.insert(points.end(), block->points.begin(), block->points.end());
+      points.push_back({block->home, Block::kUnrecorded});
+      for (const StreamId stream : block->other_uses) points.push_back({stream, Block::kUnrecorded});
+    }
+  }
+  bool safe = true;
+  for (Point& point : points) {
+    try {
+      if (point.sequence == Block::kUnrecorded) point = progress_.record(point.stream);
+      if (!progress_.wait(point, {})) safe = false;
+    } catch (...) {
+      safe = false;  // the device may still write there: memory that is lost beats memory reused
+    }
+  }
+  if (!safe) return;
+  Lock lock(mutex_);
+  const BlockIndex last = std::move(index_);
+  lock.unlock();
+  for (const auto& [pointer, block] : last.blocks()) {
+    upstream_.deallocate(block->pointer, block->size);
+  }
+}
+
+void* Pool::allocate(Bytes bytes, StreamId stream, std::string_view label) {
+  Attempt attempt;
+  void* pointer = try_allocate(bytes, stream, label, attempt);
+  if (pointer == nullptr && bytes.count != 0) fail(attempt);
+  return pointer;
+}
+
+void* Pool::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
+  attempt = {.asked = bytes, .stream = stream, .label = label};
+  if (bytes.count == 0) return nullptr;
+  const auto size = block_size(bytes);
+  if (!size) return nullptr;
+  attempt.block = *size;
+  const Block* block = run_stages(attempt);
+  return block != nullptr ? block->pointer : nullptr;
+}
+
+void Pool::fail(const Attempt& attempt) {
+  {
+    const Lock lock(mutex_);
+    ++statistics_.failures;
+  }
+  throw OutOfMemory(report(attempt));
+}
+
+Freed Pool::deallocate(void* pointer, StreamId stream) {
+  if (pointer == nullptr) return Freed::kCached;
+  Lock lock(mutex_);
+  Block* block = index_.find(pointer);
+  if (block == nullptr || block->state != BlockState::kAllocated) {
+    throw UsageError("deallocate: the pointer is not allocated from this pool (freed twice?)");
+  }
+  if (stream != block->home && std::ranges::find(block->other_uses, stream) ==
+                                   block->other_uses.end()) {
+    block->other_uses.push_back(stream);
+  }
+  block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
+  ++transits_;
+  lock.unlock();
+
+  block->points.clear();
+  const auto record = [&](StreamId id) {
+    try {
+      block->points.push_back(progress_.record(id));
+    } catch (...) {
+      block->points.push_back({id, Block::kUnrecorded});  // parked; poll() records it later
+    }
+  };
+  record(block->home);
+  for (const StreamId other : block->other_uses) record(other);
+
+  lock.lock();
+  settle_freed(*block);
+  const Freed freed =
+      block->state == BlockState::kCached ? Freed::kCached : Freed::kAwaiting;
+  --transits_;
+  ++transits_ended_;
+  const News changes = news();
+  lock.unlock();
+  tell(changes);
+  if (options_.kind.value == PoolKind::kUnpooled) trim();
+  return freed;
+}
+
+void Pool::settle_freed(Block& block) {
+  statistics_.requested.remove(block.requested);
+  statistics_.allocated.remove(block.size);
+  block.other_uses.clear();
+  block.freed_at = ++frees_;
+  index_.place_freed(block);
+  if (block.state == BlockState::kCached) {
+    statistics_.held.remove(block.size);
+    statistics_.cached.add(block.size);
+  } else {
+    statistics_.awaiting.add(block.size);
+  }
+}
+
+void Pool::record_use(void* pointer, StreamId stream) {
+  if (pointer == nullptr) return;
+  const Lock lock(mutex_);
+  Block* block = index_.find(pointer);
+  if (block == nullptr || block->state != BlockState::kAllocated) {
+    throw UsageError("record_use: the pointer is not allocated from this pool");
+  }
+  if (stream == block->home) return;
+  if (std::ranges::find(block->other_uses, stream) != block->other_uses.end()) return;
+  block->other_uses.push_back(stream);
+}
+
+void Pool::poll() {
+  // Scratch of the thread, so that a poll on the way of every batch allocates nothing.
+  thread_local std::vector<StreamId> pending;
+  thread_local std::vector<StreamId> unrecorded;
+  pending.clear();
+  unrecorded.clear();
+  Lock lock(mutex_);
+  index_.pending_streams(pending, unrecorded);
+  lock.unlock();
+  for (const StreamId stream : unrecorded) {
+    try {
+      const Point point = progress_.record(stream);
+      lock.lock();
+      index_.note_recorded(point);
+      lock.unlock();
+    } catch (...) {
+      continue;  // still not to be had: the blocks stay parked, which is always safe
+    }
+  }
+  for (const StreamId stream : pending) {
+    const std::uint64_t passed = progress_.passed(stream);
+    lock.lock();
+    learn_passed(stream, passed);
+    lock.unlock();
+  }
+  if (pending.empty()) return;
+  lock.lock();
+  const News changes = news();
+  lock.unlock();
+  tell(changes);
+}
+
+void Pool::learn_passed(StreamId stream, std::uint64_t sequence) {
+  const Bytes moved = index_.note_passed(stream, sequence);
+  statistics_.awaiting.remove(moved);
+  statistics_.held.remove(moved);
+  statistics_.cached.add(moved);
+}
+
+Bytes Pool::trim() {
+  if (options_.kind.value == PoolKind::kUnpooled) poll();
+  std::vector<Block*> blocks;
+  Lock lock(mutex_);
+  const Bytes sum = index_.take_releasable({UINT64_MAX}, blocks);
+  if (blocks.empty()) return {};
+  ++transits_;
+  lock.unlock();
+  release(blocks);
+  lock.lock();
+  --transits_;
+  ++transits_ended_;
+  const News changes = news();
+  lock.unlock();
+  tell(changes);
+  return sum;
+}
+
+void Pool::release(std::vector<Block*>& blocks) {
+  for (const Block* block : blocks) upstream_.deallocate(block->pointer, block->size);
+  const Lock lock(mutex_);
+  for (Block* block : blocks) {
+    statistics_.cached.remove(block->size);
+    statistics_.reserved.remove(block->size);
+    ++statistics_.releases;
+    index_.erase(*block);
+  }
+  blocks.clear();
+}
+
+Pressure Pool::pressure() const {
+  const Lock lock(mutex_);
+  return {level_.level, statistics_.held.current, statistics_.budget, level_.sequence};
+}
+
+Statistics Pool::statistics() const {
+  const Lock lock(mutex_);
+  return statistics_;
+}
+
+void Pool::reset_peaks() {
+  const Lock lock(mutex_);
+  for (Gauge* gauge : {&statistics_.requested, &statistics_.allocated, &statistics_.awaiting,
+                       &statistics_.cached, &statistics_.reserved, &statistics_.held}) {
+    gauge->reset_peak();
+  }
+}
+
+Bytes Pool::largest_cached() const {
+  const Lock lock(mutex_);
+  return index_.largest_cached();
+}
+
+void Pool::set_limits(Bytes budget, RunningOut running_out) {
+  (void)resolve_budget({.bytes = budget}, upstream_.capacity(), "budget");
+  Lock lock(mutex_);
+  statistics_.budget = budget;
+  running_out_ = running_out;
+  const News changes = news();
+  lock.unlock();
+  tell(changes);
+}
+
+Bytes Pool::budget() const {
+  const Lock lock(mutex_);
+  return statistics_.budget;
+}
+
+}  // namespace weir

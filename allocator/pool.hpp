@@ -1,0 +1,157 @@
+#pragma once
+
+// A stream-ordered pool over an upstream, under a budget.
+//
+// Promises: reserved bytes never exceed the budget; a block is never in two hands; every wait is
+// for device work that is already submitted, so it ends; a request that fails changes nothing.
+// Does not promise: that a request fits. `allocate` then throws OutOfMemory with the report.
+//
+// Thread-safe. One lock per pool; it is never held across a call to the upstream, to Progress or
+// to an observer. docs/architecture.md walks one allocation through these functions.
+
+#include <array>
+#include <condition_variable>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/attempt.hpp"
+#include "allocator/block_index.hpp"
+#include "allocator/mutex.hpp"
+#include "allocator/pool_options.hpp"
+#include "allocator/pressure.hpp"
+#include "allocator/progress.hpp"
+#include "allocator/statistics.hpp"
+#include "allocator/upstream.hpp"
+
+namespace weir {
+
+/// The stages of running out that a policy may leave out.
+struct RunningOut {
+  bool hand_over = true;  ///< take another stream's block behind a wait on the device
+  bool wait = true;       ///< hold the host for work that will free something
+};
+
+/// Where a freed block went.
+enum class Freed { kCached, kAwaiting };
+
+class Pool {
+ public:
+  static constexpr std::size_t kMostObservers = 8;
+
+  /// Validates `options` and resolves the budget against the upstream's capacity; UsageError.
+  /// `memory`'s parts must outlive the pool.
+  explicit Pool(DeviceMemory memory, PoolOptions options = {});
+  /// Waits for the device to finish with every block, then gives all of them back, also those that
+  /// were never freed.
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// Memory for `bytes` that work enqueued on `stream` from now on may use; null for 0 bytes.
+  /// Throws OutOfMemory. `label` names the holder in reports (the first 31 characters are kept).
+  [[nodiscard]] void* allocate(Bytes bytes, StreamId stream, std::string_view label = {});
+  /// The same, but null instead of OutOfMemory, and `attempt` then says what each stage found.
+  [[nodiscard]] void* try_allocate(Bytes bytes, StreamId stream, std::string_view label,
+                                   Attempt& attempt);
+  /// Counts the failure and throws OutOfMemory with the report of `attempt`.
+  [[noreturn]] void fail(const Attempt& attempt);
+
+  /// Frees in the order of `stream`: work enqueued so far may still use the memory. A stream other
+  /// than the allocation's counts as a use there. UsageError for what is not allocated here.
+  Freed deallocate(void* pointer, StreamId stream);
+  /// The memory is also used by work on `stream`, so its free will await that stream as well.
+  void record_use(void* pointer, StreamId stream);
+
+  /// Learns how far the device has come, so that what it has passed can be used.
+  void poll();
+  /// Gives every cached segment whose point the device has passed back to the upstream.
+  Bytes trim();
+
+  /// What admission decides on: held bytes and budget, from one moment.
+  [[nodiscard]] Pressure pressure() const;
+  [[nodiscard]] Statistics statistics() const;
+  void reset_peaks();
+  [[nodiscard]] Bytes largest_cached() const;
+  /// The `most` labels that hold the most, one `label: size in n blocks` each, joined by `; `.
+  [[nodiscard]] std::string holders(std::size_t most = 5) const;
+
+  /// Sets the hard limit, at most the upstream's capacity (UsageError), and what running out may
+  /// do. Lowering it below what is reserved releases nothing: it stops growth.
+  void set_limits(Bytes budget, RunningOut running_out);
+  [[nodiscard]] Bytes budget() const;
+  [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept {
+    return options_.block_size(bytes);
+  }
+  [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+
+  /// At most kMostObservers (UsageError). `unobserve` returns when no call to it is under way.
+  void observe(PressureObserver& observer);
+  void unobserve(PressureObserver& observer);
+
+ private:
+  class Line;
+  class Claim;
+  /// What changed under the lock and is told after it is dropped.
+  struct News {
+    bool wake = false;
+    bool level_changed = false;
+    Pressure pressure{};
+    std::array<PressureObserver*, kMostObservers> observers{};
+  };
+
+  // The stages of one request, in order (pool_stages.cpp). Each takes the lock for itself and
+  // returns the block, marked allocated, or null.
+  [[nodiscard]] Block* take_own(const Attempt& request);
+  [[nodiscard]] Block* take_passed(const Attempt& request);
+  [[nodiscard]] Block* grow(Attempt& request);
+  /// True: another request's growth stood in the way and has had its outcome.
+  [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
+  [[nodiscard]] Block* release_and_grow(Attempt& request);
+  [[nodiscard]] Block* hand_over(const Attempt& request);
+  /// True: a free or a release was between its two halves and has ended.
+  [[nodiscard]] bool await_transit(Line& line);
+  /// False: not allowed, or nothing is outstanding that would free anything.
+  [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
+
+  [[nodiscard]] Block* run_stages(Attempt& request);
+  /// Asks the upstream; the caller has claimed the room (growing_, transits_).
+  [[nodiscard]] Block* grow_claimed(Attempt& request);
+  void release(std::vector<Block*>& blocks);
+  void sleep(Lock& lock) WEIR_REQUIRES(mutex_);
+  /// Lines up, once; true when it had to sleep, so that what was found before is old news.
+  [[nodiscard]] bool line_up(Line& line, Lock& lock) WEIR_REQUIRES(mutex_);
+  void mark_allocated(Block& block, const Attempt& request) WEIR_REQUIRES(mutex_);
+  void settle_freed(Block& block) WEIR_REQUIRES(mutex_);
+  void learn_passed(StreamId stream, std::uint64_t sequence) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] std::string report(const Attempt& attempt) const;
+  [[nodiscard]] std::string holders_locked(std::size_t most) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] News news() WEIR_REQUIRES(mutex_);
+  void tell(const News& news) WEIR_EXCLUDES(mutex_);
+
+  Upstream& upstream_;
+  Progress& progress_;
+  const PoolOptions options_;
+
+  mutable Mutex mutex_{LockRank::kPool};
+  BlockIndex index_ WEIR_GUARDED_BY(mutex_);
+  Statistics statistics_ WEIR_GUARDED_BY(mutex_);
+  RunningOut running_out_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t frees_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// Budget claimed by growths that are under way, before it shows in `reserved`.
+  Bytes growing_ WEIR_GUARDED_BY(mutex_);
+  /// Frees, releases and growths between their two locked halves; each ends without waiting.
+  std::uint64_t transits_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t transits_ended_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t sleepers_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t line_next_ WEIR_GUARDED_BY(mutex_) = 0;     ///< place that the next waiter gets
+  std::uint64_t line_serving_ WEIR_GUARDED_BY(mutex_) = 0;  ///< place that is first now
+  std::condition_variable_any changed_;  ///< a transit ended, the line moved, a notification ended
+
+  Pressure level_ WEIR_GUARDED_BY(mutex_);
+  std::array<PressureObserver*, kMostObservers> observers_ WEIR_GUARDED_BY(mutex_){};
+  std::uint64_t notifying_ WEIR_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace weir

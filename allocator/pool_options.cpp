@@ -1,0 +1,134 @@
+#include "allocator/pool_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cctype>
+
+#include "allocator/size_class.hpp"
+
+namespace weir {
+namespace {
+
+constexpr Bytes kSmallestPage{32};
+constexpr unsigned kSmallestCutoff = 20;
+constexpr unsigned kLargestCutoff = 34;
+
+struct KindName {
+  PoolKind kind;
+  std::string_view name;
+};
+constexpr std::array<KindName, 3> kKindNames{{{PoolKind::kRound, "round"},
+                                              {PoolKind::kNaive, "naive"},
+                                              {PoolKind::kUnpooled, "unpooled"}}};
+
+/// Sizes as MXNet's variables have them (a plain number of bytes) or with a unit.
+std::optional<Bytes> parse_plain_or_unit(std::string_view text) {
+  if (const auto whole = parse_whole(text)) return Bytes{*whole};
+  return parse_bytes(text);
+}
+
+}  // namespace
+
+PoolKind parse_pool_kind(std::string_view name, std::string_view text) {
+  for (const KindName& known : kKindNames) {
+    const auto same_letter = [](char a, char b) {
+      return std::tolower(static_cast<unsigned char>(a)) == b;
+    };
+    if (std::ranges::equal(text, known.name, same_letter)) return known.kind;
+  }
+  refuse(name, text, "round, naive or unpooled");
+}
+
+Bytes parse_page(std::string_view name, std::string_view text) {
+  const auto page = parse_plain_or_unit(text);
+  if (!page || *page < kSmallestPage) refuse(name, text, "a number of bytes, 32 or more");
+  return *page;
+}
+
+Bytes parse_large_round(std::string_view name, std::string_view text) {
+  const auto large = parse_plain_or_unit(text);
+  if (!large || large->count == 0) refuse(name, text, "a number of bytes above zero");
+  return *large;
+}
+
+unsigned parse_cutoff(std::string_view name, std::string_view text) {
+  const auto cutoff = parse_whole(text);
+  if (!cutoff || *cutoff < kSmallestCutoff || *cutoff > kLargestCutoff) {
+    refuse(name, text, "a whole number from 20 to 34, the log2 of the cutoff in bytes");
+  }
+  return static_cast<unsigned>(*cutoff);
+}
+
+std::string_view to_string(PoolKind kind) noexcept {
+  for (const KindName& known : kKindNames) {
+    if (known.kind == kind) return known.name;
+  }
+  return "unknown";
+}
+
+PoolOptions PoolOptions::from_environment(MxnetContext context, const Environment& environment) {
+  // On a cpu device MXNet's CPU variables are looked up first; elsewhere they do not apply.
+  const Environment lookup = [&](const char* name) -> const char* {
+    const bool cpu_only = std::string_view(name).starts_with("MXNET_CPU_");
+    return cpu_only && context != MxnetContext::kCpu ? nullptr : environment(name);
+  };
+  PoolOptions options;
+  read_setting(options.kind, lookup,
+               {"WEIR_POOL", "MXNET_CPU_MEM_POOL_TYPE", "MXNET_GPU_MEM_POOL_TYPE"},
+               parse_pool_kind);
+  read_setting(options.page, lookup,
+               {"WEIR_POOL_PAGE_SIZE", "MXNET_CPU_MEM_POOL_PAGE_SIZE", "MXNET_CPU_POOL_PAGE_SIZE",
+                "MXNET_GPU_MEM_POOL_PAGE_SIZE", "MXNET_GPU_POOL_PAGE_SIZE"},
+               parse_page);
+  read_setting(options.large_round, lookup,
+               {"WEIR_POOL_LARGE_ROUND_SIZE", "MXNET_CPU_MEM_LARGE_ALLOC_ROUND_SIZE",
+                "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE"},
+               parse_large_round);
+  read_setting(options.cutoff, lookup,
+               {"WEIR_POOL_LINEAR_CUTOFF", "MXNET_CPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
+                "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF"},
+               parse_cutoff);
+  read_setting(options.budget, lookup, {"WEIR_BUDGET"}, parse_budget);
+  if (options.budget.source == "default") {
+    read_setting(options.budget, lookup,
+                 {"MXNET_CPU_MEM_POOL_RESERVE", "MXNET_GPU_MEM_POOL_RESERVE"}, parse_reserve);
+  }
+  return options;
+}
+
+void PoolOptions::validate() const {
+  if (page.value < kSmallestPage) {
+    refuse("page (" + page.source + ")", std::to_string(page.value.count), "32 bytes or more");
+  }
+  if (large_round.value.count == 0) {
+    refuse("large rounding (" + large_round.source + ")", "0", "a number of bytes above zero");
+  }
+  if (kind.value != PoolKind::kRound) return;
+  const std::string page_name = "page (" + page.source + ")";
+  const std::string page_text = std::to_string(page.value.count);
+  if (!std::has_single_bit(page.value.count)) {
+    refuse(page_name, page_text, "a power of two for the round pool");
+  }
+  if (cutoff.value < kSmallestCutoff || cutoff.value > kLargestCutoff) {
+    refuse("cutoff (" + cutoff.source + ")", std::to_string(cutoff.value), "20 to 34");
+  }
+  if (page.value.count > (std::uint64_t{1} << cutoff.value)) {
+    refuse(page_name, page_text,
+           "at most 2^cutoff, and the cutoff is " + std::to_string(cutoff.value));
+  }
+}
+
+std::optional<Bytes> PoolOptions::block_size(Bytes bytes) const noexcept {
+  switch (kind.value) {
+    case PoolKind::kUnpooled:
+      return round_up(bytes, Bytes{1});
+    case PoolKind::kNaive:
+      return naive_block(bytes, page.value, large_round.value);
+    case PoolKind::kRound:
+      return round_block(bytes, page.value, cutoff.value);
+  }
+  return std::nullopt;
+}
+
+}  // namespace weir

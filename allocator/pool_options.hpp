@@ -1,0 +1,56 @@
+#pragma once
+
+// What a pool can be told, by code, by flag or by environment variable.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "allocator/budget.hpp"
+#include "allocator/bytes.hpp"
+#include "allocator/setting.hpp"
+
+namespace weir {
+
+enum class PoolKind {
+  kUnpooled,  ///< every request straight to the upstream
+  kNaive,     ///< exact sizes, rounded to a page
+  kRound,     ///< powers of two, linear above a cutoff
+};
+
+/// Which of MXNet's variables apply beside ours: those of its GPU context, or those of its CPU
+/// context before them (a `cpu` device stands in for a GPU, so both make sense for it).
+enum class MxnetContext { kGpu, kCpu };
+
+/// Defaults and ranges are MXNet's except for the kind, which is `naive` there.
+struct PoolOptions {
+  Setting<PoolKind> kind = Setting<PoolKind>::by_default(PoolKind::kRound);
+  /// Smallest unit of naive and round; at least 32, for round a power of two.
+  Setting<Bytes> page = Setting<Bytes>::by_default(kib(4));
+  /// naive: results above this are rounded to a multiple of it; above zero.
+  Setting<Bytes> large_round = Setting<Bytes>::by_default(mib(2));
+  /// round: log2 of where powers of two end; 20 to 34 and at least log2(page).
+  Setting<unsigned> cutoff = Setting<unsigned>::by_default(24);
+  Setting<BudgetRequest> budget = Setting<BudgetRequest>::by_default({.percent = 95});
+
+  /// Reads ours (WEIR_POOL, WEIR_POOL_PAGE_SIZE, WEIR_POOL_LARGE_ROUND_SIZE,
+  /// WEIR_POOL_LINEAR_CUTOFF, WEIR_BUDGET), then MXNet's; checks nothing across settings.
+  /// Throws UsageError naming the variable, the value and what is allowed.
+  [[nodiscard]] static PoolOptions from_environment(
+      MxnetContext context = MxnetContext::kGpu,
+      const Environment& environment = process_environment());
+
+  /// Throws UsageError, naming its source, for a setting outside its range.
+  void validate() const;
+
+  /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
+  [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept;
+};
+
+[[nodiscard]] PoolKind parse_pool_kind(std::string_view name, std::string_view text);
+[[nodiscard]] Bytes parse_page(std::string_view name, std::string_view text);
+[[nodiscard]] Bytes parse_large_round(std::string_view name, std::string_view text);
+[[nodiscard]] unsigned parse_cutoff(std::string_view name, std::string_view text);
+[[nodiscard]] std::string_view to_string(PoolKind kind) noexcept;
+
+}  // namespace weir

@@ -1,0 +1,83 @@
+#pragma once
+
+// Where raw memory comes from. Implementations are the only code that asks a driver or the
+// operating system for memory. All are thread-safe; none may be called under a lock of ours.
+
+#include <atomic>
+
+#include "allocator/bytes.hpp"
+#include "allocator/progress.hpp"
+
+namespace weir {
+
+class Upstream {
+ public:
+  Upstream() = default;
+  Upstream(const Upstream&) = delete;
+  Upstream& operator=(const Upstream&) = delete;
+  virtual ~Upstream() = default;
+
+  /// `size` bytes aligned to kAlignment, or null when it has no room for them. Throws only for a
+  /// fault that is not about room.
+  [[nodiscard]] virtual void* allocate(Bytes size) = 0;
+
+  /// Gives back what `allocate(size)` returned. The device must be done with it.
+  virtual void deallocate(void* pointer, Bytes size) noexcept = 0;
+
+  /// All that it could ever hand out.
+  [[nodiscard]] virtual Bytes capacity() const = 0;
+
+  /// What CUDA documents for cudaMalloc is 256; drivers give 512 (CUDA C++ Best Practices, 9.2.1).
+  static constexpr std::size_t kAlignment = 512;
+};
+
+/// Bytes in use of a fixed capacity, taken by compare-and-swap: a request that does not fit never
+/// shows up in the sum, so it cannot make a smaller one fail meanwhile.
+class CapacityGauge {
+ public:
+  explicit CapacityGauge(Bytes capacity) noexcept : capacity_(capacity) {}
+  [[nodiscard]] bool take(Bytes size) noexcept;
+  void give_back(Bytes size) noexcept { used_.fetch_sub(size.count, std::memory_order_relaxed); }
+  [[nodiscard]] Bytes capacity() const noexcept { return capacity_; }
+  [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
+
+ private:
+  const Bytes capacity_;
+  std::atomic<std::uint64_t> used_{0};
+};
+
+/// Host memory under a capacity: what the `cpu` device calls its device memory.
+class HostUpstream final : public Upstream {
+ public:
+  explicit HostUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
+  [[nodiscard]] void* allocate(Bytes size) override;
+  void deallocate(void* pointer, Bytes size) noexcept override;
+  [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
+
+ private:
+  CapacityGauge gauge_;
+};
+
+/// Addresses without memory behind them: pools can be driven at any scale on any machine. The
+/// addresses are never handed out twice and must not be dereferenced.
+class SimulatedUpstream final : public Upstream {
+ public:
+  explicit SimulatedUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
+  [[nodiscard]] void* allocate(Bytes size) override;
+  void deallocate(void* pointer, Bytes size) noexcept override;
+  [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
+
+ private:
+  CapacityGauge gauge_;
+  std::atomic<std::uint64_t> next_address_{std::uint64_t{1} << 40U};
+};
+
+/// What a pool needs of a device: its raw memory and how far its streams have come.
+struct DeviceMemory {
+  Upstream& upstream;
+  Progress& progress;
+};
+
+}  // namespace weir

@@ -1,0 +1,86 @@
+#include "kernels/dense.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/blas.hpp"
+#include "kernels/check.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kColumnTile = 64;
+
+void add_bias(std::span<const float> b, std::span<float> line) {
+  for (std::size_t c = 0; c < line.size(); ++c) line[c] += b[c];
+}
+
+void apply(Activation activation, std::span<float> line) {
+  if (activation == Activation::kNone) return;
+  for (float& value : line) value = value < 0.0F ? 0.0F : value;
+}
+
+/// The sums of `columns` neighbouring columns, at most kColumnTile; `dy` is the first one's start.
+void sum_columns(DenseShape shape, const float* dy, std::size_t columns, float* sums) {
+  std::array<float, kColumnTile> total{};
+  for (std::size_t begin = 0; begin < shape.m; begin += kBiasGradientRows) {
+    const std::size_t end = std::min(shape.m, begin + kBiasGradientRows);
+    std::array<float, kColumnTile> run{};
+    for (std::size_t row = begin; row < end; ++row) {
+      for (std::size_t c = 0; c < columns; ++c) run[c] += dy[row * shape.n + c];
+    }
+    for (std::size_t c = 0; c < columns; ++c) total[c] += run[c];
+  }
+  std::copy_n(total.begin(), columns, sums);
+}
+
+}  // namespace
+
+void dense_forward(DenseShape shape, std::span<const float> x, std::span<const float> w,
+                   std::span<const float> b, std::span<float> y, Activation activation) {
+  require_matrix({"dense_forward", "x"}, x.size(), shape.m, shape.k);
+  require_matrix({"dense_forward", "w"}, w.size(), shape.k, shape.n);
+  require_elements({"dense_forward", "b"}, b.size(), shape.n);
+  require_matrix({"dense_forward", "y"}, y.size(), shape.m, shape.n);
+  gemm({.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y);
+  for (std::size_t row = 0; row < shape.m; ++row) {
+    const std::span<float> line = y.subspan(row * shape.n, shape.n);
+    add_bias(b, line);
+    apply(activation, line);
+  }
+}
+
+void dense_weight_gradient(DenseShape shape, std::span<const float> x, std::span<const float> dy,
+                           std::span<float> dw) {
+  require_matrix({"dense_weight_gradient", "x"}, x.size(), shape.m, shape.k);
+  require_matrix({"dense_weight_gradient", "dy"}, dy.size(), shape.m, shape.n);
+  require_matrix({"dense_weight_gradient", "dw"}, dw.size(), shape.k, shape.n);
+  gemm({.m = shape.k, .n = shape.n, .k = shape.m}, x, dy, dw, {.a = Transpose::kYes});
+}
+
+void dense_bias_gradient(DenseShape shape, std::span<const float> dy, std::span<float> db) {
+  require_matrix({"dense_bias_gradient", "dy"}, dy.size(), shape.m, shape.n);
+  require_elements({"dense_bias_gradient", "db"}, db.size(), shape.n);
+  for (std::size_t begin = 0; begin < shape.n; begin += kColumnTile) {
+    const std::size_t columns = std::min(kColumnTile, shape.n - begin);
+    sum_columns(shape, dy.data() + begin, columns, db.data() + begin);
+  }
+}
+
+void dense_input_gradient(DenseShape shape, std::span<const float> dy, std::span<const float> w,
+                          std::span<float> dx) {
+  require_matrix({"dense_input_gradient", "dy"}, dy.size(), shape.m, shape.n);
+  require_matrix({"dense_input_gradient", "w"}, w.size(), shape.k, shape.n);
+  require_matrix({"dense_input_gradient", "dx"}, dx.size(), shape.m, shape.k);
+  gemm({.m = shape.m, .n = shape.k, .k = shape.n}, dy, w, dx, {.b = Transpose::kYes});
+}
+
+void relu_backward(std::span<const float> y, std::span<float> dy) {
+  require_elements({"relu_backward", "dy"}, dy.size(), y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const float gradient = dy[i];  // read in any case, which lets the compiler do without a branch
+    dy[i] = y[i] > 0.0F ? gradient : 0.0F;
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,75 @@
+#include "scheduler/cpu_device.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "allocator/error.hpp"
+
+namespace weir {
+
+CpuDevice::CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream)
+    : upstream_(upstream != nullptr ? std::move(upstream)
+                                    : std::make_unique<HostUpstream>(memory)) {
+  for (const StreamRole role : kAllRoles) {
+    streams_.at(index_of(role)) = std::make_unique<CpuStream>(role);
+  }
+}
+
+CpuDevice::~CpuDevice() {
+  // All streams are drained before any is gone: queues hold waits for each other's points.
+  for (const auto& stream : streams_) (void)stream->wait(stream->enqueued(), {});
+}
+
+StreamId CpuDevice::stream(StreamRole role) const { return streams_.at(index_of(role))->id(); }
+
+CpuStream& CpuDevice::find(StreamId stream) const {
+  const auto found =
+      std::ranges::find_if(streams_, [stream](const auto& s) { return s->id() == stream; });
+  if (found == streams_.end()) {
+    throw UsageError("stream " + std::to_string(stream.value) + " is not of this cpu device");
+  }
+  return **found;
+}
+
+std::uint64_t CpuDevice::enqueue(StreamRole role, Task& task) {
+  return streams_.at(index_of(role))->enqueue(task);
+}
+
+std::chrono::nanoseconds CpuDevice::busy(StreamRole role) const {
+  return streams_.at(index_of(role))->busy();
+}
+
+Point CpuDevice::record(StreamId stream) { return {stream, find(stream).enqueued()}; }
+
+std::uint64_t CpuDevice::passed(StreamId stream) { return find(stream).passed(); }
+
+bool CpuDevice::wait(Point point, std::stop_token stop) {
+  return find(point.stream).wait(point.sequence, stop);
+}
+
+void CpuDevice::make_wait(StreamId waiter, Point point) {
+  find(waiter).enqueue_wait(find(point.stream), point.sequence);
+}
+
+Bytes machine_memory() {
+  return Bytes{static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES))} *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+Bytes default_cpu_memory() { return {machine_memory().count / 2}; }
+
+Device open_device(std::string_view name, const DeviceOptions& options) {
+  if (name != "cpu") throw UsageError("device '" + std::string(name) + "' is not known: cpu");
+  if (options.memory > machine_memory()) {
+    throw UsageError("device memory " + format_bytes(options.memory) +
+                     " is not allowed: at most what the machine has, " +
+                     format_bytes(machine_memory()));
+  }
+  const Bytes memory = options.memory.count != 0 ? options.memory : default_cpu_memory();
+  return Device(std::make_unique<CpuDevice>(memory));
+}
+
+}  // namespace weir

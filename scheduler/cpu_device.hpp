@@ -1,0 +1,46 @@
+#pragma once
+
+// The cpu device: host memory under a capacity and four streams, each a worker thread. It behaves
+// as a GPU does for the parts above it: work runs late, in stream order, and frees do not wait.
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "allocator/upstream.hpp"
+#include "scheduler/cpu_stream.hpp"
+#include "scheduler/device.hpp"
+
+namespace weir {
+
+class CpuDevice final : public DeviceBackend, private Progress {
+ public:
+  /// With `upstream`, memory comes from there (tests); otherwise from the host, `memory` bytes.
+  explicit CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream = nullptr);
+  /// Executes everything that is queued first.
+  ~CpuDevice() override;
+
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] Upstream& upstream() override { return *upstream_; }
+  [[nodiscard]] Progress& progress() override { return *this; }
+  [[nodiscard]] StreamId stream(StreamRole role) const override;
+  std::uint64_t enqueue(StreamRole role, Task& task) override;
+  [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override;
+
+ private:
+  [[nodiscard]] Point record(StreamId stream) override;
+  [[nodiscard]] std::uint64_t passed(StreamId stream) override;
+  [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
+  void make_wait(StreamId waiter, Point point) override;
+
+  [[nodiscard]] CpuStream& find(StreamId stream) const;
+
+  const std::unique_ptr<Upstream> upstream_;
+  std::array<std::unique_ptr<CpuStream>, kStreamRoles> streams_;
+};
+
+/// Half of the machine's memory: the host side needs some too.
+[[nodiscard]] Bytes default_cpu_memory();
+[[nodiscard]] Bytes machine_memory();
+
+}  // namespace weir

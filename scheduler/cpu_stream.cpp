@@ -1,0 +1,92 @@
+#include "scheduler/cpu_stream.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace weir {
+namespace {
+
+thread_local bool serves_device = false;
+
+}  // namespace
+
+bool on_device_thread() noexcept { return serves_device; }
+
+std::string_view to_string(StreamRole role) noexcept {
+  constexpr std::array<std::string_view, kStreamRoles> kNames{"compute", "compute-2", "copy-in",
+                                                              "copy-out"};
+  return kNames.at(index_of(role));
+}
+
+CpuStream::CpuStream(StreamRole role)
+    : Stream(StreamId::next(), role), ring_(64), worker_([this] { serve(); }) {}
+
+CpuStream::~CpuStream() {
+  {
+    const Lock lock(mutex_);
+    closing_ = true;
+  }
+  work_.notify_one();
+  worker_.join();
+}
+
+void CpuStream::copy(void* to, const void* from, Bytes size) { std::memcpy(to, from, size.count); }
+
+std::uint64_t CpuStream::push(Entry entry) {
+  Lock lock(mutex_);
+  if (enqueued_ - taken_ == ring_.size()) {
+    std::vector<Entry> larger(ring_.size() * 2);
+    for (std::uint64_t i = taken_; i != enqueued_; ++i) {
+      larger[i % larger.size()] = ring_[i % ring_.size()];
+    }
+    ring_ = std::move(larger);
+  }
+  ring_[enqueued_ % ring_.size()] = entry;
+  const std::uint64_t sequence = ++enqueued_;
+  lock.unlock();
+  work_.notify_one();
+  return sequence;
+}
+
+std::uint64_t CpuStream::enqueued() const {
+  const Lock lock(mutex_);
+  return enqueued_;
+}
+
+bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
+  if (passed() >= sequence) return true;
+  Lock lock(mutex_);
+  ++waiters_;
+  const bool reached = passes_.wait(lock, stop, [&] { return passed() >= sequence; });
+  --waiters_;
+  return reached;
+}
+
+void CpuStream::serve() {
+  serves_device = true;
+  Lock lock(mutex_);
+  for (;;) {
+    while (taken_ == enqueued_ && !closing_) work_.wait(lock);
+    if (taken_ == enqueued_) return;
+    const Entry entry = ring_[taken_++ % ring_.size()];
+    lock.unlock();
+    execute(entry);
+    lock.lock();
+    passed_.store(taken_, std::memory_order_release);
+    if (waiters_ != 0) passes_.notify_all();
+  }
+}
+
+void CpuStream::execute(const Entry& entry) {
+  if (entry.task == nullptr) {
+    (void)entry.other->wait(entry.sequence, {});
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  entry.task->run(*this);
+  const auto took = std::chrono::steady_clock::now() - start;
+  busy_.fetch_add(took.count(), std::memory_order_relaxed);
+  entry.task->finished(took);
+}
+
+}  // namespace weir

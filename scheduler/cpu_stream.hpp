@@ -1,0 +1,70 @@
+#pragma once
+
+// A stream of the cpu device: a worker thread that executes a queue in order. The queue holds
+// tasks and waits for other streams' points. Thread-safe.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "allocator/mutex.hpp"
+#include "scheduler/stream.hpp"
+
+namespace weir {
+
+class CpuStream final : public Stream {
+ public:
+  explicit CpuStream(StreamRole role);
+  /// Executes everything that is queued, then ends the thread.
+  ~CpuStream() override;
+
+  void copy(void* to, const void* from, Bytes size) override;
+
+  /// The sequence that is passed once the task is done.
+  std::uint64_t enqueue(Task& task) { return push({.task = &task}); }
+  /// This stream waits until `other` has passed `sequence`, which must be enqueued there already.
+  void enqueue_wait(CpuStream& other, std::uint64_t sequence) {
+    (void)push({.other = &other, .sequence = sequence});
+  }
+
+  /// Entries enqueued so far: the sequence of a point recorded now.
+  [[nodiscard]] std::uint64_t enqueued() const;
+  [[nodiscard]] std::uint64_t passed() const noexcept {
+    return passed_.load(std::memory_order_acquire);
+  }
+  /// True when `sequence` is passed, false when a stop was requested first.
+  [[nodiscard]] bool wait(std::uint64_t sequence, const std::stop_token& stop);
+  [[nodiscard]] std::chrono::nanoseconds busy() const noexcept {
+    return std::chrono::nanoseconds(busy_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  struct Entry {
+    Task* task = nullptr;
+    CpuStream* other = nullptr;  ///< with `sequence`: a wait instead of a task
+    std::uint64_t sequence = 0;
+  };
+
+  std::uint64_t push(Entry entry);
+  void serve();
+  void execute(const Entry& entry);
+
+  mutable Mutex mutex_{LockRank::kStream};
+  /// A ring that doubles when full: entries [taken_, enqueued_) modulo its size.
+  std::vector<Entry> ring_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t taken_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t enqueued_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint32_t waiters_ WEIR_GUARDED_BY(mutex_) = 0;
+  bool closing_ WEIR_GUARDED_BY(mutex_) = false;
+  std::condition_variable_any work_;    ///< the worker sleeps here when the queue is empty
+  std::condition_variable_any passes_;  ///< hosts and other streams sleep here
+  std::atomic<std::uint64_t> passed_{0};
+  std::atomic<std::int64_t> busy_{0};
+  std::thread worker_;
+};
+
+}  // namespace weir

@@ -1,0 +1,58 @@
+#pragma once
+
+// A device: memory, how far its streams have come, and streams that execute tasks in order. The
+// scheduler above is the same for every device.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "allocator/bytes.hpp"
+#include "allocator/upstream.hpp"
+#include "scheduler/stream.hpp"
+
+namespace weir {
+
+class DeviceBackend {
+ public:
+  DeviceBackend() = default;
+  DeviceBackend(const DeviceBackend&) = delete;
+  DeviceBackend& operator=(const DeviceBackend&) = delete;
+  virtual ~DeviceBackend() = default;
+
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual Upstream& upstream() = 0;
+  [[nodiscard]] virtual Progress& progress() = 0;
+  [[nodiscard]] virtual StreamId stream(StreamRole role) const = 0;
+  /// Enqueues and returns the sequence that the stream's point has once the task is done. The task
+  /// stays valid until its `finished`. A throw enqueued nothing.
+  virtual std::uint64_t enqueue(StreamRole role, Task& task) = 0;
+  /// Device time that the stream has spent executing tasks so far.
+  [[nodiscard]] virtual std::chrono::nanoseconds busy(StreamRole role) const = 0;
+};
+
+struct DeviceOptions {
+  /// What the device is given; zero leaves it to the device (cpu: half of the machine's memory).
+  Bytes memory{};
+};
+
+/// A device by value: opened by name, closed with its last owner. Closing waits for its streams.
+class Device {
+ public:
+  explicit Device(std::unique_ptr<DeviceBackend> backend) : backend_(std::move(backend)) {}
+  [[nodiscard]] DeviceMemory memory() { return {backend_->upstream(), backend_->progress()}; }
+  [[nodiscard]] Bytes total_memory() { return backend_->upstream().capacity(); }
+  [[nodiscard]] std::string name() const { return backend_->name(); }
+  [[nodiscard]] DeviceBackend& backend() noexcept { return *backend_; }
+
+ private:
+  std::unique_ptr<DeviceBackend> backend_;
+};
+
+/// `cpu`. UsageError for any other name, and for more memory than the machine has.
+[[nodiscard]] Device open_device(std::string_view name, const DeviceOptions& options = {});
+
+}  // namespace weir

@@ -1,0 +1,112 @@
+#pragma once
+
+// What is submitted: a closure that enqueues work on a stream, kept without the general heap, and
+// the views of memory that it is given.
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "scheduler/stream.hpp"
+
+namespace weir {
+
+/// The elements of one tensor, row-major.
+struct View {
+  float* data = nullptr;
+  std::size_t elements = 0;
+};
+
+/// The tensors that an operation reads, in the order of `Uses::reads`. Valid during the call.
+class Inputs {
+ public:
+  explicit Inputs(std::span<const View> views) noexcept : views_(views) {}
+  [[nodiscard]] std::span<const float> operator[](std::size_t i) const noexcept {
+    return {views_[i].data, views_[i].elements};
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
+
+ private:
+  std::span<const View> views_;
+};
+
+/// The tensors that an operation writes, in the order of `Uses::writes`. Valid during the call.
+class Outputs {
+ public:
+  explicit Outputs(std::span<const View> views) noexcept : views_(views) {}
+  [[nodiscard]] std::span<float> operator[](std::size_t i) const noexcept {
+    return {views_[i].data, views_[i].elements};
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
+
+ private:
+  std::span<const View> views_;
+};
+
+/// A move-only closure `void(Stream&, Inputs, Outputs)` of at most kCapacity bytes, stored in
+/// place. It must not own tensors: what it captured would be held until the device gets there.
+class Kernel {
+ public:
+  static constexpr std::size_t kCapacity = 160;
+
+  Kernel() = default;
+  template <typename F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Kernel> &&
+             std::invocable<std::remove_cvref_t<F>&, Stream&, Inputs, Outputs>)
+  Kernel(F&& closure) : table_(&kTable<std::remove_cvref_t<F>>) {
+    using Closure = std::remove_cvref_t<F>;
+    static_assert(sizeof(Closure) <= kCapacity, "capture less: the closure is kept in place");
+    static_assert(alignof(Closure) <= alignof(std::max_align_t));
+    static_assert(std::is_nothrow_move_constructible_v<Closure>);
+    ::new (static_cast<void*>(storage_)) Closure(std::forward<F>(closure));
+  }
+  Kernel(Kernel&& other) noexcept { take(other); }
+  Kernel& operator=(Kernel&& other) noexcept {
+    if (this != &other) {
+      reset();
+      take(other);
+    }
+    return *this;
+  }
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  ~Kernel() { reset(); }
+
+  void operator()(Stream& stream, Inputs inputs, Outputs outputs) {
+    table_->invoke(storage_, stream, inputs, outputs);
+  }
+  void reset() noexcept {
+    if (table_ != nullptr) std::exchange(table_, nullptr)->destroy(storage_);
+  }
+
+ private:
+  struct Table {
+    void (*invoke)(void*, Stream&, Inputs, Outputs);
+    void (*move)(void* to, void* from) noexcept;
+    void (*destroy)(void*) noexcept;
+  };
+  template <typename Closure>
+  static constexpr Table kTable{
+      [](void* closure, Stream& stream, Inputs in, Outputs out) {
+        (*static_cast<Closure*>(closure))(stream, in, out);
+      },
+      [](void* to, void* from) noexcept {
+        ::new (to) Closure(std::move(*static_cast<Closure*>(from)));
+      },
+      [](void* closure) noexcept { std::destroy_at(static_cast<Closure*>(closure)); }};
+
+  void take(Kernel& other) noexcept {
+    if (other.table_ != nullptr) other.table_->move(storage_, other.storage_);
+    table_ = other.table_;
+    other.reset();
+  }
+
+  const Table* table_ = nullptr;
+  alignas(std::max_align_t) std::byte storage_[kCapacity];
+};
+
+}  // namespace weir

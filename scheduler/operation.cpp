@@ -1,0 +1,120 @@
+#include "scheduler/operation.hpp"
+
+#include <algorithm>
+
+namespace weir {
+
+void Operation::describe(std::string_view name, CallSite where, Ticket* ticket) {
+  name_ = {};
+  std::ranges::copy(name.substr(0, name_.size() - 1), name_.begin());
+  where_ = where;
+  ticket_ = ticket;
+}
+
+void Operation::add_input(TensorState& state) {
+  inputs_.push_back(&state);
+  state.references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Operation::add_output(TensorState& state) {
+  outputs_.push_back(&state);
+  state.references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Operation::bind_views() {
+  input_views_.clear();
+  output_views_.clear();
+  const auto view = [](const TensorState* state) {
+    return View{state->data.load(std::memory_order_relaxed), state->shape.elements()};
+  };
+  for (const TensorState* state : inputs_) input_views_.push_back(view(state));
+  for (const TensorState* state : outputs_) output_views_.push_back(view(state));
+}
+
+std::exception_ptr Operation::input_error() const noexcept {
+  for (const TensorState* state : inputs_) {
+    if (auto error = table_->error(*state)) return error;
+  }
+  return nullptr;
+}
+
+void Operation::run(Stream& stream) noexcept {
+  std::exception_ptr error = input_error();
+  if (error == nullptr) {
+    try {
+      kernel_(stream, Inputs(input_views_), Outputs(output_views_));
+    } catch (...) {
+      error = describe_error(std::current_exception());
+      table_->note_first(error);
+    }
+  }
+  for (TensorState* state : outputs_) {
+    if (error != nullptr) {
+      table_->set_error(*state, error);
+    } else {
+      table_->clear_error(*state);
+    }
+  }
+}
+
+std::exception_ptr Operation::describe_error(const std::exception_ptr& cause) const noexcept {
+  try {
+    std::string text = "operation '" + std::string(name()) + "'";
+    if (ticket_ != nullptr) {
+      text += " of batch " + std::to_string(ticket_->serial) + " ('" + ticket_->kind->name + "')";
+    }
+    text += ", submitted at " + std::string(where_.file) + ":" + std::to_string(where_.line) +
+            ", failed: ";
+    try {
+      std::rethrow_exception(cause);
+    } catch (const std::exception& thrown) {
+      text += thrown.what();
+    } catch (...) {
+      text += "something that is no std::exception";
+    }
+    return std::make_exception_ptr(OperationError(text, cause));
+  } catch (...) {
+    return cause;  // no memory for the text: the cause alone
+  }
+}
+
+void Operation::finished(std::chrono::nanoseconds device_time) noexcept {
+  if (ticket_ != nullptr) {
+    ticket_->device_time.fetch_add(device_time.count(), std::memory_order_relaxed);
+  }
+  list_->give_back(*this);
+}
+
+void Operation::drop_references() noexcept {
+  for (TensorState* state : inputs_) table_->drop_reference(*state);
+  for (TensorState* state : outputs_) table_->drop_reference(*state);
+  inputs_.clear();
+  outputs_.clear();
+  input_views_.clear();
+  output_views_.clear();
+  fresh.clear();
+  kernel_.reset();
+}
+
+OperationList::Handle OperationList::acquire() {
+  const Lock lock(mutex_);
+  if (free_.empty()) {
+    // Room for every operation, so that giving one back cannot fail; doubled, so it stays cheap.
+    if (free_.capacity() <= operations_.size()) free_.reserve(2 * operations_.size() + 64);
+    operations_.push_back(std::make_unique<Operation>());
+    operations_.back()->list_ = this;
+    operations_.back()->table_ = &table_;
+    free_.push_back(operations_.back().get());
+  }
+  Operation* operation = free_.back();
+  free_.pop_back();
+  return Handle(operation);
+}
+
+void OperationList::give_back(Operation& operation) noexcept {
+  operation.drop_references();
+  const Lock lock(mutex_);
+  free_.push_back(&operation);
+}
+
+}  // namespace weir

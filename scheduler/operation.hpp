@@ -1,0 +1,109 @@
+#pragma once
+
+// One submitted operation, from its submission to its end on the device, and the error that it
+// leaves when it throws. Operations are used again, so that submitting allocates nothing.
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "allocator/mutex.hpp"
+#include "scheduler/kernel.hpp"
+#include "scheduler/ledger.hpp"
+#include "scheduler/tensor_table.hpp"
+
+namespace weir {
+
+/// Where a call was made; the default argument of what wants to know its caller.
+struct CallSite {
+  const char* file = "";
+  int line = 0;
+  // Not std::source_location: clang 14 cannot parse libstdc++'s, and clang-tidy is clang.
+  [[nodiscard]] static constexpr CallSite here(const char* file = __builtin_FILE(),
+                                               int line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+};
+
+/// An operation threw. `what()` names the operation, its batch, where it was submitted, and what it
+/// threw; `cause()` is that exception.
+class OperationError : public Error {
+ public:
+  OperationError(const std::string& message, std::exception_ptr cause)
+      : Error(message), cause_(std::move(cause)) {}
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  std::exception_ptr cause_;
+};
+
+class OperationList;
+
+class Operation final : public Task {
+ public:
+  /// Sets what it is; `ticket` is null outside a batch.
+  void describe(std::string_view name, CallSite where, Ticket* ticket);
+  void add_input(TensorState& state);
+  void add_output(TensorState& state);
+  void set_kernel(Kernel kernel) noexcept { kernel_ = std::move(kernel); }
+  /// Looks up where the tensors' memory is; they have it now.
+  void bind_views();
+
+  void run(Stream& stream) noexcept override;
+  void finished(std::chrono::nanoseconds device_time) noexcept override;
+
+  [[nodiscard]] std::string_view name() const noexcept { return name_.data(); }
+  [[nodiscard]] const std::vector<TensorState*>& inputs() const noexcept { return inputs_; }
+  [[nodiscard]] const std::vector<TensorState*>& outputs() const noexcept { return outputs_; }
+  /// Memory taken for outputs that had none; theirs once the operation is enqueued.
+  struct Fresh {
+    TensorState* state;
+    Allocation allocation;
+  };
+  std::vector<Fresh> fresh;
+
+ private:
+  friend class OperationList;
+
+  [[nodiscard]] std::exception_ptr input_error() const noexcept;
+  [[nodiscard]] std::exception_ptr describe_error(const std::exception_ptr& cause) const noexcept;
+  void drop_references() noexcept;
+
+  OperationList* list_ = nullptr;
+  TensorTable* table_ = nullptr;
+  std::array<char, 48> name_{};
+  CallSite where_;
+  Ticket* ticket_ = nullptr;
+  Kernel kernel_;
+  std::vector<TensorState*> inputs_;
+  std::vector<TensorState*> outputs_;
+  std::vector<View> input_views_;
+  std::vector<View> output_views_;
+};
+
+/// Operations that are not in use. Thread-safe.
+class OperationList {
+ public:
+  explicit OperationList(TensorTable& table) noexcept : table_(table) {}
+
+  struct GiveBack {
+    void operator()(Operation* operation) const noexcept { operation->list_->give_back(*operation); }
+  };
+  /// Goes back by itself unless it is released to the device.
+  using Handle = std::unique_ptr<Operation, GiveBack>;
+
+  [[nodiscard]] Handle acquire();
+  void give_back(Operation& operation) noexcept;
+
+ private:
+  TensorTable& table_;
+  Mutex mutex_{LockRank::kLeaf};
+  std::vector<std::unique_ptr<Operation>> operations_ WEIR_GUARDED_BY(mutex_);
+  std::vector<Operation*> free_ WEIR_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir

@@ -1,0 +1,169 @@
+#include "scheduler/scheduler.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "allocator/error.hpp"
+#include "allocator/log.hpp"
+
+namespace weir {
+namespace {
+
+/// The batches that the calling thread has open, at most one per scheduler.
+struct OpenBatch {
+  std::uint64_t scheduler = 0;
+  TicketRef ticket;
+};
+thread_local std::vector<OpenBatch> open_batches;
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+Pool& limited(Pool& pool, const SchedulerOptions& options) {
+  pool.set_limits(options.budget.value_or(pool.budget()), running_out(options.policy));
+  return pool;
+}
+
+}  // namespace
+
+void refuse_device_thread(std::string_view call) {
+  if (!on_device_thread()) return;
+  throw UsageError(std::string(call) +
+                   " inside a submitted operation: a thread that serves the device may neither "
+                   "submit nor wait");
+}
+
+Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options)
+    : device_(device.backend()),
+      pool_(limited(pool, options)),
+      options_(options),
+      serial_(next_serial()),
+      admission_(pool, device_, options.policy, options.run_ahead, options.grace),
+      memory_(pool, device_, admission_, options.policy),
+      table_(new TensorTable(memory_)),
+      operations_(*table_) {}
+
+Scheduler::~Scheduler() {
+  wait_device();
+  table_->abandon();
+  admission_.settle();
+  std::erase_if(open_batches, [this](const OpenBatch& b) { return b.scheduler == serial_; });
+}
+
+Tensor Scheduler::empty(const Shape& shape, std::string_view label) {
+  if (shape.dimensions() == 0) throw UsageError("empty: a tensor needs a shape");
+  return Tensor(table_->acquire(shape, label));
+}
+
+TicketRef Scheduler::current_batch() const {
+  const auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
+  if (open == open_batches.end() || open->ticket.ticket == nullptr) return {};
+  return admission_.is_open(open->ticket) ? open->ticket : TicketRef{};
+}
+
+Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options) {
+  refuse_device_thread("begin_batch");
+  if (current_batch().ticket != nullptr) return Batch(*this, {});
+  auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
+  if (open == open_batches.end()) open = open_batches.insert(open, {serial_, {}});
+  open->ticket = admission_.open(kind, options);
+  return Batch(*this, open->ticket);
+}
+
+TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) const {
+  if (tensor.state_ == nullptr) {
+    throw UsageError(std::string(what) + ": an empty tensor handle");
+  }
+  if (tensor.state_->table != table_) {
+    throw UsageError(std::string(what) + ": the tensor is another scheduler's");
+  }
+  return *tensor.state_;
+}
+
+std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
+  refuse_device_thread("read");
+  std::vector<float> host(state_of(tensor, "read").shape.elements());
+  float* const to = host.data();
+  submit(
+      "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
+      [to](Stream& stream, Inputs in, Outputs /*out*/) {
+        stream.copy(to, in[0].data(), {in[0].size_bytes()});
+      },
+      where);
+  const Point copied = device_.progress().record(device_.stream(StreamRole::kCopyOut));
+  (void)device_.progress().wait(copied, {});
+  if (auto error = table_->error(state_of(tensor, "read"))) std::rethrow_exception(error);
+  return host;
+}
+
+Tensor Scheduler::copy_in(std::span<const float> host, const Shape& shape, std::string_view label,
+                          CallSite where) {
+  if (host.size() != shape.elements()) {
+    throw UsageError("copy_in: " + std::to_string(host.size()) + " elements for a tensor of " +
+                     shape.to_string());
+  }
+  Tensor tensor = empty(shape, label);
+  submit(
+      label, {.writes = {tensor}, .stream = StreamRole::kCopyIn},
+      [host](Stream& stream, Inputs /*in*/, Outputs out) {
+        stream.copy(out[0].data(), host.data(), {host.size_bytes()});
+      },
+      where);
+  return tensor;
+}
+
+Point Scheduler::written(const Tensor& tensor) {
+  const TensorState& state = state_of(tensor, "written");
+  const Lock lock(order_);
+  return {device_.stream(state.history.writer),
+          state.history.version == 0 ? 0 : state.history.write_sequence};
+}
+
+void Scheduler::wait(const Tensor& tensor) {
+  refuse_device_thread("wait");
+  (void)device_.progress().wait(written(tensor), {});
+  if (auto error = table_->error(state_of(tensor, "wait"))) std::rethrow_exception(error);
+}
+
+void Scheduler::wait_device() noexcept {
+  try {
+    for (const StreamRole role : kAllRoles) {
+      const Point point = device_.progress().record(device_.stream(role));
+      (void)device_.progress().wait(point, {});
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("waiting for the device failed: ") + error.what());
+  }
+}
+
+void Scheduler::wait_all() {
+  refuse_device_thread("wait_all");
+  wait_device();
+  admission_.settle();
+  if (auto error = table_->take_first()) std::rethrow_exception(error);
+}
+
+MemoryInfo Scheduler::memory_info() {
+  refuse_device_thread("memory_info");
+  admission_.settle();
+  const Statistics books = pool_.statistics();
+  return {.total = books.budget,
+          .free = minus_or_zero(books.budget, books.held.current),
+          .requested = books.requested.current,
+          .allocated = books.allocated.current,
+          .awaiting = books.awaiting.current,
+          .cached = books.cached.current,
+          .reserved = books.reserved.current};
+}
+
+Stalls Scheduler::barriers() const {
+  const Lock lock(order_);
+  return barriers_;
+}
+
+}  // namespace weir

@@ -1,0 +1,156 @@
+#pragma once
+
+// The asynchronous scheduler: operations are submitted from any number of frontend threads, run
+// late on the device in the order that their tensors demand, and a frontend is held back only in
+// begin_batch, or in an allocation that does not fit.
+//
+// Thread-safe, but no two threads may use one Tensor handle or one Batch object at once. A thread
+// that serves the device (inside a submitted closure) may not call anything here: UsageError.
+// docs/architecture.md follows one batch through these functions.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "allocator/mutex.hpp"
+#include "allocator/pool.hpp"
+#include "scheduler/admission.hpp"
+#include "scheduler/batch.hpp"
+#include "scheduler/dependencies.hpp"
+#include "scheduler/device.hpp"
+#include "scheduler/kernel.hpp"
+#include "scheduler/operation.hpp"
+#include "scheduler/policy.hpp"
+#include "scheduler/tensor.hpp"
+#include "scheduler/tensor_memory.hpp"
+#include "scheduler/tensor_table.hpp"
+
+namespace weir {
+
+struct SchedulerOptions {
+  std::optional<Bytes> budget{};  ///< the pool's own when not given
+  Policy policy = Policy::kThrottled;
+  RunAhead run_ahead{};
+  /// The longest that an allocation of a younger open batch waits for an older open one.
+  std::chrono::nanoseconds grace = std::chrono::seconds(10);
+};
+
+/// A list of tensors that is only looked at during a call: `{x, weights}`, or any span.
+class TensorList {
+ public:
+  TensorList() = default;
+  TensorList(std::initializer_list<Tensor> tensors) noexcept
+      : tensors_(std::data(tensors), tensors.size()) {}
+  TensorList(std::span<const Tensor> tensors) noexcept : tensors_(tensors) {}
+  TensorList(const std::vector<Tensor>& tensors) noexcept : tensors_(tensors) {}
+  [[nodiscard]] auto begin() const noexcept { return tensors_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return tensors_.end(); }
+
+ private:
+  std::span<const Tensor> tensors_;
+};
+
+/// What an operation does to which tensors. A tensor that is updated in place stands in both.
+struct Uses {
+  TensorList reads{};
+  TensorList writes{};
+  StreamRole stream = StreamRole::kCompute;
+};
+
+/// Memory as the program sees it. free + allocated + awaiting == total, and
+/// allocated + awaiting + cached == reserved.
+struct MemoryInfo {
+  Bytes total;  ///< the budget
+  Bytes free;   ///< what can be handed out: total − allocated − awaiting
+  Bytes requested;
+  Bytes allocated;
+  Bytes awaiting;
+  Bytes cached;
+  Bytes reserved;
+};
+
+/// Throws UsageError on a thread that serves a device; `call` is what it may not do.
+void refuse_device_thread(std::string_view call);
+
+class Scheduler {
+ public:
+  /// Sets the pool's limits from the options. UsageError for a budget that the device lacks.
+  /// `device` and `pool` must outlive it.
+  Scheduler(Device& device, Pool& pool, const SchedulerOptions& options = {});
+  /// Waits for everything submitted. Tensors that are still held lose their memory.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// A tensor without memory yet; the first operation that writes it gets the memory.
+  [[nodiscard]] Tensor empty(const Shape& shape, std::string_view label = {});
+
+  /// Opens a batch, or joins the one that this thread has open. Held back here, if anywhere.
+  /// Throws Cancelled when `options.stop` ends the wait.
+  [[nodiscard]] Batch begin_batch(std::string_view kind, const BatchOptions& options = {});
+
+  /// Enqueues `kernel` behind everything it depends on, and returns. Takes the memory of its
+  /// outputs first, holding no lock; then, in one step, becomes visible and is enqueued. Throws
+  /// OutOfMemory, or UsageError for a read of what was never written; then nothing was changed.
+  void submit(std::string_view name, const Uses& uses, Kernel kernel,
+              CallSite where = CallSite::here());
+
+  /// A new tensor with a copy of `host`, made in order on the copy-in stream. `host` must stay as
+  /// it is until the copy is done: see `written`.
+  [[nodiscard]] Tensor copy_in(std::span<const float> host, const Shape& shape,
+                               std::string_view label = "copy_in",
+                               CallSite where = CallSite::here());
+
+  /// The point at which the last submitted write of `tensor` is done.
+  [[nodiscard]] Point written(const Tensor& tensor);
+  [[nodiscard]] bool reached(Point point) { return device_.progress().reached(point); }
+
+  /// Waits for the last submitted write of this tensor, and for nothing else. Rethrows the error
+  /// that its contents carry, every time.
+  void wait(const Tensor& tensor);
+  /// Waits for everything submitted. Throws the first error since the last call, once.
+  void wait_all();
+  /// The contents, after all submitted writes. Waits and throws as `wait` does.
+  [[nodiscard]] std::vector<float> read(const Tensor& tensor, CallSite where = CallSite::here());
+
+  [[nodiscard]] MemoryInfo memory_info();
+  [[nodiscard]] AdmissionStatistics admission() const { return admission_.statistics(); }
+  /// Waits of the policy `barrier` after batches.
+  [[nodiscard]] Stalls barriers() const;
+  [[nodiscard]] Policy policy() const noexcept { return options_.policy; }
+
+ private:
+  friend class Batch;
+
+  void close(TicketRef ticket, bool learn) noexcept;
+  /// The batch that this thread has open; a null reference when it has none.
+  [[nodiscard]] TicketRef current_batch() const;
+  [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what) const;
+  void allocate_outputs(Operation& operation, StreamRole role, TicketRef owner);
+  [[nodiscard]] bool try_enqueue(Operation& operation, const Uses& uses, TicketRef owner);
+  void enqueue(Operation& operation, const Uses& uses) WEIR_REQUIRES(order_);
+  void drop_superfluous(Operation& operation);
+  void make_waits(StreamRole role, const Waits& waits) WEIR_REQUIRES(order_);
+  void wait_device() noexcept;
+
+  DeviceBackend& device_;
+  Pool& pool_;
+  const SchedulerOptions options_;
+  const std::uint64_t serial_;  ///< tells schedulers apart that had the same address
+  Admission admission_;
+  TensorMemory memory_;
+  TensorTable* const table_;  ///< deletes itself after the last handle, or with abandon()
+  OperationList operations_;
+
+  mutable Mutex order_{LockRank::kOrder};
+  /// For each stream, how far it was already made to wait for each other stream.
+  std::array<Waits, kStreamRoles> waited_ WEIR_GUARDED_BY(order_){};
+  Stalls barriers_ WEIR_GUARDED_BY(order_);
+};
+
+}  // namespace weir

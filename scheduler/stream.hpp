@@ -1,0 +1,61 @@
+#pragma once
+
+// The streams of a device and what they execute.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "allocator/bytes.hpp"
+#include "allocator/progress.hpp"
+
+namespace weir {
+
+/// What a stream is for. Every device has one stream of each role.
+enum class StreamRole : std::uint8_t { kCompute, kCompute2, kCopyIn, kCopyOut };
+inline constexpr std::size_t kStreamRoles = 4;
+inline constexpr std::array<StreamRole, kStreamRoles> kAllRoles{
+    StreamRole::kCompute, StreamRole::kCompute2, StreamRole::kCopyIn, StreamRole::kCopyOut};
+
+[[nodiscard]] constexpr std::size_t index_of(StreamRole role) noexcept {
+  return static_cast<std::size_t>(role);
+}
+[[nodiscard]] std::string_view to_string(StreamRole role) noexcept;
+
+/// What a submitted closure sees of the stream that it enqueues on.
+class Stream {
+ public:
+  Stream(StreamId id, StreamRole role) noexcept : id_(id), role_(role) {}
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;
+
+  [[nodiscard]] StreamId id() const noexcept { return id_; }
+  [[nodiscard]] StreamRole role() const noexcept { return role_; }
+  /// Copies in stream order between host and device memory, either way.
+  virtual void copy(void* to, const void* from, Bytes size) = 0;
+
+ private:
+  const StreamId id_;
+  const StreamRole role_;
+};
+
+/// One unit of work on a stream.
+class Task {
+ public:
+  Task() = default;
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+  virtual ~Task() = default;
+  virtual void run(Stream& stream) noexcept = 0;
+  /// Called after `run` when the device is done with it, with the device time that it took. The
+  /// stream's point is passed only after this returns; the task may be gone then.
+  virtual void finished(std::chrono::nanoseconds device_time) noexcept = 0;
+};
+
+/// Whether the calling thread serves a device. Such a thread may neither submit nor wait: what it
+/// would wait for may be behind itself.
+[[nodiscard]] bool on_device_thread() noexcept;
+
+}  // namespace weir

@@ -1,0 +1,115 @@
+// Submission: how an operation gets its memory, becomes visible to others and is enqueued.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "allocator/error.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weir {
+
+void Scheduler::submit(std::string_view name, const Uses& uses, Kernel kernel, CallSite where) {
+  refuse_device_thread("submit");
+  const TicketRef owner = current_batch();
+  OperationList::Handle operation = operations_.acquire();
+  operation->describe(name, where, owner.ticket);
+  operation->set_kernel(std::move(kernel));
+  for (const Tensor& tensor : uses.reads) operation->add_input(state_of(tensor, name));
+  for (const Tensor& tensor : uses.writes) operation->add_output(state_of(tensor, name));
+  try {
+    // No lock is held while memory is allocated: that may wait, and others must be able to go on.
+    allocate_outputs(*operation, uses.stream, owner);
+    while (!try_enqueue(*operation, uses, owner)) {
+      drop_superfluous(*operation);
+      allocate_outputs(*operation, uses.stream, owner);
+    }
+  } catch (...) {
+    for (const auto& [state, allocation] : operation->fresh) memory_.release(allocation);
+    throw;
+  }
+  (void)operation.release();  // the device's now; it goes back to its list when it is done
+}
+
+void Scheduler::allocate_outputs(Operation& operation, StreamRole role, TicketRef owner) {
+  for (TensorState* state : operation.outputs()) {
+    if (state->data.load(std::memory_order_acquire) != nullptr) continue;
+    if (std::ranges::count(operation.fresh, state, &Operation::Fresh::state) != 0) continue;
+    const std::string_view label =
+        state->label.front() != '\0' ? std::string_view(state->label.data()) : operation.name();
+    Operation::Fresh& fresh = operation.fresh.emplace_back(Operation::Fresh{state, {}});
+    fresh.allocation = memory_.allocate(state->shape.bytes(), role, label, owner);
+  }
+}
+
+void Scheduler::drop_superfluous(Operation& operation) {
+  std::erase_if(operation.fresh, [this](const Operation::Fresh& fresh) {
+    if (fresh.state->data.load(std::memory_order_acquire) == nullptr) return false;
+    memory_.release(fresh.allocation);
+    return true;
+  });
+}
+
+bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, TicketRef owner) {
+  const Lock lock(order_);
+  for (const TensorState* state : operation.inputs()) {
+    if (state->history.version != 0) continue;
+    throw UsageError("operation '" + std::string(operation.name()) + "' reads tensor '" +
+                     state->label.data() + "', which nothing has written");
+  }
+  // Another thread may have given an output its memory meanwhile, or failed to: exactly the outputs
+  // without memory may have a fresh allocation.
+  for (const TensorState* state : operation.outputs()) {
+    const bool has = state->data.load(std::memory_order_relaxed) != nullptr;
+    const auto fresh = std::ranges::count(operation.fresh, state, &Operation::Fresh::state);
+    if (has == (fresh != 0)) return false;
+  }
+  for (auto& [state, allocation] : operation.fresh) {
+    state->memory = allocation;
+    state->data.store(static_cast<float*>(allocation.data), std::memory_order_release);
+  }
+  try {
+    operation.bind_views();
+    if (owner.ticket != nullptr) owner.ticket->touched.at(index_of(uses.stream)) = true;
+    enqueue(operation, uses);
+  } catch (...) {
+    // Nobody has seen it: the lock was not dropped since. The memory stays with the operation.
+    for (auto& [state, allocation] : operation.fresh) {
+      state->memory = {};
+      state->data.store(nullptr, std::memory_order_release);
+    }
+    throw;
+  }
+  return true;
+}
+
+void Scheduler::enqueue(Operation& operation, const Uses& uses) {
+  const StreamRole role = uses.stream;
+  const auto state_for = [](const Tensor& tensor) -> TensorState& { return *tensor.state_; };
+  Waits waits{};
+  for (const Tensor& tensor : uses.reads) wait_to_read(state_for(tensor).history, role, waits);
+  for (const Tensor& tensor : uses.writes) wait_to_write(state_for(tensor).history, role, waits);
+  make_waits(role, waits);
+  const std::uint64_t sequence = device_.enqueue(role, operation);
+  // The operation may be done and used for another by now: from here only the caller's handles.
+  for (const Tensor& tensor : uses.reads) {
+    note_read(state_for(tensor).history, role, sequence);
+    state_for(tensor).memory.used_by.at(index_of(role)) = true;
+  }
+  for (const Tensor& tensor : uses.writes) {
+    note_write(state_for(tensor).history, role, sequence);
+    state_for(tensor).memory.used_by.at(index_of(role)) = true;
+  }
+}
+
+void Scheduler::make_waits(StreamRole role, const Waits& waits) {
+  for (const StreamRole other : kAllRoles) {
+    const std::uint64_t sequence = waits.at(index_of(other));
+    std::uint64_t& waited = waited_.at(index_of(role)).at(index_of(other));
+    if (sequence <= waited) continue;
+    device_.progress().make_wait(device_.stream(role), {device_.stream(other), sequence});
+    waited = sequence;
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,143 @@
+#include "scheduler/tensor.hpp"
+
+#include <algorithm>
+
+#include "allocator/error.hpp"
+#include "scheduler/tensor_table.hpp"
+
+namespace weir {
+
+Shape::Shape(std::initializer_list<std::size_t> extents) : dimensions_(extents.size()) {
+  if (dimensions_ == 0 || dimensions_ > kMostDimensions) {
+    throw UsageError("a shape has 1 to 4 extents, not " + std::to_string(dimensions_));
+  }
+  std::ranges::copy(extents, extents_.begin());
+  std::size_t elements = 1;
+  for (const std::size_t extent : extents) {
+    if (extent == 0 || elements > SIZE_MAX / sizeof(float) / extent) {
+      throw UsageError("shape " + to_string() + " is not allowed: extents are above zero and the "
+                       "bytes fit 64 bits");
+    }
+    elements *= extent;
+  }
+}
+
+std::size_t Shape::elements() const noexcept {
+  std::size_t elements = dimensions_ == 0 ? 0 : 1;
+  for (std::size_t i = 0; i < dimensions_; ++i) elements *= extents_.at(i);
+  return elements;
+}
+
+std::string Shape::to_string() const {
+  std::string text;
+  for (std::size_t i = 0; i < dimensions_; ++i) {
+    text += (i == 0 ? "" : "x") + std::to_string(extents_.at(i));
+  }
+  return text;
+}
+
+Tensor::Tensor(const Tensor& other) noexcept : state_(other.state_) {
+  if (state_ != nullptr) state_->handles.fetch_add(1, std::memory_order_relaxed);
+}
+
+Tensor::~Tensor() {
+  if (state_ == nullptr) return;
+  if (state_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  state_->table->drop_handles(*state_);
+}
+
+const Shape& Tensor::shape() const {
+  if (state_ == nullptr) throw UsageError("shape() of an empty tensor handle");
+  return state_->shape;
+}
+
+TensorState& TensorTable::acquire(const Shape& shape, std::string_view label) {
+  const Lock lock(mutex_);
+  if (free_.empty()) {
+    // Room for every state, so that giving one back cannot fail; doubled, so that it stays cheap.
+    if (free_.capacity() <= states_.size()) free_.reserve(2 * states_.size() + 64);
+    states_.push_back(std::make_unique<TensorState>());
+    free_.push_back(states_.back().get());
+  }
+  TensorState& state = *free_.back();
+  free_.pop_back();
+  state.table = this;
+  state.shape = shape;
+  state.label = {};
+  std::ranges::copy(label.substr(0, state.label.size() - 1), state.label.begin());
+  state.handles.store(1, std::memory_order_relaxed);
+  state.references.store(1, std::memory_order_relaxed);
+  return state;
+}
+
+void TensorTable::drop_handles(TensorState& state) noexcept {
+  TensorMemory* memory = memory_.load(std::memory_order_acquire);
+  if (memory != nullptr) memory->release(state.memory);
+  state.memory = {};
+  state.data.store(nullptr, std::memory_order_relaxed);
+  drop_reference(state);
+}
+
+void TensorTable::drop_reference(TensorState& state) noexcept {
+  if (state.references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  bool last = false;
+  {
+    const Lock lock(mutex_);
+    state.history = {};
+    state.error = nullptr;
+    state.failed.store(false, std::memory_order_relaxed);
+    free_.push_back(&state);
+    last = memory_.load(std::memory_order_relaxed) == nullptr && free_.size() == states_.size();
+  }
+  if (last) delete this;
+}
+
+void TensorTable::abandon() noexcept {
+  bool last = false;
+  {
+    Lock lock(mutex_);
+    TensorMemory* memory = memory_.load(std::memory_order_relaxed);
+    for (const auto& state : states_) {
+      if (state->data.load(std::memory_order_relaxed) == nullptr) continue;
+      const Allocation allocation = std::exchange(state->memory, {});
+      state->data.store(nullptr, std::memory_order_relaxed);
+      lock.unlock();
+      memory->release(allocation);
+      lock.lock();
+    }
+    memory_.store(nullptr, std::memory_order_release);
+    last = free_.size() == states_.size();
+  }
+  if (last) delete this;
+}
+
+void TensorTable::set_error(TensorState& state, const std::exception_ptr& error) noexcept {
+  const Lock lock(mutex_);
+  state.error = error;
+  state.failed.store(true, std::memory_order_release);
+}
+
+void TensorTable::clear_error(TensorState& state) noexcept {
+  if (!state.failed.load(std::memory_order_acquire)) return;
+  const Lock lock(mutex_);
+  state.error = nullptr;
+  state.failed.store(false, std::memory_order_release);
+}
+
+std::exception_ptr TensorTable::error(const TensorState& state) const noexcept {
+  if (!state.failed.load(std::memory_order_acquire)) return nullptr;
+  const Lock lock(mutex_);
+  return state.error;
+}
+
+void TensorTable::note_first(const std::exception_ptr& error) noexcept {
+  const Lock lock(mutex_);
+  if (first_error_ == nullptr) first_error_ = error;
+}
+
+std::exception_ptr TensorTable::take_first() noexcept {
+  const Lock lock(mutex_);
+  return std::exchange(first_error_, nullptr);
+}
+
+}  // namespace weir

@@ -1,0 +1,62 @@
+#pragma once
+
+// Tensors as users hold them: a name for memory of the device. A Tensor is a counted handle; its
+// memory comes with its first writer, and goes, in stream order, with the last handle, however late
+// the device is.
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "allocator/bytes.hpp"
+
+namespace weir {
+
+struct TensorState;
+
+/// Up to four extents, row-major. UsageError for more, for none, and for an extent of zero.
+class Shape {
+ public:
+  static constexpr std::size_t kMostDimensions = 4;
+
+  Shape() = default;
+  Shape(std::initializer_list<std::size_t> extents);
+
+  [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
+  [[nodiscard]] std::size_t operator[](std::size_t i) const { return extents_.at(i); }
+  [[nodiscard]] std::size_t elements() const noexcept;
+  [[nodiscard]] Bytes bytes() const noexcept { return {elements() * sizeof(float)}; }
+  [[nodiscard]] std::string to_string() const;  ///< `1024x512`
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::array<std::size_t, kMostDimensions> extents_{};
+  std::size_t dimensions_ = 0;
+};
+
+/// A handle to float32 elements on a device. Copies share the tensor; the handle itself is used by
+/// one thread at a time, as any value. Made by Scheduler::empty and Scheduler::copy_in.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(const Tensor& other) noexcept;
+  Tensor(Tensor&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~Tensor();
+
+  [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+  [[nodiscard]] const Shape& shape() const;
+
+ private:
+  friend class Scheduler;
+  explicit Tensor(TensorState& state) noexcept : state_(&state) {}
+
+  TensorState* state_ = nullptr;
+};
+
+}  // namespace weir

@@ -1,0 +1,65 @@
+#include "scheduler/tensor_memory.hpp"
+
+#include <chrono>
+#include <optional>
+
+#include "allocator/log.hpp"
+
+namespace weir {
+
+Allocation TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                      Attempt& attempt) {
+  Allocation allocation{.home = home};
+  const StreamId stream = device_.stream(home);
+  if (bytes <= Slab::kLargest) {
+    const Slab::Slot slot = slab_.try_allocate(bytes, stream, attempt, allocation.block);
+    allocation.data = slot.pointer;
+    allocation.chunk = slot.chunk;
+  } else {
+    allocation.data = pool_.try_allocate(bytes, stream, label, attempt);
+    if (allocation.data != nullptr) allocation.block = *pool_.block_size(bytes);
+  }
+  return allocation;
+}
+
+Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                  TicketRef owner) {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  for (;;) {
+    Attempt attempt;
+    Allocation allocation = try_allocate(bytes, home, label, attempt);
+    if (allocation.data != nullptr) {
+      allocation.owner = owner;
+      admission_.note_allocated(owner, allocation.block);
+      return allocation;
+    }
+    if (!deadline) deadline = std::chrono::steady_clock::now() + admission_.grace();
+    const bool may_wait = policy_ != Policy::kUnbounded;
+    if (!may_wait || !admission_.await_older(owner, *deadline)) pool_.fail(attempt);
+  }
+}
+
+void TensorMemory::release(const Allocation& allocation) noexcept {
+  if (allocation.data == nullptr) return;
+  std::array<StreamId, kStreamRoles> others{};
+  std::size_t count = 0;
+  for (const StreamRole role : kAllRoles) {
+    if (role != allocation.home && allocation.used_by.at(index_of(role))) {
+      others.at(count++) = device_.stream(role);
+    }
+  }
+  try {
+    if (allocation.chunk != nullptr) {
+      slab_.deallocate({allocation.data, allocation.chunk}, std::span(others).first(count));
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) pool_.record_use(allocation.data, others.at(i));
+    const Freed freed = pool_.deallocate(allocation.data, device_.stream(allocation.home));
+    admission_.note_freed(allocation.owner, allocation.block, freed == Freed::kAwaiting);
+  } catch (const std::exception& error) {
+    // A handle's end cannot throw. The block stays allocated, which is safe and shows in reports.
+    log(LogLevel::kError, std::string("a tensor's memory could not be freed: ") + error.what());
+  }
+}
+
+}  // namespace weir

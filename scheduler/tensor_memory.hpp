@@ -1,0 +1,54 @@
+#pragma once
+
+// Where the memory of tensors comes from: the pool, or for small ones a slab over it. It charges
+// the batch that allocates, and lets a younger open batch wait for an older one before it gives up.
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "allocator/pool.hpp"
+#include "allocator/slab.hpp"
+#include "scheduler/admission.hpp"
+#include "scheduler/device.hpp"
+
+namespace weir {
+
+/// The memory of one tensor and who is to be told of its end.
+struct Allocation {
+  void* data = nullptr;
+  Slab::Chunk* chunk = nullptr;  ///< null: a block of the pool
+  Bytes block{};                 ///< what the batch was charged for it
+  StreamRole home = StreamRole::kCompute;
+  TicketRef owner{};                             ///< the batch that allocated it
+  std::array<bool, kStreamRoles> used_by{};      ///< streams with work that uses it
+};
+
+class TensorMemory {
+ public:
+  TensorMemory(Pool& pool, DeviceBackend& device, Admission& admission, Policy policy)
+      : pool_(pool),
+        device_(device),
+        admission_(admission),
+        policy_(policy),
+        slab_(pool, device.progress()) {}
+
+  /// Memory for work on `home` from now on. May wait as the policy allows, for submitted work or
+  /// for the grace; holds no lock meanwhile. Throws OutOfMemory.
+  [[nodiscard]] Allocation allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                    TicketRef owner);
+  /// Frees in the order of every stream that used it.
+  void release(const Allocation& allocation) noexcept;
+
+ private:
+  [[nodiscard]] Allocation try_allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                        Attempt& attempt);
+
+  Pool& pool_;
+  DeviceBackend& device_;
+  Admission& admission_;
+  const Policy policy_;
+  Slab slab_;
+};
+
+}  // namespace weir

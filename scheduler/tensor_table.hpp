@@ -1,0 +1,74 @@
+#pragma once
+
+// What stands behind the tensor handles of one scheduler: their memory, who used them, and the
+// error that their present contents carry.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "allocator/mutex.hpp"
+#include "scheduler/dependencies.hpp"
+#include "scheduler/tensor.hpp"
+#include "scheduler/tensor_memory.hpp"
+
+namespace weir {
+
+class TensorTable;
+
+struct TensorState {
+  TensorTable* table = nullptr;
+  Shape shape;
+  std::array<char, 32> label{};
+  std::atomic<std::uint32_t> handles{0};     ///< Tensor objects; at zero the memory is freed
+  std::atomic<std::uint32_t> references{0};  ///< the handles as one, and operations under way
+  /// Null until the first writer is submitted. Written under the scheduler's order lock, and when
+  /// no handle is left.
+  std::atomic<float*> data{nullptr};
+  Allocation memory;      ///< order lock
+  AccessHistory history;  ///< order lock
+  std::atomic<bool> failed{false};  ///< written in device order; `error` is then set
+  std::exception_ptr error;         ///< of the present contents; the table's error lock
+};
+
+/// Owns the states. It outlives its scheduler for as long as handles are left, whose memory is
+/// gone by then. Thread-safe.
+class TensorTable {
+ public:
+  explicit TensorTable(TensorMemory& memory) noexcept : memory_(&memory) {}
+  TensorTable(const TensorTable&) = delete;
+  TensorTable& operator=(const TensorTable&) = delete;
+
+  /// A state with one handle, which the caller wraps.
+  [[nodiscard]] TensorState& acquire(const Shape& shape, std::string_view label);
+  /// The last handle is gone: frees the memory now, in stream order.
+  void drop_handles(TensorState& state) noexcept;
+  void drop_reference(TensorState& state) noexcept;
+
+  /// The scheduler ends and the device is idle: frees what handles still hold, and the table with
+  /// the last of them.
+  void abandon() noexcept;
+
+  // Errors travel from an operation to what it would have written, in device order.
+  void set_error(TensorState& state, const std::exception_ptr& error) noexcept;
+  void clear_error(TensorState& state) noexcept;
+  [[nodiscard]] std::exception_ptr error(const TensorState& state) const noexcept;
+  /// The first error since the last call, for wait_all.
+  void note_first(const std::exception_ptr& error) noexcept;
+  [[nodiscard]] std::exception_ptr take_first() noexcept;
+
+ private:
+  ~TensorTable() = default;
+
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::vector<std::unique_ptr<TensorState>> states_ WEIR_GUARDED_BY(mutex_);
+  std::vector<TensorState*> free_ WEIR_GUARDED_BY(mutex_);
+  std::atomic<TensorMemory*> memory_;  ///< null once abandoned
+  std::exception_ptr first_error_ WEIR_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir

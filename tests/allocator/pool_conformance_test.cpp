@@ -1,0 +1,315 @@
+// What every kind of pool promises, checked on each of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "allocator/pool_fixture.hpp"
+#include "support/message_of.hpp"
+
+namespace weir {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::expect_books;
+using testing::options_of;
+
+class EveryPool : public testing::PoolFixture, public ::testing::WithParamInterface<PoolKind> {
+ protected:
+  [[nodiscard]] PoolOptions options(Bytes budget) const { return options_of(budget, GetParam()); }
+  [[nodiscard]] bool keeps_blocks() const { return GetParam() != PoolKind::kUnpooled; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryPool, ::testing::ValuesIn(testing::kAllKinds),
+                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+
+TEST_P(EveryPool, GivesNullForZeroBytesAndTakesItBack) {
+  Pool pool(memory(), options(mib(1)));
+  EXPECT_EQ(pool.allocate({0}, a), nullptr);
+  Attempt attempt;
+  EXPECT_EQ(pool.try_allocate({0}, a, {}, attempt), nullptr);
+  pool.deallocate(nullptr, a);
+  pool.record_use(nullptr, a);
+  EXPECT_EQ(upstream.calls(), 0U);
+  EXPECT_EQ(pool.statistics().failures, 0U);
+}
+
+TEST_P(EveryPool, GivesAlignedMemoryThatHoldsTheRequest) {
+  HostUpstream host(mib(16));
+  Pool pool({host, progress}, options(mib(16)));
+  std::vector<void*> held;
+  for (const std::uint64_t size : {1U, 31U, 512U, 4095U, 4096U, 4097U, 100'000U, 3'000'000U}) {
+    void* pointer = pool.allocate({size}, a);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pointer) % Upstream::kAlignment, 0U);
+    EXPECT_GE(*pool.block_size({size}), Bytes{size});
+    std::memset(pointer, 0x5a, size);
+    held.push_back(pointer);
+  }
+  for (void* pointer : held) pool.deallocate(pointer, a);
+}
+
+TEST_P(EveryPool, RefusesToFreeTwiceAndWhatItDoesNotKnow) {
+  Pool pool(memory(), options(mib(1)));
+  void* pointer = pool.allocate(kib(4), a);
+  int foreign = 0;
+  EXPECT_THROW(pool.deallocate(&foreign, a), UsageError);
+  EXPECT_THROW(pool.deallocate(static_cast<char*>(pointer) + 64, a), UsageError);
+  pool.deallocate(pointer, a);
+  EXPECT_THROW(pool.deallocate(pointer, a), UsageError);
+  EXPECT_THROW(pool.record_use(pointer, b), UsageError);
+  progress.pass_all(a);
+  pool.poll();
+  EXPECT_THROW(pool.deallocate(pointer, a), UsageError);
+  EXPECT_THROW(pool.record_use(&foreign, b), UsageError);
+  expect_books(pool, upstream);
+}
+
+TEST_P(EveryPool, BooksAddUpAfterEveryStep) {
+  Pool pool(memory(), options(mib(1)));
+  void* one = pool.allocate({3000}, a, "one");
+  expect_books(pool, upstream);
+  void* two = pool.allocate({5000}, b, "two");
+  expect_books(pool, upstream);
+  const Bytes blocks = *pool.block_size({3000}) + *pool.block_size({5000});
+  EXPECT_EQ(pool.statistics().requested.current, Bytes{8000});
+  EXPECT_EQ(pool.statistics().allocated.current, blocks);
+  pool.record_use(one, b);
+  expect_books(pool, upstream);
+  EXPECT_EQ(pool.deallocate(one, a), Freed::kAwaiting);
+  expect_books(pool, upstream);
+  EXPECT_EQ(pool.statistics().awaiting.current, *pool.block_size({3000}));
+  EXPECT_EQ(pool.statistics().held.current, blocks);
+  pool.deallocate(two, b);
+  expect_books(pool, upstream);
+  EXPECT_EQ(pool.statistics().requested.current, Bytes{0});
+  EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
+  progress.pass_all(a);
+  progress.pass_all(b);
+  pool.poll();
+  expect_books(pool, upstream);
+  EXPECT_EQ(pool.statistics().held.current, Bytes{0});
+  EXPECT_EQ(pool.statistics().cached.current, blocks);
+  EXPECT_EQ(pool.trim(), blocks);
+  expect_books(pool, upstream);
+  EXPECT_EQ(pool.statistics().reserved.current, Bytes{0});
+}
+
+TEST_P(EveryPool, PeaksAreTheHighestSinceTheyWereReset) {
+  Pool pool(memory(), options(mib(1)));
+  void* one = pool.allocate(kib(64), a);
+  void* two = pool.allocate(kib(32), a);
+  pool.deallocate(one, a);
+  progress.pass_all(a);
+  pool.poll();
+  pool.trim();
+  Statistics s = pool.statistics();
+  EXPECT_EQ(s.allocated.current, kib(32));
+  EXPECT_EQ(s.allocated.peak, kib(96));
+  EXPECT_EQ(s.requested.peak, kib(96));
+  EXPECT_EQ(s.held.peak, kib(96));
+  EXPECT_EQ(s.reserved.peak, kib(96));
+  EXPECT_EQ(s.cached.peak, kib(64));
+  pool.reset_peaks();
+  s = pool.statistics();
+  EXPECT_EQ(s.allocated.peak, kib(32));
+  EXPECT_EQ(s.reserved.peak, kib(32));
+  EXPECT_EQ(s.cached.peak, Bytes{0});
+  pool.deallocate(two, a);
+}
+
+TEST_P(EveryPool, AFailedRequestChangesNothingAndASmallerOneStillWorks) {
+  Pool pool(memory(), options(kib(64)));
+  void* held = pool.allocate(kib(32), a);
+  const Statistics before = pool.statistics();
+  EXPECT_THROW((void)pool.allocate(kib(64), a), OutOfMemory);
+  EXPECT_THROW((void)pool.allocate(gib(100), b), OutOfMemory);
+  EXPECT_THROW((void)pool.allocate({UINT64_MAX}, b), OutOfMemory);
+  const Statistics after = pool.statistics();
+  EXPECT_EQ(after.failures, 3U);
+  EXPECT_EQ(after.allocated.current, before.allocated.current);
+  EXPECT_EQ(after.requested.current, before.requested.current);
+  EXPECT_EQ(after.reserved.peak, before.reserved.peak);
+  EXPECT_EQ(after.misses, before.misses);
+  expect_books(pool, upstream);
+  void* small = pool.allocate(kib(32), b);
+  EXPECT_NE(small, nullptr);
+  pool.deallocate(small, b);
+  pool.deallocate(held, a);
+}
+
+TEST_P(EveryPool, GivesEverythingBackWhenItEnds) {
+  {
+    Pool pool(memory(), options(mib(1)));
+    void* cached = pool.allocate(kib(4), a);
+    void* awaiting = pool.allocate(kib(8), a);
+    void* leaked = pool.allocate(kib(16), b);
+    pool.deallocate(cached, a);
+    pool.record_use(awaiting, b);
+    pool.deallocate(awaiting, a);
+    pool.record_use(leaked, c);
+    EXPECT_GT(upstream.used(), Bytes{0});
+  }
+  EXPECT_EQ(upstream.used(), Bytes{0});
+  EXPECT_EQ(upstream.segments(), 0U);
+}
+
+TEST_P(EveryPool, WaitsForTheDeviceBeforeItEnds) {
+  Point use;
+  const auto expect_passed = [&](Bytes) {
+    EXPECT_GE(progress.passed_by_device(use.stream), use.sequence);
+  };
+  {
+    Pool pool(memory(), options(mib(1)));
+    void* leaked = pool.allocate(kib(16), a);
+    pool.record_use(leaked, b);
+    use = progress.enqueue(b);
+    upstream.after_deallocate = expect_passed;
+  }
+  EXPECT_EQ(upstream.segments(), 0U);
+}
+
+TEST_P(EveryPool, KeepsMemoryThatTheDeviceMayStillUseWhenItEnds) {
+  {
+    Pool pool(memory(), options(mib(1)));
+    (void)pool.allocate(kib(16), a);
+    progress.fail_waits(testing::Fault::always());
+  }
+  EXPECT_EQ(upstream.segments(), 1U);
+}
+
+TEST_P(EveryPool, ABlockUsedOnASecondStreamIsNobodysUntilThatStreamHasPassed) {
+  Pool pool(memory(), options(mib(1)));
+  void* pointer = pool.allocate(kib(4), a);
+  pool.record_use(pointer, b);
+  EXPECT_EQ(pool.deallocate(pointer, a), Freed::kAwaiting);
+  progress.pass_all(a);
+  for (const StreamId stream : {a, b, c}) {
+    EXPECT_NE(pool.allocate(kib(4), stream), pointer);
+  }
+  EXPECT_EQ(pool.trim(), Bytes{0});
+  EXPECT_EQ(pool.statistics().awaiting.current, kib(4));
+  progress.pass_all(b);
+  pool.poll();
+  EXPECT_EQ(pool.statistics().awaiting.current, Bytes{0});
+  if (keeps_blocks()) {
+    EXPECT_EQ(pool.allocate(kib(4), a), pointer);
+  }
+}
+
+TEST_P(EveryPool, AFreeOnAnotherStreamCountsAsAUseThere) {
+  Pool pool(memory(), options(mib(1)));
+  void* pointer = pool.allocate(kib(4), a);
+  EXPECT_EQ(pool.deallocate(pointer, b), Freed::kAwaiting);
+  progress.pass_all(a);
+  EXPECT_NE(pool.allocate(kib(4), a), pointer);
+  EXPECT_EQ(pool.statistics().awaiting.current, kib(4));
+}
+
+TEST_P(EveryPool, RecordsPointsWhenABlockIsFreedAndNotWhenItIsUsed) {
+  Pool pool(memory(), options(mib(1)));
+  void* pointer = pool.allocate(kib(4), a);
+  pool.record_use(pointer, b);
+  pool.record_use(pointer, b);
+  pool.record_use(pointer, c);
+  pool.record_use(pointer, a);
+  EXPECT_EQ(progress.records(), 0U);
+  const Point late_use = progress.enqueue(b);
+  pool.deallocate(pointer, a);
+  EXPECT_EQ(progress.records(), 3U);
+  // Work that was enqueued between the use and the free is covered.
+  progress.pass_all(a);
+  progress.pass_all(c);
+  progress.pass(late_use);
+  pool.poll();
+  EXPECT_EQ(pool.statistics().awaiting.current, kib(4));
+}
+
+TEST_P(EveryPool, BlocksOfAStreamThatIsGoneGoToOthers) {
+  {
+    Pool pool(memory(), options(kib(8)));
+    void* one = pool.allocate(kib(4), a);
+    void* two = pool.allocate(kib(4), a);
+    pool.record_use(two, b);
+    pool.deallocate(one, a);
+    pool.deallocate(two, a);
+    progress.destroy(a);
+    progress.destroy(b);
+    EXPECT_NE(pool.allocate(kib(4), c), nullptr);
+    EXPECT_NE(pool.allocate(kib(4), c), nullptr);
+    EXPECT_EQ(progress.waits().size(), 0U);
+    expect_books(pool, upstream);
+  }
+  EXPECT_EQ(upstream.segments(), 0U);
+}
+
+TEST_P(EveryPool, GivesBackTheBlocksOfAStreamThatIsGoneWhenItEnds) {
+  {
+    Pool pool(memory(), options(mib(1)));
+    void* pointer = pool.allocate(kib(4), a);
+    pool.record_use(pointer, b);
+    pool.deallocate(pointer, a);
+    progress.destroy(a);
+    progress.destroy(b);
+  }
+  EXPECT_EQ(upstream.segments(), 0U);
+}
+
+TEST_P(EveryPool, TrimGivesBackWhatTheDeviceHasPassedAndNothingElse) {
+  Pool pool(memory(), options(mib(1)));
+  void* passed = pool.allocate(kib(4), a);
+  void* unpassed = pool.allocate(kib(8), b);
+  pool.deallocate(passed, a);
+  pool.deallocate(unpassed, b);
+  progress.pass_all(a);
+  EXPECT_EQ(pool.trim(), kib(4));
+  EXPECT_EQ(pool.statistics().reserved.current, kib(8));
+  EXPECT_EQ(pool.statistics().releases, 1U);
+  expect_books(pool, upstream);
+}
+
+TEST_P(EveryPool, WorksOnADeviceWhosePointsAreNotEntries) {
+  progress.record_without_entries();
+  Pool pool(memory(), options(kib(8)));
+  for (int i = 0; i < 10; ++i) {
+    void* pointer = pool.allocate(kib(8), i % 2 == 0 ? a : b);
+    progress.enqueue(i % 2 == 0 ? a : b);
+    pool.record_use(pointer, c);
+    progress.enqueue(c);
+    pool.deallocate(pointer, i % 2 == 0 ? a : b);
+    expect_books(pool, upstream);
+  }
+  EXPECT_EQ(pool.statistics().failures, 0U);
+}
+
+TEST_P(EveryPool, RefusesABudgetThatTheDeviceDoesNotHave) {
+  PoolOptions options;
+  options.kind = GetParam();
+  options.budget = {BudgetRequest{.bytes = gib(2)}, "WEIR_BUDGET"};
+  EXPECT_THAT(testing::message_of<UsageError>([&] { const Pool pool(memory(), options); }),
+              AllOf(HasSubstr("WEIR_BUDGET"), HasSubstr("2 GiB"), HasSubstr("1 GiB")));
+  Pool pool(memory(), options_of(mib(1), GetParam()));
+  EXPECT_THROW(pool.set_limits(gib(2), {}), UsageError);
+  EXPECT_THROW(pool.set_limits({0}, {}), UsageError);
+  EXPECT_EQ(pool.budget(), mib(1));
+  pool.set_limits(mib(2), {});
+  EXPECT_EQ(pool.budget(), mib(2));
+}
+
+TEST_P(EveryPool, ALoweredBudgetReleasesNothingAndStopsGrowth) {
+  Pool pool(memory(), options(kib(64)));
+  void* held = pool.allocate(kib(32), a);
+  pool.set_limits(kib(16), {});
+  EXPECT_EQ(pool.statistics().reserved.current, kib(32));
+  EXPECT_THROW((void)pool.allocate({1}, a), OutOfMemory);
+  pool.deallocate(held, a);
+  EXPECT_NE(pool.allocate(kib(16), a), nullptr);
+  EXPECT_LE(pool.statistics().reserved.current, kib(16));
+}
+
+}  // namespace
+}  // namespace weir

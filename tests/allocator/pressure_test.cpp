@@ -1,0 +1,85 @@
+#include "allocator/pressure.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+
+#include "support/print.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::array kLevels{PressureLevel::kNone, PressureLevel::kSoft, PressureLevel::kHard};
+
+/// `held` is at least `percent` of `budget`, and something.
+bool reaches(std::uint64_t held, std::uint64_t budget, unsigned percent) {
+  return held > 0 && held * 100 >= budget * percent;
+}
+
+PressureLevel as_specified(std::uint64_t held, std::uint64_t budget, PressureLevel before,
+                           const PressureLimits& l) {
+  const unsigned hard = before == PressureLevel::kHard ? l.hard_leave : l.hard_enter;
+  const unsigned soft = before == PressureLevel::kNone ? l.soft_enter : l.soft_leave;
+  if (reaches(held, budget, hard)) return PressureLevel::kHard;
+  return reaches(held, budget, soft) ? PressureLevel::kSoft : PressureLevel::kNone;
+}
+
+TEST(Pressure, FollowsItsLimitsInEverySmallState) {
+  const PressureLimits limits;
+  for (std::uint64_t budget = 1; budget <= 250; ++budget) {
+    for (std::uint64_t held = 0; held <= budget + 10; ++held) {
+      for (const PressureLevel before : kLevels) {
+        ASSERT_EQ(pressure_level({held}, {budget}, before),
+                  as_specified(held, budget, before, limits))
+            << held << " held of " << budget << ", before " << static_cast<int>(before);
+      }
+    }
+  }
+}
+
+TEST(Pressure, NeverFallsWhenMoreIsHeldNorWhenItWasHigherBefore) {
+  for (std::uint64_t budget = 1; budget <= 250; ++budget) {
+    for (std::uint64_t held = 0; held <= budget; ++held) {
+      PressureLevel lower = PressureLevel::kNone;
+      for (const PressureLevel before : kLevels) {
+        const PressureLevel level = pressure_level({held}, {budget}, before);
+        ASSERT_LE(level, pressure_level({held + 1}, {budget}, before));
+        ASSERT_LE(lower, level);
+        lower = level;
+      }
+    }
+  }
+}
+
+TEST(Pressure, AnAnswerStaysWhenNothingChanges) {
+  for (std::uint64_t held = 0; held <= 250; ++held) {
+    for (const PressureLevel before : kLevels) {
+      const PressureLevel level = pressure_level({held}, {200}, before);
+      ASSERT_EQ(pressure_level({held}, {200}, level), level) << held;
+    }
+  }
+}
+
+TEST(Pressure, ALevelIsLeftLowerThanItIsEntered) {
+  // Soft is entered at 75% and left below 65%; hard at 95% and below 85%.
+  EXPECT_EQ(pressure_level({74}, {100}, PressureLevel::kNone), PressureLevel::kNone);
+  EXPECT_EQ(pressure_level({75}, {100}, PressureLevel::kNone), PressureLevel::kSoft);
+  EXPECT_EQ(pressure_level({65}, {100}, PressureLevel::kSoft), PressureLevel::kSoft);
+  EXPECT_EQ(pressure_level({64}, {100}, PressureLevel::kSoft), PressureLevel::kNone);
+  EXPECT_EQ(pressure_level({94}, {100}, PressureLevel::kSoft), PressureLevel::kSoft);
+  EXPECT_EQ(pressure_level({95}, {100}, PressureLevel::kSoft), PressureLevel::kHard);
+  EXPECT_EQ(pressure_level({85}, {100}, PressureLevel::kHard), PressureLevel::kHard);
+  EXPECT_EQ(pressure_level({84}, {100}, PressureLevel::kHard), PressureLevel::kSoft);
+}
+
+TEST(Pressure, DoesNotOverflow) {
+  EXPECT_EQ(pressure_level({UINT64_MAX}, {UINT64_MAX}, PressureLevel::kNone), PressureLevel::kHard);
+  EXPECT_EQ(pressure_level({UINT64_MAX / 2}, {UINT64_MAX}, PressureLevel::kNone),
+            PressureLevel::kNone);
+  EXPECT_EQ(pressure_level({UINT64_MAX / 5 * 4}, {UINT64_MAX}, PressureLevel::kNone),
+            PressureLevel::kSoft);
+}
+
+}  // namespace
+}  // namespace weir

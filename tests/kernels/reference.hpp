@@ -1,0 +1,65 @@
+#pragma once
+
+// What the kernels are compared with: plain loops in double, and bounds on what float may differ.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "kernels/random.hpp"
+
+namespace weir::reference {
+
+inline constexpr double kUnitRoundoff = 0x1p-24;
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// N(0, 1) numbers, the same in each run.
+[[nodiscard]] inline std::vector<float> random_numbers(std::size_t count, std::uint64_t seed) {
+  std::vector<float> numbers(count);
+  fill_normal(seed, 0, numbers);
+  return numbers;
+}
+
+/// An output whose every element must be written.
+[[nodiscard]] inline std::vector<float> unwritten(std::size_t count) {
+  return std::vector<float>(count, kNan);
+}
+
+/// The one rounding of a float operation. In double, products of floats are exact, and the second
+/// rounding of a sum does no harm (53 >= 2 * 24 + 2 bits).
+[[nodiscard]] inline float rounded(double value) { return static_cast<float>(value); }
+
+/// A number in double and how far a float result may lie from it.
+struct Bounded {
+  double value = 0;
+  double error = 0;
+};
+
+/// A row-major matrix, read as its transpose when `transposed`.
+struct Matrix {
+  const std::vector<float>& elements;
+  std::size_t stride = 0;
+  bool transposed = false;
+
+  [[nodiscard]] double at(std::size_t row, std::size_t column) const {
+    return static_cast<double>(transposed ? elements[column * stride + row]
+                                          : elements[row * stride + column]);
+  }
+};
+
+/// sum_i a(row, i) b(i, column), i < k. In whatever order BLAS adds, fused or not, k products and
+/// sums err by at most (k + 1) u sum |a b|, with 1 % for the terms of higher order.
+[[nodiscard]] inline Bounded dot(const Matrix& a, const Matrix& b, std::size_t row,
+                                 std::size_t column, std::size_t k) {
+  Bounded result;
+  for (std::size_t i = 0; i < k; ++i) {
+    const double product = a.at(row, i) * b.at(i, column);
+    result.value += product;
+    result.error += product < 0 ? -product : product;
+  }
+  result.error *= 1.01 * kUnitRoundoff * static_cast<double>(k + 1);
+  return result;
+}
+
+}  // namespace weir::reference

@@ -1,0 +1,116 @@
+#pragma once
+
+// An upstream around another one that refuses or throws on demand, counts, and checks that no lock
+// of ours is held when it is called.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "allocator/mutex.hpp"
+#include "allocator/upstream.hpp"
+#include "support/fault.hpp"
+
+namespace weir::testing {
+
+class FaultyUpstream final : public Upstream {
+ public:
+  /// A segment that came back, in the order in which they did.
+  struct Returned {
+    void* pointer;
+    Bytes size;
+  };
+
+  explicit FaultyUpstream(Upstream& inner) : inner_(inner) {}
+
+  [[nodiscard]] void* allocate(Bytes size) override {
+    EXPECT_EQ(held_lock_ranks(), 0U) << "allocate was called while a lock is held";
+    if (before_allocate) before_allocate(size);
+    {
+      const std::lock_guard lock(mutex_);
+      ++calls_;
+      if (throwing_.strikes()) throw std::runtime_error("upstream: a fault on demand");
+      if (refusing_.strikes()) return nullptr;
+    }
+    void* pointer = inner_.allocate(size);
+    const std::lock_guard lock(mutex_);
+    if (pointer == nullptr) return nullptr;
+    ++segments_;
+    used_ += size;
+    peak_ = std::max(peak_, used_);
+    return pointer;
+  }
+
+  void deallocate(void* pointer, Bytes size) noexcept override {
+    EXPECT_EQ(held_lock_ranks(), 0U) << "deallocate was called while a lock is held";
+    {
+      // Before the segment is inner's again: a peak that only a late subtraction made would be ours.
+      const std::lock_guard lock(mutex_);
+      --segments_;
+      used_ -= size;
+      if (keep_returned_) returned_.push_back({pointer, size});
+    }
+    inner_.deallocate(pointer, size);
+    if (after_deallocate) after_deallocate(size);
+  }
+
+  [[nodiscard]] Bytes capacity() const override { return inner_.capacity(); }
+
+  void refuse_calls(Fault fault) {
+    const std::lock_guard lock(mutex_);
+    refusing_ = fault;
+  }
+  void throw_calls(Fault fault) {
+    const std::lock_guard lock(mutex_);
+    throwing_ = fault;
+  }
+  void forget_returned() {
+    const std::lock_guard lock(mutex_);
+    keep_returned_ = false;
+  }
+
+  /// Called without the fake's lock; set before other threads start.
+  std::function<void(Bytes)> before_allocate;
+  std::function<void(Bytes)> after_deallocate;
+
+  /// Calls of `allocate`, those that failed among them.
+  [[nodiscard]] std::uint64_t calls() const {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  [[nodiscard]] std::uint64_t segments() const {
+    const std::lock_guard lock(mutex_);
+    return segments_;
+  }
+  [[nodiscard]] Bytes used() const {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
+  [[nodiscard]] Bytes peak() const {
+    const std::lock_guard lock(mutex_);
+    return peak_;
+  }
+  [[nodiscard]] std::vector<Returned> returned() const {
+    const std::lock_guard lock(mutex_);
+    return returned_;
+  }
+
+ private:
+  Upstream& inner_;
+  mutable std::mutex mutex_;
+  std::uint64_t calls_ = 0;
+  std::uint64_t segments_ = 0;
+  Bytes used_;
+  Bytes peak_;
+  Fault refusing_;
+  Fault throwing_;
+  bool keep_returned_ = true;
+  std::vector<Returned> returned_;
+};
+
+}  // namespace weir::testing

@@ -1,0 +1,159 @@
+# How Weir's targets are made, so that the folders only list what they are made of:
+#
+#   weir_library(NAME allocator SOURCES ... [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
+#   weir_program(NAME weir-train SOURCES ... [DEPS ...])
+#   weir_test(NAME allocator_test SOURCES ... [DEPS ...] [TIMEOUT seconds] [LABELS ...])
+#   weir_headers_alone(allocator scheduler ...)
+#
+# Nothing here sets a global flag: what our own code is compiled with hangs on the target
+# weir_options, which every target of ours links privately and no user of the library sees.
+
+set(WEIR_SOURCE_DIR "${CMAKE_CURRENT_LIST_DIR}/../..")
+cmake_path(NORMAL_PATH WEIR_SOURCE_DIR)
+set(WEIR_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
+
+add_library(weir_options INTERFACE)
+target_compile_options(
+  weir_options
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wsign-conversion
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            -Wold-style-cast
+            -Wcast-align
+            -Wextra-semi
+            -Wformat=2)
+if(WEIR_WERROR)
+  target_compile_options(weir_options INTERFACE -Werror)
+  # What these report depends on what the optimizer inlined, and GCC 11 to 13 report sound standard
+  # library code at -O2, -O3 and under sanitizers. They stay warnings.
+  target_compile_options(
+    weir_options
+    INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-error=array-bounds
+              -Wno-error=maybe-uninitialized
+              -Wno-error=restrict
+              -Wno-error=stringop-overflow
+              -Wno-error=stringop-overread>)
+endif()
+
+set(_weir_timeout_factor 1)
+if(WEIR_SANITIZE)
+  set(_weir_timeout_factor 4)
+  list(JOIN WEIR_SANITIZE "," _weir_sanitizers)
+  target_compile_options(
+    weir_options INTERFACE -fsanitize=${_weir_sanitizers} -fno-sanitize-recover=all
+                           -fno-omit-frame-pointer)
+  target_link_options(weir_options INTERFACE -fsanitize=${_weir_sanitizers})
+endif()
+
+# Refuses a call with words that no parameter takes: a misspelt keyword would drop its sources.
+function(_weir_check_arguments function name sources unparsed)
+  if(NOT name OR NOT sources)
+    message(FATAL_ERROR "${function}: NAME and at least one of SOURCES are needed (NAME '${name}')")
+  endif()
+  if(unparsed)
+    message(FATAL_ERROR "${function}(NAME ${name}): what is '${unparsed}'?")
+  endif()
+endfunction()
+
+function(_weir_configure target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:weir_options>)
+endfunction()
+
+# A static library weir_NAME, known to others as weir::NAME. Its headers are included by their path
+# from the root of the repository: "allocator/pool.hpp".
+function(weir_library)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;PUBLIC_DEPS;PRIVATE_DEPS" ${ARGN})
+  _weir_check_arguments(weir_library "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
+
+  set(target weir_${ARG_NAME})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(weir::${ARG_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME} POSITION_INDEPENDENT_CODE ON)
+  _weir_configure(${target})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${WEIR_SOURCE_DIR}>
+                                              $<BUILD_INTERFACE:${WEIR_GENERATED_DIR}>)
+  target_link_libraries(
+    ${target}
+    PUBLIC Threads::Threads ${ARG_PUBLIC_DEPS}
+    PRIVATE ${ARG_PRIVATE_DEPS})
+  set_property(GLOBAL APPEND PROPERTY WEIR_LIBRARIES ${target})
+endfunction()
+
+# A program, built into the folder of the build directory that answers to the calling one.
+function(weir_program)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPS" ${ARGN})
+  _weir_check_arguments(weir_program "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
+
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  _weir_configure(${ARG_NAME})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS})
+endfunction()
+
+# A GoogleTest program, each of whose tests is a test of ctest. TIMEOUT is for one test, 120 s unless
+# told, and four times as much under a sanitizer.
+function(weir_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  _weir_check_arguments(weir_test "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  math(EXPR timeout "${ARG_TIMEOUT} * ${_weir_timeout_factor}")
+
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  _weir_configure(${ARG_NAME})
+  target_link_libraries(${ARG_NAME} PRIVATE weir_test_support ${ARG_DEPS} GTest::gmock
+                                            GTest::gtest_main)
+
+  gtest_discover_tests(
+    ${ARG_NAME}
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${timeout})
+
+  # Read by ctest after the tests are discovered: a program without tests is a test that fails, and
+  # labels are set here because discovery keeps only the first of a list.
+  set(tests "\${${ARG_NAME}_TESTS}")
+  set(after "${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}_after.cmake")
+  file(CONFIGURE OUTPUT "${after}" @ONLY CONTENT "if(NOT @ARG_NAME@_TESTS)
+  add_test(@ARG_NAME@_HAS_NO_TESTS @ARG_NAME@_HAS_NO_TESTS)
+elseif(NOT \"@ARG_LABELS@\" STREQUAL \"\")
+  set_tests_properties(@tests@ PROPERTIES LABELS \"@ARG_LABELS@\")
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${after}")
+endfunction()
+
+# Compiles each header of the given folders in a file of its own that includes it twice and nothing
+# else, so that no header leans on what another one happens to include. Headers named *_cuda.hpp are
+# left out: they need a toolkit that this build must not. To be called after the libraries are made,
+# whose public dependencies the headers may include.
+function(weir_headers_alone)
+  set(headers allocator/version.hpp)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE "${WEIR_SOURCE_DIR}"
+         "${WEIR_SOURCE_DIR}/${folder}/*.hpp")
+    list(APPEND headers ${found})
+  endforeach()
+  list(FILTER headers EXCLUDE REGEX "_cuda\\.hpp$")
+
+  set(sources)
+  foreach(header IN LISTS headers)
+    set(source "${PROJECT_BINARY_DIR}/headers_alone/${header}.cpp")
+    file(CONFIGURE OUTPUT "${source}" CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
+    list(APPEND sources "${source}")
+  endforeach()
+
+  get_property(libraries GLOBAL PROPERTY WEIR_LIBRARIES)
+  add_library(weir_headers_alone OBJECT ${sources})
+  _weir_configure(weir_headers_alone)
+  target_link_libraries(weir_headers_alone PRIVATE ${libraries})
+  target_compile_options(weir_headers_alone PRIVATE -O0 -g0)
+  set_target_properties(weir_headers_alone PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+endfunction()
