@@ -17,13 +17,13 @@ struct Attempt {
   StreamId stream{};
   std::string_view label{};
 
-  Bytes growth_room{};           ///< what the budget left when growth was tried last
+  Bytes growth_room{};  ///< what the budget left when growth was tried last
   bool upstream_refused = false;
-  Bytes releasable{};            ///< cached and passed when release was tried last
+  Bytes releasable{};          ///< cached and passed when release was tried last
   std::uint64_t releases = 0;  ///< segments released for this request
   bool hand_over_allowed = false;
   bool wait_allowed = false;
-  std::uint64_t waits = 0;     ///< waits on the host for this request
+  std::uint64_t waits = 0;  ///< waits on the host for this request
 };
 
 }  // namespace weir

@@ -38,12 +38,12 @@ struct Block {
   Bytes requested;
   StreamId home;  ///< the stream that it was allocated on
   BlockState state = BlockState::kAllocated;
-  std::array<char, 32> label{};       ///< what its holder calls it, cut to fit, zero-terminated
-  std::vector<StreamId> other_uses;   ///< streams other than home that use it
-  std::vector<Point> points;          ///< of its free: home first, then other uses
-  std::uint64_t freed_at = 0;         ///< the pool's count of frees: the order of frees
-  BlockLink by_age;                   ///< cached: all, least recently freed first
-  BlockLink by_stream;                ///< cached: same size and home; awaiting: same stream
+  std::array<char, 32> label{};      ///< what its holder calls it, cut to fit, zero-terminated
+  std::vector<StreamId> other_uses;  ///< streams other than home that use it
+  std::vector<Point> points;         ///< of its free: home first, then other uses
+  std::uint64_t freed_at = 0;        ///< the pool's count of frees: the order of frees
+  BlockLink by_age;                  ///< cached: all, least recently freed first
+  BlockLink by_stream;               ///< cached: same size and home; awaiting: same stream
 
   [[nodiscard]] const Point& home_point() const { return points.front(); }
   void set_label(std::string_view text) noexcept;

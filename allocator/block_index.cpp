@@ -87,7 +87,8 @@ Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
   return moved;
 }
 
-void BlockIndex::note_recorded(Point point) {
+Bytes BlockIndex::note_recorded(Point point) {
+  Bytes moved;
   std::vector<Block*> parked;
   StreamBook& book = streams_[point.stream];
   for (Block* block = book.awaiting.front(); block != nullptr; block = StreamList::next(*block)) {
@@ -98,19 +99,19 @@ void BlockIndex::note_recorded(Point point) {
     for (Point& own : block->points) {
       if (own.stream == point.stream) own.sequence = point.sequence;
     }
-    // Placed as awaiting at least until the next poll, so that books move in one place only.
-    block->state = BlockState::kAwaiting;
-    book.last = std::max(book.last, point.sequence);
-    book.awaiting.insert_sorted(
-        *block, [&](const Block& b) { return sequence_on(b, point.stream); });
+    // Sorted in anew: the point can be one that is known to be passed, which no poll tells again.
+    place_freed(*block);
+    if (block->state == BlockState::kCached) moved += block->size;
   }
+  return moved;
 }
 
 void BlockIndex::place_cached(Block& block) {
   block.state = BlockState::kCached;
   Bucket& bucket = buckets_[block.size.count];
   auto list = std::ranges::find(bucket, block.home, &CachedList::home);
-  if (list == bucket.end()) list = bucket.insert(list, CachedList{.home = block.home, .blocks = {}});
+  if (list == bucket.end())
+    list = bucket.insert(list, CachedList{.home = block.home, .blocks = {}});
   list->blocks.insert_sorted(block, [](const Block& b) { return b.home_point().sequence; });
   cached_by_age_.insert_sorted(block, [](const Block& b) { return b.freed_at; });
 }
@@ -220,8 +221,8 @@ void BlockIndex::pending_streams(std::vector<StreamId>& pending,
 Bytes BlockIndex::largest_cached() const {
   Bytes largest;
   for (const auto& [size, bucket] : buckets_) {
-    const bool any = std::ranges::any_of(
-        bucket, [](const CachedList& list) { return !list.blocks.empty(); });
+    const bool any =
+        std::ranges::any_of(bucket, [](const CachedList& list) { return !list.blocks.empty(); });
     if (any) largest = std::max(largest, Bytes{size});
   }
   return largest;

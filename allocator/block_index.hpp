@@ -37,7 +37,8 @@ class BlockIndex {
   /// cached by it.
   Bytes note_passed(StreamId stream, std::uint64_t sequence);
   /// A point recorded late, for every block that is parked because recording it had failed.
-  void note_recorded(Point point);
+  /// Returns the bytes of the blocks that became cached by it.
+  Bytes note_recorded(Point point);
 
   // Each takes the block out of the cached lists, or returns null.
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream);

@@ -17,8 +17,7 @@ BudgetRequest parse_budget(std::string_view name, std::string_view text) {
   if (text.ends_with('%')) {
     double percent = 0;
     const char* end = text.data() + text.size() - 1;
-    const auto [stop, error] =
-        std::from_chars(text.data(), end, percent, std::chars_format::fixed);
+    const auto [stop, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
     if (error != std::errc{} || stop != end || !(percent > 0 && percent <= 100)) {
       refuse(name, text, kWantBudget);
     }
@@ -38,10 +37,10 @@ BudgetRequest parse_reserve(std::string_view name, std::string_view text) {
 }
 
 Bytes resolve_budget(const BudgetRequest& request, Bytes total, std::string_view name) {
-  const Bytes bytes = request.percent > 0 ? Bytes{static_cast<std::uint64_t>(
-                                                static_cast<double>(total.count) / 100 *
-                                                request.percent)}
-                                          : request.bytes;
+  const Bytes bytes = request.percent > 0
+                          ? Bytes{static_cast<std::uint64_t>(static_cast<double>(total.count) *
+                                                             request.percent / 100)}
+                          : request.bytes;
   if (bytes.count == 0 || bytes > total) {
     refuse(name, format_budget(request),
            "more than nothing and at most what the device has, " + format_bytes(total));

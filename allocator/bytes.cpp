@@ -36,8 +36,7 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
     }
     double value = 0;
     const char* end = number.data() + number.size();
-    const auto [stop, error] =
-        std::from_chars(number.data(), end, value, std::chars_format::fixed);
+    const auto [stop, error] = std::from_chars(number.data(), end, value, std::chars_format::fixed);
     if (error != std::errc{} || stop != end || number.empty()) return std::nullopt;
     const double bytes = std::ldexp(value, static_cast<int>(unit.shift));
     if (!(bytes >= 0 && bytes < 0x1p63)) return std::nullopt;
@@ -50,7 +49,8 @@ std::string format_bytes(Bytes bytes) {
   for (const Unit& unit : kUnits) {
     if (bytes.count < (std::uint64_t{1} << unit.shift) && unit.shift != 0) continue;
     const std::uint64_t whole = bytes.count >> unit.shift;
-    const double value = std::ldexp(static_cast<double>(bytes.count), -static_cast<int>(unit.shift));
+    const double value =
+        std::ldexp(static_cast<double>(bytes.count), -static_cast<int>(unit.shift));
     const bool exact = (whole << unit.shift) == bytes.count;
     const int digits = exact || value >= 100 ? 0 : (value >= 10 ? 1 : 2);
     std::array<char, 48> text{};

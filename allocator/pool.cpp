@@ -31,9 +31,14 @@ Pool::~Pool() {
   {
     const Lock lock(mutex_);
     for (const auto& [pointer, block] : index_.blocks()) {
-      points.insert(points.end(), block->points.begin(), block->points.end());
+      if (block->state != BlockState::kAllocated) {
+        // Its points say all, and its streams may be gone, so that none could be recorded now.
+        points.insert(points.end(), block->points.begin(), block->points.end());
+        continue;
+      }
       points.push_back({block->home, Block::kUnrecorded});
-      for (const StreamId stream : block->other_uses) points.push_back({stream, Block::kUnrecorded});
+      for (const StreamId stream : block->other_uses)
+        points.push_back({stream, Block::kUnrecorded});
     }
   }
   bool safe = true;
@@ -86,8 +91,8 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
   if (block == nullptr || block->state != BlockState::kAllocated) {
     throw UsageError("deallocate: the pointer is not allocated from this pool (freed twice?)");
   }
-  if (stream != block->home && std::ranges::find(block->other_uses, stream) ==
-                                   block->other_uses.end()) {
+  if (stream != block->home &&
+      std::ranges::find(block->other_uses, stream) == block->other_uses.end()) {
     block->other_uses.push_back(stream);
   }
   block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
@@ -107,8 +112,7 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
 
   lock.lock();
   settle_freed(*block);
-  const Freed freed =
-      block->state == BlockState::kCached ? Freed::kCached : Freed::kAwaiting;
+  const Freed freed = block->state == BlockState::kCached ? Freed::kCached : Freed::kAwaiting;
   --transits_;
   ++transits_ended_;
   const News changes = news();
@@ -157,7 +161,7 @@ void Pool::poll() {
     try {
       const Point point = progress_.record(stream);
       lock.lock();
-      index_.note_recorded(point);
+      became_cached(index_.note_recorded(point));
       lock.unlock();
     } catch (...) {
       continue;  // still not to be had: the blocks stay parked, which is always safe
@@ -166,25 +170,24 @@ void Pool::poll() {
   for (const StreamId stream : pending) {
     const std::uint64_t passed = progress_.passed(stream);
     lock.lock();
-    learn_passed(stream, passed);
+    became_cached(index_.note_passed(stream, passed));
     lock.unlock();
   }
-  if (pending.empty()) return;
+  if (pending.empty() && unrecorded.empty()) return;
   lock.lock();
   const News changes = news();
   lock.unlock();
   tell(changes);
 }
 
-void Pool::learn_passed(StreamId stream, std::uint64_t sequence) {
-  const Bytes moved = index_.note_passed(stream, sequence);
-  statistics_.awaiting.remove(moved);
-  statistics_.held.remove(moved);
-  statistics_.cached.add(moved);
+void Pool::became_cached(Bytes bytes) {
+  statistics_.awaiting.remove(bytes);
+  statistics_.held.remove(bytes);
+  statistics_.cached.add(bytes);
 }
 
 Bytes Pool::trim() {
-  if (options_.kind.value == PoolKind::kUnpooled) poll();
+  poll();
   std::vector<Block*> blocks;
   Lock lock(mutex_);
   const Bytes sum = index_.take_releasable({UINT64_MAX}, blocks);

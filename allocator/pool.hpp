@@ -124,7 +124,8 @@ class Pool {
   [[nodiscard]] bool line_up(Line& line, Lock& lock) WEIR_REQUIRES(mutex_);
   void mark_allocated(Block& block, const Attempt& request) WEIR_REQUIRES(mutex_);
   void settle_freed(Block& block) WEIR_REQUIRES(mutex_);
-  void learn_passed(StreamId stream, std::uint64_t sequence) WEIR_REQUIRES(mutex_);
+  /// Moves `bytes` in the books, of blocks that the index moved from awaiting to cached.
+  void became_cached(Bytes bytes) WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::string report(const Attempt& attempt) const;
   [[nodiscard]] std::string holders_locked(std::size_t most) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] News news() WEIR_REQUIRES(mutex_);

@@ -18,9 +18,8 @@ struct KindName {
   PoolKind kind;
   std::string_view name;
 };
-constexpr std::array<KindName, 3> kKindNames{{{PoolKind::kRound, "round"},
-                                              {PoolKind::kNaive, "naive"},
-                                              {PoolKind::kUnpooled, "unpooled"}}};
+constexpr std::array<KindName, 3> kKindNames{
+    {{PoolKind::kRound, "round"}, {PoolKind::kNaive, "naive"}, {PoolKind::kUnpooled, "unpooled"}}};
 
 /// Sizes as MXNet's variables have them (a plain number of bytes) or with a unit.
 std::optional<Bytes> parse_plain_or_unit(std::string_view text) {

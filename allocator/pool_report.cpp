@@ -16,8 +16,8 @@ struct Holding {
 };
 
 std::string stage(std::string_view name, const std::string& found) {
-  return "\n    " + std::string(name) + std::string(14 - std::min<std::size_t>(name.size(), 14), ' ') +
-         found;
+  return "\n    " + std::string(name) +
+         std::string(14 - std::min<std::size_t>(name.size(), 14), ' ') + found;
 }
 
 }  // namespace
@@ -63,6 +63,7 @@ std::string Pool::report(const Attempt& attempt) const {
           bytes(s.allocated.current) + " + awaiting " + bytes(s.awaiting.current) + " + cached " +
           bytes(s.cached.current) + "; largest free block " + bytes(index_.largest_cached());
   text += "\n  biggest holders: " + holders_locked(5);
+  if (attempt.block.count == 0) return text + "\n  no stage was tried";
   text += "\n  what each stage found:";
   text += stage("own stream", "no cached block of this size");
   text += stage("other streams", "no cached block of this size that the device has passed");
@@ -74,10 +75,11 @@ std::string Pool::report(const Attempt& attempt) const {
                                std::to_string(attempt.releases) + " segments were");
   text += stage("handover", attempt.hand_over_allowed ? "no cached block of this size on any stream"
                                                       : "left out by the policy");
-  text += stage("wait", attempt.wait_allowed
-                            ? std::to_string(attempt.waits) +
-                                  " waits, nothing is left that the device would free"
-                            : "left out by the policy");
+  text += stage("wait", !attempt.wait_allowed ? "left out by the policy"
+                        : attempt.block > s.budget
+                            ? "in vain: the block is larger than the budget"
+                            : std::to_string(attempt.waits) +
+                                  " waits, nothing is left that the device would free");
   return text;
 }
 

@@ -1,6 +1,7 @@
 // The stages that a request goes through, in the order of docs/architecture.md. A stage takes the
 // lock for what it decides and drops it for what it asks of the upstream or the device.
 
+#include <algorithm>
 #include <chrono>
 
 #include "allocator/pool.hpp"
@@ -115,11 +116,11 @@ Block* Pool::take_own(const Attempt& request) {
 }
 
 Block* Pool::take_passed(const Attempt& request) {
-  poll();
   if (options_.kind.value == PoolKind::kUnpooled) {
     trim();
     return nullptr;
   }
+  poll();
   Lock lock(mutex_);
   // An own block may have stopped awaiting just now; it needs no point at all.
   Block* block = index_.take_own(request.block, request.stream);
@@ -134,6 +135,7 @@ Block* Pool::take_passed(const Attempt& request) {
 }
 
 Block* Pool::grow(Attempt& request) {
+  request.upstream_refused = false;  // what it said in an earlier round is old news
   Lock lock(mutex_);
   const Bytes taken = statistics_.reserved.current + growing_;
   request.growth_room = minus_or_zero(statistics_.budget, taken);
@@ -171,24 +173,26 @@ bool Pool::await_growth(const Attempt& request, Line& line) {
 
 Block* Pool::release_and_grow(Attempt& request) {
   std::vector<Block*> victims;
-  Lock lock(mutex_);
-  const Bytes taken = statistics_.reserved.current + growing_;
-  request.releasable = index_.releasable();
-  Bytes need = minus_or_zero(taken + request.block, statistics_.budget);
-  if (request.upstream_refused) {
-    need = std::max(need, request.block);
-    if (request.releasable.count == 0) return nullptr;
-  } else if (need > request.releasable) {
-    return nullptr;  // dropping the cache would not make room: keep it
+  // Again while the upstream refuses: what was released may not be the piece that it lacked.
+  for (;;) {
+    Lock lock(mutex_);
+    const Bytes taken = statistics_.reserved.current + growing_;
+    request.releasable = index_.releasable();
+    Bytes need = minus_or_zero(taken + request.block, statistics_.budget);
+    if (need > request.releasable) return nullptr;  // it would not make room: keep the cache
+    if (request.upstream_refused) {
+      if (request.releasable.count == 0) return nullptr;
+      need = std::max(need, request.block);
+    }
+    (void)index_.take_releasable(need, victims);
+    // The room is claimed before it is made, so that nobody else grows into it.
+    growing_ += request.block;
+    ++transits_;
+    request.releases += victims.size();
+    lock.unlock();
+    release(victims);
+    if (Block* block = grow_claimed(request)) return block;
   }
-  (void)index_.take_releasable(need, victims);
-  // The room is claimed before it is made, so that nobody else grows into it.
-  growing_ += request.block;
-  ++transits_;
-  request.releases += victims.size();
-  lock.unlock();
-  release(victims);
-  return grow_claimed(request);
 }
 
 Block* Pool::hand_over(const Attempt& request) {
@@ -205,7 +209,14 @@ Block* Pool::hand_over(const Attempt& request) {
   try {
     progress_.make_wait(request.stream, point);
   } catch (...) {
-    deallocate(block->pointer, request.stream);
+    // Nothing holds the asking stream back, so the block must stay behind its old stream's point.
+    lock.lock();
+    block->home = point.stream;
+    settle_freed(*block);
+    --statistics_.handovers;
+    const News undone = news();
+    lock.unlock();
+    tell(undone);
     throw;
   }
   return block;

@@ -18,7 +18,7 @@ enum class PressureLevel : std::uint8_t {
 
 struct Pressure {
   PressureLevel level = PressureLevel::kNone;
-  Bytes held;                  ///< allocated + awaiting
+  Bytes held;  ///< allocated + awaiting
   Bytes budget;
   std::uint64_t sequence = 0;  ///< grows with every change of level; a smaller one is older news
 };
@@ -31,12 +31,13 @@ struct PressureLimits {
   unsigned hard_leave = 85;
 };
 
-[[nodiscard]] constexpr PressureLevel pressure_level(Bytes held, Bytes budget,
-                                                     PressureLevel before,
+[[nodiscard]] constexpr PressureLevel pressure_level(Bytes held, Bytes budget, PressureLevel before,
                                                      PressureLimits limits = {}) noexcept {
   const auto at_least = [&](unsigned percent) {
-    // budget / 100 first: held × 100 could overflow, and a percent more or less does not matter.
-    return held.count >= budget.count / 100 * percent && held.count > 0;
+    // held × 100 >= budget × percent, in parts: the products could overflow.
+    const std::uint64_t limit =
+        budget.count / 100 * percent + (budget.count % 100 * percent + 99) / 100;
+    return held.count >= limit && held.count > 0;
   };
   const bool was_hard = before == PressureLevel::kHard;
   if (at_least(was_hard ? limits.hard_leave : limits.hard_enter)) return PressureLevel::kHard;

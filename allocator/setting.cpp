@@ -9,8 +9,8 @@ Environment process_environment() {
 }
 
 void refuse(std::string_view name, std::string_view value, std::string_view want) {
-  throw UsageError(std::string(name) + "='" + std::string(value) + "' is not allowed: " +
-                   std::string(want));
+  throw UsageError(std::string(name) + "='" + std::string(value) +
+                   "' is not allowed: " + std::string(want));
 }
 
 }  // namespace weir

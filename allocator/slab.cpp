@@ -113,16 +113,18 @@ void Slab::deallocate(Slot slot, std::span<const StreamId> others) {
 }
 
 bool Slab::passed(Awaiting& awaiting) {
+  // To the end also after a no: every point belongs to the free, and not to what is enqueued later.
+  bool all = true;
   for (std::size_t i = 0; i < awaiting.count; ++i) {
     Point& point = awaiting.points.at(i);
     try {
       if (point.sequence == Block::kUnrecorded) point = progress_.record(point.stream);
-      if (!progress_.reached(point)) return false;
+      if (!progress_.reached(point)) all = false;
     } catch (...) {
-      return false;
+      all = false;
     }
   }
-  return true;
+  return all;
 }
 
 void Slab::poll() {

@@ -54,7 +54,8 @@ Bytes Admission::estimate(const BatchKind& kind, const BatchOptions& options,
                           const Pressure& pressure) const {
   if (options.hint) return *options.hint;
   if (kind.footprint) return *kind.footprint;
-  return minus_or_zero(pressure.budget, pressure.held);  // never seen: all that is not held
+  // Never seen: all that is not live, and live is what no unsettled batch holds.
+  return minus_or_zero(pressure.budget, minus_or_zero(pressure.held, ledger_.in_flight()));
 }
 
 TicketRef Admission::begin(BatchKind& kind, Bytes estimate) {
@@ -87,7 +88,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
     if (decision == Decision::kWaitTurn) {
       wait_turn(place, options.stop);
     } else {
-      wait_for_oldest(options.stop);
+      wait_for_device(options.stop);
     }
     settle();
   }
@@ -123,11 +124,11 @@ void Admission::wait_turn(const InLine& place, const std::stop_token& stop) {
   changed_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) { return line_.is_first(place.place); });
 }
 
-void Admission::wait_for_oldest(const std::stop_token& stop) {
+void Admission::wait_for_device(const std::stop_token& stop) {
   std::optional<Point> point;
   {
     const Lock lock(mutex_);
-    point = ledger_.oldest_point(passed_);
+    point = ledger_.point_to_await(passed_);
   }
   if (point) {
     (void)device_.progress().wait(*point, stop);
@@ -220,11 +221,10 @@ void Admission::warn_if_no_room(const AdmissionState& state, const BatchKind& ki
   const bool known = kind.footprint.has_value();
   if (!known || state.submitted != 0 || state.unspent.count != 0) return;
   if (state.held + state.estimate <= state.budget || warned_.exchange(true)) return;
-  log(LogLevel::kWarn,
-      "live memory (" + format_bytes(state.held) + ") leaves no room for a '" + kind.name +
-          "' batch (" + format_bytes(state.estimate) + ") in the budget (" +
-          format_bytes(state.budget) + "): one batch at a time; biggest holders: " +
-          pool_.holders());
+  log(LogLevel::kWarn, "live memory (" + format_bytes(state.held) + ") leaves no room for a '" +
+                           kind.name + "' batch (" + format_bytes(state.estimate) +
+                           ") in the budget (" + format_bytes(state.budget) +
+                           "): one batch at a time; biggest holders: " + pool_.holders());
 }
 
 void Admission::count_stall(Decision reason, std::chrono::nanoseconds time) {

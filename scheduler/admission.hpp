@@ -76,12 +76,12 @@ class Admission {
   class InLine;
 
   [[nodiscard]] Bytes estimate(const BatchKind& kind, const BatchOptions& options,
-                               const Pressure& pressure) const;
+                               const Pressure& pressure) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::optional<TicketRef> try_admit(const BatchOptions& options, InLine& place,
                                                    Decision& decision);
   [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate) WEIR_REQUIRES(mutex_);
   void wait_turn(const InLine& place, const std::stop_token& stop);
-  void wait_for_oldest(const std::stop_token& stop);
+  void wait_for_device(const std::stop_token& stop);
   void record_missing();
   void warn_if_no_room(const AdmissionState& state, const BatchKind& kind);
   void count_stall(Decision reason, std::chrono::nanoseconds time);

@@ -21,10 +21,10 @@ enum class Decision : std::uint8_t {
 struct AdmissionState {
   bool first_in_line = true;
   bool cancelled = false;
-  Bytes held{};      ///< of the pool: allocated + awaiting
-  Bytes budget{};    ///< of the pool, from the same moment
-  Bytes unspent{};   ///< promised to open batches and not yet allocated by them
-  Bytes estimate{};  ///< what this batch is expected to hold at its peak
+  Bytes held{};                 ///< of the pool: allocated + awaiting
+  Bytes budget{};               ///< of the pool, from the same moment
+  Bytes unspent{};              ///< promised to open batches and not yet allocated by them
+  Bytes estimate{};             ///< what this batch is expected to hold at its peak
   std::uint64_t submitted = 0;  ///< batches that are closed and not settled
   std::chrono::nanoseconds queued_time{};  ///< device time that those are expected to take
 };

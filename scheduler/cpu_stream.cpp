@@ -1,5 +1,6 @@
 #include "scheduler/cpu_stream.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -56,10 +57,11 @@ std::uint64_t CpuStream::enqueued() const {
 bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
   if (passed() >= sequence) return true;
   Lock lock(mutex_);
-  ++waiters_;
-  const bool reached = passes_.wait(lock, stop, [&] { return passed() >= sequence; });
-  --waiters_;
-  return reached;
+  return passes_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) {
+    if (passed() >= sequence) return true;
+    awaited_ = std::min(awaited_, sequence);
+    return false;
+  });
 }
 
 void CpuStream::serve() {
@@ -73,7 +75,10 @@ void CpuStream::serve() {
     execute(entry);
     lock.lock();
     passed_.store(taken_, std::memory_order_release);
-    if (waiters_ != 0) passes_.notify_all();
+    if (taken_ >= awaited_) {
+      awaited_ = kNobody;  // those who sleep for a later one say so again
+      passes_.notify_all();
+    }
   }
 }
 

@@ -43,6 +43,7 @@ class CpuStream final : public Stream {
   }
 
  private:
+  static constexpr std::uint64_t kNobody = UINT64_MAX;
   struct Entry {
     Task* task = nullptr;
     CpuStream* other = nullptr;  ///< with `sequence`: a wait instead of a task
@@ -58,7 +59,9 @@ class CpuStream final : public Stream {
   std::vector<Entry> ring_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t taken_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t enqueued_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::uint32_t waiters_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// The lowest sequence that somebody sleeps for: passing others wakes nobody. A wake-up costs the
+  /// worker more than many an operation.
+  std::uint64_t awaited_ WEIR_GUARDED_BY(mutex_) = kNobody;
   bool closing_ WEIR_GUARDED_BY(mutex_) = false;
   std::condition_variable_any work_;    ///< the worker sleeps here when the queue is empty
   std::condition_variable_any passes_;  ///< hosts and other streams sleep here

@@ -14,7 +14,7 @@ namespace weir {
 
 /// Who used a tensor last, by the sequences of the streams.
 struct AccessHistory {
-  std::uint64_t version = 0;         ///< number of writes
+  std::uint64_t version = 0;  ///< number of writes
   StreamRole writer = StreamRole::kCompute;
   std::uint64_t write_sequence = 0;  ///< of the last write; meaningless at version 0
   std::array<std::uint64_t, kStreamRoles> read_sequences{};  ///< since that write; 0: none

@@ -55,9 +55,9 @@ class Kernel {
 
   Kernel() = default;
   template <typename F>
-    requires(!std::same_as<std::remove_cvref_t<F>, Kernel> &&
-             std::invocable<std::remove_cvref_t<F>&, Stream&, Inputs, Outputs>)
-  Kernel(F&& closure) : table_(&kTable<std::remove_cvref_t<F>>) {
+  requires(!std::same_as<std::remove_cvref_t<F>, Kernel> &&
+           std::invocable<std::remove_cvref_t<F>&, Stream&, Inputs, Outputs>) Kernel(F&& closure)
+      : table_(&kTable<std::remove_cvref_t<F>>) {
     using Closure = std::remove_cvref_t<F>;
     static_assert(sizeof(Closure) <= kCapacity, "capture less: the closure is kept in place");
     static_assert(alignof(Closure) <= alignof(std::max_align_t));

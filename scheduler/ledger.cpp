@@ -95,7 +95,8 @@ void Ledger::learn_from(Ticket& ticket) {
     return;
   }
   // A larger peak counts at once, a smaller one slowly: too low an estimate costs more.
-  const Bytes decayed{kind.footprint->count - minus_or_zero(*kind.footprint, ticket.peak).count / 16};
+  const Bytes decayed{kind.footprint->count -
+                      minus_or_zero(*kind.footprint, ticket.peak).count / 16};
   kind.footprint = std::max(decayed, ticket.peak);
   kind.device_time += (time - kind.device_time) / 4;
 }
@@ -130,15 +131,25 @@ Bytes Ledger::unspent() const noexcept {
   return sum;
 }
 
-std::chrono::nanoseconds Ledger::queued_time() const noexcept {
-  std::chrono::nanoseconds sum{};
-  for (const Ticket* ticket : submitted_) sum += ticket->kind->device_time;
+Bytes Ledger::in_flight() const noexcept {
+  Bytes sum;
+  for (const Ticket* ticket : open_) sum += ticket->net;
+  for (const Ticket* ticket : submitted_) sum += ticket->awaiting;
   return sum;
 }
 
-std::optional<Point> Ledger::oldest_point(
-    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
+std::chrono::nanoseconds Ledger::queued_time() const noexcept {
+  std::chrono::nanoseconds sum{};
   for (const Ticket* ticket : submitted_) {
+    sum += ticket->kind->footprint ? ticket->kind->device_time : kUnknownTime;
+  }
+  return sum;
+}
+
+std::optional<Point> Ledger::point_to_await(
+    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
+  for (std::size_t i = submitted_.size() / 4; i < submitted_.size(); ++i) {
+    const Ticket* ticket = submitted_[i];
     for (std::size_t role = 0; role < kStreamRoles; ++role) {
       const Point& point = ticket->points.at(role);
       if (!ticket->touched.at(role) || point.sequence == kUnrecorded) continue;

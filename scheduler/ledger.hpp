@@ -35,9 +35,9 @@ struct Ticket {
   std::uint64_t serial = 0;  ///< never used twice, so a stale reference is told from a live one
   BatchKind* kind = nullptr;
   Bytes estimate{};
-  Bytes net{};       ///< allocated by the batch and not freed again into the cache
-  Bytes peak{};      ///< largest net: its footprint
-  Bytes awaiting{};  ///< part of net: freed and awaiting the device
+  Bytes net{};        ///< allocated by the batch and not freed again into the cache
+  Bytes peak{};       ///< largest net: its footprint
+  Bytes awaiting{};   ///< part of net: freed and awaiting the device
   bool learn = true;  ///< an abandoned batch says nothing about its kind
   std::array<bool, kStreamRoles> touched{};
   std::array<Point, kStreamRoles> points{};  ///< of the touched streams, once closed
@@ -74,10 +74,18 @@ class Ledger {
   [[nodiscard]] Bytes unspent() const noexcept;  ///< promised to open batches, not yet allocated
   [[nodiscard]] std::uint64_t open_count() const noexcept { return open_.size(); }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.size(); }
+  /// What unsettled batches hold: net of the open ones, awaiting of the submitted ones.
+  [[nodiscard]] Bytes in_flight() const noexcept;
+  /// Device time that the submitted batches are expected to take. A batch of a kind never settled
+  /// counts as kUnknownTime, so that what is not known yet cannot queue up.
+  static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
   [[nodiscard]] std::chrono::nanoseconds queued_time() const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
-  /// A point of the batch submitted longest ago that is not passed; nothing with none submitted.
-  [[nodiscard]] std::optional<Point> oldest_point(
+  /// What a frontend that is held back waits for: a point, not passed, of the batch a quarter into
+  /// the queue. With fewer than four submitted that is the oldest; with many, waking for each of
+  /// them would cost the device more than it gives, and three quarters are still queued. Nothing
+  /// when no such point is known.
+  [[nodiscard]] std::optional<Point> point_to_await(
       const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept;
   /// Roles for which some submitted batch still lacks its point, and how it gets one.
   [[nodiscard]] std::array<bool, kStreamRoles> unrecorded() const noexcept;

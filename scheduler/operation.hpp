@@ -91,7 +91,9 @@ class OperationList {
   explicit OperationList(TensorTable& table) noexcept : table_(table) {}
 
   struct GiveBack {
-    void operator()(Operation* operation) const noexcept { operation->list_->give_back(*operation); }
+    void operator()(Operation* operation) const noexcept {
+      operation->list_->give_back(*operation);
+    }
   };
   /// Goes back by itself unless it is released to the device.
   using Handle = std::unique_ptr<Operation, GiveBack>;

@@ -19,7 +19,8 @@ struct TimeUnit {
   std::string_view name;
   std::int64_t nanoseconds;
 };
-constexpr std::array<TimeUnit, 3> kTimeUnits{{{"ms", 1'000'000}, {"us", 1'000}, {"s", 1'000'000'000}}};
+constexpr std::array<TimeUnit, 3> kTimeUnits{
+    {{"ms", 1'000'000}, {"us", 1'000}, {"s", 1'000'000'000}}};
 
 std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
   constexpr std::uint64_t kLongest = 3600ULL * 1'000'000'000ULL;

@@ -15,7 +15,8 @@ Shape::Shape(std::initializer_list<std::size_t> extents) : dimensions_(extents.s
   std::size_t elements = 1;
   for (const std::size_t extent : extents) {
     if (extent == 0 || elements > SIZE_MAX / sizeof(float) / extent) {
-      throw UsageError("shape " + to_string() + " is not allowed: extents are above zero and the "
+      throw UsageError("shape " + to_string() +
+                       " is not allowed: extents are above zero and the "
                        "bytes fit 64 bits");
     }
     elements *= extent;

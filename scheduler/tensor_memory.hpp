@@ -20,8 +20,8 @@ struct Allocation {
   Slab::Chunk* chunk = nullptr;  ///< null: a block of the pool
   Bytes block{};                 ///< what the batch was charged for it
   StreamRole home = StreamRole::kCompute;
-  TicketRef owner{};                             ///< the batch that allocated it
-  std::array<bool, kStreamRoles> used_by{};      ///< streams with work that uses it
+  TicketRef owner{};                         ///< the batch that allocated it
+  std::array<bool, kStreamRoles> used_by{};  ///< streams with work that uses it
 };
 
 class TensorMemory {

@@ -1,0 +1,200 @@
+#include "trainer/compare.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "scheduler/cpu_device.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::uint64_t kPercent = 100;
+
+TrainSettings with_policy(TrainSettings settings, Policy policy) {
+  settings.policy.policy = {policy, "compare"};
+  return settings;
+}
+
+TrainSettings reference_settings(TrainSettings settings) {
+  settings.pool.budget = {{.percent = kPercent}, "compare"};
+  return with_policy(std::move(settings), Policy::kUnbounded);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// The runs of one policy, and what they come to.
+struct Runs {
+  std::vector<double> speeds;
+  std::vector<double> idles;
+  std::vector<double> ratios;
+  PolicyFigures figures;
+
+  void add(TrainResult result) {
+    speeds.push_back(result.batches_per_second());
+    idles.push_back(result.idle_share);
+    Statistics peaks = figures.last.pool;
+    const Bytes staging = std::max(figures.last.staging, result.staging);
+    figures.last = std::move(result);
+    const auto keep = [](Gauge& now, const Gauge& before) {
+      now.peak = std::max(now.peak, before.peak);
+    };
+    keep(figures.last.pool.reserved, peaks.reserved);
+    keep(figures.last.pool.held, peaks.held);
+    figures.last.staging = staging;
+    ++figures.runs;
+  }
+
+  PolicyFigures finish() {
+    figures.batches_per_second = median(speeds);
+    figures.idle_share = median(idles);
+    if (!ratios.empty()) {
+      figures.ratio = median(ratios);
+      std::tie(figures.ratio_low, figures.ratio_high) =
+          std::pair(*std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
+    }
+    return std::move(figures);
+  }
+};
+
+/// Runs the experiment and keeps what all of its runs have in common.
+class Experiment {
+ public:
+  Experiment(const CompareSettings& settings, const CompareHooks& hooks)
+      : settings_(settings), hooks_(hooks) {}
+
+  [[nodiscard]] bool stopped() const { return hooks_.stop.stop_requested(); }
+
+  TrainResult run(const TrainSettings& settings, const std::string& label) {
+    TrainHooks hooks{.stop = hooks_.stop};
+    if (hooks_.progress) {
+      hooks.progress = [&](std::uint64_t done, std::uint64_t all) {
+        hooks_.progress(label, done, all);
+      };
+    }
+    TrainResult result = train(settings, hooks);
+    if (result.outcome == Outcome::kFinished) {
+      if (weights_.empty()) weights_ = result.weights;
+      identical = identical && weights_ == result.weights;
+      ++finished;
+    }
+    return result;
+  }
+
+  /// One reference run and one of the policy, in turn first.
+  void pair(Runs& reference, Runs& runs, Policy policy, std::uint64_t round) {
+    const std::string label = std::string(to_string(policy)) + ", round " +
+                              std::to_string(round + 1) + " of " +
+                              std::to_string(settings_.rounds.value);
+    TrainResult ours;
+    if (round % 2 == 1) ours = run(with_policy(settings_.train, policy), label);
+    TrainResult theirs = run(reference_settings(settings_.train), "reference for " + label);
+    if (round % 2 == 0) ours = run(with_policy(settings_.train, policy), label);
+    if (stopped()) return;
+    if (ours.outcome == Outcome::kFinished && theirs.outcome == Outcome::kFinished) {
+      runs.ratios.push_back(ours.batches_per_second() / theirs.batches_per_second());
+    }
+    reference.add(std::move(theirs));
+    runs.add(std::move(ours));
+  }
+
+  bool identical = true;
+  std::uint64_t finished = 0;
+
+ private:
+  const CompareSettings& settings_;
+  const CompareHooks& hooks_;
+  std::vector<std::vector<float>> weights_;
+};
+
+}  // namespace
+
+CompareSettings CompareSettings::d2l(TrainSettings base) {
+  base.widths = {512, 2048, 512, 1};
+  base.batch_size = Setting<std::uint64_t>::by_default(1024);
+  base.batches = Setting<std::uint64_t>::by_default(20);
+  // Parameters and gradients take 16 MiB and a batch 22: room for two, and unbounded needs twenty.
+  base.pool.budget = Setting<BudgetRequest>::by_default({.bytes = mib(64)});
+  return {.train = std::move(base), .short_batches = 4, .step = kib(256)};
+}
+
+CompareSettings CompareSettings::small(TrainSettings base) {
+  base.widths = {512, 256, 128, 1};
+  base.batch_size = Setting<std::uint64_t>::by_default(32);
+  base.batches = Setting<std::uint64_t>::by_default(2000);
+  base.made_beforehand = 64;
+  base.pool.budget = Setting<BudgetRequest>::by_default({.bytes = mib(4)});
+  return {.train = std::move(base),
+          .rounds = Setting<std::uint64_t>::by_default(6),
+          .short_batches = 100,
+          .step = kib(16)};
+}
+
+std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,
+                                     std::uint64_t batches, Bytes step,
+                                     const std::stop_token& stop) {
+  const auto finishes = [&](std::uint64_t steps) {
+    TrainSettings tried = with_policy(settings, policy);
+    tried.batches.value = batches;
+    tried.pool.budget = {{.bytes = step * steps}, "compare"};
+    return train(tried, {.stop = stop}).outcome == Outcome::kFinished;
+  };
+  const Bytes total =
+      settings.device_memory.value.count != 0 ? settings.device_memory.value : default_cpu_memory();
+  const Bytes start = resolve_budget(settings.pool.budget.value, total, "budget");
+  std::uint64_t enough = start.count / step.count;
+  std::uint64_t too_little = 0;
+  if (enough == 0 || !finishes(enough)) return std::nullopt;
+  while (enough - too_little > 1) {
+    if (stop.stop_requested()) return std::nullopt;
+    const std::uint64_t middle = too_little + (enough - too_little) / 2;
+    (finishes(middle) ? enough : too_little) = middle;
+  }
+  return step * enough;
+}
+
+Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
+  Experiment experiment(settings, hooks);
+  Runs reference;
+  reference.figures.name = "reference";
+  std::vector<std::pair<Policy, Runs>> policies;
+  for (const Policy policy :
+       {Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled, Policy::kBarrier}) {
+    policies.emplace_back(policy, Runs{}).second.figures.name = to_string(policy);
+  }
+  // Unbounded ends by running out of memory, the same way each time: once is enough. It also warms
+  // the machine up.
+  policies.front().second.add(
+      experiment.run(with_policy(settings.train, Policy::kUnbounded), "unbounded"));
+  for (std::uint64_t round = 0; round < settings.rounds.value && !experiment.stopped(); ++round) {
+    for (auto& [policy, runs] : policies) {
+      if (policy == Policy::kUnbounded || experiment.stopped()) continue;
+      experiment.pair(reference, runs, policy, round);
+    }
+  }
+  Comparison comparison;
+  comparison.reference = reference.finish();
+  comparison.reference.smallest_budget = comparison.reference.last.pool.reserved.peak;
+  for (auto& [policy, runs] : policies) {
+    PolicyFigures figures = runs.finish();
+    if (policy == Policy::kUnbounded) {
+      figures.smallest_budget = comparison.reference.smallest_budget;
+    } else if (!experiment.stopped()) {
+      if (hooks.progress) hooks.progress("smallest budget of " + figures.name, 1, 1);
+      figures.smallest_budget = smallest_budget(settings.train, policy, settings.short_batches,
+                                                settings.step, hooks.stop);
+    }
+    comparison.policies.push_back(std::move(figures));
+  }
+  comparison.identical = experiment.identical;
+  comparison.finished_runs = experiment.finished;
+  comparison.interrupted = experiment.stopped();
+  return comparison;
+}
+
+}  // namespace weir

@@ -1,0 +1,65 @@
+#pragma once
+
+// The main experiment: one training job under each policy at a budget that unbounded run-ahead
+// cannot live in, against the same job unbounded with enough memory.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "trainer/settings.hpp"
+#include "trainer/train.hpp"
+
+namespace weir {
+
+struct CompareSettings {
+  TrainSettings train;  ///< policy is set per run; budget is the tight one
+  Setting<std::uint64_t> rounds = Setting<std::uint64_t>::by_default(4);  ///< pairs to run
+  std::uint64_t short_batches = 4;  ///< of a run that only asks whether a budget is enough
+  Bytes step{};                     ///< how finely budgets are searched
+
+  /// The d2l experiment at its own size: 512 → 2048 → 512 → 1, batches of 1024 made on the way.
+  [[nodiscard]] static CompareSettings d2l(TrainSettings base);
+  /// 512 → 256 → 128 → 1, batches of 32 made beforehand: dispatch and waiting are a visible share.
+  [[nodiscard]] static CompareSettings small(TrainSettings base);
+};
+
+/// One line of the table: the median over the rounds.
+struct PolicyFigures {
+  std::string name;
+  std::uint64_t runs = 0;
+  double batches_per_second = 0;
+  double ratio = 0;      ///< to the reference run of the same pair, median
+  double ratio_low = 0;  ///< smallest and largest of those ratios: the spread
+  double ratio_high = 0;
+  double idle_share = 0;
+  TrainResult last;  ///< peaks, stalls and outcome; the largest peaks of all runs
+  std::optional<Bytes> smallest_budget;
+};
+
+struct Comparison {
+  PolicyFigures reference;
+  std::vector<PolicyFigures> policies;  ///< unbounded, backstop, throttled, barrier
+  bool identical = true;                ///< weights of every run that finished
+  std::uint64_t finished_runs = 0;
+  bool interrupted = false;
+};
+
+struct CompareHooks {
+  std::stop_token stop{};
+  std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> progress{};
+};
+
+[[nodiscard]] Comparison compare(const CompareSettings& settings, const CompareHooks& hooks = {});
+
+/// The smallest budget, a multiple of `step`, at which `policy` finishes `batches` batches: above
+/// it runs finish, below it they fail with the report. Nothing if the settings' budget is not
+/// enough, or when stopped.
+[[nodiscard]] std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,
+                                                   std::uint64_t batches, Bytes step,
+                                                   const std::stop_token& stop = {});
+
+}  // namespace weir

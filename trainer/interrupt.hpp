@@ -1,0 +1,13 @@
+#pragma once
+
+// SIGINT and SIGTERM as a stop token: the first asks the program to end with what it has, a second
+// one ends it at once.
+
+#include <stop_token>
+
+namespace weir {
+
+/// Call once, before any other thread is started: those inherit that the signals are blocked.
+[[nodiscard]] std::stop_token stop_on_interrupt();
+
+}  // namespace weir

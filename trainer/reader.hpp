@@ -1,0 +1,81 @@
+#pragma once
+
+// Where a run's batches come from: a source that makes batch number i, and a reader that hands
+// batches out. Either it prefetches into staging buffers on a thread of its own, or it hands out
+// batches made before the run, in turn.
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "allocator/mutex.hpp"
+#include "allocator/progress.hpp"
+#include "trainer/staging.hpp"
+
+namespace weir {
+
+/// The sizes of one batch.
+struct BatchShape {
+  std::size_t rows = 0;
+  std::size_t inputs = 0;   ///< per row
+  std::size_t targets = 0;  ///< per row
+};
+
+/// One batch in host memory: inputs [rows × inputs], targets [rows × targets], row-major.
+struct HostBatch {
+  std::span<const float> inputs;
+  std::span<const float> targets;
+  std::size_t rows = 0;
+  float* buffer = nullptr;  ///< to be given back; null for a batch made beforehand
+};
+
+/// Fills batch number `index`; the same index gives the same batch.
+using BatchSource =
+    std::function<void(std::uint64_t index, std::span<float> inputs, std::span<float> targets)>;
+
+/// The d2l experiment's data: inputs N(0, 1), targets 1.
+[[nodiscard]] BatchSource generated_source(std::uint64_t seed);
+
+class Reader {
+ public:
+  static constexpr std::size_t kPrefetch = 2;  ///< batches that are ready ahead of the frontend
+
+  /// With `made_beforehand` > 0 that many batches are made now and handed out in turn; otherwise a
+  /// thread prefetches. `progress` must outlive the reader, and the reader every copy from it.
+  Reader(Progress& progress, BatchShape shape, BatchSource source, std::uint64_t made_beforehand);
+  ~Reader();
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  /// The next batch. Waits for the reader's own thread only, which waits for nobody while fewer
+  /// than kPrefetch are ready. Rethrows what the source threw.
+  [[nodiscard]] HostBatch next();
+  /// The device is done with the batch's memory when `copied` is passed.
+  void give_back(const HostBatch& batch, Point copied);
+
+  [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
+
+ private:
+  [[nodiscard]] HostBatch make(std::uint64_t index);
+  void prefetch();
+
+  const BatchShape shape_;
+  const BatchSource source_;
+  Staging staging_;
+  std::vector<HostBatch> made_;
+  std::uint64_t handed_out_ = 0;  ///< of those made beforehand; the frontend's alone
+
+  Mutex mutex_{LockRank::kLeaf};
+  std::deque<HostBatch> ready_ WEIR_GUARDED_BY(mutex_);
+  std::exception_ptr failure_ WEIR_GUARDED_BY(mutex_);
+  bool closing_ WEIR_GUARDED_BY(mutex_) = false;
+  std::condition_variable_any changed_;
+  std::thread thread_;
+};
+
+}  // namespace weir

@@ -1,0 +1,174 @@
+#include "trainer/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "allocator/version.hpp"
+#include "trainer/table.hpp"
+
+namespace weir {
+namespace {
+
+using nlohmann::json;
+
+double seconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::string percent(double share) { return format_number(100 * share, 1) + "%"; }
+
+std::string seconds(std::chrono::nanoseconds time) {
+  return format_number(seconds_of(time), 2) + " s";
+}
+
+json result_json(const TrainResult& r) {
+  const auto stalls = [](const Stalls& s) {
+    return json{{"count", s.count}, {"seconds", seconds_of(s.total)}};
+  };
+  json j{{"outcome", describe_outcome(r)},
+         {"batches", r.batches},
+         {"seconds", r.seconds},
+         {"batches_per_second", r.batches_per_second()},
+         {"idle_share", r.idle_share},
+         {"peak_reserved_bytes", r.pool.reserved.peak.count},
+         {"peak_held_bytes", r.pool.held.peak.count},
+         {"peak_allocated_bytes", r.pool.allocated.peak.count},
+         {"staging_bytes", r.staging.count},
+         {"stalls", stalls(r.stalls)},
+         {"stalls_budget", stalls(r.admission.hard)},
+         {"stalls_run_ahead", stalls(r.admission.soft)},
+         {"most_in_flight", r.admission.most_submitted},
+         {"pool",
+          {{"hits", r.pool.hits},
+           {"misses", r.pool.misses},
+           {"handovers", r.pool.handovers},
+           {"waits", r.pool.waits},
+           {"retries", r.pool.retries},
+           {"releases", r.pool.releases},
+           {"failures", r.pool.failures}}}};
+  if (r.mean_loss) j["mean_loss"] = *r.mean_loss;
+  if (!r.report.empty()) j["report"] = r.report;
+  json held = json::array();
+  json staging = json::array();
+  for (const BatchSample& sample : r.samples) {
+    held.push_back(sample.held.count);
+    staging.push_back(sample.staging.count);
+  }
+  j["held_bytes_per_batch"] = std::move(held);
+  j["staging_bytes_per_batch"] = std::move(staging);
+  return j;
+}
+
+json figures_json(const PolicyFigures& f) {
+  json j{{"policy", f.name},
+         {"runs", f.runs},
+         {"batches_per_second", f.batches_per_second},
+         {"ratio_to_reference", f.ratio},
+         {"ratio_low", f.ratio_low},
+         {"ratio_high", f.ratio_high},
+         {"idle_share", f.idle_share},
+         {"last_run", result_json(f.last)}};
+  if (f.smallest_budget) j["smallest_budget_bytes"] = f.smallest_budget->count;
+  return j;
+}
+
+std::vector<std::string> row(const PolicyFigures& f, bool is_reference) {
+  const TrainResult& r = f.last;
+  const std::string ratio = is_reference ? "1"
+                            : f.ratio > 0
+                                ? format_number(f.ratio, 3) + " (" + format_number(f.ratio_low, 3) +
+                                      " to " + format_number(f.ratio_high, 3) + ")"
+                                : "-";
+  return {
+      f.name,
+      f.runs != 0 ? format_number(f.batches_per_second, f.batches_per_second < 100 ? 2 : 0) : "-",
+      ratio,
+      format_bytes(r.pool.reserved.peak),
+      format_bytes(r.pool.held.peak),
+      format_bytes(r.staging),
+      std::to_string(r.stalls.count),
+      seconds(r.stalls.total),
+      percent(f.idle_share),
+      f.runs != 0 ? describe_outcome(r) : "not run"};
+}
+
+}  // namespace
+
+std::string format_run(const TrainSettings& settings, const TrainResult& result) {
+  std::vector<std::vector<std::string>> rows{
+      {"policy", std::string(to_string(settings.policy.policy.value))},
+      {"result", describe_outcome(result)},
+      {"batches", std::to_string(result.batches)},
+      {"batches/s", format_number(result.batches_per_second(), 2)},
+      {"device idle", percent(result.idle_share)},
+      {"peak reserved", format_bytes(result.pool.reserved.peak)},
+      {"peak held", format_bytes(result.pool.held.peak)},
+      {"host staging", format_bytes(result.staging)},
+      {"most in flight", std::to_string(result.admission.most_submitted) + " batches"},
+      {"dispatch stalls",
+       std::to_string(result.stalls.count) + ", " + seconds(result.stalls.total) + " in all"}};
+  if (result.mean_loss) rows.push_back({"mean loss", format_number(*result.mean_loss, 6)});
+  return format_table(rows);
+}
+
+std::string run_json(const TrainSettings& settings, const TrainResult& result) {
+  const json j{{"weir", kVersion},
+               {"settings", settings.describe()},
+               {"policy", std::string(to_string(settings.policy.policy.value))},
+               {"result", result_json(result)}};
+  return j.dump(2) + "\n";
+}
+
+std::string format_comparison(const CompareSettings& settings, const Comparison& comparison) {
+  const TrainSettings& t = settings.train;
+  std::string model;
+  for (const std::size_t width : t.widths) {
+    model += (model.empty() ? "" : " -> ") + std::to_string(width);
+  }
+  std::string text = "MLP " + model + ", batches of " + std::to_string(t.batch_size.value) + " " +
+                     (t.made_beforehand != 0 ? "made beforehand" : "made on the way") + ", " +
+                     std::to_string(t.batches.value) + " batches a run, budget " +
+                     format_budget(t.pool.budget.value) + ", " +
+                     std::to_string(settings.rounds.value) +
+                     " pairs with the reference (unbounded, enough memory)\n\n";
+  std::vector<std::vector<std::string>> rows{
+      {"policy", "batches/s", "to reference (spread)", "peak reserved", "peak held", "staging",
+       "stalls", "stalled", "idle", "result"},
+      row(comparison.reference, true)};
+  for (const PolicyFigures& figures : comparison.policies) rows.push_back(row(figures, false));
+  text += format_table(rows) + "\n";
+  text += "weights after " + std::to_string(t.batches.value) + " batches: " +
+          (comparison.finished_runs < 2 ? "fewer than two runs finished, nothing to compare"
+           : comparison.identical       ? "bit-identical in all "
+                                        : "NOT identical in the ") +
+          (comparison.finished_runs < 2
+               ? std::string()
+               : std::to_string(comparison.finished_runs) + " runs that finished") +
+          "\nsmallest budget that finishes:";
+  bool first = true;
+  for (const PolicyFigures& f : comparison.policies) {
+    text += (first ? " " : ", ") + f.name + " " +
+            (f.smallest_budget ? format_bytes(*f.smallest_budget) : std::string("not found"));
+    if (f.name == "unbounded") text += " (the reference's peak)";
+    first = false;
+  }
+  text += "\n";
+  if (comparison.interrupted) text += "interrupted: these are the figures so far\n";
+  return text;
+}
+
+std::string comparison_json(const CompareSettings& settings, const Comparison& comparison) {
+  json policies = json::array();
+  for (const PolicyFigures& figures : comparison.policies)
+    policies.push_back(figures_json(figures));
+  const json j{{"weir", kVersion},
+               {"settings", settings.train.describe()},
+               {"rounds", settings.rounds.value},
+               {"reference", figures_json(comparison.reference)},
+               {"policies", std::move(policies)},
+               {"weights_identical", comparison.identical},
+               {"finished_runs", comparison.finished_runs},
+               {"interrupted", comparison.interrupted}};
+  return j.dump(2) + "\n";
+}
+
+}  // namespace weir

@@ -1,0 +1,20 @@
+#pragma once
+
+// What runs and comparisons look like to people (tables) and to programs (JSON, the same figures).
+
+#include <string>
+
+#include "trainer/compare.hpp"
+#include "trainer/train.hpp"
+
+namespace weir {
+
+[[nodiscard]] std::string format_run(const TrainSettings& settings, const TrainResult& result);
+[[nodiscard]] std::string run_json(const TrainSettings& settings, const TrainResult& result);
+
+[[nodiscard]] std::string format_comparison(const CompareSettings& settings,
+                                            const Comparison& comparison);
+[[nodiscard]] std::string comparison_json(const CompareSettings& settings,
+                                          const Comparison& comparison);
+
+}  // namespace weir

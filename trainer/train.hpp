@@ -1,0 +1,58 @@
+#pragma once
+
+// One training run from settings to figures: the d2l experiment's loop on a device of its own.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "allocator/statistics.hpp"
+#include "scheduler/admission.hpp"
+#include "trainer/settings.hpp"
+
+namespace weir {
+
+/// What a batch left behind when its work was submitted.
+struct BatchSample {
+  Bytes held{};     ///< allocated + awaiting in the pool
+  Bytes staging{};  ///< host memory in staging buffers
+};
+
+enum class Outcome : std::uint8_t { kFinished, kOutOfMemory, kInterrupted };
+
+struct TrainResult {
+  Outcome outcome = Outcome::kFinished;
+  std::string report;         ///< of the out-of-memory
+  std::uint64_t batches = 0;  ///< submitted whole
+  double seconds = 0;         ///< from the first batch to the end of the last on the device
+  double idle_share = 0;      ///< of the compute stream in that time
+  Statistics pool;            ///< peaks are of the whole run
+  AdmissionStatistics admission;
+  Stalls stalls;    ///< every time that dispatch was held back, for whatever reason
+  Bytes staging{};  ///< most host memory in staging buffers
+  std::optional<double> mean_loss;
+  std::vector<std::vector<float>> weights;  ///< only of a run that finished
+  std::vector<BatchSample> samples;         ///< one per batch
+
+  [[nodiscard]] double batches_per_second() const {
+    return seconds > 0 ? static_cast<double>(batches) / seconds : 0;
+  }
+};
+
+struct TrainHooks {
+  std::stop_token stop{};  ///< the run ends after the batch under way, with the figures so far
+  std::function<void(std::uint64_t done, std::uint64_t all)> progress{};
+};
+
+/// Runs. Out-of-memory and interruption are outcomes, not exceptions; UsageError for settings that
+/// cannot work. Sets the BLAS to one thread, since its results depend on the number.
+[[nodiscard]] TrainResult train(const TrainSettings& settings, const TrainHooks& hooks = {});
+
+/// `finished`, `out of memory in batch 14`, `interrupted after 3 batches`.
+[[nodiscard]] std::string describe_outcome(const TrainResult& result);
+
+}  // namespace weir
