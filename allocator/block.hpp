@@ -26,7 +26,6 @@ enum class BlockState : std::uint8_t {
   kFreeing,    ///< its free is recording points, on one thread, outside the lock
   kAwaiting,   ///< freed; a point that it waits for is not passed
   kCached,     ///< free
-  kReleasing,  ///< on its way back to the upstream, outside the lock
 };
 
 struct Block {

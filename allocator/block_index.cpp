@@ -15,7 +15,10 @@ Block& BlockIndex::add(void* pointer, Bytes size) {
   auto block = std::make_unique<Block>();
   block->pointer = pointer;
   block->size = size;
-  return *(blocks_[pointer] = std::move(block));
+  Bucket& bucket = buckets_[size.count];
+  Block& added = *(blocks_[pointer] = std::move(block));
+  ++bucket.blocks;
+  return added;
 }
 
 Block* BlockIndex::find(const void* pointer) const {
@@ -23,15 +26,21 @@ Block* BlockIndex::find(const void* pointer) const {
   return found == blocks_.end() ? nullptr : found->second.get();
 }
 
-void BlockIndex::erase(Block& block) {
-  // Empty lists of a size stay while the size is in use, so that steady reuse allocates nothing;
-  // they go with the size's last cached block that leaves the pool.
+std::unique_ptr<Block> BlockIndex::extract(Block& block) {
+  // The lists of a size stay while blocks of that size do, so that steady reuse allocates nothing.
   const auto bucket = buckets_.find(block.size.count);
-  if (bucket != buckets_.end() &&
-      std::ranges::all_of(bucket->second, [](const CachedList& l) { return l.blocks.empty(); })) {
-    buckets_.erase(bucket);
+  if (--bucket->second.blocks == 0) buckets_.erase(bucket);
+  return std::move(blocks_.extract(block.pointer).mapped());
+}
+
+void BlockIndex::prepare_free(Block& block) {
+  block.points.reserve(1 + block.other_uses.size());
+  (void)streams_[block.home];
+  for (const StreamId stream : block.other_uses) (void)streams_[stream];
+  std::vector<CachedList>& lists = lists_of(block.size);
+  if (std::ranges::count(lists, block.home, &CachedList::home) == 0) {
+    lists.push_back({.home = block.home, .blocks = {}});
   }
-  blocks_.erase(block.pointer);
 }
 
 bool BlockIndex::is_passed(Point point) const {
@@ -106,12 +115,16 @@ Bytes BlockIndex::note_recorded(Point point) {
   return moved;
 }
 
+std::vector<BlockIndex::CachedList>& BlockIndex::lists_of(Bytes size) {
+  static std::vector<CachedList> none;  // stays empty: lists are added by prepare_free alone
+  const auto bucket = buckets_.find(size.count);
+  return bucket == buckets_.end() ? none : bucket->second.lists;
+}
+
 void BlockIndex::place_cached(Block& block) {
   block.state = BlockState::kCached;
-  Bucket& bucket = buckets_[block.size.count];
-  auto list = std::ranges::find(bucket, block.home, &CachedList::home);
-  if (list == bucket.end())
-    list = bucket.insert(list, CachedList{.home = block.home, .blocks = {}});
+  std::vector<CachedList>& lists = lists_of(block.size);
+  const auto list = std::ranges::find(lists, block.home, &CachedList::home);
   list->blocks.insert_sorted(block, [](const Block& b) { return b.home_point().sequence; });
   cached_by_age_.insert_sorted(block, [](const Block& b) { return b.freed_at; });
 }
@@ -122,19 +135,16 @@ void BlockIndex::take(CachedList& list, Block& block) {
 }
 
 Block* BlockIndex::take_own(Bytes size, StreamId stream) {
-  const auto bucket = buckets_.find(size.count);
-  if (bucket == buckets_.end()) return nullptr;
-  const auto list = std::ranges::find(bucket->second, stream, &CachedList::home);
-  if (list == bucket->second.end() || list->blocks.empty()) return nullptr;
+  std::vector<CachedList>& lists = lists_of(size);
+  const auto list = std::ranges::find(lists, stream, &CachedList::home);
+  if (list == lists.end() || list->blocks.empty()) return nullptr;
   Block* block = list->blocks.back();  // last in, first out: its bytes are the warmest
   take(*list, *block);
   return block;
 }
 
 Block* BlockIndex::take_passed(Bytes size) {
-  const auto bucket = buckets_.find(size.count);
-  if (bucket == buckets_.end()) return nullptr;
-  for (CachedList& list : bucket->second) {
+  for (CachedList& list : lists_of(size)) {
     Block* block = list.blocks.front();  // the earliest point of the list
     if (block == nullptr || !is_passed(block->home_point())) continue;
     take(list, *block);
@@ -144,10 +154,8 @@ Block* BlockIndex::take_passed(Bytes size) {
 }
 
 Block* BlockIndex::take_unpassed(Bytes size) {
-  const auto bucket = buckets_.find(size.count);
-  if (bucket == buckets_.end()) return nullptr;
   CachedList* oldest = nullptr;
-  for (CachedList& list : bucket->second) {
+  for (CachedList& list : lists_of(size)) {
     if (list.blocks.empty()) continue;
     if (oldest == nullptr || list.blocks.front()->freed_at < oldest->blocks.front()->freed_at) {
       oldest = &list;
@@ -159,17 +167,16 @@ Block* BlockIndex::take_unpassed(Bytes size) {
   return block;
 }
 
-Bytes BlockIndex::take_releasable(Bytes need, std::vector<Block*>& taken) {
+Bytes BlockIndex::take_releasable(Bytes need, std::vector<std::unique_ptr<Block>>& taken) {
   Bytes sum;
+  taken.reserve(blocks_.size());  // so that no block is lost between two places
   Block* block = cached_by_age_.front();
   while (block != nullptr && sum < need) {
     Block* next = BlockList<&Block::by_age>::next(*block);
     if (is_passed(block->home_point())) {
-      Bucket& bucket = buckets_[block->size.count];
-      take(*std::ranges::find(bucket, block->home, &CachedList::home), *block);
-      block->state = BlockState::kReleasing;
+      take(*std::ranges::find(lists_of(block->size), block->home, &CachedList::home), *block);
       sum += block->size;
-      taken.push_back(block);
+      taken.push_back(extract(*block));
     }
     block = next;
   }
@@ -221,8 +228,8 @@ void BlockIndex::pending_streams(std::vector<StreamId>& pending,
 Bytes BlockIndex::largest_cached() const {
   Bytes largest;
   for (const auto& [size, bucket] : buckets_) {
-    const bool any =
-        std::ranges::any_of(bucket, [](const CachedList& list) { return !list.blocks.empty(); });
+    const bool any = std::ranges::any_of(
+        bucket.lists, [](const CachedList& list) { return !list.blocks.empty(); });
     if (any) largest = std::max(largest, Bytes{size});
   }
   return largest;

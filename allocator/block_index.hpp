@@ -29,8 +29,9 @@ class BlockIndex {
 
   Block& add(void* pointer, Bytes size);
   [[nodiscard]] Block* find(const void* pointer) const;
-  void erase(Block& block);  ///< the block is in no list
 
+  /// Makes room for all that freeing `block` will need, so that the free itself cannot fail.
+  void prepare_free(Block& block);
   /// Sorts a freed block, whose points are set, into awaiting or cached; its state says which.
   void place_freed(Block& block);
   /// The device has passed `sequence` on `stream`. Returns the bytes of the blocks that became
@@ -46,8 +47,9 @@ class BlockIndex {
   [[nodiscard]] Block* take_unpassed(Bytes size);  ///< the one freed first
 
   /// Takes cached blocks that the device is done with, least recently freed first, until they sum
-  /// to `need`; what there is, if that is less. Appends to `taken`, returns their sum.
-  Bytes take_releasable(Bytes need, std::vector<Block*>& taken);
+  /// to `need`; what there is, if that is less. Appends to `taken`, returns their sum. They leave
+  /// the index altogether: once the upstream has one back, its address can be that of a new block.
+  Bytes take_releasable(Bytes need, std::vector<std::unique_ptr<Block>>& taken);
   [[nodiscard]] Bytes releasable() const;
 
   /// The point to wait for that lets the block freed longest ago go on its way.
@@ -69,12 +71,17 @@ class BlockIndex {
     StreamId home;
     StreamList blocks;
   };
-  using Bucket = std::vector<CachedList>;
+  struct Bucket {
+    std::vector<CachedList> lists;  ///< one per home stream that ever freed a block of this size
+    std::uint64_t blocks = 0;       ///< of this size in the index, free or not
+  };
 
   [[nodiscard]] const Point* blocking_point(const Block& block) const;
   [[nodiscard]] bool is_passed(Point point) const;
   void place_cached(Block& block);
   void take(CachedList& list, Block& block);
+  [[nodiscard]] std::vector<CachedList>& lists_of(Bytes size);  ///< none of a size not in the index
+  [[nodiscard]] std::unique_ptr<Block> extract(Block& block);   ///< the block is in no list
   static std::uint64_t sequence_on(const Block& block, StreamId stream);
 
   const bool awaits_home_;

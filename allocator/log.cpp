@@ -27,6 +27,7 @@ LogLevel log_level_from_environment(const Environment& environment) {
 }
 
 void set_log_level(LogLevel level) noexcept { level_in_force.store(level); }
+LogLevel log_level() noexcept { return level_in_force.load(); }
 void set_log_sink(LogSink sink) noexcept { sink_in_force.store(sink); }
 
 void log(LogLevel level, std::string_view text) noexcept {

@@ -17,6 +17,7 @@ enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug };
 [[nodiscard]] LogLevel log_level_from_environment(
     const Environment& environment = process_environment());
 void set_log_level(LogLevel level) noexcept;
+[[nodiscard]] LogLevel log_level() noexcept;
 
 /// Writes `weir: text` if the level in force lets it through.
 void log(LogLevel level, std::string_view text) noexcept;

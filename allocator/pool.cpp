@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "allocator/error.hpp"
+#include "allocator/log.hpp"
 
 namespace weir {
 namespace {
@@ -50,7 +51,11 @@ Pool::~Pool() {
       safe = false;  // the device may still write there: memory that is lost beats memory reused
     }
   }
-  if (!safe) return;
+  if (!safe) {
+    log(LogLevel::kError,
+        "a pool cannot learn that the device is done with its memory: kept for ever");
+    return;
+  }
   Lock lock(mutex_);
   const BlockIndex last = std::move(index_);
   lock.unlock();
@@ -95,6 +100,7 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
       std::ranges::find(block->other_uses, stream) == block->other_uses.end()) {
     block->other_uses.push_back(stream);
   }
+  index_.prepare_free(*block);
   block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
   ++transits_;
   lock.unlock();
@@ -188,7 +194,7 @@ void Pool::became_cached(Bytes bytes) {
 
 Bytes Pool::trim() {
   poll();
-  std::vector<Block*> blocks;
+  std::vector<std::unique_ptr<Block>> blocks;
   Lock lock(mutex_);
   const Bytes sum = index_.take_releasable({UINT64_MAX}, blocks);
   if (blocks.empty()) return {};
@@ -204,14 +210,13 @@ Bytes Pool::trim() {
   return sum;
 }
 
-void Pool::release(std::vector<Block*>& blocks) {
-  for (const Block* block : blocks) upstream_.deallocate(block->pointer, block->size);
+void Pool::release(std::vector<std::unique_ptr<Block>>& blocks) {
+  for (const auto& block : blocks) upstream_.deallocate(block->pointer, block->size);
   const Lock lock(mutex_);
-  for (Block* block : blocks) {
+  for (const auto& block : blocks) {
     statistics_.cached.remove(block->size);
     statistics_.reserved.remove(block->size);
     ++statistics_.releases;
-    index_.erase(*block);
   }
   blocks.clear();
 }

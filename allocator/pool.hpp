@@ -11,6 +11,7 @@
 
 #include <array>
 #include <condition_variable>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -118,7 +119,8 @@ class Pool {
   [[nodiscard]] Block* run_stages(Attempt& request);
   /// Asks the upstream; the caller has claimed the room (growing_, transits_).
   [[nodiscard]] Block* grow_claimed(Attempt& request);
-  void release(std::vector<Block*>& blocks);
+  /// Gives blocks that left the index back to the upstream; the books hold them until then.
+  void release(std::vector<std::unique_ptr<Block>>& blocks);
   void sleep(Lock& lock) WEIR_REQUIRES(mutex_);
   /// Lines up, once; true when it had to sleep, so that what was found before is old news.
   [[nodiscard]] bool line_up(Line& line, Lock& lock) WEIR_REQUIRES(mutex_);

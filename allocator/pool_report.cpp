@@ -25,7 +25,7 @@ std::string stage(std::string_view name, const std::string& found) {
 std::string Pool::holders_locked(std::size_t most) const {
   std::map<std::string, Holding> by_label;
   for (const auto& [pointer, block] : index_.blocks()) {
-    if (block->state == BlockState::kCached || block->state == BlockState::kReleasing) continue;
+    if (block->state == BlockState::kCached) continue;
     std::string label(block->label_view());
     if (label.empty()) label = "(no label)";
     if (block->state != BlockState::kAllocated) label += " (freed, awaiting the device)";

@@ -151,12 +151,19 @@ Block* Pool::grow_claimed(Attempt& request) {
   void* pointer = upstream_.allocate(request.block);
   request.upstream_refused = pointer == nullptr;
   if (pointer == nullptr) return nullptr;
-  const Lock lock(mutex_);
-  Block& block = index_.add(pointer, request.block);
-  statistics_.reserved.add(block.size);
-  mark_allocated(block, request);
+  Lock lock(mutex_);
+  Block* block = nullptr;
+  try {
+    block = &index_.add(pointer, request.block);
+  } catch (...) {
+    lock.unlock();
+    upstream_.deallocate(pointer, request.block);
+    throw;
+  }
+  statistics_.reserved.add(block->size);
+  mark_allocated(*block, request);
   ++statistics_.misses;
-  return &block;
+  return block;
 }
 
 bool Pool::await_growth(const Attempt& request, Line& line) {
@@ -172,7 +179,7 @@ bool Pool::await_growth(const Attempt& request, Line& line) {
 }
 
 Block* Pool::release_and_grow(Attempt& request) {
-  std::vector<Block*> victims;
+  std::vector<std::unique_ptr<Block>> victims;
   // Again while the upstream refuses: what was released may not be the piece that it lacked.
   for (;;) {
     Lock lock(mutex_);

@@ -134,8 +134,9 @@ void Slab::poll() {
   Lock lock(mutex_);
   checking.swap(awaiting_);
   lock.unlock();
-  const auto done = std::partition(checking.begin(), checking.end(),
-                                   [this](Awaiting& slot) { return !passed(slot); });
+  // Stable: what was freed first stays first.
+  const auto done = std::stable_partition(checking.begin(), checking.end(),
+                                          [this](Awaiting& slot) { return !passed(slot); });
   lock.lock();
   awaiting_.insert(awaiting_.end(), checking.begin(), done);
   for (auto slot = done; slot != checking.end(); ++slot) {
@@ -144,6 +145,48 @@ void Slab::poll() {
   lock.unlock();
   for (const auto& empty : empties) give_back(empty);
   empties.clear();
+}
+
+bool Slab::give_back_empty_chunks() {
+  std::vector<std::unique_ptr<Chunk>> empties;
+  Lock lock(mutex_);
+  for (auto& [stream, classes] : with_room_) {
+    for (std::vector<Chunk*>& with_room : classes) {
+      std::erase_if(with_room, [&](Chunk* chunk) WEIR_REQUIRES(mutex_) {
+        if (chunk->free_slots.size() < chunk->slots) return false;
+        const auto owned = chunks_.find(chunk);
+        empties.push_back(std::move(owned->second));
+        chunks_.erase(owned);
+        return true;
+      });
+    }
+  }
+  lock.unlock();
+  for (const auto& empty : empties) give_back(empty);
+  return !empties.empty();
+}
+
+bool Slab::reclaim(bool may_wait) {
+  poll();
+  if (give_back_empty_chunks()) return true;
+  if (!may_wait) return false;
+  std::vector<Point> recorded;
+  {
+    const Lock lock(mutex_);
+    for (const Awaiting& slot : awaiting_) {
+      for (std::size_t i = 0; i < slot.count; ++i) {
+        const Point& point = slot.points.at(i);
+        if (point.sequence != Block::kUnrecorded) recorded.push_back(point);
+      }
+    }
+  }
+  for (const Point point : recorded) {
+    // A slot can await one point when another of its points is passed: waiting for that one would
+    // return at once, and so would the next call.
+    if (!progress_.reached(point)) return progress_.wait(point, {});
+  }
+  poll();
+  return give_back_empty_chunks();
 }
 
 }  // namespace weir

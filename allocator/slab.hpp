@@ -47,6 +47,11 @@ class Slab {
   /// other streams that used the slot.
   void deallocate(Slot slot, std::span<const StreamId> others);
 
+  /// For a request that the pool cannot serve: gives every chunk without a slot in use back to it.
+  /// With none, and if it may, waits on the host for the use of a freed slot that was submitted
+  /// longest ago. False: nothing of that was to be had.
+  [[nodiscard]] bool reclaim(bool may_wait);
+
  private:
   static constexpr std::array<std::uint32_t, 3> kSlotSizes{64, 256, 1024};
   struct Awaiting {
@@ -60,6 +65,7 @@ class Slab {
   [[nodiscard]] std::unique_ptr<Chunk> return_slot(Slot slot) WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool passed(Awaiting& awaiting);
   void give_back(const std::unique_ptr<Chunk>& chunk);
+  [[nodiscard]] bool give_back_empty_chunks();
   void poll();
 
   Pool& pool_;

@@ -38,7 +38,7 @@ struct Statistics {
   std::uint64_t misses = 0;     ///< served by growth
   std::uint64_t handovers = 0;  ///< served by another stream's block, behind a wait on the device
   std::uint64_t waits = 0;      ///< waits on the host for memory
-  std::uint64_t retries = 0;    ///< times that a request went back to its first stage
+  std::uint64_t retries = 0;    ///< times that a request started again after a wait on the host
   std::uint64_t releases = 0;   ///< segments given back to the upstream
   std::uint64_t failures = 0;   ///< requests that nothing could serve
   std::chrono::nanoseconds waited{};  ///< total of those waits

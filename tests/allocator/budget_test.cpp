@@ -23,8 +23,9 @@ TEST(Budget, IsASizeOrAShare) {
 }
 
 TEST(Budget, RefusesWithTheVariableTheValueAndWhatIsAllowed) {
-  for (const char* text : {"lots", "", "96", "0B", "0MiB", "0.0001B", "-6GiB", "0%", "-5%", "101%",
-                           "100.1%", "nan%", "inf%", "%", "5 %", "1e1%", "99999999999999999999GiB"}) {
+  for (const char* text :
+       {"lots", "", "96", "0B", "0MiB", "0.0001B", "-6GiB", "0%", "-5%", "101%", "100.1%", "nan%",
+        "inf%", "%", "5 %", "1e1%", "99999999999999999999GiB"}) {
     EXPECT_THAT(message_of<UsageError>([&] { (void)parse_budget("WEIR_BUDGET", text); }),
                 AllOf(HasSubstr("WEIR_BUDGET='" + std::string(text) + "'"), HasSubstr("above zero"),
                       HasSubstr("up to 100%")));
@@ -61,9 +62,8 @@ TEST(Budget, TheWholeDeviceIsAllOfIt) {
 }
 
 TEST(Budget, RefusesMoreThanTheDeviceHasAndNothing) {
-  EXPECT_THAT(message_of<UsageError>([] {
-                (void)resolve_budget({.bytes = gib(2)}, gib(1), "budget (WEIR_BUDGET)");
-              }),
+  EXPECT_THAT(message_of<UsageError>(
+                  [] { (void)resolve_budget({.bytes = gib(2)}, gib(1), "budget (WEIR_BUDGET)"); }),
               AllOf(HasSubstr("WEIR_BUDGET"), HasSubstr("2 GiB"),
                     HasSubstr("at most what the device has, 1 GiB")));
   EXPECT_THROW((void)resolve_budget({.bytes = {1025}}, kib(1), "budget"), UsageError);

@@ -22,9 +22,9 @@ TEST(Bytes, ParsesASizeWithItsUnit) {
 }
 
 TEST(Bytes, RefusesWhatIsNoSize) {
-  for (const char* text :
-       {"", "B", "MiB", "96", "96MB", "96mib", "96 MiB", " 96MiB", "96MiB ", "-1MiB", "-1.5MiB",
-        "+1MiB", "1e3MiB", "0x10B", "1..5GiB", "nanB", "infGiB", "1,5GiB", "96MiBB", "MiB96"}) {
+  for (const char* text : {"",        "B",      "MiB",    "96",      "96MB",   "96mib",  "96 MiB",
+                           " 96MiB",  "96MiB ", "-1MiB",  "-1.5MiB", "+1MiB",  "1e3MiB", "0x10B",
+                           "1..5GiB", "nanB",   "infGiB", "1,5GiB",  "96MiBB", "MiB96"}) {
     EXPECT_EQ(parse_bytes(text), std::nullopt) << "'" << text << "'";
   }
 }
@@ -60,7 +60,8 @@ TEST(Bytes, AreWrittenExactlyOrWithThreeDigits) {
 }
 
 TEST(Bytes, WrittenExactlyAreReadBack) {
-  for (const Bytes size : {Bytes{1}, Bytes{1023}, kib(1), kib(1023), mib(7), gib(1023), gib(4096)}) {
+  for (const Bytes size :
+       {Bytes{1}, Bytes{1023}, kib(1), kib(1023), mib(7), gib(1023), gib(4096)}) {
     std::string text = format_bytes(size);
     std::erase(text, ' ');
     EXPECT_EQ(parse_bytes(text), size) << text;

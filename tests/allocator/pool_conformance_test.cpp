@@ -15,12 +15,11 @@ namespace weir {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::expect_books;
+using ::testing::HasSubstr;
 using testing::options_of;
 
-class EveryPool : public testing::PoolFixture, public ::testing::WithParamInterface<PoolKind> {
- protected:
+struct EveryPool : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
   [[nodiscard]] PoolOptions options(Bytes budget) const { return options_of(budget, GetParam()); }
   [[nodiscard]] bool keeps_blocks() const { return GetParam() != PoolKind::kUnpooled; }
 };

@@ -1,6 +1,7 @@
 #pragma once
 
-// What the tests of Pool start from: a device that the test moves, an upstream that counts, streams.
+// What the tests of Pool start from: a device that the test moves, an upstream that counts,
+// streams.
 
 #include <gtest/gtest.h>
 
@@ -37,8 +38,7 @@ inline void expect_books(const Pool& pool, const FaultyUpstream& upstream) {
   }
 }
 
-class PoolFixture : public ::testing::Test {
- protected:
+struct PoolFixture : ::testing::Test {
   [[nodiscard]] DeviceMemory memory() { return {upstream, progress}; }
 
   SimulatedUpstream raw{gib(1)};

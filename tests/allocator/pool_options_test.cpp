@@ -16,8 +16,8 @@ namespace weir {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::environment_of;
+using ::testing::HasSubstr;
 using testing::message_of;
 using Variables = std::map<std::string, std::string>;
 
@@ -141,32 +141,33 @@ TEST(PoolOptions, ABadVariableIsRefusedWithItsNameItsValueAndWhatIsAllowed) {
   };
   const std::string kinds = "round, naive or unpooled";
   const std::string page = "32 or more";
-  const std::vector<Bad> bad{
-      {"WEIR_POOL", "best", kinds},
-      {"WEIR_POOL", "round ", kinds},
-      {"MXNET_GPU_MEM_POOL_TYPE", "Buddy", kinds},
-      {"WEIR_POOL_PAGE_SIZE", "31", page},
-      {"WEIR_POOL_PAGE_SIZE", "-4096", page},
-      {"WEIR_POOL_PAGE_SIZE", "big", page},
-      {"MXNET_GPU_MEM_POOL_PAGE_SIZE", "0", page},
-      {"MXNET_GPU_POOL_PAGE_SIZE", "16", page},
-      {"WEIR_POOL_LARGE_ROUND_SIZE", "0", "above zero"},
-      {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "-1", "above zero"},
-      {"WEIR_POOL_LINEAR_CUTOFF", "19", "20 to 34"},
-      {"WEIR_POOL_LINEAR_CUTOFF", "35", "20 to 34"},
-      {"WEIR_POOL_LINEAR_CUTOFF", "24.0", "20 to 34"},
-      {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "19", "20 to 34"},
-      {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "35", "20 to 34"},
-      {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "-24", "20 to 34"},
-      {"WEIR_BUDGET", "many", "such as 96MiB"},
-      {"WEIR_BUDGET", "0MiB", "above zero"},
-      {"WEIR_BUDGET", "-1GiB", "above zero"},
-      {"WEIR_BUDGET", "99999999999999999999TiB", "such as 96MiB"},
-      {"WEIR_BUDGET", "120%", "up to 100%"},
-      {"MXNET_GPU_MEM_POOL_RESERVE", "100", "0 to 99"},
-      {"MXNET_GPU_MEM_POOL_RESERVE", "-1", "0 to 99"}};
+  const std::vector<Bad> bad{{"WEIR_POOL", "best", kinds},
+                             {"WEIR_POOL", "round ", kinds},
+                             {"MXNET_GPU_MEM_POOL_TYPE", "Buddy", kinds},
+                             {"WEIR_POOL_PAGE_SIZE", "31", page},
+                             {"WEIR_POOL_PAGE_SIZE", "-4096", page},
+                             {"WEIR_POOL_PAGE_SIZE", "big", page},
+                             {"MXNET_GPU_MEM_POOL_PAGE_SIZE", "0", page},
+                             {"MXNET_GPU_POOL_PAGE_SIZE", "16", page},
+                             {"WEIR_POOL_LARGE_ROUND_SIZE", "0", "above zero"},
+                             {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "-1", "above zero"},
+                             {"WEIR_POOL_LINEAR_CUTOFF", "19", "20 to 34"},
+                             {"WEIR_POOL_LINEAR_CUTOFF", "35", "20 to 34"},
+                             {"WEIR_POOL_LINEAR_CUTOFF", "24.0", "20 to 34"},
+                             {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "19", "20 to 34"},
+                             {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "35", "20 to 34"},
+                             {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "-24", "20 to 34"},
+                             {"WEIR_BUDGET", "many", "such as 96MiB"},
+                             {"WEIR_BUDGET", "0MiB", "above zero"},
+                             {"WEIR_BUDGET", "-1GiB", "above zero"},
+                             {"WEIR_BUDGET", "99999999999999999999TiB", "such as 96MiB"},
+                             {"WEIR_BUDGET", "120%", "up to 100%"},
+                             {"MXNET_GPU_MEM_POOL_RESERVE", "100", "0 to 99"},
+                             {"MXNET_GPU_MEM_POOL_RESERVE", "-1", "0 to 99"}};
   for (const Bad& b : bad) {
-    EXPECT_THAT(message_of<UsageError>([&] { (void)read({{b.variable, b.value}}); }),
+    EXPECT_THAT(message_of<UsageError>([&] {
+                  (void)read({{b.variable, b.value}});
+                }),
                 AllOf(HasSubstr(b.variable + "='" + b.value + "'"), HasSubstr(b.allowed)));
   }
 }
@@ -178,9 +179,9 @@ TEST(PoolOptions, SettingsThatDoNotGoTogetherAreRefusedWithTheirSource) {
   EXPECT_THAT(message({{"MXNET_GPU_MEM_POOL_PAGE_SIZE", "5000"}}),
               AllOf(HasSubstr("MXNET_GPU_MEM_POOL_PAGE_SIZE"), HasSubstr("'5000'"),
                     HasSubstr("power of two")));
-  EXPECT_THAT(message({{"WEIR_POOL_PAGE_SIZE", "2MiB"}, {"WEIR_POOL_LINEAR_CUTOFF", "20"}}),
-              AllOf(HasSubstr("WEIR_POOL_PAGE_SIZE"), HasSubstr("at most 2^cutoff"),
-                    HasSubstr("20")));
+  EXPECT_THAT(
+      message({{"WEIR_POOL_PAGE_SIZE", "2MiB"}, {"WEIR_POOL_LINEAR_CUTOFF", "20"}}),
+      AllOf(HasSubstr("WEIR_POOL_PAGE_SIZE"), HasSubstr("at most 2^cutoff"), HasSubstr("20")));
   EXPECT_NO_THROW(read({{"WEIR_POOL", "naive"}, {"WEIR_POOL_PAGE_SIZE", "5000"}}).validate());
 }
 

@@ -11,8 +11,7 @@ using testing::expect_books;
 using testing::Fault;
 using testing::options_of;
 
-class PoolReuse : public testing::PoolFixture, public ::testing::WithParamInterface<PoolKind> {
- protected:
+struct PoolReuse : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
   Pool pool{memory(), options_of(mib(16), GetParam())};
 };
 
@@ -148,8 +147,7 @@ TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
 }
 
 /// MXNet's own cases for its pool: round with a cutoff of 20.
-class MxnetStorage : public testing::PoolFixture {
- protected:
+struct MxnetStorage : testing::PoolFixture {
   static PoolOptions options() {
     PoolOptions options = options_of(gib(1));
     options.cutoff = 20U;

@@ -17,8 +17,7 @@ using testing::FaultyUpstream;
 using testing::ManualProgress;
 using testing::options_of;
 
-class PoolUpstreamFaults : public testing::PoolFixture {
- protected:
+struct PoolUpstreamFaults : testing::PoolFixture {
   Pool pool{memory(), options_of(kib(64))};
 };
 
@@ -35,11 +34,11 @@ TEST_F(PoolUpstreamFaults, ARefusalReleasesPassedSegmentsAndAsksAgain) {
 
 TEST_F(PoolUpstreamFaults, ARefusalDoesNotStopWhileThereIsMoreToRelease) {
   // As on a driver whose free memory is in pieces: what was released first does not join up.
-  std::vector<void*> cached;
-  for (int i = 0; i < 4; ++i) cached.push_back(pool.allocate(kib(8), a));
+  std::vector<void*> cached(4);
+  for (void*& pointer : cached) pointer = pool.allocate(kib(8), a);
   for (void* pointer : cached) pool.deallocate(pointer, a);
   progress.pass_all(a);
-  upstream.refuse_calls(Fault::at(1, 3));
+  upstream.refuse_calls(Fault::at(1, 2));
   EXPECT_NE(pool.allocate(kib(16), b), nullptr);
   expect_books(pool, upstream);
 }

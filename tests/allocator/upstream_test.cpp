@@ -89,6 +89,7 @@ TYPED_TEST(EveryUpstream, NeverExceedsItsCapacityFromManyThreads) {
     }
   };
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(upstream.used(), Bytes{0});

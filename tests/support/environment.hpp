@@ -13,7 +13,8 @@ namespace weir::testing {
 
 [[nodiscard]] inline Environment environment_of(std::map<std::string, std::string> variables) {
   // Shared: what the lookup returns stays valid however often the function object is copied.
-  const auto held = std::make_shared<const std::map<std::string, std::string>>(std::move(variables));
+  const auto held =
+      std::make_shared<const std::map<std::string, std::string>>(std::move(variables));
   return [held](const char* name) -> const char* {
     const auto found = held->find(name);
     return found == held->end() ? nullptr : found->second.c_str();

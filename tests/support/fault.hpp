@@ -11,9 +11,7 @@ class Fault {
   Fault() = default;
 
   /// The n-th call from now, counted from 1, and the `count` − 1 that follow it.
-  [[nodiscard]] static Fault at(std::uint64_t n, std::uint64_t count = 1) {
-    return {n - 1, count};
-  }
+  [[nodiscard]] static Fault at(std::uint64_t n, std::uint64_t count = 1) { return {n - 1, count}; }
   [[nodiscard]] static Fault always() { return {0, UINT64_MAX}; }
   [[nodiscard]] static Fault never() { return {}; }
 

@@ -49,7 +49,8 @@ class FaultyUpstream final : public Upstream {
   void deallocate(void* pointer, Bytes size) noexcept override {
     EXPECT_EQ(held_lock_ranks(), 0U) << "deallocate was called while a lock is held";
     {
-      // Before the segment is inner's again: a peak that only a late subtraction made would be ours.
+      // Before the segment is inner's again: a peak that only a late subtraction made would be
+      // ours.
       const std::lock_guard lock(mutex_);
       --segments_;
       used_ -= size;

@@ -5,8 +5,15 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 
 namespace weir::testing {
+
+/// Time for a thread that goes wrong to do so. What a test expects never depends on how much that
+/// is.
+inline void give_others_a_chance() {
+  for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
+}
 
 class Gate {
  public:

@@ -1,8 +1,8 @@
 #pragma once
 
 // A device whose every step the test decides. Streams are counters: work, waits and recorded points
-// enqueue an entry each, and the device passes what the test lets it pass. A wait on the host models
-// a device that finishes what was submitted, in the order that make_wait asked for.
+// enqueue an entry each, and the device passes what the test lets it pass. A wait on the host
+// models a device that finishes what was submitted, in the order that make_wait asked for.
 //
 // Each call checks what the real seam demands of its callers: no lock of ours is held, and nothing
 // is waited for that was not submitted.

@@ -11,14 +11,18 @@
 
 namespace weir {
 
-inline void PrintTo(Bytes bytes, std::ostream* out) { *out << bytes.count << " bytes"; }
-inline void PrintTo(StreamId stream, std::ostream* out) { *out << "stream " << stream.value; }
-inline void PrintTo(Point point, std::ostream* out) {
-  *out << point.sequence << " on stream " << point.stream.value;
+inline std::ostream& operator<<(std::ostream& out, Bytes bytes) {
+  return out << bytes.count << " bytes";
 }
-inline void PrintTo(PoolKind kind, std::ostream* out) { *out << to_string(kind); }
-inline void PrintTo(const BudgetRequest& request, std::ostream* out) {
-  *out << format_budget(request);
+inline std::ostream& operator<<(std::ostream& out, StreamId stream) {
+  return out << "stream " << stream.value;
+}
+inline std::ostream& operator<<(std::ostream& out, Point point) {
+  return out << point.sequence << " on " << point.stream;
+}
+inline std::ostream& operator<<(std::ostream& out, PoolKind kind) { return out << to_string(kind); }
+inline std::ostream& operator<<(std::ostream& out, const BudgetRequest& request) {
+  return out << format_budget(request);
 }
 
 }  // namespace weir
