@@ -12,7 +12,7 @@ namespace {
 /// The calling thread as a producer of batches.
 std::uint64_t this_producer() {
   static std::atomic<std::uint64_t> last{0};
-  thread_local const std::uint64_t producer = ++last;
+  thread_local std::uint64_t producer = ++last;
   return producer;
 }
 
@@ -153,7 +153,7 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
     const Lock lock(mutex_);
     if (!ledger_.is_open(ref)) return;
     ledger_.close(*ref.ticket, points, learn);
-    ++closes_;
+    ++given_back_;
     counts_.most_submitted = std::max(counts_.most_submitted, ledger_.submitted());
   }
   changed_.notify_all();
@@ -195,8 +195,14 @@ void Admission::note_allocated(TicketRef ref, Bytes bytes) {
 }
 
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
-  const Lock lock(mutex_);
-  ledger_.note_freed(ref, bytes, awaiting);
+  bool awaited = false;
+  {
+    const Lock lock(mutex_);
+    ledger_.note_freed(ref, bytes, awaiting);
+    ++given_back_;
+    awaited = in_grace_ != 0;
+  }
+  if (awaited) changed_.notify_all();
 }
 
 bool Admission::is_open(TicketRef ref) const {
@@ -209,12 +215,14 @@ bool Admission::await_older(TicketRef ref, std::chrono::steady_clock::time_point
   const std::uint64_t serial = ledger_.is_open(ref) ? ref.serial : UINT64_MAX;
   if (!ledger_.older_open(serial)) return false;
   const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t before = closes_;
-  const bool closed = changed_.wait_until(
-      lock, deadline, [&]() WEIR_REQUIRES(mutex_) { return closes_ != before; });
+  const std::uint64_t before = given_back_;
+  ++in_grace_;
+  const bool news = changed_.wait_until(
+      lock, deadline, [&]() WEIR_REQUIRES(mutex_) { return given_back_ != before; });
+  --in_grace_;
   ++counts_.grace.count;
   counts_.grace.total += std::chrono::steady_clock::now() - start;
-  return closed;
+  return news;
 }
 
 void Admission::warn_if_no_room(const AdmissionState& state, const BatchKind& kind) {

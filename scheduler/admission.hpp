@@ -62,8 +62,8 @@ class Admission {
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept;
   [[nodiscard]] bool is_open(TicketRef ref) const;
 
-  /// Waits for a batch older than `ref`'s (any batch, for work outside one) to close, at most until
-  /// `deadline`. False: there is none, or the deadline passed.
+  /// Waits for a batch older than `ref`'s (any batch, for work outside one) to close, or for memory
+  /// to be freed meanwhile, at most until `deadline`. False: there is none, or the deadline passed.
   [[nodiscard]] bool await_older(TicketRef ref, std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
 
@@ -96,9 +96,11 @@ class Admission {
   Ledger ledger_ WEIR_GUARDED_BY(mutex_);
   FairLine line_ WEIR_GUARDED_BY(mutex_);
   std::array<std::uint64_t, kStreamRoles> passed_ WEIR_GUARDED_BY(mutex_){};
-  std::uint64_t closes_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// Batches closed and blocks freed: what lets an allocation in its grace look again.
+  std::uint64_t given_back_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t in_grace_ WEIR_GUARDED_BY(mutex_) = 0;
   AdmissionStatistics counts_ WEIR_GUARDED_BY(mutex_);
-  std::condition_variable_any changed_;  ///< the line moved, or a batch closed
+  std::condition_variable_any changed_;  ///< the line moved, or given_back_ grew
   std::atomic<bool> warned_{false};
 };
 

@@ -36,7 +36,8 @@ struct AdmissionState {
   if (state.cancelled) return Decision::kRefuse;
   if (!state.first_in_line) return Decision::kWaitTurn;
   if (state.submitted == 0) return Decision::kAdmit;
-  const Bytes room = minus_or_zero(state.budget, state.held);
+  if (state.held > state.budget) return Decision::kWaitHard;
+  const Bytes room = state.budget - state.held;
   if (state.unspent > room || state.estimate > room - state.unspent) return Decision::kWaitHard;
   if (soft_limit_reached(state.submitted, state.queued_time, run_ahead)) return Decision::kWaitSoft;
   return Decision::kAdmit;

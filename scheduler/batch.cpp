@@ -31,7 +31,7 @@ void Scheduler::close(TicketRef ticket, bool learn) noexcept {
   admission_.close(ticket, learn);
   if (options_.policy != Policy::kBarrier) return;
   const auto start = std::chrono::steady_clock::now();
-  wait_device();
+  wait_device_or_log();
   admission_.settle();
   const Lock lock(order_);
   ++barriers_.count;

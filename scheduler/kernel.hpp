@@ -54,15 +54,14 @@ class Kernel {
   static constexpr std::size_t kCapacity = 160;
 
   Kernel() = default;
-  template <typename F>
-  requires(!std::same_as<std::remove_cvref_t<F>, Kernel> &&
-           std::invocable<std::remove_cvref_t<F>&, Stream&, Inputs, Outputs>) Kernel(F&& closure)
-      : table_(&kTable<std::remove_cvref_t<F>>) {
-    using Closure = std::remove_cvref_t<F>;
+  template <typename Closure>
+  requires(!std::same_as<Closure, Kernel> && std::invocable<Closure&, Stream&, Inputs, Outputs>)
+      Kernel(Closure closure)
+      : table_(&kTable<Closure>) {
     static_assert(sizeof(Closure) <= kCapacity, "capture less: the closure is kept in place");
     static_assert(alignof(Closure) <= alignof(std::max_align_t));
     static_assert(std::is_nothrow_move_constructible_v<Closure>);
-    ::new (static_cast<void*>(storage_)) Closure(std::forward<F>(closure));
+    ::new (static_cast<void*>(storage_)) Closure(std::move(closure));
   }
   Kernel(Kernel&& other) noexcept { take(other); }
   Kernel& operator=(Kernel&& other) noexcept {
@@ -76,6 +75,7 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
   ~Kernel() { reset(); }
 
+  [[nodiscard]] explicit operator bool() const noexcept { return table_ != nullptr; }
   void operator()(Stream& stream, Inputs inputs, Outputs outputs) {
     table_->invoke(storage_, stream, inputs, outputs);
   }

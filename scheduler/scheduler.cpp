@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -49,7 +50,7 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
       operations_(*table_) {}
 
 Scheduler::~Scheduler() {
-  wait_device();
+  wait_device_or_log();
   table_->abandon();
   admission_.settle();
   std::erase_if(open_batches, [this](const OpenBatch& b) { return b.scheduler == serial_; });
@@ -87,18 +88,24 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
 
 std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   refuse_device_thread("read");
-  std::vector<float> host(state_of(tensor, "read").shape.elements());
-  float* const to = host.data();
+  // The operation's as much as ours: if the wait below throws, the device still copies to it.
+  struct Copy {
+    std::vector<float> host;
+    bool done = false;
+  };
+  const auto copy = std::make_shared<Copy>();
+  copy->host.resize(state_of(tensor, "read").shape.elements());
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
-      [to](Stream& stream, Inputs in, Outputs /*out*/) {
-        stream.copy(to, in[0].data(), {in[0].size_bytes()});
+      [copy](Stream& stream, Inputs in, Outputs /*out*/) {
+        stream.copy(copy->host.data(), in[0].data(), {in[0].size_bytes()});
+        copy->done = true;
       },
       where);
-  const Point copied = device_.progress().record(device_.stream(StreamRole::kCopyOut));
-  (void)device_.progress().wait(copied, {});
+  (void)device_.progress().wait(last_submitted(StreamRole::kCopyOut), {});
+  if (copy->done) return std::move(copy->host);
   if (auto error = table_->error(state_of(tensor, "read"))) std::rethrow_exception(error);
-  return host;
+  throw Error("read: the contents were lost to an error and have been overwritten since");
 }
 
 Tensor Scheduler::copy_in(std::span<const float> host, const Shape& shape, std::string_view label,
@@ -130,12 +137,27 @@ void Scheduler::wait(const Tensor& tensor) {
   if (auto error = table_->error(state_of(tensor, "wait"))) std::rethrow_exception(error);
 }
 
-void Scheduler::wait_device() noexcept {
-  try {
-    for (const StreamRole role : kAllRoles) {
-      const Point point = device_.progress().record(device_.stream(role));
-      (void)device_.progress().wait(point, {});
+Point Scheduler::last_submitted(StreamRole role) const {
+  const Lock lock(order_);
+  return {device_.stream(role), submitted_.at(index_of(role))};
+}
+
+void Scheduler::wait_device() {
+  for (const StreamRole role : kAllRoles) {
+    Point point = last_submitted(role);
+    try {
+      // Also covers waits enqueued for an operation that then was not.
+      point = device_.progress().record(device_.stream(role));
+    } catch (const std::exception& error) {
+      log(LogLevel::kDebug, std::string("waiting for operations alone: ") + error.what());
     }
+    (void)device_.progress().wait(point, {});
+  }
+}
+
+void Scheduler::wait_device_or_log() noexcept {
+  try {
+    wait_device();
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("waiting for the device failed: ") + error.what());
   }

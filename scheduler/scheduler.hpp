@@ -136,7 +136,10 @@ class Scheduler {
   void enqueue(Operation& operation, const Uses& uses) WEIR_REQUIRES(order_);
   void drop_superfluous(Operation& operation);
   void make_waits(StreamRole role, const Waits& waits) WEIR_REQUIRES(order_);
-  void wait_device() noexcept;
+  /// The point of the operation that was enqueued last on a stream.
+  [[nodiscard]] Point last_submitted(StreamRole role) const;
+  void wait_device();
+  void wait_device_or_log() noexcept;
 
   DeviceBackend& device_;
   Pool& pool_;
@@ -150,6 +153,7 @@ class Scheduler {
   mutable Mutex order_{LockRank::kOrder};
   /// For each stream, how far it was already made to wait for each other stream.
   std::array<Waits, kStreamRoles> waited_ WEIR_GUARDED_BY(order_){};
+  std::array<std::uint64_t, kStreamRoles> submitted_ WEIR_GUARDED_BY(order_){};
   Stalls barriers_ WEIR_GUARDED_BY(order_);
 };
 

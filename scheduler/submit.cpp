@@ -8,15 +8,31 @@
 #include "scheduler/scheduler.hpp"
 
 namespace weir {
+namespace {
+
+[[noreturn]] void refuse_unwritten(const Operation& operation, const TensorState& state) {
+  const std::string label = state.label.front() != '\0' ? state.label.data() : "(no label)";
+  throw UsageError("operation '" + std::string(operation.name()) + "' reads tensor '" + label +
+                   "' of shape " + state.shape.to_string() + ", which nothing has written");
+}
+
+}  // namespace
 
 void Scheduler::submit(std::string_view name, const Uses& uses, Kernel kernel, CallSite where) {
   refuse_device_thread("submit");
+  if (!kernel) throw UsageError("operation '" + std::string(name) + "' has no kernel");
   const TicketRef owner = current_batch();
   OperationList::Handle operation = operations_.acquire();
   operation->describe(name, where, owner.ticket);
   operation->set_kernel(std::move(kernel));
   for (const Tensor& tensor : uses.reads) operation->add_input(state_of(tensor, name));
   for (const Tensor& tensor : uses.writes) operation->add_output(state_of(tensor, name));
+  // What is written has memory. Looked at again under the lock; here so that a call that is wrong
+  // does not first take memory, and perhaps wait for it.
+  for (const TensorState* state : operation->inputs()) {
+    if (state->data.load(std::memory_order_acquire) == nullptr)
+      refuse_unwritten(*operation, *state);
+  }
   try {
     // No lock is held while memory is allocated: that may wait, and others must be able to go on.
     allocate_outputs(*operation, uses.stream, owner);
@@ -53,9 +69,7 @@ void Scheduler::drop_superfluous(Operation& operation) {
 bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, TicketRef owner) {
   const Lock lock(order_);
   for (const TensorState* state : operation.inputs()) {
-    if (state->history.version != 0) continue;
-    throw UsageError("operation '" + std::string(operation.name()) + "' reads tensor '" +
-                     state->label.data() + "', which nothing has written");
+    if (state->history.version == 0) refuse_unwritten(operation, *state);
   }
   // Another thread may have given an output its memory meanwhile, or failed to: exactly the outputs
   // without memory may have a fresh allocation.
@@ -91,6 +105,7 @@ void Scheduler::enqueue(Operation& operation, const Uses& uses) {
   for (const Tensor& tensor : uses.writes) wait_to_write(state_for(tensor).history, role, waits);
   make_waits(role, waits);
   const std::uint64_t sequence = device_.enqueue(role, operation);
+  submitted_.at(index_of(role)) = sequence;
   // The operation may be done and used for another by now: from here only the caller's handles.
   for (const Tensor& tensor : uses.reads) {
     note_read(state_for(tensor).history, role, sequence);

@@ -24,7 +24,10 @@ Allocation TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string_
 
 Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view label,
                                   TicketRef owner) {
+  const bool may_wait = policy_ != Policy::kUnbounded;
   std::optional<std::chrono::steady_clock::time_point> deadline;
+  bool last = !may_wait;
+  std::uint64_t waits = 0;
   for (;;) {
     Attempt attempt;
     Allocation allocation = try_allocate(bytes, home, label, attempt);
@@ -33,9 +36,13 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
       admission_.note_allocated(owner, allocation.block);
       return allocation;
     }
+    if (slab_.reclaim(may_wait)) continue;
+    attempt.waits = waits += attempt.waits;  // the report is of all that was tried
+    if (last) pool_.fail(attempt);
     if (!deadline) deadline = std::chrono::steady_clock::now() + admission_.grace();
-    const bool may_wait = policy_ != Policy::kUnbounded;
-    if (!may_wait || !admission_.await_older(owner, *deadline)) pool_.fail(attempt);
+    // With nobody left to wait for, one more look: the older batch may have given its memory back
+    // and closed since the one above.
+    last = !admission_.await_older(owner, *deadline);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "allocator/log.hpp"
 #include "scheduler/cpu_device.hpp"
 
 namespace weir {
@@ -27,6 +28,26 @@ double median(std::vector<double> values) {
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
+
+/// The experiment's own budget, unless the environment has one.
+void use_default_budget(TrainSettings& settings, Bytes budget) {
+  settings.every_policy = true;
+  if (settings.pool.budget.source != "default") return;
+  settings.pool.budget = Setting<BudgetRequest>::by_default({.bytes = budget});
+}
+
+/// Lets nothing but errors through for a while: a search for too small a budget is full of warnings
+/// that it is too small.
+class OnlyErrors {
+ public:
+  OnlyErrors() : before_(log_level()) { set_log_level(LogLevel::kError); }
+  ~OnlyErrors() { set_log_level(before_); }
+  OnlyErrors(const OnlyErrors&) = delete;
+  OnlyErrors& operator=(const OnlyErrors&) = delete;
+
+ private:
+  const LogLevel before_;
+};
 
 /// The runs of one policy, and what they come to.
 struct Runs {
@@ -70,14 +91,19 @@ class Experiment {
 
   [[nodiscard]] bool stopped() const { return hooks_.stop.stop_requested(); }
 
-  TrainResult run(const TrainSettings& settings, const std::string& label) {
+  /// Those of one run, with its label.
+  [[nodiscard]] TrainHooks hooks_for(const std::string& label) const {
     TrainHooks hooks{.stop = hooks_.stop};
     if (hooks_.progress) {
-      hooks.progress = [&](std::uint64_t done, std::uint64_t all) {
+      hooks.progress = [this, label](std::uint64_t done, std::uint64_t all) {
         hooks_.progress(label, done, all);
       };
     }
-    TrainResult result = train(settings, hooks);
+    return hooks;
+  }
+
+  TrainResult run(const TrainSettings& settings, const std::string& label) {
+    TrainResult result = train(settings, hooks_for(label));
     if (result.outcome == Outcome::kFinished) {
       if (weights_.empty()) weights_ = result.weights;
       identical = identical && weights_ == result.weights;
@@ -119,7 +145,7 @@ CompareSettings CompareSettings::d2l(TrainSettings base) {
   base.batch_size = Setting<std::uint64_t>::by_default(1024);
   base.batches = Setting<std::uint64_t>::by_default(20);
   // Parameters and gradients take 16 MiB and a batch 22: room for two, and unbounded needs twenty.
-  base.pool.budget = Setting<BudgetRequest>::by_default({.bytes = mib(64)});
+  use_default_budget(base, mib(64));
   return {.train = std::move(base), .short_batches = 4, .step = kib(256)};
 }
 
@@ -128,7 +154,7 @@ CompareSettings CompareSettings::small(TrainSettings base) {
   base.batch_size = Setting<std::uint64_t>::by_default(32);
   base.batches = Setting<std::uint64_t>::by_default(2000);
   base.made_beforehand = 64;
-  base.pool.budget = Setting<BudgetRequest>::by_default({.bytes = mib(4)});
+  use_default_budget(base, mib(4));
   return {.train = std::move(base),
           .rounds = Setting<std::uint64_t>::by_default(6),
           .short_batches = 100,
@@ -136,14 +162,14 @@ CompareSettings CompareSettings::small(TrainSettings base) {
 }
 
 std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,
-                                     std::uint64_t batches, Bytes step,
-                                     const std::stop_token& stop) {
+                                     std::uint64_t batches, Bytes step, const TrainHooks& hooks) {
   const auto finishes = [&](std::uint64_t steps) {
     TrainSettings tried = with_policy(settings, policy);
     tried.batches.value = batches;
     tried.pool.budget = {{.bytes = step * steps}, "compare"};
-    return train(tried, {.stop = stop}).outcome == Outcome::kFinished;
+    return train(tried, hooks).outcome == Outcome::kFinished;
   };
+  const OnlyErrors quiet;
   const Bytes total =
       settings.device_memory.value.count != 0 ? settings.device_memory.value : default_cpu_memory();
   const Bytes start = resolve_budget(settings.pool.budget.value, total, "budget");
@@ -151,9 +177,10 @@ std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy polic
   std::uint64_t too_little = 0;
   if (enough == 0 || !finishes(enough)) return std::nullopt;
   while (enough - too_little > 1) {
-    if (stop.stop_requested()) return std::nullopt;
     const std::uint64_t middle = too_little + (enough - too_little) / 2;
-    (finishes(middle) ? enough : too_little) = middle;
+    const bool finished = finishes(middle);
+    if (hooks.stop.stop_requested()) return std::nullopt;  // an interrupted run says nothing
+    (finished ? enough : too_little) = middle;
   }
   return step * enough;
 }
@@ -179,15 +206,17 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   }
   Comparison comparison;
   comparison.reference = reference.finish();
-  comparison.reference.smallest_budget = comparison.reference.last.pool.reserved.peak;
+  if (comparison.reference.runs != 0 && comparison.reference.last.outcome == Outcome::kFinished) {
+    comparison.reference.smallest_budget = comparison.reference.last.pool.reserved.peak;
+  }
   for (auto& [policy, runs] : policies) {
     PolicyFigures figures = runs.finish();
     if (policy == Policy::kUnbounded) {
       figures.smallest_budget = comparison.reference.smallest_budget;
     } else if (!experiment.stopped()) {
-      if (hooks.progress) hooks.progress("smallest budget of " + figures.name, 1, 1);
-      figures.smallest_budget = smallest_budget(settings.train, policy, settings.short_batches,
-                                                settings.step, hooks.stop);
+      figures.smallest_budget =
+          smallest_budget(settings.train, policy, settings.short_batches, settings.step,
+                          experiment.hooks_for("smallest budget of " + figures.name));
     }
     comparison.policies.push_back(std::move(figures));
   }

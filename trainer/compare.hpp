@@ -57,9 +57,9 @@ struct CompareHooks {
 
 /// The smallest budget, a multiple of `step`, at which `policy` finishes `batches` batches: above
 /// it runs finish, below it they fail with the report. Nothing if the settings' budget is not
-/// enough, or when stopped.
+/// enough, or when stopped. `hooks` are those of each run.
 [[nodiscard]] std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,
                                                    std::uint64_t batches, Bytes step,
-                                                   const std::stop_token& stop = {});
+                                                   const TrainHooks& hooks = {});
 
 }  // namespace weir

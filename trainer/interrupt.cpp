@@ -1,29 +1,43 @@
 #include "trainer/interrupt.hpp"
 
+#include <semaphore.h>
+
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <thread>
 
 namespace weir {
+namespace {
+
+sem_t asked;
+
+}  // namespace
 
 std::stop_token stop_on_interrupt() {
-  // Lives to the end of the process: the thread below may still be waiting for a signal then.
-  static auto* const source = new std::stop_source;
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A thread that waits for the signal may do what a handler may not: take locks and wake waiters.
-  std::thread([signals] {
-    int signal = 0;
-    if (sigwait(&signals, &signal) != 0) return;
+  // Both live to the end of the process: the thread below may still be waiting for a signal then.
+  static auto* const kSource = new std::stop_source;
+  sem_init(&asked, 0, 0);
+  // A thread may do what a handler may not: take locks and wake waiters.
+  std::thread([] {
+    while (sem_wait(&asked) != 0 && errno == EINTR) continue;
+    for (const int signal : {SIGINT, SIGTERM}) (void)std::signal(signal, SIG_DFL);
     std::fputs("\nweir-train: stopping after the work that is submitted; again to end at once\n",
                stderr);
-    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-    source->request_stop();
+    kSource->request_stop();
   }).detach();
-  return source->get_token();
+  // A handler, and not signals that are blocked and waited for: the BLAS has started threads before
+  // main, which would take a signal that only later threads block, and die of it.
+  struct sigaction action {};
+  action.sa_handler = [](int) { sem_post(&asked); };
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
+  return kSource->get_token();
 }
 
 }  // namespace weir

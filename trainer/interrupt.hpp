@@ -7,7 +7,7 @@
 
 namespace weir {
 
-/// Call once, before any other thread is started: those inherit that the signals are blocked.
+/// Call once. A signal that is ignored when this is called stays ignored.
 [[nodiscard]] std::stop_token stop_on_interrupt();
 
 }  // namespace weir

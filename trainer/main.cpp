@@ -2,10 +2,14 @@
 // progress and diagnostics to standard error. Exit codes: allocator/error.hpp.
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
@@ -89,13 +93,30 @@ void add_common(Flags& flags) {
       "of the weights and the data");
 }
 
-std::unique_ptr<OutputFile> open_json(const std::string& path) {
-  return path.empty() ? nullptr : std::make_unique<OutputFile>("--json", path);
+CLI::Option* add_json(CLI::App& app) {
+  return app.add_option("--json", "write the figures to this file")->expected(1);
+}
+std::unique_ptr<OutputFile> open_json(const CLI::Option& option) {
+  if (option.count() == 0) return nullptr;
+  return std::make_unique<OutputFile>("--json", option.as<std::string>());
 }
 
-int run(const TrainSettings& settings, const std::string& json_path, const std::stop_token& stop) {
+/// To standard output now, before anything else can fail; zero, or what went wrong.
+int print(const std::string& text) {
+  errno = 0;
+  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? 0 : errno;
+}
+
+/// Last of all, so that figures that could not be printed are not lost to their file too.
+void require_printed(int error) {
+  if (error == 0) return;
+  throw Error("standard output cannot be written (" + std::generic_category().message(error) + ")");
+}
+
+int run(const TrainSettings& settings, const CLI::Option& json_option,
+        const std::stop_token& stop) {
   settings.validate();
-  const std::unique_ptr<OutputFile> json = open_json(json_path);
+  const std::unique_ptr<OutputFile> json = open_json(json_option);
   std::fprintf(stderr, "%s\n", settings.describe().c_str());
   ProgressBar bar;
   const TrainResult result =
@@ -103,17 +124,18 @@ int run(const TrainSettings& settings, const std::string& json_path, const std::
                          bar.show("batches submitted", done, all);
                        }});
   bar.clear();
-  std::fputs(format_run(settings, result).c_str(), stdout);
-  if (json) json->commit(run_json(settings, result));
+  const int print_error = print(format_run(settings, result));
   if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+  if (json) json->commit(run_json(settings, result));
+  require_printed(print_error);
   if (result.outcome == Outcome::kOutOfMemory) return exit_code(OutOfMemory(""));
   return result.outcome == Outcome::kInterrupted ? kInterrupted : 0;
 }
 
-int run_compare(const CompareSettings& settings, const std::string& json_path,
+int run_compare(const CompareSettings& settings, const CLI::Option& json_option,
                 const std::stop_token& stop) {
   settings.train.validate();
-  const std::unique_ptr<OutputFile> json = open_json(json_path);
+  const std::unique_ptr<OutputFile> json = open_json(json_option);
   std::fprintf(stderr, "%s\n", settings.train.describe().c_str());
   ProgressBar bar;
   const Comparison comparison =
@@ -121,27 +143,30 @@ int run_compare(const CompareSettings& settings, const std::string& json_path,
                          .progress = [&](const std::string& label, std::uint64_t done,
                                          std::uint64_t all) { bar.show(label, done, all); }});
   bar.clear();
-  std::fputs(format_comparison(settings, comparison).c_str(), stdout);
+  const int print_error = print(format_comparison(settings, comparison));
   if (json) json->commit(comparison_json(settings, comparison));
+  require_printed(print_error);
   return comparison.interrupted ? kInterrupted : 0;
 }
 
 int run_program(int argc, char** argv) {
   const std::stop_token stop = stop_on_interrupt();
+  // A reader of the table that went away is an error to report, after the figures are in their
+  // file.
+  (void)std::signal(SIGPIPE, SIG_IGN);
   set_log_level(log_level_from_environment());
   CLI::App app{"Trains under a memory budget: the host may run ahead, but only as far as it fits."};
   app.set_version_flag("--version", "weir-train " + std::string(kVersion));
   app.require_subcommand(1);
   app.fallthrough(false);
 
-  std::string json;
   CLI::App* run_app = app.add_subcommand("run", "train once");
   Flags run_flags(*run_app);
   run_flags.add(
       "--policy", [](CompareSettings & s) -> auto& { return s.train.policy.policy; }, parse_policy,
       "throttled, backstop, unbounded or barrier (WEIR_POLICY)");
   add_common(run_flags);
-  run_app->add_option("--json", json, "write the figures to this file");
+  CLI::Option* run_json_option = add_json(*run_app);
 
   CLI::App* compare_app = app.add_subcommand("compare", "the same job under each policy");
   bool small = false;
@@ -152,12 +177,17 @@ int run_program(int argc, char** argv) {
       "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count,
       "pairs of reference and policy");
   add_common(compare_flags);
-  compare_app->add_option("--json", json, "write the figures to this file");
+  CLI::Option* compare_json_option = add_json(*compare_app);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 misses the subcommand even where a wrong word stands in its place.
+    const std::vector<std::string> words = app.remaining();
+    if (words.empty()) throw UsageError(std::string(error.what()) + ": run or compare");
+    throw UsageError("'" + words.front() + "' is not known: run or compare");
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see weir-train --help)");
   }
@@ -165,11 +195,11 @@ int run_program(int argc, char** argv) {
   CompareSettings settings{.train = base};
   if (run_app->parsed()) {
     run_flags.apply(settings);
-    return run(settings.train, json, stop);
+    return run(settings.train, *run_json_option, stop);
   }
   settings = small ? CompareSettings::small(base) : CompareSettings::d2l(base);
   compare_flags.apply(settings);
-  return run_compare(settings, json, stop);
+  return run_compare(settings, *compare_json_option, stop);
 }
 
 }  // namespace

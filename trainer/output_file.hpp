@@ -11,7 +11,12 @@ namespace weir {
 class OutputFile {
  public:
   /// Checks now that `path` can be written, so that nothing is computed in vain. UsageError naming
-  /// `option`, the path and why not.
+  /// `option`, the path and why not. Until `commit` nothing lies beside the file: a process that is
+  /// killed leaves nothing behind.
+  ///
+  /// A link stays and what it points to is replaced. What is no regular file (a terminal, a pipe,
+  /// /dev/null) and the file that standard output or standard error go to are written to and never
+  /// replaced.
   OutputFile(std::string option, std::string path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -21,11 +26,16 @@ class OutputFile {
   void commit(std::string_view contents);
 
  private:
+  /// A file beside the target, open in `descriptor_`.
+  void open_partial();
+  void close_partial() noexcept;
+  void write_all(std::string_view contents) const;
   [[noreturn]] void fail(int error) const;
 
   const std::string option_;
   const std::string path_;
-  std::string partial_;  ///< beside `path_`; empty when `path_` is no regular file
+  std::string target_;   ///< `path_` through its links; empty when it is written to as it is
+  std::string partial_;  ///< while it exists
   int descriptor_ = -1;
 };
 

@@ -148,7 +148,7 @@ std::string format_comparison(const CompareSettings& settings, const Comparison&
   for (const PolicyFigures& f : comparison.policies) {
     text += (first ? " " : ", ") + f.name + " " +
             (f.smallest_budget ? format_bytes(*f.smallest_budget) : std::string("not found"));
-    if (f.name == "unbounded") text += " (the reference's peak)";
+    if (f.name == "unbounded" && f.smallest_budget) text += " (the reference's peak)";
     first = false;
   }
   text += "\n";

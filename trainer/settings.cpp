@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "scheduler/cpu_device.hpp"
 
@@ -47,16 +48,18 @@ std::uint64_t parse_count(std::string_view name, std::string_view text) {
 }
 
 double parse_rate(std::string_view name, std::string_view text) {
-  constexpr std::string_view kWant = "a finite number above zero such as 0.005";
+  constexpr std::string_view kWant = "a number above zero that a float holds, such as 0.005";
   const double rate = parse_number(name, text, kWant);
-  if (rate <= 0) refuse(name, text, kWant);
+  // Training computes in float: a rate that is nothing or infinite there would train nothing.
+  using Float = std::numeric_limits<float>;
+  if (rate < double{Float::denorm_min()} || rate > double{Float::max()}) refuse(name, text, kWant);
   return rate;
 }
 
 double parse_momentum(std::string_view name, std::string_view text) {
   constexpr std::string_view kWant = "a number from 0 up to, but not, 1";
   const double momentum = parse_number(name, text, kWant);
-  if (momentum < 0 || momentum >= 1) refuse(name, text, kWant);
+  if (momentum < 0 || static_cast<float>(momentum) >= 1) refuse(name, text, kWant);
   return momentum;
 }
 
@@ -101,8 +104,9 @@ std::string TrainSettings::describe() const {
       "settings: " + entry("device", device.value, device) + sep +
       entry("device-memory", without_space(format_bytes(memory)), device_memory) + sep +
       entry("budget", without_space(format_budget(pool.budget.value)), pool.budget) + sep +
-      entry("policy", std::string(to_string(policy.policy.value)), policy.policy) + sep +
-      entry("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead) + sep +
+      (every_policy ? "policy=each in turn"
+                    : entry("policy", std::string(to_string(policy.policy.value)), policy.policy)) +
+      sep + entry("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead) + sep +
       entry("pool", std::string(to_string(pool.kind.value)), pool.kind);
   if (pool.kind.value != PoolKind::kUnpooled) {
     text += sep + entry("page", std::to_string(pool.page.value.count), pool.page);

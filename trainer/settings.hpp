@@ -19,6 +19,7 @@ struct TrainSettings {
   Setting<Bytes> device_memory = Setting<Bytes>::by_default({});
   PoolOptions pool;  ///< with the budget
   PolicyOptions policy;
+  bool every_policy = false;  ///< compare: the policy is set for each run
   Setting<std::uint64_t> batches = Setting<std::uint64_t>::by_default(100);
   Setting<std::uint64_t> batch_size = Setting<std::uint64_t>::by_default(1024);
   Setting<double> learning_rate = Setting<double>::by_default(0.005);

@@ -90,7 +90,11 @@ void run_batches(TrainResult& result, Bench& bench, const TrainSettings& setting
   busy_before = bench.device.backend().busy(StreamRole::kCompute);
   start = Clock::now();
   while (result.batches < settings.batches.value && !hooks.stop.stop_requested()) {
-    train_batch(bench, settings, model, total, hooks.stop);
+    try {
+      train_batch(bench, settings, model, total, hooks.stop);
+    } catch (const Cancelled&) {
+      break;  // held back at its begin: nothing of it was submitted
+    }
     ++result.batches;
     result.samples.push_back({bench.pool.pressure().held, bench.reader.staging_memory()});
     if (hooks.progress) hooks.progress(result.batches, settings.batches.value);
@@ -118,8 +122,6 @@ void run_on_bench(TrainResult& result, const TrainSettings& settings, const Trai
   } catch (const OutOfMemory& error) {
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();
-  } catch (const Cancelled&) {
-    result.outcome = Outcome::kInterrupted;
   }
   bench.scheduler.wait_all();
   collect(result, bench, start, busy_before);

@@ -1,0 +1,315 @@
+// Who is admitted when, under each policy, with a device that the test makes late.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <stop_token>
+#include <vector>
+
+#include "rig.hpp"
+#include "support/log_capture.hpp"
+#include "support/message_of.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr RunAhead kOff{.batches = std::nullopt};
+constexpr RunAhead batches(std::uint64_t n) {
+  return {.batches = n, .time = std::chrono::nanoseconds(-1)};
+}
+
+/// A batch whose work stands behind the gate; `hint` is its estimate.
+void submit_batch(Rig& rig, Bytes hint = {}) {
+  const Batch batch = rig->begin_batch("train", {.hint = hint});
+  rig->submit("work", {}, nothing());
+}
+
+/// Begins and ends a batch on a thread of its own, which may be held back.
+std::future<void> begin_elsewhere(Rig& rig, const BatchOptions& options,
+                                  std::string_view kind = "train") {
+  return std::async(std::launch::async,
+                    [&rig, options, kind] { (void)rig->begin_batch(kind, options); });
+}
+
+bool is_done(const std::future<void>& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+/// `held` waits for the device now, and goes on when the gate is opened.
+void expect_held_back(Rig& rig, std::future<void>& held, Gate& gate, std::uint64_t waits_before) {
+  rig.backend.await_waits(waits_before + 1);
+  EXPECT_FALSE(is_done(held));
+  gate.open();
+  held.get();
+}
+
+TEST(Admission, RunAheadOfSoManyBatchesHoldsExactlyThatMany) {
+  for (const std::uint64_t most : {1U, 2U, 3U, 7U}) {
+    Rig rig({.run_ahead = batches(most)});
+    Gate& gate = rig.hold(StreamRole::kCompute);
+    for (std::uint64_t i = 0; i < most; ++i) submit_batch(rig);
+    EXPECT_EQ(rig.backend.waits(), 0U) << "nobody is held back below the limit";
+    auto held = begin_elsewhere(rig, {.hint = Bytes{}});
+    expect_held_back(rig, held, gate, 0);
+    EXPECT_EQ(rig->admission().most_submitted, most);
+    EXPECT_EQ(rig->admission().soft.count, 1U);
+    EXPECT_EQ(rig->admission().hard.count, 0U);
+  }
+}
+
+TEST(Admission, RunAheadOffHoldsNobodyWhileMemoryLasts) {
+  Rig rig({.run_ahead = kOff});
+  rig.hold(StreamRole::kCompute);
+  for (int i = 0; i < 100; ++i) submit_batch(rig, kib(4));
+  EXPECT_EQ(rig.backend.waits(), 0U);
+  EXPECT_EQ(rig->admission().submitted, 100U);
+}
+
+TEST(Admission, AutoHoldsAnUnknownKindAtTwoBatches) {
+  Rig rig;
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  submit_batch(rig);
+  submit_batch(rig);
+  auto held = begin_elsewhere(rig, {.hint = Bytes{}});
+  expect_held_back(rig, held, gate, 0);
+}
+
+TEST(Admission, AnUnknownKindIsNotAdmittedBesideMemoryThatAwaitsTheDevice) {
+  Rig rig({.budget = mib(1), .run_ahead = kOff});
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  {
+    const Batch batch = rig->begin_batch("train");
+    const Tensor staged = rig.filled(kib(4), 1, StreamRole::kCopyIn);
+    rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
+  }
+  auto held = begin_elsewhere(rig, {});
+  expect_held_back(rig, held, gate, 0);
+  EXPECT_EQ(rig->admission().hard.count, 1U);
+}
+
+TEST(Admission, NobodyIsAdmittedBesideAnOpenBatchOfAnUnknownKindWhileWorkIsSubmitted) {
+  Rig rig({.budget = mib(1), .run_ahead = kOff});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  submit_batch(rig);
+  const Batch unknown = rig->begin_batch("new");
+  auto held = begin_elsewhere(rig, {.hint = kib(4)});
+  expect_held_back(rig, held, gate, 0);  // with nothing submitted it is admitted, open or not
+}
+
+TEST(Admission, DecidesOnThePoolsPressure) {
+  // Nothing here is any batch's: a decision from charges alone would admit.
+  Rig rig({.budget = mib(1), .run_ahead = kOff});
+  const Tensor live = rig.filled(kib(512), 1);
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  submit_batch(rig);
+  submit_batch(rig, kib(512));
+  EXPECT_EQ(rig.backend.waits(), 0U) << "512 KiB beside 512 KiB fit in 1 MiB";
+  const Tensor more = rig.filled(kib(4), 1);
+  auto held = begin_elsewhere(rig, {.hint = kib(512)});
+  expect_held_back(rig, held, gate, 0);
+  EXPECT_EQ(rig->admission().hard.count, 1U);
+}
+
+TEST(Admission, CountsWhatAwaitsTheDeviceAsHeld) {
+  Rig rig({.budget = mib(1), .run_ahead = kOff});
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  {
+    const Tensor staged = rig.filled(kib(512), 1, StreamRole::kCopyIn);
+    rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
+  }
+  {
+    const Batch batch = rig->begin_batch("train", {.hint = Bytes{}});
+    rig->submit("work", {.stream = StreamRole::kCompute2}, nothing());
+  }
+  auto held = begin_elsewhere(rig, {.hint = kib(513)});
+  expect_held_back(rig, held, gate, 0);
+  EXPECT_EQ(rig->admission().hard.count, 1U);
+}
+
+TEST(Admission, WhatIsCachedIsRoom) {
+  Rig rig({.budget = mib(1), .run_ahead = kOff});
+  rig.hold(StreamRole::kCompute);
+  (void)rig.filled(kib(512), 1);
+  submit_batch(rig);
+  submit_batch(rig, mib(1));
+  EXPECT_EQ(rig.backend.waits(), 0U);
+}
+
+TEST(Admission, PromisesToOpenBatchesCount) {
+  Rig rig({.budget = mib(1), .run_ahead = kOff});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  submit_batch(rig);
+  const Batch open = rig->begin_batch("train", {.hint = kib(512)});
+  auto held = begin_elsewhere(rig, {.hint = kib(513)});
+  expect_held_back(rig, held, gate, 0);
+}
+
+TEST(Admission, ACancelledWaiterLeavesLineAndLedgerAsTheyWere) {
+  Rig rig({.run_ahead = batches(1)});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  submit_batch(rig);
+  const AdmissionStatistics before = rig->admission();
+  std::stop_source stop;
+  auto first = begin_elsewhere(rig, {.hint = Bytes{}, .stop = stop.get_token()});
+  rig.backend.await_waits(1);
+  stop.request_stop();
+  EXPECT_THAT(message_of<Cancelled>([&] { first.get(); }), HasSubstr("train"));
+  const AdmissionStatistics after = rig->admission();
+  EXPECT_EQ(after.open, before.open);
+  EXPECT_EQ(after.submitted, before.submitted);
+  EXPECT_EQ(after.charged, before.charged);
+  auto next = begin_elsewhere(rig, {.hint = Bytes{}});
+  expect_held_back(rig, next, gate, 1);
+  expect_idle(rig);
+}
+
+TEST(Admission, TheNextInLineIsWokenWhenTheFirstIsCancelled) {
+  Rig rig({.run_ahead = batches(1)});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  submit_batch(rig);
+  std::stop_source stop;
+  auto first = begin_elsewhere(rig, {.hint = Bytes{}, .stop = stop.get_token()});
+  rig.backend.await_waits(1);  // the first waits for the device, whoever comes now for its turn
+  auto second = begin_elsewhere(rig, {.hint = Bytes{}});
+  stop.request_stop();
+  EXPECT_THROW(first.get(), Cancelled);
+  rig.backend.await_waits(2);  // the second is first now, and waits for the device itself
+  EXPECT_FALSE(is_done(second));
+  gate.open();
+  second.get();
+}
+
+TEST(Admission, ASleeperInTheMiddleOfTheLineCanBeCancelled) {
+  Rig rig({.run_ahead = batches(1)});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  submit_batch(rig);
+  auto first = begin_elsewhere(rig, {.hint = Bytes{}});
+  rig.backend.await_waits(1);
+  std::stop_source stop;
+  auto second = begin_elsewhere(rig, {.hint = Bytes{}, .stop = stop.get_token()});
+  stop.request_stop();
+  EXPECT_THROW(second.get(), Cancelled);
+  gate.open();
+  first.get();
+  expect_idle(rig);
+}
+
+TEST(Admission, AStopThatWasRequestedBeforeRefusesAtOnce) {
+  Rig rig;
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW((void)rig->begin_batch("train", {.stop = stop.get_token()}), Cancelled);
+  EXPECT_EQ(rig->admission().open, 0U);
+  EXPECT_FALSE(rig->begin_batch("train").joined());
+}
+
+TEST(Admission, WarnsOnceWhenLiveMemoryAloneLeavesNoRoom) {
+  const LogCapture log;
+  Rig rig({.budget = mib(1)});
+  for (int i = 0; i < 2; ++i) {
+    const Batch batch = rig->begin_batch("train");
+    (void)rig.filled(kib(512), 1);
+  }
+  rig->wait_all();
+  EXPECT_TRUE(log.containing("no room").empty());
+  const Tensor live = rig.filled(kib(512), 1, StreamRole::kCompute, "weights");
+  const Tensor more = rig.filled(kib(4), 1);
+  for (int i = 0; i < 3; ++i) {
+    const Batch batch = rig->begin_batch("train");
+    rig->wait_all();
+  }
+  ASSERT_EQ(log.containing("no room").size(), 1U);
+  EXPECT_THAT(log.containing("no room").front(),
+              AllOf(HasSubstr("train"), HasSubstr("weights"), HasSubstr("512 KiB")));
+}
+
+TEST(Admission, FrontendsOfDifferentSizesAllGetThrough) {
+  Rig rig({.budget = mib(1), .run_ahead = batches(2)});
+  std::vector<std::future<void>> producers;
+  for (const std::uint64_t size : {4U, 16U, 128U}) {
+    producers.push_back(std::async(std::launch::async, [&rig, size] {
+      const std::string kind = std::to_string(size);
+      for (int i = 0; i < 60; ++i) {
+        const Batch batch = rig->begin_batch(kind);
+        const Tensor a = rig.filled(kib(size), 1, StreamRole::kCopyIn);
+        const Tensor b = rig->empty(shape_of(kib(size)));
+        rig->submit("add", {.reads = {a}, .writes = {b}}, add(1));
+      }
+    }));
+  }
+  for (auto& producer : producers) producer.get();
+  expect_idle(rig);
+  EXPECT_EQ(rig->admission().settled, 180U);
+}
+
+TEST(Policies, BarrierWaitsAfterEachBatch) {
+  Rig rig({.policy = Policy::kBarrier});
+  for (std::uint64_t i = 1; i <= 5; ++i) {
+    Tensor tensor;
+    {
+      const Batch batch = rig->begin_batch("train");
+      tensor = rig.filled(kib(4), 1, StreamRole::kCompute2);
+    }
+    EXPECT_TRUE(rig->reached(rig->written(tensor)));
+    EXPECT_EQ(rig->barriers().count, i);
+    EXPECT_EQ(rig->admission().submitted, 0U);
+  }
+}
+
+TEST(Policies, NobodyButThrottledHoldsABatchBack) {
+  for (const Policy policy : {Policy::kBackstop, Policy::kUnbounded}) {
+    Rig rig({.budget = mib(1), .policy = policy, .run_ahead = batches(1)});
+    rig.hold(StreamRole::kCompute);
+    for (int i = 0; i < 20; ++i) submit_batch(rig, mib(1));
+    EXPECT_EQ(rig.backend.waits(), 0U) << to_string(policy);
+    EXPECT_EQ(rig->admission().submitted, 20U);
+  }
+}
+
+TEST(Policies, UnboundedFailsAtOnceWithAReportThoughWaitingWouldHelp) {
+  Rig rig({.budget = mib(1), .policy = Policy::kUnbounded});
+  rig.hold(StreamRole::kCompute);
+  (void)rig.filled(kib(512), 1);  // cached, behind a point that the device has not passed
+  (void)rig.filled(kib(256), 1);
+  const Tensor large = rig->empty(shape_of(mib(1)), "large");
+  EXPECT_THAT(message_of<OutOfMemory>([&] { rig->submit("op", {.writes = {large}}, fill(1)); }),
+              AllOf(HasSubstr("large"), HasSubstr("1 MiB"), HasSubstr("cached"),
+                    HasSubstr("left out by the policy")));
+  EXPECT_EQ(rig.backend.waits(), 0U);
+  (void)rig.filled(kib(512), 2);
+  EXPECT_EQ(rig.pool.statistics().handovers, 0U);
+}
+
+TEST(Policies, BackstopTakesAnotherStreamsBlockBehindAWaitOnTheDevice) {
+  Rig rig({.budget = mib(1), .policy = Policy::kBackstop});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  (void)rig.filled(mib(1), 1);
+  const Tensor other = rig.filled(mib(1), 2, StreamRole::kCompute2);
+  EXPECT_EQ(rig.pool.statistics().handovers, 1U);
+  EXPECT_EQ(rig.backend.waits(), 0U) << "the host goes on";
+  EXPECT_FALSE(rig->reached(rig->written(other)));
+  gate.open();
+  EXPECT_THAT(rig->read(other), Each(2));
+}
+
+TEST(Policies, BackstopWaitsForTheDeviceAndFinishes) {
+  Rig rig({.budget = mib(1), .policy = Policy::kBackstop});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  (void)rig.filled(kib(512), 1);
+  (void)rig.filled(kib(256), 1);
+  auto held = std::async(std::launch::async, [&rig] { return rig.filled(mib(1), 3); });
+  rig.backend.await_waits(1);
+  gate.open();
+  EXPECT_THAT(rig->read(held.get()), Each(3));
+  EXPECT_GE(rig.pool.statistics().waits, 1U);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,191 @@
+// Batches: how they begin and end, and what they are charged.
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "rig.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+
+/// One whole batch of this kind that holds `bytes` at its peak.
+void run_batch(Rig& rig, Bytes bytes, std::string_view kind = "train") {
+  const Batch batch = rig->begin_batch(kind);
+  (void)rig.filled(bytes, 1);
+}
+
+Bytes charge_of(Rig& rig, std::string_view kind, const BatchOptions& options = {}) {
+  const Batch batch = rig->begin_batch(kind, options);
+  return rig->admission().charged;
+}
+
+TEST(Batch, OfAnUnknownKindIsChargedAllThatIsNotLive) {
+  Rig rig({.budget = mib(1)});
+  const Tensor live = rig.filled(kib(256), 1);
+  EXPECT_EQ(charge_of(rig, "train"), mib(1) - kib(256));
+}
+
+TEST(Batch, IsChargedWhatItsKindWasSeenToHold) {
+  Rig rig({.budget = mib(1)});
+  run_batch(rig, kib(128));
+  rig->wait_all();
+  EXPECT_EQ(charge_of(rig, "train"), kib(128));
+  EXPECT_EQ(charge_of(rig, "other"), mib(1)) << "kinds are learned apart";
+}
+
+TEST(Batch, AHintComesBeforeWhatWasLearned) {
+  Rig rig({.budget = mib(1)});
+  run_batch(rig, kib(128));
+  rig->wait_all();
+  EXPECT_EQ(charge_of(rig, "train", {.hint = kib(8)}), kib(8));
+}
+
+TEST(Batch, ThatOutgrowsItsEstimateIsChargedForItAtOnce) {
+  Rig rig({.budget = mib(1)});
+  const Batch batch = rig->begin_batch("train", {.hint = kib(8)});
+  const Tensor tensor = rig.filled(kib(64), 1);
+  EXPECT_EQ(rig->admission().charged, kib(64));
+}
+
+TEST(Batch, BegunInsideAnotherOfTheThreadJoinsIt) {
+  Rig rig;
+  Batch outer = rig->begin_batch("outer");
+  {
+    const Batch inner = rig->begin_batch("inner");
+    EXPECT_TRUE(inner.joined());
+    (void)rig.filled(kib(64), 1);
+  }
+  EXPECT_FALSE(outer.joined());
+  EXPECT_EQ(rig->admission().open, 1U) << "the inner one closed nothing";
+  outer.close();
+  EXPECT_EQ(rig->admission().open, 0U);
+  rig->wait_all();
+  EXPECT_EQ(rig->admission().settled, 1U);
+  EXPECT_EQ(charge_of(rig, "outer"), kib(64));
+  EXPECT_NE(charge_of(rig, "inner"), kib(64)) << "nothing was learned of it";
+}
+
+TEST(Batch, OfAnotherSchedulerOnTheSameThreadIsItsOwn) {
+  Rig rig;
+  Rig other;
+  const Batch a = rig->begin_batch("a");
+  const Batch b = other->begin_batch("b");
+  EXPECT_FALSE(b.joined());
+  EXPECT_EQ(rig->admission().open, 1U);
+  EXPECT_EQ(other->admission().open, 1U);
+}
+
+TEST(Batch, OfAnotherThreadIsItsOwn) {
+  Rig rig;
+  const Batch batch = rig->begin_batch("mine");
+  std::thread([&] { EXPECT_FALSE(rig->begin_batch("theirs").joined()); }).join();
+}
+
+TEST(Batch, ClosesOnceHoweverOftenItIsAskedTo) {
+  Rig rig;
+  Batch batch = rig->begin_batch("train");
+  batch.close();
+  batch.close();
+  batch.abandon();
+  Batch moved = std::move(batch);
+  moved.close();
+  rig->wait_all();
+  EXPECT_EQ(rig->admission().settled, 1U);
+}
+
+TEST(Batch, MovesAndClosesWhatItReplaces) {
+  Rig rig;
+  Batch batch = rig->begin_batch("one");
+  Batch moved = std::move(batch);
+  EXPECT_EQ(rig->admission().open, 1U);
+  moved = Batch();
+  EXPECT_EQ(rig->admission().open, 0U);
+}
+
+TEST(Batch, EndedByAnExceptionIsAbandonedAndTeachesNothing) {
+  Rig rig({.budget = mib(1)});
+  EXPECT_THROW(
+      {
+        const Batch batch = rig->begin_batch("train");
+        (void)rig.filled(kib(128), 1);
+        throw Broken("in the middle");
+      },
+      Broken);
+  rig->wait_all();
+  EXPECT_EQ(rig->admission().settled, 1U);
+  EXPECT_EQ(charge_of(rig, "train"), mib(1)) << "the kind is still unknown";
+}
+
+TEST(Batch, AbandonedWhileAnExceptionIsHandledElsewhereIsStillClosedNormally) {
+  Rig rig({.budget = mib(1)});
+  try {
+    throw Broken("outside");
+  } catch (const Broken&) {
+    run_batch(rig, kib(128));
+  }
+  rig->wait_all();
+  EXPECT_EQ(charge_of(rig, "train"), kib(128));
+}
+
+TEST(Batch, WhatAnAbandonedBatchSubmittedStillRuns) {
+  Rig rig;
+  Tensor tensor;
+  {
+    Batch batch = rig->begin_batch("train");
+    tensor = rig.filled(kib(4), 5);
+    batch.abandon();
+  }
+  EXPECT_EQ(rig->read(tensor).front(), 5);
+}
+
+TEST(Batch, IsSettledOnlyWhenTheDeviceIsDoneWithIt) {
+  Rig rig;
+  Gate& gate = rig.gate();
+  {
+    const Batch batch = rig->begin_batch("train");
+    rig->submit("late", {}, pass(gate));
+  }
+  gate.await_arrival();
+  (void)rig->memory_info();  // settles what can be settled
+  EXPECT_EQ(rig->admission().submitted, 1U);
+  gate.open();
+  rig->wait_all();
+  EXPECT_EQ(rig->admission().submitted, 0U);
+  EXPECT_EQ(rig->admission().settled, 1U);
+}
+
+TEST(Batch, TheChargeOfASubmittedOneIsWhatItLeftAwaiting) {
+  Rig rig({.budget = mib(4)});
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  {
+    const Batch batch = rig->begin_batch("train");
+    const Tensor staged = rig.filled(kib(64), 1, StreamRole::kCopyIn);
+    const Tensor local = rig.filled(kib(256), 1);
+    rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
+  }
+  // The handles went before the batch, as those of a loop's body do.
+  EXPECT_EQ(rig->admission().charged, kib(64));
+  gate.open();
+  expect_idle(rig);
+}
+
+TEST(Batch, MemoryThatItPassesOnIsLiveAndNoChargeOfIts) {
+  Rig rig({.budget = mib(4)});
+  Tensor kept;
+  {
+    const Batch batch = rig->begin_batch("train");
+    kept = rig.filled(kib(64), 1);
+  }
+  EXPECT_EQ(rig->admission().charged, Bytes{});
+  expect_idle(rig);
+  kept = Tensor();
+  expect_idle(rig);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,252 @@
+// Every step made to fail once, at its n-th call for every n that there is. Afterwards nothing may
+// be charged, the books add up, and the same program gives the right result.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "program.hpp"
+#include "rig.hpp"
+#include "support/log_capture.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+using ::testing::Each;
+
+const Program& program() {
+  static const Program program(3);
+  return program;
+}
+
+/// What must hold whatever failed before, with `rig` as it was left.
+void expect_recovered(Rig& rig) {
+  rig.backend.upstream().refuse_calls(Fault::never());
+  rig.backend.upstream().throw_calls(Fault::never());
+  for (const DeviceCall call : kDeviceCalls) rig.backend.fail(call, Fault::never());
+  settle(rig);  // a point that could not be recorded is recorded now,
+  settle(rig);  // and a block that was used on a second stream has one more
+  expect_idle(rig);
+  EXPECT_EQ(program().run(rig.scheduler()), program().expected());
+  expect_idle(rig);
+  EXPECT_EQ(rig->memory_info().allocated.count % Slab::kChunk.count, 0U)
+      << "nothing but chunks of small tensors is left";
+}
+
+/// Runs the program and lets whatever fails fail; true when nothing did.
+bool run(Rig& rig) {
+  try {
+    EXPECT_EQ(program().run(rig.scheduler()), program().expected())
+        << "a fault changed the result without being reported";
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+/// Runs the program with the n-th call failing, for every n until none fails any more. `arm` sets
+/// the fault, `struck` says whether it has come.
+void fail_each(const RigOptions& options, const std::function<void(Rig&, std::uint64_t)>& arm,
+               const std::function<bool(Rig&, std::uint64_t)>& struck) {
+  constexpr std::uint64_t kMost = 2000;
+  for (std::uint64_t n = 1; n <= kMost; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n));
+    Rig rig(options);
+    arm(rig, n);
+    (void)run(rig);
+    const bool more = struck(rig, n);
+    expect_recovered(rig);
+    if (::testing::Test::HasFailure() || !more) return;
+  }
+  ADD_FAILURE() << "the calls do not end";
+}
+
+const auto kUpstreamStruck = [](Rig& rig, std::uint64_t n) {
+  return rig.backend.upstream().calls() >= n;
+};
+const auto kDeviceStruck = [](Rig& rig, std::uint64_t) { return rig.backend.struck() > 0; };
+
+class EveryFailure : public ::testing::TestWithParam<PoolKind> {
+ protected:
+  [[nodiscard]] static RigOptions tight() {
+    return {.budget = Program::kLeastBudget, .kind = GetParam()};
+  }
+  LogCapture log;  // faults are logged where nobody can be told
+};
+
+TEST_P(EveryFailure, OfTheUpstreamThatHasNoRoom) {
+  fail_each(
+      tight(), [](Rig& rig, std::uint64_t n) { rig.backend.upstream().refuse_calls(Fault::at(n)); },
+      kUpstreamStruck);
+}
+
+TEST_P(EveryFailure, OfTheUpstreamThatThrows) {
+  fail_each(
+      tight(), [](Rig& rig, std::uint64_t n) { rig.backend.upstream().throw_calls(Fault::at(n)); },
+      kUpstreamStruck);
+}
+
+TEST_P(EveryFailure, OfAPointThatCannotBeRecorded) {
+  fail_each(
+      tight(),
+      [](Rig& rig, std::uint64_t n) { rig.backend.fail(DeviceCall::kRecord, Fault::at(n)); },
+      kDeviceStruck);
+}
+
+TEST_P(EveryFailure, OfAnOperationThatCannotBeEnqueued) {
+  fail_each(
+      tight(),
+      [](Rig& rig, std::uint64_t n) { rig.backend.fail(DeviceCall::kEnqueue, Fault::at(n)); },
+      kDeviceStruck);
+}
+
+TEST_P(EveryFailure, OfAStreamThatCannotBeMadeToWait) {
+  fail_each(
+      tight(),
+      [](Rig& rig, std::uint64_t n) { rig.backend.fail(DeviceCall::kMakeWait, Fault::at(n)); },
+      kDeviceStruck);
+}
+
+TEST_P(EveryFailure, OfPointsThatCannotBeRecordedForAWhile) {
+  fail_each(
+      tight(),
+      [](Rig& rig, std::uint64_t n) { rig.backend.fail(DeviceCall::kRecord, Fault::at(n, 7)); },
+      kDeviceStruck);
+}
+
+INSTANTIATE_TEST_SUITE_P(PoolKinds, EveryFailure, ::testing::ValuesIn(kAllPoolKinds),
+                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+
+class Failure : public ::testing::Test {
+ protected:
+  LogCapture log;
+};
+
+TEST_F(Failure, OfRecordingMakesNoWaitForTheDeviceReturnEarly) {
+  Rig rig;
+  Gate& gate = rig.gate();
+  rig->submit("late", {}, pass(gate));
+  gate.await_arrival();
+  std::atomic<bool> returned = false;
+  rig.backend.fail(DeviceCall::kRecord, Fault::always());
+  std::jthread waiter([&] {
+    rig->wait_all();
+    returned = true;
+  });
+  rig.backend.await_waits(1);
+  EXPECT_FALSE(returned) << "the operation is still running";
+  gate.open();
+  waiter.join();
+  rig.backend.fail(DeviceCall::kRecord, Fault::never());
+}
+
+TEST_F(Failure, OfRecordingDoesNotEndASchedulerWhoseWorkStillRuns) {
+  Rig rig;
+  std::atomic<bool> finished = false;
+  Gate& gate = rig.gate();
+  rig->submit("late", {}, [&](Stream&, Inputs, Outputs) {
+    gate.pass();
+    finished = true;
+  });
+  rig.backend.fail(DeviceCall::kRecord, Fault::always());
+  rig.end();
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(Failure, OfRecordingLosesNoMemoryThatAReadCopiesTo) {
+  Rig rig;
+  const Tensor tensor = rig.filled(kib(64), 4);
+  rig.backend.fail(DeviceCall::kRecord, Fault::always());
+  EXPECT_THAT(rig->read(tensor), Each(4)) << "a read needs no new point";
+  rig.backend.fail(DeviceCall::kRecord, Fault::never());
+}
+
+TEST_F(Failure, OfAnOperationInsideABatchGivesBackAllThatItTook) {
+  for (int at = 0; at < 8; ++at) {
+    Rig rig({.budget = mib(1)});
+    for (int i = 0; i < 8; ++i) {
+      const Batch batch = rig->begin_batch("step");
+      const Tensor x = rig.filled(kib(64), 1, StreamRole::kCopyIn);
+      const Tensor y = rig->empty(shape_of(kib(64)));
+      if (i == at) {
+        rig->submit("bad", {.reads = {x}, .writes = {y}}, broken("this one"));
+      } else {
+        rig->submit("good", {.reads = {x}, .writes = {y}}, add(1));
+      }
+    }
+    EXPECT_THROW(rig->wait_all(), OperationError);
+    expect_recovered(rig);
+  }
+}
+
+TEST_F(Failure, OfTheHostInsideABatchGivesBackAllThatItTook) {
+  for (int at = 0; at < 4; ++at) {
+    Rig rig({.budget = mib(1)});
+    try {
+      const Batch batch = rig->begin_batch("step");
+      const Tensor x = rig.filled(kib(64), 1, StreamRole::kCopyIn);
+      if (at == 0) throw Broken("after the copy");
+      const Tensor y = rig->empty(shape_of(kib(64)));
+      if (at == 1) throw Broken("before the first operation");
+      rig->submit("good", {.reads = {x}, .writes = {y}}, add(1));
+      if (at == 2) throw Broken("after it");
+      const Batch inner = rig->begin_batch("inner");
+      throw Broken("in a batch that joined");
+    } catch (const Broken&) {
+      EXPECT_EQ(rig->admission().open, 0U);
+    }
+    expect_recovered(rig);
+  }
+}
+
+TEST_F(Failure, OfAllocationInsideABatchLeavesTheBatchUsable) {
+  Rig rig({.budget = mib(1)});
+  {
+    const Batch batch = rig->begin_batch("step");
+    EXPECT_THROW((void)rig.filled(mib(2), 1), OutOfMemory);
+    EXPECT_THAT(rig->read(rig.filled(kib(64), 2)), Each(2));
+  }
+  expect_recovered(rig);
+}
+
+TEST_F(Failure, OfOneOfSeveralOutputsGivesBackTheOthers) {
+  Rig rig({.budget = mib(1)});
+  const Tensor a = rig->empty(shape_of(kib(256)));
+  const Tensor b = rig->empty(shape_of(kib(64)));
+  const Tensor c = rig->empty(shape_of(mib(1)));
+  const Bytes before = rig->memory_info().requested;
+  EXPECT_THROW(rig->submit("op", {.writes = {a, b, c}}, nothing()), OutOfMemory);
+  EXPECT_EQ(rig->memory_info().requested, before);
+  EXPECT_THROW((void)rig->read(a), UsageError) << "it was not written";
+  rig->submit("op", {.writes = {a, b}}, fill(1));
+  EXPECT_THAT(rig->read(a), Each(1));
+}
+
+TEST_F(Failure, OfAdmissionThatIsCancelledTakesNothing) {
+  Rig rig({.run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(-1)}});
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  {
+    const Batch batch = rig->begin_batch("step", {.hint = Bytes{}});
+    rig->submit("work", {}, nothing());
+  }
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    rig.backend.await_waits(1);
+    stop.request_stop();
+  });
+  EXPECT_THROW((void)rig->begin_batch("step", {.hint = kib(64), .stop = stop.get_token()}),
+               Cancelled);
+  EXPECT_EQ(rig->admission().open, 0U);
+  gate.open();
+  expect_recovered(rig);
+}
+
+}  // namespace
+}  // namespace weir

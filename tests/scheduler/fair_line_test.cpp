@@ -1,0 +1,167 @@
+#include "scheduler/fair_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <map>
+#include <random>
+
+#include "support/random_seed.hpp"
+
+namespace weir {
+namespace {
+
+using testing::random_seed;
+using testing::seed_message;
+
+/// Producers that always have their next batch in line.
+class Busy {
+ public:
+  void producer(std::uint64_t id, Bytes batch) {
+    sizes_[id] = batch;
+    line_.join(places_[id], id, batch);
+  }
+  /// Serves whoever is first, who lines up again; its producer.
+  std::uint64_t serve() {
+    for (auto& [id, place] : places_) {
+      if (!line_.is_first(place)) continue;
+      line_.serve(place);
+      served_[id] += sizes_[id];
+      line_.join(place, id, sizes_[id]);
+      return id;
+    }
+    ADD_FAILURE() << "somebody waits and nobody is first";
+    return 0;
+  }
+  [[nodiscard]] Bytes served(std::uint64_t id) { return served_[id]; }
+
+ private:
+  FairLine line_;
+  std::map<std::uint64_t, Bytes> sizes_;
+  std::map<std::uint64_t, FairLine::Place> places_;
+  std::map<std::uint64_t, Bytes> served_;
+};
+
+TEST(FairLine, ServesOneProducerInTheOrderOfArrival) {
+  FairLine line;
+  std::array<FairLine::Place, 3> places;
+  for (auto& place : places) line.join(place, 1, mib(1));
+  for (auto& place : places) {
+    EXPECT_TRUE(line.is_first(place));
+    line.serve(place);
+  }
+  EXPECT_EQ(line.size(), 0U);
+}
+
+TEST(FairLine, LargeAndSmallBatchesGetTheSameBytes) {
+  Busy busy;
+  busy.producer(1, mib(64));
+  busy.producer(2, mib(1));
+  for (int i = 0; i < 65 * 20; ++i) busy.serve();
+  // Start-time fair queueing: never apart by more than one batch of each.
+  const auto large = static_cast<double>(busy.served(1).count);
+  const auto small = static_cast<double>(busy.served(2).count);
+  EXPECT_NEAR(large, small, static_cast<double>((mib(64) + mib(1)).count));
+}
+
+TEST(FairLine, NobodyStarvesWhateverTheSizes) {
+  const std::uint64_t seed = random_seed();
+  SCOPED_TRACE(seed_message(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 50; ++round) {
+    Busy busy;
+    constexpr std::uint64_t kProducers = 6;
+    Bytes largest;
+    for (std::uint64_t id = 1; id <= kProducers; ++id) {
+      const Bytes size{1 + random() % 4096};
+      largest = std::max(largest, size);
+      busy.producer(id, size);
+    }
+    for (int i = 0; i < 20'000; ++i) busy.serve();
+    for (std::uint64_t a = 1; a <= kProducers; ++a) {
+      for (std::uint64_t b = 1; b <= kProducers; ++b) {
+        EXPECT_LE(busy.served(a), busy.served(b) + largest * 2) << a << " against " << b;
+      }
+    }
+  }
+}
+
+TEST(FairLine, ANewcomerIsNotMadeToWaitForWhatOthersHadBefore) {
+  FairLine line;
+  FairLine::Place place;
+  for (int i = 0; i < 1000; ++i) {
+    line.join(place, 1, gib(1));
+    line.serve(place);
+  }
+  FairLine::Place old;
+  FairLine::Place fresh;
+  line.join(old, 1, gib(1));
+  line.join(fresh, 2, mib(1));
+  EXPECT_TRUE(line.is_first(fresh));
+}
+
+TEST(FairLine, TimeAwayIsNotSavedUp) {
+  FairLine line;
+  FairLine::Place a;
+  FairLine::Place b;
+  line.join(b, 2, mib(1));
+  line.serve(b);
+  for (int i = 0; i < 1000; ++i) {  // producer 2 is away meanwhile
+    line.join(a, 1, mib(1));
+    line.serve(a);
+  }
+  // Back again, it gets its turn, and then producer 1 has one too: no thousand batches in a row.
+  int in_a_row = 0;
+  line.join(a, 1, mib(1));
+  line.join(b, 2, mib(1));
+  while (line.is_first(b)) {
+    line.serve(b);
+    line.join(b, 2, mib(1));
+    ++in_a_row;
+  }
+  EXPECT_LE(in_a_row, 2);
+}
+
+TEST(FairLine, LeavingCountsNothingAndTheNextIsFirst) {
+  FairLine line;
+  FairLine::Place a;
+  FairLine::Place b;
+  FairLine::Place c;
+  line.join(a, 1, gib(4));
+  line.join(b, 2, mib(1));
+  EXPECT_TRUE(line.is_first(a));
+  line.leave(a);
+  EXPECT_TRUE(line.is_first(b));
+  line.join(c, 1, mib(1));
+  line.serve(b);
+  EXPECT_TRUE(line.is_first(c));
+  line.join(a, 2, mib(1));
+  EXPECT_TRUE(line.is_first(c)) << "what producer 1 left without was counted against it";
+}
+
+TEST(FairLine, AnEstimateBeyondAllBoundsDoesNotUpsetTheOrder) {
+  FairLine line;
+  FairLine::Place a;
+  FairLine::Place b;
+  line.join(a, 1, {UINT64_MAX});
+  line.serve(a);
+  line.join(b, 2, mib(1));
+  line.serve(b);
+  line.join(a, 1, mib(1));
+  line.join(b, 2, mib(1));
+  EXPECT_TRUE(line.is_first(b)) << "the producer that had all the bytes there are is served first";
+}
+
+TEST(FairLine, BatchesOfNoBytesTakeTurnsToo) {
+  Busy busy;
+  busy.producer(1, {});
+  busy.producer(2, {});
+  std::array<int, 3> turns{};
+  for (int i = 0; i < 100; ++i) ++turns.at(busy.serve());
+  EXPECT_EQ(turns[1], 50);
+  EXPECT_EQ(turns[2], 50);
+}
+
+}  // namespace
+}  // namespace weir

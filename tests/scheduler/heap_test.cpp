@@ -1,0 +1,87 @@
+// What a warm training loop takes from the general heap, on all threads: nothing.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allocator/pool.hpp"
+#include "counted_new.hpp"
+#include "scheduler/cpu_device.hpp"
+#include "scheduler/scheduler.hpp"
+#include "support/gate.hpp"
+
+namespace weir {
+namespace {
+
+using testing::start_counting_new;
+using testing::stop_counting_new;
+
+/// One batch as a trainer makes it: inputs come in on one stream, two others work, a small tensor
+/// is kept a while, temporaries are dropped.
+void step(Scheduler& scheduler, const Tensor& weights, const std::vector<float>& host,
+          std::array<Tensor, 8>& losses, std::size_t i) {
+  const Batch batch = scheduler.begin_batch("train");
+  const Tensor x = scheduler.copy_in(host, {host.size()}, "x");
+  const Tensor y = scheduler.empty({host.size()}, "y");
+  scheduler.submit("forward", {.reads = {x, weights}, .writes = {y}},
+                   [](Stream&, Inputs in, Outputs out) {
+                     for (std::size_t k = 0; k < out[0].size(); ++k)
+                       out[0][k] = in[0][k] + in[1][k];
+                   });
+  losses.at(i % losses.size()) = scheduler.empty({1}, "loss");
+  scheduler.submit(
+      "loss",
+      {.reads = {y}, .writes = {losses.at(i % losses.size())}, .stream = StreamRole::kCompute2},
+      [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0].front(); });
+  scheduler.submit("update", {.reads = {y, weights}, .writes = {weights}},
+                   [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0].front(); });
+}
+
+constexpr std::size_t kRunAhead = 4;
+
+/// As many batches as there can be, behind a device that stands still on one stream: afterwards the
+/// pool and every list have been as large as they can become.
+void fill_the_queue(Scheduler& scheduler, StreamRole late, auto& one_step) {
+  testing::Gate gate;
+  scheduler.submit("hold", {.stream = late}, [&gate](Stream&, Inputs, Outputs) { gate.pass(); });
+  for (std::size_t i = 0; i < kRunAhead; ++i) one_step();
+  gate.open();
+  scheduler.wait_all();
+}
+
+class Submit : public ::testing::TestWithParam<PoolKind> {};
+
+TEST_P(Submit, OnceWarmAllocatesNothingFromTheGeneralHeap) {
+  Device device(std::make_unique<CpuDevice>(mib(64)));
+  PoolOptions options;
+  options.kind = GetParam();
+  Pool pool(device.memory(), options);
+  Scheduler scheduler(device, pool, {.run_ahead = {.batches = kRunAhead, .time = {}}});
+  const std::vector<float> host(4096, 1.0F);
+  const Tensor weights = scheduler.copy_in(host, {host.size()}, "weights");
+  std::array<Tensor, 8> losses;
+  auto one_step = [&, i = std::size_t{0}]() mutable {
+    step(scheduler, weights, host, losses, i++);
+  };
+  one_step();  // a kind that is not known yet would be held back below
+  scheduler.wait_all();
+  for (int round = 0; round < 3; ++round) {
+    for (const StreamRole role : kAllRoles) fill_the_queue(scheduler, role, one_step);
+  }
+  for (std::size_t i = 0; i < 2000; ++i) one_step();
+
+  start_counting_new();
+  for (std::size_t i = 0; i < 2000; ++i) one_step();
+  scheduler.wait_all();
+  EXPECT_EQ(stop_counting_new(), 0U);
+}
+
+// Unpooled is left out: each of its requests is the upstream's, which is the heap.
+INSTANTIATE_TEST_SUITE_P(PoolKinds, Submit, ::testing::Values(PoolKind::kNaive, PoolKind::kRound),
+                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,276 @@
+#include "scheduler/ledger.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "support/print.hpp"
+#include "support/random_seed.hpp"
+
+namespace weir {
+namespace {
+
+using Passed = std::array<std::uint64_t, kStreamRoles>;
+using testing::random_seed;
+using testing::seed_message;
+
+constexpr StreamRole kStream = StreamRole::kCompute;
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  Ticket& open(Bytes estimate, std::string_view kind = "train") {
+    return ledger.open(ledger.kind(kind), estimate);
+  }
+  static TicketRef ref(Ticket& ticket) { return {&ticket, ticket.serial}; }
+  /// Closes a batch that touched one stream, whose point is `point`.
+  void close(Ticket& ticket, std::uint64_t point, bool learn = true) {
+    ticket.touched = {true};
+    std::array<Point, kStreamRoles> points{};
+    points.at(0) = {stream, point};
+    ledger.close(ticket, points, learn);
+  }
+  /// One batch from its beginning to its end.
+  void run(Bytes peak, bool learn = true, std::int64_t device_time = 0) {
+    Ticket& ticket = open({});
+    ledger.note_allocated(ref(ticket), peak);
+    ticket.device_time += device_time;
+    close(ticket, ++sequence, learn);
+    ASSERT_EQ(ledger.settle({sequence}), 1U);
+  }
+
+  Ledger ledger;
+  const StreamId stream = StreamId::next();
+  std::uint64_t sequence = 0;
+};
+
+TEST_F(LedgerTest, AnOpenBatchIsChargedItsEstimateUntilItOutgrowsIt) {
+  Ticket& ticket = open(mib(4));
+  EXPECT_EQ(ledger.charged(), mib(4));
+  EXPECT_EQ(ledger.unspent(), mib(4));
+  ledger.note_allocated(ref(ticket), mib(3));
+  EXPECT_EQ(ledger.charged(), mib(4));
+  EXPECT_EQ(ledger.unspent(), mib(1));
+  ledger.note_allocated(ref(ticket), mib(3));
+  EXPECT_EQ(ledger.charged(), mib(6));
+  EXPECT_EQ(ledger.unspent(), Bytes{}) << "never below zero";
+}
+
+TEST_F(LedgerTest, WhatIsFreedIntoTheCacheCanBeTakenAgain) {
+  Ticket& ticket = open(mib(4));
+  ledger.note_allocated(ref(ticket), mib(3));
+  ledger.note_freed(ref(ticket), mib(2), false);
+  EXPECT_EQ(ledger.unspent(), mib(3));
+  EXPECT_EQ(ticket.peak, mib(3));
+}
+
+TEST_F(LedgerTest, ASubmittedBatchIsChargedWhatItLeftAwaiting) {
+  Ticket& ticket = open(mib(4));
+  ledger.note_allocated(ref(ticket), mib(4));
+  ledger.note_freed(ref(ticket), mib(1), true);
+  EXPECT_EQ(ledger.charged(), mib(4));
+  close(ticket, 7);
+  EXPECT_EQ(ledger.charged(), mib(1));
+  EXPECT_EQ(ledger.unspent(), Bytes{});
+}
+
+TEST_F(LedgerTest, ChargesAreSettledExactlyOnceAndTheSumIsZeroAfterwards) {
+  Ticket& a = open(mib(4));
+  Ticket& b = open(mib(2));
+  ledger.note_allocated(ref(a), mib(1));
+  ledger.note_freed(ref(a), mib(1), true);
+  close(a, 5);
+  close(b, 6);
+  EXPECT_EQ(ledger.settle({4}), 0U);
+  EXPECT_EQ(ledger.settle({5}), 1U);
+  EXPECT_EQ(ledger.settle({5}), 0U);
+  EXPECT_EQ(ledger.settle({9}), 1U);
+  EXPECT_EQ(ledger.settle({9}), 0U);
+  EXPECT_EQ(ledger.settled(), 2U);
+  EXPECT_EQ(ledger.charged(), Bytes{});
+}
+
+TEST_F(LedgerTest, ABatchIsSettledOnlyWhenEveryStreamItTouchedIsPast) {
+  Ticket& ticket = open(mib(1));
+  ticket.touched = {true, false, true, false};
+  std::array<Point, kStreamRoles> points{};
+  points.at(0) = {stream, 3};
+  points.at(2) = {StreamId::next(), 8};
+  ledger.close(ticket, points, true);
+  EXPECT_EQ(ledger.settle({3, 0, 7, 0}), 0U);
+  EXPECT_EQ(ledger.point_to_await({3, 0, 7, 0})->sequence, 8U);
+  EXPECT_EQ(ledger.settle({3, 0, 8, 0}), 1U);
+  EXPECT_FALSE(ledger.point_to_await({3, 0, 8, 0}).has_value());
+}
+
+TEST_F(LedgerTest, ABatchThatTouchedNothingIsSettledAtOnce) {
+  Ticket& ticket = open(mib(1));
+  ledger.close(ticket, {}, true);
+  EXPECT_EQ(ledger.settle({}), 1U);
+}
+
+TEST_F(LedgerTest, AStaleReferenceIsIgnored) {
+  Ticket& ticket = open(mib(1));
+  const TicketRef old = ref(ticket);
+  close(ticket, 1);
+  EXPECT_FALSE(ledger.is_open(old));
+  ledger.note_allocated(old, mib(8));
+  ledger.note_freed(old, mib(8), true);
+  EXPECT_EQ(ledger.charged(), Bytes{});
+  ledger.settle({1});
+  Ticket& next = open(mib(2));
+  ASSERT_EQ(&next, &ticket) << "tickets are used again";
+  ledger.note_allocated(old, mib(8));
+  EXPECT_EQ(ledger.charged(), mib(2));
+  EXPECT_FALSE(ledger.is_open(old));
+  EXPECT_TRUE(ledger.is_open(ref(next)));
+  EXPECT_FALSE(ledger.is_open({}));
+}
+
+TEST_F(LedgerTest, TheFirstPeakIsTheEstimateAndALargerOneCountsAtOnce) {
+  BatchKind& kind = ledger.kind("train");
+  EXPECT_FALSE(kind.footprint.has_value());
+  run(mib(4));
+  EXPECT_EQ(kind.footprint, mib(4));
+  run(mib(16));
+  EXPECT_EQ(kind.footprint, mib(16));
+}
+
+TEST_F(LedgerTest, ASmallerPeakCountsSlowlyAndInTheEnd) {
+  run(mib(16));
+  run(mib(4));
+  BatchKind& kind = ledger.kind("train");
+  EXPECT_LT(*kind.footprint, mib(16));
+  EXPECT_GT(*kind.footprint, mib(15));
+  for (int i = 0; i < 300; ++i) run(mib(4));
+  EXPECT_LE(*kind.footprint, mib(4) + Bytes{16});
+  EXPECT_GE(*kind.footprint, mib(4));
+}
+
+TEST_F(LedgerTest, ThePeakIsWhatWasHeldAtOnceNotTheSum) {
+  Ticket& ticket = open({});
+  for (int i = 0; i < 10; ++i) {
+    ledger.note_allocated(ref(ticket), mib(1));
+    ledger.note_freed(ref(ticket), mib(1), false);
+  }
+  close(ticket, 1);
+  ledger.settle({1});
+  EXPECT_EQ(ledger.kind("train").footprint, mib(1));
+}
+
+TEST_F(LedgerTest, AnAbandonedBatchTeachesNothing) {
+  run(mib(8), false, 1'000'000);
+  EXPECT_FALSE(ledger.kind("train").footprint.has_value());
+  run(mib(2), true, 1'000);
+  run(mib(8), false, 1'000'000);
+  EXPECT_EQ(ledger.kind("train").footprint, mib(2));
+  EXPECT_EQ(ledger.kind("train").device_time, std::chrono::nanoseconds(1'000));
+}
+
+TEST_F(LedgerTest, KindsLearnApart) {
+  run(mib(8));
+  open(mib(1), "test");
+  EXPECT_FALSE(ledger.kind("test").footprint.has_value());
+  EXPECT_EQ(ledger.kind("train").footprint, mib(8));
+}
+
+TEST_F(LedgerTest, QueuedTimeIsWhatTheSubmittedBatchesAreExpectedToTake) {
+  run(mib(1), true, 5'000);
+  Ticket& a = open({});
+  Ticket& b = open({});
+  EXPECT_EQ(ledger.queued_time().count(), 0) << "open batches are not queued";
+  a.device_time = 5'000;
+  close(a, sequence + 1);
+  close(b, sequence + 2);
+  EXPECT_EQ(ledger.queued_time().count(), 10'000);
+  ledger.settle({sequence + 1});
+  EXPECT_EQ(ledger.queued_time().count(), 5'000);
+}
+
+TEST_F(LedgerTest, ABatchOfAKindThatNeverSettledIsExpectedToTakeLong) {
+  close(open({}), 1);
+  EXPECT_EQ(ledger.queued_time(), Ledger::kUnknownTime);
+}
+
+TEST_F(LedgerTest, WhatUnsettledBatchesHoldIsInFlight) {
+  Ticket& ticket = open(mib(9));
+  ledger.note_allocated(ref(ticket), mib(3));
+  ledger.note_freed(ref(ticket), mib(1), true);
+  EXPECT_EQ(ledger.in_flight(), mib(3));
+  close(ticket, 1);
+  EXPECT_EQ(ledger.in_flight(), mib(1)) << "what it did not free is live now";
+  ledger.settle({1});
+  EXPECT_EQ(ledger.in_flight(), Bytes{});
+}
+
+TEST_F(LedgerTest, AWaiterAwaitsTheOldestAndInALongQueueTheOneAQuarterIn) {
+  for (std::uint64_t n = 1; n <= 3; ++n) close(open({}), n);
+  EXPECT_EQ(ledger.point_to_await({})->sequence, 1U);
+  for (std::uint64_t n = 4; n <= 16; ++n) close(open({}), n);
+  EXPECT_EQ(ledger.point_to_await({})->sequence, 5U);
+  EXPECT_EQ(ledger.point_to_await({7})->sequence, 8U) << "never one that is passed";
+}
+
+TEST_F(LedgerTest, APointThatCouldNotBeRecordedIsNeverPassedUntilItIs) {
+  Ticket& ticket = open(mib(1));
+  close(ticket, Ledger::kUnrecorded);
+  EXPECT_EQ(ledger.settle({UINT64_MAX - 1}), 0U);
+  EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream)));
+  EXPECT_FALSE(ledger.point_to_await({}).has_value()) << "nobody can wait for it";
+  ledger.note_recorded(kStream, {stream, 12});
+  EXPECT_FALSE(ledger.unrecorded().at(index_of(kStream)));
+  EXPECT_EQ(ledger.point_to_await({})->sequence, 12U);
+  EXPECT_EQ(ledger.settle({12}), 1U);
+}
+
+TEST_F(LedgerTest, OlderMeansOpenedBefore) {
+  Ticket& a = open({});
+  Ticket& b = open({});
+  EXPECT_FALSE(ledger.older_open(a.serial));
+  EXPECT_TRUE(ledger.older_open(b.serial));
+  close(a, 1);
+  EXPECT_FALSE(ledger.older_open(b.serial));
+}
+
+TEST_F(LedgerTest, AnyOrderOfStepsEndsWithNoCharge) {
+  const std::uint64_t seed = random_seed();
+  SCOPED_TRACE(seed_message(seed));
+  std::mt19937_64 random(seed);
+  std::vector<Ticket*> opened;
+  std::uint64_t closed = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    switch (random() % 5) {
+      case 0:
+        opened.push_back(&open({random() % 1000}));
+        break;
+      case 1:
+      case 2:
+        if (!opened.empty()) {
+          ledger.note_allocated(ref(*opened[random() % opened.size()]), {random() % 500});
+        }
+        break;
+      case 3:
+        if (!opened.empty()) {
+          const std::size_t i = random() % opened.size();
+          Ticket& ticket = *opened[i];
+          ledger.note_freed(ref(ticket), {ticket.net.count / 2}, false);
+          close(ticket, ++closed, random() % 2 == 0);
+          opened.erase(opened.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+        break;
+      default:
+        ledger.settle({closed > 3 ? closed - 3 : 0});
+    }
+    Bytes unspent;
+    for (const Ticket* ticket : opened) unspent += minus_or_zero(ticket->estimate, ticket->net);
+    ASSERT_EQ(ledger.unspent(), unspent);
+    ASSERT_EQ(ledger.open_count(), opened.size());
+  }
+  for (Ticket* ticket : opened) close(*ticket, ++closed);
+  ledger.settle({closed});
+  EXPECT_EQ(ledger.charged(), Bytes{});
+  EXPECT_EQ(ledger.settled(), closed);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,157 @@
+#pragma once
+
+// A device, a pool and a scheduler as one value, gates that make the device late, and a few
+// kernels.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "allocator/pool.hpp"
+#include "faulty_device.hpp"
+#include "scheduler/scheduler.hpp"
+#include "support/gate.hpp"
+#include "support/print.hpp"
+
+namespace weir::testing {
+
+inline constexpr std::array kAllPolicies{Policy::kThrottled, Policy::kBackstop, Policy::kUnbounded,
+                                         Policy::kBarrier};
+inline constexpr std::array kAllPoolKinds{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound};
+
+struct RigOptions {
+  Bytes budget = mib(64);
+  PoolKind kind = PoolKind::kRound;
+  Policy policy = Policy::kThrottled;
+  RunAhead run_ahead{};
+  std::chrono::nanoseconds grace = std::chrono::seconds(10);
+};
+
+/// A tensor of this many bytes; a power of two from a page on is a block of its own size.
+[[nodiscard]] inline Shape shape_of(Bytes bytes) { return {bytes.count / sizeof(float)}; }
+
+[[nodiscard]] inline auto fill(float value) {
+  return [value](Stream&, Inputs, Outputs out) { std::ranges::fill(out[0], value); };
+}
+/// out[0] = in[0] + value, element by element; in place when both are the same tensor.
+[[nodiscard]] inline auto add(float value) {
+  return [value](Stream&, Inputs in, Outputs out) {
+    for (std::size_t i = 0; i < out[0].size(); ++i) out[0][i] = in[0][i] + value;
+  };
+}
+[[nodiscard]] inline auto nothing() {
+  return [](Stream&, Inputs, Outputs) {};
+}
+[[nodiscard]] inline auto pass(Gate& gate) {
+  return [&gate](Stream&, Inputs, Outputs) { gate.pass(); };
+}
+/// What the operations of a test throw.
+struct Broken : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+[[nodiscard]] inline auto broken(const char* what) {
+  return [what](Stream&, Inputs, Outputs) { throw Broken(what); };
+}
+
+class Rig {
+ public:
+  explicit Rig(const RigOptions& options = {})
+      : device(std::make_unique<FaultyDevice>(mib(256))),
+        backend(static_cast<FaultyDevice&>(device.backend())),
+        pool(device.memory(), pool_options(options)) {
+    scheduler_.emplace(device, pool,
+                       SchedulerOptions{.budget = options.budget,
+                                        .policy = options.policy,
+                                        .run_ahead = options.run_ahead,
+                                        .grace = options.grace});
+  }
+  ~Rig() { end(); }
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+
+  [[nodiscard]] Scheduler& scheduler() { return *scheduler_; }
+  Scheduler* operator->() { return &*scheduler_; }
+  /// Ends the scheduler; a test that failed half-way must not leave the device behind a gate.
+  void end() {
+    for (Gate& gate : gates_) gate.open();
+    scheduler_.reset();
+  }
+
+  /// A gate that is opened at the latest when the rig ends.
+  [[nodiscard]] Gate& gate() { return gates_.emplace_back(); }
+  /// Makes a stream late: the device stands at the gate when this returns.
+  Gate& hold(StreamRole role) {
+    Gate& held = gate();
+    scheduler_->submit("hold", {.stream = role}, pass(held));
+    held.await_arrival();
+    return held;
+  }
+  /// A tensor of `bytes` full of `value`, written on `role`.
+  [[nodiscard]] Tensor filled(Bytes bytes, float value, StreamRole role = StreamRole::kCompute,
+                              std::string_view label = "filled") {
+    Tensor tensor = scheduler_->empty(shape_of(bytes), label);
+    scheduler_->submit("fill", {.writes = {tensor}, .stream = role}, fill(value));
+    return tensor;
+  }
+
+ private:
+  static PoolOptions pool_options(const RigOptions& options) {
+    PoolOptions pool;
+    pool.kind = options.kind;
+    pool.budget = BudgetRequest{.bytes = options.budget};
+    return pool;
+  }
+
+  std::deque<Gate> gates_;  // operations stand at them: outlives the scheduler
+
+ public:
+  Device device;
+  FaultyDevice& backend;
+  Pool pool;
+
+ private:
+  std::optional<Scheduler> scheduler_;
+};
+
+/// The books add up now, whatever the device is doing.
+inline void expect_books(Rig& rig) {
+  const MemoryInfo info = rig->memory_info();
+  EXPECT_EQ(info.free + info.allocated + info.awaiting, info.total);
+  EXPECT_EQ(info.allocated + info.awaiting + info.cached, info.reserved);
+  EXPECT_LE(info.reserved, info.total);
+  EXPECT_LE(info.requested, info.allocated);
+  const Statistics s = rig.pool.statistics();
+  EXPECT_LE(s.reserved.peak, s.budget);
+  EXPECT_LE(rig.backend.upstream().peak(), s.budget);
+}
+
+/// Waits until nothing runs, and drops the errors of a test that made some on purpose.
+inline void settle(Rig& rig) {
+  try {
+    rig->wait_all();
+  } catch (const std::exception&) {
+    return;  // it waited before it threw
+  }
+}
+
+/// Nothing runs: no batch is charged for anything, nothing awaits the device, the books add up.
+inline void expect_idle(Rig& rig) {
+  settle(rig);
+  const AdmissionStatistics admission = rig->admission();
+  EXPECT_EQ(admission.open, 0U);
+  EXPECT_EQ(admission.submitted, 0U);
+  EXPECT_EQ(admission.charged, Bytes{});
+  EXPECT_EQ(rig->memory_info().awaiting, Bytes{});
+  expect_books(rig);
+}
+
+}  // namespace weir::testing

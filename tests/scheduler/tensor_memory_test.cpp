@@ -1,0 +1,90 @@
+// Small tensors share blocks of the pool. That must never make a request fail which the memory of
+// freed small tensors could serve.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <vector>
+
+#include "rig.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+using ::testing::Each;
+
+/// Small tensors that fill one block, freed while a second stream still uses them.
+void leave_small_tensors_awaiting(Rig& rig) {
+  std::vector<Tensor> small;
+  for (std::uint64_t i = 0; i < Slab::kChunk.count / Slab::kLargest.count; ++i) {
+    small.push_back(rig.filled(Slab::kLargest, 1));
+  }
+  for (const Tensor& tensor : small) {
+    rig->submit("use", {.reads = {tensor}, .stream = StreamRole::kCompute2}, nothing());
+  }
+}
+
+TEST(SmallTensors, CostTheirSlotAndNotABlock) {
+  Rig rig;
+  std::vector<Tensor> small;
+  for (int i = 0; i < 1000; ++i) small.push_back(rig.filled({4}, 1));
+  EXPECT_EQ(rig.pool.statistics().allocated.current, Slab::kChunk) << "1000 of 64 bytes";
+}
+
+TEST(SmallTensors, AFreedOneIsItsOwnStreamsAtOnce) {
+  Rig rig;
+  rig.hold(StreamRole::kCompute);
+  for (int i = 0; i < 100'000; ++i) (void)rig.filled({4}, 1);
+  EXPECT_EQ(rig.pool.statistics().reserved.current, Slab::kChunk);
+  EXPECT_EQ(rig.backend.waits(), 0U);
+}
+
+TEST(SmallTensors, ThatAwaitTheDeviceAreWaitedForBeforeASmallRequestFails) {
+  Rig rig({.budget = Slab::kChunk, .policy = Policy::kBackstop});
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  leave_small_tensors_awaiting(rig);
+  auto held = std::async(std::launch::async, [&] { return rig.filled(Slab::kLargest, 2); });
+  rig.backend.await_waits(1);
+  gate.open();
+  EXPECT_THAT(rig->read(held.get()), Each(2));
+}
+
+TEST(SmallTensors, ThatAwaitTheDeviceAreWaitedForBeforeALargeRequestFails) {
+  Rig rig({.budget = Slab::kChunk, .policy = Policy::kBackstop});
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  leave_small_tensors_awaiting(rig);
+  auto held = std::async(std::launch::async, [&] { return rig.filled(Slab::kChunk, 2); });
+  rig.backend.await_waits(1);
+  gate.open();
+  EXPECT_THAT(rig->read(held.get()), Each(2));
+}
+
+TEST(SmallTensors, WithoutAnyLeftGiveTheirBlocksToALargeRequest) {
+  for (const Policy policy : kAllPolicies) {
+    Rig rig({.budget = Slab::kChunk * 4, .policy = policy});
+    for (const StreamRole role : kAllRoles) (void)rig.filled({4}, 1, role);
+    settle(rig);
+    EXPECT_THAT(rig->read(rig.filled(Slab::kChunk * 4, 2)), Each(2)) << to_string(policy);
+    expect_books(rig);
+  }
+}
+
+TEST(SmallTensors, StillInUseKeepTheirBlock) {
+  Rig rig({.budget = Slab::kChunk});
+  const Tensor small = rig.filled({4}, 1);
+  EXPECT_THROW((void)rig.filled(Slab::kChunk, 2), OutOfMemory);
+  EXPECT_THAT(rig->read(small), Each(1));
+}
+
+TEST(SmallTensors, UnboundedDoesNotWaitForThem) {
+  Rig rig({.budget = Slab::kChunk, .policy = Policy::kUnbounded});
+  rig.hold(StreamRole::kCompute2);
+  leave_small_tensors_awaiting(rig);
+  EXPECT_THROW((void)rig.filled(Slab::kLargest, 2), OutOfMemory);
+  EXPECT_EQ(rig.backend.waits(), 0U);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,234 @@
+// Tensors: when they get memory, when it goes, and what can be read of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "rig.hpp"
+#include "support/message_of.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Bytes allocated(Rig& rig) { return rig.pool.statistics().allocated.current; }
+
+TEST(Shape, HasOneToFourExtentsAboveZeroThatFitMemory) {
+  EXPECT_EQ((Shape{3, 4}.elements()), 12U);
+  EXPECT_EQ((Shape{2, 3, 4, 5}.bytes()), Bytes{480});
+  EXPECT_EQ((Shape{1024, 512}.to_string()), "1024x512");
+  EXPECT_THROW((Shape{1, 2, 3, 4, 5}), UsageError);
+  EXPECT_THROW((Shape{3, 0}), UsageError);
+  EXPECT_THROW((Shape{SIZE_MAX, 2}), UsageError);
+  EXPECT_THROW(Shape(std::initializer_list<std::size_t>{}), UsageError);
+}
+
+TEST(Tensor, GetsItsMemoryWithItsFirstWriter) {
+  Rig rig;
+  const Tensor tensor = rig->empty(shape_of(kib(64)));
+  EXPECT_EQ(allocated(rig), Bytes{});
+  rig->submit("write", {.writes = {tensor}}, fill(1));
+  EXPECT_EQ(allocated(rig), kib(64));
+  rig->submit("write", {.writes = {tensor}}, fill(2));
+  EXPECT_EQ(allocated(rig), kib(64)) << "and keeps it";
+}
+
+TEST(Tensor, TheLastHandleFreesAtOnceThoughTheDeviceIsLate) {
+  Rig rig;
+  rig.hold(StreamRole::kCompute);
+  std::optional<Tensor> tensor = rig.filled(kib(64), 1);
+  std::optional<Tensor> copy = *tensor;
+  tensor.reset();
+  EXPECT_EQ(allocated(rig), kib(64));
+  copy.reset();
+  EXPECT_EQ(allocated(rig), Bytes{});
+  EXPECT_EQ(rig.pool.statistics().cached.current, kib(64)) << "its own stream may have it now";
+}
+
+TEST(Tensor, FreedWithAUseOnASecondStreamItsMemoryAwaitsThatStream) {
+  Rig rig;
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  {
+    const Tensor tensor = rig.filled(kib(64), 1);
+    rig->submit("use", {.reads = {tensor}, .stream = StreamRole::kCompute2}, nothing());
+  }
+  EXPECT_EQ(rig->memory_info().awaiting, kib(64));
+  gate.open();
+  rig->wait_all();
+  EXPECT_EQ(rig->memory_info().awaiting, Bytes{});
+  EXPECT_EQ(rig->memory_info().cached, kib(64));
+}
+
+TEST(Tensor, FreedByAnOperationStillQueuedItsContentsAreSafe) {
+  Rig rig;
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  const Tensor sum = rig->empty({1});
+  {
+    const Tensor tensor = rig.filled(kib(64), 3);
+    rig->submit("sum", {.reads = {tensor}, .writes = {sum}},
+                [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0].front() + in[0].back(); });
+  }
+  const Tensor reuser = rig.filled(kib(64), 100);  // the same block, later in the same stream
+  EXPECT_EQ(rig.pool.statistics().hits, 1U);
+  gate.open();
+  EXPECT_THAT(rig->read(sum), ElementsAre(6));
+}
+
+TEST(Tensor, AHandleThatOutlivesItsSchedulerIsHarmless) {
+  Tensor large;
+  Tensor small;
+  Tensor unwritten;
+  {
+    Rig rig;
+    large = rig.filled(kib(64), 1);
+    small = rig.filled({4}, 1, StreamRole::kCompute2);
+    unwritten = rig->empty({3});
+    rig.end();
+    EXPECT_EQ(allocated(rig), Bytes{}) << "their memory went with the scheduler";
+    const Tensor copy = large;
+    EXPECT_EQ(copy.shape(), shape_of(kib(64)));
+  }
+  EXPECT_EQ(unwritten.shape(), (Shape{3}));
+}
+
+TEST(Tensor, AnEmptyHandleSaysSo) {
+  Rig rig;
+  const Tensor none;
+  EXPECT_FALSE(none);
+  EXPECT_THROW((void)none.shape(), UsageError);
+  for (const auto& call :
+       std::vector<std::function<void()>>{[&] { rig->submit("op", {.reads = {none}}, nothing()); },
+                                          [&] { rig->submit("op", {.writes = {none}}, nothing()); },
+                                          [&] { (void)rig->read(none); }, [&] { rig->wait(none); },
+                                          [&] { (void)rig->written(none); }}) {
+    EXPECT_THAT(message_of<UsageError>(call), HasSubstr("empty tensor handle"));
+  }
+  EXPECT_THROW((void)rig->empty({}), UsageError);
+  expect_idle(rig);
+}
+
+TEST(Tensor, OfAnotherSchedulerIsRefused) {
+  Rig rig;
+  Rig other;
+  const Tensor theirs = other.filled(kib(4), 1);
+  EXPECT_THAT(message_of<UsageError>([&] { rig->submit("mix", {.reads = {theirs}}, nothing()); }),
+              AllOf(HasSubstr("mix"), HasSubstr("another scheduler")));
+  EXPECT_THROW((void)rig->read(theirs), UsageError);
+  EXPECT_THROW(rig->wait(theirs), UsageError);
+}
+
+TEST(Tensor, ReadingWhatWasNeverWrittenNamesOperationAndTensorAndChangesNothing) {
+  Rig rig;
+  const Tensor never = rig->empty({8}, "ghost");
+  const Tensor out = rig->empty(shape_of(kib(64)));
+  const MemoryInfo before = rig->memory_info();
+  EXPECT_THAT(message_of<UsageError>(
+                  [&] { rig->submit("peek", {.reads = {never}, .writes = {out}}, nothing()); }),
+              AllOf(HasSubstr("peek"), HasSubstr("ghost")));
+  EXPECT_EQ(rig->memory_info().allocated, before.allocated);
+  EXPECT_EQ(rig->memory_info().reserved, before.reserved) << "it was not even asked for memory";
+  EXPECT_EQ(rig->written(out).sequence, 0U) << "the output has no writer";
+  EXPECT_THROW((void)rig->read(out), UsageError);
+  EXPECT_THAT(message_of<UsageError>([&] { (void)rig->read(never); }), HasSubstr("ghost"));
+  rig->submit("write", {.writes = {out}}, fill(4));
+  EXPECT_THAT(rig->read(out), Each(4));
+}
+
+TEST(Tensor, AnOperationWithoutAKernelIsRefused) {
+  Rig rig;
+  EXPECT_THAT(message_of<UsageError>([&] { rig->submit("hollow", {}, Kernel{}); }),
+              HasSubstr("hollow"));
+  expect_idle(rig);
+}
+
+TEST(Tensor, CopiesComeInAndAreReadBack) {
+  Rig rig;
+  std::vector<float> host{1, 2, 3, 4, 5, 6};
+  const Tensor tensor = rig->copy_in(host, {2, 3});
+  EXPECT_EQ(tensor.shape(), (Shape{2, 3}));
+  const Point copied = rig->written(tensor);
+  EXPECT_EQ(rig->read(tensor), host);
+  EXPECT_TRUE(rig->reached(copied));
+  EXPECT_THAT(message_of<UsageError>([&] { (void)rig->copy_in(host, {5}); }),
+              AllOf(HasSubstr("6"), HasSubstr("5")));
+}
+
+TEST(Tensor, AStagingBufferIsFreeOnceItsCopyIsDone) {
+  Rig rig;
+  Gate& gate = rig.hold(StreamRole::kCopyIn);
+  std::vector<float> host{1, 2};
+  const Tensor tensor = rig->copy_in(host, {2});
+  EXPECT_FALSE(rig->reached(rig->written(tensor)));
+  gate.open();
+  rig->wait(tensor);
+  EXPECT_TRUE(rig->reached(rig->written(tensor)));
+  host = {9, 9};
+  EXPECT_THAT(rig->read(tensor), ElementsAre(1, 2));
+}
+
+TEST(Tensor, IsUpdatedInPlaceWhenItStandsInBothLists) {
+  Rig rig;
+  const Tensor tensor = rig.filled(kib(4), 1);
+  for (int i = 0; i < 10; ++i) {
+    const StreamRole role = kAllRoles.at(static_cast<std::size_t>(i) % kStreamRoles);
+    rig->submit("add", {.reads = {tensor}, .writes = {tensor}, .stream = role}, add(2));
+  }
+  EXPECT_THAT(rig->read(tensor), Each(21));
+}
+
+TEST(Tensor, MayBeListedTwice) {
+  Rig rig;
+  const Tensor tensor = rig->empty({4});
+  rig->submit("both", {.writes = {tensor, tensor}}, [](Stream&, Inputs, Outputs out) {
+    std::ranges::fill(out[0], 1.0F);
+    std::ranges::fill(out[1], 2.0F);
+  });
+  rig->submit("add", {.reads = {tensor, tensor}, .writes = {tensor}}, add(1));
+  EXPECT_THAT(rig->read(tensor), Each(3));
+  EXPECT_EQ(rig.pool.statistics().allocated.current, Slab::kChunk);
+}
+
+TEST(Tensor, ASelfMoveAndReassignmentKeepTheCountsRight) {
+  Rig rig;
+  Tensor a = rig.filled(kib(64), 1);
+  Tensor b = rig.filled(kib(64), 2);
+  Tensor& same = a;
+  a = std::move(same);
+  EXPECT_THAT(rig->read(a), Each(1));
+  a = b;
+  EXPECT_EQ(allocated(rig), kib(64));
+  b = Tensor();
+  EXPECT_THAT(rig->read(a), Each(2));
+  a = Tensor();
+  EXPECT_EQ(allocated(rig), Bytes{});
+}
+
+TEST(MemoryInfo, AddsUpAtEveryMoment) {
+  for (const PoolKind kind : kAllPoolKinds) {
+    Rig rig({.budget = mib(1), .kind = kind});
+    std::vector<Tensor> kept;
+    for (int i = 0; i < 64; ++i) {
+      const StreamRole role = kAllRoles.at(static_cast<std::size_t>(i) % kStreamRoles);
+      Tensor tensor = rig.filled(kib(16), 1, role);
+      expect_books(rig);
+      rig->submit("use", {.reads = {tensor}, .stream = StreamRole::kCompute2}, nothing());
+      if (i % 8 == 0) kept.push_back(tensor);
+      tensor = Tensor();
+      expect_books(rig);
+    }
+    expect_idle(rig);
+    EXPECT_EQ(rig->memory_info().allocated, kib(16) * kept.size());
+    EXPECT_EQ(rig->memory_info().requested, kib(16) * kept.size());
+  }
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,62 @@
+#pragma once
+
+// The program under test as a child process with an environment that the test names whole. Nothing
+// here sleeps: a test waits for what the child writes, for its end, or for a pipe. The deadline is
+// only there so that a hang is a failure with a message.
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::testing {
+
+using Variables = std::map<std::string, std::string>;
+
+struct Finished {
+  int exit_code = -1;  ///< −1 when a signal ended it
+  int signal = 0;
+  std::string out;
+  std::string err;
+};
+
+struct ChildOptions {
+  Variables environment{};
+  std::string stdout_path{};    ///< a file instead of the pipe
+  bool stdout_is_full = false;  ///< a pipe with no room: the child blocks when it writes there
+  bool stdout_has_no_reader = false;
+};
+
+class ChildProcess {
+ public:
+  /// Starts weir-train with these arguments, with default handlers for every signal.
+  explicit ChildProcess(const std::vector<std::string>& arguments, ChildOptions options = {});
+  /// Kills it if it still runs.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  /// Reads until standard error contains `text`. A failure of the test if it ends before.
+  void await_error_text(std::string_view text);
+  void send(int signal) const;
+  /// Reads both streams to their end and reaps the child.
+  [[nodiscard]] Finished wait();
+
+ private:
+  /// One round of reading. False: nothing is left to read, or the deadline passed.
+  bool read_more();
+  void close_pipes();
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Finished result_;
+};
+
+/// Starts it, and waits for its end.
+[[nodiscard]] Finished run_weir_train(const std::vector<std::string>& arguments,
+                                      Variables environment = {});
+
+}  // namespace weir::testing

@@ -1,0 +1,80 @@
+// Where figures go, and that one place that cannot be written does not lose those in another.
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "child_process.hpp"
+#include "temporary_directory.hpp"
+
+namespace weir::testing {
+namespace {
+
+std::vector<std::string> short_run_to(const std::string& json) {
+  return {"run", "--batches", "1", "--batch-size", "1", "--json", json};
+}
+
+TEST(CliOutput, JsonReplacesAnOldFileWhole) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  write_file(json, std::string(1'000'000, 'x'));
+  EXPECT_EQ(run_weir_train(short_run_to(json)).exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(read_file(json))["result"]["outcome"], "finished");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(CliOutput, JsonToStandardOutputFollowsTheTable) {
+  const Finished child = run_weir_train(short_run_to("/dev/stdout"));
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  const std::size_t json = child.out.find('{');
+  ASSERT_NE(json, std::string::npos);
+  EXPECT_NE(child.out.substr(0, json).find("finished"), std::string::npos) << child.out;
+  EXPECT_EQ(nlohmann::json::parse(child.out.substr(json))["result"]["outcome"], "finished");
+}
+
+TEST(CliOutput, JsonToAStandardOutputThatIsAFileFollowsTheTableToo) {
+  const TemporaryDirectory directory;
+  const std::string out = directory.file("out.txt");
+  // By the file's own name: a mistake with /dev/stdout would cost the machine's link.
+  EXPECT_EQ(ChildProcess(short_run_to(out), {.stdout_path = out}).wait().exit_code, 0);
+  const std::string text = read_file(out);
+  EXPECT_TRUE(text.starts_with("policy ")) << text;
+  const std::size_t json = text.find('{');
+  ASSERT_NE(json, std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(text.substr(json))["result"]["outcome"], "finished");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(CliOutput, JsonThatCannotBeWrittenAtTheEndStillPrintsTheTable) {
+  const TemporaryDirectory directory;
+  const std::string full = directory.file("full");
+  std::filesystem::create_symlink("/dev/full", full);
+  const Finished child = run_weir_train(short_run_to(full));
+  EXPECT_EQ(child.exit_code, 2);
+  EXPECT_NE(child.out.find("finished"), std::string::npos);
+  EXPECT_EQ(std::ranges::count(child.err, '\n'), 2) << "settings and one line: " << child.err;
+  EXPECT_NE(child.err.find("--json='" + full + "'"), std::string::npos) << child.err;
+}
+
+TEST(CliOutput, AStandardOutputThatIsFullIsAnErrorAndTheJsonIsWritten) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  const Finished child = ChildProcess(short_run_to(json), {.stdout_path = "/dev/full"}).wait();
+  EXPECT_EQ(child.exit_code, 1);
+  EXPECT_NE(child.err.find("weir-train: standard output"), std::string::npos) << child.err;
+  EXPECT_EQ(nlohmann::json::parse(read_file(json))["result"]["outcome"], "finished");
+}
+
+TEST(CliOutput, AReaderOfStandardOutputThatWentAwayDoesNotLoseTheJson) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  ChildProcess child(short_run_to(json), {.stdout_has_no_reader = true});
+  EXPECT_EQ(child.wait().exit_code, 1);
+  EXPECT_EQ(nlohmann::json::parse(read_file(json))["result"]["outcome"], "finished");
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,114 @@
+// The comparison of the policies, on a job that is small but has all of its features.
+
+#include "trainer/compare.hpp"
+
+#include <gtest/gtest.h>
+
+#include "jobs.hpp"
+#include "support/environment.hpp"
+#include "trainer/report.hpp"
+
+namespace weir::testing {
+namespace {
+
+CompareSettings comparison_settings() {
+  CompareSettings settings{.train = device_bound_job()};
+  settings.train.batches.value = 30;
+  settings.rounds.value = 2;
+  settings.short_batches = 3;
+  settings.step = kib(128);
+  return settings;
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
+}
+
+TEST(Compare, RunsEachPolicyAgainstAReferenceThatHasEnoughMemory) {
+  const CompareSettings settings = comparison_settings();
+  const Comparison c = compare(settings);
+  EXPECT_FALSE(c.interrupted);
+  EXPECT_EQ(c.reference.last.outcome, Outcome::kFinished);
+  EXPECT_EQ(c.reference.runs, 6U) << "one for each pair";
+  EXPECT_EQ(c.finished_runs, 12U);
+  EXPECT_TRUE(c.identical);
+
+  ASSERT_EQ(c.policies.size(), 4U);
+  EXPECT_EQ(c.policies[0].name, "unbounded");
+  EXPECT_EQ(c.policies[0].last.outcome, Outcome::kOutOfMemory);
+  EXPECT_FALSE(c.policies[0].last.report.empty());
+  EXPECT_EQ(c.policies[0].smallest_budget, c.reference.last.pool.reserved.peak);
+  EXPECT_GT(c.reference.last.pool.reserved.peak, mib(5));
+
+  const std::vector<std::string> names{"backstop", "throttled", "barrier"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    SCOPED_TRACE(names[i]);
+    const PolicyFigures& f = c.policies[i + 1];
+    EXPECT_EQ(f.name, names[i]);
+    EXPECT_EQ(f.last.outcome, Outcome::kFinished);
+    EXPECT_EQ(f.runs, 2U);
+    EXPECT_LE(f.last.pool.reserved.peak, mib(5));
+    EXPECT_GT(f.batches_per_second, 0);
+    EXPECT_GT(f.ratio_low, 0);
+    EXPECT_LE(f.ratio_low, f.ratio);
+    EXPECT_LE(f.ratio, f.ratio_high);
+    EXPECT_EQ(f.smallest_budget, smallest_budget(settings.train, parse_policy("policy", names[i]),
+                                                 settings.short_batches, settings.step));
+  }
+}
+
+TEST(Compare, InterruptedItKeepsThePairsThatWereWhole) {
+  const CompareSettings settings = comparison_settings();
+  std::stop_source stop;
+  const Comparison c =
+      compare(settings, {.stop = stop.get_token(),
+                         .progress = [&](const std::string& label, std::uint64_t, std::uint64_t) {
+                           if (label.starts_with("throttled, round 2")) stop.request_stop();
+                         }});
+  EXPECT_TRUE(c.interrupted);
+  EXPECT_EQ(c.reference.runs, 4U);
+  EXPECT_EQ(c.policies[1].runs, 2U);
+  EXPECT_EQ(c.policies[2].runs, 1U);
+  EXPECT_EQ(c.policies[3].runs, 1U);
+  EXPECT_TRUE(c.identical);
+  EXPECT_EQ(c.policies[2].smallest_budget, std::nullopt);
+  const std::string text = format_comparison(settings, c);
+  expect_contains(text, "interrupted: these are the figures so far");
+  expect_contains(text, "throttled not found");
+}
+
+TEST(Compare, InterruptedBeforeAnyReferenceItClaimsNoBudget) {
+  std::stop_source stop;
+  stop.request_stop();
+  const Comparison c = compare(comparison_settings(), {.stop = stop.get_token()});
+  EXPECT_EQ(c.reference.runs, 0U);
+  EXPECT_EQ(c.policies[0].smallest_budget, std::nullopt);
+  const std::string text = format_comparison(comparison_settings(), c);
+  expect_contains(text, "not run");
+  expect_contains(text, "unbounded not found");
+  expect_contains(text, "fewer than two runs finished");
+}
+
+TEST(Compare, AReferenceThatRanOutItselfClaimsNoBudget) {
+  CompareSettings settings = comparison_settings();
+  settings.rounds.value = 1;
+  settings.train.device_memory.value = mib(6);
+  const Comparison c = compare(settings);
+  EXPECT_EQ(c.reference.last.outcome, Outcome::kOutOfMemory);
+  EXPECT_EQ(c.policies[0].smallest_budget, std::nullopt);
+}
+
+TEST(Compare, ABudgetFromTheEnvironmentStandsAndTheDefaultIsTheExperiments) {
+  const TrainSettings plain = TrainSettings::from_environment(environment_of({}));
+  EXPECT_EQ(CompareSettings::d2l(plain).train.pool.budget.value.bytes, mib(64));
+  EXPECT_EQ(CompareSettings::small(plain).train.pool.budget.value.bytes, mib(4));
+  const TrainSettings told =
+      TrainSettings::from_environment(environment_of({{"WEIR_BUDGET", "96MiB"}}));
+  for (const CompareSettings& s : {CompareSettings::d2l(told), CompareSettings::small(told)}) {
+    EXPECT_EQ(s.train.pool.budget.value.bytes, mib(96));
+    EXPECT_EQ(s.train.pool.budget.source, "WEIR_BUDGET");
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing

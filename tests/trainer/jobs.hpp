@@ -1,0 +1,101 @@
+#pragma once
+
+// Training jobs of sizes that suit tests, and the names that failures show.
+
+#include <array>
+#include <cstdint>
+#include <ostream>
+
+#include "scheduler/policy.hpp"
+#include "support/print.hpp"
+#include "trainer/train.hpp"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define WEIR_TEST_SANITIZED 1
+#else
+#define WEIR_TEST_SANITIZED 0
+#endif
+
+namespace weir {
+
+inline std::ostream& operator<<(std::ostream& out, Outcome outcome) {
+  return out << (outcome == Outcome::kFinished      ? "finished"
+                 : outcome == Outcome::kOutOfMemory ? "out of memory"
+                                                    : "interrupted");
+}
+
+}  // namespace weir
+
+namespace weir::testing {
+
+inline constexpr std::array kAllPolicies{Policy::kThrottled, Policy::kBackstop, Policy::kUnbounded,
+                                         Policy::kBarrier};
+/// Those that make the most of a budget that is too small for unbounded run-ahead.
+inline constexpr std::array kBoundedPolicies{Policy::kThrottled, Policy::kBackstop,
+                                             Policy::kBarrier};
+inline constexpr std::array kAllPools{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound};
+
+/// Small enough for a reference in plain loops: 16 → 32 → 8 → 1, batches of 8.
+[[nodiscard]] inline TrainSettings tiny_job() {
+  TrainSettings settings;
+  settings.widths = {16, 32, 8, 1};
+  settings.batch_size.value = 8;
+  settings.batches.value = 30;
+  settings.pool.budget.value = {.bytes = mib(64)};
+  return settings;
+}
+
+/// The d2l model's proportions at an eighth of its widths and batch.
+[[nodiscard]] inline TrainSettings scaled_job() {
+  TrainSettings settings;
+  settings.widths = {64, 256, 64, 1};
+  settings.batch_size.value = 128;
+  settings.batches.value = 10;
+  settings.made_beforehand = 3;
+  settings.pool.budget.value = {.bytes = mib(64)};
+  return settings;
+}
+
+/// A job whose batches keep the device busy for some fifty times as long as the host needs to
+/// submit them, at a budget that bounds run-ahead: unbounded needs 256 KiB more for each batch that
+/// it is ahead.
+[[nodiscard]] inline TrainSettings device_bound_job() {
+  TrainSettings settings;
+  settings.widths = {256, 512, 256, 1};
+  settings.batch_size.value = 256;
+  settings.batches.value = 40;
+  settings.made_beforehand = 3;
+  settings.pool.budget.value = {.bytes = mib(5)};
+  return settings;
+}
+
+/// The d2l experiment at its own size and the budget that unbounded run-ahead cannot live in.
+[[nodiscard]] inline TrainSettings d2l_job(std::uint64_t batches) {
+  TrainSettings settings;
+  settings.batches.value = batches;
+  settings.pool.budget.value = {.bytes = mib(96)};
+  return settings;
+}
+
+[[nodiscard]] inline TrainResult train_with(TrainSettings settings, Policy policy) {
+  settings.policy.policy.value = policy;
+  return train(settings);
+}
+[[nodiscard]] inline TrainResult train_at(TrainSettings settings, Policy policy, Bytes budget) {
+  settings.pool.budget.value = {.bytes = budget};
+  return train_with(std::move(settings), policy);
+}
+
+/// What one batch holds beside what is live all the time, from a run with memory to spare.
+struct Footprint {
+  Bytes live{};
+  Bytes batch{};
+};
+[[nodiscard]] inline Footprint measure_footprint(TrainSettings settings) {
+  settings.batches.value = 2;
+  const TrainResult run = train_at(std::move(settings), Policy::kBarrier, gib(1));
+  const Bytes live = run.pool.held.current;
+  return {.live = live, .batch = run.pool.held.peak - live};
+}
+
+}  // namespace weir::testing

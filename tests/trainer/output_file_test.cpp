@@ -1,0 +1,176 @@
+#include "trainer/output_file.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "allocator/error.hpp"
+#include "support/message_of.hpp"
+#include "temporary_directory.hpp"
+
+namespace weir::testing {
+namespace {
+
+void expect_one_line_naming(const std::string& message, const std::string& path) {
+  EXPECT_NE(message.find("--json"), std::string::npos) << message;
+  EXPECT_NE(message.find(path), std::string::npos) << message;
+  EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
+}
+
+void expect_refused(const std::string& path) {
+  SCOPED_TRACE(path);
+  expect_one_line_naming(message_of<UsageError>([&] { OutputFile("--json", path); }), path);
+}
+
+/// Files that the process writes end after so many bytes, as on a disk that is full.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+TEST(OutputFile, WritesTheWholeContents) {
+  const TemporaryDirectory directory;
+  const std::string contents(1'000'000, 'x');
+  OutputFile("--json", directory.file("out")).commit(contents);
+  EXPECT_EQ(read_file(directory.file("out")), contents);
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, ReplacesAnOldFileOnlyAtCommit) {
+  const TemporaryDirectory directory;
+  write_file(directory.file("out"), "old and longer");
+  OutputFile file("--json", directory.file("out"));
+  EXPECT_EQ(read_file(directory.file("out")), "old and longer");
+  file.commit("new");
+  EXPECT_EQ(read_file(directory.file("out")), "new");
+}
+
+TEST(OutputFile, WithoutACommitNothingIsLeftAndAnOldFileStays) {
+  const TemporaryDirectory directory;
+  { const OutputFile file("--json", directory.file("new")); }
+  EXPECT_EQ(directory.entries(), 0U);
+  write_file(directory.file("out"), "old");
+  { const OutputFile file("--json", directory.file("out")); }
+  EXPECT_EQ(read_file(directory.file("out")), "old");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, LeavesNothingBesideTheFileWhileItWaitsForItsContents) {
+  // A process that is killed before the commit cannot clean up.
+  const TemporaryDirectory directory;
+  const OutputFile file("--json", directory.file("out"));
+  EXPECT_EQ(directory.entries(), 0U);
+}
+
+TEST(OutputFile, AWriteThatFailsHalfwayKeepsTheOldFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("out");
+  write_file(path, "old");
+  std::string message;
+  {
+    OutputFile file("--json", path);
+    const FileSizeLimit limit(4096);
+    message = message_of<UsageError>([&] { file.commit(std::string(100'000, 'x')); });
+  }
+  expect_one_line_naming(message, path);
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(directory.entries(), 1U) << "no partial file stays";
+}
+
+TEST(OutputFile, ADirectoryThatWentAwayIsReportedAtCommit) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.file("sub"));
+  const std::string path = directory.file("sub/out");
+  OutputFile file("--json", path);
+  std::filesystem::remove(directory.file("sub"));
+  expect_one_line_naming(message_of<UsageError>([&] { file.commit("new"); }), path);
+}
+
+TEST(OutputFile, RefusesWhatCannotBeWrittenBeforeAnythingIsComputed) {
+  const TemporaryDirectory directory;
+  expect_refused(directory.file("missing/out"));
+  expect_refused(directory.file(""));  // the directory itself
+  std::filesystem::create_directory(directory.file("sub"));
+  expect_refused(directory.file("sub"));
+  expect_refused("/proc/version");
+  expect_refused("/proc/none");
+  expect_refused("");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, KeepsThePermissionsOfAnOldFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("out");
+  write_file(path, "old");
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  OutputFile("--json", path).commit("new");
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0640U);
+}
+
+TEST(OutputFile, WritesIntoAFifoAndNeverReplacesIt) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("fifo");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  OutputFile("--json", path).commit("figures");
+  char text[16]{};
+  EXPECT_EQ(read(reader, text, sizeof text), 7);
+  EXPECT_STREQ(text, "figures");
+  close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+}
+
+// Devices stand behind a link here, so that a mistake costs the link and not the machine's device.
+
+TEST(OutputFile, WritesToADeviceAndNeverReplacesIt) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("null");
+  std::filesystem::create_symlink("/dev/null", path);
+  OutputFile("--json", path).commit("figures");
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+  EXPECT_TRUE(std::filesystem::is_character_file(path));
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, ADeviceThatIsFullIsReportedInOneLine) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("full");
+  std::filesystem::create_symlink("/dev/full", path);
+  OutputFile file("--json", path);
+  expect_one_line_naming(message_of<UsageError>([&] { file.commit("figures"); }), path);
+}
+
+TEST(OutputFile, ThroughALinkItReplacesTheFileAndKeepsTheLink) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.file("sub"));
+  write_file(directory.file("sub/real"), "old");
+  std::filesystem::create_symlink("sub/real", directory.file("link"));
+  OutputFile("--json", directory.file("link")).commit("new");
+  EXPECT_TRUE(std::filesystem::is_symlink(directory.file("link")));
+  EXPECT_EQ(read_file(directory.file("sub/real")), "new");
+}
+
+}  // namespace
+}  // namespace weir::testing

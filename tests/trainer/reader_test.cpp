@@ -1,0 +1,168 @@
+#include "trainer/reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+
+#include "support/manual_progress.hpp"
+#include "support/print.hpp"
+
+namespace weir::testing {
+namespace {
+
+constexpr StreamId kCopyStream{1};
+constexpr BatchShape kShape{.rows = 4, .inputs = 3, .targets = 2};
+constexpr Bytes kBuffer{kShape.rows * (kShape.inputs + kShape.targets) * sizeof(float)};
+
+/// Writes its number into each batch, and lets a test wait until it was asked for the n-th.
+class NumberedSource {
+ public:
+  [[nodiscard]] BatchSource source() {
+    return [this](std::uint64_t index, std::span<float> inputs, std::span<float> targets) {
+      std::ranges::fill(inputs, static_cast<float>(index));
+      std::ranges::fill(targets, -static_cast<float>(index));
+      const std::lock_guard lock(mutex_);
+      made_ = index + 1;
+      changed_.notify_all();
+    };
+  }
+  void await_made(std::uint64_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return made_ >= count; });
+  }
+  [[nodiscard]] std::uint64_t made() {
+    const std::lock_guard lock(mutex_);
+    return made_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t made_ = 0;
+};
+
+void expect_number(const HostBatch& batch, float number) {
+  EXPECT_EQ(batch.rows, kShape.rows);
+  ASSERT_EQ(batch.inputs.size(), 12U);
+  ASSERT_EQ(batch.targets.size(), 8U);
+  EXPECT_EQ(std::ranges::count(batch.inputs, number), 12);
+  EXPECT_EQ(std::ranges::count(batch.targets, -number), 8);
+}
+
+TEST(Reader, HandsOutBatchesInOrder) {
+  ManualProgress progress;
+  NumberedSource numbers;
+  Reader reader(progress, kShape, numbers.source(), 0);
+  for (int i = 0; i < 20; ++i) {
+    const HostBatch batch = reader.next();
+    expect_number(batch, static_cast<float>(i));
+    reader.give_back(batch, progress.enqueue(kCopyStream));
+    progress.pass_all(kCopyStream);
+  }
+}
+
+TEST(Reader, PrefetchesAtMostItsLimit) {
+  ManualProgress progress;
+  NumberedSource numbers;
+  {
+    Reader reader(progress, kShape, numbers.source(), 0);
+    numbers.await_made(Reader::kPrefetch);
+    for (std::uint64_t taken = 1; taken <= 5; ++taken) {
+      (void)reader.next();
+      numbers.await_made(taken + Reader::kPrefetch);
+      EXPECT_LE(numbers.made(), taken + Reader::kPrefetch);
+      EXPECT_LE(reader.staging_memory(), kBuffer * (taken + Reader::kPrefetch));
+    }
+  }
+  EXPECT_EQ(numbers.made(), 5 + Reader::kPrefetch) << "it ended without making one more";
+}
+
+TEST(Reader, NeverWritesIntoABatchWhoseCopyIsNotPassed) {
+  ManualProgress progress;
+  NumberedSource numbers;
+  Reader reader(progress, kShape, numbers.source(), 0);
+  const HostBatch first = reader.next();
+  reader.give_back(first, progress.enqueue(kCopyStream));
+  std::vector<const float*> seen{first.buffer};
+  for (int i = 1; i < 6; ++i) {
+    const HostBatch batch = reader.next();
+    EXPECT_EQ(std::ranges::count(seen, batch.buffer), 0);
+    seen.push_back(batch.buffer);
+    reader.give_back(batch, progress.enqueue(kCopyStream));
+  }
+  expect_number(first, 0);
+}
+
+TEST(Reader, ReusesBuffersWhoseCopiesArePassed) {
+  ManualProgress progress;
+  NumberedSource numbers;
+  Reader reader(progress, kShape, numbers.source(), 0);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const HostBatch batch = reader.next();
+    reader.give_back(batch, progress.enqueue(kCopyStream));
+    progress.pass_all(kCopyStream);
+  }
+  // Those that were ready, the one at hand, and one made while that was not given back yet.
+  EXPECT_LE(reader.staging_memory(), kBuffer * (Reader::kPrefetch + 2));
+}
+
+TEST(Reader, WhatTheSourceThrowsSurfacesAfterTheBatchesBeforeItAndEachTime) {
+  ManualProgress progress;
+  const BatchSource source = [](std::uint64_t index, std::span<float> inputs, std::span<float>) {
+    if (index == 3) throw std::runtime_error("the file ends here");
+    inputs[0] = static_cast<float>(index);
+  };
+  Reader reader(progress, kShape, source, 0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(reader.next().inputs[0], static_cast<float>(i));
+  EXPECT_THROW((void)reader.next(), std::runtime_error);
+  EXPECT_THROW((void)reader.next(), std::runtime_error);
+}
+
+TEST(Reader, WhatTheSourceThrowsBeforehandSurfacesAtOnce) {
+  ManualProgress progress;
+  const BatchSource source = [](std::uint64_t, std::span<float>, std::span<float>) {
+    throw std::runtime_error("no data");
+  };
+  EXPECT_THROW(Reader(progress, kShape, source, 1), std::runtime_error);
+}
+
+TEST(Reader, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
+  ManualProgress progress;
+  NumberedSource numbers;
+  Reader reader(progress, kShape, numbers.source(), 3);
+  EXPECT_EQ(numbers.made(), 3U);
+  std::vector<const float*> first_turn;
+  for (int i = 0; i < 9; ++i) {
+    const HostBatch batch = reader.next();
+    expect_number(batch, static_cast<float>(i % 3));
+    EXPECT_EQ(batch.buffer, nullptr);
+    // Given back behind a point that is passed, it must not be taken for a free buffer.
+    reader.give_back(batch, progress.enqueue(kCopyStream));
+    progress.pass_all(kCopyStream);
+    if (i < 3) first_turn.push_back(batch.inputs.data());
+    EXPECT_EQ(batch.inputs.data(), first_turn[static_cast<std::size_t>(i % 3)]);
+  }
+  EXPECT_EQ(numbers.made(), 3U);
+  EXPECT_EQ(reader.staging_memory(), kBuffer * 3);
+}
+
+TEST(GeneratedSource, TheSameIndexGivesTheSameBatch) {
+  std::vector<float> inputs(64);
+  std::vector<float> again(64);
+  std::vector<float> targets(8);
+  generated_source(5)(17, inputs, targets);
+  generated_source(5)(17, again, targets);
+  EXPECT_EQ(inputs, again);
+  EXPECT_EQ(targets, std::vector<float>(8, 1.0F));
+  generated_source(5)(18, again, targets);
+  EXPECT_NE(inputs, again) << "another index";
+  generated_source(6)(17, again, targets);
+  EXPECT_NE(inputs, again) << "another seed";
+}
+
+}  // namespace
+}  // namespace weir::testing

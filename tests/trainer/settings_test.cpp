@@ -1,0 +1,105 @@
+// Where settings come from; flags are the program's, see cli_run_test.cpp.
+
+#include "trainer/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include "allocator/error.hpp"
+#include "support/environment.hpp"
+#include "support/message_of.hpp"
+#include "support/print.hpp"
+
+namespace weir::testing {
+namespace {
+
+void expect_in_line(const TrainSettings& settings, const std::string& part) {
+  const std::string line = settings.describe();
+  EXPECT_NE(line.find(part), std::string::npos) << line;
+  EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+}
+
+TEST(TrainSettings, DefaultsAreTheD2lExperiment) {
+  const TrainSettings settings = TrainSettings::from_environment(environment_of({}));
+  EXPECT_EQ(settings.widths, (std::vector<std::size_t>{512, 2048, 512, 1}));
+  EXPECT_EQ(settings.batch_size.value, 1024U);
+  EXPECT_EQ(settings.learning_rate.value, 0.005);
+  EXPECT_EQ(settings.policy.policy.value, Policy::kThrottled);
+  for (const char* part : {"policy=throttled (default)", "budget=95% (default)",
+                           "pool=round (default)", "run-ahead=auto (default)"}) {
+    expect_in_line(settings, part);
+  }
+}
+
+TEST(TrainSettings, OursComeFromTheEnvironmentAndNameTheirVariables) {
+  const TrainSettings settings =
+      TrainSettings::from_environment(environment_of({{"WEIR_BUDGET", "96MiB"},
+                                                      {"WEIR_POOL", "naive"},
+                                                      {"WEIR_POLICY", "barrier"},
+                                                      {"WEIR_RUN_AHEAD", "3"}}));
+  EXPECT_EQ(settings.pool.budget.value, (BudgetRequest{.bytes = mib(96)}));
+  EXPECT_EQ(settings.policy.policy.value, Policy::kBarrier);
+  for (const char* part : {"budget=96MiB (WEIR_BUDGET)", "pool=naive (WEIR_POOL)",
+                           "policy=barrier (WEIR_POLICY)", "run-ahead=3 (WEIR_RUN_AHEAD)"}) {
+    expect_in_line(settings, part);
+  }
+}
+
+TEST(TrainSettings, MxnetsVariablesSetVerbatimTakeEffect) {
+  const TrainSettings settings = TrainSettings::from_environment(environment_of(
+      {{"MXNET_GPU_MEM_POOL_TYPE", "Round"}, {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "28"}}));
+  expect_in_line(settings, "pool=round (MXNET_GPU_MEM_POOL_TYPE)");
+  expect_in_line(settings, "linear-cutoff=28 (MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF)");
+  // Powers of two up to 256 MiB now; with the default they end at 16 MiB.
+  EXPECT_EQ(settings.pool.block_size(mib(40)), mib(64));
+  EXPECT_EQ(PoolOptions{}.block_size(mib(40)), mib(48));
+}
+
+TEST(TrainSettings, OursBeatMxnets) {
+  const TrainSettings settings = TrainSettings::from_environment(
+      environment_of({{"WEIR_POOL_LINEAR_CUTOFF", "22"},
+                      {"MXNET_CPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "26"},
+                      {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "28"},
+                      {"WEIR_BUDGET", "64MiB"},
+                      {"MXNET_GPU_MEM_POOL_RESERVE", "50"}}));
+  expect_in_line(settings, "linear-cutoff=22 (WEIR_POOL_LINEAR_CUTOFF)");
+  expect_in_line(settings, "budget=64MiB (WEIR_BUDGET)");
+}
+
+TEST(TrainSettings, ABadValueIsRefusedWithVariableAndValue) {
+  for (const auto& [variable, value] :
+       {std::pair{"WEIR_BUDGET", "lots"}, std::pair{"WEIR_POLICY", "fast"},
+        std::pair{"WEIR_POOL", "big"}, std::pair{"WEIR_RUN_AHEAD", "0"},
+        std::pair{"WEIR_POOL_LINEAR_CUTOFF", "35"},
+        std::pair{"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "19"}}) {
+    const std::string message = message_of<UsageError>([&, name = variable, text = value] {
+      (void)TrainSettings::from_environment(environment_of({{name, text}}));
+    });
+    EXPECT_NE(message.find(variable), std::string::npos) << message;
+    EXPECT_NE(message.find(value), std::string::npos) << message;
+  }
+}
+
+TEST(TrainSettings, BudgetAboveTheDeviceNamesItsSource) {
+  TrainSettings settings;
+  settings.device_memory.value = mib(64);
+  settings.pool.budget = {{.bytes = mib(65)}, "WEIR_BUDGET"};
+  const std::string message = message_of<UsageError>([&] { settings.validate(); });
+  EXPECT_NE(message.find("WEIR_BUDGET"), std::string::npos) << message;
+  EXPECT_NE(message.find("64 MiB"), std::string::npos) << message;
+  settings.pool.budget.value = {.bytes = mib(64)};
+  EXPECT_NO_THROW(settings.validate());
+}
+
+TEST(TrainSettings, RatesAreTakenOnlyIfAFloatHoldsThem) {
+  EXPECT_EQ(parse_rate("--lr", "0.005"), 0.005);
+  for (const char* text : {"0", "-1", "nan", "inf", "abc", "", "1e300", "1e-300", "0.1x"}) {
+    EXPECT_THROW((void)parse_rate("--lr", text), UsageError) << text;
+  }
+  EXPECT_EQ(parse_momentum("--momentum", "0.9"), 0.9);
+  for (const char* text : {"1", "-0.1", "nan", "0.99999999999"}) {
+    EXPECT_THROW((void)parse_momentum("--momentum", text), UsageError) << text;
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing
