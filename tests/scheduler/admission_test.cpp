@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "rig.hpp"
@@ -31,24 +32,42 @@ void submit_batch(Rig& rig, Bytes hint = {}) {
   rig->submit("work", {}, nothing());
 }
 
-/// Begins and ends a batch on a thread of its own, which may be held back.
-std::future<void> begin_elsewhere(Rig& rig, const BatchOptions& options,
-                                  std::string_view kind = "train") {
-  return std::async(std::launch::async,
-                    [&rig, options, kind] { (void)rig->begin_batch(kind, options); });
-}
+/// A batch that begins and ends on a thread of its own, which may be held back.
+class Elsewhere {
+ public:
+  Elsewhere(Rig& rig, const BatchOptions& options, std::string_view kind = "train")
+      : rig_(rig), future_(std::async(std::launch::async, [this, options, kind] {
+          const Nudge at_the_end(*this);
+          (void)rig_->begin_batch(kind, options);
+        })) {}
 
-bool is_done(const std::future<void>& future) {
-  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-}
+  void get() { future_.get(); }
+  /// It is held back: the wait after the first `waits` has begun, and it is not done.
+  void expect_waiting(std::uint64_t waits = 0) {
+    EXPECT_TRUE(rig_.backend.await_waits(waits + 1, &done_)) << "it was admitted";
+    EXPECT_FALSE(done_);
+  }
+  /// It waits for the device, and goes on when the gate is opened.
+  void expect_held_back(Gate& gate, std::uint64_t waits = 0) {
+    expect_waiting(waits);
+    gate.open();
+    get();
+  }
 
-/// `held` waits for the device now, and goes on when the gate is opened.
-void expect_held_back(Rig& rig, std::future<void>& held, Gate& gate, std::uint64_t waits_before) {
-  rig.backend.await_waits(waits_before + 1);
-  EXPECT_FALSE(is_done(held));
-  gate.open();
-  held.get();
-}
+ private:
+  struct Nudge {
+    explicit Nudge(Elsewhere& of) : of_(of) {}
+    ~Nudge() {
+      of_.done_ = true;
+      of_.rig_.backend.nudge();
+    }
+    Elsewhere& of_;
+  };
+
+  Rig& rig_;
+  std::atomic<bool> done_ = false;
+  std::future<void> future_;
+};
 
 TEST(Admission, RunAheadOfSoManyBatchesHoldsExactlyThatMany) {
   for (const std::uint64_t most : {1U, 2U, 3U, 7U}) {
@@ -56,8 +75,8 @@ TEST(Admission, RunAheadOfSoManyBatchesHoldsExactlyThatMany) {
     Gate& gate = rig.hold(StreamRole::kCompute);
     for (std::uint64_t i = 0; i < most; ++i) submit_batch(rig);
     EXPECT_EQ(rig.backend.waits(), 0U) << "nobody is held back below the limit";
-    auto held = begin_elsewhere(rig, {.hint = Bytes{}});
-    expect_held_back(rig, held, gate, 0);
+    Elsewhere held(rig, {.hint = Bytes{}});
+    held.expect_held_back(gate);
     EXPECT_EQ(rig->admission().most_submitted, most);
     EXPECT_EQ(rig->admission().soft.count, 1U);
     EXPECT_EQ(rig->admission().hard.count, 0U);
@@ -77,8 +96,8 @@ TEST(Admission, AutoHoldsAnUnknownKindAtTwoBatches) {
   Gate& gate = rig.hold(StreamRole::kCompute);
   submit_batch(rig);
   submit_batch(rig);
-  auto held = begin_elsewhere(rig, {.hint = Bytes{}});
-  expect_held_back(rig, held, gate, 0);
+  Elsewhere held(rig, {.hint = Bytes{}});
+  held.expect_held_back(gate);
 }
 
 TEST(Admission, AnUnknownKindIsNotAdmittedBesideMemoryThatAwaitsTheDevice) {
@@ -89,8 +108,8 @@ TEST(Admission, AnUnknownKindIsNotAdmittedBesideMemoryThatAwaitsTheDevice) {
     const Tensor staged = rig.filled(kib(4), 1, StreamRole::kCopyIn);
     rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
   }
-  auto held = begin_elsewhere(rig, {});
-  expect_held_back(rig, held, gate, 0);
+  Elsewhere held(rig, {});
+  held.expect_held_back(gate);
   EXPECT_EQ(rig->admission().hard.count, 1U);
 }
 
@@ -99,8 +118,8 @@ TEST(Admission, NobodyIsAdmittedBesideAnOpenBatchOfAnUnknownKindWhileWorkIsSubmi
   Gate& gate = rig.hold(StreamRole::kCompute);
   submit_batch(rig);
   const Batch unknown = rig->begin_batch("new");
-  auto held = begin_elsewhere(rig, {.hint = kib(4)});
-  expect_held_back(rig, held, gate, 0);  // with nothing submitted it is admitted, open or not
+  Elsewhere held(rig, {.hint = kib(4)});
+  held.expect_held_back(gate);  // with nothing submitted it is admitted, open or not
 }
 
 TEST(Admission, DecidesOnThePoolsPressure) {
@@ -112,8 +131,8 @@ TEST(Admission, DecidesOnThePoolsPressure) {
   submit_batch(rig, kib(512));
   EXPECT_EQ(rig.backend.waits(), 0U) << "512 KiB beside 512 KiB fit in 1 MiB";
   const Tensor more = rig.filled(kib(4), 1);
-  auto held = begin_elsewhere(rig, {.hint = kib(512)});
-  expect_held_back(rig, held, gate, 0);
+  Elsewhere held(rig, {.hint = kib(512)});
+  held.expect_held_back(gate);
   EXPECT_EQ(rig->admission().hard.count, 1U);
 }
 
@@ -128,8 +147,8 @@ TEST(Admission, CountsWhatAwaitsTheDeviceAsHeld) {
     const Batch batch = rig->begin_batch("train", {.hint = Bytes{}});
     rig->submit("work", {.stream = StreamRole::kCompute2}, nothing());
   }
-  auto held = begin_elsewhere(rig, {.hint = kib(513)});
-  expect_held_back(rig, held, gate, 0);
+  Elsewhere held(rig, {.hint = kib(513)});
+  held.expect_held_back(gate);
   EXPECT_EQ(rig->admission().hard.count, 1U);
 }
 
@@ -147,8 +166,8 @@ TEST(Admission, PromisesToOpenBatchesCount) {
   Gate& gate = rig.hold(StreamRole::kCompute);
   submit_batch(rig);
   const Batch open = rig->begin_batch("train", {.hint = kib(512)});
-  auto held = begin_elsewhere(rig, {.hint = kib(513)});
-  expect_held_back(rig, held, gate, 0);
+  Elsewhere held(rig, {.hint = kib(513)});
+  held.expect_held_back(gate);
 }
 
 TEST(Admission, ACancelledWaiterLeavesLineAndLedgerAsTheyWere) {
@@ -157,16 +176,16 @@ TEST(Admission, ACancelledWaiterLeavesLineAndLedgerAsTheyWere) {
   submit_batch(rig);
   const AdmissionStatistics before = rig->admission();
   std::stop_source stop;
-  auto first = begin_elsewhere(rig, {.hint = Bytes{}, .stop = stop.get_token()});
-  rig.backend.await_waits(1);
+  Elsewhere first(rig, {.hint = Bytes{}, .stop = stop.get_token()});
+  first.expect_waiting();
   stop.request_stop();
   EXPECT_THAT(message_of<Cancelled>([&] { first.get(); }), HasSubstr("train"));
   const AdmissionStatistics after = rig->admission();
   EXPECT_EQ(after.open, before.open);
   EXPECT_EQ(after.submitted, before.submitted);
   EXPECT_EQ(after.charged, before.charged);
-  auto next = begin_elsewhere(rig, {.hint = Bytes{}});
-  expect_held_back(rig, next, gate, 1);
+  Elsewhere next(rig, {.hint = Bytes{}});
+  next.expect_held_back(gate, 1);
   expect_idle(rig);
 }
 
@@ -175,13 +194,12 @@ TEST(Admission, TheNextInLineIsWokenWhenTheFirstIsCancelled) {
   Gate& gate = rig.hold(StreamRole::kCompute);
   submit_batch(rig);
   std::stop_source stop;
-  auto first = begin_elsewhere(rig, {.hint = Bytes{}, .stop = stop.get_token()});
-  rig.backend.await_waits(1);  // the first waits for the device, whoever comes now for its turn
-  auto second = begin_elsewhere(rig, {.hint = Bytes{}});
+  Elsewhere first(rig, {.hint = Bytes{}, .stop = stop.get_token()});
+  first.expect_waiting();  // the first waits for the device, whoever comes now for its turn
+  Elsewhere second(rig, {.hint = Bytes{}});
   stop.request_stop();
   EXPECT_THROW(first.get(), Cancelled);
-  rig.backend.await_waits(2);  // the second is first now, and waits for the device itself
-  EXPECT_FALSE(is_done(second));
+  second.expect_waiting(1);  // it is first now, and waits for the device itself
   gate.open();
   second.get();
 }
@@ -190,10 +208,10 @@ TEST(Admission, ASleeperInTheMiddleOfTheLineCanBeCancelled) {
   Rig rig({.run_ahead = batches(1)});
   Gate& gate = rig.hold(StreamRole::kCompute);
   submit_batch(rig);
-  auto first = begin_elsewhere(rig, {.hint = Bytes{}});
-  rig.backend.await_waits(1);
+  Elsewhere first(rig, {.hint = Bytes{}});
+  first.expect_waiting();
   std::stop_source stop;
-  auto second = begin_elsewhere(rig, {.hint = Bytes{}, .stop = stop.get_token()});
+  Elsewhere second(rig, {.hint = Bytes{}, .stop = stop.get_token()});
   stop.request_stop();
   EXPECT_THROW(second.get(), Cancelled);
   gate.open();

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -60,10 +61,16 @@ class FaultyDevice final : public DeviceBackend, private Progress {
     const std::lock_guard lock(mutex_);
     return waits_;
   }
-  /// Returns when `count` waits on the host have begun.
-  void await_waits(std::uint64_t count) {
+  /// Returns when `count` waits on the host have begun; false when `unless` was set first and
+  /// announced by `nudge`, so that a test of who has to wait fails and does not hang.
+  bool await_waits(std::uint64_t count, const std::atomic<bool>* unless = nullptr) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return waits_ >= count; });
+    changed_.wait(lock, [&] { return waits_ >= count || (unless != nullptr && *unless); });
+    return waits_ >= count;
+  }
+  void nudge() {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
   }
 
  private:
