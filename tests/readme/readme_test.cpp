@@ -16,7 +16,8 @@ struct HostBatch {
 };
 
 TEST(Readme, ExampleCompilesAndReadsBackWhatItWrote) {
-  const std::vector<HostBatch> reader(3, {.inputs = std::vector<float>(8 * 512, 1.0F), .rows = 8});
+  const std::vector<HostBatch> reader(
+      3, {.inputs = std::vector<float>(std::size_t{8} * 512, 1.0F), .rows = 8});
 #include "readme_example.inc"
   ASSERT_EQ(result.size(), std::size_t{512} * 2048);
   EXPECT_EQ(result.front(), 0.5F);

@@ -56,12 +56,12 @@ class Elsewhere {
 
  private:
   struct Nudge {
-    explicit Nudge(Elsewhere& of) : of_(of) {}
+    explicit Nudge(Elsewhere& of) : elsewhere(of) {}
     ~Nudge() {
-      of_.done_ = true;
-      of_.rig_.backend.nudge();
+      elsewhere.done_ = true;
+      elsewhere.rig_.backend.nudge();
     }
-    Elsewhere& of_;
+    Elsewhere& elsewhere;
   };
 
   Rig& rig_;

@@ -30,14 +30,14 @@ Decision stated(const AdmissionState& s, const RunAhead& run_ahead) {
 }
 
 const std::vector<RunAhead>& run_aheads() {
-  static const std::vector<RunAhead> all{
+  static const std::vector<RunAhead> kAll{
       {},
       {.batches = std::nullopt},
       {.batches = 1, .time = nanoseconds(-1)},
       {.batches = 3, .time = nanoseconds(-1)},
       {.batches = 1, .time = milliseconds(20)},
   };
-  return all;
+  return kAll;
 }
 
 TEST(Decide, IsTheRuleForEverySmallState) {

@@ -22,8 +22,8 @@ using namespace testing;  // NOLINT: the fakes and helpers of the suite
 using ::testing::Each;
 
 const Program& program() {
-  static const Program program(3);
-  return program;
+  static const Program kProgram(3);
+  return kProgram;
 }
 
 /// What must hold whatever failed before, with `rig` as it was left.

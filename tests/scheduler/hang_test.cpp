@@ -22,7 +22,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 using ::testing::Each;
-using ::testing::HasSubstr;
 
 /// What a data loader and a trainer have between them.
 class HostQueue {
