@@ -1,0 +1,67 @@
+// weir-train compare: the same job under each policy.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "trainer/command.hpp"
+#include "trainer/compare.hpp"
+#include "trainer/flags.hpp"
+#include "trainer/report.hpp"
+#include "trainer/table.hpp"
+
+namespace weir {
+namespace {
+
+class CompareCommand {
+ public:
+  explicit CompareCommand(CLI::App& app)
+      : own_flags_(app), flags_(app), json_(app, "--json", "write the figures to this file") {
+    app.add_flag("--small", small_,
+                 "a small model and batches of 32, where waiting is a visible share");
+    own_flags_.add(
+        "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count,
+        "pairs of reference and policy");
+    add_memory_flags(flags_);
+    add_batch_size_flag(flags_);
+    add_training_flags(flags_);
+  }
+  CompareCommand(const CompareCommand&) = delete;  // a flag writes into it
+  CompareCommand& operator=(const CompareCommand&) = delete;
+
+  [[nodiscard]] int run(const std::stop_token& stop) const {
+    const TrainSettings base = TrainSettings::from_environment();
+    CompareSettings settings = small_ ? CompareSettings::small(base) : CompareSettings::d2l(base);
+    own_flags_.apply(settings);
+    flags_.apply(settings.train);
+    settings.train.validate();
+    const std::unique_ptr<OutputFile> json = json_.open();
+    std::fprintf(stderr, "%s\n", settings.train.describe().c_str());
+    ProgressBar bar;
+    const Comparison comparison =
+        compare(settings, {.stop = stop,
+                           .progress = [&](const std::string& label, std::uint64_t done,
+                                           std::uint64_t all) { bar.show(label, done, all); }});
+    bar.clear();
+    const int print_error = print(format_comparison(settings, comparison));
+    if (json) json->commit(comparison_json(settings, comparison));
+    require_printed(print_error);
+    return exit_code(comparison.interrupted ? Outcome::kInterrupted : Outcome::kFinished);
+  }
+
+ private:
+  bool small_ = false;
+  Flags<CompareSettings> own_flags_;
+  TrainFlags flags_;
+  OutputFlag json_;
+};
+
+}  // namespace
+
+Command add_compare_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("compare", "the same job under each policy");
+  const auto command = std::make_shared<CompareCommand>(*app);
+  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+}
+
+}  // namespace weir

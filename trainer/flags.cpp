@@ -1,0 +1,71 @@
+#include "trainer/flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+namespace weir {
+
+TextFlag::TextFlag(CLI::App& app, std::string name, const std::string& help)
+    : name_(std::move(name)), option_(app.add_option(name_, *text_, help)) {}
+
+bool TextFlag::given() const { return option_->count() != 0; }
+
+std::unique_ptr<OutputFile> OutputFlag::open() const {
+  if (!flag_.given()) return nullptr;
+  return std::make_unique<OutputFile>(flag_.name(), flag_.text());
+}
+
+void add_policy_flag(TrainFlags& flags) {
+  flags.add(
+      "--policy", [](TrainSettings & s) -> auto& { return s.policy.policy; }, parse_policy,
+      "throttled, backstop, unbounded or barrier (WEIR_POLICY)");
+}
+
+void add_memory_flags(TrainFlags& flags) {
+  using S = TrainSettings;
+  flags.add(
+      "--device", [](S & s) -> auto& { return s.device; }, parse_device, "cpu");
+  flags.add(
+      "--device-memory", [](S & s) -> auto& { return s.device_memory; }, parse_device_memory,
+      "what the cpu device is given, such as 2GiB (default: half of the machine's)");
+  flags.add(
+      "--budget", [](S & s) -> auto& { return s.pool.budget; }, parse_budget,
+      "96MiB, or 80% of the device's memory (WEIR_BUDGET)");
+  flags.add(
+      "--pool", [](S & s) -> auto& { return s.pool.kind; }, parse_pool_kind,
+      "round, naive or unpooled (WEIR_POOL)");
+  flags.add(
+      "--pool-page-size", [](S & s) -> auto& { return s.pool.page; }, parse_page,
+      "smallest unit of a pool in bytes (WEIR_POOL_PAGE_SIZE)");
+  flags.add(
+      "--pool-linear-cutoff", [](S & s) -> auto& { return s.pool.cutoff; }, parse_cutoff,
+      "log2 of where round's powers of two end, 20 to 34 (WEIR_POOL_LINEAR_CUTOFF)");
+  flags.add(
+      "--pool-large-round-size", [](S & s) -> auto& { return s.pool.large_round; },
+      parse_large_round,
+      "naive rounds results above it to multiples of it (WEIR_POOL_LARGE_ROUND_SIZE)");
+  flags.add(
+      "--run-ahead", [](S & s) -> auto& { return s.policy.run_ahead; }, parse_run_ahead,
+      "auto, a number of batches, a time such as 20ms, or off "
+      "(WEIR_RUN_AHEAD)");
+}
+
+void add_batch_size_flag(TrainFlags& flags) {
+  flags.add(
+      "--batch-size", [](TrainSettings & s) -> auto& { return s.batch_size; }, parse_count,
+      "rows of a batch");
+}
+
+void add_training_flags(TrainFlags& flags) {
+  using S = TrainSettings;
+  flags.add(
+      "--batches", [](S & s) -> auto& { return s.batches; }, parse_count, "batches to train on");
+  flags.add(
+      "--lr", [](S & s) -> auto& { return s.learning_rate; }, parse_rate, "learning rate");
+  flags.add(
+      "--momentum", [](S & s) -> auto& { return s.momentum; }, parse_momentum, "0 is plain SGD");
+  flags.add(
+      "--seed", [](S & s) -> auto& { return s.seed; }, parse_seed, "of the weights and the data");
+}
+
+}  // namespace weir
