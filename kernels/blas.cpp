@@ -1,17 +1,25 @@
 #include "kernels/blas.hpp"
 
 #include <cblas.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "allocator/error.hpp"
 #include "kernels/check.hpp"
 
 namespace weir {
 namespace {
+
+/// What OpenBLAS maps for a product on x86-64 (its BUFFER_SIZE, 32 << 22; other processors' is
+/// less).
+constexpr std::size_t kBlasBuffer = std::size_t{130} << 20U;
 
 blasint blas_integer(std::size_t dimension) {
   if (!std::in_range<blasint>(dimension)) {
@@ -51,6 +59,24 @@ void set_blas_threads(int threads) {
     throw UsageError("set_blas_threads: " + std::to_string(threads) + " threads, at least 1");
   }
   openblas_set_num_threads(threads);
+}
+
+void reserve_blas_memory() {
+  const auto threads = static_cast<std::size_t>(blas_threads());
+  void* trial = mmap(nullptr, kBlasBuffer * threads, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (trial == MAP_FAILED) {
+    throw BlasMemoryError("the BLAS needs 128 MiB of address space for each of its " +
+                          std::to_string(threads) + " threads, which the machine refuses (" +
+                          std::generic_category().message(errno) +
+                          "): raise `ulimit -v`, or set OPENBLAS_NUM_THREADS=1");
+  }
+  munmap(trial, kBlasBuffer * threads);
+  // Of a size that is not computed without that memory, as OpenBLAS computes small products.
+  constexpr std::size_t kSide = 160;
+  const std::vector<float> zeros(kSide * kSide);
+  std::vector<float> product(kSide * kSide);
+  gemm({kSide, kSide, kSide}, zeros, zeros, product);
 }
 
 int blas_threads() { return openblas_get_num_threads(); }

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <span>
 
+#include "allocator/error.hpp"
+
 namespace weir {
 
 enum class Transpose { kNo, kYes };
@@ -38,6 +40,20 @@ void gemm(GemmShape shape, std::span<const float> a, std::span<const float> b, s
 /// Sets how many threads each later product may use, for the whole process. Throws UsageError when
 /// below 1. Not while a product runs.
 void set_blas_threads(int threads);
+
+/// The machine refuses the BLAS its working memory. A process in which that happened must end by
+/// std::_Exit: OpenBLAS's threads ask again without end, and its exit handler waits for them.
+class BlasMemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Makes the BLAS take the working memory of one product now, and makes sure that its threads can
+/// have theirs: OpenBLAS asks again without end for what is refused, so a device whose first
+/// product came later would hang. Throws BlasMemoryError. Products that run at the same time need
+/// as much again each. Before `set_blas_threads`: each thread that the library was loaded with
+/// needs some.
+void reserve_blas_memory();
 
 /// How many threads a product may use now.
 [[nodiscard]] int blas_threads();

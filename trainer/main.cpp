@@ -3,12 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
 #include "allocator/version.hpp"
+#include "kernels/blas.hpp"
 #include "trainer/command.hpp"
 #include "trainer/interrupt.hpp"
 
@@ -60,6 +62,9 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return weir::run_program(argc, argv);
+  } catch (const weir::BlasMemoryError& error) {
+    std::fprintf(stderr, "weir-train: %s\n", error.what());
+    std::_Exit(weir::exit_code(error));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir-train: %s\n", error.what());
     return weir::exit_code(error);

@@ -1,6 +1,7 @@
 // weir-train as its users run it: exit codes, what goes to which stream, settings and figures.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 
 #include "allocator/bytes.hpp"
 #include "child_process.hpp"
+#include "jobs.hpp"
 #include "temporary_directory.hpp"
 #include "trainer/table.hpp"
 
@@ -188,6 +190,26 @@ TEST(Cli, CompareSmallPrintsTheTableAndWritesTheSameFigures) {
     EXPECT_NE(child.out.find(format_bytes({policy["smallest_budget_bytes"]})), std::string::npos);
   }
 }
+
+#if WEIR_TEST_SANITIZED == 0  // a sanitizer needs more address space than any limit leaves
+TEST(Cli, EndsWithOneLineWhereTheBlasCannotHaveItsMemory) {
+  // Over the whole range between what the program needs to start and what it needs to run.
+  for (const Bytes limit : {mib(100), mib(150), mib(200), mib(300), mib(400)}) {
+    SCOPED_TRACE(format_bytes(limit));
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+    const rlimit small{limit.count, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);  // the child inherits it
+    ChildProcess child(kShortRun, {.environment = {{"OPENBLAS_NUM_THREADS", "2"}}});
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+    const Finished finished = child.wait();
+    EXPECT_NE(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(finished.signal, 0);
+    EXPECT_EQ(finished.out, "");
+    EXPECT_NE(finished.err.find("the BLAS needs"), std::string::npos) << finished.err;
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace weir::testing
