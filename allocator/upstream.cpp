@@ -1,5 +1,7 @@
 #include "allocator/upstream.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 
 namespace weir {
@@ -28,6 +30,20 @@ void* HostUpstream::allocate(Bytes size) {
 
 void HostUpstream::deallocate(void* pointer, Bytes size) noexcept {
   std::free(pointer);
+  gauge_.give_back(size);
+}
+
+void* MappedUpstream::allocate(Bytes size) {
+  if (!gauge_.take(size)) return nullptr;
+  void* pointer =
+      mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pointer != MAP_FAILED) return pointer;
+  gauge_.give_back(size);
+  return nullptr;
+}
+
+void MappedUpstream::deallocate(void* pointer, Bytes size) noexcept {
+  munmap(pointer, size.count);
   gauge_.give_back(size);
 }
 

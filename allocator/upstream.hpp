@@ -59,6 +59,20 @@ class HostUpstream final : public Upstream {
   CapacityGauge gauge_;
 };
 
+/// Host memory under a capacity, in whole pages straight from the operating system. A program whose
+/// malloc manages memory of its own by address can build on it; what malloc gave it could not.
+class MappedUpstream final : public Upstream {
+ public:
+  explicit MappedUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
+  [[nodiscard]] void* allocate(Bytes size) override;
+  void deallocate(void* pointer, Bytes size) noexcept override;
+  [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
+
+ private:
+  CapacityGauge gauge_;
+};
+
 /// Addresses without memory behind them: pools can be driven at any scale on any machine. The
 /// addresses are never handed out twice and must not be dereferenced.
 class SimulatedUpstream final : public Upstream {

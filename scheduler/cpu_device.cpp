@@ -59,6 +59,8 @@ Bytes machine_memory() {
          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+Bytes default_host_memory() { return {machine_memory().count / 4}; }
+
 Bytes default_cpu_memory() { return {machine_memory().count / 2}; }
 
 Device open_device(std::string_view name, const DeviceOptions& options) {

@@ -13,6 +13,9 @@
 
 namespace weir {
 
+/// A quarter of the machine's memory, for batches on their way to the device.
+[[nodiscard]] Bytes default_host_memory();
+
 class CpuDevice final : public DeviceBackend, private Progress {
  public:
   /// With `upstream`, memory comes from there (tests); otherwise from the host, `memory` bytes.
@@ -22,6 +25,7 @@ class CpuDevice final : public DeviceBackend, private Progress {
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] Upstream& upstream() override { return *upstream_; }
+  [[nodiscard]] Upstream& host_upstream() override { return host_; }
   [[nodiscard]] Progress& progress() override { return *this; }
   [[nodiscard]] StreamId stream(StreamRole role) const override;
   std::uint64_t enqueue(StreamRole role, Task& task) override;
@@ -36,6 +40,7 @@ class CpuDevice final : public DeviceBackend, private Progress {
   [[nodiscard]] CpuStream& find(StreamId stream) const;
 
   const std::unique_ptr<Upstream> upstream_;
+  MappedUpstream host_{default_host_memory()};
   std::array<std::unique_ptr<CpuStream>, kStreamRoles> streams_;
 };
 

@@ -25,6 +25,9 @@ class DeviceBackend {
 
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Upstream& upstream() = 0;
+  /// Host memory that copies to and from the device use while they run late: pinned where the
+  /// device needs that.
+  [[nodiscard]] virtual Upstream& host_upstream() = 0;
   [[nodiscard]] virtual Progress& progress() = 0;
   [[nodiscard]] virtual StreamId stream(StreamRole role) const = 0;
   /// Enqueues and returns the sequence that the stream's point has once the task is done. The task

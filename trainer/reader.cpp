@@ -20,11 +20,11 @@ BatchSource generated_source(std::uint64_t seed) {
   };
 }
 
-Reader::Reader(Progress& progress, BatchShape shape, BatchSource source,
+Reader::Reader(DeviceMemory staging, BatchShape shape, BatchSource source,
                std::uint64_t made_beforehand)
     : shape_(shape),
       source_(std::move(source)),
-      staging_(progress, shape.rows * (shape.inputs + shape.targets)) {
+      staging_(staging.upstream, staging.progress, shape.rows * (shape.inputs + shape.targets)) {
   for (std::uint64_t i = 0; i < made_beforehand; ++i) made_.push_back(make(i));
   if (made_.empty()) thread_ = std::thread([this] { prefetch(); });
 }

@@ -46,8 +46,9 @@ class Reader {
   static constexpr std::size_t kPrefetch = 2;  ///< batches that are ready ahead of the frontend
 
   /// With `made_beforehand` > 0 that many batches are made now and handed out in turn; otherwise a
-  /// thread prefetches. `progress` must outlive the reader, and the reader every copy from it.
-  Reader(Progress& progress, BatchShape shape, BatchSource source, std::uint64_t made_beforehand);
+  /// thread prefetches. Buffers come from `staging`'s host memory, and are used again after its
+  /// progress; both must outlive the reader, and the reader every copy from it.
+  Reader(DeviceMemory staging, BatchShape shape, BatchSource source, std::uint64_t made_beforehand);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -59,6 +60,7 @@ class Reader {
   void give_back(const HostBatch& batch, Point copied);
 
   [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
+  [[nodiscard]] std::uint64_t staging_upstream_calls() const { return staging_.upstream_calls(); }
 
  private:
   [[nodiscard]] HostBatch make(std::uint64_t index);

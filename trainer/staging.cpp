@@ -1,33 +1,51 @@
 #include "trainer/staging.hpp"
 
+#include <string>
+
+#include "allocator/error.hpp"
+
 namespace weir {
 
-float* Staging::acquire() {
+void Staging::release_passed() {
+  // Copies pass in the order in which they were enqueued: the oldest is the one to ask about.
   Lock lock(mutex_);
-  if (!returned_.empty()) {
-    // Copies pass in the order in which they were enqueued: the oldest is the one to ask about.
+  while (!returned_.empty()) {
     const Returned oldest = returned_.front();
     lock.unlock();
     const bool passed = progress_.reached(oldest.copied);
     lock.lock();
-    if (passed && !returned_.empty() && returned_.front().buffer == oldest.buffer) {
-      returned_.erase(returned_.begin());
-      return oldest.buffer;
-    }
+    if (!passed) return;
+    if (returned_.empty() || returned_.front().buffer != oldest.buffer) continue;
+    returned_.pop_front();
+    lock.unlock();
+    arena_.deallocate(oldest.buffer);
+    lock.lock();
   }
-  buffers_.push_back(std::make_unique_for_overwrite<float[]>(elements_));
-  return buffers_.back().get();
+}
+
+std::optional<Point> Staging::oldest_returned() const {
+  const Lock lock(mutex_);
+  return returned_.empty() ? std::nullopt : std::optional{returned_.front().copied};
+}
+
+float* Staging::acquire() {
+  for (;;) {
+    release_passed();
+    void* buffer = arena_.allocate(buffer_size());
+    if (buffer != nullptr) return static_cast<float*>(buffer);
+    // Waits for a copy that is submitted; with none, no buffer will come back by itself.
+    const auto oldest = oldest_returned();
+    if (!oldest) break;
+    (void)progress_.wait(*oldest, {});
+  }
+  throw OutOfMemory("out of host memory for batches on their way to the device: a buffer of " +
+                    format_bytes(buffer_size()) + " was refused, " +
+                    format_bytes(arena_.reserved().current) + " are in use");
 }
 
 void Staging::give_back(float* buffer, Point copied) {
   const Lock lock(mutex_);
   returned_.push_back({buffer, copied});
-}
-
-Gauge Staging::memory() const {
-  const Lock lock(mutex_);
-  const Bytes bytes{buffers_.size() * elements_ * sizeof(float)};
-  return {bytes, bytes};
 }
 
 }  // namespace weir

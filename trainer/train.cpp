@@ -39,7 +39,7 @@ struct Bench {
     const Shape inputs{s.batch_size.value, s.widths.front()};
     const StreamId copy_in = device.backend().stream(StreamRole::kCopyIn);
     pool.deallocate(pool.allocate(inputs.bytes(), copy_in, "inputs"), copy_in);
-    return {device.memory().progress,
+    return {{device.backend().host_upstream(), device.memory().progress},
             {.rows = s.batch_size.value, .inputs = s.widths.front(), .targets = s.widths.back()},
             generated_source(s.seed.value),
             s.made_beforehand};

@@ -17,13 +17,14 @@ namespace {
 template <typename T>
 class EveryUpstream : public ::testing::Test {};
 
-using Upstreams = ::testing::Types<HostUpstream, SimulatedUpstream>;
+using Upstreams = ::testing::Types<HostUpstream, MappedUpstream, SimulatedUpstream>;
 
 class UpstreamNames {
  public:
   template <typename T>
   static std::string GetName(int) {  // NOLINT(readability-identifier-naming): googletest's name
-    return std::is_same_v<T, HostUpstream> ? "host" : "simulated";
+    if (std::is_same_v<T, HostUpstream>) return "host";
+    return std::is_same_v<T, MappedUpstream> ? "mapped" : "simulated";
   }
 };
 TYPED_TEST_SUITE(EveryUpstream, Upstreams, UpstreamNames);

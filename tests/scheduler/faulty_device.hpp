@@ -33,6 +33,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
 
   [[nodiscard]] std::string name() const override { return "faulty cpu"; }
   [[nodiscard]] FaultyUpstream& upstream() override { return upstream_; }
+  [[nodiscard]] Upstream& host_upstream() override { return inner_.host_upstream(); }
   [[nodiscard]] Progress& progress() override { return *this; }
   [[nodiscard]] StreamId stream(StreamRole role) const override { return inner_.stream(role); }
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override {

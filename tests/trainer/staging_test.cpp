@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "allocator/error.hpp"
 #include "support/manual_progress.hpp"
 #include "support/print.hpp"
 
@@ -11,12 +12,13 @@ namespace weir::testing {
 namespace {
 
 constexpr StreamId kCopyStream{1};
-constexpr std::size_t kElements = 100;
+constexpr std::size_t kElements = 1'000'000;
 constexpr Bytes kBuffer{kElements * sizeof(float)};
 
 TEST(Staging, ReusesABufferOnceItsCopyIsPassedAndNeverBefore) {
+  MappedUpstream upstream(mib(64));
   ManualProgress progress;
-  Staging staging(progress, kElements);
+  Staging staging(upstream, progress, kElements);
   float* const first = staging.acquire();
   staging.give_back(first, progress.enqueue(kCopyStream));
   float* const second = staging.acquire();
@@ -26,8 +28,9 @@ TEST(Staging, ReusesABufferOnceItsCopyIsPassedAndNeverBefore) {
 }
 
 TEST(Staging, ABufferInUseIsNeverHandedOutAgain) {
+  MappedUpstream upstream(mib(64));
   ManualProgress progress;
-  Staging staging(progress, kElements);
+  Staging staging(upstream, progress, kElements);
   std::vector<float*> buffers(5);
   for (float*& buffer : buffers) buffer = staging.acquire();
   std::ranges::sort(buffers);
@@ -35,8 +38,9 @@ TEST(Staging, ABufferInUseIsNeverHandedOutAgain) {
 }
 
 TEST(Staging, ReusesInTheOrderOfTheCopiesAsFarAsTheDeviceHasCome) {
+  MappedUpstream upstream(mib(64));
   ManualProgress progress;
-  Staging staging(progress, kElements);
+  Staging staging(upstream, progress, kElements);
   float* const first = staging.acquire();
   float* const second = staging.acquire();
   const Point first_copy = progress.enqueue(kCopyStream);
@@ -50,23 +54,61 @@ TEST(Staging, ReusesInTheOrderOfTheCopiesAsFarAsTheDeviceHasCome) {
   EXPECT_EQ(staging.acquire(), second);
 }
 
-TEST(Staging, CountsTheMemoryOfEveryBufferThatItMade) {
+TEST(Staging, CountsWhatItTookFromTheUpstreamAndTakesItOnce) {
+  MappedUpstream upstream(mib(64));
   ManualProgress progress;
-  Staging staging(progress, kElements);
+  Staging staging(upstream, progress, kElements);
   EXPECT_EQ(staging.memory().peak, Bytes{});
-  float* const buffer = staging.acquire();
+  for (int round = 0; round < 3; ++round) {
+    float* const first = staging.acquire();
+    float* const second = staging.acquire();
+    staging.give_back(first, progress.enqueue(kCopyStream));
+    staging.give_back(second, progress.enqueue(kCopyStream));
+    progress.pass_all(kCopyStream);
+    EXPECT_GE(staging.memory().current, kBuffer * 2);
+    EXPECT_LE(staging.memory().current, kBuffer * 3) << "two buffers and size classes";
+    EXPECT_EQ(staging.memory().current, upstream.used());
+    EXPECT_EQ(staging.memory().peak, upstream.used());
+    EXPECT_EQ(staging.upstream_calls(), 2U) << "round " << round;
+  }
+}
+
+TEST(Staging, GivesAllMemoryBackToTheUpstream) {
+  MappedUpstream upstream(mib(64));
+  ManualProgress progress;
+  {
+    Staging staging(upstream, progress, kElements);
+    staging.give_back(staging.acquire(), progress.enqueue(kCopyStream));
+    (void)staging.acquire();
+    EXPECT_GT(upstream.used(), Bytes{});
+  }
+  EXPECT_EQ(upstream.used(), Bytes{});
+}
+
+TEST(Staging, WaitsForASubmittedCopyWhereTheUpstreamHasNoMoreRoom) {
+  MappedUpstream upstream({kBuffer.count * 3 / 2});
+  ManualProgress progress;
+  Staging staging(upstream, progress, kElements);
+  float* const only = staging.acquire();
+  const Point copy = progress.enqueue(kCopyStream);
+  staging.give_back(only, copy);
+  EXPECT_EQ(staging.acquire(), only);
+  ASSERT_EQ(progress.waits().size(), 1U);
+}
+
+TEST(Staging, IsOutOfMemoryWhereNoCopyWillGiveAnythingBack) {
+  MappedUpstream upstream({kBuffer.count * 3 / 2});
+  ManualProgress progress;
+  Staging staging(upstream, progress, kElements);
   (void)staging.acquire();
-  EXPECT_EQ(staging.memory().current, kBuffer * 2);
-  staging.give_back(buffer, progress.enqueue(kCopyStream));
-  progress.pass_all(kCopyStream);
-  (void)staging.acquire();
-  EXPECT_EQ(staging.memory().current, kBuffer * 2) << "a reused buffer is not another one";
-  EXPECT_EQ(staging.memory().peak, kBuffer * 2);
+  EXPECT_THROW((void)staging.acquire(), OutOfMemory);
+  EXPECT_TRUE(progress.waits().empty());
 }
 
 TEST(Staging, NeverWaitsForTheDevice) {
+  MappedUpstream upstream(mib(64));
   ManualProgress progress;
-  Staging staging(progress, kElements);
+  Staging staging(upstream, progress, kElements);
   for (int i = 0; i < 10; ++i) staging.give_back(staging.acquire(), progress.enqueue(kCopyStream));
   EXPECT_TRUE(progress.waits().empty());
 }
