@@ -1,6 +1,7 @@
 #pragma once
 
-// What each stage found while a pool tried to serve one request: the raw material of the report.
+/// @file
+/// What each stage found while a pool tried to serve one request: the raw material of the report.
 
 #include <cstdint>
 #include <string>
@@ -11,19 +12,20 @@
 
 namespace weir {
 
+/// One request and what was found on its way. Written by the pool, read by the caller that failed.
 struct Attempt {
-  Bytes asked{};
-  Bytes block{};  ///< after rounding; zero when no block can be that large
-  StreamId stream{};
-  std::string_view label{};
+  Bytes asked{};             ///< as requested, before rounding
+  Bytes block{};             ///< after rounding; zero when no block can be that large
+  StreamId stream{};         ///< whose work the memory is for
+  std::string_view label{};  ///< the holder's name, the caller's text; not copied
 
-  Bytes growth_room{};  ///< what the budget left when growth was tried last
-  bool upstream_refused = false;
-  Bytes releasable{};          ///< cached and passed when release was tried last
-  std::uint64_t releases = 0;  ///< segments released for this request
-  bool hand_over_allowed = false;
-  bool wait_allowed = false;
-  std::uint64_t waits = 0;  ///< waits on the host for this request
+  Bytes growth_room{};             ///< what the budget left when growth was tried last
+  bool upstream_refused = false;   ///< the budget had room and the upstream had not
+  Bytes releasable{};              ///< cached and passed when release was tried last
+  std::uint64_t releases = 0;      ///< segments released for this request
+  bool hand_over_allowed = false;  ///< RunningOut::hand_over when the request came to it
+  bool wait_allowed = false;       ///< RunningOut::wait when the request came to it
+  std::uint64_t waits = 0;         ///< waits on the host for this request
 };
 
 }  // namespace weir

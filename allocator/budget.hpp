@@ -1,6 +1,7 @@
 #pragma once
 
-// The budget as a user writes it, and what it comes to on a device.
+/// @file
+/// The budget as a user writes it, and what it comes to on a device.
 
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ struct BudgetRequest {
   Bytes bytes{};       ///< used when percent is 0
   double percent = 0;  ///< in (0, 100]
 
+  /// Equal as written: 50% of a device and the bytes that it comes to are different requests.
   friend bool operator==(const BudgetRequest&, const BudgetRequest&) = default;
 };
 
@@ -28,6 +30,7 @@ struct BudgetRequest {
 [[nodiscard]] Bytes resolve_budget(const BudgetRequest& request, Bytes total,
                                    std::string_view name);
 
+/// For people to read: `96 MiB`, `95%`.
 [[nodiscard]] std::string format_budget(const BudgetRequest& request);
 
 }  // namespace weir

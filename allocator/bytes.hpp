@@ -1,6 +1,7 @@
 #pragma once
 
-// Sizes in bytes as a type of their own, so that a count of elements cannot pass for one.
+/// @file
+/// Sizes in bytes as a type of their own, so that a count of elements cannot pass for one.
 
 #include <compare>
 #include <cstddef>
@@ -14,24 +15,33 @@ namespace weir {
 /// A number of bytes. Unsigned: a difference that would be negative is a bug of the caller, except
 /// in `minus_or_zero`, which is for "what is left, if anything".
 struct Bytes {
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  ///< how many
 
+  /// By count.
   friend constexpr auto operator<=>(Bytes, Bytes) noexcept = default;
+  /// Unchecked: the sum must fit 64 bits.
   constexpr Bytes& operator+=(Bytes other) noexcept {
     count += other.count;
     return *this;
   }
+  /// Unchecked: `other` must not be the larger.
   constexpr Bytes& operator-=(Bytes other) noexcept {
     count -= other.count;
     return *this;
   }
+  /// Unchecked, as `+=`.
   friend constexpr Bytes operator+(Bytes a, Bytes b) noexcept { return {a.count + b.count}; }
+  /// Unchecked, as `-=`; minus_or_zero where b may be the larger.
   friend constexpr Bytes operator-(Bytes a, Bytes b) noexcept { return {a.count - b.count}; }
+  /// Unchecked: the product must fit 64 bits.
   friend constexpr Bytes operator*(Bytes a, std::uint64_t n) noexcept { return {a.count * n}; }
 };
 
+/// `n` × 1024 bytes.
 [[nodiscard]] constexpr Bytes kib(std::uint64_t n) noexcept { return {n << 10U}; }
+/// `n` × 1024 KiB.
 [[nodiscard]] constexpr Bytes mib(std::uint64_t n) noexcept { return {n << 20U}; }
+/// `n` × 1024 MiB.
 [[nodiscard]] constexpr Bytes gib(std::uint64_t n) noexcept { return {n << 30U}; }
 
 /// a − b, or zero when b is the larger.

@@ -1,13 +1,16 @@
 #pragma once
 
-// The one error policy of the project. Exceptions inside; a program's `main` turns them into one
-// line on standard error and an exit code with `exit_code`. Nothing is swallowed: a destructor or
-// a `noexcept` function that meets a failure keeps what it could not give back and says so later.
-//
-//   UsageError   what the caller asked for is not allowed (what, where, what is allowed)  exit 2
-//   OutOfMemory  no stage of the pool could serve a request; carries the whole report     exit 3
-//   Cancelled    a wait was given up because its stop token asked for it                  exit 130
-//   any other    a fault of the program or the machine                                    exit 1
+/// @file
+/// The one error policy of the project. Exceptions inside; a program's `main` turns them into one
+/// line on standard error and an exit code with `exit_code`. Nothing is swallowed: a destructor or
+/// a `noexcept` function that meets a failure keeps what it could not give back and says so later.
+///
+/// @verbatim
+///   UsageError   what the caller asked for is not allowed (what, where, what is allowed)  exit 2
+///   OutOfMemory  no stage of the pool could serve a request; carries the whole report     exit 3
+///   Cancelled    a wait was given up because its stop token asked for it                  exit 130
+///   any other    a fault of the program or the machine                                    exit 1
+/// @endverbatim
 
 #include <exception>
 #include <stdexcept>

@@ -1,13 +1,14 @@
 #pragma once
 
-// A stream-ordered pool over an upstream, under a budget.
-//
-// Promises: reserved bytes never exceed the budget; a block is never in two hands; every wait is
-// for device work that is already submitted, so it ends; a request that fails changes nothing.
-// Does not promise: that a request fits. `allocate` then throws OutOfMemory with the report.
-//
-// Thread-safe. One lock per pool; it is never held across a call to the upstream, to Progress or
-// to an observer. docs/architecture.md walks one allocation through these functions.
+/// @file
+/// A stream-ordered pool over an upstream, under a budget.
+///
+/// Promises: reserved bytes never exceed the budget; a block is never in two hands; every wait is
+/// for device work that is already submitted, so it ends; a request that fails changes nothing.
+/// Does not promise: that a request fits. `allocate` then throws OutOfMemory with the report.
+///
+/// Thread-safe. One lock per pool; it is never held across a call to the upstream, to Progress or
+/// to an observer. docs/architecture.md walks one allocation through these functions.
 
 #include <array>
 #include <condition_variable>
@@ -35,11 +36,15 @@ struct RunningOut {
 };
 
 /// Where a freed block went.
-enum class Freed { kCached, kAwaiting };
+enum class Freed {
+  kCached,    ///< may be handed out again
+  kAwaiting,  ///< kept from everybody until the device has passed its uses
+};
 
+/// Memory of one device, kept and handed out again. The file's description says what it promises.
 class Pool {
  public:
-  static constexpr std::size_t kMostObservers = 8;
+  static constexpr std::size_t kMostObservers = 8;  ///< observers at one time
 
   /// Validates `options` and resolves the budget against the upstream's capacity; UsageError.
   /// `memory`'s parts must outlive the pool.
@@ -63,17 +68,22 @@ class Pool {
   /// than the allocation's counts as a use there. UsageError for what is not allocated here.
   Freed deallocate(void* pointer, StreamId stream);
   /// The memory is also used by work on `stream`, so its free will await that stream as well.
+  /// UsageError for what is not allocated here; null is nobody's and does nothing.
   void record_use(void* pointer, StreamId stream);
 
   /// Learns how far the device has come, so that what it has passed can be used.
   void poll();
-  /// Gives every cached segment whose point the device has passed back to the upstream.
+  /// Gives every cached segment whose point the device has passed back to the upstream. Returns the
+  /// bytes given back.
   Bytes trim();
 
   /// What admission decides on: held bytes and budget, from one moment.
   [[nodiscard]] Pressure pressure() const;
+  /// The books, all figures from one moment. `poll` first to have them as of now.
   [[nodiscard]] Statistics statistics() const;
+  /// Each gauge's peak starts again at its current level.
   void reset_peaks();
+  /// The largest block that is cached now; zero when none is.
   [[nodiscard]] Bytes largest_cached() const;
   /// The `most` labels that hold the most, one `label: size in n blocks` each, joined by `; `.
   [[nodiscard]] std::string holders(std::size_t most = 5) const;
@@ -81,14 +91,18 @@ class Pool {
   /// Sets the hard limit, at most the upstream's capacity (UsageError), and what running out may
   /// do. Lowering it below what is reserved releases nothing: it stops growth.
   void set_limits(Bytes budget, RunningOut running_out);
+  /// The hard limit in force: what reserved never exceeds by growth.
   [[nodiscard]] Bytes budget() const;
+  /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept {
     return options_.block_size(bytes);
   }
+  /// As given at construction; `set_limits` does not change them.
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
 
-  /// At most kMostObservers (UsageError). `unobserve` returns when no call to it is under way.
+  /// Tells `observer` of each change of level from now on. At most kMostObservers (UsageError).
   void observe(PressureObserver& observer);
+  /// Stops that; returns when no call to `observer` is under way.
   void unobserve(PressureObserver& observer);
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a pool can be told, by code, by flag or by environment variable.
+/// @file
+/// What a pool can be told, by code, by flag or by environment variable.
 
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 namespace weir {
 
+/// How a request's size becomes a block's, and whether blocks are kept.
 enum class PoolKind {
   kUnpooled,  ///< every request straight to the upstream
   kNaive,     ///< exact sizes, rounded to a page
@@ -20,10 +22,14 @@ enum class PoolKind {
 
 /// Which of MXNet's variables apply beside ours: those of its GPU context, or those of its CPU
 /// context before them (a `cpu` device stands in for a GPU, so both make sense for it).
-enum class MxnetContext { kGpu, kCpu };
+enum class MxnetContext {
+  kGpu,  ///< MXNET_GPU_* alone
+  kCpu,  ///< MXNET_CPU_* first, then MXNET_GPU_*
+};
 
 /// Defaults and ranges are MXNet's except for the kind, which is `naive` there.
 struct PoolOptions {
+  /// `round`, `naive` or `unpooled`.
   Setting<PoolKind> kind = Setting<PoolKind>::by_default(PoolKind::kRound);
   /// Smallest unit of naive and round; at least 32, for round a power of two.
   Setting<Bytes> page = Setting<Bytes>::by_default(kib(4));
@@ -31,6 +37,7 @@ struct PoolOptions {
   Setting<Bytes> large_round = Setting<Bytes>::by_default(mib(2));
   /// round: log2 of where powers of two end; 20 to 34 and at least log2(page).
   Setting<unsigned> cutoff = Setting<unsigned>::by_default(24);
+  /// The hard limit, in bytes or as a share of the upstream's capacity.
   Setting<BudgetRequest> budget = Setting<BudgetRequest>::by_default({.percent = 95});
 
   /// Reads ours (WEIR_POOL, WEIR_POOL_PAGE_SIZE, WEIR_POOL_LARGE_ROUND_SIZE,
@@ -47,10 +54,15 @@ struct PoolOptions {
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept;
 };
 
+/// `round`, `naive` or `unpooled`, in any case. UsageError otherwise, naming `name`.
 [[nodiscard]] PoolKind parse_pool_kind(std::string_view name, std::string_view text);
+/// A number of bytes, plain or with a unit, 32 or more. UsageError otherwise.
 [[nodiscard]] Bytes parse_page(std::string_view name, std::string_view text);
+/// A number of bytes, plain or with a unit, above zero. UsageError otherwise.
 [[nodiscard]] Bytes parse_large_round(std::string_view name, std::string_view text);
+/// The log2 of a number of bytes, 20 to 34. UsageError otherwise.
 [[nodiscard]] unsigned parse_cutoff(std::string_view name, std::string_view text);
+/// As parse_pool_kind reads it.
 [[nodiscard]] std::string_view to_string(PoolKind kind) noexcept;
 
 }  // namespace weir

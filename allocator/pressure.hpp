@@ -1,7 +1,8 @@
 #pragma once
 
-// How close a pool is to its budget. The level is a pure function of what is held, the budget and
-// the level before, with hysteresis so that one block more or less does not make it flap.
+/// @file
+/// How close a pool is to its budget. The level is a pure function of what is held, the budget and
+/// the level before, with hysteresis so that one block more or less does not make it flap.
 
 #include <cstdint>
 #include <string_view>
@@ -10,27 +11,31 @@
 
 namespace weir {
 
+/// What a pool asks of those who use it.
 enum class PressureLevel : std::uint8_t {
-  kNone,
+  kNone,  ///< nothing
   kSoft,  ///< past the soft limit: slow down
   kHard,  ///< past the hard limit: stop
 };
 
+/// A pool's level and what it follows from, of one moment.
 struct Pressure {
-  PressureLevel level = PressureLevel::kNone;
-  Bytes held;  ///< allocated + awaiting
-  Bytes budget;
+  PressureLevel level = PressureLevel::kNone;  ///< as of the last change of the books
+  Bytes held;                                  ///< allocated + awaiting
+  Bytes budget;                                ///< the hard limit
   std::uint64_t sequence = 0;  ///< grows with every change of level; a smaller one is older news
 };
 
 /// Percent of the budget at which a level is entered, and below which it is left again.
 struct PressureLimits {
-  unsigned soft_enter = 75;
-  unsigned soft_leave = 65;
-  unsigned hard_enter = 95;
-  unsigned hard_leave = 85;
+  unsigned soft_enter = 75;  ///< percent, at or above
+  unsigned soft_leave = 65;  ///< percent, below
+  unsigned hard_enter = 95;  ///< percent, at or above
+  unsigned hard_leave = 85;  ///< percent, below
 };
 
+/// The level of a pool that holds `held` of `budget` and was at level `before`. Pure; holding
+/// nothing is never pressure.
 [[nodiscard]] constexpr PressureLevel pressure_level(Bytes held, Bytes budget, PressureLevel before,
                                                      PressureLimits limits = {}) noexcept {
   const auto at_least = [&](unsigned percent) {
@@ -54,6 +59,8 @@ class PressureObserver {
   PressureObserver(const PressureObserver&) = delete;
   PressureObserver& operator=(const PressureObserver&) = delete;
   virtual ~PressureObserver() = default;
+  /// `pressure` is what the level changed to. Calls of different threads may come at the same time
+  /// and out of order: `Pressure::sequence` tells which is newer.
   virtual void on_pressure(const Pressure& pressure) noexcept = 0;
 };
 

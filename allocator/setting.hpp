@@ -1,8 +1,9 @@
 #pragma once
 
-// A setting is a value and where it came from, so that a program can print what is in force and
-// why. Values come, in this order, from a flag, our environment variable, another project's
-// variable for the same thing, or the default.
+/// @file
+/// A setting is a value and where it came from, so that a program can print what is in force and
+/// why. Values come, in this order, from a flag, our environment variable, another project's
+/// variable for the same thing, or the default.
 
 #include <functional>
 #include <initializer_list>
@@ -14,18 +15,22 @@
 
 namespace weir {
 
+/// A value of type T and its source.
 template <typename T>
 struct Setting {
-  T value{};
-  std::string source = "default";
+  T value{};                       ///< what is in force
+  std::string source = "default";  ///< a flag, a variable, `program` or `default`
 
   Setting() = default;
+  /// Set by code, unless `from` says otherwise; so a plain value can be assigned.
   Setting(T v, std::string from = "program") : value(std::move(v)), source(std::move(from)) {}
+  /// What holds when nothing is set.
   [[nodiscard]] static Setting by_default(T v) { return {std::move(v), "default"}; }
 };
 
 /// Looks a variable up; null when it is not set. Tests pass their own.
 using Environment = std::function<const char*(const char* name)>;
+/// The variables of this process. Not while another thread changes them.
 [[nodiscard]] Environment process_environment();
 
 /// `name='value' is not allowed: want`: the one form in which a bad value is refused.

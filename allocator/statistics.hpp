@@ -1,6 +1,7 @@
 #pragma once
 
-// A pool's books at one moment. All bytes are of blocks, after rounding, except `requested`.
+/// @file
+/// A pool's books at one moment. All bytes are of blocks, after rounding, except `requested`.
 
 #include <algorithm>
 #include <chrono>
@@ -12,14 +13,17 @@ namespace weir {
 
 /// A level and the highest it has been since the peaks were last reset.
 struct Gauge {
-  Bytes current;
-  Bytes peak;
+  Bytes current;  ///< now
+  Bytes peak;     ///< the highest since the last reset
 
+  /// Up by `bytes`; the peak follows.
   void add(Bytes bytes) noexcept {
     current += bytes;
     peak = std::max(peak, current);
   }
+  /// Down by `bytes`, which must not be more than there is.
   void remove(Bytes bytes) noexcept { current -= bytes; }
+  /// The peak starts again at the current level.
   void reset_peak() noexcept { peak = current; }
 };
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Where raw memory comes from. Implementations are the only code that asks a driver or the
-// operating system for memory. All are thread-safe; none may be called under a lock of ours.
+/// @file
+/// Where raw memory comes from. Implementations are the only code that asks a driver or the
+/// operating system for memory. All are thread-safe; none may be called under a lock of ours.
 
 #include <atomic>
 
@@ -10,6 +11,7 @@
 
 namespace weir {
 
+/// A source of raw memory.
 class Upstream {
  public:
   Upstream() = default;
@@ -35,10 +37,14 @@ class Upstream {
 /// shows up in the sum, so it cannot make a smaller one fail meanwhile.
 class CapacityGauge {
  public:
+  /// Nothing of `capacity` is in use.
   explicit CapacityGauge(Bytes capacity) noexcept : capacity_(capacity) {}
+  /// Takes `size` if it fits; false, with nothing taken, if not.
   [[nodiscard]] bool take(Bytes size) noexcept;
+  /// Gives back what `take` took.
   void give_back(Bytes size) noexcept { used_.fetch_sub(size.count, std::memory_order_relaxed); }
-  [[nodiscard]] Bytes capacity() const noexcept { return capacity_; }
+  [[nodiscard]] Bytes capacity() const noexcept { return capacity_; }  ///< as constructed
+  /// In use now.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
 
  private:
@@ -49,10 +55,12 @@ class CapacityGauge {
 /// Host memory under a capacity: what the `cpu` device calls its device memory.
 class HostUpstream final : public Upstream {
  public:
+  /// At most `capacity` bytes are out at one time; nothing is set aside for them.
   explicit HostUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  /// Out now.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
@@ -77,10 +85,12 @@ class MappedUpstream final : public Upstream {
 /// addresses are never handed out twice and must not be dereferenced.
 class SimulatedUpstream final : public Upstream {
  public:
+  /// At most `capacity` bytes are out at one time.
   explicit SimulatedUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  /// Out now.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
@@ -90,8 +100,8 @@ class SimulatedUpstream final : public Upstream {
 
 /// What a pool needs of a device: its raw memory and how far its streams have come.
 struct DeviceMemory {
-  Upstream& upstream;
-  Progress& progress;
+  Upstream& upstream;  ///< where blocks come from
+  Progress& progress;  ///< when the device is done with them
 };
 
 }  // namespace weir

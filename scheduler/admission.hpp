@@ -1,10 +1,11 @@
 #pragma once
 
-// The mechanism that applies the admission decision: it lines batches up, waits for the oldest
-// submitted work while the decision says so, and settles what the device is done with.
-//
-// A wait here is for submitted device work, or for a turn behind somebody who waits for that, or
-// for an older open batch and then bounded by the grace. No lock is held meanwhile. Thread-safe.
+/// @file
+/// The mechanism that applies the admission decision: it lines batches up, waits for the oldest
+/// submitted work while the decision says so, and settles what the device is done with.
+///
+/// A wait here is for submitted device work, or for a turn behind somebody who waits for that, or
+/// for an older open batch and then bounded by the grace. No lock is held meanwhile. Thread-safe.
 
 #include <array>
 #include <atomic>
@@ -25,6 +26,7 @@
 
 namespace weir {
 
+/// What one batch can be told.
 struct BatchOptions {
   std::optional<Bytes> hint{};  ///< expected footprint; what was learned of the kind otherwise
   std::stop_token stop{};       ///< ends the wait for admission with Cancelled
@@ -32,22 +34,24 @@ struct BatchOptions {
 
 /// Times that a frontend was held back, and their total.
 struct Stalls {
-  std::uint64_t count = 0;
-  std::chrono::nanoseconds total{};
+  std::uint64_t count = 0;           ///< how often
+  std::chrono::nanoseconds total{};  ///< how long in all, on the clock
 };
 
+/// What admission did so far: stalls by their reason, batches by where they are.
 struct AdmissionStatistics {
-  Stalls hard;   ///< the budget
-  Stalls soft;   ///< the run-ahead target
-  Stalls turn;   ///< another producer's turn
-  Stalls grace;  ///< an allocation of a younger open batch waited for an older one
-  std::uint64_t open = 0;
-  std::uint64_t submitted = 0;
-  std::uint64_t settled = 0;
+  Stalls hard;                  ///< the budget
+  Stalls soft;                  ///< the run-ahead target
+  Stalls turn;                  ///< another producer's turn
+  Stalls grace;                 ///< an allocation of a younger open batch waited for an older one
+  std::uint64_t open = 0;       ///< begun and not closed, now
+  std::uint64_t submitted = 0;  ///< closed, and the device not known to be done, now
+  std::uint64_t settled = 0;    ///< done, in all
   std::uint64_t most_submitted = 0;  ///< the most batches that were in flight at once
-  Bytes charged{};
+  Bytes charged{};                   ///< to open and submitted batches, now
 };
 
+/// Lines up, admits and settles the batches of one scheduler.
 class Admission {
  public:
   Admission(Pool& pool, DeviceBackend& device, Policy policy, RunAhead run_ahead,

@@ -1,6 +1,8 @@
 #pragma once
 
-// The scope of one batch: opened by the frontend, admitted once, closed when its work is submitted.
+/// @file
+/// The scope of one batch: opened by the frontend, admitted once, closed when its work is
+/// submitted.
 
 #include <utility>
 
@@ -17,10 +19,12 @@ class Scheduler;
 class Batch {
  public:
   Batch() = default;
+  /// `other` is closed by it, and its batch goes on here.
   Batch(Batch&& other) noexcept
       : scheduler_(std::exchange(other.scheduler_, nullptr)),
         ticket_(other.ticket_),
         exceptions_(other.exceptions_) {}
+  /// Closes its own batch first.
   Batch& operator=(Batch&& other) noexcept;
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;

@@ -1,7 +1,8 @@
 #pragma once
 
-// A device: memory, how far its streams have come, and streams that execute tasks in order. The
-// scheduler above is the same for every device.
+/// @file
+/// A device: memory, how far its streams have come, and streams that execute tasks in order. The
+/// scheduler above is the same for every device.
 
 #include <chrono>
 #include <cstdint>
@@ -16,6 +17,7 @@
 
 namespace weir {
 
+/// What a kind of device implements. Thread-safe.
 class DeviceBackend {
  public:
   DeviceBackend() = default;
@@ -23,12 +25,16 @@ class DeviceBackend {
   DeviceBackend& operator=(const DeviceBackend&) = delete;
   virtual ~DeviceBackend() = default;
 
+  /// As open_device knows it.
   [[nodiscard]] virtual std::string name() const = 0;
+  /// Its raw memory; lives as long as the device.
   [[nodiscard]] virtual Upstream& upstream() = 0;
   /// Host memory that copies to and from the device use while they run late: pinned where the
   /// device needs that.
   [[nodiscard]] virtual Upstream& host_upstream() = 0;
+  /// How far its streams have come; lives as long as the device.
   [[nodiscard]] virtual Progress& progress() = 0;
+  /// The id of the stream that has this role.
   [[nodiscard]] virtual StreamId stream(StreamRole role) const = 0;
   /// Enqueues and returns the sequence that the stream's point has once the task is done. The task
   /// stays valid until its `finished`. A throw enqueued nothing.
@@ -37,6 +43,7 @@ class DeviceBackend {
   [[nodiscard]] virtual std::chrono::nanoseconds busy(StreamRole role) const = 0;
 };
 
+/// What a device can be told when it is opened.
 struct DeviceOptions {
   /// What the device is given; zero leaves it to the device (cpu: half of the machine's memory).
   Bytes memory{};
@@ -45,17 +52,22 @@ struct DeviceOptions {
 /// A device by value: opened by name, closed with its last owner. Closing waits for its streams.
 class Device {
  public:
+  /// Takes a device over; for devices that open_device does not know.
   explicit Device(std::unique_ptr<DeviceBackend> backend) : backend_(std::move(backend)) {}
+  /// What a Pool needs of it; valid as long as the device is.
   [[nodiscard]] DeviceMemory memory() { return {backend_->upstream(), backend_->progress()}; }
+  /// All that it could ever hand out.
   [[nodiscard]] Bytes total_memory() { return backend_->upstream().capacity(); }
+  /// As open_device knows it.
   [[nodiscard]] std::string name() const { return backend_->name(); }
+  /// The implementation, for what is above; valid as long as the device is.
   [[nodiscard]] DeviceBackend& backend() noexcept { return *backend_; }
 
  private:
   std::unique_ptr<DeviceBackend> backend_;
 };
 
-/// `cpu`. UsageError for any other name, and for more memory than the machine has.
+/// Opens the device `cpu`. UsageError for any other name, and for more memory than the machine has.
 [[nodiscard]] Device open_device(std::string_view name, const DeviceOptions& options = {});
 
 }  // namespace weir

@@ -1,7 +1,8 @@
 #pragma once
 
-// What is submitted: a closure that enqueues work on a stream, kept without the general heap, and
-// the views of memory that it is given.
+/// @file
+/// What is submitted: a closure that enqueues work on a stream, kept without the general heap, and
+/// the views of memory that it is given.
 
 #include <concepts>
 #include <cstddef>
@@ -17,17 +18,20 @@ namespace weir {
 
 /// The elements of one tensor, row-major.
 struct View {
-  float* data = nullptr;
-  std::size_t elements = 0;
+  float* data = nullptr;     ///< on the device
+  std::size_t elements = 0;  ///< float32 each
 };
 
 /// The tensors that an operation reads, in the order of `Uses::reads`. Valid during the call.
 class Inputs {
  public:
+  /// Looks at `views`, which must outlive it.
   explicit Inputs(std::span<const View> views) noexcept : views_(views) {}
+  /// The elements of the `i`-th tensor read, row-major; `i` is not checked.
   [[nodiscard]] std::span<const float> operator[](std::size_t i) const noexcept {
     return {views_[i].data, views_[i].elements};
   }
+  /// How many tensors.
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
 
  private:
@@ -37,10 +41,14 @@ class Inputs {
 /// The tensors that an operation writes, in the order of `Uses::writes`. Valid during the call.
 class Outputs {
  public:
+  /// Looks at `views`, which must outlive it.
   explicit Outputs(std::span<const View> views) noexcept : views_(views) {}
+  /// The elements of the `i`-th tensor written, row-major; `i` is not checked. New memory is not
+  /// cleared.
   [[nodiscard]] std::span<float> operator[](std::size_t i) const noexcept {
     return {views_[i].data, views_[i].elements};
   }
+  /// How many tensors.
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
 
  private:
@@ -51,9 +59,10 @@ class Outputs {
 /// place. It must not own tensors: what it captured would be held until the device gets there.
 class Kernel {
  public:
-  static constexpr std::size_t kCapacity = 160;
+  static constexpr std::size_t kCapacity = 160;  ///< bytes of captures at most
 
   Kernel() = default;
+  /// Moves `closure` in. One that is too large, or whose move may throw, does not compile.
   template <typename Closure>
   requires(!std::same_as<Closure, Kernel> && std::invocable<Closure&, Stream&, Inputs, Outputs>)
       Kernel(Closure closure)
@@ -63,7 +72,9 @@ class Kernel {
     static_assert(std::is_nothrow_move_constructible_v<Closure>);
     ::new (static_cast<void*>(storage_)) Closure(std::move(closure));
   }
+  /// Leaves `other` empty.
   Kernel(Kernel&& other) noexcept { take(other); }
+  /// Drops its own closure; leaves `other` empty.
   Kernel& operator=(Kernel&& other) noexcept {
     if (this != &other) {
       reset();
@@ -75,10 +86,14 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
   ~Kernel() { reset(); }
 
+  /// Whether it holds a closure.
   [[nodiscard]] explicit operator bool() const noexcept { return table_ != nullptr; }
+  /// Calls the closure, of which there must be one. What that throws becomes the error of the
+  /// outputs.
   void operator()(Stream& stream, Inputs inputs, Outputs outputs) {
     table_->invoke(storage_, stream, inputs, outputs);
   }
+  /// Drops the closure.
   void reset() noexcept {
     if (table_ != nullptr) std::exchange(table_, nullptr)->destroy(storage_);
   }

@@ -1,7 +1,8 @@
 #pragma once
 
-// One submitted operation, from its submission to its end on the device, and the error that it
-// leaves when it throws. Operations are used again, so that submitting allocates nothing.
+/// @file
+/// One submitted operation, from its submission to its end on the device, and the error that it
+/// leaves when it throws. Operations are used again, so that submitting allocates nothing.
 
 #include <array>
 #include <exception>
@@ -20,8 +21,9 @@ namespace weir {
 
 /// Where a call was made; the default argument of what wants to know its caller.
 struct CallSite {
-  const char* file = "";
-  int line = 0;
+  const char* file = "";  ///< as the compiler was told it
+  int line = 0;           ///< from 1; 0 is unknown
+  /// As a default argument: where the call that leaves it out stands.
   // Not std::source_location: clang 14 cannot parse libstdc++'s, and clang-tidy is clang.
   [[nodiscard]] static constexpr CallSite here(const char* file = __builtin_FILE(),
                                                int line = __builtin_LINE()) noexcept {
@@ -33,8 +35,10 @@ struct CallSite {
 /// threw; `cause()` is that exception.
 class OperationError : public Error {
  public:
+  /// Made by the scheduler.
   OperationError(const std::string& message, std::exception_ptr cause)
       : Error(message), cause_(std::move(cause)) {}
+  /// What the operation threw; std::rethrow_exception tells its type.
   [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
 
  private:

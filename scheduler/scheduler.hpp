@@ -1,12 +1,13 @@
 #pragma once
 
-// The asynchronous scheduler: operations are submitted from any number of frontend threads, run
-// late on the device in the order that their tensors demand, and a frontend is held back only in
-// begin_batch, or in an allocation that does not fit.
-//
-// Thread-safe, but no two threads may use one Tensor handle or one Batch object at once. A thread
-// that serves the device (inside a submitted closure) may not call anything here: UsageError.
-// docs/architecture.md follows one batch through these functions.
+/// @file
+/// The asynchronous scheduler: operations are submitted from any number of frontend threads, run
+/// late on the device in the order that their tensors demand, and a frontend is held back only in
+/// begin_batch, or in an allocation that does not fit.
+///
+/// Thread-safe, but no two threads may use one Tensor handle or one Batch object at once. A thread
+/// that serves the device (inside a submitted closure) may not call anything here: UsageError.
+/// docs/architecture.md follows one batch through these functions.
 
 #include <array>
 #include <chrono>
@@ -32,10 +33,11 @@
 
 namespace weir {
 
+/// What a scheduler can be told. PolicyOptions has what users set of it.
 struct SchedulerOptions {
-  std::optional<Bytes> budget{};  ///< the pool's own when not given
-  Policy policy = Policy::kThrottled;
-  RunAhead run_ahead{};
+  std::optional<Bytes> budget{};       ///< the pool's own when not given
+  Policy policy = Policy::kThrottled;  ///< what holds a frontend back
+  RunAhead run_ahead{};                ///< the soft limit of `throttled`
   /// The longest that an allocation of a younger open batch waits for an older open one.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
 };
@@ -44,11 +46,16 @@ struct SchedulerOptions {
 class TensorList {
  public:
   TensorList() = default;
+  /// Of the handles between braces, for the call that they are written in.
   TensorList(std::initializer_list<Tensor> tensors) noexcept
       : tensors_(std::data(tensors), tensors.size()) {}
+  /// Of `tensors`, which must outlive it.
   TensorList(std::span<const Tensor> tensors) noexcept : tensors_(tensors) {}
+  /// Of `tensors`, which must outlive it.
   TensorList(const std::vector<Tensor>& tensors) noexcept : tensors_(tensors) {}
+  /// The first.
   [[nodiscard]] auto begin() const noexcept { return tensors_.begin(); }
+  /// Behind the last.
   [[nodiscard]] auto end() const noexcept { return tensors_.end(); }
 
  private:
@@ -57,26 +64,27 @@ class TensorList {
 
 /// What an operation does to which tensors. A tensor that is updated in place stands in both.
 struct Uses {
-  TensorList reads{};
-  TensorList writes{};
-  StreamRole stream = StreamRole::kCompute;
+  TensorList reads{};                        ///< in the order of Inputs
+  TensorList writes{};                       ///< in the order of Outputs
+  StreamRole stream = StreamRole::kCompute;  ///< where it runs
 };
 
 /// Memory as the program sees it. free + allocated + awaiting == total, and
 /// allocated + awaiting + cached == reserved.
 struct MemoryInfo {
-  Bytes total;  ///< the budget
-  Bytes free;   ///< what can be handed out: total − allocated − awaiting
-  Bytes requested;
-  Bytes allocated;
-  Bytes awaiting;
-  Bytes cached;
-  Bytes reserved;
+  Bytes total;      ///< the budget
+  Bytes free;       ///< what can be handed out: total − allocated − awaiting
+  Bytes requested;  ///< asked for by those who hold memory now, before rounding
+  Bytes allocated;  ///< handed out, after rounding
+  Bytes awaiting;   ///< freed, and the device not known to be done with it
+  Bytes cached;     ///< free, and kept for the next request
+  Bytes reserved;   ///< obtained from the device
 };
 
 /// Throws UsageError on a thread that serves a device; `call` is what it may not do.
 void refuse_device_thread(std::string_view call);
 
+/// Submits work to one device. The file's description says who may call it and when it waits.
 class Scheduler {
  public:
   /// Sets the pool's limits from the options. UsageError for a budget that the device lacks.
@@ -108,6 +116,7 @@ class Scheduler {
 
   /// The point at which the last submitted write of `tensor` is done.
   [[nodiscard]] Point written(const Tensor& tensor);
+  /// Whether the device has passed `point`. Does not wait.
   [[nodiscard]] bool reached(Point point) { return device_.progress().reached(point); }
 
   /// Waits for the last submitted write of this tensor, and for nothing else. Rethrows the error
@@ -118,10 +127,13 @@ class Scheduler {
   /// The contents, after all submitted writes. Waits and throws as `wait` does.
   [[nodiscard]] std::vector<float> read(const Tensor& tensor, CallSite where = CallSite::here());
 
+  /// The pool's books, after settling what the device is done with. Does not wait.
   [[nodiscard]] MemoryInfo memory_info();
+  /// Stalls and batches so far, from one moment.
   [[nodiscard]] AdmissionStatistics admission() const { return admission_.statistics(); }
   /// Waits of the policy `barrier` after batches.
   [[nodiscard]] Stalls barriers() const;
+  /// As given at construction.
   [[nodiscard]] Policy policy() const noexcept { return options_.policy; }
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
-// The streams of a device and what they execute.
+/// @file
+/// The streams of a device and what they execute.
 
 #include <array>
 #include <chrono>
@@ -13,26 +14,35 @@
 namespace weir {
 
 /// What a stream is for. Every device has one stream of each role.
-enum class StreamRole : std::uint8_t { kCompute, kCompute2, kCopyIn, kCopyOut };
-inline constexpr std::size_t kStreamRoles = 4;
+enum class StreamRole : std::uint8_t {
+  kCompute,   ///< operations, unless told otherwise
+  kCompute2,  ///< operations beside those
+  kCopyIn,    ///< from host memory: Scheduler::copy_in
+  kCopyOut,   ///< to host memory: Scheduler::read
+};
+inline constexpr std::size_t kStreamRoles = 4;  ///< how many there are
+/// Each of them, in order.
 inline constexpr std::array<StreamRole, kStreamRoles> kAllRoles{
     StreamRole::kCompute, StreamRole::kCompute2, StreamRole::kCopyIn, StreamRole::kCopyOut};
 
+/// Its place in kAllRoles.
 [[nodiscard]] constexpr std::size_t index_of(StreamRole role) noexcept {
   return static_cast<std::size_t>(role);
 }
+/// A short name, for messages.
 [[nodiscard]] std::string_view to_string(StreamRole role) noexcept;
 
 /// What a submitted closure sees of the stream that it enqueues on.
 class Stream {
  public:
+  /// Made by its device.
   Stream(StreamId id, StreamRole role) noexcept : id_(id), role_(role) {}
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
-  [[nodiscard]] StreamId id() const noexcept { return id_; }
-  [[nodiscard]] StreamRole role() const noexcept { return role_; }
+  [[nodiscard]] StreamId id() const noexcept { return id_; }        ///< never another stream's
+  [[nodiscard]] StreamRole role() const noexcept { return role_; }  ///< what it is for
   /// Copies in stream order between host and device memory, either way.
   virtual void copy(void* to, const void* from, Bytes size) = 0;
 
@@ -48,6 +58,7 @@ class Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
   virtual ~Task() = default;
+  /// Enqueues its work on `stream`, on a thread that serves the device.
   virtual void run(Stream& stream) noexcept = 0;
   /// Called after `run` when the device is done with it, with the device time that it took. The
   /// stream's point is passed only after this returns; the task may be gone then.
