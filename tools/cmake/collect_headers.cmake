@@ -1,0 +1,37 @@
+# Copies the public headers, and what they include of ours, to where they are installed from:
+#
+#   cmake -D SOURCE_DIR=... -D GENERATED_DIR=... -D DESTINATION=build/dev/include/weir
+#         -P collect_headers.cmake
+#
+# In the tree a header is "allocator/pool.hpp", in a copy "weir/allocator/pool.hpp": installed,
+# a folder named allocator on everybody's include path would clash with other people's.
+cmake_minimum_required(VERSION 3.22)
+include("${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake")
+
+file(REMOVE_RECURSE "${DESTINATION}")
+set(pending ${WEIR_PUBLIC_HEADERS})
+set(seen ${WEIR_PUBLIC_HEADERS})
+while(pending)
+  list(POP_FRONT pending header)
+  set(path "${SOURCE_DIR}/${header}")
+  if(NOT EXISTS "${path}")
+    set(path "${GENERATED_DIR}/${header}")
+  endif()
+  file(READ "${path}" text)
+
+  set(ours "#include \"((allocator|scheduler)/[^\"]+)\"")
+  string(REGEX MATCHALL "${ours}" includes "${text}")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE "${ours}" "\\1" included "${include}")
+    if(NOT included IN_LIST seen)
+      list(APPEND seen "${included}")
+      list(APPEND pending "${included}")
+    endif()
+  endforeach()
+  if(text MATCHES "#include \"(kernels|trainer)/")
+    message(FATAL_ERROR "${header} is to be installed and includes what is not: ${CMAKE_MATCH_0}")
+  endif()
+
+  string(REGEX REPLACE "${ours}" "#include \"weir/\\1\"" text "${text}")
+  file(WRITE "${DESTINATION}/${header}" "${text}")
+endwhile()

@@ -1,0 +1,123 @@
+# What is installed, and the .deb that CPack makes of it.
+#
+# The library is one, libweir-core, of the allocator and the scheduler: it needs nothing but threads.
+# The kernels stay out because they need a BLAS, the trainer's library because it is the program's.
+# It is not called libweir: that is the name of the library that is swapped in with LD_PRELOAD, which
+# a linker given -lweir must not pick up by mistake.
+#
+# Every name in it is exported. The headers would have to mark each public class for anything else,
+# and until 1.0 the ABI is promised for one minor version only, which is what SOVERSION says.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+include("${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake")
+
+set(_weir_include_dir "${PROJECT_BINARY_DIR}/include")
+set(_weir_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Weir")
+set(_weir_doc_dir "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir")
+
+file(GLOB _weir_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/allocator/*.hpp"
+     "${PROJECT_SOURCE_DIR}/scheduler/*.hpp")
+add_custom_command(
+  OUTPUT "${PROJECT_BINARY_DIR}/installed_headers.stamp"
+  COMMAND
+    "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "GENERATED_DIR=${WEIR_GENERATED_DIR}"
+    -D "DESTINATION=${_weir_include_dir}/weir" -P "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
+  COMMAND "${CMAKE_COMMAND}" -E touch "${PROJECT_BINARY_DIR}/installed_headers.stamp"
+  DEPENDS ${_weir_headers} "${WEIR_GENERATED_DIR}/allocator/version.hpp"
+          "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
+          "${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake"
+  COMMENT "Collecting the headers to install"
+  VERBATIM)
+add_custom_target(weir_installed_headers ALL DEPENDS "${PROJECT_BINARY_DIR}/installed_headers.stamp")
+
+# Of the objects that the static libraries are made of, so nothing is compiled twice. A program of
+# this tree links those, or this, never both: each has the state of the process (lock ranks, ids).
+set(_weir_type SHARED)
+if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS)
+  set(_weir_type STATIC)
+endif()
+add_library(weir_core ${_weir_type} $<TARGET_OBJECTS:weir_allocator> $<TARGET_OBJECTS:weir_scheduler>)
+add_library(weir::core ALIAS weir_core)
+add_dependencies(weir_core weir_installed_headers)
+set_target_properties(
+  weir_core
+  PROPERTIES OUTPUT_NAME weir-core
+             EXPORT_NAME core
+             LINKER_LANGUAGE CXX
+             VERSION "${PROJECT_VERSION}"
+             SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+target_compile_features(weir_core PUBLIC cxx_std_20)
+target_include_directories(weir_core INTERFACE $<BUILD_INTERFACE:${_weir_include_dir}>
+                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(weir_core PUBLIC Threads::Threads)
+if(_weir_type STREQUAL "SHARED")
+  target_link_options(weir_core PRIVATE -Wl,--no-undefined)
+endif()
+
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/WeirConfig.cmake.in"
+                              "${PROJECT_BINARY_DIR}/WeirConfig.cmake"
+                              INSTALL_DESTINATION "${_weir_cmake_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/WeirConfigVersion.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+weir_pkg_config_file(
+  OUTPUT "${PROJECT_BINARY_DIR}/weir.pc"
+  PREFIX "${CMAKE_INSTALL_PREFIX}"
+  LIBDIR "${CMAKE_INSTALL_LIBDIR}"
+  INCLUDEDIR "${CMAKE_INSTALL_INCLUDEDIR}"
+  TYPE ${_weir_type})
+
+install(TARGETS weir_core EXPORT WeirTargets)
+install(TARGETS weir-train)
+install(DIRECTORY "${_weir_include_dir}/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(
+  EXPORT WeirTargets
+  NAMESPACE weir::
+  DESTINATION "${_weir_cmake_dir}")
+install(FILES "${PROJECT_BINARY_DIR}/WeirConfig.cmake"
+              "${PROJECT_BINARY_DIR}/WeirConfigVersion.cmake" DESTINATION "${_weir_cmake_dir}")
+install(FILES "${PROJECT_BINARY_DIR}/weir.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
+        DESTINATION "${_weir_doc_dir}")
+install(
+  DIRECTORY "${PROJECT_SOURCE_DIR}/docs"
+  DESTINATION "${_weir_doc_dir}"
+  FILES_MATCHING
+  PATTERN "*.md")
+
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+
+# A .deb must name who answers for it, as "Name <address>". The project has no address to give:
+# whoever hands packages out puts theirs here.
+set(WEIR_PACKAGE_MAINTAINER
+    "Weir developers"
+    CACHE STRING "Who answers for the .deb, as: Name <address>")
+set(CPACK_GENERATOR DEB)
+set(CPACK_SOURCE_GENERATOR "")
+set(CPACK_PACKAGE_NAME weir)
+set(CPACK_PACKAGE_VENDOR "Weir")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+    OWNER_READ
+    OWNER_WRITE
+    OWNER_EXECUTE
+    GROUP_READ
+    GROUP_EXECUTE
+    WORLD_READ
+    WORLD_EXECUTE)
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${WEIR_PACKAGE_MAINTAINER}")
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+    "${PROJECT_DESCRIPTION}
+ The library libweir-core with its headers, CMake package and pkg-config file,
+ and weir-train, a training program that shows what admission is worth.")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, pkg-config")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# What links the library gets a dependency on this package; dpkg refreshes the linker's cache.
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+include(CPack)

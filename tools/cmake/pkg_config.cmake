@@ -1,0 +1,33 @@
+# Writes weir.pc. The file finds its tree from where it lies, so that the tree can be moved; a folder
+# that is configured as an absolute path stays where it is.
+#
+#   weir_pkg_config_file(OUTPUT file PREFIX path LIBDIR path INCLUDEDIR path TYPE SHARED|STATIC)
+set(_weir_pkg_config_template "${CMAKE_CURRENT_LIST_DIR}/weir.pc.in")
+
+function(weir_pkg_config_file)
+  cmake_parse_arguments(ARG "" "OUTPUT;PREFIX;LIBDIR;INCLUDEDIR;TYPE" "" ${ARGN})
+
+  if(IS_ABSOLUTE "${ARG_LIBDIR}")
+    set(prefix "${ARG_PREFIX}")
+    set(libdir "${ARG_LIBDIR}")
+  else()
+    file(RELATIVE_PATH up "/prefix/${ARG_LIBDIR}/pkgconfig" "/prefix")
+    string(REGEX REPLACE "/$" "" up "${up}")
+    set(prefix "\${pcfiledir}/${up}")
+    set(libdir "\${prefix}/${ARG_LIBDIR}")
+  endif()
+  if(IS_ABSOLUTE "${ARG_INCLUDEDIR}")
+    set(includedir "${ARG_INCLUDEDIR}")
+  else()
+    set(includedir "\${prefix}/${ARG_INCLUDEDIR}")
+  endif()
+
+  # A program that links the archive needs what the shared library links itself.
+  set(threads "Libs.private: -pthread")
+  set(libs)
+  if(ARG_TYPE STREQUAL "STATIC")
+    set(libs " -pthread")
+    set(threads "")
+  endif()
+  configure_file("${_weir_pkg_config_template}" "${ARG_OUTPUT}" @ONLY)
+endfunction()

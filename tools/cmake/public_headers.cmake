@@ -1,0 +1,25 @@
+# What users of the library include, and what the reference documents without a gap. Other headers
+# are installed only where one of these includes them: their contents may change in any version.
+set(WEIR_PUBLIC_HEADERS
+    allocator/attempt.hpp
+    allocator/budget.hpp
+    allocator/bytes.hpp
+    allocator/error.hpp
+    allocator/log.hpp
+    allocator/pool.hpp
+    allocator/pool_options.hpp
+    allocator/pressure.hpp
+    allocator/progress.hpp
+    allocator/setting.hpp
+    allocator/statistics.hpp
+    allocator/upstream.hpp
+    allocator/version.hpp
+    scheduler/admission.hpp
+    scheduler/batch.hpp
+    scheduler/device.hpp
+    scheduler/kernel.hpp
+    scheduler/operation.hpp
+    scheduler/policy.hpp
+    scheduler/scheduler.hpp
+    scheduler/stream.hpp
+    scheduler/tensor.hpp)
