@@ -1,39 +1,175 @@
 #!/usr/bin/env bash
-# Fails when docs/invariants.md names a test that no test source has, or leaves out an invariant's.
-# usage: tests/docs.sh REPOSITORY
+# Checks that pages name and show what is there.
+#
+#   docs.sh invariants ROOT   docs/invariants.md names tests that exist, and every invariant's tests
+#   docs.sh names ROOT        docs/architecture.md names classes, functions and files that exist
+#   docs.sh shown ROOT        docs/using-the-library.md shows the program that the tests build
+#   docs.sh --self-test       the check of names finds what is invented, and nothing else
 set -euo pipefail
-root=$1
-page=$root/docs/invariants.md
-failed=0
 
-sources=$(cat "$root"/tests/*/*.cpp)
-# Test names of the sources as Suite.Name.
-known=$(tr '\n' ' ' <<<"$sources" |
-  grep -oE 'TEST(_[PF])?\( *[A-Za-z0-9_]+, *[A-Za-z0-9_]+\)' |
-  sed -E 's/^TEST(_[PF])?\( *([A-Za-z0-9_]+), *([A-Za-z0-9_]+)\)$/\2.\3/' | sort -u)
-named=$(grep -oE '`[A-Z][A-Za-z0-9]*\.[A-Z][A-Za-z0-9]*`' "$page" | tr -d '`' |
-  grep -v '^Docs\.' | sort -u)
+# Test names of the sources under root $1 as Suite.Name.
+known_tests() {
+  cat "$1"/tests/*/*.cpp | tr '\n' ' ' | grep -oE 'TEST(_[PF])?\( *[A-Za-z0-9_]+, *[A-Za-z0-9_]+\)' |
+    sed -E 's/^TEST(_[PF])?\( *([A-Za-z0-9_]+), *([A-Za-z0-9_]+)\)$/\2.\3/' | sort -u
+}
 
-if [[ -z $known || -z $named ]]; then
-  echo "docs.sh: found no tests, or none on the page: the check itself is broken"
-  exit 1
-fi
-while read -r name; do
-  if ! grep -qxF "$name" <<<"$known"; then
-    echo "docs/invariants.md names $name, which no test source has"
+check_invariants() {
+  local root=$1 page=$1/docs/invariants.md failed=0 known named name number
+  known=$(known_tests "$root")
+  # shellcheck disable=SC2016  # backticks of a page, here and below
+  named=$(grep -oE '`[A-Z][A-Za-z0-9]*\.[A-Z][A-Za-z0-9]*`' "$page" | tr -d '`' |
+    grep -v '^Docs\.' | sort -u)
+  if [[ -z $known || -z $named ]]; then
+    echo "docs.sh: found no tests, or none on the page: the check itself is broken"
+    return 1
+  fi
+  while read -r name; do
+    if ! grep -qxF "$name" <<<"$known"; then
+      echo "docs/invariants.md names $name, which no test source has"
+      failed=1
+    fi
+  done <<<"$named"
+  while read -r name; do
+    if ! grep -qxF "$name" <<<"$named"; then
+      echo "docs/invariants.md does not name $name"
+      failed=1
+    fi
+  done < <(grep '^Invariant[0-9]' <<<"$known")
+  for number in 1 2 3 4 5 6 7 8 9; do
+    if ! grep -q "^Invariant$number\." <<<"$known"; then
+      echo "invariant $number has no test"
+      failed=1
+    fi
+  done
+  return "$failed"
+}
+
+# Sources under root $1, each file's comments and strings taken out, below scratch directory $2:
+# what only a comment names does not exist.
+strip_sources() {
+  local root=$1 stripped=$2 file
+  while IFS= read -r file; do
+    mkdir -p "$stripped/$(dirname "$file")"
+    sed -E 's|//.*$||; s|"[^"]*"||g' "$root/$file" >"$stripped/$file"
+  done < <(cd "$root" && find allocator scheduler kernels trainer tests \
+    \( -name '*.hpp' -o -name '*.cpp' \) -type f)
+}
+
+# Whether class $2 of the stripped sources in $1 has the member $3: a file that declares the class
+# names it, or a source file defines it.
+has_member() {
+  local stripped=$1 class=$2 member=$3 files
+  files=$(grep -rlE "\b(class|struct)( [A-Z_]+(\(\))?)? $class\b[^;]*(\{|$)" "$stripped" || true)
+  [[ -n $files ]] || return 1
+  xargs -d '\n' grep -qw -- "$member" <<<"$files" ||
+    grep -rqE "\b$class::$member\b" "$stripped"
+}
+
+# Whether $3, written as code on a page, is in the tree with root $1 and stripped sources $2. What is
+# no name, such as a formula, passes.
+exists() {
+  local root=$1 stripped=$2 name=${3%%(*}
+  case $name in
+    weir::*) grep -rqE "^ *NAME ${name#weir::}\b" "$root"/*/CMakeLists.txt ;;
+    *[!A-Za-z0-9_:./]* | "") return 0 ;;
+    *::*) has_member "$stripped" "${name%%::*}" "${name##*::}" ;;
+    */*) [[ -e $root/$name ]] ;;
+    *.hpp | *.cpp) [[ -n $(find "$stripped" -name "$name" -print -quit) ]] ;;
+    *.*) known_tests "$root" | grep -xF "$name" >/dev/null ||
+      grep -qF "NAME $name" "$root/tests/CMakeLists.txt" ;;
+    *) if [[ $3 == *"("* ]]; then
+      grep -rqE "\b$name ?\(" "$stripped"
+    else
+      grep -rqw -- "$name" "$stripped"
+    fi ;;
+  esac
+}
+
+check_names() {
+  local root=$1 page=$1/docs/architecture.md stripped=$scratch/stripped failed=0 names name
+  # A policy, which the sources have as a string.
+  local -A spared=([unbounded]=1 [barrier]=1 [throttled]=1 [backstop]=1)
+  rm -rf "$stripped"
+  strip_sources "$root" "$stripped"
+  # shellcheck disable=SC2016
+  names=$(grep -oE '`[^`]+`' "$page" | tr -d '`' | sort -u)
+  if [[ $(grep -cE '::|\(' <<<"$names") -eq 0 ]]; then
+    echo "docs.sh: found no functions on the page: the check itself is broken"
+    return 1
+  fi
+  while IFS= read -r name; do
+    if [[ -z ${spared[$name]:-} ]] && ! exists "$root" "$stripped" "$name"; then
+      echo "docs/architecture.md names $name, which the sources do not have"
+      failed=1
+    fi
+  done <<<"$names"
+  return "$failed"
+}
+
+check_shown() {
+  local root=$1 page=$1/docs/using-the-library.md
+  if ! diff -u "$root/tests/package/consumer/main.cpp" \
+    <(awk '/^```/ { if (inside) exit; inside = ($0 == "```cpp"); next } inside' "$page"); then
+    echo "the first C++ block of docs/using-the-library.md is not tests/package/consumer/main.cpp"
+    return 1
+  fi
+}
+
+# Expects verdict $1 (ok or bad) when a page of the tree in $tree names $2 beside what exists.
+expect() {
+  local actual=ok
+  # shellcheck disable=SC2016  # these are backticks of a page
+  printf 'Calls `Pool::grow` and `%s`.\n' "$2" >"$tree/docs/architecture.md"
+  check_names "$tree" >/dev/null || actual=bad
+  if [[ $actual != "$1" ]]; then
+    echo "self-test: a page that names '$2' was found $actual, not $1"
     failed=1
   fi
-done <<<"$named"
-while read -r name; do
-  if ! grep -qxF "$name" <<<"$named"; then
-    echo "docs/invariants.md does not name $name"
+}
+
+self_test() {
+  local tree=$scratch/tree failed=0
+  mkdir -p "$tree"/{docs,allocator,scheduler,kernels,trainer,tests/allocator}
+  cat >"$tree/allocator/pool.hpp" <<'SOURCE'
+class Pool {
+  void* grow(int request);  // once mentioned()
+  static constexpr auto kText = "quoted";
+};
+SOURCE
+  echo 'class Slab final : public Base { void cut(); };' >"$tree/allocator/slab.hpp"
+  echo 'void Pool::shrink() {}' >"$tree/allocator/pool.cpp"
+  echo 'weir_library(
+  NAME allocator' >"$tree/allocator/CMakeLists.txt"
+  echo 'TEST(Pool, Grows) {}' >"$tree/tests/allocator/pool_test.cpp"
+  echo 'add_test(NAME Layers.Hold' >"$tree/tests/CMakeLists.txt"
+
+  local name
+  for name in Pool Pool::grow 'Pool::grow(request)' 'grow()' grow Pool::shrink Slab::cut pool.hpp \
+    allocator/pool.cpp weir::allocator Pool.Grows Layers.Hold 'held + spent > budget' unbounded; do
+    expect ok "$name"
+  done
+  for name in Invented Pool::invented 'Pool::invented(request)' 'invented()' invented Invented::grow \
+    Slab::grow 'mentioned()' mentioned quoted 'kText()' invented.hpp allocator/invented.cpp \
+    weir::invented Pool.Invents; do
+    expect bad "$name"
+  done
+  echo 'Names nothing.' >"$tree/docs/architecture.md"
+  if check_names "$tree" >/dev/null; then
+    echo "self-test: a page without names was found ok"
     failed=1
   fi
-done < <(grep '^Invariant[0-9]' <<<"$known")
-for number in 1 2 3 4 5 6 7 8 9; do
-  if ! grep -q "^Invariant$number\." <<<"$known"; then
-    echo "invariant $number has no test"
-    failed=1
-  fi
-done
-exit $failed
+  return "$failed"
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+case ${1:-}:$# in
+  invariants:2) check_invariants "$2" ;;
+  names:2) check_names "$2" ;;
+  shown:2) check_shown "$2" ;;
+  --self-test:1) self_test ;;
+  *)
+    echo "usage: docs.sh invariants|names|shown ROOT | --self-test" >&2
+    exit 2
+    ;;
+esac

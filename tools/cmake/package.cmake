@@ -112,9 +112,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${WEIR_PACKAGE_MAINTAINER}")
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-    "${PROJECT_DESCRIPTION}
- The library libweir-core with its headers, CMake package and pkg-config file,
- and weir-train, a training program that shows what admission is worth.")
+    "The library libweir-core with its headers, CMake package and pkg-config file,
+and weir-train, a training program that shows what admission is worth.")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, pkg-config")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # What links the library gets a dependency on this package; dpkg refreshes the linker's cache.

@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# Installs a build and uses what was installed as an outside project does.
+#
+#   check.sh CHECK    one of the functions check_* below; CMakeLists.txt says which and sets:
+#     WEIR_BUILD, WEIR_SOURCE   the build and source directories
+#     WEIR_SCRATCH              a directory of these checks alone
+#     WEIR_LIBDIR               CMAKE_INSTALL_LIBDIR of the build
+#     WEIR_VERSION, CMAKE, CPACK, CXX
+set -euo pipefail
+
+installed=$WEIR_SCRATCH/installed
+consumer=$WEIR_SOURCE/tests/package/consumer
+expected="weir $WEIR_VERSION: 16 batches, sum 16777216"
+
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+
+# Fails unless the command given as "$@" prints the consumer's one line.
+expect_sum() {
+  local printed
+  printed=$("$@")
+  [[ $printed == "$expected" ]] || fail "'$*' printed '$printed', not '$expected'"
+}
+
+# Fails unless each path in "${@:2}" is there under $1.
+expect_files() {
+  local root=$1 path
+  for path in "${@:2}"; do
+    [[ -e $root/$path ]] || fail "there is no $path among: $(cd "$root" && find . -type f)"
+  done
+}
+
+# What users ask for; the headers beyond these are those that these include.
+expected_files() {
+  local libdir=$1 header
+  echo bin/weir-train
+  echo "$libdir/libweir-core.so"
+  echo "$libdir/libweir-core.so.${WEIR_VERSION%.*}"
+  echo "$libdir/libweir-core.so.$WEIR_VERSION"
+  echo "$libdir/cmake/Weir/WeirConfig.cmake"
+  echo "$libdir/cmake/Weir/WeirConfigVersion.cmake"
+  echo "$libdir/cmake/Weir/WeirTargets.cmake"
+  echo "$libdir/pkgconfig/weir.pc"
+  echo share/doc/weir/LICENSE
+  echo share/doc/weir/README.md
+  echo share/doc/weir/docs/using-the-library.md
+  for header in $(public_headers); do
+    echo "include/weir/$header"
+  done
+}
+
+public_headers() {
+  local headers
+  headers=$(grep -oE '(allocator|scheduler)/[a-z_]+\.hpp' "$WEIR_SOURCE/tools/cmake/public_headers.cmake")
+  [[ -n $headers ]] || fail "public_headers.cmake names no headers"
+  echo "$headers"
+}
+
+# Configures and builds the consumer against the tree $1, in the scratch directory $2.
+build_consumer() {
+  local tree=$1 build=$WEIR_SCRATCH/$2
+  rm -rf "$build"
+  "$CMAKE" -S "$consumer" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
+    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" -DCMAKE_PREFIX_PATH="$tree" \
+    -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF >"$build.log" 2>&1 || fail "$(cat "$build.log")"
+  "$CMAKE" --build "$build" >"$build.log" 2>&1 || fail "$(cat "$build.log")"
+  grep -q "^Weir_DIR:PATH=$tree/" "$build/CMakeCache.txt" ||
+    fail "the consumer took another Weir: $(grep '^Weir_DIR' "$build/CMakeCache.txt")"
+}
+
+check_install() {
+  local found
+  rm -rf "$WEIR_SCRATCH"
+  mkdir -p "$WEIR_SCRATCH"
+  "$CMAKE" --install "$WEIR_BUILD" --prefix "$installed" >"$WEIR_SCRATCH/install.log"
+  mapfile -t files < <(expected_files "$WEIR_LIBDIR")
+  expect_files "$installed" "${files[@]}"
+  [[ $("$installed/bin/weir-train" --version) == "weir-train $WEIR_VERSION" ]] ||
+    fail "the installed weir-train does not tell its version, $WEIR_VERSION"
+  # Neither the source tree nor the build may be needed afterwards.
+  found=$(grep -rlF -e "$WEIR_BUILD" -e "$WEIR_SOURCE" "$installed"/{include,"$WEIR_LIBDIR"/cmake,"$WEIR_LIBDIR"/pkgconfig} || true)
+  [[ -z $found ]] || fail "these name the tree that they were built in: $found"
+}
+
+check_find_package() {
+  build_consumer "$installed" consumer
+  expect_sum "$WEIR_SCRATCH/consumer/consumer"
+}
+
+check_other_version() {
+  local wanted build=$WEIR_SCRATCH/other_version
+  for wanted in 99 0.2 1.0; do
+    rm -rf "$build"
+    if "$CMAKE" -S "$consumer" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
+      -DCMAKE_PREFIX_PATH="$installed" -DWEIR_WANTED="$wanted" >"$build.log" 2>&1; then
+      fail "Weir $WEIR_VERSION was taken for $wanted"
+    fi
+    [[ $(tr -s ' \n' ' ' <"$build.log") == *"compatible with requested version \"$wanted\""* ]] ||
+      fail "refused, but not for its version: $(cat "$build.log")"
+  done
+}
+
+# $1: the tree; $2: its folder of libraries.
+build_with_pkg_config() {
+  local flags program=$WEIR_SCRATCH/pkg_config_consumer
+  export PKG_CONFIG_PATH=$1/$2/pkgconfig
+  [[ $(pkg-config --modversion weir) == "$WEIR_VERSION" ]] || fail "weir.pc tells another version"
+  read -ra flags < <(pkg-config --cflags --libs weir)
+  "$CXX" -std=c++20 "$consumer/main.cpp" "${flags[@]}" -o "$program"
+  LD_LIBRARY_PATH=$1/$2 expect_sum "$program"
+}
+
+check_pkg_config() {
+  build_with_pkg_config "$installed" "$WEIR_LIBDIR"
+}
+
+# Not a copy: the first place must be gone, or what still points there would work.
+check_moved() {
+  local moved="$WEIR_SCRATCH/moved elsewhere" includes
+  rm -rf "$moved"
+  "$CMAKE" --install "$WEIR_BUILD" --prefix "$WEIR_SCRATCH/to_be_moved" >"$WEIR_SCRATCH/install.log"
+  mv "$WEIR_SCRATCH/to_be_moved" "$moved"
+  build_consumer "$moved" moved_consumer
+  expect_sum "$WEIR_SCRATCH/moved_consumer/consumer"
+  # xargs takes the backslash before the space away, as the shell of a makefile does.
+  includes=$(PKG_CONFIG_PATH=$moved/$WEIR_LIBDIR/pkgconfig pkg-config --variable=includedir weir | xargs)
+  [[ $includes -ef $moved/include ]] || fail "weir.pc did not move with its tree: $includes"
+}
+
+check_absolute_libdir() {
+  local file=$WEIR_SCRATCH/absolute/weir.pc flags
+  mkdir -p "${file%/*}"
+  cat >"$WEIR_SCRATCH/absolute.cmake" <<SCRIPT
+include("$WEIR_SOURCE/tools/cmake/pkg_config.cmake")
+weir_pkg_config_file(OUTPUT "$file" PREFIX /opt/weir LIBDIR /elsewhere/lib INCLUDEDIR include
+                     TYPE STATIC)
+SCRIPT
+  "$CMAKE" -P "$WEIR_SCRATCH/absolute.cmake"
+  flags=$(PKG_CONFIG_PATH=${file%/*} pkg-config --cflags --libs weir)
+  [[ $(xargs <<<"$flags") == "-I/opt/weir/include -L/elsewhere/lib -lweir-core -pthread" ]] ||
+    fail "an absolute folder of libraries gives '$flags'"
+}
+
+check_headers() {
+  local headers
+  headers=$(cd "$installed/include" && find weir -name '*.hpp')
+  (($(wc -l <<<"$headers") >= $(public_headers | wc -l))) || fail "headers are missing: $headers"
+  # shellcheck disable=SC2016  # expanded by the shell that xargs starts
+  xargs -n 1 -P 2 sh -c 'echo "#include <$2>" |
+    "$0" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror -I"$1/include" -x c++ - ||
+    { echo "<$2> does not compile alone" >&2 && exit 255; }' "$CXX" "$installed" <<<"$headers"
+}
+
+check_deb() {
+  local deb="$WEIR_SCRATCH/deb" root="$WEIR_SCRATCH/deb_root" package field value architecture
+  rm -rf "$deb" "$root"
+  mkdir -p "$deb"
+  (cd "$deb" && "$CPACK" -G DEB --config "$WEIR_BUILD/CPackConfig.cmake" -B "$deb") \
+    >"$deb.log" 2>&1 || fail "$(cat "$deb.log")"
+  architecture=$(dpkg --print-architecture)
+  package=$deb/weir_${WEIR_VERSION}_$architecture.deb
+  [[ -f $package ]] || fail "no $package among $(ls "$deb")"
+  while IFS='|' read -r field value; do
+    [[ $(dpkg-deb --field "$package" "$field") =~ $value ]] ||
+      fail "$field is '$(dpkg-deb --field "$package" "$field")', not '$value'"
+  done <<FIELDS
+Package|^weir$
+Version|^${WEIR_VERSION//./\\.}$
+Section|^libdevel$
+Architecture|^$architecture$
+Maintainer|.
+Description|weir-train
+Depends|libc6 \(>= .*libopenblas.*libstdc\+\+6 \(>=
+FIELDS
+  [[ $(dpkg-deb --info "$package" shlibs) == "libweir-core ${WEIR_VERSION%.*} weir (>= $WEIR_VERSION)" ]] ||
+    fail "programs that link the library would not depend on: $(dpkg-deb --info "$package" shlibs)"
+
+  dpkg-deb --extract "$package" "$root"
+  mapfile -t files < <(expected_files "$WEIR_LIBDIR")
+  expect_files "$root/usr" "${files[@]}"
+  [[ -z $(find "$root" -mindepth 1 -maxdepth 1 ! -name usr) ]] ||
+    fail "the package reaches out of /usr: $(ls "$root")"
+  build_consumer "$root/usr" deb_consumer
+  expect_sum "$WEIR_SCRATCH/deb_consumer/consumer"
+}
+
+check_remove() {
+  rm -rf "$WEIR_SCRATCH"
+}
+
+"check_$1"
