@@ -3,7 +3,7 @@
 #
 #   docs.sh invariants ROOT   docs/invariants.md names tests that exist, and every invariant's tests
 #   docs.sh names ROOT        docs/architecture.md names classes, functions and files that exist
-#   docs.sh shown ROOT        docs/using-the-library.md shows the program that the tests build
+#   docs.sh shown ROOT        pages show the program and the project that the tests build
 #   docs.sh --self-test       the check of names finds what is invented, and nothing else
 set -euo pipefail
 
@@ -106,13 +106,19 @@ check_names() {
   return "$failed"
 }
 
+# The first block of language $2 on page $1.
+first_block() {
+  awk -v fence="\`\`\`$2" '/^```/ { if (inside) exit; inside = ($0 == fence); next } inside' "$1"
+}
+
 check_shown() {
-  local root=$1 page=$1/docs/using-the-library.md
-  if ! diff -u "$root/tests/package/consumer/main.cpp" \
-    <(awk '/^```/ { if (inside) exit; inside = ($0 == "```cpp"); next } inside' "$page"); then
-    echo "the first C++ block of docs/using-the-library.md is not tests/package/consumer/main.cpp"
-    return 1
+  local root=$1 consumer=$1/tests/package/consumer failed=0
+  diff -u "$consumer/main.cpp" <(first_block "$root/docs/using-the-library.md" cpp) || failed=1
+  diff -u "$consumer/CMakeLists.txt" <(first_block "$root/docs/newcomer.md" cmake) || failed=1
+  if ((failed)); then
+    echo "docs/using-the-library.md and docs/newcomer.md do not show what is in $consumer"
   fi
+  return "$failed"
 }
 
 # Expects verdict $1 (ok or bad) when a page of the tree in $tree names $2 beside what exists.

@@ -18,8 +18,8 @@ self_test() {
   local header=$scratch/header.hpp failed=0
   expect() {
     local verdict=$1 actual=ok
-    printf '/// @file\n/// A header.\nnamespace weir {\n%s\n}\n' "$2" >"$header"
-    write_reference "$doxyfile" "INPUT += $header" >"$scratch/log" 2>&1 || actual=bad
+    printf '/// @file\n/// A header.\n\n/// All names.\nnamespace weir {\n%s\n}\n' "$2" >"$header"
+    write_reference "$doxyfile" "INPUT = $header" >"$scratch/log" 2>&1 || actual=bad
     if [[ $actual != "$verdict" ]]; then
       echo "self-test: '$2' was found $actual, not $verdict: $(cat "$scratch/log")"
       failed=1

@@ -85,16 +85,23 @@ check_install() {
 }
 
 check_find_package() {
+  local page
   build_consumer "$installed" consumer
   expect_sum "$WEIR_SCRATCH/consumer/consumer"
+  for page in using-the-library newcomer; do
+    grep -qxF "$expected" "$WEIR_SOURCE/docs/$page.md" || fail "docs/$page.md does not say: $expected"
+  done
 }
 
 check_other_version() {
-  local wanted build=$WEIR_SCRATCH/other_version
+  local wanted build=$WEIR_SCRATCH/other_version project=$WEIR_SCRATCH/other_version_project
+  rm -rf "$project"
+  cp -R "$consumer" "$project"
   for wanted in 99 0.2 1.0; do
     rm -rf "$build"
-    if "$CMAKE" -S "$consumer" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
-      -DCMAKE_PREFIX_PATH="$installed" -DWEIR_WANTED="$wanted" >"$build.log" 2>&1; then
+    sed "s/Weir 0\\.1 /Weir $wanted /" "$consumer/CMakeLists.txt" >"$project/CMakeLists.txt"
+    if "$CMAKE" -S "$project" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
+      -DCMAKE_PREFIX_PATH="$installed" >"$build.log" 2>&1; then
       fail "Weir $WEIR_VERSION was taken for $wanted"
     fi
     [[ $(tr -s ' \n' ' ' <"$build.log") == *"compatible with requested version \"$wanted\""* ]] ||
