@@ -10,7 +10,7 @@
 
 #include "trainer/train.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;
 }  // namespace CLI
 
@@ -25,6 +25,7 @@ struct Command {
 
 [[nodiscard]] Command add_run_command(CLI::App& program);
 [[nodiscard]] Command add_compare_command(CLI::App& program);
+[[nodiscard]] Command add_predict_command(CLI::App& program);
 
 /// To standard output now, before anything else can fail; zero, or what went wrong.
 [[nodiscard]] int print(const std::string& text);

@@ -46,7 +46,7 @@ class CompareCommand {
     const int print_error = print(format_comparison(settings, comparison));
     if (json) json->commit(comparison_json(settings, comparison));
     require_printed(print_error);
-    return exit_code(comparison.interrupted ? Outcome::kInterrupted : Outcome::kFinished);
+    return exit_code(outcome_of(comparison));
   }
 
  private:

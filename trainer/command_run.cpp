@@ -2,12 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
+#include "allocator/error.hpp"
 #include "trainer/command.hpp"
 #include "trainer/flags.hpp"
 #include "trainer/report.hpp"
 #include "trainer/table.hpp"
+#include "trainer/weights.hpp"
 
 namespace weir {
 namespace {
@@ -15,17 +18,23 @@ namespace {
 class RunCommand {
  public:
   explicit RunCommand(CLI::App& app)
-      : flags_(app), json_(app, "--json", "write the figures to this file") {
+      : data_(app, "--data", "train on the data set in this directory (IDX files, as MNIST's)"),
+        flags_(app),
+        save_(app, "--save", "write the trained weights to this file"),
+        json_(app, "--json", "write the figures to this file") {
     add_policy_flag(flags_);
     add_memory_flags(flags_);
+    flags_.add(
+        "--epochs", [](TrainSettings & s) -> auto& { return s.epochs; }, parse_count,
+        "how often each training image of --data is visited");
     add_batch_size_flag(flags_);
     add_training_flags(flags_);
   }
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
-    TrainSettings settings = TrainSettings::from_environment();
-    flags_.apply(settings);
-    settings.validate();
+    const TrainSettings settings = read_settings();
+    require_different_files();
+    const std::unique_ptr<OutputFile> save = save_.open();
     const std::unique_ptr<OutputFile> json = json_.open();
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
     ProgressBar bar;
@@ -36,13 +45,69 @@ class RunCommand {
     bar.clear();
     const int print_error = print(format_run(settings, result));
     if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
-    if (json) json->commit(run_json(settings, result));
+    write_files(save.get(), json.get(), settings, result);
     require_printed(print_error);
     return exit_code(result.outcome);
   }
 
  private:
+  [[nodiscard]] TrainSettings read_settings() const {
+    TrainSettings settings = TrainSettings::from_environment();
+    if (data_.given()) settings.use_data_defaults();
+    flags_.apply(settings);
+    settings.validate();
+    const bool epochs_given = settings.epochs.source != "default";
+    if (epochs_given && !data_.given()) {
+      throw UsageError("--epochs needs --data: generated batches have no epochs, use --batches");
+    }
+    if (epochs_given && settings.batches.source != "default") {
+      throw UsageError("--epochs and --batches both say how long to train: give one of them");
+    }
+    if (data_.given()) {
+      settings.use_data(std::make_shared<const DataSet>(read_data_set(data_.name(), data_.text())),
+                        {data_.text(), data_.name()});
+    }
+    return settings;
+  }
+
+  /// The later one would replace the earlier one without a word.
+  void require_different_files() const {
+    if (!save_.given() || !json_.given() || save_.path().empty()) return;
+    const auto whole = [](const std::string& path) {
+      return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+    };
+    if (whole(save_.path()) != whole(json_.path())) return;
+    refuse("--save", save_.path(), "another file than that of --json");
+  }
+
+  /// The figures are not lost when the weights cannot be written.
+  static void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
+                          const TrainResult& result) {
+    try {
+      if (save != nullptr) commit_weights(*save, settings, result);
+    } catch (const UsageError&) {
+      try {
+        if (json != nullptr) json->commit(run_json(settings, result));
+      } catch (const UsageError& second) {
+        std::fprintf(stderr, "weir-train: %s\n", second.what());
+      }
+      throw;
+    }
+    if (json != nullptr) json->commit(run_json(settings, result));
+  }
+
+  static void commit_weights(OutputFile& file, const TrainSettings& settings,
+                             const TrainResult& result) {
+    if (result.weights.empty()) {
+      std::fputs("weir-train: no weights were saved: training did not come to its end\n", stderr);
+      return;
+    }
+    file.commit(encode_weights({.widths = settings.widths, .parameters = result.weights}));
+  }
+
+  TextFlag data_;
   TrainFlags flags_;
+  OutputFlag save_;
   OutputFlag json_;
 };
 

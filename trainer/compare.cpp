@@ -213,10 +213,12 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
     PolicyFigures figures = runs.finish();
     if (policy == Policy::kUnbounded) {
       figures.smallest_budget = comparison.reference.smallest_budget;
+      figures.searched = comparison.reference.runs != 0;
     } else if (!experiment.stopped()) {
       figures.smallest_budget =
           smallest_budget(settings.train, policy, settings.short_batches, settings.step,
                           experiment.hooks_for("smallest budget of " + figures.name));
+      figures.searched = !experiment.stopped();
     }
     comparison.policies.push_back(std::move(figures));
   }
@@ -224,6 +226,14 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   comparison.finished_runs = experiment.finished;
   comparison.interrupted = experiment.stopped();
   return comparison;
+}
+
+Outcome outcome_of(const Comparison& comparison) {
+  if (comparison.interrupted) return Outcome::kInterrupted;
+  const bool all_ran_out = std::ranges::all_of(
+      comparison.policies,
+      [](const PolicyFigures& figures) { return figures.last.outcome == Outcome::kOutOfMemory; });
+  return all_ran_out ? Outcome::kOutOfMemory : Outcome::kFinished;
 }
 
 }  // namespace weir

@@ -38,6 +38,7 @@ struct PolicyFigures {
   double idle_share = 0;
   TrainResult last;  ///< peaks, stalls and outcome; the largest peaks of all runs
   std::optional<Bytes> smallest_budget;
+  bool searched = false;  ///< the search for it came to its end
 };
 
 struct Comparison {
@@ -54,6 +55,9 @@ struct CompareHooks {
 };
 
 [[nodiscard]] Comparison compare(const CompareSettings& settings, const CompareHooks& hooks = {});
+
+/// Out of memory when every policy ran out; interrupted when it was; finished otherwise.
+[[nodiscard]] Outcome outcome_of(const Comparison& comparison);
 
 /// The smallest budget, a multiple of `step`, at which `policy` finishes `batches` batches: above
 /// it runs finish, below it they fail with the report. Nothing if the settings' budget is not

@@ -12,7 +12,7 @@
 #include "trainer/output_file.hpp"
 #include "trainer/settings.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;
 class Option;
 }  // namespace CLI
@@ -41,6 +41,9 @@ class OutputFlag {
   OutputFlag(CLI::App& app, std::string name, const std::string& help)
       : flag_(app, std::move(name), help) {}
 
+  [[nodiscard]] bool given() const { return flag_.given(); }
+  /// What it names; empty when it is not given.
+  [[nodiscard]] const std::string& path() const noexcept { return flag_.text(); }
   /// Null when the flag is not given. UsageError when the file cannot be written.
   [[nodiscard]] std::unique_ptr<OutputFile> open() const;
 

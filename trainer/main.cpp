@@ -30,14 +30,15 @@ std::string names_of(const std::vector<Command>& commands) {
 int run_program(int argc, char** argv) {
   const std::stop_token stop = stop_on_interrupt();
   // A reader of the table that went away is an error to report, after the figures are in their
-  // file.
-  (void)std::signal(SIGPIPE, SIG_IGN);
+  // file; so is a file that may not become as large as it should.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   set_log_level(log_level_from_environment());
   CLI::App app{"Trains under a memory budget: the host may run ahead, but only as far as it fits."};
   app.set_version_flag("--version", "weir-train " + std::string(kVersion));
   app.require_subcommand(1);
   app.fallthrough(false);
-  const std::vector<Command> commands{add_run_command(app), add_compare_command(app)};
+  const std::vector<Command> commands{add_run_command(app), add_compare_command(app),
+                                      add_predict_command(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "allocator/error.hpp"
+#include "kernels/classification.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/loss.hpp"
@@ -40,23 +41,47 @@ Mlp::Mlp(Scheduler& scheduler, std::span<const std::size_t> widths, std::uint64_
   }
 }
 
+Mlp::Mlp(Scheduler& scheduler, std::span<const std::size_t> widths,
+         std::span<const std::vector<float>> parameters)
+    : scheduler_(scheduler) {
+  if (widths.size() < 2 || parameters.size() != 2 * (widths.size() - 1)) {
+    throw UsageError("a model needs the weights and the bias of each of its layers");
+  }
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
+    const std::string layer = std::to_string(l);
+    parameters_.push_back(
+        scheduler.copy_in(parameters[2 * l], {widths[l], widths[l + 1]}, "weights " + layer));
+    parameters_.push_back(
+        scheduler.copy_in(parameters[2 * l + 1], {widths[l + 1]}, "bias " + layer));
+  }
+}
+
+Tensor Mlp::dense(std::size_t l, const Tensor& x) {
+  const Shape& w = weights(l).shape();
+  const DenseShape shape{.m = x.shape()[0], .k = w[0], .n = w[1]};
+  const Activation activation = l + 1 < layers() ? Activation::kRelu : Activation::kNone;
+  Tensor y = scheduler_.empty({shape.m, shape.n}, "activations");
+  scheduler_.submit("dense", {.reads = {x, weights(l), bias(l)}, .writes = {y}},
+                    [shape, activation](Stream&, Inputs in, Outputs out) {
+                      dense_forward(shape, in[0], in[1], in[2], out[0], activation);
+                    });
+  return y;
+}
+
 Mlp::Tape Mlp::forward(const Tensor& x) {
   Tape tape{x};
-  for (std::size_t l = 0; l < layers(); ++l) {
-    const Shape& w = weights(l).shape();
-    const DenseShape shape{.m = x.shape()[0], .k = w[0], .n = w[1]};
-    const Activation activation = l + 1 < layers() ? Activation::kRelu : Activation::kNone;
-    const Tensor y = scheduler_.empty({shape.m, shape.n}, "activations");
-    scheduler_.submit("dense", {.reads = {tape.back(), weights(l), bias(l)}, .writes = {y}},
-                      [shape, activation](Stream&, Inputs in, Outputs out) {
-                        dense_forward(shape, in[0], in[1], in[2], out[0], activation);
-                      });
-    tape.push_back(y);
-  }
+  for (std::size_t l = 0; l < layers(); ++l) tape.push_back(dense(l, tape.back()));
   return tape;
 }
 
+Tensor Mlp::infer(const Tensor& x) {
+  Tensor h = x;
+  for (std::size_t l = 0; l < layers(); ++l) h = dense(l, h);
+  return h;
+}
+
 void Mlp::backward(Tape tape, Tensor gradient) {
+  if (gradients_.empty()) throw UsageError("a model of given parameters cannot be trained");
   for (std::size_t l = layers(); l-- > 0;) {
     tape.pop_back();  // the layer's output: its mask is applied, nothing needs it any more
     const Tensor input = tape.back();
@@ -123,6 +148,41 @@ Tensor l2_loss_gradient(Scheduler& scheduler, const Tensor& prediction, const Te
   scheduler.submit("loss gradient", {.reads = {prediction, targets}, .writes = {gradient}},
                    [](Stream&, Inputs in, Outputs out) { l2_loss_gradient(in[0], in[1], out[0]); });
   return gradient;
+}
+
+namespace {
+
+LogitShape shape_of(const Tensor& logits) {
+  return {.rows = logits.shape()[0], .classes = logits.shape()[1]};
+}
+
+}  // namespace
+
+Tensor softmax_loss(Scheduler& scheduler, const Tensor& logits, const Tensor& labels) {
+  Tensor loss = scheduler.empty({1}, "loss");
+  scheduler.submit("loss", {.reads = {logits, labels}, .writes = {loss}},
+                   [shape = shape_of(logits)](Stream&, Inputs in, Outputs out) {
+                     softmax_cross_entropy(shape, in[0], in[1], out[0]);
+                   });
+  return loss;
+}
+
+Tensor softmax_loss_gradient(Scheduler& scheduler, const Tensor& logits, const Tensor& labels) {
+  Tensor gradient = scheduler.empty(logits.shape(), "loss gradient");
+  scheduler.submit("loss gradient", {.reads = {logits, labels}, .writes = {gradient}},
+                   [shape = shape_of(logits)](Stream&, Inputs in, Outputs out) {
+                     softmax_cross_entropy_gradient(shape, in[0], in[1], out[0]);
+                   });
+  return gradient;
+}
+
+Tensor correct_rows(Scheduler& scheduler, const Tensor& logits, const Tensor& labels) {
+  Tensor correct = scheduler.empty({1}, "correct");
+  scheduler.submit("count correct", {.reads = {logits, labels}, .writes = {correct}},
+                   [shape = shape_of(logits)](Stream&, Inputs in, Outputs out) {
+                     count_correct(shape, in[0], in[1], out[0]);
+                   });
+  return correct;
 }
 
 void accumulate(Scheduler& scheduler, const Tensor& total, const Tensor& value) {

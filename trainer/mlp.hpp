@@ -23,12 +23,20 @@ class Mlp {
   /// zero. At least two widths. The gradients get their memory here too.
   Mlp(Scheduler& scheduler, std::span<const std::size_t> widths, std::uint64_t seed);
 
+  /// A model to infer with, of these parameters (those of the widths, in the order of
+  /// `read_parameters`), which must stay as they are until the copies are done. It cannot be
+  /// trained.
+  Mlp(Scheduler& scheduler, std::span<const std::size_t> widths,
+      std::span<const std::vector<float>> parameters);
+
   /// What the backward pass needs of a forward pass: h_0 … h_last.
   using Tape = std::vector<Tensor>;
 
   /// x [rows × widths.front()] → the tape, whose last tensor is the prediction
   /// [rows × widths.back()].
   [[nodiscard]] Tape forward(const Tensor& x);
+  /// x [rows × widths.front()] → the prediction alone; what lies between is let go of on the way.
+  [[nodiscard]] Tensor infer(const Tensor& x);
   /// Writes the gradients from the loss's gradient at the prediction, and lets go of the tape's
   /// tensors as it passes them.
   void backward(Tape tape, Tensor gradient);
@@ -39,6 +47,8 @@ class Mlp {
   [[nodiscard]] const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
 
  private:
+  /// Submits layer `l`: h_l → h_{l+1}.
+  [[nodiscard]] Tensor dense(std::size_t l, const Tensor& x);
   [[nodiscard]] std::size_t layers() const noexcept { return parameters_.size() / 2; }
   [[nodiscard]] const Tensor& weights(std::size_t l) const { return parameters_[2 * l]; }
   [[nodiscard]] const Tensor& bias(std::size_t l) const { return parameters_[2 * l + 1]; }
@@ -54,6 +64,13 @@ class Mlp {
 /// Submits the loss's gradient at the prediction, of its shape.
 [[nodiscard]] Tensor l2_loss_gradient(Scheduler& scheduler, const Tensor& prediction,
                                       const Tensor& targets);
+/// The same for softmax and cross-entropy: logits [rows × classes], labels [rows]; see
+/// kernels/classification.hpp.
+[[nodiscard]] Tensor softmax_loss(Scheduler& scheduler, const Tensor& logits, const Tensor& labels);
+[[nodiscard]] Tensor softmax_loss_gradient(Scheduler& scheduler, const Tensor& logits,
+                                           const Tensor& labels);
+/// Submits count [1] = how many labels have the largest logit of their row.
+[[nodiscard]] Tensor correct_rows(Scheduler& scheduler, const Tensor& logits, const Tensor& labels);
 /// Submits total += value, in place.
 void accumulate(Scheduler& scheduler, const Tensor& total, const Tensor& value);
 /// A new tensor filled with `value`.

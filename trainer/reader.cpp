@@ -39,13 +39,14 @@ Reader::~Reader() {
 }
 
 HostBatch Reader::make(std::uint64_t index) {
-  const std::size_t inputs = shape_.rows * shape_.inputs;
-  const std::size_t targets = shape_.rows * shape_.targets;
+  const std::size_t rows = shape_.rows_of(index);
+  const std::size_t inputs = rows * shape_.inputs;
+  const std::size_t targets = rows * shape_.targets;
   float* buffer = staging_.acquire();
   source_(index, {buffer, inputs}, {buffer + inputs, targets});
   return {.inputs = {buffer, inputs},
           .targets = {buffer + inputs, targets},
-          .rows = shape_.rows,
+          .rows = rows,
           .buffer = buffer};
 }
 

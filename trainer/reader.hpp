@@ -4,6 +4,7 @@
 // batches out. Either it prefetches into staging buffers on a thread of its own, or it hands out
 // batches made before the run, in turn.
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -24,6 +25,15 @@ struct BatchShape {
   std::size_t rows = 0;
   std::size_t inputs = 0;   ///< per row
   std::size_t targets = 0;  ///< per row
+  /// Rows after which batches start over; the last batch before that holds what is left. 0: never.
+  std::size_t rows_in_all = 0;
+
+  /// Of batch number `index`.
+  [[nodiscard]] constexpr std::size_t rows_of(std::uint64_t index) const noexcept {
+    if (rows_in_all == 0) return rows;
+    const std::size_t first = index % ((rows_in_all + rows - 1) / rows) * rows;
+    return std::min(rows, rows_in_all - first);
+  }
 };
 
 /// One batch in host memory: inputs [rows × inputs], targets [rows × targets], row-major.
@@ -34,7 +44,8 @@ struct HostBatch {
   float* buffer = nullptr;  ///< to be given back; null for a batch made beforehand
 };
 
-/// Fills batch number `index`; the same index gives the same batch.
+/// Fills batch number `index`, whose rows the spans have room for; the same index gives the same
+/// batch. Called by one thread at a time.
 using BatchSource =
     std::function<void(std::uint64_t index, std::span<float> inputs, std::span<float> targets)>;
 

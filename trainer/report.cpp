@@ -20,14 +20,18 @@ std::string seconds(std::chrono::nanoseconds time) {
   return format_number(seconds_of(time), 2) + " s";
 }
 
-json result_json(const TrainResult& r) {
+std::string accuracy(const TrainResult& r) {
+  if (!r.test_accuracy) return "-";
+  return percent(*r.test_accuracy) + " of " + format_count(r.test_images, "test image");
+}
+
+/// What a run of any kind has.
+json memory_json(const TrainResult& r) {
   const auto stalls = [](const Stalls& s) {
     return json{{"count", s.count}, {"seconds", seconds_of(s.total)}};
   };
   json j{{"outcome", describe_outcome(r)},
-         {"batches", r.batches},
          {"seconds", r.seconds},
-         {"batches_per_second", r.batches_per_second()},
          {"idle_share", r.idle_share},
          {"peak_reserved_bytes", r.pool.reserved.peak.count},
          {"peak_held_bytes", r.pool.held.peak.count},
@@ -45,8 +49,17 @@ json result_json(const TrainResult& r) {
            {"retries", r.pool.retries},
            {"releases", r.pool.releases},
            {"failures", r.pool.failures}}}};
-  if (r.mean_loss) j["mean_loss"] = *r.mean_loss;
   if (!r.report.empty()) j["report"] = r.report;
+  if (r.testing) j["test_images"] = r.test_images;
+  if (r.test_accuracy) j["test_accuracy"] = *r.test_accuracy;
+  return j;
+}
+
+json result_json(const TrainResult& r) {
+  json j = memory_json(r);
+  j["batches"] = r.batches;
+  j["batches_per_second"] = r.batches_per_second();
+  if (r.mean_loss) j["mean_loss"] = *r.mean_loss;
   json held = json::array();
   json staging = json::array();
   for (const BatchSample& sample : r.samples) {
@@ -59,36 +72,37 @@ json result_json(const TrainResult& r) {
 }
 
 json figures_json(const PolicyFigures& f) {
-  json j{{"policy", f.name},
-         {"runs", f.runs},
-         {"batches_per_second", f.batches_per_second},
-         {"ratio_to_reference", f.ratio},
-         {"ratio_low", f.ratio_low},
-         {"ratio_high", f.ratio_high},
-         {"idle_share", f.idle_share},
-         {"last_run", result_json(f.last)}};
+  json j{{"policy", f.name}, {"runs", f.runs}};
+  if (f.runs != 0) {
+    j["batches_per_second"] = f.batches_per_second;
+    j["ratio_to_reference"] = f.ratio;
+    j["ratio_low"] = f.ratio_low;
+    j["ratio_high"] = f.ratio_high;
+    j["idle_share"] = f.idle_share;
+    j["last_run"] = result_json(f.last);
+  }
   if (f.smallest_budget) j["smallest_budget_bytes"] = f.smallest_budget->count;
   return j;
 }
 
 std::vector<std::string> row(const PolicyFigures& f, bool is_reference) {
+  if (f.runs == 0) return {f.name, "-", "-", "-", "-", "-", "-", "-", "-", "not run"};
   const TrainResult& r = f.last;
   const std::string ratio = is_reference ? "1"
                             : f.ratio > 0
                                 ? format_number(f.ratio, 3) + " (" + format_number(f.ratio_low, 3) +
                                       " to " + format_number(f.ratio_high, 3) + ")"
                                 : "-";
-  return {
-      f.name,
-      f.runs != 0 ? format_number(f.batches_per_second, f.batches_per_second < 100 ? 2 : 0) : "-",
-      ratio,
-      format_bytes(r.pool.reserved.peak),
-      format_bytes(r.pool.held.peak),
-      format_bytes(r.staging),
-      std::to_string(r.stalls.count),
-      seconds(r.stalls.total),
-      percent(f.idle_share),
-      f.runs != 0 ? describe_outcome(r) : "not run"};
+  return {f.name,
+          format_number(f.batches_per_second, f.batches_per_second < 100 ? 2 : 0),
+          ratio,
+          format_bytes(r.pool.reserved.peak),
+          format_bytes(r.pool.held.peak),
+          format_bytes(r.staging),
+          std::to_string(r.stalls.count),
+          seconds(r.stalls.total),
+          percent(f.idle_share),
+          describe_outcome(r)};
 }
 
 }  // namespace
@@ -103,10 +117,11 @@ std::string format_run(const TrainSettings& settings, const TrainResult& result)
       {"peak reserved", format_bytes(result.pool.reserved.peak)},
       {"peak held", format_bytes(result.pool.held.peak)},
       {"host staging", format_bytes(result.staging)},
-      {"most in flight", std::to_string(result.admission.most_submitted) + " batches"},
+      {"most in flight", format_count(result.admission.most_submitted, "batch", "es")},
       {"dispatch stalls",
        std::to_string(result.stalls.count) + ", " + seconds(result.stalls.total) + " in all"}};
   if (result.mean_loss) rows.push_back({"mean loss", format_number(*result.mean_loss, 6)});
+  if (settings.data != nullptr) rows.push_back({"test accuracy", accuracy(result)});
   return format_table(rows);
 }
 
@@ -118,25 +133,50 @@ std::string run_json(const TrainSettings& settings, const TrainResult& result) {
   return j.dump(2) + "\n";
 }
 
+std::string format_predict(const PredictSettings& settings, const TrainResult& result) {
+  const double speed =
+      result.seconds > 0 ? static_cast<double>(result.test_images) / result.seconds : 0;
+  return format_table(
+      {{"policy", std::string(to_string(settings.train.policy.policy.value))},
+       {"result", describe_outcome(result)},
+       {"images", std::to_string(result.test_images)},
+       {"images/s", format_number(speed, 0)},
+       {"device idle", percent(result.idle_share)},
+       {"peak reserved", format_bytes(result.pool.reserved.peak)},
+       {"peak held", format_bytes(result.pool.held.peak)},
+       {"host staging", format_bytes(result.staging)},
+       {"most in flight", format_count(result.admission.most_submitted, "batch", "es")},
+       {"dispatch stalls",
+        std::to_string(result.stalls.count) + ", " + seconds(result.stalls.total) + " in all"},
+       {"test accuracy", accuracy(result)}});
+}
+
+std::string predict_json(const PredictSettings& settings, const TrainResult& result) {
+  json figures = memory_json(result);
+  figures["images_per_second"] =
+      result.seconds > 0 ? static_cast<double>(result.test_images) / result.seconds : 0;
+  const json j{{"weir", kVersion},
+               {"settings", settings.describe()},
+               {"policy", std::string(to_string(settings.train.policy.policy.value))},
+               {"result", std::move(figures)}};
+  return j.dump(2) + "\n";
+}
+
 std::string format_comparison(const CompareSettings& settings, const Comparison& comparison) {
   const TrainSettings& t = settings.train;
-  std::string model;
-  for (const std::size_t width : t.widths) {
-    model += (model.empty() ? "" : " -> ") + std::to_string(width);
-  }
-  std::string text = "MLP " + model + ", batches of " + std::to_string(t.batch_size.value) + " " +
-                     (t.made_beforehand != 0 ? "made beforehand" : "made on the way") + ", " +
-                     std::to_string(t.batches.value) + " batches a run, budget " +
-                     format_budget(t.pool.budget.value) + ", " +
-                     std::to_string(settings.rounds.value) +
-                     " pairs with the reference (unbounded, enough memory)\n\n";
+  std::string text =
+      "MLP " + format_widths(t.widths) + ", batches of " + std::to_string(t.batch_size.value) +
+      " " + (t.made_beforehand != 0 ? "made beforehand" : "made on the way") + ", " +
+      format_count(t.batches.value, "batch", "es") + " a run, budget " +
+      format_budget(t.pool.budget.value) + ", " + format_count(settings.rounds.value, "pair") +
+      " with the reference (unbounded, enough memory)\n\n";
   std::vector<std::vector<std::string>> rows{
       {"policy", "batches/s", "to reference (spread)", "peak reserved", "peak held", "staging",
        "stalls", "stalled", "idle", "result"},
       row(comparison.reference, true)};
   for (const PolicyFigures& figures : comparison.policies) rows.push_back(row(figures, false));
   text += format_table(rows) + "\n";
-  text += "weights after " + std::to_string(t.batches.value) + " batches: " +
+  text += "weights after " + format_count(t.batches.value, "batch", "es") + ": " +
           (comparison.finished_runs < 2 ? "fewer than two runs finished, nothing to compare"
            : comparison.identical       ? "bit-identical in all "
                                         : "NOT identical in the ") +
@@ -147,7 +187,9 @@ std::string format_comparison(const CompareSettings& settings, const Comparison&
   bool first = true;
   for (const PolicyFigures& f : comparison.policies) {
     text += (first ? " " : ", ") + f.name + " " +
-            (f.smallest_budget ? format_bytes(*f.smallest_budget) : std::string("not found"));
+            (f.smallest_budget ? format_bytes(*f.smallest_budget)
+             : f.searched      ? std::string("not found")
+                               : std::string("not searched"));
     if (f.name == "unbounded" && f.smallest_budget) text += " (the reference's peak)";
     first = false;
   }

@@ -5,12 +5,17 @@
 #include <string>
 
 #include "trainer/compare.hpp"
+#include "trainer/predict.hpp"
 #include "trainer/train.hpp"
 
 namespace weir {
 
 [[nodiscard]] std::string format_run(const TrainSettings& settings, const TrainResult& result);
 [[nodiscard]] std::string run_json(const TrainSettings& settings, const TrainResult& result);
+
+[[nodiscard]] std::string format_predict(const PredictSettings& settings,
+                                         const TrainResult& result);
+[[nodiscard]] std::string predict_json(const PredictSettings& settings, const TrainResult& result);
 
 [[nodiscard]] std::string format_comparison(const CompareSettings& settings,
                                             const Comparison& comparison);

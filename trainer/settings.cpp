@@ -4,14 +4,18 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "scheduler/cpu_device.hpp"
+#include "trainer/batches.hpp"
+#include "trainer/weights.hpp"
 
 namespace weir {
 namespace {
 
 /// Some 10^15 elements: past any machine, and far from where products of sizes overflow.
 constexpr std::uint64_t kMostCount = 1'000'000'000;
+constexpr const char* kSeparator = ", ";
 
 double parse_number(std::string_view name, std::string_view text, std::string_view want) {
   double value = 0;
@@ -19,11 +23,6 @@ double parse_number(std::string_view name, std::string_view text, std::string_vi
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stop != end || !std::isfinite(value)) refuse(name, text, want);
   return value;
-}
-
-template <typename T>
-std::string entry(const char* name, const std::string& value, const Setting<T>& setting) {
-  return std::string(name) + "=" + value + " (" + setting.source + ")";
 }
 
 std::string number(double value) {
@@ -97,33 +96,73 @@ void TrainSettings::validate() const {
   (void)resolve_budget(pool.budget.value, total, "budget (" + pool.budget.source + ")");
 }
 
-std::string TrainSettings::describe() const {
+void TrainSettings::use_data_defaults() {
+  const auto replace = [](auto& setting, auto value) {
+    if (setting.source == "default") setting.value = value;
+  };
+  replace(batch_size, std::uint64_t{64});
+  replace(learning_rate, 0.1);
+}
+
+void TrainSettings::use_data(std::shared_ptr<const DataSet> set, Setting<std::string> directory) {
+  data = std::move(set);
+  data_directory = std::move(directory);
+  widths = {data->train.pixels_per_image(), 256, 128, data->classes};
+  if (batches.source == "default") {
+    batches = {epochs.value * batches_of(data->train.count, batch_size.value), "epochs"};
+  }
+}
+
+std::string TrainSettings::describe_memory() const {
   const Bytes memory = device_memory.value.count != 0 ? device_memory.value : default_cpu_memory();
-  const std::string sep = ", ";
   std::string text =
-      "settings: " + entry("device", device.value, device) + sep +
-      entry("device-memory", without_space(format_bytes(memory)), device_memory) + sep +
-      entry("budget", without_space(format_budget(pool.budget.value)), pool.budget) + sep +
+      "settings: " + describe_setting("device", device.value, device) + kSeparator +
+      describe_setting("device-memory", without_space(format_bytes(memory)), device_memory) +
+      kSeparator +
+      describe_setting("budget", without_space(format_budget(pool.budget.value)), pool.budget) +
+      kSeparator +
       (every_policy ? "policy=each in turn"
-                    : entry("policy", std::string(to_string(policy.policy.value)), policy.policy)) +
-      sep + entry("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead) + sep +
-      entry("pool", std::string(to_string(pool.kind.value)), pool.kind);
+                    : describe_setting("policy", std::string(to_string(policy.policy.value)),
+                                       policy.policy));
+  // The other policies have no soft limit, and must not look as if they had one.
+  if (every_policy || policy.policy.value == Policy::kThrottled) {
+    text += kSeparator + describe_setting("run-ahead", format_run_ahead(policy.run_ahead.value),
+                                          policy.run_ahead);
+  } else if (policy.run_ahead.source != "default") {
+    text += std::string(kSeparator) + "run-ahead=" + format_run_ahead(policy.run_ahead.value) +
+            " (" + policy.run_ahead.source + ", not used by " +
+            std::string(to_string(policy.policy.value)) + ")";
+  }
+  text += kSeparator + describe_setting("pool", std::string(to_string(pool.kind.value)), pool.kind);
   if (pool.kind.value != PoolKind::kUnpooled) {
-    text += sep + entry("page", std::to_string(pool.page.value.count), pool.page);
+    text += kSeparator + describe_setting("page", std::to_string(pool.page.value.count), pool.page);
   }
   if (pool.kind.value == PoolKind::kRound) {
-    text += sep + entry("linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
+    text += kSeparator +
+            describe_setting("linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
   }
   if (pool.kind.value == PoolKind::kNaive) {
     text +=
-        sep + entry("large-round", std::to_string(pool.large_round.value.count), pool.large_round);
+        kSeparator + describe_setting("large-round", std::to_string(pool.large_round.value.count),
+                                      pool.large_round);
   }
-  text += sep + entry("batches", std::to_string(batches.value), batches) + sep +
-          entry("batch-size", std::to_string(batch_size.value), batch_size) + sep +
-          entry("lr", number(learning_rate.value), learning_rate) + sep +
-          entry("momentum", number(momentum.value), momentum) + sep +
-          entry("seed", std::to_string(seed.value), seed);
   return text;
+}
+
+std::string TrainSettings::describe() const {
+  std::string text = describe_memory();
+  if (data != nullptr) {
+    text += kSeparator + describe_setting("data", data_directory.value, data_directory) +
+            std::string(kSeparator) + "model=" + format_widths(widths) + " (data)";
+    if (batches.source == "epochs") {
+      text += kSeparator + describe_setting("epochs", std::to_string(epochs.value), epochs);
+    }
+  }
+  return text + kSeparator + describe_setting("batches", std::to_string(batches.value), batches) +
+         kSeparator + describe_setting("batch-size", std::to_string(batch_size.value), batch_size) +
+         kSeparator + describe_setting("lr", number(learning_rate.value), learning_rate) +
+         kSeparator + describe_setting("momentum", number(momentum.value), momentum) + kSeparator +
+         describe_setting("seed", std::to_string(seed.value), seed);
 }
 
 }  // namespace weir

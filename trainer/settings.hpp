@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "allocator/pool_options.hpp"
 #include "allocator/setting.hpp"
 #include "scheduler/policy.hpp"
+#include "trainer/idx.hpp"
 
 namespace weir {
 
@@ -26,6 +28,11 @@ struct TrainSettings {
   Setting<double> momentum = Setting<double>::by_default(0);
   Setting<std::uint64_t> seed = Setting<std::uint64_t>::by_default(1);
 
+  /// The images to train on and to test with; null: the d2l experiment's data, made on the way.
+  std::shared_ptr<const DataSet> data;
+  Setting<std::string> data_directory;
+  Setting<std::uint64_t> epochs = Setting<std::uint64_t>::by_default(1);
+
   /// Input width, hidden widths, output width.
   std::vector<std::size_t> widths{512, 2048, 512, 1};
   /// Batches made before the run and used in turn; 0: a reader makes each while training goes on.
@@ -35,11 +42,26 @@ struct TrainSettings {
   [[nodiscard]] static TrainSettings from_environment(
       const Environment& environment = process_environment());
 
+  /// What is the default where there is a data set; settings that were given win.
+  void use_data_defaults();
+  /// Trains on this set: sets the model's widths, and `batches` from the epochs unless it was
+  /// given.
+  void use_data(std::shared_ptr<const DataSet> set, Setting<std::string> directory);
+
   /// Throws UsageError for what cannot work, before anything is set up.
   void validate() const;
-  /// `device=cpu (default) budget=96 MiB (--budget) …` in one line.
+  /// `settings: device=cpu (default), budget=96MiB (--budget), …` in one line.
   [[nodiscard]] std::string describe() const;
+  /// Its beginning: the device, the budget, the policy and the pool.
+  [[nodiscard]] std::string describe_memory() const;
 };
+
+/// `name=value (source)`, as in `describe`.
+template <typename T>
+[[nodiscard]] std::string describe_setting(const std::string& name, const std::string& value,
+                                           const Setting<T>& setting) {
+  return name + "=" + value + " (" + setting.source + ")";
+}
 
 [[nodiscard]] std::uint64_t parse_count(std::string_view name, std::string_view text);
 [[nodiscard]] double parse_rate(std::string_view name, std::string_view text);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace weir {
@@ -26,9 +27,14 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string format_number(double value, int digits) {
+  if (std::isnan(value)) return "nan";
   char text[48];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
+}
+
+std::string format_count(std::uint64_t count, const std::string& thing, const std::string& plural) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : plural);
 }
 
 ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}

@@ -12,8 +12,12 @@ namespace weir {
 /// last aligned left and the others right, two spaces apart.
 [[nodiscard]] std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
-/// `value` with `digits` after the point.
+/// `value` with `digits` after the point; `nan` whatever its sign.
 [[nodiscard]] std::string format_number(double value, int digits);
+
+/// `1 batch`, `3 batches`: the thing, and what is added to it for more than one.
+[[nodiscard]] std::string format_count(std::uint64_t count, const std::string& thing,
+                                       const std::string& plural = "s");
 
 /// One line on standard error, drawn over again, and only when that is a terminal.
 class ProgressBar {

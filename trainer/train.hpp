@@ -1,6 +1,7 @@
 #pragma once
 
-// One training run from settings to figures: the d2l experiment's loop on a device of its own.
+// One training run from settings to figures, on a device of its own: the d2l experiment's loop, or
+// a data set's, whose test files are classified at the end.
 
 #include <chrono>
 #include <cstdint>
@@ -28,15 +29,22 @@ struct TrainResult {
   Outcome outcome = Outcome::kFinished;
   std::string report;         ///< of the out-of-memory
   std::uint64_t batches = 0;  ///< submitted whole
-  double seconds = 0;         ///< from the first batch to the end of the last on the device
-  double idle_share = 0;      ///< of the compute stream in that time
-  Statistics pool;            ///< peaks are of the whole run
+  /// From the first batch to the end of the last on the device; the test is not in it.
+  double seconds = 0;
+  double idle_share = 0;  ///< of the compute stream in that time
+  Statistics pool;        ///< peaks are of the whole run
   AdmissionStatistics admission;
   Stalls stalls;    ///< every time that dispatch was held back, for whatever reason
   Bytes staging{};  ///< most host memory in staging buffers
   std::optional<double> mean_loss;
-  std::vector<std::vector<float>> weights;  ///< only of a run that finished
+  std::vector<std::vector<float>> weights;  ///< once all batches are trained
   std::vector<BatchSample> samples;         ///< one per batch
+
+  bool testing = false;            ///< it came to the test files
+  std::uint64_t test_batches = 0;  ///< submitted whole
+  std::uint64_t test_images = 0;   ///< in them
+  /// Share of the test images whose label has the largest logit; only when all were classified.
+  std::optional<double> test_accuracy;
 
   [[nodiscard]] double batches_per_second() const {
     return seconds > 0 ? static_cast<double>(batches) / seconds : 0;
@@ -52,7 +60,7 @@ struct TrainHooks {
 /// cannot work. Sets the BLAS to one thread, since its results depend on the number.
 [[nodiscard]] TrainResult train(const TrainSettings& settings, const TrainHooks& hooks = {});
 
-/// `finished`, `out of memory in batch 14`, `interrupted after 3 batches`.
+/// `finished`, `out of memory in batch 14`, `interrupted after 3 batches`, `… 3 test batches`.
 [[nodiscard]] std::string describe_outcome(const TrainResult& result);
 
 }  // namespace weir

@@ -7,6 +7,7 @@
 
 #include "child_process.hpp"
 #include "temporary_directory.hpp"
+#include "trainer/table.hpp"
 
 namespace weir::testing {
 namespace {
@@ -30,8 +31,8 @@ TEST(CliInterrupt, EndsARunWithTheFiguresSoFar) {
       EXPECT_EQ(end.exit_code, kInterrupted) << "signal " << end.signal;
       EXPECT_NE(end.out.find("interrupted after "), std::string::npos) << end.out;
       const auto r = nlohmann::json::parse(read_file(json))["result"];
-      EXPECT_EQ(r["outcome"],
-                "interrupted after " + std::to_string(r["batches"].get<int>()) + " batches");
+      EXPECT_EQ(r["outcome"], "interrupted after " +
+                                  format_count(r["batches"].get<std::uint64_t>(), "batch", "es"));
       EXPECT_EQ(r["held_bytes_per_batch"].size(), r["batches"]);
       EXPECT_EQ(r.contains("mean_loss"), r["batches"] != 0);
       EXPECT_EQ(directory.entries(), 1U);

@@ -53,8 +53,12 @@ nlohmann::json figures_of(const std::vector<std::string>& arguments, int exit_co
 }
 
 TEST(Cli, HelpAndVersionSucceedOnStandardOutput) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"--help"}, {"--version"}, {"run", "--help"}, {"compare", "--help"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"--version"},
+                                             {"run", "--help"},
+                                             {"compare", "--help"},
+                                             {"predict", "--help"}}) {
     const Finished child = run_weir_train(arguments);
     EXPECT_EQ(child.exit_code, 0);
     EXPECT_NE(child.out, "");
@@ -88,11 +92,11 @@ TEST(Cli, EachFlagAndVariableIsNamedAsTheSourceOfItsSetting) {
   const Finished flags = run_weir_train(short_run_with(
       {"--policy", "barrier", "--budget", "256MiB", "--pool", "naive", "--run-ahead", "3", "--lr",
        "0.01", "--momentum", "0.5", "--seed", "7", "--device", "cpu", "--device-memory", "1GiB"}));
-  for (const char* part :
-       {"policy=barrier (--policy)", "budget=256MiB (--budget)", "pool=naive (--pool)",
-        "run-ahead=3 (--run-ahead)", "lr=0.01 (--lr)", "momentum=0.5 (--momentum)",
-        "seed=7 (--seed)", "device=cpu (--device)", "device-memory=1GiB (--device-memory)",
-        "batches=3 (--batches)", "batch-size=16 (--batch-size)"}) {
+  for (const char* part : {"policy=barrier (--policy)", "budget=256MiB (--budget)",
+                           "pool=naive (--pool)", "run-ahead=3 (--run-ahead, not used by barrier)",
+                           "lr=0.01 (--lr)", "momentum=0.5 (--momentum)", "seed=7 (--seed)",
+                           "device=cpu (--device)", "device-memory=1GiB (--device-memory)",
+                           "batches=3 (--batches)", "batch-size=16 (--batch-size)"}) {
     expect_settings(flags, part);
   }
   const Finished variables = run_weir_train(kShortRun, {{"WEIR_POLICY", "backstop"},
@@ -136,7 +140,7 @@ TEST(Cli, JsonHasTheFiguresThatArePrinted) {
   EXPECT_EQ(printed(child.out, "peak held"), format_bytes({r["peak_held_bytes"]}));
   EXPECT_EQ(printed(child.out, "host staging"), format_bytes({r["staging_bytes"]}));
   EXPECT_EQ(printed(child.out, "most in flight"),
-            std::to_string(r["most_in_flight"].get<int>()) + " batches");
+            format_count(r["most_in_flight"].get<std::uint64_t>(), "batch", "es"));
   EXPECT_EQ(printed(child.out, "dispatch stalls"),
             std::to_string(r["stalls"]["count"].get<int>()) + ", " +
                 format_number(r["stalls"]["seconds"], 2) + " s in all");

@@ -74,7 +74,7 @@ TEST(Compare, InterruptedItKeepsThePairsThatWereWhole) {
   EXPECT_EQ(c.policies[2].smallest_budget, std::nullopt);
   const std::string text = format_comparison(settings, c);
   expect_contains(text, "interrupted: these are the figures so far");
-  expect_contains(text, "throttled not found");
+  expect_contains(text, "throttled not searched");
 }
 
 TEST(Compare, InterruptedBeforeAnyReferenceItClaimsNoBudget) {
@@ -85,7 +85,10 @@ TEST(Compare, InterruptedBeforeAnyReferenceItClaimsNoBudget) {
   EXPECT_EQ(c.policies[0].smallest_budget, std::nullopt);
   const std::string text = format_comparison(comparison_settings(), c);
   expect_contains(text, "not run");
-  expect_contains(text, "unbounded not found");
+  expect_contains(text, "unbounded not searched");
+  expect_contains(text,
+                  "\nthrottled          -                      -              -          -        "
+                  "-       -        -       -  not run\n");
   expect_contains(text, "fewer than two runs finished");
 }
 
@@ -96,6 +99,21 @@ TEST(Compare, AReferenceThatRanOutItselfClaimsNoBudget) {
   const Comparison c = compare(settings);
   EXPECT_EQ(c.reference.last.outcome, Outcome::kOutOfMemory);
   EXPECT_EQ(c.policies[0].smallest_budget, std::nullopt);
+}
+
+TEST(Compare, OutOfMemoryIsItsOutcomeOnlyWhenEveryPolicyRanOut) {
+  CompareSettings settings = comparison_settings();
+  settings.rounds.value = 1;
+  settings.train.pool.budget.value = {.bytes = mib(1)};
+  Comparison c = compare(settings);
+  EXPECT_EQ(c.reference.last.outcome, Outcome::kFinished);
+  EXPECT_EQ(outcome_of(c), Outcome::kOutOfMemory);
+  expect_contains(format_comparison(settings, c), "throttled not found");
+  expect_contains(format_comparison(settings, c), ", 1 pair with the reference");
+  c.policies[3].last.outcome = Outcome::kFinished;
+  EXPECT_EQ(outcome_of(c), Outcome::kFinished);
+  c.interrupted = true;
+  EXPECT_EQ(outcome_of(c), Outcome::kInterrupted);
 }
 
 TEST(Compare, ABudgetFromTheEnvironmentStandsAndTheDefaultIsTheExperiments) {

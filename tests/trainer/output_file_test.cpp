@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "allocator/error.hpp"
+#include "file_size_limit.hpp"
 #include "support/message_of.hpp"
 #include "temporary_directory.hpp"
 
@@ -26,26 +25,6 @@ void expect_refused(const std::string& path) {
   SCOPED_TRACE(path);
   expect_one_line_naming(message_of<UsageError>([&] { OutputFile("--json", path); }), path);
 }
-
-/// Files that the process writes end after so many bytes, as on a disk that is full.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    (void)std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 TEST(OutputFile, WritesTheWholeContents) {
   const TemporaryDirectory directory;

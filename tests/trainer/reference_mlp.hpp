@@ -68,11 +68,38 @@ class ReferenceMlp {
   /// The gradients of that loss, in the order of the parameters.
   [[nodiscard]] std::vector<Numbers> gradients(const std::vector<Numbers>& tape,
                                                const Numbers& targets) const {
-    std::vector<Numbers> all(parameters.size());
     Numbers dy = tape.back();
     for (std::size_t i = 0; i < dy.size(); ++i) {
       dy[i] = (dy[i] - targets[i]) / static_cast<double>(targets.size());
     }
+    return backward(tape, std::move(dy));
+  }
+
+  /// The mean cross-entropy of the softmax of rows of logits, and its slope at them.
+  struct CrossEntropy {
+    double loss = 0;
+    Numbers slope;
+  };
+  [[nodiscard]] static CrossEntropy cross_entropy(const Numbers& logits, const Numbers& labels) {
+    const std::size_t classes = logits.size() / labels.size();
+    const auto rows = static_cast<double>(labels.size());
+    CrossEntropy result{.loss = 0, .slope = Numbers(logits.size())};
+    for (std::size_t i = 0; i < logits.size(); i += classes) {
+      double total = 0;
+      for (std::size_t j = 0; j < classes; ++j) total += std::exp(logits[i + j]);
+      for (std::size_t j = 0; j < classes; ++j) {
+        result.slope[i + j] = std::exp(logits[i + j]) / total / rows;
+      }
+      const std::size_t label = i + static_cast<std::size_t>(labels[i / classes]);
+      result.slope[label] -= 1 / rows;
+      result.loss += (std::log(total) - logits[label]) / rows;
+    }
+    return result;
+  }
+
+  /// The gradients of a loss with the slope `dy` at the prediction.
+  [[nodiscard]] std::vector<Numbers> backward(const std::vector<Numbers>& tape, Numbers dy) const {
+    std::vector<Numbers> all(parameters.size());
     for (std::size_t l = layers(); l-- > 0;) {
       const Numbers& x = tape[l];
       const std::size_t k = widths_[l];

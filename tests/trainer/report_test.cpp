@@ -90,6 +90,7 @@ Comparison made_up_comparison() {
     figures.ratio_high = 1.01;
     figures.smallest_budget =
         policy == std::string("barrier") ? std::nullopt : std::optional(mib(37));
+    figures.searched = true;
     comparison.policies.push_back(figures);
   }
   return comparison;

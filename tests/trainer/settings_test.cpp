@@ -38,10 +38,55 @@ TEST(TrainSettings, OursComeFromTheEnvironmentAndNameTheirVariables) {
                                                       {"WEIR_RUN_AHEAD", "3"}}));
   EXPECT_EQ(settings.pool.budget.value, (BudgetRequest{.bytes = mib(96)}));
   EXPECT_EQ(settings.policy.policy.value, Policy::kBarrier);
-  for (const char* part : {"budget=96MiB (WEIR_BUDGET)", "pool=naive (WEIR_POOL)",
-                           "policy=barrier (WEIR_POLICY)", "run-ahead=3 (WEIR_RUN_AHEAD)"}) {
+  for (const char* part :
+       {"budget=96MiB (WEIR_BUDGET)", "pool=naive (WEIR_POOL)", "policy=barrier (WEIR_POLICY)",
+        "run-ahead=3 (WEIR_RUN_AHEAD, not used by barrier)"}) {
     expect_in_line(settings, part);
   }
+}
+
+TEST(TrainSettings, RunAheadIsShownInForceOnlyWhereAPolicyUsesIt) {
+  TrainSettings settings;
+  expect_in_line(settings, "run-ahead=auto (default)");
+  for (const Policy policy : {Policy::kBackstop, Policy::kUnbounded, Policy::kBarrier}) {
+    settings.policy.policy.value = policy;
+    EXPECT_EQ(settings.describe().find("run-ahead"), std::string::npos) << settings.describe();
+  }
+  settings.every_policy = true;
+  expect_in_line(settings, "run-ahead=auto (default)");
+}
+
+TEST(TrainSettings, DataBringsItsOwnDefaultsAndWhatWasGivenWins) {
+  TrainSettings settings;
+  settings.use_data_defaults();
+  EXPECT_EQ(settings.batch_size.value, 64U);
+  EXPECT_EQ(settings.learning_rate.value, 0.1);
+  settings = {};
+  settings.batch_size = {7, "--batch-size"};
+  settings.learning_rate = {0.5, "--lr"};
+  settings.use_data_defaults();
+  EXPECT_EQ(settings.batch_size.value, 7U);
+  EXPECT_EQ(settings.learning_rate.value, 0.5);
+}
+
+TEST(TrainSettings, EpochsSetTheBatchesUnlessThoseWereGiven) {
+  const auto data = std::make_shared<const DataSet>(
+      DataSet{.train = {.count = 100, .rows = 3, .columns = 4}, .test = {}, .classes = 5});
+  TrainSettings settings;
+  settings.use_data_defaults();
+  settings.epochs = {3, "--epochs"};
+  settings.use_data(data, {"digits", "--data"});
+  EXPECT_EQ(settings.widths, (std::vector<std::size_t>{12, 256, 128, 5}));
+  EXPECT_EQ(settings.batches.value, 6U);
+  for (const char* part : {"data=digits (--data)", "model=12 -> 256 -> 128 -> 5 (data)",
+                           "epochs=3 (--epochs)", "batches=6 (epochs)"}) {
+    expect_in_line(settings, part);
+  }
+  settings = {};
+  settings.batches = {9, "--batches"};
+  settings.use_data(data, {"digits", "--data"});
+  EXPECT_EQ(settings.batches.value, 9U);
+  EXPECT_EQ(settings.describe().find("epochs"), std::string::npos) << settings.describe();
 }
 
 TEST(TrainSettings, MxnetsVariablesSetVerbatimTakeEffect) {

@@ -1,0 +1,64 @@
+#include "trainer/bench.hpp"
+
+#include <utility>
+
+namespace weir {
+
+Bench::Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source)
+    : device_(open_device(settings.device.value, {.memory = settings.device_memory.value})),
+      pool_(device_.memory(), settings.pool),
+      scheduler_(
+          device_, pool_,
+          {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}) {
+  readers_.push_back(make_reader(shape, std::move(source), settings.made_beforehand));
+}
+
+std::unique_ptr<Reader> Bench::make_reader(const BatchShape& shape, BatchSource source,
+                                           std::uint64_t made_beforehand) {
+  const StreamId copy_in = device_.backend().stream(StreamRole::kCopyIn);
+  const Bytes inputs = Shape{shape.rows, shape.inputs}.bytes();
+  pool_.deallocate(pool_.allocate(inputs, copy_in, "inputs"), copy_in);
+  return std::make_unique<Reader>(
+      DeviceMemory{device_.backend().host_upstream(), device_.memory().progress}, shape,
+      std::move(source), made_beforehand);
+}
+
+Reader& Bench::add_reader(const BatchShape& shape, BatchSource source) {
+  return *readers_.emplace_back(make_reader(shape, std::move(source), 0));
+}
+
+Bytes Bench::staging() const {
+  Bytes bytes{};
+  for (const auto& reader : readers_) bytes += reader->staging_memory();
+  return bytes;
+}
+
+void Bench::collect(TrainResult& result) {
+  result.pool = pool_.statistics();
+  result.admission = scheduler_.admission();
+  result.staging = staging();
+  result.stalls = {};
+  const AdmissionStatistics& a = result.admission;
+  for (const Stalls& s : {a.hard, a.soft, a.turn, a.grace, scheduler_.barriers(),
+                          Stalls{result.pool.waits, result.pool.waited}}) {
+    result.stalls.count += s.count;
+    result.stalls.total += s.total;
+  }
+}
+
+void Watch::start() {
+  busy_before_ = bench_.busy();
+  started_ = Clock::now();
+}
+
+void Watch::stop(TrainResult& result) {
+  if (!std::exchange(running_, false)) return;
+  const auto seconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  const auto wall = Clock::now() - started_;
+  result.seconds = seconds(wall);
+  result.idle_share = 1 - seconds(bench_.busy() - busy_before_) / result.seconds;
+}
+
+}  // namespace weir

@@ -1,0 +1,67 @@
+#pragma once
+
+// What a run stands on: a device of its own, a pool, readers and a scheduler, and the figures that
+// are collected from them.
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "scheduler/device.hpp"
+#include "scheduler/scheduler.hpp"
+#include "trainer/reader.hpp"
+#include "trainer/train.hpp"
+
+namespace weir {
+
+class Bench {
+ public:
+  /// With one reader. OutOfMemory when the pool cannot hold one of its batches at all, before host
+  /// memory is spent on them.
+  Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source);
+
+  [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
+  [[nodiscard]] Reader& reader() noexcept { return *readers_.front(); }
+  /// A further reader, which lives as long as the bench. OutOfMemory as above.
+  Reader& add_reader(const BatchShape& shape, BatchSource source);
+
+  [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
+  [[nodiscard]] Bytes staging() const;
+  /// For how long the compute stream has worked.
+  [[nodiscard]] std::chrono::nanoseconds busy() {
+    return device_.backend().busy(StreamRole::kCompute);
+  }
+
+  /// The pool's, admission's and the readers' figures, and the stalls of all of them.
+  void collect(TrainResult& result);
+
+ private:
+  [[nodiscard]] std::unique_ptr<Reader> make_reader(const BatchShape& shape, BatchSource source,
+                                                    std::uint64_t made_beforehand);
+
+  // In the order in which they must be torn down backwards: the scheduler first waits for the
+  // device, which still reads the readers' buffers.
+  Device device_;
+  Pool pool_;
+  std::vector<std::unique_ptr<Reader>> readers_;
+  Scheduler scheduler_;
+};
+
+/// Measures from its making, or its last start, to its first stop.
+class Watch {
+ public:
+  explicit Watch(Bench& bench) : bench_(bench) { start(); }
+  void start();
+  /// Writes the time and the idle share. Further calls change nothing.
+  void stop(TrainResult& result);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Bench& bench_;
+  bool running_ = true;
+  Clock::time_point started_;
+  std::chrono::nanoseconds busy_before_{};
+};
+
+}  // namespace weir

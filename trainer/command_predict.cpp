@@ -1,0 +1,68 @@
+// weir-train predict: inference with saved weights.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "allocator/error.hpp"
+#include "trainer/command.hpp"
+#include "trainer/flags.hpp"
+#include "trainer/predict.hpp"
+#include "trainer/report.hpp"
+#include "trainer/table.hpp"
+
+namespace weir {
+namespace {
+
+class PredictCommand {
+ public:
+  explicit PredictCommand(CLI::App& app)
+      : data_(app, "--data", "the directory of the data set, whose test files are classified"),
+        weights_(app, "--weights", "the weights, as run --save writes them"),
+        flags_(app),
+        json_(app, "--json", "write the figures to this file") {
+    add_policy_flag(flags_);
+    add_memory_flags(flags_);
+    add_batch_size_flag(flags_);
+  }
+
+  [[nodiscard]] int run(const std::stop_token& stop) const {
+    PredictSettings settings{.train = TrainSettings::from_environment()};
+    settings.train.use_data_defaults();
+    flags_.apply(settings.train);
+    settings.train.validate();
+    for (const TextFlag* flag : {&data_, &weights_}) {
+      if (!flag->given()) throw UsageError("predict needs " + flag->name());
+    }
+    settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
+    const std::unique_ptr<OutputFile> json = json_.open();
+    std::fprintf(stderr, "%s\n", settings.describe().c_str());
+    ProgressBar bar;
+    const TrainResult result =
+        predict(settings, {.stop = stop, .progress = [&](std::uint64_t done, std::uint64_t all) {
+                             bar.show("images submitted", done, all);
+                           }});
+    bar.clear();
+    const int print_error = print(format_predict(settings, result));
+    if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+    if (json) json->commit(predict_json(settings, result));
+    require_printed(print_error);
+    return exit_code(result.outcome);
+  }
+
+ private:
+  TextFlag data_;
+  TextFlag weights_;
+  TrainFlags flags_;
+  OutputFlag json_;
+};
+
+}  // namespace
+
+Command add_predict_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("predict", "classify test images with saved weights");
+  const auto command = std::make_shared<PredictCommand>(*app);
+  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+}
+
+}  // namespace weir

@@ -1,0 +1,54 @@
+#include "trainer/evaluate.hpp"
+
+#include <algorithm>
+
+#include "allocator/error.hpp"
+
+namespace weir {
+namespace {
+
+void classify_batch(Bench& bench, Reader& reader, Mlp& model, const Tensor& correct,
+                    const HostBatch& host, const std::stop_token& stop) {
+  Scheduler& scheduler = bench.scheduler();
+  const Batch batch = scheduler.begin_batch("test", {.stop = stop});
+  const Tensor images =
+      scheduler.copy_in(host.inputs, {host.rows, host.inputs.size() / host.rows}, "inputs");
+  const Tensor labels = scheduler.copy_in(host.targets, {host.rows}, "targets");
+  reader.give_back(host, scheduler.written(labels));  // the later of the two copies
+  accumulate(scheduler, correct, correct_rows(scheduler, model.infer(images), labels));
+}
+
+}  // namespace
+
+BatchShape batch_shape(const LabelledImages& images, std::uint64_t rows) {
+  return {.rows = std::min<std::size_t>(rows, images.count),
+          .inputs = images.pixels_per_image(),
+          .targets = 1,
+          .rows_in_all = images.count};
+}
+
+void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
+              const LabelledImages& images, const TrainHooks& hooks) {
+  result.testing = true;
+  const Tensor correct = filled(bench.scheduler(), {1}, 0, "correct in all");
+  while (result.test_images < images.count && !hooks.stop.stop_requested()) {
+    const HostBatch host = reader.next();
+    try {
+      classify_batch(bench, reader, model, correct, host, hooks.stop);
+    } catch (const Cancelled&) {
+      break;  // held back at its begin: nothing of it was submitted
+    }
+    ++result.test_batches;
+    result.test_images += host.rows;
+    if (hooks.progress) hooks.progress(result.test_images, images.count);
+  }
+  bench.scheduler().wait_all();
+  if (result.test_images != images.count) {
+    result.outcome = Outcome::kInterrupted;
+    return;
+  }
+  result.test_accuracy = static_cast<double>(bench.scheduler().read(correct).front()) /
+                         static_cast<double>(images.count);
+}
+
+}  // namespace weir

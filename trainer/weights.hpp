@@ -1,0 +1,34 @@
+#pragma once
+
+// Weights in a file; docs/weights.md describes the bytes.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir {
+
+/// A model's widths, input first, and its parameters in the order W_0, b_0, W_1, … with
+/// W_l [widths[l] × widths[l+1]].
+struct Weights {
+  std::vector<std::size_t> widths;
+  std::vector<std::vector<float>> parameters;
+};
+
+/// The contents of a file. UsageError when the parameters are not those of the widths.
+[[nodiscard]] std::string encode_weights(const Weights& weights);
+
+/// Reads the file whole. UsageError of one line (option, file, offset, expected, found) for a file
+/// that is no weights file, was cut short, goes on after its end or is damaged.
+[[nodiscard]] Weights read_weights(const std::string& option, const std::string& path);
+
+/// CRC-32 as in gzip and PNG (polynomial 0xEDB88320, reflected).
+[[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes) noexcept;
+
+/// `64 -> 256 -> 128 -> 10`.
+[[nodiscard]] std::string format_widths(std::span<const std::size_t> widths);
+
+}  // namespace weir
