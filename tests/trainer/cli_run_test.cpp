@@ -104,7 +104,7 @@ TEST(Cli, EachFlagAndVariableIsNamedAsTheSourceOfItsSetting) {
                                                         {"WEIR_POOL", "unpooled"},
                                                         {"WEIR_RUN_AHEAD", "20ms"}});
   for (const char* part : {"policy=backstop (WEIR_POLICY)", "budget=50% (WEIR_BUDGET)",
-                           "pool=unpooled (WEIR_POOL)", "(WEIR_RUN_AHEAD)"}) {
+                           "pool=unpooled (WEIR_POOL)", "(WEIR_RUN_AHEAD, not used by backstop)"}) {
     expect_settings(variables, part);
   }
 }

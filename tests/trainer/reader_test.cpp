@@ -16,7 +16,7 @@ namespace weir::testing {
 namespace {
 
 constexpr StreamId kCopyStream{1};
-constexpr BatchShape kShape{.rows = 4, .inputs = 3, .targets = 2};
+constexpr BatchShape kShape{.rows = 4, .inputs = 3, .targets = 2, .rows_in_all = 0};
 /// What jemalloc takes at first, and ever for so little.
 constexpr Bytes kLeastStaging = mib(3);
 
@@ -103,7 +103,7 @@ TEST(Reader, NeverWritesIntoABatchWhoseCopyIsNotPassed) {
 
 TEST(Reader, StagingStaysConstantHoweverMuchFasterThanTheDeviceTheReaderIs) {
   // Buffers of 1 MiB, and a device that is always three copies behind.
-  constexpr BatchShape kLarge{.rows = 1024, .inputs = 255, .targets = 1};
+  constexpr BatchShape kLarge{.rows = 1024, .inputs = 255, .targets = 1, .rows_in_all = 0};
   constexpr std::uint64_t kBehind = 3;
   MappedUpstream upstream(mib(64));
   ManualProgress progress;
@@ -175,6 +175,35 @@ TEST(Reader, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
   }
   EXPECT_EQ(numbers.made(), 3U);
   EXPECT_LE(reader.staging_memory(), kLeastStaging);
+}
+
+TEST(Reader, TheLastBatchBeforeTheStartHoldsWhatIsLeft) {
+  MappedUpstream upstream(mib(16));
+  ManualProgress progress;
+  constexpr BatchShape kSevenRows{.rows = 4, .inputs = 3, .targets = 2, .rows_in_all = 7};
+  const BatchSource source = [](std::uint64_t, std::span<float> inputs, std::span<float> targets) {
+    std::ranges::fill(inputs, 1.0F);
+    std::ranges::fill(targets, 2.0F);
+  };
+  Reader reader({upstream, progress}, kSevenRows, source, 0);
+  for (const std::size_t rows : {4U, 3U, 4U, 3U}) {
+    const HostBatch batch = reader.next();
+    EXPECT_EQ(batch.rows, rows);
+    EXPECT_EQ(batch.inputs.size(), 3 * rows);
+    EXPECT_EQ(batch.targets.size(), 2 * rows);
+    EXPECT_EQ(std::ranges::count(batch.inputs, 1.0F), std::ssize(batch.inputs));
+    EXPECT_EQ(std::ranges::count(batch.targets, 2.0F), std::ssize(batch.targets));
+  }
+}
+
+TEST(BatchShape, RowsOfABatchFollowFromItsNumber) {
+  constexpr BatchShape kEven{.rows = 4, .inputs = 1, .targets = 1, .rows_in_all = 8};
+  constexpr BatchShape kSmall{.rows = 4, .inputs = 1, .targets = 1, .rows_in_all = 3};
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(kShape.rows_of(i), 4U) << "without an end";
+    EXPECT_EQ(kEven.rows_of(i), 4U);
+    EXPECT_EQ(kSmall.rows_of(i), 3U);
+  }
 }
 
 TEST(GeneratedSource, TheSameIndexGivesTheSameBatch) {
