@@ -1,0 +1,30 @@
+// weir-bench: the benchmarks, with Google Benchmark's flags. bench/run is the way to call it.
+
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+
+#include "jemalloc.hpp"
+#include "kernels/blas.hpp"
+#include "table.hpp"
+
+int main(int argc, char** argv) {
+  using namespace weir::bench;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  if (!Jemalloc::is_apart()) {
+    std::fprintf(stderr, "weir-bench: jemalloc has taken the place of malloc in this program\n");
+    return 1;
+  }
+  weir::set_blas_threads(1);  // the frontend is to have a core of its own
+
+  Table table;
+  add_pool(table);
+  add_submit(table);
+  add_admission(table);
+  add_handover(table);
+  add_policy(table);
+  const std::size_t ran = benchmark::RunSpecifiedBenchmarks(&table);
+  benchmark::Shutdown();
+  return ran == 0 ? 2 : 0;
+}

@@ -1,0 +1,82 @@
+// Every policy over a small training loop on the cpu device: a multilayer perceptron whose batches
+// are short, so that the host's part shows. Beside the reference, which is `unbounded` with room
+// for everything; what the policies are worth under a budget is what docs/main-job.md measures.
+
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "rig.hpp"
+#include "table.hpp"
+#include "trainer/mlp.hpp"
+
+namespace weir::bench {
+namespace {
+
+constexpr std::size_t kRows = 32;
+constexpr std::size_t kInputs = 512;
+constexpr int kBatches = 50;  ///< in a run, which ends with a wait for all of them
+
+class Training {
+ public:
+  explicit Training(Rig& rig)
+      : scheduler_(rig.scheduler),
+        model_(rig.scheduler, std::array<std::size_t, 4>{kInputs, 256, 128, 1}, 1),
+        inputs_(kRows * kInputs, 0.5F),
+        targets_(kRows, 1.0F) {}
+
+  void step() {
+    const Batch batch = scheduler_.begin_batch("train");
+    const Tensor x = scheduler_.copy_in(inputs_, {kRows, kInputs}, "inputs");
+    const Tensor y = scheduler_.copy_in(targets_, {kRows, 1}, "targets");
+    Mlp::Tape tape = model_.forward(x);
+    Tensor gradient = l2_loss_gradient(scheduler_, tape.back(), y);
+    model_.backward(std::move(tape), std::move(gradient));
+    model_.step(0.001F, 0);
+  }
+
+ private:
+  Scheduler& scheduler_;
+  Mlp model_;
+  const std::vector<float> inputs_;
+  const std::vector<float> targets_;
+};
+
+void train(benchmark::State& state, Policy policy, Bytes budget) {
+  Rig rig({.budget = budget, .policy = policy});
+  Training training(rig);
+  const auto run = [&] {
+    for (int i = 0; i < kBatches; ++i) training.step();
+    rig.scheduler.wait_all();
+  };
+  run();  // so that the kind of the batches is known, and the pool warm
+  while (state.KeepRunningBatch(kBatches)) run();
+}
+
+struct Case {
+  Policy policy;
+  std::string_view room;
+  Bytes budget;
+};
+
+}  // namespace
+
+void add_policy(Table& table) {
+  const std::string reference = "policy/unbounded/roomy";
+  for (const Case& c :
+       {Case{Policy::kUnbounded, "roomy", mib(512)}, Case{Policy::kBackstop, "roomy", mib(512)},
+        Case{Policy::kThrottled, "roomy", mib(512)}, Case{Policy::kBarrier, "roomy", mib(512)},
+        Case{Policy::kBackstop, "4MiB", mib(4)}, Case{Policy::kThrottled, "4MiB", mib(4)},
+        Case{Policy::kBarrier, "4MiB", mib(4)}}) {
+    const std::string name =
+        "policy/" + std::string(to_string(c.policy)) + "/" + std::string(c.room);
+    benchmark::RegisterBenchmark(name.c_str(), [c](benchmark::State& state) {
+      train(state, c.policy, c.budget);
+    })->UseRealTime();
+    table.add({.figure = name, .against = name == reference ? "" : reference, .rate = "batches/s"});
+  }
+}
+
+}  // namespace weir::bench

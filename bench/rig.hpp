@@ -1,0 +1,52 @@
+#pragma once
+
+// What most benchmarks stand on: the cpu device with a pool and a scheduler over it, and a way to
+// keep its streams busy for as long as is wanted.
+
+#include <initializer_list>
+#include <latch>
+#include <memory>
+
+#include "allocator/pool.hpp"
+#include "scheduler/cpu_device.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weir::bench {
+
+struct Rig {
+  explicit Rig(const SchedulerOptions& options = {}) : scheduler(device, pool, options) {}
+
+  Device device{std::make_unique<CpuDevice>(gib(1))};
+  Pool pool{device.memory()};
+  Scheduler scheduler;
+};
+
+/// Keeps streams busy with one operation each from when these have begun until `this` ends; then
+/// waits for all that was submitted behind them.
+class Busy {
+ public:
+  explicit Busy(Scheduler& scheduler,
+                std::initializer_list<StreamRole> roles = {StreamRole::kCompute})
+      : scheduler_(scheduler), begun_(static_cast<std::ptrdiff_t>(roles.size())) {
+    for (const StreamRole role : roles) {
+      scheduler_.submit("busy", {.stream = role}, [this](Stream&, Inputs, Outputs) {
+        begun_.count_down();
+        over_.wait();
+      });
+    }
+    begun_.wait();
+  }
+  ~Busy() {
+    over_.count_down();
+    scheduler_.wait_all();
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  Scheduler& scheduler_;
+  std::latch begun_;
+  std::latch over_{1};
+};
+
+}  // namespace weir::bench

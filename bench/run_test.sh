@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Checks bench/run on the build in folder $1: what it lists, refuses, runs and writes.
+set -euo pipefail
+run=$(dirname "${BASH_SOURCE[0]}")/run
+export WEIR_BENCH_BUILD=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# Says that $1 does not hold.
+wrong() {
+  echo "bench/run: wrong: $1"
+  failed=1
+}
+
+listed=$("$run" --list)
+for topic in admission handover policy pool submit; do
+  grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
+done
+"$run" --help | grep -q '^usage: ' || wrong "--help prints the usage"
+
+status=0
+"$run" nonsense >"$scratch/out" 2>"$scratch/err" || status=$?
+((status == 2)) || wrong "an unknown name exits 2, not $status"
+[[ $(wc -l <"$scratch/err") == 1 && ! -s $scratch/out ]] || wrong "an unknown name gets one line"
+grep -q "'nonsense'.*pool" "$scratch/err" || wrong "the line says what is known"
+
+status=0
+"$run" --json "$scratch/none/file" admission >/dev/null 2>&1 || status=$?
+((status == 2)) || wrong "a folder that is not there exits 2, not $status"
+
+table=$("$run" --quick --json "$scratch/figures.json" admission)
+grep -Eq '^admission/uncontended +[0-9.]+ (ns|us|ms) .*<= 200 ns +(met|MISSED)' <<<"$table" ||
+  wrong "the table has the figure, its target and the verdict"
+grep -q '^pool/' <<<"$table" && wrong "only what is named is run"
+grep -q '"name": "admission/uncontended' "$scratch/figures.json" || wrong "the JSON has the figure"
+exit "$failed"

@@ -1,0 +1,102 @@
+// What `submit` costs the frontend while the worker is busy, and, apart from that, what waking a
+// sleeping worker costs.
+
+#include <benchmark/benchmark.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "rig.hpp"
+#include "table.hpp"
+
+namespace weir::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Operations that queue up before the worker may work them off, which is not measured.
+constexpr int kQueued = 1000;
+
+/// `submit_one(scheduler)` again and again, in an open batch, behind a worker that is busy.
+template <typename SubmitOne>
+void worker_busy(benchmark::State& state, Rig& rig, const SubmitOne& submit_one) {
+  const Batch batch = rig.scheduler.begin_batch("bench");
+  auto busy = std::make_unique<Busy>(rig.scheduler);
+  while (state.KeepRunningBatch(kQueued)) {
+    for (int i = 0; i < kQueued; ++i) submit_one();
+    state.PauseTiming();
+    busy.reset();
+    busy = std::make_unique<Busy>(rig.scheduler);
+    state.ResumeTiming();
+  }
+}
+
+Tensor written_tensor(Scheduler& scheduler) {
+  Tensor tensor = scheduler.empty({1024});
+  scheduler.submit("fill", {.writes = {tensor}}, [](Stream&, Inputs, Outputs) {});
+  return tensor;
+}
+
+/// Two tensors read, one updated; all have their memory.
+void operation(benchmark::State& state) {
+  Rig rig;
+  const Tensor x = written_tensor(rig.scheduler);
+  const Tensor w = written_tensor(rig.scheduler);
+  const Tensor y = written_tensor(rig.scheduler);
+  worker_busy(state, rig, [&] {
+    rig.scheduler.submit("dense", {.reads = {x, w}, .writes = {y}},
+                         [](Stream&, Inputs, Outputs) {});
+  });
+}
+
+/// The output is new: its handle, its memory and its free are part of the cost.
+void new_output(benchmark::State& state) {
+  Rig rig;
+  const Tensor x = written_tensor(rig.scheduler);
+  const Tensor w = written_tensor(rig.scheduler);
+  worker_busy(state, rig, [&] {
+    const Tensor y = rig.scheduler.empty({1024}, "y");
+    rig.scheduler.submit("dense", {.reads = {x, w}, .writes = {y}},
+                         [](Stream&, Inputs, Outputs) {});
+  });
+}
+
+/// Submits to a worker that sleeps. The time is that of the call, or with `until_begun` until the
+/// operation runs.
+void worker_asleep(benchmark::State& state, bool until_begun) {
+  Rig rig;
+  std::atomic<Clock::time_point> begun;
+  for ([[maybe_unused]] auto _ : state) {
+    rig.scheduler.wait_all();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));  // until it surely sleeps
+    const Clock::time_point start = Clock::now();
+    rig.scheduler.submit("wake", {}, [&begun](Stream&, Inputs, Outputs) { begun = Clock::now(); });
+    Clock::time_point end = Clock::now();
+    rig.scheduler.wait_all();
+    if (until_begun) end = begun;
+    state.SetIterationTime(std::chrono::duration<double>(end - start).count());
+  }
+}
+
+}  // namespace
+
+void add_submit(Table& table) {
+  benchmark::RegisterBenchmark("submit/worker_busy", operation)->UseRealTime();
+  table.add({.figure = "submit/worker_busy", .most_ns = 1000});
+  benchmark::RegisterBenchmark("submit/worker_busy/new_output", new_output)->UseRealTime();
+  table.add({.figure = "submit/worker_busy/new_output", .most_ns = 1000});
+  for (const bool until_begun : {false, true}) {
+    const std::string name =
+        std::string("submit/worker_asleep/") + (until_begun ? "until_begun" : "call");
+    benchmark::RegisterBenchmark(
+        name.c_str(), [until_begun](benchmark::State& state) { worker_asleep(state, until_begun); })
+        ->UseManualTime()
+        ->Iterations(300);
+    table.add({.figure = name});
+  }
+}
+
+}  // namespace weir::bench
