@@ -34,15 +34,30 @@ enum class LockRank : std::uint8_t {
   kLeaf,       ///< free lists of nodes and the like: nothing is taken inside
 };
 
+namespace detail {
+/// The ranks that the calling thread holds, one bit each. Every lock and unlock is inline and
+/// touches only this and the mutex: the shortest paths take several.
+inline constinit thread_local std::uint32_t held_ranks = 0;
+[[noreturn]] void refuse_lock(LockRank rank, std::uint32_t held) noexcept;
+}  // namespace detail
+
 /// Which ranks the calling thread holds, one bit each; 0 is none. A wait starts with none.
-[[nodiscard]] std::uint32_t held_lock_ranks() noexcept;
+[[nodiscard]] inline std::uint32_t held_lock_ranks() noexcept { return detail::held_ranks; }
 
 /// A mutex with a rank. Taking it out of order ends the program with a message naming both ranks.
 class WEIR_CAPABILITY("mutex") Mutex {
  public:
   explicit Mutex(LockRank rank) noexcept : rank_(rank) {}
-  void lock() WEIR_ACQUIRE();
-  void unlock() WEIR_RELEASE();
+  void lock() WEIR_ACQUIRE() {
+    const auto rank = static_cast<unsigned>(rank_);
+    if ((detail::held_ranks >> rank) != 0) detail::refuse_lock(rank_, detail::held_ranks);
+    mutex_.lock();
+    detail::held_ranks |= 1U << rank;
+  }
+  void unlock() WEIR_RELEASE() {
+    detail::held_ranks &= ~(1U << static_cast<unsigned>(rank_));
+    mutex_.unlock();
+  }
 
  private:
   std::mutex mutex_;
