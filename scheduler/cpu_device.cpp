@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,7 +13,9 @@ CpuDevice::CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream)
     : upstream_(upstream != nullptr ? std::move(upstream)
                                     : std::make_unique<HostUpstream>(memory)) {
   for (const StreamRole role : kAllRoles) {
-    streams_.at(index_of(role)) = std::make_unique<CpuStream>(role);
+    auto& stream = streams_.at(index_of(role));
+    stream = std::make_unique<CpuStream>(role);
+    ids_.at(index_of(role)) = stream->id();
   }
 }
 
@@ -23,15 +24,13 @@ CpuDevice::~CpuDevice() {
   for (const auto& stream : streams_) (void)stream->wait(stream->enqueued(), {});
 }
 
-StreamId CpuDevice::stream(StreamRole role) const { return streams_.at(index_of(role))->id(); }
+StreamId CpuDevice::stream(StreamRole role) const { return ids_.at(index_of(role)); }
 
 CpuStream& CpuDevice::find(StreamId stream) const {
-  const auto found =
-      std::ranges::find_if(streams_, [stream](const auto& s) { return s->id() == stream; });
-  if (found == streams_.end()) {
-    throw UsageError("stream " + std::to_string(stream.value) + " is not of this cpu device");
+  for (std::size_t i = 0; i < kStreamRoles; ++i) {
+    if (ids_[i] == stream) return *streams_[i];
   }
-  return **found;
+  throw UsageError("stream " + std::to_string(stream.value) + " is not of this cpu device");
 }
 
 std::uint64_t CpuDevice::enqueue(StreamRole role, Task& task) {

@@ -42,6 +42,7 @@ class CpuDevice final : public DeviceBackend, private Progress {
   const std::unique_ptr<Upstream> upstream_;
   MappedUpstream host_{default_host_memory()};
   std::array<std::unique_ptr<CpuStream>, kStreamRoles> streams_;
+  std::array<StreamId, kStreamRoles> ids_{};  ///< theirs, side by side
 };
 
 /// Half of the machine's memory: the host side needs some too.

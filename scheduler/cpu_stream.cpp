@@ -35,23 +35,20 @@ void CpuStream::copy(void* to, const void* from, Bytes size) { std::memcpy(to, f
 
 std::uint64_t CpuStream::push(Entry entry) {
   Lock lock(mutex_);
-  if (enqueued_ - taken_ == ring_.size()) {
+  const std::uint64_t end = enqueued_.load(std::memory_order_relaxed);
+  if (end - taken_ == ring_.size()) {
     std::vector<Entry> larger(ring_.size() * 2);
-    for (std::uint64_t i = taken_; i != enqueued_; ++i) {
+    for (std::uint64_t i = taken_; i != end; ++i) {
       larger[i % larger.size()] = ring_[i % ring_.size()];
     }
     ring_ = std::move(larger);
   }
-  ring_[enqueued_ % ring_.size()] = entry;
-  const std::uint64_t sequence = ++enqueued_;
+  ring_[end % ring_.size()] = entry;
+  enqueued_.store(end + 1, std::memory_order_release);
+  const bool wake = asleep_;
   lock.unlock();
-  work_.notify_one();
-  return sequence;
-}
-
-std::uint64_t CpuStream::enqueued() const {
-  const Lock lock(mutex_);
-  return enqueued_;
+  if (wake) work_.notify_one();
+  return end + 1;
 }
 
 bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
@@ -68,8 +65,10 @@ void CpuStream::serve() {
   serves_device = true;
   Lock lock(mutex_);
   for (;;) {
-    while (taken_ == enqueued_ && !closing_) work_.wait(lock);
-    if (taken_ == enqueued_) return;
+    asleep_ = true;
+    while (taken_ == enqueued() && !closing_) work_.wait(lock);
+    asleep_ = false;
+    if (taken_ == enqueued()) return;
     const Entry entry = ring_[taken_++ % ring_.size()];
     lock.unlock();
     execute(entry);

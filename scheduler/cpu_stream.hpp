@@ -31,8 +31,10 @@ class CpuStream final : public Stream {
     (void)push({.other = &other, .sequence = sequence});
   }
 
-  /// Entries enqueued so far: the sequence of a point recorded now.
-  [[nodiscard]] std::uint64_t enqueued() const;
+  /// Entries enqueued so far: the sequence of a point recorded now. Takes no lock: every free asks.
+  [[nodiscard]] std::uint64_t enqueued() const noexcept {
+    return enqueued_.load(std::memory_order_acquire);
+  }
   [[nodiscard]] std::uint64_t passed() const noexcept {
     return passed_.load(std::memory_order_acquire);
   }
@@ -58,13 +60,14 @@ class CpuStream final : public Stream {
   /// A ring that doubles when full: entries [taken_, enqueued_) modulo its size.
   std::vector<Entry> ring_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t taken_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::uint64_t enqueued_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::atomic<std::uint64_t> enqueued_{0};  ///< written under the lock
   /// The lowest sequence that somebody sleeps for: passing others wakes nobody. A wake-up costs the
   /// worker more than many an operation.
   std::uint64_t awaited_ WEIR_GUARDED_BY(mutex_) = kNobody;
   bool closing_ WEIR_GUARDED_BY(mutex_) = false;
-  std::condition_variable_any work_;    ///< the worker sleeps here when the queue is empty
-  std::condition_variable_any passes_;  ///< hosts and other streams sleep here
+  bool asleep_ WEIR_GUARDED_BY(mutex_) = false;  ///< the worker, for want of work
+  std::condition_variable_any work_;             ///< the worker sleeps here when the queue is empty
+  std::condition_variable_any passes_;           ///< hosts and other streams sleep here
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};
   std::thread worker_;
