@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +16,7 @@
 namespace weir {
 
 struct Block;
+struct CachedList;
 
 /// Neighbours in one intrusive list; a block can be in several lists through several of these.
 struct BlockLink {
@@ -28,26 +31,42 @@ enum class BlockState : std::uint8_t {
   kCached,     ///< free
 };
 
-struct Block {
+/// Two cache lines, both of which a free and an allocation touch: with very many blocks, reading
+/// them from memory is most of what either costs.
+struct alignas(64) Block {
   /// A point that could not be recorded yet; nothing ever passes it.
   static constexpr std::uint64_t kUnrecorded = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::size_t kLabel = 31;  ///< characters of a label that are kept
 
   void* pointer = nullptr;
   Bytes size;
   Bytes requested;
-  StreamId home;  ///< the stream that it was allocated on
-  BlockState state = BlockState::kAllocated;
-  std::array<char, 32> label{};      ///< what its holder calls it, cut to fit, zero-terminated
-  std::vector<StreamId> other_uses;  ///< streams other than home that use it
-  std::vector<Point> points;         ///< of its free: home first, then other uses
-  std::uint64_t freed_at = 0;        ///< the pool's count of frees: the order of frees
+  StreamId home;                    ///< the stream that it was allocated on
+  std::uint64_t home_sequence = 0;  ///< of its free: the point on home
+  /// Streams other than home that use it, and of its free: the points there. Null until there was
+  /// one, as for most.
+  std::unique_ptr<std::vector<Point>> others;
+  std::uint64_t freed_at = 0;  ///< the pool's count of frees: the order of frees
+  CachedList* list =
+      nullptr;  ///< of its size and a stream that it was freed on last; null at first
+
   BlockLink by_age;                  ///< cached: all, least recently freed first
   BlockLink by_stream;               ///< cached: same size and home; awaiting: same stream
+  std::array<char, kLabel> label{};  ///< what its holder calls it, cut to fit, zeros behind it
+  BlockState state = BlockState::kAllocated;
 
-  [[nodiscard]] const Point& home_point() const { return points.front(); }
+  [[nodiscard]] Point home_point() const { return {home, home_sequence}; }
+  [[nodiscard]] bool has_others() const noexcept { return others != nullptr && !others->empty(); }
+  /// The points on streams other than home.
+  [[nodiscard]] std::span<Point> other_points() const noexcept {
+    return others != nullptr ? std::span<Point>(*others) : std::span<Point>();
+  }
+  /// Notes that `stream` uses it too; nothing when that is known.
+  void add_use(StreamId stream);
   void set_label(std::string_view text) noexcept;
-  [[nodiscard]] std::string_view label_view() const noexcept { return label.data(); }
+  [[nodiscard]] std::string_view label_view() const noexcept;
 };
+static_assert(sizeof(Block) == 128);
 
 /// A doubly linked list through one of a block's links. It owns nothing.
 template <BlockLink Block::*Link>

@@ -5,41 +5,55 @@
 
 namespace weir {
 
+void Block::add_use(StreamId stream) {
+  if (stream == home) return;
+  if (others == nullptr) others = std::make_unique<std::vector<Point>>();
+  if (std::ranges::count(*others, stream, &Point::stream) == 0) others->push_back({stream, 0});
+}
+
 void Block::set_label(std::string_view text) noexcept {
-  const std::size_t length = std::min(text.size(), label.size() - 1);
-  std::copy_n(text.begin(), length, label.begin());
-  label.at(length) = '\0';
+  label = {};
+  std::ranges::copy(text.substr(0, kLabel), label.begin());
+}
+
+std::string_view Block::label_view() const noexcept {
+  return {label.begin(), std::ranges::find(label, '\0')};
 }
 
 Block& BlockIndex::add(void* pointer, Bytes size) {
-  auto block = std::make_unique<Block>();
-  block->pointer = pointer;
-  block->size = size;
   Bucket& bucket = buckets_[size.count];
-  Block& added = *(blocks_[pointer] = std::move(block));
+  Block& block = blocks_.insert(pointer);
+  block.size = size;
   ++bucket.blocks;
-  return added;
+  return block;
 }
 
-Block* BlockIndex::find(const void* pointer) const {
-  const auto found = blocks_.find(pointer);
-  return found == blocks_.end() ? nullptr : found->second.get();
-}
-
-std::unique_ptr<Block> BlockIndex::extract(Block& block) {
+void BlockIndex::remove(Block& block) {
   // The lists of a size stay while blocks of that size do, so that steady reuse allocates nothing.
   const auto bucket = buckets_.find(block.size.count);
   if (--bucket->second.blocks == 0) buckets_.erase(bucket);
-  return std::move(blocks_.extract(block.pointer).mapped());
+  blocks_.erase(block);
+}
+
+std::span<const std::unique_ptr<CachedList>> BlockIndex::lists_of(Bytes size) const {
+  const auto bucket = buckets_.find(size.count);
+  if (bucket == buckets_.end()) return {};
+  return bucket->second.lists;
+}
+
+CachedList& BlockIndex::list_for(Bytes size, StreamId home) {
+  for (const auto& list : lists_of(size)) {
+    if (list->home == home) return *list;
+  }
+  auto list =
+      std::make_unique<CachedList>(CachedList{.home = home, .book = &streams_[home], .blocks = {}});
+  return *buckets_[size.count].lists.emplace_back(std::move(list));
 }
 
 void BlockIndex::prepare_free(Block& block) {
-  block.points.reserve(1 + block.other_uses.size());
-  (void)streams_[block.home];
-  for (const StreamId stream : block.other_uses) (void)streams_[stream];
-  std::vector<CachedList>& lists = lists_of(block.size);
-  if (std::ranges::count(lists, block.home, &CachedList::home) == 0) {
-    lists.push_back({.home = block.home, .blocks = {}});
+  for (const Point& point : block.other_points()) (void)streams_[point.stream];
+  if (block.list == nullptr || block.list->home != block.home) {
+    block.list = &list_for(block.size, block.home);
   }
 }
 
@@ -48,31 +62,33 @@ bool BlockIndex::is_passed(Point point) const {
   return book != streams_.end() && point.sequence <= book->second.passed;
 }
 
-const Point* BlockIndex::blocking_point(const Block& block) const {
-  for (const Point& point : block.points) {
-    // The own stream may reuse a block before its own point, but only once that is recorded: from
-    // then on the block can also be given to others.
-    const bool own = point.stream == block.home;
-    if (own && !awaits_home_ && point.sequence != Block::kUnrecorded) continue;
-    if (!is_passed(point)) return &point;
+std::optional<Point> BlockIndex::blocking_point(const Block& block) const {
+  // The own stream may reuse a block before its own point, but only once that is recorded: from
+  // then on the block can also be given to others.
+  const bool needs_home = awaits_home_ || block.home_sequence == Block::kUnrecorded;
+  if (needs_home && !block.list->passed(block)) return block.home_point();
+  for (const Point& point : block.other_points()) {
+    if (!is_passed(point)) return point;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::uint64_t BlockIndex::sequence_on(const Block& block, StreamId stream) {
-  for (const Point& point : block.points) {
+  if (block.home == stream) return block.home_sequence;
+  for (const Point& point : block.other_points()) {
     if (point.stream == stream) return point.sequence;
   }
   return 0;
 }
 
 void BlockIndex::place_freed(Block& block) {
-  for (const Point& point : block.points) {
-    StreamBook& book = streams_[point.stream];
-    if (point.sequence != Block::kUnrecorded) book.last = std::max(book.last, point.sequence);
-  }
-  const Point* blocking = blocking_point(block);
-  if (blocking == nullptr) {
+  const auto note = [](StreamBook& book, std::uint64_t sequence) {
+    if (sequence != Block::kUnrecorded) book.last = std::max(book.last, sequence);
+  };
+  note(*block.list->book, block.home_sequence);
+  for (const Point& point : block.other_points()) note(streams_[point.stream], point.sequence);
+  const auto blocking = blocking_point(block);
+  if (!blocking) {
     place_cached(block);
     return;
   }
@@ -100,12 +116,14 @@ Bytes BlockIndex::note_recorded(Point point) {
   Bytes moved;
   std::vector<Block*> parked;
   StreamBook& book = streams_[point.stream];
-  for (Block* block = book.awaiting.front(); block != nullptr; block = StreamList::next(*block)) {
+  for (Block* block = book.awaiting.front(); block != nullptr;
+       block = BlockList<&Block::by_stream>::next(*block)) {
     if (sequence_on(*block, point.stream) == Block::kUnrecorded) parked.push_back(block);
   }
   for (Block* block : parked) {
     book.awaiting.remove(*block);
-    for (Point& own : block->points) {
+    if (block->home == point.stream) block->home_sequence = point.sequence;
+    for (Point& own : block->other_points()) {
       if (own.stream == point.stream) own.sequence = point.sequence;
     }
     // Sorted in anew: the point can be one that is known to be passed, which no poll tells again.
@@ -115,68 +133,55 @@ Bytes BlockIndex::note_recorded(Point point) {
   return moved;
 }
 
-std::vector<BlockIndex::CachedList>& BlockIndex::lists_of(Bytes size) {
-  static std::vector<CachedList> none;  // stays empty: lists are added by prepare_free alone
-  const auto bucket = buckets_.find(size.count);
-  return bucket == buckets_.end() ? none : bucket->second.lists;
-}
-
 void BlockIndex::place_cached(Block& block) {
   block.state = BlockState::kCached;
-  std::vector<CachedList>& lists = lists_of(block.size);
-  const auto list = std::ranges::find(lists, block.home, &CachedList::home);
-  list->blocks.insert_sorted(block, [](const Block& b) { return b.home_point().sequence; });
+  block.list->blocks.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
   cached_by_age_.insert_sorted(block, [](const Block& b) { return b.freed_at; });
 }
 
-void BlockIndex::take(CachedList& list, Block& block) {
-  list.blocks.remove(block);
+Block* BlockIndex::take(Block& block) {
+  block.list->blocks.remove(block);
   cached_by_age_.remove(block);
+  return &block;
 }
 
 Block* BlockIndex::take_own(Bytes size, StreamId stream) {
-  std::vector<CachedList>& lists = lists_of(size);
-  const auto list = std::ranges::find(lists, stream, &CachedList::home);
-  if (list == lists.end() || list->blocks.empty()) return nullptr;
-  Block* block = list->blocks.back();  // last in, first out: its bytes are the warmest
-  take(*list, *block);
-  return block;
+  for (const auto& list : lists_of(size)) {
+    if (list->home != stream) continue;
+    Block* block = list->blocks.back();  // last in, first out: its bytes are the warmest
+    return block != nullptr ? take(*block) : nullptr;
+  }
+  return nullptr;
 }
 
 Block* BlockIndex::take_passed(Bytes size) {
-  for (CachedList& list : lists_of(size)) {
-    Block* block = list.blocks.front();  // the earliest point of the list
-    if (block == nullptr || !is_passed(block->home_point())) continue;
-    take(list, *block);
-    return block;
+  for (const auto& list : lists_of(size)) {
+    Block* block = list->blocks.front();  // the earliest point of the list
+    if (block != nullptr && list->passed(*block)) return take(*block);
   }
   return nullptr;
 }
 
 Block* BlockIndex::take_unpassed(Bytes size) {
-  CachedList* oldest = nullptr;
-  for (CachedList& list : lists_of(size)) {
-    if (list.blocks.empty()) continue;
-    if (oldest == nullptr || list.blocks.front()->freed_at < oldest->blocks.front()->freed_at) {
-      oldest = &list;
-    }
+  Block* oldest = nullptr;
+  for (const auto& list : lists_of(size)) {
+    Block* front = list->blocks.front();
+    if (front == nullptr) continue;
+    if (oldest == nullptr || front->freed_at < oldest->freed_at) oldest = front;
   }
-  if (oldest == nullptr) return nullptr;
-  Block* block = oldest->blocks.front();
-  take(*oldest, *block);
-  return block;
+  return oldest != nullptr ? take(*oldest) : nullptr;
 }
 
-Bytes BlockIndex::take_releasable(Bytes need, std::vector<std::unique_ptr<Block>>& taken) {
+Bytes BlockIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
   Bytes sum;
   taken.reserve(blocks_.size());  // so that no block is lost between two places
   Block* block = cached_by_age_.front();
   while (block != nullptr && sum < need) {
     Block* next = BlockList<&Block::by_age>::next(*block);
-    if (is_passed(block->home_point())) {
-      take(*std::ranges::find(lists_of(block->size), block->home, &CachedList::home), *block);
+    if (block->list->passed(*block)) {
       sum += block->size;
-      taken.push_back(extract(*block));
+      taken.push_back({block->pointer, block->size});
+      remove(*take(*block));
     }
     block = next;
   }
@@ -187,7 +192,7 @@ Bytes BlockIndex::releasable() const {
   Bytes sum;
   for (const Block* block = cached_by_age_.front(); block != nullptr;
        block = BlockList<&Block::by_age>::next(*block)) {
-    if (is_passed(block->home_point())) sum += block->size;
+    if (block->list->passed(*block)) sum += block->size;
   }
   return sum;
 }
@@ -207,7 +212,7 @@ std::optional<Point> BlockIndex::oldest_outstanding() const {
   }
   for (const Block* block = cached_by_age_.front(); block != nullptr;
        block = BlockList<&Block::by_age>::next(*block)) {
-    if (is_passed(block->home_point())) continue;
+    if (block->list->passed(*block)) continue;
     consider(*block, block->home_point());
     break;
   }
@@ -228,8 +233,8 @@ void BlockIndex::pending_streams(std::vector<StreamId>& pending,
 Bytes BlockIndex::largest_cached() const {
   Bytes largest;
   for (const auto& [size, bucket] : buckets_) {
-    const bool any = std::ranges::any_of(
-        bucket.lists, [](const CachedList& list) { return !list.blocks.empty(); });
+    const bool any =
+        std::ranges::any_of(bucket.lists, [](const auto& list) { return !list->blocks.empty(); });
     if (any) largest = std::max(largest, Bytes{size});
   }
   return largest;

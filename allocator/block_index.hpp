@@ -12,14 +12,40 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "allocator/block.hpp"
+#include "allocator/block_table.hpp"
 #include "allocator/bytes.hpp"
 #include "allocator/progress.hpp"
 
 namespace weir {
+
+/// What the upstream is given back.
+struct Segment {
+  void* pointer = nullptr;
+  Bytes size;
+};
+
+/// What is known of a stream and waits for it.
+struct StreamBook {
+  std::uint64_t passed = 0;
+  std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
+  BlockList<&Block::by_stream> awaiting;
+};
+
+/// The cached blocks of one size and home stream.
+struct CachedList {
+  StreamId home;
+  StreamBook* book;  ///< of home
+  BlockList<&Block::by_stream> blocks;
+
+  [[nodiscard]] bool passed(const Block& block) const {
+    return block.home_sequence <= book->passed;
+  }
+};
 
 class BlockIndex {
  public:
@@ -28,7 +54,7 @@ class BlockIndex {
   explicit BlockIndex(bool awaits_home) : awaits_home_(awaits_home) {}
 
   Block& add(void* pointer, Bytes size);
-  [[nodiscard]] Block* find(const void* pointer) const;
+  [[nodiscard]] Block* find(const void* pointer) const { return blocks_.find(pointer); }
 
   /// Makes room for all that freeing `block` will need, so that the free itself cannot fail.
   void prepare_free(Block& block);
@@ -49,7 +75,7 @@ class BlockIndex {
   /// Takes cached blocks that the device is done with, least recently freed first, until they sum
   /// to `need`; what there is, if that is less. Appends to `taken`, returns their sum. They leave
   /// the index altogether: once the upstream has one back, its address can be that of a new block.
-  Bytes take_releasable(Bytes need, std::vector<std::unique_ptr<Block>>& taken);
+  Bytes take_releasable(Bytes need, std::vector<Segment>& taken);
   [[nodiscard]] Bytes releasable() const;
 
   /// The point to wait for that lets the block freed longest ago go on its way.
@@ -58,34 +84,30 @@ class BlockIndex {
   void pending_streams(std::vector<StreamId>& pending, std::vector<StreamId>& unrecorded) const;
 
   [[nodiscard]] Bytes largest_cached() const;
-  [[nodiscard]] const auto& blocks() const noexcept { return blocks_; }
+  /// Calls `visit(const Block&)` for every block.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    blocks_.for_each(visit);
+  }
 
  private:
-  using StreamList = BlockList<&Block::by_stream>;
-  struct StreamBook {
-    std::uint64_t passed = 0;
-    std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
-    StreamList awaiting;
-  };
-  struct CachedList {
-    StreamId home;
-    StreamList blocks;
-  };
   struct Bucket {
-    std::vector<CachedList> lists;  ///< one per home stream that ever freed a block of this size
-    std::uint64_t blocks = 0;       ///< of this size in the index, free or not
+    /// One per home stream that ever freed a block of this size. Blocks point to theirs.
+    std::vector<std::unique_ptr<CachedList>> lists;
+    std::uint64_t blocks = 0;  ///< of this size in the index, free or not
   };
 
-  [[nodiscard]] const Point* blocking_point(const Block& block) const;
+  [[nodiscard]] std::optional<Point> blocking_point(const Block& block) const;
   [[nodiscard]] bool is_passed(Point point) const;
   void place_cached(Block& block);
-  void take(CachedList& list, Block& block);
-  [[nodiscard]] std::vector<CachedList>& lists_of(Bytes size);  ///< none of a size not in the index
-  [[nodiscard]] std::unique_ptr<Block> extract(Block& block);   ///< the block is in no list
+  Block* take(Block& block);
+  [[nodiscard]] std::span<const std::unique_ptr<CachedList>> lists_of(Bytes size) const;
+  [[nodiscard]] CachedList& list_for(Bytes size, StreamId home);
+  void remove(Block& block);  ///< the block is in no list
   static std::uint64_t sequence_on(const Block& block, StreamId stream);
 
   const bool awaits_home_;
-  std::unordered_map<const void*, std::unique_ptr<Block>> blocks_;
+  BlockTable blocks_;
   std::unordered_map<StreamId, StreamBook> streams_;
   std::unordered_map<std::uint64_t, Bucket> buckets_;  ///< by block size
   BlockList<&Block::by_age> cached_by_age_;

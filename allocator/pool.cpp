@@ -31,16 +31,17 @@ Pool::~Pool() {
   std::vector<Point> points;
   {
     const Lock lock(mutex_);
-    for (const auto& [pointer, block] : index_.blocks()) {
-      if (block->state != BlockState::kAllocated) {
-        // Its points say all, and its streams may be gone, so that none could be recorded now.
-        points.insert(points.end(), block->points.begin(), block->points.end());
-        continue;
-      }
-      points.push_back({block->home, Block::kUnrecorded});
-      for (const StreamId stream : block->other_uses)
-        points.push_back({stream, Block::kUnrecorded});
-    }
+    index_.for_each([&](const Block& block) {
+      // Of a free block its points say all, and its streams may be gone, so that none could be
+      // recorded now.
+      const bool in_use = block.state == BlockState::kAllocated;
+      const auto add = [&](Point point) {
+        if (in_use) point.sequence = Block::kUnrecorded;
+        points.push_back(point);
+      };
+      add(block.home_point());
+      for (const Point& point : block.other_points()) add(point);
+    });
   }
   bool safe = true;
   for (Point& point : points) {
@@ -59,9 +60,7 @@ Pool::~Pool() {
   Lock lock(mutex_);
   const BlockIndex last = std::move(index_);
   lock.unlock();
-  for (const auto& [pointer, block] : last.blocks()) {
-    upstream_.deallocate(block->pointer, block->size);
-  }
+  last.for_each([&](const Block& block) { upstream_.deallocate(block.pointer, block.size); });
 }
 
 void* Pool::allocate(Bytes bytes, StreamId stream, std::string_view label) {
@@ -96,25 +95,21 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
   if (block == nullptr || block->state != BlockState::kAllocated) {
     throw UsageError("deallocate: the pointer is not allocated from this pool (freed twice?)");
   }
-  if (stream != block->home &&
-      std::ranges::find(block->other_uses, stream) == block->other_uses.end()) {
-    block->other_uses.push_back(stream);
-  }
+  block->add_use(stream);
   index_.prepare_free(*block);
   block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
   ++transits_;
   lock.unlock();
 
-  block->points.clear();
   const auto record = [&](StreamId id) {
     try {
-      block->points.push_back(progress_.record(id));
+      return progress_.record(id).sequence;
     } catch (...) {
-      block->points.push_back({id, Block::kUnrecorded});  // parked; poll() records it later
+      return Block::kUnrecorded;  // parked; poll() records it later
     }
   };
-  record(block->home);
-  for (const StreamId other : block->other_uses) record(other);
+  block->home_sequence = record(block->home);
+  for (Point& other : block->other_points()) other.sequence = record(other.stream);
 
   lock.lock();
   settle_freed(*block);
@@ -131,7 +126,6 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
 void Pool::settle_freed(Block& block) {
   statistics_.requested.remove(block.requested);
   statistics_.allocated.remove(block.size);
-  block.other_uses.clear();
   block.freed_at = ++frees_;
   index_.place_freed(block);
   if (block.state == BlockState::kCached) {
@@ -149,9 +143,7 @@ void Pool::record_use(void* pointer, StreamId stream) {
   if (block == nullptr || block->state != BlockState::kAllocated) {
     throw UsageError("record_use: the pointer is not allocated from this pool");
   }
-  if (stream == block->home) return;
-  if (std::ranges::find(block->other_uses, stream) != block->other_uses.end()) return;
-  block->other_uses.push_back(stream);
+  block->add_use(stream);
 }
 
 void Pool::poll() {
@@ -194,13 +186,13 @@ void Pool::became_cached(Bytes bytes) {
 
 Bytes Pool::trim() {
   poll();
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<Segment> segments;
   Lock lock(mutex_);
-  const Bytes sum = index_.take_releasable({UINT64_MAX}, blocks);
-  if (blocks.empty()) return {};
+  const Bytes sum = index_.take_releasable({UINT64_MAX}, segments);
+  if (segments.empty()) return {};
   ++transits_;
   lock.unlock();
-  release(blocks);
+  release(segments);
   lock.lock();
   --transits_;
   ++transits_ended_;
@@ -210,15 +202,15 @@ Bytes Pool::trim() {
   return sum;
 }
 
-void Pool::release(std::vector<std::unique_ptr<Block>>& blocks) {
-  for (const auto& block : blocks) upstream_.deallocate(block->pointer, block->size);
+void Pool::release(std::vector<Segment>& segments) {
+  for (const Segment& segment : segments) upstream_.deallocate(segment.pointer, segment.size);
   const Lock lock(mutex_);
-  for (const auto& block : blocks) {
-    statistics_.cached.remove(block->size);
-    statistics_.reserved.remove(block->size);
+  for (const Segment& segment : segments) {
+    statistics_.cached.remove(segment.size);
+    statistics_.reserved.remove(segment.size);
     ++statistics_.releases;
   }
-  blocks.clear();
+  segments.clear();
 }
 
 Pressure Pool::pressure() const {

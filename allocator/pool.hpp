@@ -12,7 +12,6 @@
 
 #include <array>
 #include <condition_variable>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -113,12 +112,12 @@ class Pool {
     bool wake = false;
     bool level_changed = false;
     Pressure pressure{};
-    std::array<PressureObserver*, kMostObservers> observers{};
   };
 
   // The stages of one request, in order (pool_stages.cpp). Each takes the lock for itself and
   // returns the block, marked allocated, or null.
-  [[nodiscard]] Block* take_own(const Attempt& request);
+  /// Behind those who wait already.
+  [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
   [[nodiscard]] Block* take_passed(const Attempt& request);
   [[nodiscard]] Block* grow(Attempt& request);
   /// True: another request's growth stood in the way and has had its outcome.
@@ -133,8 +132,8 @@ class Pool {
   [[nodiscard]] Block* run_stages(Attempt& request);
   /// Asks the upstream; the caller has claimed the room (growing_, transits_).
   [[nodiscard]] Block* grow_claimed(Attempt& request);
-  /// Gives blocks that left the index back to the upstream; the books hold them until then.
-  void release(std::vector<std::unique_ptr<Block>>& blocks);
+  /// Gives segments that left the index back to the upstream; the books hold them until then.
+  void release(std::vector<Segment>& segments);
   void sleep(Lock& lock) WEIR_REQUIRES(mutex_);
   /// Lines up, once; true when it had to sleep, so that what was found before is old news.
   [[nodiscard]] bool line_up(Line& line, Lock& lock) WEIR_REQUIRES(mutex_);

@@ -24,15 +24,15 @@ std::string stage(std::string_view name, const std::string& found) {
 
 std::string Pool::holders_locked(std::size_t most) const {
   std::map<std::string, Holding> by_label;
-  for (const auto& [pointer, block] : index_.blocks()) {
-    if (block->state == BlockState::kCached) continue;
-    std::string label(block->label_view());
+  index_.for_each([&](const Block& block) {
+    if (block.state == BlockState::kCached) return;
+    std::string label(block.label_view());
     if (label.empty()) label = "(no label)";
-    if (block->state != BlockState::kAllocated) label += " (freed, awaiting the device)";
+    if (block.state != BlockState::kAllocated) label += " (freed, awaiting the device)";
     Holding& holding = by_label[label];
-    holding.bytes += block->size;
+    holding.bytes += block.size;
     ++holding.blocks;
-  }
+  });
   std::vector<std::pair<std::string, Holding>> sorted(by_label.begin(), by_label.end());
   std::ranges::stable_sort(sorted, std::ranges::greater{},
                            [](const auto& entry) { return entry.second.bytes; });
@@ -91,7 +91,6 @@ Pool::News Pool::news() {
   level_ = {level, statistics_.held.current, statistics_.budget, level_.sequence + 1};
   news.level_changed = true;
   news.pressure = level_;
-  news.observers = observers_;
   ++notifying_;
   return news;
 }
@@ -99,7 +98,12 @@ Pool::News Pool::news() {
 void Pool::tell(const News& news) {
   if (news.wake) changed_.notify_all();
   if (!news.level_changed) return;
-  for (PressureObserver* observer : news.observers) {
+  std::array<PressureObserver*, kMostObservers> observers{};
+  {
+    const Lock lock(mutex_);
+    observers = observers_;
+  }
+  for (PressureObserver* observer : observers) {
     if (observer != nullptr) observer->on_pressure(news.pressure);
   }
   {

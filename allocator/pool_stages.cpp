@@ -66,12 +66,8 @@ class Pool::Claim {
 
 Block* Pool::run_stages(Attempt& request) {
   Line line(*this);
-  {
-    Lock lock(mutex_);
-    if (line_next_ != line_serving_) (void)line_up(line, lock);
-  }
   for (;;) {
-    if (Block* block = take_own(request)) return block;
+    if (Block* block = take_own(request, line)) return block;
     if (Block* block = take_passed(request)) return block;
     if (Block* block = grow(request)) return block;
     if (await_growth(request, line)) continue;
@@ -94,6 +90,7 @@ void Pool::mark_allocated(Block& block, const Attempt& request) {
   const bool from_cache = block.state == BlockState::kCached;
   block.state = BlockState::kAllocated;
   block.home = request.stream;
+  if (block.others != nullptr) block.others->clear();
   block.requested = request.asked;
   block.set_label(request.label);
   statistics_.requested.add(request.asked);
@@ -102,8 +99,9 @@ void Pool::mark_allocated(Block& block, const Attempt& request) {
   statistics_.held.add(block.size);
 }
 
-Block* Pool::take_own(const Attempt& request) {
+Block* Pool::take_own(const Attempt& request, Line& line) {
   Lock lock(mutex_);
+  if (line_next_ != line_serving_) (void)line_up(line, lock);
   if (options_.kind.value == PoolKind::kUnpooled) return nullptr;
   Block* block = index_.take_own(request.block, request.stream);
   if (block == nullptr) return nullptr;
@@ -179,7 +177,7 @@ bool Pool::await_growth(const Attempt& request, Line& line) {
 }
 
 Block* Pool::release_and_grow(Attempt& request) {
-  std::vector<std::unique_ptr<Block>> victims;
+  std::vector<Segment> victims;
   // Again while the upstream refuses: what was released may not be the piece that it lacked.
   for (;;) {
     Lock lock(mutex_);
