@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "allocator/error.hpp"
 #include "trainer/command.hpp"
@@ -73,10 +74,14 @@ class RunCommand {
   /// The later one would replace the earlier one without a word.
   void require_different_files() const {
     if (!save_.given() || !json_.given() || save_.path().empty()) return;
-    const auto whole = [](const std::string& path) {
-      return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
-    };
-    if (whole(save_.path()) != whole(json_.path())) return;
+    std::error_code error;  // a path that cannot be looked at is refused when it is opened
+    const auto save = std::filesystem::weakly_canonical(save_.path(), error);
+    if (error) return;
+    const auto json = std::filesystem::weakly_canonical(json_.path(), error);
+    // What does not exist from its first part on stays relative.
+    if (error || std::filesystem::absolute(save, error) != std::filesystem::absolute(json, error)) {
+      return;
+    }
     refuse("--save", save_.path(), "another file than that of --json");
   }
 

@@ -46,11 +46,11 @@ class Directory {
   [[nodiscard]] InputFile open(const std::string& stem, const std::string& kind) const {
     for (const char* separator : {"-", "."}) {
       const std::string path = path_to(stem + separator + kind);
-      if (std::filesystem::exists(path)) return {option_, path};
+      if (is_there(path)) return {option_, path};
     }
     for (const char* separator : {"-", "."}) {
       const std::string packed = path_to(stem + separator + kind + ".gz");
-      if (!std::filesystem::exists(packed)) continue;
+      if (!is_there(packed)) continue;
       throw UsageError(option_ + ": " + packed + ": expected to be unpacked (gunzip it first)");
     }
     throw UsageError(option_ + ": " + path_to(stem + "-" + kind) +
@@ -59,6 +59,11 @@ class Directory {
   [[nodiscard]] const std::string& option() const noexcept { return option_; }
 
  private:
+  /// Also when it cannot be looked at: opening it says why.
+  [[nodiscard]] static bool is_there(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::status(path, error).type() != std::filesystem::file_type::not_found;
+  }
   [[nodiscard]] std::string path_to(const std::string& name) const {
     return (std::filesystem::path(path_) / name).string();
   }
@@ -85,7 +90,7 @@ std::uint32_t read_count(const InputFile& file) {
   return count;
 }
 
-void read_images(const InputFile& file, LabelledImages& images) {
+void read_images(InputFile& file, LabelledImages& images) {
   file.require_at_least(kImagesHeader, "the header of an images file");
   require_magic(file, kImagesMagic, "images: unsigned bytes in 3 dimensions");
   images.count = read_count(file);
@@ -100,11 +105,12 @@ void read_images(const InputFile& file, LabelledImages& images) {
   const std::string what = std::to_string(images.count) + " images of " +
                            std::to_string(images.rows) + " x " + std::to_string(images.columns);
   file.require_size(kImagesHeader + images.count * images.pixels_per_image(), what);
+  file.load();
   images.pixels.assign(file.bytes().begin() + kImagesHeader, file.bytes().end());
   images.images_file = file.path();
 }
 
-void read_labels(const InputFile& file, LabelledImages& images) {
+void read_labels(InputFile& file, LabelledImages& images) {
   file.require_at_least(kLabelsHeader, "the header of a labels file");
   require_magic(file, kLabelsMagic, "labels: unsigned bytes in 1 dimension");
   const std::uint32_t count = read_count(file);
@@ -115,14 +121,17 @@ void read_labels(const InputFile& file, LabelledImages& images) {
         std::to_string(count));
   }
   file.require_size(kLabelsHeader + count, std::to_string(count) + " labels");
+  file.load();
   images.labels.assign(file.bytes().begin() + kLabelsHeader, file.bytes().end());
   images.labels_file = file.path();
 }
 
 LabelledImages read_pair(const Directory& directory, const std::string& prefix) {
   LabelledImages images;
-  read_images(directory.open(prefix + "-images", "idx3-ubyte"), images);
-  read_labels(directory.open(prefix + "-labels", "idx1-ubyte"), images);
+  InputFile pixels = directory.open(prefix + "-images", "idx3-ubyte");
+  read_images(pixels, images);
+  InputFile labels = directory.open(prefix + "-labels", "idx1-ubyte");
+  read_labels(labels, images);
   return images;
 }
 

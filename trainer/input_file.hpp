@@ -1,6 +1,7 @@
 #pragma once
 
-// A binary file that is read whole, and the one form in which its contents are refused.
+// A binary file whose header is checked before the rest is read, and the one form in which its
+// contents are refused.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +13,26 @@ namespace weir {
 
 class InputFile {
  public:
-  /// Reads it. UsageError naming `option`, the path and why not; only regular files are read.
+  static constexpr std::size_t kHeader = 512;
+
+  /// Reads the first kHeader bytes, or all if there are fewer. UsageError naming `option`, the path
+  /// and why not; only regular files are read.
   InputFile(std::string option, std::string path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  /// Reads the rest. To be called when the size is known to be right: memory is taken for all of
+  /// it.
+  void load();
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// What was read.
   [[nodiscard]] const std::vector<std::uint8_t>& bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  /// Of the file.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// Four bytes as a number. The caller has checked that they are there.
+  /// Four bytes as a number. The caller has checked that they were read.
   [[nodiscard]] std::uint32_t big_endian(std::size_t offset) const;
   [[nodiscard]] std::uint32_t little_endian(std::size_t offset) const;
 
@@ -31,10 +44,14 @@ class InputFile {
                               std::string_view found) const;
 
  private:
+  void open();
+  void read_to(std::size_t end);
   [[noreturn]] void fail(int error) const;
 
-  std::string option_;
-  std::string path_;
+  const std::string option_;
+  const std::string path_;
+  int descriptor_ = -1;
+  std::size_t size_ = 0;
   std::vector<std::uint8_t> bytes_;
 };
 

@@ -20,6 +20,7 @@ constexpr std::size_t kChecksumSize = 4;
 /// Bounds that no model of ours reaches, and at which sizes do not overflow.
 constexpr std::uint32_t kMostWidths = 64;
 constexpr std::uint32_t kMostWidth = 1U << 24U;
+static_assert(kWidthsOffset + 4 * kMostWidths <= InputFile::kHeader);
 
 constexpr std::array<std::uint32_t, 256> make_crc_table() {
   std::array<std::uint32_t, 256> table{};
@@ -144,13 +145,14 @@ std::string encode_weights(const Weights& weights) {
 }
 
 Weights read_weights(const std::string& option, const std::string& path) {
-  const InputFile file(option, path);
+  InputFile file(option, path);
   require_magic(file);
   Weights weights{.widths = read_widths(file), .parameters = {}};
   std::size_t offset = kWidthsOffset + 4 * weights.widths.size();
   std::size_t end = offset + kChecksumSize;
   for (const std::size_t size : parameter_sizes(weights.widths)) end += size * sizeof(float);
   file.require_size(end, "the weights of " + format_widths(weights.widths));
+  file.load();
   require_checksum(file);
   for (const std::size_t size : parameter_sizes(weights.widths)) {
     std::vector<float>& values = weights.parameters.emplace_back(size);

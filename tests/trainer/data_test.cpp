@@ -36,6 +36,15 @@ TrainResult predict_with(PredictSettings settings, Policy policy) {
   return predict(settings);
 }
 
+Weights zero_weights(std::vector<std::size_t> widths) {
+  Weights weights{.widths = std::move(widths), .parameters = {}};
+  for (std::size_t l = 0; l + 1 < weights.widths.size(); ++l) {
+    weights.parameters.emplace_back(weights.widths[l] * weights.widths[l + 1]);
+    weights.parameters.emplace_back(weights.widths[l + 1]);
+  }
+  return weights;
+}
+
 class TrainingOnData : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { trained() = train(digits_job(8)); }
@@ -110,12 +119,7 @@ TEST_F(TrainingOnData, PredictReadsNothingBackBeforeItsEnd) {
   // Some milliseconds of work in each batch, which the host submits in some microseconds: all of
   // them are submitted before the first is done, which a result that was read would rule out.
   PredictSettings settings = predict_job(digits_job(1), trained());
-  settings.weights = {.widths = {100, 2048, 2048, 10}, .parameters = {}};
-  for (std::size_t l = 0; l < 3; ++l) {
-    const std::size_t outputs = settings.weights.widths[l + 1];
-    settings.weights.parameters.emplace_back(settings.weights.widths[l] * outputs);
-    settings.weights.parameters.emplace_back(outputs);
-  }
+  settings.weights = zero_weights({100, 2048, 2048, 10});
   const TrainResult run = predict_with(settings, Policy::kUnbounded);
   EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
   EXPECT_GE(run.admission.most_submitted, 3U) << "of four";
@@ -133,6 +137,27 @@ TEST_F(TrainingOnData, PredictWithoutRoomRunsOutWithTheReport) {
     EXPECT_FALSE(run.report.empty());
     EXPECT_EQ(run.test_accuracy, std::nullopt);
   }
+}
+
+TEST_F(TrainingOnData, PredictIsHeldBackWhereUnboundedRunAheadRunsOut) {
+  // A model whose batches take far longer than their submission, and 40 of them, whose inputs a
+  // host that is not held back would put into the memory of one.
+  DataSet set{.train = digit_set()->train, .test = draw_digits(2000, 5), .classes = kDigits};
+  TrainSettings base = digits_job(1);
+  base.batch_size.value = 50;
+  base.data = std::make_shared<const DataSet>(std::move(set));
+  PredictSettings settings = predict_job(base, trained());
+  settings.weights = zero_weights({100, 1024, 1024, 10});
+  const TrainResult alone = predict_with(settings, Policy::kBarrier);
+  settings.train.pool.budget.value = {.bytes = alone.pool.reserved.peak};
+  for (const Policy policy : kBoundedPolicies) {
+    SCOPED_TRACE(to_string(policy));
+    const TrainResult run = predict_with(settings, policy);
+    EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    EXPECT_EQ(run.test_accuracy, alone.test_accuracy);
+    EXPECT_GT(run.stalls.count, 0U);
+  }
+  EXPECT_EQ(predict_with(settings, Policy::kUnbounded).outcome, Outcome::kOutOfMemory);
 }
 
 TEST_F(TrainingOnData, PredictThatIsStoppedClaimsNoAccuracy) {
@@ -231,10 +256,7 @@ TEST_F(TrainingOnData, WeightsAndLossEqualTheFloat64Reference) {
 TEST(PredictSettings, WeightsForOtherPixelsOrFewerClassesAreRefused) {
   const DigitFiles files;
   const auto load = [&](const std::vector<std::size_t>& widths) {
-    Weights weights{.widths = widths, .parameters = {}};
-    weights.parameters.emplace_back(widths[0] * widths[1]);
-    weights.parameters.emplace_back(widths[1]);
-    write_file(files.path("w"), encode_weights(weights));
+    write_file(files.path("w"), encode_weights(zero_weights(widths)));
     PredictSettings settings;
     settings.load({files.directory(), "--data"}, {files.path("w"), "--weights"});
     return settings;

@@ -134,6 +134,16 @@ TEST(Idx, WhatIsNoDirectoryOrNoFileIsRefused) {
   expect_parts(refusal(files), {files.path(kTrainLabels), "regular file"});
 }
 
+TEST(Idx, APathThatCannotBeLookedAtIsRefusedInOneLine) {
+  const std::string long_name(5000, 'x');
+  expect_parts(message_of<UsageError>([&] { (void)read_data_set("--data", long_name); }),
+               {"--data='xxx", "a directory that can be read"});
+  const DigitFiles files;
+  std::filesystem::remove(files.path(kTrainLabels));
+  std::filesystem::create_symlink(kTrainLabels, files.path(kTrainLabels));  // to itself
+  expect_parts(refusal(files), {files.path(kTrainLabels), "cannot be read"});
+}
+
 TEST(Idx, ATruncatedFileIsRefusedWhereItEnds) {
   const std::string images = idx_images(digit_set()->train);
   const std::string labels = idx_labels(digit_set()->test);
@@ -152,6 +162,15 @@ TEST(Idx, TrailingBytesAreRefused) {
                  idx_images(digit_set()->train) + "x");
   expect_refused({kTestLabels, 209, "the end of the file", "3 more bytes"},
                  idx_labels(digit_set()->test) + "xyz");
+}
+
+TEST(Idx, AFileThatIsFarTooLargeIsRefusedWithoutReadingIt) {
+  const DigitFiles files;
+  constexpr std::uintmax_t kTebibyte = std::uintmax_t{1} << 40U;
+  std::error_code error;
+  std::filesystem::resize_file(files.path(kTrainImages), kTebibyte, error);
+  if (error) GTEST_SKIP() << "the file system has no sparse files of that size";
+  expect_parts(refusal(files), {files.path(kTrainImages), "at offset 60316", "more bytes"});
 }
 
 TEST(Idx, AnotherMagicIsRefused) {
