@@ -44,19 +44,18 @@ class Directory {
 
   /// `train-images-idx3-ubyte`, or with a dot where some archives have one.
   [[nodiscard]] InputFile open(const std::string& stem, const std::string& kind) const {
-    for (const char* separator : {"-", "."}) {
-      const std::string path = path_to(stem + separator + kind);
-      if (is_there(path)) return {option_, path};
+    const std::array names{stem + "-" + kind, stem + "." + kind};
+    for (const std::string& name : names) {
+      if (is_there(path_to(name))) return {option_, path_to(name)};
     }
-    for (const char* separator : {"-", "."}) {
-      const std::string packed = path_to(stem + separator + kind + ".gz");
+    for (const std::string& name : names) {
+      const std::string packed = path_to(name + ".gz");
       if (!is_there(packed)) continue;
       throw UsageError(option_ + ": " + packed + ": expected to be unpacked (gunzip it first)");
     }
-    throw UsageError(option_ + ": " + path_to(stem + "-" + kind) +
+    throw UsageError(option_ + ": " + path_to(names.front()) +
                      ": no such file (nor with a '.' before " + kind + ")");
   }
-  [[nodiscard]] const std::string& option() const noexcept { return option_; }
 
  private:
   /// Also when it cannot be looked at: opening it says why.

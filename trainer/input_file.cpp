@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "allocator/error.hpp"
+#include "trainer/table.hpp"
 
 namespace weir {
 void refuse_contents(std::string_view option, std::string_view path, std::size_t offset,
@@ -91,7 +92,7 @@ void InputFile::require_size(std::size_t size, std::string_view what) const {
   require_at_least(size, what);
   if (size_ == size) return;
   refuse_at(size, "the end of the file after " + std::string(what),
-            std::to_string(size_ - size) + " more bytes");
+            format_count(size_ - size, "more byte"));
 }
 
 }  // namespace weir

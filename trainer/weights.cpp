@@ -20,7 +20,7 @@ constexpr std::size_t kChecksumSize = 4;
 /// Bounds that no model of ours reaches, and at which sizes do not overflow.
 constexpr std::uint32_t kMostWidths = 64;
 constexpr std::uint32_t kMostWidth = 1U << 24U;
-static_assert(kWidthsOffset + 4 * kMostWidths <= InputFile::kHeader);
+static_assert(kWidthsOffset + std::size_t{4} * kMostWidths <= InputFile::kHeader);
 
 constexpr std::array<std::uint32_t, 256> make_crc_table() {
   std::array<std::uint32_t, 256> table{};

@@ -51,7 +51,7 @@ struct ReferenceRow {
   double log_total = 0;
 
   explicit ReferenceRow(std::span<const float> z) {
-    double largest = static_cast<double>(z[0]);
+    auto largest = static_cast<double>(z[0]);
     for (const float value : z) largest = std::max(largest, static_cast<double>(value));
     double total = 0;
     for (const float value : z) {
@@ -149,7 +149,7 @@ TEST(SoftmaxCrossEntropyGradient, IsTheSlopeOfTheFloat64Loss) {
     const float before = z[i];
     z[i] = before + kStep;
     const double above = reference_loss(kShape, z, labels);
-    const double right = static_cast<double>(z[i]);
+    const auto right = static_cast<double>(z[i]);
     z[i] = before - kStep;
     const double below = reference_loss(kShape, z, labels);
     const double width = right - static_cast<double>(z[i]);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -45,7 +46,7 @@ Order images_of(const BatchSource& source, std::uint64_t index, std::size_t rows
   for (std::size_t r = 0; r < rows; ++r) {
     EXPECT_EQ(inputs[2 * r], labels[r] / 255.0F);
     images.push_back(static_cast<std::uint32_t>(labels[r]) +
-                     256 * static_cast<std::uint32_t>(inputs[2 * r + 1] * 255.0F + 0.5F));
+                     256 * static_cast<std::uint32_t>(std::lround(inputs[2 * r + 1] * 255.0F)));
   }
   return images;
 }

@@ -115,7 +115,7 @@ TEST(CliData, ABadFileIsNamedWithItsOffsetAndWhatWasExpectedAndFound) {
   };
   const std::vector<Case> cases{
       {kTrainImages, images.substr(0, 5000), {"at offset 5000", "60316 bytes", "end of the file"}},
-      {kTrainImages, images + "x", {"at offset 60316", "end of the file", "1 more bytes"}},
+      {kTrainImages, images + "x", {"at offset 60316", "end of the file", "1 more byte"}},
       {kTrainLabels, images, {"at offset 0", "0x00000801", "0x00000803"}},
       {kTrainLabels, idx_labels(fewer), {"at offset 4", "603 labels", "found 600"}},
       {kTestLabels, idx_labels(mislabelled), {"at offset 13", "from 0 to 9", "found 200"}}};

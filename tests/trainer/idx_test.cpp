@@ -73,7 +73,7 @@ TEST(Idx, ReadsWhatWasWritten) {
 
 TEST(Idx, SizesAreBigEndianAndRowsComeBeforeColumns) {
   DataSet set{.train = {.count = 258, .rows = 2, .columns = 3}, .test = {}, .classes = 2};
-  set.train.pixels.resize(258 * 6);
+  set.train.pixels.resize(258 * set.train.pixels_per_image());
   set.train.labels.resize(258, 1);
   set.test = set.train;
   const DigitFiles files(set);
@@ -158,7 +158,7 @@ TEST(Idx, ATruncatedFileIsRefusedWhereItEnds) {
 }
 
 TEST(Idx, TrailingBytesAreRefused) {
-  expect_refused({kTrainImages, 60316, "the end of the file", "1 more bytes"},
+  expect_refused({kTrainImages, 60316, "the end of the file", "1 more byte"},
                  idx_images(digit_set()->train) + "x");
   expect_refused({kTestLabels, 209, "the end of the file", "3 more bytes"},
                  idx_labels(digit_set()->test) + "xyz");
