@@ -46,7 +46,7 @@ struct alignas(64) Block {
   /// Streams other than home that use it, and of its free: the points there. Null until there was
   /// one, as for most.
   std::unique_ptr<std::vector<Point>> others;
-  std::uint64_t freed_at = 0;  ///< the pool's count of frees: the order of frees
+  std::uint64_t moved_at = 0;  ///< the pool's count of events at its allocation or last free
   CachedList* list =
       nullptr;  ///< of its size and a stream that it was freed on last; null at first
 

@@ -136,7 +136,7 @@ Bytes BlockIndex::note_recorded(Point point) {
 void BlockIndex::place_cached(Block& block) {
   block.state = BlockState::kCached;
   block.list->blocks.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
-  cached_by_age_.insert_sorted(block, [](const Block& b) { return b.freed_at; });
+  cached_by_age_.insert_sorted(block, [](const Block& b) { return b.moved_at; });
 }
 
 Block* BlockIndex::take(Block& block) {
@@ -167,7 +167,7 @@ Block* BlockIndex::take_unpassed(Bytes size) {
   for (const auto& list : lists_of(size)) {
     Block* front = list->blocks.front();
     if (front == nullptr) continue;
-    if (oldest == nullptr || front->freed_at < oldest->freed_at) oldest = front;
+    if (oldest == nullptr || front->moved_at < oldest->moved_at) oldest = front;
   }
   return oldest != nullptr ? take(*oldest) : nullptr;
 }
@@ -202,7 +202,7 @@ std::optional<Point> BlockIndex::oldest_outstanding() const {
   Point point;
   const auto consider = [&](const Block& block, Point candidate) {
     if (candidate.sequence == Block::kUnrecorded) return;
-    if (oldest != nullptr && oldest->freed_at <= block.freed_at) return;
+    if (oldest != nullptr && oldest->moved_at <= block.moved_at) return;
     oldest = &block;
     point = candidate;
   };

@@ -20,10 +20,12 @@ Pool::Pool(DeviceMemory memory, PoolOptions options)
     : upstream_(memory.upstream),
       progress_(memory.progress),
       options_(validated(std::move(options))),
+      log_(options_.open_log()),
       index_(options_.kind.value == PoolKind::kUnpooled) {
   const Lock lock(mutex_);
   statistics_.budget = resolve_budget(options_.budget.value, upstream_.capacity(),
                                       "budget (" + options_.budget.source + ")");
+  if (log_ != nullptr) log_pool_ = log_->add_pool(statistics_.budget);
 }
 
 Pool::~Pool() {
@@ -77,14 +79,17 @@ void* Pool::try_allocate(Bytes bytes, StreamId stream, std::string_view label, A
   if (!size) return nullptr;
   attempt.block = *size;
   const Block* block = run_stages(attempt);
-  return block != nullptr ? block->pointer : nullptr;
+  if (block == nullptr) return nullptr;
+  log_event(AllocationEvent::kAllocate, block->moved_at, block->pointer, bytes, stream);
+  return block->pointer;
 }
 
 void Pool::fail(const Attempt& attempt) {
-  {
-    const Lock lock(mutex_);
-    ++statistics_.failures;
-  }
+  Lock lock(mutex_);
+  ++statistics_.failures;
+  const std::uint64_t sequence = ++events_;
+  lock.unlock();
+  log_event(AllocationEvent::kFailure, sequence, nullptr, attempt.asked, attempt.stream);
   throw OutOfMemory(report(attempt));
 }
 
@@ -113,12 +118,15 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
 
   lock.lock();
   settle_freed(*block);
+  const std::uint64_t sequence = block->moved_at;
+  const Bytes requested = block->requested;
   const Freed freed = block->state == BlockState::kCached ? Freed::kCached : Freed::kAwaiting;
   --transits_;
   ++transits_ended_;
   const News changes = news();
   lock.unlock();
   tell(changes);
+  log_event(AllocationEvent::kFree, sequence, pointer, requested, stream);
   if (options_.kind.value == PoolKind::kUnpooled) trim();
   return freed;
 }
@@ -126,7 +134,7 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
 void Pool::settle_freed(Block& block) {
   statistics_.requested.remove(block.requested);
   statistics_.allocated.remove(block.size);
-  block.freed_at = ++frees_;
+  block.moved_at = ++events_;
   index_.place_freed(block);
   if (block.state == BlockState::kCached) {
     statistics_.held.remove(block.size);
@@ -138,12 +146,15 @@ void Pool::settle_freed(Block& block) {
 
 void Pool::record_use(void* pointer, StreamId stream) {
   if (pointer == nullptr) return;
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   Block* block = index_.find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) {
     throw UsageError("record_use: the pointer is not allocated from this pool");
   }
   block->add_use(stream);
+  const std::uint64_t sequence = ++events_;
+  lock.unlock();
+  log_event(AllocationEvent::kUse, sequence, pointer, {}, stream);
 }
 
 void Pool::poll() {
@@ -204,11 +215,17 @@ Bytes Pool::trim() {
 
 void Pool::release(std::vector<Segment>& segments) {
   for (const Segment& segment : segments) upstream_.deallocate(segment.pointer, segment.size);
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
+  std::uint64_t sequence = events_;
+  events_ += segments.size();
   for (const Segment& segment : segments) {
     statistics_.cached.remove(segment.size);
     statistics_.reserved.remove(segment.size);
     ++statistics_.releases;
+  }
+  lock.unlock();
+  for (const Segment& segment : segments) {
+    log_event(AllocationEvent::kRelease, ++sequence, segment.pointer, segment.size);
   }
   segments.clear();
 }

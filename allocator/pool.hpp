@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/allocation_log.hpp"
 #include "allocator/attempt.hpp"
 #include "allocator/block_index.hpp"
 #include "allocator/mutex.hpp"
@@ -146,15 +147,31 @@ class Pool {
   [[nodiscard]] News news() WEIR_REQUIRES(mutex_);
   void tell(const News& news) WEIR_EXCLUDES(mutex_);
 
+  /// To the allocation log, if there is one. `sequence` was taken under the lock, which orders it;
+  /// the lock is dropped now.
+  void log_event(AllocationEvent event, std::uint64_t sequence, const void* address, Bytes bytes,
+                 StreamId stream = {}) WEIR_EXCLUDES(mutex_) {
+    if (log_ == nullptr) return;
+    log_->write({.sequence = sequence,
+                 .address = reinterpret_cast<std::uintptr_t>(address),
+                 .bytes = bytes.count,
+                 .stream = stream.value,
+                 .pool = log_pool_,
+                 .event = event});
+  }
+
   Upstream& upstream_;
   Progress& progress_;
   const PoolOptions options_;
+  AllocationLog* const log_;
+  std::uint16_t log_pool_ = 0;
 
   mutable Mutex mutex_{LockRank::kPool};
   BlockIndex index_ WEIR_GUARDED_BY(mutex_);
   Statistics statistics_ WEIR_GUARDED_BY(mutex_);
   RunningOut running_out_ WEIR_GUARDED_BY(mutex_);
-  std::uint64_t frees_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.
+  std::uint64_t events_ WEIR_GUARDED_BY(mutex_) = 1;
   /// Budget claimed by growths that are under way, before it shows in `reserved`.
   Bytes growing_ WEIR_GUARDED_BY(mutex_);
   /// Frees, releases and growths between their two locked halves; each ends without waiting.

@@ -1,16 +1,21 @@
 #include "allocator/pool_options.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cctype>
 
+#include "allocator/allocation_log.hpp"
 #include "allocator/size_class.hpp"
 
 namespace weir {
 namespace {
 
 constexpr Bytes kSmallestPage{32};
+constexpr Bytes kSmallestLog = mib(1);
+constexpr std::string_view kLogLimits = "a size of 1MiB or more";
 constexpr unsigned kSmallestCutoff = 20;
 constexpr unsigned kLargestCutoff = 34;
 
@@ -49,6 +54,22 @@ Bytes parse_large_round(std::string_view name, std::string_view text) {
   const auto large = parse_plain_or_unit(text);
   if (!large || large->count == 0) refuse(name, text, "a number of bytes above zero");
   return *large;
+}
+
+std::string parse_log(std::string_view name, std::string_view text) {
+  if (text.empty()) refuse(name, text, "the name of a file");
+  std::string path(text);
+  const std::string process = std::to_string(getpid());
+  for (std::size_t at = 0; (at = path.find("%p", at)) != std::string::npos; at += process.size()) {
+    path.replace(at, 2, process);
+  }
+  return path;
+}
+
+Bytes parse_log_limit(std::string_view name, std::string_view text) {
+  const auto limit = parse_plain_or_unit(text);
+  if (!limit || *limit < kSmallestLog) refuse(name, text, kLogLimits);
+  return *limit;
 }
 
 unsigned parse_cutoff(std::string_view name, std::string_view text) {
@@ -93,10 +114,20 @@ PoolOptions PoolOptions::from_environment(MxnetContext context, const Environmen
     read_setting(options.budget, lookup,
                  {"MXNET_CPU_MEM_POOL_RESERVE", "MXNET_GPU_MEM_POOL_RESERVE"}, parse_reserve);
   }
+  read_setting(options.log, lookup, {"WEIR_ALLOC_LOG"}, parse_log);
+  read_setting(options.log_limit, lookup, {"WEIR_ALLOC_LOG_LIMIT"}, parse_log_limit);
   return options;
 }
 
+AllocationLog* PoolOptions::open_log() const {
+  if (log.value.empty()) return nullptr;
+  return &AllocationLog::of_process(log.source, log.value, log_limit.value);
+}
+
 void PoolOptions::validate() const {
+  if (log_limit.value < kSmallestLog) {
+    refuse("log limit (" + log_limit.source + ")", format_bytes(log_limit.value), kLogLimits);
+  }
   if (page.value < kSmallestPage) {
     refuse("page (" + page.source + ")", std::to_string(page.value.count), "32 bytes or more");
   }

@@ -13,6 +13,8 @@
 
 namespace weir {
 
+class AllocationLog;
+
 /// How a request's size becomes a block's, and whether blocks are kept.
 enum class PoolKind {
   kUnpooled,  ///< every request straight to the upstream
@@ -39,16 +41,25 @@ struct PoolOptions {
   Setting<unsigned> cutoff = Setting<unsigned>::by_default(24);
   /// The hard limit, in bytes or as a share of the upstream's capacity.
   Setting<BudgetRequest> budget = Setting<BudgetRequest>::by_default({.percent = 95});
+  /// A file to log every allocation and free to; none when empty.
+  Setting<std::string> log = Setting<std::string>::by_default({});
+  /// How large that file may get; at least a MiB. Later events are lost, and counted.
+  Setting<Bytes> log_limit = Setting<Bytes>::by_default(gib(1));
 
   /// Reads ours (WEIR_POOL, WEIR_POOL_PAGE_SIZE, WEIR_POOL_LARGE_ROUND_SIZE,
-  /// WEIR_POOL_LINEAR_CUTOFF, WEIR_BUDGET), then MXNet's; checks nothing across settings.
-  /// Throws UsageError naming the variable, the value and what is allowed.
+  /// WEIR_POOL_LINEAR_CUTOFF, WEIR_BUDGET, WEIR_ALLOC_LOG, WEIR_ALLOC_LOG_LIMIT), then MXNet's;
+  /// checks nothing across settings. Throws UsageError naming the variable, the value and what is
+  /// allowed.
   [[nodiscard]] static PoolOptions from_environment(
       MxnetContext context = MxnetContext::kGpu,
       const Environment& environment = process_environment());
 
   /// Throws UsageError, naming its source, for a setting outside its range.
   void validate() const;
+
+  /// The process's log to that file, begun by the first call; null when there is to be none.
+  /// UsageError when it cannot be written.
+  [[nodiscard]] AllocationLog* open_log() const;
 
   /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept;
@@ -62,6 +73,10 @@ struct PoolOptions {
 [[nodiscard]] Bytes parse_large_round(std::string_view name, std::string_view text);
 /// The log2 of a number of bytes, 20 to 34. UsageError otherwise.
 [[nodiscard]] unsigned parse_cutoff(std::string_view name, std::string_view text);
+/// The name of a file, in which `%p` is the process's number. UsageError when empty.
+[[nodiscard]] std::string parse_log(std::string_view name, std::string_view text);
+/// A number of bytes, plain or with a unit, at least a MiB. UsageError otherwise.
+[[nodiscard]] Bytes parse_log_limit(std::string_view name, std::string_view text);
 /// As parse_pool_kind reads it.
 [[nodiscard]] std::string_view to_string(PoolKind kind) noexcept;
 

@@ -92,6 +92,7 @@ void Pool::mark_allocated(Block& block, const Attempt& request) {
   block.home = request.stream;
   if (block.others != nullptr) block.others->clear();
   block.requested = request.asked;
+  block.moved_at = ++events_;
   block.set_label(request.label);
   statistics_.requested.add(request.asked);
   if (from_cache) statistics_.cached.remove(block.size);
@@ -159,8 +160,11 @@ Block* Pool::grow_claimed(Attempt& request) {
     throw;
   }
   statistics_.reserved.add(block->size);
+  const std::uint64_t sequence = ++events_;
   mark_allocated(*block, request);
   ++statistics_.misses;
+  lock.unlock();
+  log_event(AllocationEvent::kGrow, sequence, pointer, request.block);
   return block;
 }
 

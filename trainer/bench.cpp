@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/blas.hpp"
+
 namespace weir {
 
 Bench::Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source)
@@ -10,6 +12,8 @@ Bench::Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource
       scheduler_(
           device_, pool_,
           {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}) {
+  reserve_blas_memory();
+  set_blas_threads(1);  // the bits of a product depend on their number
   readers_.push_back(make_reader(shape, std::move(source), settings.made_beforehand));
 }
 

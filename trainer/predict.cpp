@@ -61,7 +61,6 @@ std::string PredictSettings::describe() const {
 
 TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks) {
   settings.train.validate();
-  set_blas_threads(1);
   TrainResult result;
   result.testing = true;
   try {

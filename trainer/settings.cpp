@@ -92,6 +92,7 @@ TrainSettings TrainSettings::from_environment(const Environment& environment) {
 
 void TrainSettings::validate() const {
   pool.validate();
+  (void)pool.open_log();
   const Bytes total = device_memory.value.count != 0 ? device_memory.value : default_cpu_memory();
   (void)resolve_budget(pool.budget.value, total, "budget (" + pool.budget.source + ")");
 }
@@ -145,6 +146,9 @@ std::string TrainSettings::describe_memory() const {
     text +=
         kSeparator + describe_setting("large-round", std::to_string(pool.large_round.value.count),
                                       pool.large_round);
+  }
+  if (!pool.log.value.empty()) {
+    text += kSeparator + describe_setting("alloc-log", pool.log.value, pool.log);
   }
   return text;
 }

@@ -112,8 +112,6 @@ void run_on_bench(TrainResult& result, const TrainSettings& settings, const Trai
 
 TrainResult train(const TrainSettings& settings, const TrainHooks& hooks) {
   settings.validate();
-  reserve_blas_memory();
-  set_blas_threads(1);
   TrainResult result;
   try {
     run_on_bench(result, settings, hooks);

@@ -1,6 +1,8 @@
 # What users of the library include, and what the reference documents without a gap. Other headers
 # are installed only where one of these includes them: their contents may change in any version.
 set(WEIR_PUBLIC_HEADERS
+    allocator/allocation_log.hpp
+    allocator/allocation_log_reader.hpp
     allocator/attempt.hpp
     allocator/budget.hpp
     allocator/bytes.hpp

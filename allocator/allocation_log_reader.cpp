@@ -1,0 +1,112 @@
+#include "allocator/allocation_log_reader.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <tuple>
+
+#include "allocator/error.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kHeader = AllocationLogHeader::kBytes;
+
+std::string contents_of(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (file.is_open() && !file.bad() && errno != EISDIR) return bytes;
+  throw UsageError("'" + path + "' cannot be read (" + std::generic_category().message(errno) +
+                   ")");
+}
+
+/// One file, with its name for what it says of errors.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), bytes_(contents_of(path)) {}
+
+  [[nodiscard]] AllocationLogContents read() const {
+    if (bytes_.size() < kHeader) {
+      refuse_at(bytes_.size(),
+                "an allocation log's header of " + std::to_string(kHeader) + " bytes",
+                "the end of the file");
+    }
+    expect(offsetof(AllocationLogHeader, magic), AllocationLogHeader::kMagic, "an allocation log");
+    expect(offsetof(AllocationLogHeader, version), AllocationLogHeader::kVersion, "version");
+    expect(offsetof(AllocationLogHeader, header_bytes), AllocationLogHeader::kBytes,
+           "header bytes");
+    expect(offsetof(AllocationLogHeader, record_bytes), std::uint32_t{sizeof(AllocationRecord)},
+           "record bytes");
+    const auto chunk = at<std::uint32_t>(offsetof(AllocationLogHeader, chunk_bytes));
+    if (chunk < sizeof(AllocationRecord)) {
+      refuse_at(offsetof(AllocationLogHeader, chunk_bytes), "a chunk that holds a record",
+                std::to_string(chunk) + " bytes");
+    }
+    AllocationLogContents contents;
+    contents.unix_ns = at<std::uint64_t>(offsetof(AllocationLogHeader, unix_ns));
+    contents.lost = at<std::uint64_t>(offsetof(AllocationLogHeader, lost));
+    contents.complete = at<std::uint32_t>(offsetof(AllocationLogHeader, closed)) == 1;
+    for (std::size_t begin = kHeader; begin < bytes_.size(); begin += chunk) {
+      read_chunk(begin, std::min(bytes_.size(), begin + chunk), contents.records);
+    }
+    std::ranges::sort(contents.records, {},
+                      [](const AllocationRecord& r) { return std::tuple(r.pool, r.sequence); });
+    // A ring that was copied still holds what it has not overwritten.
+    const auto same = [](const AllocationRecord& a, const AllocationRecord& b) {
+      return a.pool == b.pool && a.sequence == b.sequence;
+    };
+    contents.records.erase(std::unique(contents.records.begin(), contents.records.end(), same),
+                           contents.records.end());
+    return contents;
+  }
+
+ private:
+  template <typename T>
+  [[nodiscard]] T at(std::size_t offset) const {
+    T value{};
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
+    return value;
+  }
+
+  [[noreturn]] void refuse_at(std::size_t offset, const std::string& expected,
+                              const std::string& found) const {
+    throw UsageError("'" + path_ + "' at offset " + std::to_string(offset) + ": expected " +
+                     expected + ", found " + found);
+  }
+
+  template <typename T>
+  void expect(std::size_t offset, T wanted, const std::string& what) const {
+    const T found = at<T>(offset);
+    if (found == wanted) return;
+    refuse_at(offset, what + " (" + std::to_string(wanted) + ")", std::to_string(found));
+  }
+
+  /// Records lie from the front of a chunk; behind the last there are zeros.
+  void read_chunk(std::size_t begin, std::size_t end,
+                  std::vector<AllocationRecord>& records) const {
+    for (std::size_t offset = begin; end - offset >= sizeof(AllocationRecord);
+         offset += sizeof(AllocationRecord)) {
+      const auto record = at<AllocationRecord>(offset);
+      if (record.sequence == 0) return;
+      const auto event = static_cast<unsigned>(record.event);
+      if (event < static_cast<unsigned>(AllocationEvent::kPool) ||
+          event > static_cast<unsigned>(AllocationEvent::kRelease)) {
+        refuse_at(offset, "an event from 1 to 7", std::to_string(event));
+      }
+      records.push_back(record);
+    }
+  }
+
+  const std::string& path_;
+  const std::string bytes_;
+};
+
+}  // namespace
+
+AllocationLogContents read_allocation_log(const std::string& path) { return Reader(path).read(); }
+
+}  // namespace weir
