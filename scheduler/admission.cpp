@@ -21,26 +21,22 @@ std::uint64_t this_producer() {
 /// A place in the line, given up however its waiter leaves.
 class Admission::InLine {
  public:
-  InLine(Admission& admission, std::string_view name, const BatchOptions& options)
-      : admission_(admission) {
-    const Lock lock(admission_.mutex_);
-    kind = &admission_.ledger_.kind(name);
-    const Bytes bytes = admission_.estimate(*kind, options, admission_.pool_.pressure());
-    admission_.line_.join(place, this_producer(), bytes);
-  }
+  explicit InLine(Admission& admission) noexcept : admission_(admission) {}
   ~InLine() {
-    {
+    if (kind != nullptr && !served) {
       const Lock lock(admission_.mutex_);
-      if (!served) admission_.line_.leave(place);
+      admission_.line_.leave(place);
+      others = admission_.line_.size() != 0;
     }
-    admission_.changed_.notify_all();  // the next in line may be first now
+    if (others) admission_.changed_.notify_all();  // the next in line may be first now
   }
   InLine(const InLine&) = delete;
   InLine& operator=(const InLine&) = delete;
 
-  BatchKind* kind = nullptr;
+  BatchKind* kind = nullptr;  ///< null: not in the line yet
   FairLine::Place place;
   bool served = false;
+  bool others = false;  ///< were in the line when this left it
 
  private:
   Admission& admission_;
@@ -70,12 +66,12 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
     BatchKind& kind = ledger_.kind(name);
     return begin(kind, kind.footprint.value_or(Bytes{}));
   }
-  InLine place(*this, name, options);
+  InLine place(*this);
   std::optional<Decision> reason;
   std::chrono::steady_clock::time_point start;
   for (;;) {
     Decision decision = Decision::kAdmit;
-    const auto ticket = try_admit(options, place, decision);
+    const auto ticket = try_admit(name, options, place, decision);
     if (ticket) {
       if (reason) count_stall(*reason, std::chrono::steady_clock::now() - start);
       return *ticket;
@@ -94,13 +90,18 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
   }
 }
 
-std::optional<TicketRef> Admission::try_admit(const BatchOptions& options, InLine& place,
-                                              Decision& decision) {
+std::optional<TicketRef> Admission::try_admit(std::string_view name, const BatchOptions& options,
+                                              InLine& place, Decision& decision) {
   AdmissionState state;
   std::optional<TicketRef> ticket;
   {
     const Lock lock(mutex_);
     const Pressure pressure = pool_.pressure();
+    if (place.kind == nullptr) {  // joined here, so that the first look takes one lock
+      BatchKind& kind = ledger_.kind(name);
+      line_.join(place.place, this_producer(), estimate(kind, options, pressure));
+      place.kind = &kind;
+    }
     state = {.first_in_line = line_.is_first(place.place),
              .cancelled = options.stop.stop_requested(),
              .held = pressure.held,
@@ -114,6 +115,7 @@ std::optional<TicketRef> Admission::try_admit(const BatchOptions& options, InLin
     ticket = begin(*place.kind, state.estimate);
     line_.serve(place.place);
     place.served = true;
+    place.others = line_.size() != 0;
   }
   warn_if_no_room(state, *place.kind);
   return ticket;
@@ -139,6 +141,7 @@ void Admission::wait_for_device(const std::stop_token& stop) {
 
 void Admission::close(TicketRef ref, bool learn) noexcept {
   std::array<Point, kStreamRoles> points{};
+  bool missing = false;
   for (const StreamRole role : kAllRoles) {
     const std::size_t i = index_of(role);
     if (!ref.ticket->touched.at(i)) continue;
@@ -146,17 +149,21 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
     try {
       points.at(i) = device_.progress().record(device_.stream(role));
     } catch (const std::exception& error) {
+      missing = true;
       log(LogLevel::kWarn, std::string("a batch's point is recorded later: ") + error.what());
     }
   }
+  bool awaited = false;
   {
     const Lock lock(mutex_);
     if (!ledger_.is_open(ref)) return;
     ledger_.close(*ref.ticket, points, learn);
+    if (missing) missing_points_.store(true, std::memory_order_relaxed);
     ++given_back_;
     counts_.most_submitted = std::max(counts_.most_submitted, ledger_.submitted());
+    awaited = in_grace_ != 0;
   }
-  changed_.notify_all();
+  if (awaited) changed_.notify_all();
 }
 
 void Admission::record_missing() {
@@ -164,6 +171,8 @@ void Admission::record_missing() {
   {
     const Lock lock(mutex_);
     roles = ledger_.unrecorded();
+    const bool any = std::ranges::count(roles, true) != 0;
+    missing_points_.store(any, std::memory_order_relaxed);
   }
   for (const StreamRole role : kAllRoles) {
     if (!roles.at(index_of(role))) continue;
@@ -175,7 +184,7 @@ void Admission::record_missing() {
 
 void Admission::settle() {
   try {
-    record_missing();
+    if (missing_points_.load(std::memory_order_relaxed)) record_missing();
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("a batch's point is still to be recorded: ") + error.what());
   }

@@ -81,7 +81,8 @@ class Admission {
 
   [[nodiscard]] Bytes estimate(const BatchKind& kind, const BatchOptions& options,
                                const Pressure& pressure) const WEIR_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<TicketRef> try_admit(const BatchOptions& options, InLine& place,
+  [[nodiscard]] std::optional<TicketRef> try_admit(std::string_view name,
+                                                   const BatchOptions& options, InLine& place,
                                                    Decision& decision);
   [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate) WEIR_REQUIRES(mutex_);
   void wait_turn(const InLine& place, const std::stop_token& stop);
@@ -105,6 +106,9 @@ class Admission {
   std::uint64_t in_grace_ WEIR_GUARDED_BY(mutex_) = 0;
   AdmissionStatistics counts_ WEIR_GUARDED_BY(mutex_);
   std::condition_variable_any changed_;  ///< the line moved, or given_back_ grew
+  /// Whether a submitted batch may lack a point; written under the lock. Hardly ever, so that
+  /// settling need not look for it.
+  std::atomic<bool> missing_points_{false};
   std::atomic<bool> warned_{false};
 };
 

@@ -29,6 +29,7 @@ void Batch::end(bool learn) noexcept {
 
 void Scheduler::close(TicketRef ticket, bool learn) noexcept {
   admission_.close(ticket, learn);
+  forget_batch(ticket);
   if (options_.policy != Policy::kBarrier) return;
   const auto start = std::chrono::steady_clock::now();
   wait_device_or_log();

@@ -67,6 +67,12 @@ TicketRef Scheduler::current_batch() const {
   return admission_.is_open(open->ticket) ? open->ticket : TicketRef{};
 }
 
+void Scheduler::forget_batch(TicketRef ticket) noexcept {
+  for (OpenBatch& open : open_batches) {
+    if (open.scheduler == serial_ && open.ticket.serial == ticket.serial) open.ticket = {};
+  }
+}
+
 Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options) {
   refuse_device_thread("begin_batch");
   if (current_batch().ticket != nullptr) return Batch(*this, {});

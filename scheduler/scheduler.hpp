@@ -142,6 +142,8 @@ class Scheduler {
   void close(TicketRef ticket, bool learn) noexcept;
   /// The batch that this thread has open; a null reference when it has none.
   [[nodiscard]] TicketRef current_batch() const;
+  /// It is closed; without this the next look would ask the ledger.
+  void forget_batch(TicketRef ticket) noexcept;
   [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what) const;
   void allocate_outputs(Operation& operation, StreamRole role, TicketRef owner);
   [[nodiscard]] bool try_enqueue(Operation& operation, const Uses& uses, TicketRef owner);
