@@ -51,8 +51,8 @@ void behind_a_wait(benchmark::State& state) {
   std::unique_ptr<Busy> busy;
   std::uint64_t steps = 0;
   const auto start = [&] {
-    busy = std::make_unique<Busy>(
-        rig.scheduler, std::initializer_list{StreamRole::kCompute, StreamRole::kCompute2});
+    busy = std::make_unique<Busy>(rig.scheduler, std::initializer_list<StreamRole>{
+                                                     StreamRole::kCompute, StreamRole::kCompute2});
     taking.step();
   };
   start();

@@ -30,11 +30,11 @@ void check(int status, const char* what) {
 
 }  // namespace
 
-void* (*const Jemalloc::allocate)(std::size_t) = symbol<void* (*)(std::size_t)>("malloc");
-void (*const Jemalloc::free)(void*) = symbol<void (*)(void*)>("free");
+void* (*const Jemalloc::kMalloc)(std::size_t) = symbol<void* (*)(std::size_t)>("malloc");
+void (*const Jemalloc::kFree)(void*) = symbol<void (*)(void*)>("free");
 
 bool Jemalloc::is_apart() {
-  return reinterpret_cast<void*>(allocate) != dlsym(RTLD_DEFAULT, "malloc");
+  return reinterpret_cast<void*>(kMalloc) != dlsym(RTLD_DEFAULT, "malloc");
 }
 
 Jemalloc::Arena::Arena() {

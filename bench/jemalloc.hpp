@@ -10,8 +10,8 @@ namespace weir::bench {
 class Jemalloc {
  public:
   /// jemalloc's plain malloc and free.
-  static void* (*const allocate)(std::size_t);
-  static void (*const free)(void*);
+  static void* (*const kMalloc)(std::size_t);
+  static void (*const kFree)(void*);
   /// Whether malloc is still somebody else's.
   [[nodiscard]] static bool is_apart();
 

@@ -90,9 +90,9 @@ class JemallocHeap {
   void enter(std::size_t thread) { arenas_[thread].enter(); }
   void leave(std::size_t thread) { arenas_[thread].leave(); }
   static void* allocate(Bytes size, std::size_t /*thread*/) {
-    return Jemalloc::allocate(size.count);
+    return Jemalloc::kMalloc(size.count);
   }
-  static void free(void* pointer, std::size_t /*thread*/) { Jemalloc::free(pointer); }
+  static void free(void* pointer, std::size_t /*thread*/) { Jemalloc::kFree(pointer); }
   std::vector<Held>& held(std::size_t thread) { return held_[thread]; }
 
  private:

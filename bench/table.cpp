@@ -70,42 +70,45 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
   }
 }
 
-void Table::print(const Row& row, std::size_t figure_width, std::size_t against_width) {
+std::vector<std::string> Table::cells(const Row& row) const {
   const Spread own = spread_of(times_.at(row.figure));
-  const auto other = times_.find(row.against);
-  double ratio = 0;
-  std::string peer;
-  std::string times;
-  if (other != times_.end()) {
-    const double median = spread_of(other->second).median;
-    ratio = own.median / median;
-    peer = value(row, median);
-    times = digits(ratio) + "x";
-  }
-  const auto [targets, met] = verdict(row, own.median, ratio);
   const std::string spread = row.rate.empty()
                                  ? time(own.least) + " - " + time(own.most)
                                  : digits(1e9 / own.most) + " - " + digits(1e9 / own.least);
-  std::printf("%-*s  %14s  %19s  %-*s  %14s  %6s  %-18s  %s\n", static_cast<int>(figure_width),
-              row.figure.c_str(), value(row, own.median).c_str(), spread.c_str(),
-              static_cast<int>(against_width), other != times_.end() ? against_of(row).c_str() : "",
-              peer.c_str(), times.c_str(), targets.c_str(), met.c_str());
+  std::vector<std::string> cells{row.figure, value(row, own.median), spread};
+  double ratio = 0;
+  const auto other = times_.find(row.against);
+  if (other != times_.end()) {
+    const double median = spread_of(other->second).median;
+    ratio = own.median / median;
+    cells.insert(cells.end(), {against_of(row), value(row, median), digits(ratio) + "x"});
+  } else {
+    cells.resize(cells.size() + 3);
+  }
+  const auto [targets, met] = verdict(row, own.median, ratio);
+  cells.insert(cells.end(), {targets, met});
+  return cells;
 }
 
 void Table::Finalize() {
-  std::size_t figure_width = 6;
-  std::size_t against_width = 7;
+  std::vector<std::vector<std::string>> lines{
+      {"figure", "median", "spread", "against", "its median", "ratio", "target", ""}};
   for (const Row& row : rows_) {
-    if (times_.count(row.figure) == 0) continue;
-    figure_width = std::max(figure_width, row.figure.size());
-    if (times_.count(row.against) != 0)
-      against_width = std::max(against_width, against_of(row).size());
+    if (times_.count(row.figure) != 0) lines.push_back(cells(row));
   }
-  std::printf("%-*s  %14s  %19s  %-*s  %14s  %6s  %-18s\n", static_cast<int>(figure_width),
-              "figure", "median", "spread", static_cast<int>(against_width), "against",
-              "its median", "ratio", "target");
-  for (const Row& row : rows_) {
-    if (times_.count(row.figure) != 0) print(row, figure_width, against_width);
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  for (const auto& line : lines) {
+    std::string text;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string space(widths[i] - line[i].size(), ' ');
+      const bool number = i == 1 || i == 2 || i == 4 || i == 5;
+      text += (i == 0 ? "" : "  ") + (number ? space + line[i] : line[i] + space);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    std::puts(text.c_str());
   }
 }
 

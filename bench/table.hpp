@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::bench {
@@ -31,7 +32,7 @@ class Table final : public benchmark::BenchmarkReporter {
   void Finalize() override;
 
  private:
-  void print(const Row& row, std::size_t figure_width, std::size_t against_width);
+  [[nodiscard]] std::vector<std::string> cells(const Row& row) const;
 
   std::vector<Row> rows_;
   std::map<std::string, std::vector<double>> times_;  ///< ns of each repetition
