@@ -45,7 +45,8 @@ std::string against_of(const Row& row) {
   return row.against.starts_with(own) ? row.against.substr(own.size()) : row.against;
 }
 
-/// The targets in words and whether all of them are met; two empty texts without one.
+/// The targets in words and whether all of them are met; two empty texts without one. `ratio` is 0
+/// when the other did not run.
 std::array<std::string, 2> verdict(const Row& row, double ns, double ratio) {
   std::string targets;
   bool met = true;
@@ -53,7 +54,7 @@ std::array<std::string, 2> verdict(const Row& row, double ns, double ratio) {
     targets = "<= " + time(row.most_ns);
     met = ns <= row.most_ns;
   }
-  if (row.most_ratio > 0) {
+  if (row.most_ratio > 0 && ratio > 0) {
     targets += (targets.empty() ? "<= " : ", <= ") + digits(row.most_ratio) + "x";
     met = met && ratio <= row.most_ratio;
   }
