@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   add_admission(table);
   add_handover(table);
   add_policy(table);
+  add_log(table);
   const std::size_t ran = benchmark::RunSpecifiedBenchmarks(&table);
   benchmark::Shutdown();
   return ran == 0 ? 2 : 0;
