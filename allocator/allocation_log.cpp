@@ -22,10 +22,6 @@
 namespace weir {
 namespace {
 
-std::uint64_t monotonic_ns() noexcept {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
 std::uint64_t unix_ns() noexcept {
   using Clock = std::chrono::system_clock;
   return static_cast<std::uint64_t>(
@@ -98,7 +94,7 @@ void AllocationLog::stop_in_child() noexcept {
 }
 
 AllocationLog::AllocationLog(const std::string& option, const std::string& path, Bytes limit)
-    : serial_(++last_serial), limit_(limit), began_(monotonic_ns()) {
+    : serial_(++last_serial), limit_(limit) {
   const auto fail = [&](int error) {
     if (file_ >= 0) close(file_);
     refuse(option, path,
@@ -122,6 +118,8 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
   header_ = ::new (page) AllocationLogHeader;
   header_->chunk_bytes = static_cast<std::uint32_t>(kChunk.count);
   header_->unix_ns = unix_ns();
+  header_->began_ticks = clock_.began();
+  header_->ns_per_tick = clock_.ns_per_tick();
   size_ = {AllocationLogHeader::kBytes};
 
   static const int kRegistered = pthread_atfork(nullptr, nullptr, [] { stop_in_child(); });
@@ -137,7 +135,10 @@ AllocationLog::~AllocationLog() {
     const Lock lock(open.mutex);
     std::erase(open.logs, this);
   }
-  if (serial_.load(std::memory_order_relaxed) != 0) header_->closed.store(1);
+  if (serial_.load(std::memory_order_relaxed) != 0) {
+    header_->ns_per_tick = clock_.ns_per_tick();
+    header_->closed = 1;
+  }
   const Lock lock(mutex_);
   for (void* ring : rings_) munmap(ring, kChunk.count);
   munmap(header_, AllocationLogHeader::kBytes);
@@ -164,15 +165,13 @@ std::uint64_t AllocationLog::lost() const noexcept {
   return header_->lost.load(std::memory_order_relaxed);
 }
 
-std::uint64_t AllocationLog::now() const noexcept { return monotonic_ns() - began_; }
-
 void AllocationLog::write(AllocationRecord record) noexcept {
   Cursor& mine = cursor;
   if (mine.serial != serial_.load(std::memory_order_relaxed) || mine.ring.next == mine.ring.end) {
     if (!make_room(mine)) return;
   }
   AllocationRecord& place = *mine.ring.next++;
-  record.time_ns = now();
+  record.time = clock_.now();
   record.thread = mine.thread;
   // The sequence is zero until the rest is there: a crash, or a reader that looks meanwhile, finds
   // a whole record or the end of the chunk.
@@ -222,6 +221,7 @@ AllocationLog::Ring AllocationLog::new_ring() {
 }
 
 void AllocationLog::drain(Ring& ring) noexcept {
+  header_->ns_per_tick = clock_.ns_per_tick();
   std::int64_t offset = -1;
   {
     const Lock lock(mutex_);

@@ -18,6 +18,7 @@
 #include "allocator/bytes.hpp"
 #include "allocator/mutex.hpp"
 #include "allocator/progress.hpp"
+#include "allocator/tick_clock.hpp"
 
 namespace weir {
 
@@ -35,32 +36,34 @@ enum class AllocationEvent : std::uint8_t {
 /// One event as it lies in the file, in the byte order of the machine.
 struct AllocationRecord {
   std::uint64_t sequence = 0;  ///< from 1, in the order of its pool; 0: nothing was written here
-  std::uint64_t time_ns = 0;   ///< since the log began
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;   ///< as asked for, before rounding
-  std::uint64_t stream = 0;  ///< StreamId
-  std::uint32_t thread = 0;  ///< from 1, in the order in which threads first wrote
-  std::uint16_t pool = 0;    ///< from 1, in the order in which pools began
-  AllocationEvent event{};
-  std::uint8_t reserved = 0;
+  std::uint64_t time = 0;      ///< in ticks of the header's clock; read: ns since the log began
+  std::uint64_t address = 0;   ///< what `event` is about
+  std::uint64_t bytes = 0;     ///< as asked for, before rounding
+  std::uint64_t stream = 0;    ///< StreamId
+  std::uint32_t thread = 0;    ///< from 1, in the order in which threads first wrote
+  std::uint16_t pool = 0;      ///< from 1, in the order in which pools began
+  AllocationEvent event{};     ///< what happened
+  std::uint8_t reserved = 0;   ///< zero
 };
 static_assert(sizeof(AllocationRecord) == 48 && std::is_trivially_copyable_v<AllocationRecord>);
 
 /// The first bytes of the file. What changes while the log is written is atomic.
 struct AllocationLogHeader {
   static constexpr std::uint64_t kMagic =
-      0x31474f4c52494557;  ///< "WEIRLOG1" in little-endian order
-  static constexpr std::uint32_t kVersion = 1;
+      0x31474f4c52494557;                        ///< "WEIRLOG1" in little-endian order
+  static constexpr std::uint32_t kVersion = 1;   ///< of the format
   static constexpr std::uint32_t kBytes = 4096;  ///< where the first chunk begins
 
-  std::uint64_t magic = kMagic;
-  std::uint32_t version = kVersion;
-  std::uint32_t header_bytes = kBytes;
-  std::uint32_t chunk_bytes = 0;
-  std::uint32_t record_bytes = sizeof(AllocationRecord);
-  std::uint64_t unix_ns = 0;             ///< when the log began
-  std::atomic<std::uint64_t> lost{0};    ///< events for which there was no room
+  std::uint64_t magic = kMagic;                           ///< says that this is a log
+  std::uint32_t version = kVersion;                       ///< of the format
+  std::uint32_t header_bytes = kBytes;                    ///< as kBytes
+  std::uint32_t chunk_bytes = 0;                          ///< as AllocationLog::kChunk
+  std::uint32_t record_bytes = sizeof(AllocationRecord);  ///< of each record
+  std::uint64_t unix_ns = 0;                              ///< when the log began
+  std::atomic<std::uint64_t> lost{0};                     ///< events for which there was no room
   std::atomic<std::uint32_t> closed{0};  ///< 1 once the process ended the log itself
+  std::uint64_t began_ticks = 0;         ///< when the log began
+  std::atomic<double> ns_per_tick{1};    ///< measured ever longer, so ever more exact
 };
 
 /// An open log. Thread-safe. A child that the process forks does not write to it.
@@ -109,12 +112,11 @@ class AllocationLog {
   void drain(Ring& ring) noexcept;
   /// The place of another chunk in the file; -1: there is no room.
   [[nodiscard]] std::int64_t take_chunk() WEIR_REQUIRES(mutex_);
-  [[nodiscard]] std::uint64_t now() const noexcept;
 
   /// Tells logs apart that had the same address; 0 in a forked child.
   std::atomic<std::uint64_t> serial_;
   const Bytes limit_;
-  const std::uint64_t began_;  ///< of the monotonic clock
+  const TickClock clock_;
   int file_ = -1;
   AllocationLogHeader* header_ = nullptr;
   std::atomic<std::uint16_t> pools_{0};

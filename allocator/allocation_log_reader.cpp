@@ -29,7 +29,7 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), bytes_(contents_of(path)) {}
 
-  [[nodiscard]] AllocationLogContents read() const {
+  [[nodiscard]] AllocationLogContents read() {
     if (bytes_.size() < kHeader) {
       refuse_at(bytes_.size(),
                 "an allocation log's header of " + std::to_string(kHeader) + " bytes",
@@ -50,6 +50,8 @@ class Reader {
     contents.unix_ns = at<std::uint64_t>(offsetof(AllocationLogHeader, unix_ns));
     contents.lost = at<std::uint64_t>(offsetof(AllocationLogHeader, lost));
     contents.complete = at<std::uint32_t>(offsetof(AllocationLogHeader, closed)) == 1;
+    began_ = at<std::uint64_t>(offsetof(AllocationLogHeader, began_ticks));
+    ns_per_tick_ = at<double>(offsetof(AllocationLogHeader, ns_per_tick));
     for (std::size_t begin = kHeader; begin < bytes_.size(); begin += chunk) {
       read_chunk(begin, std::min(bytes_.size(), begin + chunk), contents.records);
     }
@@ -90,19 +92,24 @@ class Reader {
                   std::vector<AllocationRecord>& records) const {
     for (std::size_t offset = begin; end - offset >= sizeof(AllocationRecord);
          offset += sizeof(AllocationRecord)) {
-      const auto record = at<AllocationRecord>(offset);
+      auto record = at<AllocationRecord>(offset);
       if (record.sequence == 0) return;
       const auto event = static_cast<unsigned>(record.event);
       if (event < static_cast<unsigned>(AllocationEvent::kPool) ||
           event > static_cast<unsigned>(AllocationEvent::kRelease)) {
         refuse_at(offset, "an event from 1 to 7", std::to_string(event));
       }
+      // A core's counter may be a little behind the one that the log began on.
+      const std::uint64_t ticks = record.time > began_ ? record.time - began_ : 0;
+      record.time = static_cast<std::uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
       records.push_back(record);
     }
   }
 
   const std::string& path_;
   const std::string bytes_;
+  std::uint64_t began_ = 0;
+  double ns_per_tick_ = 1;
 };
 
 }  // namespace

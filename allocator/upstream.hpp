@@ -71,10 +71,12 @@ class HostUpstream final : public Upstream {
 /// malloc manages memory of its own by address can build on it; what malloc gave it could not.
 class MappedUpstream final : public Upstream {
  public:
+  /// At most `capacity` bytes at a time.
   explicit MappedUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  /// Bytes that are out now.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:

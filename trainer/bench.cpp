@@ -5,15 +5,24 @@
 #include "kernels/blas.hpp"
 
 namespace weir {
+namespace {
+
+/// The BLAS first: where address space is short, a thread that cannot start is no error to end
+/// with, since OpenBLAS's own threads may then be waited for without end.
+Device open_for(const TrainSettings& settings) {
+  reserve_blas_memory();
+  set_blas_threads(1);  // the bits of a product depend on their number
+  return open_device(settings.device.value, {.memory = settings.device_memory.value});
+}
+
+}  // namespace
 
 Bench::Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source)
-    : device_(open_device(settings.device.value, {.memory = settings.device_memory.value})),
+    : device_(open_for(settings)),
       pool_(device_.memory(), settings.pool),
       scheduler_(
           device_, pool_,
           {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}) {
-  reserve_blas_memory();
-  set_blas_threads(1);  // the bits of a product depend on their number
   readers_.push_back(make_reader(shape, std::move(source), settings.made_beforehand));
 }
 

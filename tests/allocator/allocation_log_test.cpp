@@ -83,7 +83,7 @@ TEST_F(AllocationLogTest, GivesBackWhatWasWrittenInOrder) {
     EXPECT_EQ(record.event, AllocationEvent::kAllocate);
     EXPECT_EQ(record.thread, contents.records[0].thread);
     if (i > 1) {
-      EXPECT_GE(record.time_ns, contents.records[i - 2].time_ns);
+      EXPECT_GE(record.time, contents.records[i - 2].time);
     }
   }
   EXPECT_TRUE(contents.complete);
