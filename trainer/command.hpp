@@ -26,6 +26,7 @@ struct Command {
 [[nodiscard]] Command add_run_command(CLI::App& program);
 [[nodiscard]] Command add_compare_command(CLI::App& program);
 [[nodiscard]] Command add_predict_command(CLI::App& program);
+[[nodiscard]] Command add_dispatch_command(CLI::App& program);
 
 /// To standard output now, before anything else can fail; zero, or what went wrong.
 [[nodiscard]] int print(const std::string& text);

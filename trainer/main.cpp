@@ -17,7 +17,7 @@
 namespace weir {
 namespace {
 
-/// `run, compare or predict`.
+/// `run, compare, predict or dispatch`.
 std::string names_of(const std::vector<Command>& commands) {
   std::string names;
   for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -38,7 +38,7 @@ int run_program(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
   const std::vector<Command> commands{add_run_command(app), add_compare_command(app),
-                                      add_predict_command(app)};
+                                      add_predict_command(app), add_dispatch_command(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
