@@ -36,7 +36,7 @@ std::uint64_t parse_rounds(std::string_view name, std::string_view text) {
   return parse_up_to(name, text, 1, 1'000'000);
 }
 std::uint64_t parse_elements(std::string_view name, std::string_view text) {
-  return parse_up_to(name, text, 1, 1'000'000'000);
+  return parse_up_to(name, text, 1, 100'000'000);
 }
 std::uint64_t parse_frontend(std::string_view name, std::string_view text) {
   return parse_up_to(name, text, 1, 1'000'000);
@@ -67,7 +67,7 @@ DispatchFigures measure_dispatch(const DispatchSettings& settings, const Dispatc
   for (const DispatchCase& what : {DispatchCase{settings.elements_large.value, {}},
                                    DispatchCase{settings.elements_small.value, slow},
                                    DispatchCase{settings.elements_small.value, {}}}) {
-    figures.cases.push_back({.what = what, .rounds = {}});
+    figures.cases.push_back({.what = what});
     additions.push_back(std::make_unique<Addition>(settings.device.value, what, hooks.stop));
   }
   Product product(settings.device.value, settings.matrix.value, hooks.stop);

@@ -38,13 +38,13 @@ struct DispatchSettings {
 [[nodiscard]] std::uint64_t parse_matrix(std::string_view name, std::string_view text);
 
 struct CaseFigures {
-  DispatchCase what;
-  std::vector<DispatchRound> rounds;  ///< those that ended
+  DispatchCase what{};
+  std::vector<DispatchRound> rounds{};  ///< those that ended
 };
 
 struct DispatchFigures {
-  std::vector<CaseFigures> cases;
-  std::vector<ProductRound> products;
+  std::vector<CaseFigures> cases{};
+  std::vector<ProductRound> products{};
   bool interrupted = false;
 };
 

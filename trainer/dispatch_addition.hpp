@@ -25,7 +25,7 @@ struct DispatchCase {
 
 /// One round, in seconds. The stages are measured in runs of their own.
 struct DispatchRound {
-  Stages stages;
+  Stages stages{};
   double each = 0;    ///< all operations, waiting for each
   double once = 0;    ///< all operations, waiting once
   double issued = 0;  ///< of `once`, until the last call returned

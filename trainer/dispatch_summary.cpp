@@ -59,8 +59,7 @@ CaseSummary summarize(const CaseFigures& figures, std::uint64_t operations) {
                             predict_once_frontend};
   constexpr Model kInTurns{"waiting once", "n*(t1 + device) + t3", &DispatchRound::once,
                            predict_once_in_turns};
-  CaseSummary summary{
-      .what = figures.what, .rounds = figures.rounds.size(), .stages = {}, .predictions = {}};
+  CaseSummary summary{.what = figures.what, .rounds = figures.rounds.size()};
   const auto& rounds = figures.rounds;
   if (rounds.empty()) return summary;
   for (double Stages::*stage : {&Stages::submit, &Stages::submit_waking, &Stages::execute,

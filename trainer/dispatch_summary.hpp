@@ -13,8 +13,8 @@ namespace weir {
 
 /// One prediction beside what it predicts; times in seconds, medians over the rounds.
 struct Prediction {
-  std::string experiment;  ///< `waiting for each` or `waiting once`
-  std::string formula;
+  std::string experiment{};  ///< `waiting for each` or `waiting once`
+  std::string formula{};
   double measured = 0;
   double predicted = 0;
   double ratio = 0;       ///< predicted to measured in the same round, median
@@ -24,13 +24,13 @@ struct Prediction {
 };
 
 struct CaseSummary {
-  DispatchCase what;
+  DispatchCase what{};
   std::uint64_t rounds = 0;
-  Stages stages;  ///< each its own median
+  Stages stages{};  ///< each its own median
   double issued = 0;
   SlowerSide slower = SlowerSide::kDevice;
-  bool apart = false;                   ///< sides_apart
-  std::vector<Prediction> predictions;  ///< none without a round
+  bool apart = false;                     ///< sides_apart
+  std::vector<Prediction> predictions{};  ///< none without a round
 };
 
 [[nodiscard]] CaseSummary summarize(const CaseFigures& figures, std::uint64_t operations);

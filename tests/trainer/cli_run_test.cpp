@@ -58,7 +58,8 @@ TEST(Cli, HelpAndVersionSucceedOnStandardOutput) {
                                              {"--version"},
                                              {"run", "--help"},
                                              {"compare", "--help"},
-                                             {"predict", "--help"}}) {
+                                             {"predict", "--help"},
+                                             {"dispatch", "--help"}}) {
     const Finished child = run_weir_train(arguments);
     EXPECT_EQ(child.exit_code, 0);
     EXPECT_NE(child.out, "");

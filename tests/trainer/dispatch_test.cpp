@@ -1,0 +1,189 @@
+#include "trainer/dispatch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "trainer/dispatch_report.hpp"
+#include "trainer/dispatch_summary.hpp"
+
+namespace weir::testing {
+namespace {
+
+/// Binary fractions, so that sums and ratios are exact.
+DispatchRound made_up_round(double each, double once) {
+  return {.stages = {.submit = 0.0625,
+                     .submit_waking = 0.125,
+                     .execute = 1,
+                     .device = 1.5,
+                     .back = 0.4375},
+          .each = each,
+          .once = once,
+          .issued = 0.25};
+}
+
+CaseFigures made_up_case() {
+  return {.what = {.elements = 7},
+          .rounds = {made_up_round(12, 8.5), made_up_round(24, 17), made_up_round(6, 4.25)}};
+}
+
+/// The frontend slower by so much that the sides are apart, or not.
+CaseFigures frontend_case(double submit) {
+  CaseFigures figures = made_up_case();
+  for (DispatchRound& round : figures.rounds) {
+    round.stages = {.submit = submit, .submit_waking = submit, .execute = 1, .device = 1.5};
+  }
+  return figures;
+}
+
+DispatchFigures made_up_figures() {
+  return {
+      .cases = {made_up_case(), frontend_case(16)},
+      .products = {
+          {.returned = 0.001, .completed = 0.25, .many_returned = 0.002, .many_completed = 2.5}}};
+}
+
+TEST(Dispatch, ARoundMeasuresEachStageAndBothRuns) {
+  Addition addition("cpu", {.elements = 100, .frontend = std::chrono::microseconds(5)});
+  const auto round = addition.round(8);
+  ASSERT_TRUE(round);
+  const Stages& s = round->stages;
+  for (const double stage : {s.submit, s.submit_waking, s.execute, round->each, round->issued}) {
+    EXPECT_GT(stage, 0);
+  }
+  // What these contain cannot be shorter than its part.
+  EXPECT_GE(s.submit, 5e-6);
+  EXPECT_GE(s.submit_waking, 5e-6);
+  EXPECT_GE(s.device, s.execute);
+  EXPECT_GE(round->once, round->issued);
+}
+
+TEST(Dispatch, TheOperationAddsOne) {
+  Addition addition("cpu", {.elements = 3});
+  EXPECT_EQ(addition.result(), std::vector<float>(3, 2.0F));
+  ASSERT_TRUE(addition.round(2));
+  EXPECT_EQ(addition.result(), std::vector<float>(3, 2.0F));
+}
+
+TEST(Dispatch, AStoppedRoundIsNoRound) {
+  std::stop_source source;
+  Addition addition("cpu", {.elements = 3}, source.get_token());
+  Product product("cpu", 4, source.get_token());
+  EXPECT_TRUE(product.round());
+  source.request_stop();
+  EXPECT_FALSE(addition.round(1000000));
+  EXPECT_FALSE(product.round());
+}
+
+TEST(Dispatch, AProductIsThereNoEarlierThanItsCallReturns) {
+  Product product("cpu", 16);
+  const auto round = product.round();
+  ASSERT_TRUE(round);
+  EXPECT_GT(round->returned, 0);
+  EXPECT_GE(round->completed, round->returned);
+  EXPECT_GE(round->many_completed, round->many_returned);
+}
+
+TEST(Dispatch, MeasuresEveryCaseInEveryRound) {
+  const DispatchSettings settings{
+      .operations = 4, .rounds = 7, .elements_large = 64, .frontend = 1, .matrix = 4};
+  const DispatchFigures figures = measure_dispatch(settings);
+  ASSERT_EQ(figures.cases.size(), 3U);
+  for (const CaseFigures& c : figures.cases) EXPECT_EQ(c.rounds.size(), 7U);
+  EXPECT_EQ(figures.cases[0].what.elements, 64U);
+  EXPECT_EQ(figures.cases[1].what.frontend.count(), 1);
+  EXPECT_EQ(figures.cases[2].what.frontend.count(), 0);
+  EXPECT_EQ(figures.products.size(), 5U);
+  EXPECT_FALSE(figures.interrupted);
+}
+
+TEST(DispatchSummary, TakesMediansAndTheRatiosOfEachRound) {
+  const CaseSummary s = summarize(made_up_case(), 8);
+  EXPECT_EQ(s.rounds, 3U);
+  EXPECT_EQ(s.stages.submit, 0.0625);
+  EXPECT_EQ(s.stages.back, 0.4375);
+  EXPECT_EQ(s.issued, 0.25);
+  ASSERT_EQ(s.predictions.size(), 2U);
+  const Prediction& each = s.predictions[0];
+  EXPECT_EQ(each.measured, 12);
+  EXPECT_EQ(each.predicted, 12);
+  EXPECT_EQ(each.ratio, 1);  // of 0.5, 1 and 2
+  EXPECT_EQ(each.low, 0.75);
+  EXPECT_EQ(each.high, 1.5);
+  EXPECT_EQ(s.predictions[1].predicted, 8.5);
+}
+
+TEST(DispatchSummary, ExpectsThePredictionWhoseAssumptionHolds) {
+  const auto expected = [](const CaseFigures& figures) {
+    std::vector<std::string> formulas;
+    for (const Prediction& p : summarize(figures, 8).predictions) {
+      if (p.expected) formulas.push_back(p.formula);
+    }
+    return formulas;
+  };
+  using Formulas = std::vector<std::string>;
+  EXPECT_EQ(expected(made_up_case()), (Formulas{"n*(t1 + t2 + t3)", "t1 + n*t2 + t3"}));
+  EXPECT_EQ(expected(frontend_case(16)), (Formulas{"n*(t1 + t2 + t3)", "n*t1 + t2 + t3"}));
+  EXPECT_EQ(expected(frontend_case(4)), (Formulas{"n*(t1 + t2 + t3)"}));
+}
+
+TEST(DispatchSummary, ShowsTheSumOfTheSidesOnlyWhereTheyAreNear) {
+  EXPECT_EQ(summarize(frontend_case(16), 8).predictions.size(), 3U);
+  const CaseSummary near = summarize(frontend_case(4), 8);
+  ASSERT_EQ(near.predictions.size(), 4U);
+  EXPECT_EQ(near.predictions.back().predicted, 8 * (4 + 1.5));
+}
+
+TEST(DispatchReport, ShowsStagesPredictionsAndTheProduct) {
+  const std::string text = format_dispatch({.operations = 8}, made_up_figures());
+  for (const char* part :
+       {"n = 8 operations", "7 elements", "62500.00", "     3  the device", "the frontend",
+        "waiting for each: n*(t1 + t2 + t3)  12000.000  12000.000  1.000 (0.750 to 1.500)  yes",
+        "waiting once: t1 + n*t2 + t3", "waiting once: n*t1 + t2 + t3",
+        "1024 x 1024 matrix product", "10 times, one wait              2.000  2500.000"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
+  }
+  EXPECT_EQ(text.find("interrupted"), std::string::npos);
+}
+
+TEST(DispatchReport, JsonHasTheSameFigures) {
+  const DispatchSettings settings{.operations = 8};
+  const auto j = nlohmann::json::parse(dispatch_json(settings, made_up_figures()));
+  EXPECT_EQ(j["settings"], settings.describe());
+  EXPECT_EQ(j["operations"], 8);
+  EXPECT_EQ(j["interrupted"], false);
+  ASSERT_EQ(j["cases"].size(), 2U);
+  const auto& c = j["cases"][0];
+  EXPECT_EQ(c["elements"], 7);
+  EXPECT_EQ(c["rounds"], 3);
+  EXPECT_EQ(c["slower_side"], "device");
+  EXPECT_EQ(j["cases"][1]["slower_side"], "frontend");
+  EXPECT_EQ(c["stages_seconds"]["t1_submit"], 0.0625);
+  EXPECT_EQ(c["stages_seconds"]["t1_submit_waking"], 0.125);
+  EXPECT_EQ(c["stages_seconds"]["t2_execute"], 1);
+  EXPECT_EQ(c["stages_seconds"]["device"], 1.5);
+  EXPECT_EQ(c["stages_seconds"]["t3_return"], 0.4375);
+  const auto& each = c["predictions"][0];
+  EXPECT_EQ(each["measured_seconds"], 12);
+  EXPECT_EQ(each["predicted_seconds"], 12);
+  EXPECT_EQ(each["ratio"], 1);
+  EXPECT_EQ(each["ratio_lower_quartile"], 0.75);
+  EXPECT_EQ(each["ratio_upper_quartile"], 1.5);
+  EXPECT_EQ(each["expected_to_hold"], true);
+  EXPECT_EQ(j["matrix_product"]["one"]["completed_seconds"], 0.25);
+  EXPECT_EQ(j["matrix_product"]["many"]["products"], 10);
+}
+
+TEST(DispatchReport, WithoutARoundItSaysOnlyThatItWasInterrupted) {
+  const DispatchFigures none{.cases = {{.what = {}, .rounds = {}}}, .interrupted = true};
+  const std::string text = format_dispatch({}, none);
+  EXPECT_EQ(text.find("t1 submit"), std::string::npos) << text;
+  EXPECT_NE(text.find("interrupted: these are the figures so far"), std::string::npos) << text;
+  const auto j = nlohmann::json::parse(dispatch_json({}, none));
+  EXPECT_EQ(j["cases"][0]["rounds"], 0);
+  EXPECT_FALSE(j["cases"][0].contains("predictions"));
+  EXPECT_EQ(j["interrupted"], true);
+}
+
+}  // namespace
+}  // namespace weir::testing
