@@ -78,8 +78,12 @@ DispatchFigures measure_dispatch(const DispatchSettings& settings, const Dispatc
       const auto round = additions[i]->round(settings.operations.value);
       if (round) figures.cases[i].rounds.push_back(*round);
     }
-    if (r >= kMostProductRounds) continue;
-    if (hooks.progress) hooks.progress("matrix product", r, rounds);
+  }
+  // Not among the rounds above: a frontend that computed all the time until just now is the first
+  // that the operating system takes the processor from.
+  const std::uint64_t product_rounds = std::min(rounds, kMostProductRounds);
+  for (std::uint64_t r = 0; r < product_rounds && !hooks.stop.stop_requested(); ++r) {
+    if (hooks.progress) hooks.progress("matrix product", r, product_rounds);
     if (const auto round = product.round()) figures.products.push_back(*round);
   }
   figures.interrupted = hooks.stop.stop_requested();

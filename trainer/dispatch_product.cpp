@@ -45,7 +45,6 @@ Product::Times Product::run(int calls) {
 }
 
 std::optional<ProductRound> Product::round() {
-  (void)run(1);  // so that what is measured begins with a frontend that has just waited
   const Times one = run(1);
   const Times many = run(kMany);
   if (stop_.stop_requested()) return std::nullopt;

@@ -49,6 +49,8 @@ std::string predictions_table(const CaseSummary& c) {
                         format_number(p.high, 3) + ")",
                     p.expected ? "yes" : "no"});
   }
+  rows.push_back(
+      {"waiting once: until the last call returned", milliseconds(c.issued), "-", "-", "-"});
   return format_table(rows);
 }
 
