@@ -7,17 +7,26 @@
 #include "kernels/elementwise.hpp"
 
 namespace weir {
+namespace {
+
+/// The BLAS takes its memory before a device starts threads: where these cannot start, OpenBLAS's
+/// own may be waited for without end.
+Device open_behind_blas(const std::string& device) {
+  reserve_blas_memory();
+  set_blas_threads(1);
+  return open_device(device);
+}
+
+}  // namespace
 
 Product::Product(const std::string& device, std::uint64_t rows, std::stop_token stop)
     : rows_(rows),
       stop_(std::move(stop)),
-      device_(open_device(device)),
+      device_(open_behind_blas(device)),
       pool_(device_.memory()),
       scheduler_(device_, pool_, {.policy = Policy::kUnbounded}),
       a_(scheduler_.empty({rows, rows}, "a")),
       b_(scheduler_.empty({rows, rows}, "b")) {
-  reserve_blas_memory();
-  set_blas_threads(1);
   scheduler_.submit("fill", {.writes = {a_}},
                     [](Stream&, Inputs, Outputs out) { fill(out[0], 0.5F); });
   (void)run(1);
