@@ -192,10 +192,12 @@ bool AllocationLog::make_room(Cursor& mine) noexcept {
     mine.ring = new_ring();
     mine.serial = serial;
   }
-  if (mine.ring.begin != nullptr && mine.ring.next == mine.ring.end) drain(mine.ring);
-  if (mine.ring.next != mine.ring.end) return true;
-  header_->lost.fetch_add(1, std::memory_order_relaxed);
-  return false;
+  if (mine.ring.begin == nullptr) {
+    header_->lost.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  if (mine.ring.next == mine.ring.end) drain(mine.ring);
+  return true;
 }
 
 AllocationLog::Ring AllocationLog::new_ring() {
