@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "allocator/error.hpp"
+#include "allocator/log.hpp"
 #include "allocator/setting.hpp"
 
 namespace weir {
@@ -51,6 +52,18 @@ bool is_log_or_empty(const std::string& path) {
 
 std::atomic<std::uint64_t> last_serial{0};
 std::atomic<std::uint32_t> last_thread{0};
+
+void warn_of_loss(const std::string& path, std::uint64_t lost, Bytes limit) noexcept {
+  if (lost == 0) return;
+  try {
+    log(LogLevel::kWarn, "allocation log '" + path + "': " + std::to_string(lost) +
+                             " events are lost, for lack of room on the disk or under the limit "
+                             "of " +
+                             format_bytes(limit));
+  } catch (const std::bad_alloc&) {
+    log(LogLevel::kWarn, "an allocation log has lost events");  // the file says how many
+  }
+}
 
 }  // namespace
 
@@ -94,7 +107,7 @@ void AllocationLog::stop_in_child() noexcept {
 }
 
 AllocationLog::AllocationLog(const std::string& option, const std::string& path, Bytes limit)
-    : serial_(++last_serial), limit_(limit) {
+    : serial_(++last_serial), path_(path), limit_(limit) {
   const auto fail = [&](int error) {
     if (file_ >= 0) close(file_);
     refuse(option, path,
@@ -138,6 +151,7 @@ AllocationLog::~AllocationLog() {
   if (serial_.load(std::memory_order_relaxed) != 0) {
     header_->ns_per_tick = clock_.ns_per_tick();
     header_->closed = 1;
+    warn_of_loss(path_, lost(), limit_);
   }
   const Lock lock(mutex_);
   for (void* ring : rings_) munmap(ring, kChunk.count);

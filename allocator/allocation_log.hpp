@@ -75,7 +75,7 @@ class AllocationLog {
   /// Begins the log at `path` anew. UsageError, naming `option`, unless that is a new file that can
   /// be written or an old log. Past `limit` bytes, or on a full disk, events are lost and counted.
   AllocationLog(const std::string& option, const std::string& path, Bytes limit);
-  /// Marks the log as complete.
+  /// Marks the log as complete, and warns when events were lost.
   ~AllocationLog();
   AllocationLog(const AllocationLog&) = delete;
   AllocationLog& operator=(const AllocationLog&) = delete;
@@ -115,6 +115,7 @@ class AllocationLog {
 
   /// Tells logs apart that had the same address; 0 in a forked child.
   std::atomic<std::uint64_t> serial_;
+  const std::string path_;
   const Bytes limit_;
   const TickClock clock_;
   int file_ = -1;

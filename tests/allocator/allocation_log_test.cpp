@@ -15,6 +15,7 @@
 
 #include "allocator/allocation_log_reader.hpp"
 #include "allocator/error.hpp"
+#include "support/log_capture.hpp"
 #include "support/print.hpp"
 
 namespace weir::testing {
@@ -186,7 +187,8 @@ TEST_F(AllocationLogTest, OneThreadCanWriteToTwoLogsInTurn) {
   std::filesystem::remove(other);
 }
 
-TEST_F(AllocationLogTest, CountsWhatTheLimitLeavesNoRoomFor) {
+TEST_F(AllocationLogTest, CountsWhatTheLimitLeavesNoRoomForAndWarns) {
+  const LogCapture capture;
   {
     // Room for the ring and one copy of it.
     AllocationLog log("--log", path_,
@@ -194,6 +196,7 @@ TEST_F(AllocationLogTest, CountsWhatTheLimitLeavesNoRoomFor) {
     write(log, 1, 2 * kPerChunk + 42);
     EXPECT_EQ(log.lost(), kPerChunk);
   }
+  EXPECT_EQ(capture.containing("1365 events are lost").size(), 1U);
   const AllocationLogContents contents = read_allocation_log(path_);
   EXPECT_EQ(contents.lost, kPerChunk);
   ASSERT_EQ(contents.records.size(), kPerChunk + 42) << "the first, and those still in the ring";
