@@ -94,6 +94,7 @@ std::optional<TicketRef> Admission::try_admit(std::string_view name, const Batch
                                               InLine& place, Decision& decision) {
   AdmissionState state;
   std::optional<TicketRef> ticket;
+  bool known = false;
   {
     const Lock lock(mutex_);
     const Pressure pressure = pool_.pressure();
@@ -112,12 +113,13 @@ std::optional<TicketRef> Admission::try_admit(std::string_view name, const Batch
              .queued_time = ledger_.queued_time()};
     decision = decide(state, run_ahead_);
     if (decision != Decision::kAdmit) return std::nullopt;
+    known = place.kind->footprint.has_value();
     ticket = begin(*place.kind, state.estimate);
     line_.serve(place.place);
     place.served = true;
     place.others = line_.size() != 0;
   }
-  warn_if_no_room(state, *place.kind);
+  if (known) warn_if_no_room(state, name);
   return ticket;
 }
 
@@ -168,8 +170,10 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
 
 void Admission::record_missing() {
   std::array<bool, kStreamRoles> roles{};
+  std::uint64_t closed = 0;
   {
     const Lock lock(mutex_);
+    closed = ledger_.closed();
     roles = ledger_.unrecorded();
     const bool any = std::ranges::count(roles, true) != 0;
     missing_points_.store(any, std::memory_order_relaxed);
@@ -178,7 +182,7 @@ void Admission::record_missing() {
     if (!roles.at(index_of(role))) continue;
     const Point point = device_.progress().record(device_.stream(role));
     const Lock lock(mutex_);
-    ledger_.note_recorded(role, point);
+    ledger_.note_recorded(role, point, closed);
   }
 }
 
@@ -234,12 +238,11 @@ bool Admission::await_older(TicketRef ref, std::chrono::steady_clock::time_point
   return news;
 }
 
-void Admission::warn_if_no_room(const AdmissionState& state, const BatchKind& kind) {
-  const bool known = kind.footprint.has_value();
-  if (!known || state.submitted != 0 || state.unspent.count != 0) return;
+void Admission::warn_if_no_room(const AdmissionState& state, std::string_view kind) {
+  if (state.submitted != 0 || state.unspent.count != 0) return;
   if (state.held + state.estimate <= state.budget || warned_.exchange(true)) return;
   log(LogLevel::kWarn, "live memory (" + format_bytes(state.held) + ") leaves no room for a '" +
-                           kind.name + "' batch (" + format_bytes(state.estimate) +
+                           std::string(kind) + "' batch (" + format_bytes(state.estimate) +
                            ") in the budget (" + format_bytes(state.budget) +
                            "): one batch at a time; biggest holders: " + pool_.holders());
 }

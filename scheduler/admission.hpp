@@ -88,7 +88,7 @@ class Admission {
   void wait_turn(const InLine& place, const std::stop_token& stop);
   void wait_for_device(const std::stop_token& stop);
   void record_missing();
-  void warn_if_no_room(const AdmissionState& state, const BatchKind& kind);
+  void warn_if_no_room(const AdmissionState& state, std::string_view kind);
   void count_stall(Decision reason, std::chrono::nanoseconds time);
 
   Pool& pool_;

@@ -69,6 +69,7 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
   ticket.state = Ticket::State::kSubmitted;
   ticket.points = points;
   ticket.learn = learn;
+  ticket.closed = ++closed_;
   submitted_.push_back(&ticket);
 }
 
@@ -171,8 +172,9 @@ std::array<bool, kStreamRoles> Ledger::unrecorded() const noexcept {
   return roles;
 }
 
-void Ledger::note_recorded(StreamRole role, Point point) noexcept {
+void Ledger::note_recorded(StreamRole role, Point point, std::uint64_t closed) noexcept {
   for (Ticket* ticket : submitted_) {
+    if (ticket->closed > closed) continue;
     Point& own = ticket->points.at(index_of(role));
     if (ticket->touched.at(index_of(role)) && own.sequence == kUnrecorded) own = point;
   }

@@ -35,10 +35,11 @@ struct Ticket {
   std::uint64_t serial = 0;  ///< never used twice, so a stale reference is told from a live one
   BatchKind* kind = nullptr;
   Bytes estimate{};
-  Bytes net{};        ///< allocated by the batch and not freed again into the cache
-  Bytes peak{};       ///< largest net: its footprint
-  Bytes awaiting{};   ///< part of net: freed and awaiting the device
-  bool learn = true;  ///< an abandoned batch says nothing about its kind
+  Bytes net{};               ///< allocated by the batch and not freed again into the cache
+  Bytes peak{};              ///< largest net: its footprint
+  Bytes awaiting{};          ///< part of net: freed and awaiting the device
+  std::uint64_t closed = 0;  ///< its place in the order of closing
+  bool learn = true;         ///< an abandoned batch says nothing about its kind
   std::array<bool, kStreamRoles> touched{};
   std::array<Point, kStreamRoles> points{};  ///< of the touched streams, once closed
   std::atomic<std::int64_t> device_time{0};  ///< nanoseconds, added by the device's threads
@@ -89,7 +90,9 @@ class Ledger {
       const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept;
   /// Roles for which some submitted batch still lacks its point, and how it gets one.
   [[nodiscard]] std::array<bool, kStreamRoles> unrecorded() const noexcept;
-  void note_recorded(StreamRole role, Point point) noexcept;
+  /// `closed` is from before `point` was recorded: it says nothing of batches that closed later.
+  void note_recorded(StreamRole role, Point point, std::uint64_t closed) noexcept;
+  [[nodiscard]] std::uint64_t closed() const noexcept { return closed_; }  ///< batches so far
 
  private:
   void learn_from(Ticket& ticket);
@@ -100,6 +103,7 @@ class Ledger {
   std::vector<Ticket*> open_;
   std::vector<Ticket*> submitted_;  ///< in the order of their closing
   std::uint64_t serials_ = 0;
+  std::uint64_t closed_ = 0;
   std::uint64_t settled_ = 0;
 };
 

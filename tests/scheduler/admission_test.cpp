@@ -69,6 +69,19 @@ class Elsewhere {
   std::future<void> future_;
 };
 
+TEST(Admission, ThreadsMayOpenBatchesOfOneKindWhileTheDeviceSettlesThem) {
+  constexpr int kEach = 200;
+  Rig rig({.run_ahead = batches(2)});
+  const auto produce = [&] {
+    for (int i = 0; i < kEach; ++i) submit_batch(rig);
+  };
+  auto other = std::async(std::launch::async, produce);
+  produce();
+  other.get();
+  settle(rig);
+  EXPECT_EQ(rig->admission().settled, 2U * kEach);
+}
+
 TEST(Admission, RunAheadOfSoManyBatchesHoldsExactlyThatMany) {
   for (const std::uint64_t most : {1U, 2U, 3U, 7U}) {
     Rig rig({.run_ahead = batches(most)});

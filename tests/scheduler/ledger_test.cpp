@@ -217,10 +217,19 @@ TEST_F(LedgerTest, APointThatCouldNotBeRecordedIsNeverPassedUntilItIs) {
   EXPECT_EQ(ledger.settle({UINT64_MAX - 1}), 0U);
   EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream)));
   EXPECT_FALSE(ledger.point_to_await({}).has_value()) << "nobody can wait for it";
-  ledger.note_recorded(kStream, {stream, 12});
+  ledger.note_recorded(kStream, {stream, 12}, ledger.closed());
   EXPECT_FALSE(ledger.unrecorded().at(index_of(kStream)));
   EXPECT_EQ(ledger.point_to_await({})->sequence, 12U);
   EXPECT_EQ(ledger.settle({12}), 1U);
+}
+
+TEST_F(LedgerTest, APointRecordedLateIsOnlyForTheBatchesThatWereClosedBefore) {
+  close(open({}), Ledger::kUnrecorded);
+  const std::uint64_t closed = ledger.closed();
+  close(open({}), Ledger::kUnrecorded);
+  ledger.note_recorded(kStream, {stream, 12}, closed);
+  EXPECT_EQ(ledger.settle({12}), 1U);
+  EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream))) << "the second may have gone on since";
 }
 
 TEST_F(LedgerTest, OlderMeansOpenedBefore) {
