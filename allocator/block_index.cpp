@@ -112,13 +112,14 @@ Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
   return moved;
 }
 
-Bytes BlockIndex::note_recorded(Point point) {
+Bytes BlockIndex::note_recorded(Point point, std::uint64_t freed_by) {
   Bytes moved;
   std::vector<Block*> parked;
   StreamBook& book = streams_[point.stream];
   for (Block* block = book.awaiting.front(); block != nullptr;
        block = BlockList<&Block::by_stream>::next(*block)) {
-    if (sequence_on(*block, point.stream) == Block::kUnrecorded) parked.push_back(block);
+    const bool is_parked = sequence_on(*block, point.stream) == Block::kUnrecorded;
+    if (is_parked && block->moved_at <= freed_by) parked.push_back(block);
   }
   for (Block* block : parked) {
     book.awaiting.remove(*block);

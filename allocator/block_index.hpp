@@ -63,9 +63,10 @@ class BlockIndex {
   /// The device has passed `sequence` on `stream`. Returns the bytes of the blocks that became
   /// cached by it.
   Bytes note_passed(StreamId stream, std::uint64_t sequence);
-  /// A point recorded late, for every block that is parked because recording it had failed.
+  /// A point recorded late, for the blocks that are parked because recording it had failed, and
+  /// were freed by `freed_by` in the pool's count of events: others may be used by later work.
   /// Returns the bytes of the blocks that became cached by it.
-  Bytes note_recorded(Point point);
+  Bytes note_recorded(Point point, std::uint64_t freed_by);
 
   // Each takes the block out of the cached lists, or returns null.
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream);

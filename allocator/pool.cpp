@@ -165,12 +165,13 @@ void Pool::poll() {
   unrecorded.clear();
   Lock lock(mutex_);
   index_.pending_streams(pending, unrecorded);
+  const std::uint64_t looked = events_;
   lock.unlock();
   for (const StreamId stream : unrecorded) {
     try {
       const Point point = progress_.record(stream);
       lock.lock();
-      became_cached(index_.note_recorded(point));
+      became_cached(index_.note_recorded(point, looked));
       lock.unlock();
     } catch (...) {
       continue;  // still not to be had: the blocks stay parked, which is always safe

@@ -146,6 +146,30 @@ TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
   EXPECT_EQ(pool.allocate(kib(4), b), parked);
 }
 
+TEST_P(PoolReuse, APointRecordedLateIsOnlyForWhatWasFreedBefore) {
+  void* first = pool.allocate(kib(4), a);
+  void* second = pool.allocate(kib(4), a);
+  progress.fail_records(Fault::at(1));
+  pool.deallocate(first, a);
+  Point use{};
+  Point late{};
+  progress.after_record = [&](Point point) {
+    if (use.sequence != 0) return;
+    late = point;
+    // Another thread, between that and the pool's taking note of it.
+    use = progress.enqueue(a);
+    progress.fail_records(Fault::at(1));
+    pool.deallocate(second, a);
+  };
+  pool.poll();
+  ASSERT_NE(use.sequence, 0U);
+  progress.pass(late);
+  EXPECT_EQ(pool.allocate(kib(4), b), first);
+  EXPECT_NE(pool.allocate(kib(4), b), second) << "it is still used";
+  progress.pass_all(a);
+  EXPECT_EQ(pool.allocate(kib(4), b), second);
+}
+
 /// MXNet's own cases for its pool: round with a cutoff of 20.
 struct MxnetStorage : testing::PoolFixture {
   static PoolOptions options() {
