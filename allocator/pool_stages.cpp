@@ -248,7 +248,11 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   if (!running_out_.wait || request.block > statistics_.budget) return false;
   if (line_up(line, lock)) return true;
   const auto point = index_.oldest_outstanding();
-  if (!point) return false;
+  if (!point) {
+    // What another thread freed or found passed since release looked is no longer outstanding, and
+    // was not there to be taken yet.
+    return transits_ != 0 || index_.releasable() > request.releasable;
+  }
   ++statistics_.waits;
   ++request.waits;
   lock.unlock();

@@ -2,19 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "allocator/error.hpp"
+#include "allocator/log.hpp"
 
 namespace weir {
-
-struct Slab::Chunk {
-  std::byte* base = nullptr;
-  StreamId stream;
-  std::size_t size_class = 0;
-  std::vector<std::uint16_t> free_slots;  ///< last freed, first taken
-  std::size_t slots = 0;
-};
 
 Slab::Slab(Pool& pool, Progress& progress) : pool_(pool), progress_(progress) {}
 
@@ -24,11 +18,9 @@ Slab::~Slab() {
   const auto awaiting = std::move(awaiting_);
   lock.unlock();
   for (const Awaiting& slot : awaiting) {
-    for (std::size_t i = 0; i < slot.count; ++i) {
-      pool_.record_use(slot.slot.chunk->base, slot.points.at(i).stream);
-    }
+    for (const Point use : slot.uses()) pool_.record_use(slot.slot.chunk->base, use.stream);
   }
-  for (const auto& [key, chunk] : chunks) give_back(chunk);
+  for (const auto& [key, chunk] : chunks) pool_.deallocate(chunk->base, chunk->stream);
 }
 
 Slab::Slot Slab::take_slot(StreamId stream, std::size_t size_class) {
@@ -89,104 +81,95 @@ std::unique_ptr<Slab::Chunk> Slab::return_slot(Slot slot) {
   return empty;
 }
 
-void Slab::give_back(const std::unique_ptr<Chunk>& chunk) {
-  if (chunk != nullptr) pool_.deallocate(chunk->base, chunk->stream);
+void Slab::give_back(std::span<const std::unique_ptr<Chunk>> chunks) {
+  if (chunks.empty()) return;
+  for (const auto& chunk : chunks) {
+    try {
+      pool_.deallocate(chunk->base, chunk->stream);
+    } catch (const std::exception& error) {
+      // Those behind it still go back. This one stays allocated, which is safe and shows in
+      // reports.
+      log(LogLevel::kError, std::string("a block of small tensors is kept: ") + error.what());
+    }
+  }
+  {
+    const Lock lock(mutex_);
+    giving_back_ -= chunks.size();
+    given_back_ += chunks.size();
+  }
+  changed_.notify_all();
 }
 
 void Slab::deallocate(Slot slot, std::span<const StreamId> others) {
   if (others.size() > kMostOtherStreams) throw UsageError("slab: too many streams used one slot");
   Awaiting awaiting{.slot = slot};
-  for (const StreamId other : others) {
-    // passed() records it; one that cannot be recorded now is tried again by poll().
-    awaiting.points.at(awaiting.count++) = {other, Block::kUnrecorded};
-  }
-  const bool free_now = passed(awaiting);
-  Lock lock(mutex_);
+  // Each is recorded, passed or not: it belongs to the free, and not to what is enqueued later.
+  for (const StreamId other : others) awaiting.points.at(awaiting.count++) = try_record(other);
+  const bool free_now =
+      std::ranges::all_of(awaiting.uses(), [this](Point use) { return progress_.reached(use); });
   std::unique_ptr<Chunk> empty;
-  if (free_now) {
-    empty = return_slot(slot);
-  } else {
-    awaiting_.push_back(awaiting);
-  }
-  lock.unlock();
-  give_back(empty);
-}
-
-bool Slab::passed(Awaiting& awaiting) {
-  // To the end also after a no: every point belongs to the free, and not to what is enqueued later.
-  bool all = true;
-  for (std::size_t i = 0; i < awaiting.count; ++i) {
-    Point& point = awaiting.points.at(i);
-    try {
-      if (point.sequence == Block::kUnrecorded) point = progress_.record(point.stream);
-      if (!progress_.reached(point)) all = false;
-    } catch (...) {
-      all = false;
+  {
+    const Lock lock(mutex_);
+    if (free_now) {
+      empty = return_slot(slot);
+      if (empty != nullptr) ++giving_back_;
+    } else {
+      awaiting.serial = ++serials_;
+      awaiting_.push_back(awaiting);
     }
   }
-  return all;
+  if (empty != nullptr) give_back(std::span(&empty, 1));
+}
+
+Point Slab::try_record(StreamId stream) {
+  try {
+    return progress_.record(stream);
+  } catch (...) {
+    return {stream, Block::kUnrecorded};  // poll() tries again
+  }
 }
 
 void Slab::poll() {
-  thread_local std::vector<Awaiting> checking;
+  // Scratch of the thread: a submission that comes here allocates nothing once warm.
+  thread_local std::vector<Point> passed;    // how far each stream is that a slot awaits
+  thread_local std::vector<Point> recorded;  // new points, of streams that lack one
   thread_local std::vector<std::unique_ptr<Chunk>> empties;
-  checking.clear();
-  Lock lock(mutex_);
-  checking.swap(awaiting_);
-  lock.unlock();
-  // Stable: what was freed first stays first.
-  const auto done = std::stable_partition(checking.begin(), checking.end(),
-                                          [this](Awaiting& slot) { return !passed(slot); });
-  lock.lock();
-  awaiting_.insert(awaiting_.end(), checking.begin(), done);
-  for (auto slot = done; slot != checking.end(); ++slot) {
-    if (auto empty = return_slot(slot->slot)) empties.push_back(std::move(empty));
-  }
-  lock.unlock();
-  for (const auto& empty : empties) give_back(empty);
+  passed.clear();
+  recorded.clear();
   empties.clear();
-}
-
-bool Slab::give_back_empty_chunks() {
-  std::vector<std::unique_ptr<Chunk>> empties;
+  const auto on = [](std::vector<Point>& points, StreamId stream) -> Point& {
+    const auto found = std::ranges::find(points, stream, &Point::stream);
+    return found != points.end() ? *found : points.emplace_back(Point{stream, 0});
+  };
   Lock lock(mutex_);
-  for (auto& [stream, classes] : with_room_) {
-    for (std::vector<Chunk*>& with_room : classes) {
-      std::erase_if(with_room, [&](Chunk* chunk) WEIR_REQUIRES(mutex_) {
-        if (chunk->free_slots.size() < chunk->slots) return false;
-        const auto owned = chunks_.find(chunk);
-        empties.push_back(std::move(owned->second));
-        chunks_.erase(owned);
-        return true;
-      });
+  for (const Awaiting& slot : awaiting_) {
+    for (const Point use : slot.uses()) {
+      (void)on(passed, use.stream);
+      if (use.sequence == Block::kUnrecorded) (void)on(recorded, use.stream);
     }
   }
+  const std::uint64_t looked = serials_;
   lock.unlock();
-  for (const auto& empty : empties) give_back(empty);
-  return !empties.empty();
-}
-
-bool Slab::reclaim(bool may_wait) {
-  poll();
-  if (give_back_empty_chunks()) return true;
-  if (!may_wait) return false;
-  std::vector<Point> recorded;
-  {
-    const Lock lock(mutex_);
-    for (const Awaiting& slot : awaiting_) {
-      for (std::size_t i = 0; i < slot.count; ++i) {
-        const Point& point = slot.points.at(i);
-        if (point.sequence != Block::kUnrecorded) recorded.push_back(point);
-      }
+  for (Point& point : recorded) point = try_record(point.stream);
+  for (Point& point : passed) point.sequence = progress_.passed(point.stream);
+  lock.lock();
+  for (Awaiting& slot : awaiting_) {
+    if (slot.serial > looked) break;  // freed since: its uses may be later than what was recorded
+    for (Point& use : slot.uses()) {
+      if (use.sequence == Block::kUnrecorded) use = on(recorded, use.stream);
     }
   }
-  for (const Point point : recorded) {
-    // A slot can await one point when another of its points is passed: waiting for that one would
-    // return at once, and so would the next call.
-    if (!progress_.reached(point)) return progress_.wait(point, {});
-  }
-  poll();
-  return give_back_empty_chunks();
+  std::erase_if(awaiting_, [&](const Awaiting& slot) WEIR_REQUIRES(mutex_) {
+    const bool done = std::ranges::all_of(
+        slot.uses(), [&](Point use) { return use.sequence <= on(passed, use.stream).sequence; });
+    if (!done) return false;
+    if (auto empty = return_slot(slot.slot)) empties.push_back(std::move(empty));
+    return true;
+  });
+  giving_back_ += empties.size();
+  lock.unlock();
+  give_back(empties);
+  empties.clear();
 }
 
 }  // namespace weir

@@ -8,6 +8,9 @@
 // pool when all its slots are free, but for one per stream and size. Thread-safe.
 
 #include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,7 +28,13 @@ class Slab {
   static constexpr Bytes kChunk = kib(64);
   static constexpr std::size_t kMostOtherStreams = 8;
 
-  struct Chunk;
+  struct Chunk {
+    std::byte* base = nullptr;
+    StreamId stream;
+    std::size_t size_class = 0;
+    std::vector<std::uint16_t> free_slots;  ///< last freed, first taken
+    std::size_t slots = 0;
+  };
   /// A slot and the chunk that it is cut from.
   struct Slot {
     void* pointer = nullptr;
@@ -48,9 +57,14 @@ class Slab {
   void deallocate(Slot slot, std::span<const StreamId> others);
 
   /// For a request that the pool cannot serve: gives every chunk without a slot in use back to it.
-  /// With none, and if it may, waits on the host for the use of a freed slot that was submitted
-  /// longest ago. False: nothing of that was to be had.
-  [[nodiscard]] bool reclaim(bool may_wait);
+  /// With none, tells whether another thread has given one back since `given_back` was `looked`,
+  /// and awaits that if it is under way. Else, and if it may, waits on the host for the use of a
+  /// freed slot that was submitted longest ago. False: nothing of that was to be had.
+  [[nodiscard]] bool reclaim(bool may_wait, std::uint64_t looked);
+  /// Chunks given back to the pool so far. Read before a request, so that none is missed.
+  [[nodiscard]] std::uint64_t given_back() const noexcept {
+    return given_back_.load(std::memory_order_acquire);
+  }
 
  private:
   static constexpr std::array<std::uint32_t, 3> kSlotSizes{64, 256, 1024};
@@ -58,14 +72,21 @@ class Slab {
     Slot slot;
     std::array<Point, kMostOtherStreams> points{};
     std::size_t count = 0;
+    std::uint64_t serial = 0;  ///< its place in the order in which slots came to await
+
+    [[nodiscard]] std::span<const Point> uses() const { return std::span(points).first(count); }
+    [[nodiscard]] std::span<Point> uses() { return std::span(points).first(count); }
   };
   using WithRoom = std::array<std::vector<Chunk*>, kSlotSizes.size()>;
 
   [[nodiscard]] Slot take_slot(StreamId stream, std::size_t size_class) WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::unique_ptr<Chunk> return_slot(Slot slot) WEIR_REQUIRES(mutex_);
-  [[nodiscard]] bool passed(Awaiting& awaiting);
-  void give_back(const std::unique_ptr<Chunk>& chunk);
+  /// The point of now, or one that is still to be recorded.
+  [[nodiscard]] Point try_record(StreamId stream);
+  /// Its caller has counted them in `giving_back_` when they left the books.
+  void give_back(std::span<const std::unique_ptr<Chunk>> chunks);
   [[nodiscard]] bool give_back_empty_chunks();
+  [[nodiscard]] bool await_given_back(std::uint64_t looked);
   void poll();
 
   Pool& pool_;
@@ -73,7 +94,12 @@ class Slab {
   Mutex mutex_{LockRank::kSlab};
   std::unordered_map<Chunk*, std::unique_ptr<Chunk>> chunks_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<StreamId, WithRoom> with_room_ WEIR_GUARDED_BY(mutex_);
+  /// Until their uses are passed: a slot is always here or in its chunk, so no thread misses one.
   std::vector<Awaiting> awaiting_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t serials_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t giving_back_ WEIR_GUARDED_BY(mutex_) = 0;  ///< chunks on their way to the pool
+  std::atomic<std::uint64_t> given_back_ = 0;              ///< written under the lock
+  std::condition_variable_any changed_;                    ///< given_back_ grew
 };
 
 }  // namespace weir

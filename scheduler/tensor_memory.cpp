@@ -29,6 +29,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
   bool last = !may_wait;
   std::uint64_t waits = 0;
   for (;;) {
+    const std::uint64_t looked = slab_.given_back();
     Attempt attempt;
     Allocation allocation = try_allocate(bytes, home, label, attempt);
     if (allocation.data != nullptr) {
@@ -36,7 +37,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
       admission_.note_allocated(owner, allocation.block);
       return allocation;
     }
-    if (slab_.reclaim(may_wait)) continue;
+    if (slab_.reclaim(may_wait, looked)) continue;
     attempt.waits = waits += attempt.waits;  // the report is of all that was tried
     if (last) pool_.fail(attempt);
     if (!deadline) deadline = std::chrono::steady_clock::now() + admission_.grace();

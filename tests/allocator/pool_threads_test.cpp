@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <thread>
@@ -102,6 +103,36 @@ TEST_F(PoolThreads, ARequestAwaitsATrimThatIsUnderWay) {
   EXPECT_NE(waiting.get(), nullptr);
   EXPECT_EQ(pool.statistics().waits, 0U);
   expect_books(pool, upstream);
+}
+
+TEST_F(PoolThreads, WhatAnotherThreadsPollMakesFreeBetweenTwoStagesIsNotMissed) {
+  // No seam lies between the stages, so the meeting is left to chance, many times over.
+  constexpr int kRounds = 20'000;
+  std::atomic<int> asked = -1;
+  std::atomic<int> passed = -1;
+  std::thread polling([&] {
+    for (int round = 0; round < kRounds; ++round) {
+      while (asked < round) std::this_thread::yield();
+      for (int i = round % 64; i > 0; --i) (void)progress.tail(a);  // a little later each time
+      progress.pass_all(a);
+      pool.poll();
+      passed = round;
+    }
+  });
+  int missed = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    pool.deallocate(pool.allocate(kib(8), a), a);
+    asked = round;
+    Attempt attempt;
+    void* all = pool.try_allocate(kib(16), b, {}, attempt);
+    while (passed < round) std::this_thread::yield();
+    missed += all == nullptr ? 1 : 0;
+    pool.deallocate(all, b);
+    progress.pass_all(b);
+    pool.trim();
+  }
+  polling.join();
+  EXPECT_EQ(missed, 0) << "nobody held anything";
 }
 
 /// Gives the one address that it has again as soon as it is back, as drivers and malloc do.

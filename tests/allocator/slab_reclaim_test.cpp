@@ -4,16 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <cstdint>
+#include <future>
 #include <vector>
 
 #include "allocator/pool_fixture.hpp"
 #include "allocator/slab.hpp"
+#include "support/gate.hpp"
 
 namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
 using testing::expect_books;
+using testing::Gate;
+using testing::give_others_a_chance;
 using ::testing::IsEmpty;
 using testing::options_of;
 
@@ -21,20 +27,27 @@ struct SlabReclaim : testing::PoolFixture {
   Pool pool{memory(), options_of(mib(1))};
   Slab slab{pool, progress};
 
-  Slab::Slot take(StreamId stream) {
+  Slab::Slot take(StreamId stream, Bytes bytes = {4}) {
     Attempt attempt;
     Bytes grown;
-    return slab.try_allocate({4}, stream, attempt, grown);
+    return slab.try_allocate(bytes, stream, attempt, grown);
   }
+  std::vector<Slab::Slot> two_full_chunks() {
+    std::vector<Slab::Slot> slots;
+    while (slots.size() < 2 * Slab::kChunk.count / 1024) slots.push_back(take(a, {1024}));
+    return slots;
+  }
+  /// As of now.
+  bool reclaim(bool may_wait) { return slab.reclaim(may_wait, slab.given_back()); }
 };
 
 TEST_F(SlabReclaim, GivesTheChunkBackThatWasKept) {
   slab.deallocate(take(a), {});
   slab.deallocate(take(b), {});
   ASSERT_EQ(pool.statistics().allocated.current, Slab::kChunk * 2);
-  EXPECT_TRUE(slab.reclaim(false));
+  EXPECT_TRUE(reclaim(false));
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
-  EXPECT_FALSE(slab.reclaim(true)) << "nothing is left";
+  EXPECT_FALSE(reclaim(true)) << "nothing is left";
   expect_books(pool, upstream);
   EXPECT_NE(take(a).pointer, nullptr);
 }
@@ -42,20 +55,20 @@ TEST_F(SlabReclaim, GivesTheChunkBackThatWasKept) {
 TEST_F(SlabReclaim, LeavesAChunkWithASlotInUse) {
   const auto kept = take(a);
   slab.deallocate(take(a), {});
-  EXPECT_FALSE(slab.reclaim(true));
+  EXPECT_FALSE(reclaim(true));
   EXPECT_THAT(progress.waits(), IsEmpty());
   slab.deallocate(kept, {});
-  EXPECT_TRUE(slab.reclaim(false));
+  EXPECT_TRUE(reclaim(false));
 }
 
 TEST_F(SlabReclaim, WaitsForAUseOnlyWhenItMay) {
   slab.deallocate(take(a), std::array{b});
   const Point use{b, progress.tail(b)};
-  EXPECT_FALSE(slab.reclaim(false));
+  EXPECT_FALSE(reclaim(false));
   EXPECT_THAT(progress.waits(), IsEmpty());
-  EXPECT_TRUE(slab.reclaim(true));
+  EXPECT_TRUE(reclaim(true));
   EXPECT_THAT(progress.waits(), ElementsAre(use));
-  EXPECT_TRUE(slab.reclaim(true));
+  EXPECT_TRUE(reclaim(true));
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
 }
 
@@ -63,9 +76,9 @@ TEST_F(SlabReclaim, WaitsForWhatTheDeviceHasNotPassed) {
   slab.deallocate(take(a), std::array{b, c});
   progress.pass_all(b);
   const Point use{c, progress.tail(c)};
-  EXPECT_TRUE(slab.reclaim(true));
+  EXPECT_TRUE(reclaim(true));
   EXPECT_THAT(progress.waits(), ElementsAre(use)) << "a wait that is over helps nobody";
-  EXPECT_TRUE(slab.reclaim(true));
+  EXPECT_TRUE(reclaim(true));
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
 }
 
@@ -79,15 +92,61 @@ TEST_F(SlabReclaim, WaitsForTheUseThatWasSubmittedFirst) {
   for (std::size_t i = 0; i < 6; ++i) slab.deallocate(slots.at(i), std::array{streams.at(i)});
   progress.pass_all(streams.at(0));
   progress.pass_all(streams.at(2));
-  EXPECT_TRUE(slab.reclaim(true));
+  EXPECT_TRUE(reclaim(true));
   EXPECT_THAT(progress.waits(), ElementsAre(Point{streams.at(1), 1}));
+}
+
+TEST_F(SlabReclaim, SeesASlotThatAnotherThreadsPollLooksAt) {
+  slab.deallocate(take(a), std::array{b});
+  Gate gate;
+  std::atomic<bool> held = false;
+  progress.after_query = [&](StreamId) {
+    if (!held.exchange(true)) gate.pass();
+  };
+  // Of another size, so it looks whether a slot has come back.
+  auto polling = std::async(std::launch::async, [&] { (void)take(a, {1024}); });
+  gate.await_arrival();
+  EXPECT_TRUE(reclaim(true));
+  gate.open();
+  polling.get();
+}
+
+TEST_F(SlabReclaim, AwaitsAChunkThatAnotherThreadIsGivingBack) {
+  auto slots = two_full_chunks();
+  const auto last = slots.back();
+  slots.pop_back();
+  for (const auto& slot : slots) slab.deallocate(slot, {});
+  Gate gate;
+  std::atomic<bool> held = false;
+  progress.after_record = [&](Point) {
+    if (!held.exchange(true)) gate.pass();
+  };
+  auto freeing = std::async(std::launch::async, [&] { slab.deallocate(last, {}); });
+  gate.await_arrival();
+  EXPECT_TRUE(reclaim(false)) << "the chunk that was kept";
+  auto reclaiming = std::async(std::launch::async, [&] { return reclaim(false); });
+  give_others_a_chance();
+  gate.open();
+  freeing.get();
+  EXPECT_TRUE(reclaiming.get());
+  EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
+}
+
+TEST_F(SlabReclaim, SaysSoWhenAChunkWasGivenBackSinceTheCallersLook) {
+  auto slots = two_full_chunks();
+  const std::uint64_t looked = slab.given_back();
+  for (const auto& slot : slots) slab.deallocate(slot, {});
+  EXPECT_EQ(slab.given_back(), looked + 1);
+  EXPECT_TRUE(reclaim(false)) << "the chunk that was kept";
+  EXPECT_TRUE(slab.reclaim(false, looked));
+  EXPECT_FALSE(slab.reclaim(false, slab.given_back()));
 }
 
 TEST_F(SlabReclaim, DoesNotWaitForWhatCannotBeRecorded) {
   const auto slot = take(a);
   progress.fail_records(testing::Fault::always());
   slab.deallocate(slot, std::array{b});
-  EXPECT_FALSE(slab.reclaim(true));
+  EXPECT_FALSE(reclaim(true));
   EXPECT_THAT(progress.waits(), IsEmpty());
 }
 

@@ -52,9 +52,14 @@ class ManualProgress final : public Progress {
 
   [[nodiscard]] std::uint64_t passed(StreamId stream) override {
     expect_no_lock("passed");
-    const std::lock_guard lock(mutex_);
-    ++queries_;
-    return streams_[stream].passed;
+    std::uint64_t passed = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      ++queries_;
+      passed = streams_[stream].passed;
+    }
+    if (after_query) after_query(stream);
+    return passed;
   }
 
   [[nodiscard]] bool wait(Point point, std::stop_token stop) override {
@@ -137,6 +142,7 @@ class ManualProgress final : public Progress {
 
   /// Called without the fake's lock; set before other threads start.
   std::function<void(Point)> after_record;
+  std::function<void(StreamId)> after_query;
   std::function<void(Point)> before_wait;
 
   // What it saw.
