@@ -50,6 +50,17 @@ bool is_log_or_empty(const std::string& path) {
   return file.is_open() && (status.st_size == 0 || magic == AllocationLogHeader::kMagic);
 }
 
+/// Copies a chunk whole, or so that nothing is read of it.
+bool copy_to_file(int file, const AllocationRecord* chunk, std::int64_t offset) noexcept {
+  constexpr auto kSize = static_cast<ssize_t>(AllocationLog::kChunk.count);
+  const ssize_t written = pwrite(file, chunk, AllocationLog::kChunk.count, offset);
+  if (written == kSize) return true;
+  const std::uint64_t nothing = 0;  // where the first record's sequence is
+  // It is within what was written just now, so there is room for it.
+  if (written > 0) (void)!pwrite(file, &nothing, sizeof nothing, offset);
+  return false;
+}
+
 std::atomic<std::uint64_t> last_serial{0};
 std::atomic<std::uint32_t> last_thread{0};
 
@@ -108,26 +119,30 @@ void AllocationLog::stop_in_child() noexcept {
 
 AllocationLog::AllocationLog(const std::string& option, const std::string& path, Bytes limit)
     : serial_(++last_serial), path_(path), limit_(limit) {
+  // Made beside it and put in its place when all is well: a log that cannot be had replaces none.
+  const std::string beside =
+      path + "." + std::to_string(getpid()) + "-" + std::to_string(serial_) + ".new";
   const auto fail = [&](int error) {
-    if (file_ >= 0) close(file_);
+    if (file_ >= 0) {
+      close(file_);
+      (void)unlink(beside.c_str());
+    }
     refuse(option, path,
            "a regular file that can be written (" + std::generic_category().message(error) + ")");
   };
   // A log of before is replaced and not cut: a process that still writes to it keeps its file, and
   // does not die of it. Nothing else is replaced.
-  if (is_log_or_empty(path)) {
-    (void)unlink(path.c_str());
-  } else if (access(path.c_str(), F_OK) == 0) {
+  if (access(path.c_str(), F_OK) == 0 && !is_log_or_empty(path)) {
     refuse(option, path, "a new file, or an allocation log that it replaces");
   }
-  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  file_ = open(beside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0) fail(errno);
   // Room is taken on the disk before it is mapped: a store to a page without it would be a SIGBUS.
   const int error = posix_fallocate(file_, 0, AllocationLogHeader::kBytes);
   if (error != 0) fail(error);
   void* page =
       mmap(nullptr, AllocationLogHeader::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-  if (page == MAP_FAILED) fail(errno);
+  if (page == MAP_FAILED || rename(beside.c_str(), path.c_str()) != 0) fail(errno);
   header_ = ::new (page) AllocationLogHeader;
   header_->chunk_bytes = static_cast<std::uint32_t>(kChunk.count);
   header_->unix_ns = unix_ns();
@@ -143,29 +158,52 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
 }
 
 AllocationLog::~AllocationLog() {
+  // In a forked child another thread of the parent may have held a lock, which nobody will release
+  // here; and the child ends before long.
+  if (serial_.load(std::memory_order_relaxed) == 0) return;
   {
     OpenLogs& open = open_logs();
     const Lock lock(open.mutex);
     std::erase(open.logs, this);
   }
-  if (serial_.load(std::memory_order_relaxed) != 0) {
-    header_->ns_per_tick = clock_.ns_per_tick();
-    header_->closed = 1;
-    warn_of_loss(path_, lost(), limit_);
-  }
+  complete();
   const Lock lock(mutex_);
   for (void* ring : rings_) munmap(ring, kChunk.count);
   munmap(header_, AllocationLogHeader::kBytes);
   close(file_);
 }
 
+void AllocationLog::complete() noexcept {
+  header_->ns_per_tick = clock_.ns_per_tick();
+  header_->closed = 1;
+  warn_of_loss(path_, lost(), limit_);
+}
+
+std::atomic<AllocationLog*> AllocationLog::last_of_process{nullptr};
+
 AllocationLog& AllocationLog::of_process(const std::string& option, const std::string& path,
                                          Bytes limit) {
-  static Mutex mutex{LockRank::kOrder};
-  static std::map<std::string, std::unique_ptr<AllocationLog>> logs;
-  const Lock lock(mutex);
-  std::unique_ptr<AllocationLog>& log = logs[path];
-  if (log == nullptr) log = std::make_unique<AllocationLog>(option, path, limit);
+  struct Logs {
+    Mutex mutex{LockRank::kOrder};
+    std::map<std::string, std::unique_ptr<AllocationLog>> by_path WEIR_GUARDED_BY(mutex);
+  };
+  // Pools and threads may outlive every static object, so at the end of the process the logs are
+  // marked as complete and stay open. No lock is taken then: a forked child ends too.
+  static auto* const kLogs = new Logs;
+  static const struct AtExit {
+    ~AtExit() {
+      for (AllocationLog* log = last_of_process; log != nullptr; log = log->older_) {
+        if (log->serial_ != 0) log->complete();
+      }
+    }
+  } kAtExit;
+  const Lock lock(kLogs->mutex);
+  std::unique_ptr<AllocationLog>& log = kLogs->by_path[path];
+  if (log == nullptr) {
+    log = std::make_unique<AllocationLog>(option, path, limit);
+    log->older_ = last_of_process;
+    last_of_process = log.get();
+  }
   return *log;
 }
 
@@ -243,10 +281,8 @@ void AllocationLog::drain(Ring& ring) noexcept {
     const Lock lock(mutex_);
     offset = take_chunk();
   }
-  const auto size = static_cast<ssize_t>(kChunk.count);
-  if (offset < 0 || pwrite(file_, ring.begin, kChunk.count, offset) != size) {
-    // What is lost must not be found either, or it would be counted and read. (A part that was
-    // written is; then more is counted than is missing.)
+  if (offset < 0 || !copy_to_file(file_, ring.begin, offset)) {
+    // What is lost must not be found either, or it would be counted and read.
     header_->lost.fetch_add(static_cast<std::uint64_t>(ring.end - ring.begin));
     std::memset(static_cast<void*>(ring.begin), 0, kChunk.count);
   }

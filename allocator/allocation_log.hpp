@@ -80,7 +80,8 @@ class AllocationLog {
   AllocationLog(const AllocationLog&) = delete;
   AllocationLog& operator=(const AllocationLog&) = delete;
 
-  /// The log that the whole process writes to `path`: begun by the first who asks, open to the end.
+  /// The log that the whole process writes to `path`: begun by the first who asks, and marked as
+  /// complete when the process ends. Never destroyed: pools may outlive every static object.
   [[nodiscard]] static AllocationLog& of_process(const std::string& option, const std::string& path,
                                                  Bytes limit);
 
@@ -103,7 +104,9 @@ class AllocationLog {
     AllocationRecord* end = nullptr;
   };
   static thread_local Cursor cursor;
+  static std::atomic<AllocationLog*> last_of_process;  ///< the one before it is its `older_`
   static void stop_in_child() noexcept;
+  void complete() noexcept;
 
   /// A ring with room; false: there is none to be had.
   [[nodiscard]] bool make_room(Cursor& mine) noexcept;
@@ -121,6 +124,7 @@ class AllocationLog {
   int file_ = -1;
   AllocationLogHeader* header_ = nullptr;
   std::atomic<std::uint16_t> pools_{0};
+  AllocationLog* older_ = nullptr;
 
   Mutex mutex_{LockRank::kLeaf};
   Bytes size_ WEIR_GUARDED_BY(mutex_);

@@ -87,16 +87,16 @@ class Reader {
     refuse_at(offset, what + " (" + std::to_string(wanted) + ")", std::to_string(found));
   }
 
-  /// Records lie from the front of a chunk; behind the last there are zeros.
+  /// Records lie from the front of a chunk; behind the last there are zeros. A copy that was cut,
+  /// by a full disk or a kill, may end within a record: its event, which comes last, is zero then.
   void read_chunk(std::size_t begin, std::size_t end,
                   std::vector<AllocationRecord>& records) const {
     for (std::size_t offset = begin; end - offset >= sizeof(AllocationRecord);
          offset += sizeof(AllocationRecord)) {
       auto record = at<AllocationRecord>(offset);
-      if (record.sequence == 0) return;
+      if (record.sequence == 0 || record.event == AllocationEvent{}) return;
       const auto event = static_cast<unsigned>(record.event);
-      if (event < static_cast<unsigned>(AllocationEvent::kPool) ||
-          event > static_cast<unsigned>(AllocationEvent::kRelease)) {
+      if (event > static_cast<unsigned>(AllocationEvent::kRelease)) {
         refuse_at(offset, "an event from 1 to 7", std::to_string(event));
       }
       // A core's counter may be a little behind the one that the log began on.

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +17,7 @@
 
 #include "allocator/allocation_log_reader.hpp"
 #include "allocator/error.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/log_capture.hpp"
 #include "support/print.hpp"
 
@@ -141,6 +144,19 @@ TEST_F(AllocationLogTest, ReadsAFileThatEndsAnywhereBehindItsHeader) {
   }
 }
 
+TEST_F(AllocationLogTest, ACopyThatWasCutEndsThereAndWhatIsBehindItIsRead) {
+  write_log(3 * kPerChunk);
+  const std::string whole = bytes();
+  for (std::size_t pages = 1; pages < 16; ++pages) {  // where a write that has no more room ends
+    replace(whole);
+    const std::size_t copy = AllocationLogHeader::kBytes + AllocationLog::kChunk.count;
+    const std::size_t there = pages * 4096;
+    overwrite(copy + there, std::string(AllocationLog::kChunk.count - there, '\0'));
+    const AllocationLogContents contents = read_allocation_log(path_);
+    EXPECT_EQ(contents.records.size(), there / sizeof(AllocationRecord) + 2 * kPerChunk);
+  }
+}
+
 TEST_F(AllocationLogTest, EveryThreadsEventsAreThereAndNamedAfterIt) {
   constexpr std::uint64_t kThreads = 4;
   constexpr std::uint64_t kEach = 2 * kPerChunk + 11;
@@ -222,6 +238,77 @@ TEST_F(AllocationLogTest, CountsWhatAFullDiskLeavesNoRoomFor) {
   const AllocationLogContents contents = read_allocation_log(path_);
   EXPECT_EQ(contents.records.size(), 10U);
   EXPECT_EQ(contents.lost, kPerChunk);
+}
+
+TEST_F(AllocationLogTest, OfACopyThatADiskHasNoRoomForNothingIsReadAndAllIsCounted) {
+  constexpr std::uint64_t kEvents = 2 * kPerChunk + 42;
+  {
+    AllocationLog log("--log", path_, kMuch);
+    write(log, 1, 10);
+    const FileSizeLimit limit(AllocationLogHeader::kBytes + AllocationLog::kChunk.count + 3 * 4096);
+    write(log, 11, kEvents - 10);
+    EXPECT_EQ(log.lost(), 2 * kPerChunk);
+  }
+  const AllocationLogContents contents = read_allocation_log(path_);
+  EXPECT_EQ(contents.records.size() + contents.lost, kEvents);
+}
+
+TEST_F(AllocationLogTest, ALogThatCannotBeHadReplacesNone) {
+  write_log(5);
+  {
+    const FileSizeLimit limit(100);
+    EXPECT_THROW(AllocationLog("--log", path_, kMuch), UsageError);
+  }
+  EXPECT_EQ(read_allocation_log(path_).records.size(), 5U);
+  for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir())) {
+    EXPECT_FALSE(entry.path().string().starts_with(path_ + ".")) << entry.path();
+  }
+}
+
+TEST_F(AllocationLogTest, AForkedChildEndsThoughAnotherThreadHeldALockWhenItForked) {
+  // Threads that begin and end take both locks; the child has them as they were.
+  std::optional<AllocationLog> log(std::in_place, "--log", path_, kMuch);
+  std::atomic<bool> stop = false;
+  std::thread busy([&] {
+    for (std::uint64_t i = 1; !stop; ++i) std::thread([&] { write(*log, i, 1); }).join();
+  });
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(20);  // a child that hangs is ended, and seen below
+      log.reset();
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "it hung";
+  }
+  stop = true;
+  busy.join();
+}
+
+TEST_F(AllocationLogTest, OfTheProcessTakesEventsAfterItsEndWasMarked) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // Registered first, so called after the log's own end: as a pool that outlives every static.
+    static AllocationLog* log = nullptr;
+    std::atexit([] {
+      write(*log, 6, 5);
+      _exit(0);
+    });
+    log = &AllocationLog::of_process("--log", path_ + ".exit", kMuch);
+    write(*log, 1, 5);
+    std::exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  const AllocationLogContents contents = read_allocation_log(path_ + ".exit");
+  EXPECT_EQ(contents.records.size(), 10U);
+  EXPECT_TRUE(contents.complete);
+  std::filesystem::remove(path_ + ".exit");
 }
 
 TEST_F(AllocationLogTest, AForkedChildWritesNothing) {

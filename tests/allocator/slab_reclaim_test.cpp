@@ -109,6 +109,7 @@ TEST_F(SlabReclaim, SeesASlotThatAnotherThreadsPollLooksAt) {
   EXPECT_TRUE(reclaim(true));
   gate.open();
   polling.get();
+  progress.after_query = nullptr;
 }
 
 TEST_F(SlabReclaim, AwaitsAChunkThatAnotherThreadIsGivingBack) {
@@ -129,6 +130,7 @@ TEST_F(SlabReclaim, AwaitsAChunkThatAnotherThreadIsGivingBack) {
   gate.open();
   freeing.get();
   EXPECT_TRUE(reclaiming.get());
+  progress.after_record = nullptr;
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
 }
 

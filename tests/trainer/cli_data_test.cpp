@@ -8,7 +8,7 @@
 
 #include "child_process.hpp"
 #include "digits.hpp"
-#include "file_size_limit.hpp"
+#include "support/file_size_limit.hpp"
 
 namespace weir::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "allocator/error.hpp"
-#include "file_size_limit.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/message_of.hpp"
 #include "temporary_directory.hpp"
 
