@@ -1,6 +1,7 @@
 // weir-train compare: the same job under each policy.
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -35,7 +36,9 @@ class CompareCommand {
     own_flags_.apply(settings);
     flags_.apply(settings.train);
     settings.train.validate();
+    require_different_files(std::array{json_.named(), settings.train.log_file()});
     const std::unique_ptr<OutputFile> json = json_.open();
+    (void)settings.train.pool.open_log();  // last: it replaces an old log at once
     std::fprintf(stderr, "%s\n", settings.train.describe().c_str());
     ProgressBar bar;
     const Comparison comparison =

@@ -1,6 +1,7 @@
 // weir-train predict: inference with saved weights.
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -35,7 +36,10 @@ class PredictCommand {
       if (!flag->given()) throw UsageError("predict needs " + flag->name());
     }
     settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
+    require_different_files(std::array{json_.named(), settings.train.log_file(),
+                                       NamedPath{weights_.name(), weights_.text()}});
     const std::unique_ptr<OutputFile> json = json_.open();
+    (void)settings.train.pool.open_log();  // last: it replaces an old log at once
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
     ProgressBar bar;
     const TrainResult result =

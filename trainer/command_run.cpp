@@ -1,10 +1,9 @@
 // weir-train run: trains once.
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "allocator/error.hpp"
 #include "trainer/command.hpp"
@@ -34,9 +33,10 @@ class RunCommand {
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
     const TrainSettings settings = read_settings();
-    require_different_files();
+    require_different_files(std::array{save_.named(), json_.named(), settings.log_file()});
     const std::unique_ptr<OutputFile> save = save_.open();
     const std::unique_ptr<OutputFile> json = json_.open();
+    (void)settings.pool.open_log();  // last: it replaces an old log at once
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
     ProgressBar bar;
     const TrainResult result =
@@ -71,29 +71,15 @@ class RunCommand {
     return settings;
   }
 
-  /// The later one would replace the earlier one without a word.
-  void require_different_files() const {
-    if (!save_.given() || !json_.given() || save_.path().empty()) return;
-    std::error_code error;  // a path that cannot be looked at is refused when it is opened
-    const auto save = std::filesystem::weakly_canonical(save_.path(), error);
-    if (error) return;
-    const auto json = std::filesystem::weakly_canonical(json_.path(), error);
-    // What does not exist from its first part on stays relative.
-    if (error || std::filesystem::absolute(save, error) != std::filesystem::absolute(json, error)) {
-      return;
-    }
-    refuse("--save", save_.path(), "another file than that of --json");
-  }
-
   /// The figures are not lost when the weights cannot be written.
   static void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
                           const TrainResult& result) {
     try {
       if (save != nullptr) commit_weights(*save, settings, result);
-    } catch (const UsageError&) {
+    } catch (...) {
       try {
         if (json != nullptr) json->commit(run_json(settings, result));
-      } catch (const UsageError& second) {
+      } catch (const std::exception& second) {
         std::fprintf(stderr, "weir-train: %s\n", second.what());
       }
       throw;

@@ -4,6 +4,7 @@
 
 #include "allocator/version.hpp"
 #include "trainer/dispatch_summary.hpp"
+#include "trainer/json_text.hpp"
 #include "trainer/table.hpp"
 
 namespace weir {
@@ -135,7 +136,7 @@ std::string dispatch_json(const DispatchSettings& settings, const DispatchFigure
                {"cases", std::move(cases)},
                {"matrix_product", std::move(product)},
                {"interrupted", figures.interrupted}};
-  return j.dump(2) + "\n";
+  return json_text(j);
 }
 
 }  // namespace weir

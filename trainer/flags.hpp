@@ -42,8 +42,8 @@ class OutputFlag {
       : flag_(app, std::move(name), help) {}
 
   [[nodiscard]] bool given() const { return flag_.given(); }
-  /// What it names; empty when it is not given.
-  [[nodiscard]] const std::string& path() const noexcept { return flag_.text(); }
+  /// Itself and what it names; no path when it is not given.
+  [[nodiscard]] NamedPath named() const { return {flag_.name(), flag_.text()}; }
   /// Null when the flag is not given. UsageError when the file cannot be written.
   [[nodiscard]] std::unique_ptr<OutputFile> open() const;
 

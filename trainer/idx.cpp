@@ -104,8 +104,7 @@ void read_images(InputFile& file, LabelledImages& images) {
   const std::string what = std::to_string(images.count) + " images of " +
                            std::to_string(images.rows) + " x " + std::to_string(images.columns);
   file.require_size(kImagesHeader + images.count * images.pixels_per_image(), what);
-  file.load();
-  images.pixels.assign(file.bytes().begin() + kImagesHeader, file.bytes().end());
+  images.pixels = file.take_from(kImagesHeader);
   images.images_file = file.path();
 }
 
@@ -120,8 +119,7 @@ void read_labels(InputFile& file, LabelledImages& images) {
         std::to_string(count));
   }
   file.require_size(kLabelsHeader + count, std::to_string(count) + " labels");
-  file.load();
-  images.labels.assign(file.bytes().begin() + kLabelsHeader, file.bytes().end());
+  images.labels = file.take_from(kLabelsHeader);
   images.labels_file = file.path();
 }
 

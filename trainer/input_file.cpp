@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "allocator/bytes.hpp"
 #include "allocator/error.hpp"
 #include "trainer/table.hpp"
 
@@ -46,7 +47,21 @@ void InputFile::open() {
   read_to(std::min(size_, kHeader));
 }
 
-void InputFile::load() { read_to(size_); }
+void InputFile::load() {
+  try {
+    bytes_.reserve(size_);
+  } catch (const std::exception&) {  // bad_alloc, or more than any vector holds
+    throw UsageError(option_ + ": " + path_ + ": memory for its " + format_bytes({size_}) +
+                     " is not to be had");
+  }
+  read_to(size_);
+}
+
+std::vector<std::uint8_t> InputFile::take_from(std::size_t begin) {
+  load();
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(begin));
+  return std::exchange(bytes_, {});
+}
 
 void InputFile::read_to(std::size_t end) {
   std::size_t done = bytes_.size();

@@ -23,8 +23,10 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   /// Reads the rest. To be called when the size is known to be right: memory is taken for all of
-  /// it.
+  /// it. UsageError where there is not as much.
   void load();
+  /// The same, and hands out what is from `begin` on; `bytes` is empty then.
+  [[nodiscard]] std::vector<std::uint8_t> take_from(std::size_t begin);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// What was read.

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -33,6 +34,23 @@ std::string through_links(const std::string& path) {
 }
 
 }  // namespace
+
+void require_different_files(std::span<const NamedPath> files) {
+  const auto place_of = [](const NamedPath& file) {
+    std::error_code error;  // a path that cannot be looked at is refused when it is opened
+    const auto path = std::filesystem::weakly_canonical(file.path, error);
+    // What does not exist from its first part on stays relative.
+    return error ? std::filesystem::path() : std::filesystem::absolute(path, error);
+  };
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    const auto place = file->path.empty() ? std::filesystem::path() : place_of(*file);
+    if (place.empty()) continue;
+    for (auto other = file + 1; other != files.end(); ++other) {
+      if (other->path.empty() || place_of(*other) != place) continue;
+      refuse(file->name, file->path, "another file than that of " + other->name);
+    }
+  }
+}
 
 OutputFile::OutputFile(std::string option, std::string path)
     : option_(std::move(option)), path_(std::move(path)) {

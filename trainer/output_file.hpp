@@ -3,10 +3,21 @@
 // A file that is written whole or not at all: what was there stays until the new contents are
 // safely beside it.
 
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace weir {
+
+/// A file that a command writes, by the flag or variable that named it.
+struct NamedPath {
+  std::string name;
+  std::string path;
+};
+
+/// UsageError when two of them name one file: the later would replace the earlier without a word.
+/// Those without a path are not there.
+void require_different_files(std::span<const NamedPath> files);
 
 class OutputFile {
  public:

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "allocator/version.hpp"
+#include "trainer/json_text.hpp"
 #include "trainer/table.hpp"
 
 namespace weir {
@@ -130,7 +131,7 @@ std::string run_json(const TrainSettings& settings, const TrainResult& result) {
                {"settings", settings.describe()},
                {"policy", std::string(to_string(settings.policy.policy.value))},
                {"result", result_json(result)}};
-  return j.dump(2) + "\n";
+  return json_text(j);
 }
 
 std::string format_predict(const PredictSettings& settings, const TrainResult& result) {
@@ -159,7 +160,7 @@ std::string predict_json(const PredictSettings& settings, const TrainResult& res
                {"settings", settings.describe()},
                {"policy", std::string(to_string(settings.train.policy.policy.value))},
                {"result", std::move(figures)}};
-  return j.dump(2) + "\n";
+  return json_text(j);
 }
 
 std::string format_comparison(const CompareSettings& settings, const Comparison& comparison) {
@@ -210,7 +211,7 @@ std::string comparison_json(const CompareSettings& settings, const Comparison& c
                {"weights_identical", comparison.identical},
                {"finished_runs", comparison.finished_runs},
                {"interrupted", comparison.interrupted}};
-  return j.dump(2) + "\n";
+  return json_text(j);
 }
 
 }  // namespace weir

@@ -92,7 +92,6 @@ TrainSettings TrainSettings::from_environment(const Environment& environment) {
 
 void TrainSettings::validate() const {
   pool.validate();
-  (void)pool.open_log();
   const Bytes total = device_memory.value.count != 0 ? device_memory.value : default_cpu_memory();
   (void)resolve_budget(pool.budget.value, total, "budget (" + pool.budget.source + ")");
 }

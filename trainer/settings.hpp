@@ -12,6 +12,7 @@
 #include "allocator/setting.hpp"
 #include "scheduler/policy.hpp"
 #include "trainer/idx.hpp"
+#include "trainer/output_file.hpp"
 
 namespace weir {
 
@@ -48,6 +49,8 @@ struct TrainSettings {
   /// given.
   void use_data(std::shared_ptr<const DataSet> set, Setting<std::string> directory);
 
+  /// Of the allocation log; no path when none is written.
+  [[nodiscard]] NamedPath log_file() const { return {pool.log.source, pool.log.value}; }
   /// Throws UsageError for what cannot work, before anything is set up.
   void validate() const;
   /// `settings: device=cpu (default), budget=96MiB (--budget), …` in one line.

@@ -15,7 +15,8 @@ void Staging::release_passed() {
     const bool passed = progress_.reached(oldest.copied);
     lock.lock();
     if (!passed) return;
-    if (returned_.empty() || returned_.front().buffer != oldest.buffer) continue;
+    // Another thread may have released it meanwhile; it may even be out and back again.
+    if (returned_.empty() || returned_.front() != oldest) continue;
     returned_.pop_front();
     lock.unlock();
     arena_.deallocate(oldest.buffer);

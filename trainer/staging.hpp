@@ -31,6 +31,8 @@ class Staging {
 
   /// Host memory that the arena got from the upstream, now and at most.
   [[nodiscard]] Gauge memory() const { return arena_.reserved(); }
+  /// Memory of jemalloc's books of the arena.
+  [[nodiscard]] Gauge books() const { return arena_.books(); }
   /// Calls that reached the upstream for memory.
   [[nodiscard]] std::uint64_t upstream_calls() const { return arena_.upstream_calls(); }
 
@@ -38,6 +40,7 @@ class Staging {
   struct Returned {
     float* buffer;
     Point copied;
+    friend bool operator==(const Returned&, const Returned&) = default;
   };
   [[nodiscard]] Bytes buffer_size() const noexcept { return {elements_ * sizeof(float)}; }
   void release_passed();

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -34,8 +35,8 @@ void check(int error, const std::string& call) {
 }
 
 template <typename T>
-void set(const std::string& name, T value) {
-  check(mallctl(name.c_str(), nullptr, nullptr, &value, sizeof value), name);
+[[nodiscard]] int set(const std::string& name, T value) {
+  return mallctl(name.c_str(), nullptr, nullptr, &value, sizeof value);
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ struct StagingArena::Hooks {
   }
   ~Hooks() {
     for (const Segment& s : segments) upstream.deallocate(s.pointer, s.size);
-    for (const Segment& s : books) munmap(s.pointer, s.size.count);
+    for (const Segment& s : book_segments) munmap(s.pointer, s.size.count);
   }
   Hooks(const Hooks&) = delete;
   Hooks& operator=(const Hooks&) = delete;
@@ -94,7 +95,8 @@ struct StagingArena::Hooks {
     if (pointer == MAP_FAILED) return nullptr;
     try {
       const Lock lock(mutex);
-      books.push_back({pointer, padded});
+      book_segments.push_back({pointer, padded});
+      books.add(padded);
       return aligned(pointer, alignment);
     } catch (...) {
       munmap(pointer, padded.count);
@@ -122,8 +124,9 @@ struct StagingArena::Hooks {
   Upstream& upstream;
   Mutex mutex{LockRank::kLeaf};
   std::vector<Segment> segments WEIR_GUARDED_BY(mutex);
-  std::vector<Segment> books WEIR_GUARDED_BY(mutex);
+  std::vector<Segment> book_segments WEIR_GUARDED_BY(mutex);
   Gauge reserved WEIR_GUARDED_BY(mutex);
+  Gauge books WEIR_GUARDED_BY(mutex);
   std::uint64_t calls WEIR_GUARDED_BY(mutex) = 0;
 };
 
@@ -133,15 +136,26 @@ StagingArena::StagingArena(Upstream& upstream, Bytes growth)
   std::size_t length = sizeof index_;
   // NOLINTNEXTLINE(bugprone-sizeof-expression): jemalloc takes the pointer
   check(mallctl("arenas.create", &index_, &length, &table, sizeof table), "arenas.create");
-  // Otherwise each growth is larger than the last: 63 MiB were taken for buffers of 40 MiB.
-  set(name_of(index_, "retain_grow_limit"), std::max<std::size_t>(growth.count, kPage));
-  // Free buffers stay as they are: purging would only have them cleared and touched again.
-  for (const char* decay : {"dirty_decay_ms", "muzzy_decay_ms"}) {
-    set<ssize_t>(name_of(index_, decay), -1);
+  try {
+    // Otherwise each growth is larger than the last: 63 MiB were taken for buffers of 40 MiB. There
+    // is no such limit, and no need of one, where the user told jemalloc to retain nothing.
+    const std::string limit = name_of(index_, "retain_grow_limit");
+    const int error = set(limit, std::max<std::size_t>(growth.count, kPage));
+    if (error != ENOENT) check(error, limit);
+    // Free buffers stay as they are: purging would only have them cleared and touched again.
+    for (const char* what : {"dirty_decay_ms", "muzzy_decay_ms"}) {
+      const std::string decay = name_of(index_, what);
+      check(set<ssize_t>(decay, -1), decay);
+    }
+  } catch (...) {
+    destroy();
+    throw;
   }
 }
 
-StagingArena::~StagingArena() {
+StagingArena::~StagingArena() { destroy(); }
+
+void StagingArena::destroy() noexcept {
   const int error = mallctl(name_of(index_, "destroy").c_str(), nullptr, nullptr, nullptr, 0);
   if (error == 0) return;
   log(LogLevel::kError, "jemalloc keeps an arena of staging memory: its memory is lost");
@@ -160,6 +174,11 @@ void StagingArena::deallocate(void* buffer) noexcept {
 Gauge StagingArena::reserved() const {
   const Lock lock(hooks_->mutex);
   return hooks_->reserved;
+}
+
+Gauge StagingArena::books() const {
+  const Lock lock(hooks_->mutex);
+  return hooks_->books;
 }
 
 std::uint64_t StagingArena::upstream_calls() const {

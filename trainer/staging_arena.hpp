@@ -34,11 +34,15 @@ class StagingArena {
 
   /// Bytes obtained from the upstream, now and at most: buffers, free ones, and what jemalloc pads.
   [[nodiscard]] Gauge reserved() const;
+  /// Bytes that jemalloc has for its books of the arena, pages that it never touched included.
+  [[nodiscard]] Gauge books() const;
   /// Calls that reached the upstream for memory, refused ones too.
   [[nodiscard]] std::uint64_t upstream_calls() const;
 
  private:
   struct Hooks;
+  void destroy() noexcept;
+
   std::unique_ptr<Hooks> hooks_;
   unsigned index_ = 0;  ///< jemalloc's number for the arena
 };

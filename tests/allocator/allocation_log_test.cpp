@@ -245,7 +245,7 @@ TEST_F(AllocationLogTest, OfACopyThatADiskHasNoRoomForNothingIsReadAndAllIsCount
   {
     AllocationLog log("--log", path_, kMuch);
     write(log, 1, 10);
-    const FileSizeLimit limit(AllocationLogHeader::kBytes + AllocationLog::kChunk.count + 3 * 4096);
+    const FileSizeLimit limit(AllocationLogHeader::kBytes + AllocationLog::kChunk.count + 12288);
     write(log, 11, kEvents - 10);
     EXPECT_EQ(log.lost(), 2 * kPerChunk);
   }

@@ -26,6 +26,57 @@ TEST(CliOutput, JsonReplacesAnOldFileWhole) {
   EXPECT_EQ(directory.entries(), 1U);
 }
 
+TEST(CliOutput, APathThatIsNotUtf8LosesNoFigures) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  const Finished child =
+      run_weir_train(short_run_to(json), {{"WEIR_ALLOC_LOG", directory.file("log\xff")}});
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  const auto settings = nlohmann::json::parse(read_file(json))["settings"].get<std::string>();
+  EXPECT_NE(settings.find("log\xef\xbf\xbd"), std::string::npos) << settings;
+}
+
+TEST(CliOutput, AnOldAllocationLogStaysUntilTrainingBegins) {
+  const TemporaryDirectory directory;
+  const Variables logged{{"WEIR_ALLOC_LOG", directory.file("log")}};
+  ASSERT_EQ(run_weir_train({"run", "--batches", "1", "--batch-size", "1"}, logged).exit_code, 0);
+  const std::string before = read_file(directory.file("log"));
+  const std::string missing = directory.file("none");
+  const std::vector<std::vector<std::string>> mistaken{
+      {"run", "--data", missing},
+      {"run", "--epochs", "3"},
+      {"run", "--json", missing + "/figures"},
+      {"compare", "--json", missing + "/figures"},
+      {"predict", "--data", missing, "--weights", missing},
+      {"run", "--save", directory.file("log")},
+      {"run", "--json", directory.file("./log")},
+      {"compare", "--json", directory.file("log")}};
+  for (const auto& arguments : mistaken) {
+    const Finished child = run_weir_train(arguments, logged);
+    EXPECT_EQ(child.exit_code, 2) << child.err;
+    EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
+    EXPECT_TRUE(read_file(directory.file("log")) == before) << child.err;
+  }
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(CliOutput, FilesThatAreOneAreRefused) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("a");
+  const Finished child = run_weir_train({"run", "--save", file, "--json", directory.file("./a")});
+  EXPECT_EQ(child.exit_code, 2);
+  EXPECT_EQ(child.err,
+            "weir-train: --save='" + file + "' is not allowed: another file than that of --json\n");
+}
+
+TEST(CliOutput, JemallocsOwnSettingsAreLeftToTheUser) {
+  for (const char* setting : {"retain:false", "dirty_decay_ms:0,muzzy_decay_ms:0", "narenas:1"}) {
+    const Finished child =
+        run_weir_train({"run", "--batches", "2", "--batch-size", "8"}, {{"MALLOC_CONF", setting}});
+    EXPECT_EQ(child.exit_code, 0) << setting << ": " << child.err;
+  }
+}
+
 TEST(CliOutput, JsonToStandardOutputFollowsTheTable) {
   const Finished child = run_weir_train(short_run_to("/dev/stdout"));
   EXPECT_EQ(child.exit_code, 0) << child.err;

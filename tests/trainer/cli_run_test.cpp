@@ -11,6 +11,7 @@
 #include "allocator/bytes.hpp"
 #include "child_process.hpp"
 #include "jobs.hpp"
+#include "support/sanitized.hpp"
 #include "temporary_directory.hpp"
 #include "trainer/table.hpp"
 

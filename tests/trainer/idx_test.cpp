@@ -4,14 +4,17 @@
 #include "trainer/idx.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "allocator/bytes.hpp"
 #include "allocator/error.hpp"
 #include "digits.hpp"
 #include "support/message_of.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir::testing {
 namespace {
@@ -172,6 +175,26 @@ TEST(Idx, AFileThatIsFarTooLargeIsRefusedWithoutReadingIt) {
   if (error) GTEST_SKIP() << "the file system has no sparse files of that size";
   expect_parts(refusal(files), {files.path(kTrainImages), "at offset 60316", "more bytes"});
 }
+
+#if WEIR_TEST_SANITIZED == 0  // a sanitizer needs more address space than any limit leaves
+TEST(Idx, AFileThatMemoryCannotHoldIsRefused) {
+  const DigitFiles files;
+  constexpr std::uintmax_t k64GiB = std::uintmax_t{1} << 36U;
+  std::string header = read_file(files.path(kTrainImages)).substr(0, 4);
+  header += std::string("\x00\x01\x00\x00\x00\x00\x04\x00\x00\x00\x04\x00", 12);
+  write_file(files.path(kTrainImages), header);
+  std::error_code error;
+  std::filesystem::resize_file(files.path(kTrainImages), 16 + k64GiB, error);
+  if (error) GTEST_SKIP() << "the file system has no sparse files of that size";
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit small{gib(16).count, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
+  const std::string said = refusal(files);
+  EXPECT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  expect_parts(said, {files.path(kTrainImages), "memory for its 64.0 GiB is not to be had"});
+}
+#endif
 
 TEST(Idx, AnotherMagicIsRefused) {
   const std::string images = idx_images(digit_set()->train);

@@ -10,12 +10,6 @@
 #include "support/print.hpp"
 #include "trainer/train.hpp"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define WEIR_TEST_SANITIZED 1
-#else
-#define WEIR_TEST_SANITIZED 0
-#endif
-
 namespace weir {
 
 inline std::ostream& operator<<(std::ostream& out, Outcome outcome) {

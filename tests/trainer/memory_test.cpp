@@ -6,6 +6,7 @@
 
 #include "jobs.hpp"
 #include "scheduler/tensor.hpp"
+#include "support/sanitized.hpp"
 #include "trainer/reader.hpp"
 
 namespace weir::testing {
