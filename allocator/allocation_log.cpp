@@ -132,7 +132,8 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
   };
   // A log of before is replaced and not cut: a process that still writes to it keeps its file, and
   // does not die of it. Nothing else is replaced.
-  if (access(path.c_str(), F_OK) == 0 && !is_log_or_empty(path)) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) == 0 && !is_log_or_empty(path)) {
     refuse(option, path, "a new file, or an allocation log that it replaces");
   }
   file_ = open(beside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -142,13 +143,18 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
   if (error != 0) fail(error);
   void* page =
       mmap(nullptr, AllocationLogHeader::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-  if (page == MAP_FAILED || rename(beside.c_str(), path.c_str()) != 0) fail(errno);
+  if (page == MAP_FAILED) fail(errno);
   header_ = ::new (page) AllocationLogHeader;
   header_->chunk_bytes = static_cast<std::uint32_t>(kChunk.count);
   header_->unix_ns = unix_ns();
   header_->began_ticks = clock_.began();
   header_->ns_per_tick = clock_.ns_per_tick();
   size_ = {AllocationLogHeader::kBytes};
+  if (rename(beside.c_str(), path.c_str()) != 0) {
+    const int why = errno;
+    munmap(page, AllocationLogHeader::kBytes);
+    fail(why);
+  }
 
   static const int kRegistered = pthread_atfork(nullptr, nullptr, [] { stop_in_child(); });
   (void)kRegistered;

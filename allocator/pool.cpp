@@ -168,14 +168,15 @@ void Pool::poll() {
   const std::uint64_t looked = events_;
   lock.unlock();
   for (const StreamId stream : unrecorded) {
+    Point point;
     try {
-      const Point point = progress_.record(stream);
-      lock.lock();
-      became_cached(index_.note_recorded(point, looked));
-      lock.unlock();
+      point = progress_.record(stream);
     } catch (...) {
       continue;  // still not to be had: the blocks stay parked, which is always safe
     }
+    lock.lock();
+    became_cached(index_.note_recorded(point, looked));
+    lock.unlock();
   }
   for (const StreamId stream : pending) {
     const std::uint64_t passed = progress_.passed(stream);

@@ -127,7 +127,7 @@ class Pool {
   [[nodiscard]] Block* hand_over(const Attempt& request);
   /// True: a free or a release was between its two halves and has ended.
   [[nodiscard]] bool await_transit(Line& line);
-  /// False: not allowed, or nothing is outstanding that would free anything, nor was just now.
+  /// False: nothing has come free since, and to wait is not allowed or would free nothing.
   [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
 
   [[nodiscard]] Block* run_stages(Attempt& request);

@@ -186,6 +186,7 @@ Block* Pool::release_and_grow(Attempt& request) {
   for (;;) {
     Lock lock(mutex_);
     const Bytes taken = statistics_.reserved.current + growing_;
+    request.growth_room = minus_or_zero(statistics_.budget, taken);
     request.releasable = index_.releasable();
     Bytes need = minus_or_zero(taken + request.block, statistics_.budget);
     if (need > request.releasable) return nullptr;  // it would not make room: keep the cache
@@ -245,14 +246,15 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   Lock lock(mutex_);
   request.hand_over_allowed = running_out_.hand_over;
   request.wait_allowed = running_out_.wait;
-  if (!running_out_.wait || request.block > statistics_.budget) return false;
+  if (request.block > statistics_.budget) return false;
   if (line_up(line, lock)) return true;
-  const auto point = index_.oldest_outstanding();
-  if (!point) {
-    // What another thread freed or found passed since release looked is no longer outstanding, and
-    // was not there to be taken yet.
-    return transits_ != 0 || index_.releasable() > request.releasable;
-  }
+  // What another thread freed, gave back or found passed since release looked was not there to be
+  // taken yet, and may not be outstanding any more.
+  const Bytes taken = statistics_.reserved.current + growing_;
+  const Bytes room = minus_or_zero(statistics_.budget, taken) + index_.releasable();
+  if (room > request.growth_room + request.releasable) return true;
+  const auto point = running_out_.wait ? index_.oldest_outstanding() : std::nullopt;
+  if (!point) return transits_ != 0;
   ++statistics_.waits;
   ++request.waits;
   lock.unlock();

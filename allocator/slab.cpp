@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,9 +19,25 @@ Slab::~Slab() {
   const auto awaiting = std::move(awaiting_);
   lock.unlock();
   for (const Awaiting& slot : awaiting) {
-    for (const Point use : slot.uses()) pool_.record_use(slot.slot.chunk->base, use.stream);
+    try {
+      for (const Point use : slot.uses()) pool_.record_use(slot.slot.chunk->base, use.stream);
+    } catch (const std::exception&) {
+      slot.slot.chunk->kept = true;  // to free it without its uses would be too early
+    }
   }
-  for (const auto& [key, chunk] : chunks) pool_.deallocate(chunk->base, chunk->stream);
+  for (const auto& [key, chunk] : chunks) free_chunk(*chunk);
+}
+
+void Slab::free_chunk(const Chunk& chunk) noexcept {
+  try {
+    if (!chunk.kept) {
+      pool_.deallocate(chunk.base, chunk.stream);
+      return;
+    }
+  } catch (const std::exception&) {
+    // It is the same as with one that is kept.
+  }
+  log(LogLevel::kError, "a block of small tensors could not be freed: it stays allocated");
 }
 
 Slab::Slot Slab::take_slot(StreamId stream, std::size_t size_class) {
@@ -48,22 +65,35 @@ Slab::Slot Slab::try_allocate(Bytes bytes, StreamId stream, Attempt& attempt, By
   if (const Slot slot = take_slot(stream, size_class); slot.pointer != nullptr) return slot;
   lock.unlock();
 
-  void* base = pool_.try_allocate(kChunk, stream, "small tensors", attempt);
-  if (base == nullptr) return {};
-  grown = *pool_.block_size(kChunk);
   auto chunk = std::make_unique<Chunk>();
-  chunk->base = static_cast<std::byte*>(base);
   chunk->stream = stream;
   chunk->size_class = size_class;
   chunk->slots = kChunk.count / kSlotSizes.at(size_class);
   for (std::size_t i = chunk->slots; i-- > 0;) {
     chunk->free_slots.push_back(static_cast<std::uint16_t>(i));
   }
+  void* base = pool_.try_allocate(kChunk, stream, "small tensors", attempt);
+  if (base == nullptr) return {};
+  chunk->base = static_cast<std::byte*>(base);
+  grown = *pool_.block_size(kChunk);
   lock.lock();
-  with_room_[stream].at(size_class).push_back(chunk.get());
-  Chunk* key = chunk.get();
-  chunks_[key] = std::move(chunk);
-  return take_slot(stream, size_class);
+  try {
+    return add_chunk(std::move(chunk));
+  } catch (...) {
+    lock.unlock();
+    pool_.deallocate(base, stream);
+    throw;
+  }
+}
+
+Slab::Slot Slab::add_chunk(std::unique_ptr<Chunk> chunk) {
+  Chunk& added = *chunk;
+  std::vector<Chunk*>& with_room = with_room_[added.stream].at(added.size_class);
+  // Room for every chunk, so that a slot's way back cannot fail half way.
+  if (with_room.capacity() <= chunks_.size()) with_room.reserve(2 * (chunks_.size() + 1));
+  chunks_.emplace(&added, std::move(chunk));
+  with_room.push_back(&added);
+  return take_slot(added.stream, added.size_class);
 }
 
 std::unique_ptr<Slab::Chunk> Slab::return_slot(Slot slot) {
@@ -81,17 +111,9 @@ std::unique_ptr<Slab::Chunk> Slab::return_slot(Slot slot) {
   return empty;
 }
 
-void Slab::give_back(std::span<const std::unique_ptr<Chunk>> chunks) {
+void Slab::give_back(std::span<const std::unique_ptr<Chunk>> chunks) noexcept {
   if (chunks.empty()) return;
-  for (const auto& chunk : chunks) {
-    try {
-      pool_.deallocate(chunk->base, chunk->stream);
-    } catch (const std::exception& error) {
-      // Those behind it still go back. This one stays allocated, which is safe and shows in
-      // reports.
-      log(LogLevel::kError, std::string("a block of small tensors is kept: ") + error.what());
-    }
-  }
+  for (const auto& chunk : chunks) free_chunk(*chunk);
   {
     const Lock lock(mutex_);
     giving_back_ -= chunks.size();
@@ -105,8 +127,7 @@ void Slab::deallocate(Slot slot, std::span<const StreamId> others) {
   Awaiting awaiting{.slot = slot};
   // Each is recorded, passed or not: it belongs to the free, and not to what is enqueued later.
   for (const StreamId other : others) awaiting.points.at(awaiting.count++) = try_record(other);
-  const bool free_now =
-      std::ranges::all_of(awaiting.uses(), [this](Point use) { return progress_.reached(use); });
+  const bool free_now = all_reached(awaiting.uses());
   std::unique_ptr<Chunk> empty;
   {
     const Lock lock(mutex_);
@@ -129,6 +150,14 @@ Point Slab::try_record(StreamId stream) {
   }
 }
 
+bool Slab::all_reached(std::span<const Point> uses) {
+  try {
+    return std::ranges::all_of(uses, [this](Point use) { return progress_.reached(use); });
+  } catch (...) {
+    return false;  // poll() asks again; the slot must be booked whatever the device says
+  }
+}
+
 void Slab::poll() {
   // Scratch of the thread: a submission that comes here allocates nothing once warm.
   thread_local std::vector<Point> passed;    // how far each stream is that a slot awaits
@@ -137,15 +166,18 @@ void Slab::poll() {
   passed.clear();
   recorded.clear();
   empties.clear();
-  const auto on = [](std::vector<Point>& points, StreamId stream) -> Point& {
+  const auto add = [](std::vector<Point>& points, StreamId stream) {
+    if (std::ranges::count(points, stream, &Point::stream) == 0) points.push_back({stream, 0});
+  };
+  const auto sequence_on = [](const std::vector<Point>& points, StreamId stream) {
     const auto found = std::ranges::find(points, stream, &Point::stream);
-    return found != points.end() ? *found : points.emplace_back(Point{stream, 0});
+    return found != points.end() ? std::optional(found->sequence) : std::nullopt;
   };
   Lock lock(mutex_);
   for (const Awaiting& slot : awaiting_) {
     for (const Point use : slot.uses()) {
-      (void)on(passed, use.stream);
-      if (use.sequence == Block::kUnrecorded) (void)on(recorded, use.stream);
+      add(passed, use.stream);
+      if (use.sequence == Block::kUnrecorded) add(recorded, use.stream);
     }
   }
   const std::uint64_t looked = serials_;
@@ -156,12 +188,15 @@ void Slab::poll() {
   for (Awaiting& slot : awaiting_) {
     if (slot.serial > looked) break;  // freed since: its uses may be later than what was recorded
     for (Point& use : slot.uses()) {
-      if (use.sequence == Block::kUnrecorded) use = on(recorded, use.stream);
+      if (use.sequence != Block::kUnrecorded) continue;
+      use.sequence = sequence_on(recorded, use.stream).value_or(Block::kUnrecorded);
     }
   }
+  empties.reserve(awaiting_.size());  // nothing from here on can fail half way
   std::erase_if(awaiting_, [&](const Awaiting& slot) WEIR_REQUIRES(mutex_) {
-    const bool done = std::ranges::all_of(
-        slot.uses(), [&](Point use) { return use.sequence <= on(passed, use.stream).sequence; });
+    const bool done = std::ranges::all_of(slot.uses(), [&](Point use) {
+      return sequence_on(passed, use.stream).value_or(0) >= use.sequence;
+    });
     if (!done) return false;
     if (auto empty = return_slot(slot.slot)) empties.push_back(std::move(empty));
     return true;

@@ -34,6 +34,7 @@ class Slab {
     std::size_t size_class = 0;
     std::vector<std::uint16_t> free_slots;  ///< last freed, first taken
     std::size_t slots = 0;
+    bool kept = false;  ///< never to be freed
   };
   /// A slot and the chunk that it is cut from.
   struct Slot {
@@ -83,8 +84,11 @@ class Slab {
   [[nodiscard]] std::unique_ptr<Chunk> return_slot(Slot slot) WEIR_REQUIRES(mutex_);
   /// The point of now, or one that is still to be recorded.
   [[nodiscard]] Point try_record(StreamId stream);
+  [[nodiscard]] bool all_reached(std::span<const Point> uses);
+  [[nodiscard]] Slot add_chunk(std::unique_ptr<Chunk> chunk) WEIR_REQUIRES(mutex_);
+  void free_chunk(const Chunk& chunk) noexcept;
   /// Its caller has counted them in `giving_back_` when they left the books.
-  void give_back(std::span<const std::unique_ptr<Chunk>> chunks);
+  void give_back(std::span<const std::unique_ptr<Chunk>> chunks) noexcept;
   [[nodiscard]] bool give_back_empty_chunks();
   [[nodiscard]] bool await_given_back(std::uint64_t looked);
   void poll();

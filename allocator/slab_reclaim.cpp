@@ -8,6 +8,7 @@ bool Slab::give_back_empty_chunks() {
   std::vector<std::unique_ptr<Chunk>> empties;
   {
     const Lock lock(mutex_);
+    empties.reserve(chunks_.size());  // so that nothing can fail half way
     for (auto& [stream, classes] : with_room_) {
       for (std::vector<Chunk*>& with_room : classes) {
         std::erase_if(with_room, [&](Chunk* chunk) WEIR_REQUIRES(mutex_) {

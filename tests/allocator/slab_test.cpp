@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -151,6 +152,15 @@ TEST_F(SlabTest, AUseThatCannotBeRecordedKeepsTheSlotBack) {
   bool found = false;
   for (int i = 0; i < 64 && !found; ++i) found = take({1024}, a).pointer == slots.at(0).pointer;
   EXPECT_TRUE(found);
+}
+
+TEST_F(SlabTest, ASlotIsBookedThoughTheDeviceCannotSayHowFarItIs) {
+  const auto slots = fill({1024}, a);
+  progress.after_query = [](StreamId) { throw std::runtime_error("the device is lost"); };
+  EXPECT_NO_THROW(free(slots.at(0), {b}));
+  progress.after_query = nullptr;
+  progress.pass_all(b);
+  EXPECT_EQ(take({1024}, a).pointer, slots.at(0).pointer);
 }
 
 TEST_F(SlabTest, RefusesMoreStreamsThanItKeeps) {
