@@ -48,13 +48,14 @@ TEST(Dispatch, ARoundMeasuresEachStageAndBothRuns) {
   const auto round = addition.round(8);
   ASSERT_TRUE(round);
   const Stages& s = round->stages;
-  for (const double stage : {s.submit, s.submit_waking, s.execute, round->each, round->issued}) {
+  for (const double stage :
+       {s.submit, s.submit_waking, s.execute, s.device, round->each, round->issued}) {
     EXPECT_GT(stage, 0);
   }
-  // What these contain cannot be shorter than its part.
+  // What these contain cannot be shorter than its part. (Of the device's time that is not certain:
+  // the operation that marks its beginning is in the execution's alone, and may be interrupted.)
   EXPECT_GE(s.submit, 5e-6);
   EXPECT_GE(s.submit_waking, 5e-6);
-  EXPECT_GE(s.device, s.execute);
   EXPECT_GE(round->once, round->issued);
 }
 
