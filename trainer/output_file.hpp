@@ -9,7 +9,8 @@
 
 namespace weir {
 
-/// A file that a command writes, by the flag or variable that named it.
+/// A file that a command writes, or reads and must not replace, by the flag or variable that named
+/// it.
 struct NamedPath {
   std::string name;
   std::string path;
