@@ -50,6 +50,10 @@ target_compile_features(weir_core PUBLIC cxx_std_20)
 target_include_directories(weir_core INTERFACE $<BUILD_INTERFACE:${_weir_include_dir}>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(weir_core PUBLIC Threads::Threads)
+if(WEIR_HAS_CUDA)
+  # The runtime is in it, the driver is looked for when a GPU is asked for: it loads anywhere.
+  target_link_libraries(weir_core PRIVATE CUDA::cudart_static)
+endif()
 if(_weir_type STREQUAL "SHARED")
   target_link_options(weir_core PRIVATE -Wl,--no-undefined)
 endif()

@@ -13,27 +13,34 @@ cmake_path(NORMAL_PATH WEIR_SOURCE_DIR)
 set(WEIR_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 
 add_library(weir_options INTERFACE)
+# nvcc hands the host's part of a .cu file, rewritten, to the same compiler: what would complain
+# about the rewriting is left out there.
+set(_weir_warnings -Wall -Wextra)
+set(_weir_more_warnings
+    -Wpedantic
+    -Wshadow
+    -Wconversion
+    -Wsign-conversion
+    -Wnon-virtual-dtor
+    -Woverloaded-virtual
+    -Wold-style-cast
+    -Wcast-align
+    -Wextra-semi
+    -Wformat=2)
+if(WEIR_WERROR)
+  list(APPEND _weir_warnings -Werror)
+endif()
 target_compile_options(
   weir_options
-  INTERFACE -Wall
-            -Wextra
-            -Wpedantic
-            -Wshadow
-            -Wconversion
-            -Wsign-conversion
-            -Wnon-virtual-dtor
-            -Woverloaded-virtual
-            -Wold-style-cast
-            -Wcast-align
-            -Wextra-semi
-            -Wformat=2)
+  INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_weir_warnings};${_weir_more_warnings}>
+            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=$<JOIN:${_weir_warnings},$<COMMA>>>")
 if(WEIR_WERROR)
-  target_compile_options(weir_options INTERFACE -Werror)
+  target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
   # What these report depends on what the optimizer inlined, and GCC 11 to 13 report sound standard
   # library code at -O2, -O3 and under sanitizers. They stay warnings.
   target_compile_options(
     weir_options
-    INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-error=array-bounds
+    INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=array-bounds
               -Wno-error=maybe-uninitialized
               -Wno-error=restrict
               -Wno-error=stringop-overflow
@@ -44,9 +51,9 @@ set(_weir_timeout_factor 1)
 if(WEIR_SANITIZE)
   set(_weir_timeout_factor 4)
   list(JOIN WEIR_SANITIZE "," _weir_sanitizers)
-  target_compile_options(
-    weir_options INTERFACE -fsanitize=${_weir_sanitizers} -fno-sanitize-recover=all
-                           -fno-omit-frame-pointer)
+  set(_weir_sanitize -fsanitize=${_weir_sanitizers} -fno-sanitize-recover=all
+                     -fno-omit-frame-pointer)
+  target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_weir_sanitize}>)
   target_link_options(weir_options INTERFACE -fsanitize=${_weir_sanitizers})
 endif()
 
