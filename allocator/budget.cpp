@@ -3,10 +3,15 @@
 #include <charconv>
 #include <cstdio>
 
+#include "allocator/error.hpp"
 #include "allocator/setting.hpp"
 
 namespace weir {
 namespace {
+
+/// Of a device that is so full the default budget is none: a training run would only look as if it
+/// had started.
+constexpr std::uint64_t kLeastShare = 20;
 
 constexpr std::string_view kWantBudget =
     "a size above zero such as 96MiB or 6GiB, or a share of the device above 0% and up to 100%";
@@ -46,6 +51,22 @@ Bytes resolve_budget(const BudgetRequest& request, Bytes total, std::string_view
            "more than nothing and at most what the device has, " + format_bytes(total));
   }
   return bytes;
+}
+
+Bytes fit_budget(Bytes budget, Bytes available, Bytes total, std::string_view name,
+                 bool by_default) {
+  if (budget <= available) return budget;
+  const std::string free =
+      "only " + format_bytes(available) + " of the device's " + format_bytes(total) + " are free: ";
+  if (!by_default) {
+    throw UsageError(std::string(name) + " " + format_bytes(budget) + " does not fit: " + free +
+                     "end what else uses the device, or set a budget of at most what is free");
+  }
+  if (available.count < total.count / kLeastShare) {
+    throw UsageError("the device is full: " + free +
+                     "end what else uses the device, or use another one");
+  }
+  return available;
 }
 
 std::string format_budget(const BudgetRequest& request) {

@@ -30,6 +30,12 @@ struct BudgetRequest {
 [[nodiscard]] Bytes resolve_budget(const BudgetRequest& request, Bytes total,
                                    std::string_view name);
 
+/// A budget on a device of `total` bytes of which `available` are free, other programs having the
+/// rest. One that was asked for must be free: UsageError, naming `name`, otherwise. The default one
+/// takes what is free, where that is less, down to 5% of the total: UsageError below.
+[[nodiscard]] Bytes fit_budget(Bytes budget, Bytes available, Bytes total, std::string_view name,
+                               bool by_default);
+
 /// For people to read: `96 MiB`, `95%`.
 [[nodiscard]] std::string format_budget(const BudgetRequest& request);
 

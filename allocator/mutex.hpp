@@ -30,7 +30,7 @@ enum class LockRank : std::uint8_t {
   kAdmission,  ///< scheduler: ledger and line
   kPool,       ///< allocator: one pool's blocks and books
   kSlab,       ///< allocator: small blocks cut from a pool's
-  kStream,     ///< cpu device: one stream's queue
+  kStream,     ///< a device: one stream's queue
   kLog,        ///< allocator: which allocation logs are open
   kLeaf,       ///< free lists of nodes and the like: nothing is taken inside
 };

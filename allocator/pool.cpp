@@ -14,6 +14,19 @@ PoolOptions validated(PoolOptions options) {
   return options;
 }
 
+Bytes budget_of(const PoolOptions& options, const Upstream& upstream) {
+  const std::string name = "budget (" + options.budget.source + ")";
+  const Bytes total = upstream.capacity();
+  const Bytes asked = resolve_budget(options.budget.value, total, name);
+  const Bytes fitted =
+      fit_budget(asked, upstream.available(), total, name, options.budget.source == "default");
+  if (fitted != asked) {
+    log(LogLevel::kWarn, name + " lowered from " + format_bytes(asked) + " to what is free, " +
+                             format_bytes(fitted));
+  }
+  return fitted;
+}
+
 }  // namespace
 
 Pool::Pool(DeviceMemory memory, PoolOptions options)
@@ -22,9 +35,9 @@ Pool::Pool(DeviceMemory memory, PoolOptions options)
       options_(validated(std::move(options))),
       log_(options_.open_log()),
       index_(options_.kind.value == PoolKind::kUnpooled) {
+  const Bytes budget = budget_of(options_, upstream_);
   const Lock lock(mutex_);
-  statistics_.budget = resolve_budget(options_.budget.value, upstream_.capacity(),
-                                      "budget (" + options_.budget.source + ")");
+  statistics_.budget = budget;
   if (log_ != nullptr) log_pool_ = log_->add_pool(statistics_.budget);
 }
 

@@ -29,6 +29,10 @@ class Upstream {
   /// All that it could ever hand out.
   [[nodiscard]] virtual Bytes capacity() const = 0;
 
+  /// What of it could be had now, as far as it knows: less than `capacity` where others, too, take
+  /// from the same memory.
+  [[nodiscard]] virtual Bytes available() const { return capacity(); }
+
   /// What CUDA documents for cudaMalloc is 256; drivers give 512 (CUDA C++ Best Practices, 9.2.1).
   static constexpr std::size_t kAlignment = 512;
 };

@@ -62,15 +62,4 @@ Bytes default_host_memory() { return {machine_memory().count / 4}; }
 
 Bytes default_cpu_memory() { return {machine_memory().count / 2}; }
 
-Device open_device(std::string_view name, const DeviceOptions& options) {
-  if (name != "cpu") throw UsageError("device '" + std::string(name) + "' is not known: cpu");
-  if (options.memory > machine_memory()) {
-    throw UsageError("device memory " + format_bytes(options.memory) +
-                     " is not allowed: at most what the machine has, " +
-                     format_bytes(machine_memory()));
-  }
-  const Bytes memory = options.memory.count != 0 ? options.memory : default_cpu_memory();
-  return Device(std::make_unique<CpuDevice>(memory));
-}
-
 }  // namespace weir

@@ -4,23 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "scheduler/serves_device.hpp"
+
 namespace weir {
-namespace {
-
-thread_local bool serves_device = false;
-
-}  // namespace
-
-bool on_device_thread() noexcept { return serves_device; }
-
-std::string_view to_string(StreamRole role) noexcept {
-  constexpr std::array<std::string_view, kStreamRoles> kNames{"compute", "compute-2", "copy-in",
-                                                              "copy-out"};
-  return kNames.at(index_of(role));
-}
-
 CpuStream::CpuStream(StreamRole role)
-    : Stream(StreamId::next(), role), ring_(64), worker_([this] { serve(); }) {}
+    : Stream(StreamId::next(), role), worker_([this] { serve(); }) {}
 
 CpuStream::~CpuStream() {
   {
@@ -35,20 +23,13 @@ void CpuStream::copy(void* to, const void* from, Bytes size) { std::memcpy(to, f
 
 std::uint64_t CpuStream::push(Entry entry) {
   Lock lock(mutex_);
-  const std::uint64_t end = enqueued_.load(std::memory_order_relaxed);
-  if (end - taken_ == ring_.size()) {
-    std::vector<Entry> larger(ring_.size() * 2);
-    for (std::uint64_t i = taken_; i != end; ++i) {
-      larger[i % larger.size()] = ring_[i % ring_.size()];
-    }
-    ring_ = std::move(larger);
-  }
-  ring_[end % ring_.size()] = entry;
-  enqueued_.store(end + 1, std::memory_order_release);
+  entries_.push_back(entry);
+  const std::uint64_t sequence = enqueued() + 1;
+  enqueued_.store(sequence, std::memory_order_release);
   const bool wake = asleep_;
   lock.unlock();
   if (wake) work_.notify_one();
-  return end + 1;
+  return sequence;
 }
 
 bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
@@ -62,19 +43,20 @@ bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
 }
 
 void CpuStream::serve() {
-  serves_device = true;
+  const ServesDevice serves;
   Lock lock(mutex_);
   for (;;) {
     asleep_ = true;
-    while (taken_ == enqueued() && !closing_) work_.wait(lock);
+    while (entries_.empty() && !closing_) work_.wait(lock);
     asleep_ = false;
-    if (taken_ == enqueued()) return;
-    const Entry entry = ring_[taken_++ % ring_.size()];
+    if (entries_.empty()) return;
+    const Entry entry = entries_.pop_front();
     lock.unlock();
     execute(entry);
     lock.lock();
-    passed_.store(taken_, std::memory_order_release);
-    if (taken_ >= awaited_) {
+    const std::uint64_t sequence = passed() + 1;
+    passed_.store(sequence, std::memory_order_release);
+    if (sequence >= awaited_) {
       awaited_ = kNobody;  // those who sleep for a later one say so again
       passes_.notify_all();
     }

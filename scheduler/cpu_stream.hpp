@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <stop_token>
 #include <thread>
-#include <vector>
 
 #include "allocator/mutex.hpp"
+#include "allocator/ring.hpp"
 #include "scheduler/stream.hpp"
 
 namespace weir {
@@ -57,10 +57,8 @@ class CpuStream final : public Stream {
   void execute(const Entry& entry);
 
   mutable Mutex mutex_{LockRank::kStream};
-  /// A ring that doubles when full: entries [taken_, enqueued_) modulo its size.
-  std::vector<Entry> ring_ WEIR_GUARDED_BY(mutex_);
-  std::uint64_t taken_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::atomic<std::uint64_t> enqueued_{0};  ///< written under the lock
+  Ring<Entry> entries_ WEIR_GUARDED_BY(mutex_);  ///< not begun yet
+  std::atomic<std::uint64_t> enqueued_{0};       ///< written under the lock
   /// The lowest sequence that somebody sleeps for: passing others wakes nobody. A wake-up costs the
   /// worker more than many an operation.
   std::uint64_t awaited_ WEIR_GUARDED_BY(mutex_) = kNobody;

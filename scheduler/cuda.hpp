@@ -13,8 +13,9 @@ namespace weir {
 
 /// Whether this machine has a GPU that this build can use.
 struct CudaAnswer {
-  int devices = 0;  ///< how many answer
-  std::string why;  ///< when none does: one line with the reason and what to do
+  int devices = 0;     ///< how many answer
+  std::string name{};  ///< of the first
+  std::string why{};   ///< when none does: one line with the reason and what to do
 };
 /// Asks the driver. Does not throw, takes no device memory. Thread-safe.
 [[nodiscard]] CudaAnswer find_cuda();

@@ -45,7 +45,8 @@ class DeviceBackend {
 
 /// What a device can be told when it is opened.
 struct DeviceOptions {
-  /// What the device is given; zero leaves it to the device (cpu: half of the machine's memory).
+  /// What the device is given; zero leaves it to the device (cpu: half of the machine's memory, a
+  /// GPU: all of its own).
   Bytes memory{};
 };
 
@@ -67,7 +68,9 @@ class Device {
   std::unique_ptr<DeviceBackend> backend_;
 };
 
-/// Opens the device `cpu`. UsageError for any other name, and for more memory than the machine has.
+/// Opens a device: `cpu`; `cuda` or `cuda:N`, GPU number 0 or N; `auto`, a GPU where one answers
+/// and the cpu otherwise. UsageError, one line with what to do, for any other name, for a GPU that
+/// is not there or cannot be used, and for more memory than there is.
 [[nodiscard]] Device open_device(std::string_view name, const DeviceOptions& options = {});
 
 }  // namespace weir

@@ -25,6 +25,15 @@ std::uint64_t next_serial() {
   return ++last;
 }
 
+/// For what is read back: the rest of the host memory that the device copies to belongs to readers.
+PoolOptions host_pool_options() {
+  PoolOptions options;
+  options.kind = PoolKind::kRound;
+  options.budget = BudgetRequest{.percent = 100};
+  options.log = std::string();
+  return options;
+}
+
 Pool& limited(Pool& pool, const SchedulerOptions& options) {
   pool.set_limits(options.budget.value_or(pool.budget()), running_out(options.policy));
   return pool;
@@ -46,6 +55,7 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
       serial_(next_serial()),
       admission_(pool, device_, options.policy, options.run_ahead, options.grace),
       memory_(pool, device_, admission_, options.policy),
+      host_pool_({device_.host_upstream(), device_.progress()}, host_pool_options()),
       table_(new TensorTable(memory_)),
       operations_(*table_) {}
 
@@ -92,24 +102,46 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
   return *tensor.state_;
 }
 
+/// Host memory that the device copies a result to, and whether it has come to that. The operation's
+/// as much as the reader's: if the reader's wait throws, the device still copies to it. Freed in
+/// the order of the copies.
+class Scheduler::ReadBuffer {
+ public:
+  ReadBuffer(Pool& pool, Bytes size, StreamId stream)
+      : pool_(pool), stream_(stream), data_(pool.allocate(size, stream, "read")) {}
+  ~ReadBuffer() {
+    try {
+      pool_.deallocate(data_, stream_);
+    } catch (const std::exception& error) {
+      log(LogLevel::kError, std::string("a buffer for reading is lost: ") + error.what());
+    }
+  }
+  ReadBuffer(const ReadBuffer&) = delete;
+  ReadBuffer& operator=(const ReadBuffer&) = delete;
+
+  [[nodiscard]] float* data() const noexcept { return static_cast<float*>(data_); }
+  bool copied = false;
+
+ private:
+  Pool& pool_;
+  const StreamId stream_;
+  void* const data_;
+};
+
 std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   refuse_device_thread("read");
-  // The operation's as much as ours: if the wait below throws, the device still copies to it.
-  struct Copy {
-    std::vector<float> host;
-    bool done = false;
-  };
-  const auto copy = std::make_shared<Copy>();
-  copy->host.resize(state_of(tensor, "read").shape.elements());
+  const Shape& shape = state_of(tensor, "read").shape;
+  const auto buffer =
+      std::make_shared<ReadBuffer>(host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut));
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
-      [copy](Stream& stream, Inputs in, Outputs /*out*/) {
-        stream.copy(copy->host.data(), in[0].data(), {in[0].size_bytes()});
-        copy->done = true;
+      [buffer](Stream& stream, Inputs in, Outputs /*out*/) {
+        stream.copy(buffer->data(), in[0].data(), {in[0].size_bytes()});
+        buffer->copied = true;
       },
       where);
   (void)device_.progress().wait(last_submitted(StreamRole::kCopyOut), {});
-  if (copy->done) return std::move(copy->host);
+  if (buffer->copied) return {buffer->data(), buffer->data() + shape.elements()};
   if (auto error = table_->error(state_of(tensor, "read"))) std::rethrow_exception(error);
   throw Error("read: the contents were lost to an error and have been overwritten since");
 }

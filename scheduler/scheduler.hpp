@@ -109,7 +109,9 @@ class Scheduler {
               CallSite where = CallSite::here());
 
   /// A new tensor with a copy of `host`, made in order on the copy-in stream. `host` must stay as
-  /// it is until the copy is done: see `written`.
+  /// it is until the copy is done: see `written`. On a GPU a copy of memory that is not of the
+  /// device's host upstream holds the caller until it is done, or nearly: CUDA can copy late only
+  /// from memory that is page-locked.
   [[nodiscard]] Tensor copy_in(std::span<const float> host, const Shape& shape,
                                std::string_view label = "copy_in",
                                CallSite where = CallSite::here());
@@ -138,6 +140,7 @@ class Scheduler {
 
  private:
   friend class Batch;
+  class ReadBuffer;
 
   void close(TicketRef ticket, bool learn) noexcept;
   /// The batch that this thread has open; a null reference when it has none.
@@ -161,6 +164,7 @@ class Scheduler {
   const std::uint64_t serial_;  ///< tells schedulers apart that had the same address
   Admission admission_;
   TensorMemory memory_;
+  Pool host_pool_;            ///< what `read` copies through, so that the copy holds nobody
   TensorTable* const table_;  ///< deletes itself after the last handle, or with abandon()
   OperationList operations_;
 

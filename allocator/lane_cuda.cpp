@@ -1,0 +1,195 @@
+#include "allocator/lane_cuda.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "allocator/error_cuda.hpp"
+#include "allocator/log.hpp"
+#include "allocator/scope_cuda.hpp"
+
+namespace weir {
+
+CudaLane::CudaLane(cudaStream_t stream, CudaWork work, CudaEvents& events,
+                   CudaCompletion* completion)
+    : stream_(stream), work_(work), events_(events), completion_(completion) {}
+
+CudaLane::~CudaLane() {
+  const Lock lock(mutex_);
+  while (!marks_.empty()) retire(marks_.pop_front().event);
+}
+
+CudaEvent* CudaLane::try_record() noexcept {
+  CudaEvent* event = nullptr;
+  try {
+    event = &events_.acquire();
+  } catch (const CudaError& error) {
+    refused_ = error.code();
+    return nullptr;
+  } catch (...) {
+    refused_ = cudaErrorMemoryAllocation;
+    return nullptr;
+  }
+  refused_ = take_cuda_error(cudaEventRecord(event->handle, stream_));
+  if (refused_ == cudaSuccess) return event;
+  events_.give_back(*event);
+  return nullptr;
+}
+
+std::uint64_t CudaLane::push(void* tag, CudaEvent* event) noexcept {
+  const std::uint64_t sequence = marked_.load(std::memory_order_relaxed) + 1;
+  marks_.push_back({.sequence = sequence, .event = event, .tag = tag, .enqueued = Clock::now()});
+  marked_.store(sequence, std::memory_order_release);
+  return sequence;
+}
+
+std::uint64_t CudaLane::mark(void* tag) noexcept {
+  Lock lock(mutex_);
+  // Recorded and queued in one step: the queue's order is the stream's.
+  if (lost() == cudaSuccess) return push(tag, try_record());
+  const std::uint64_t never_passed = marked() + 1;
+  marked_.store(never_passed, std::memory_order_release);
+  lock.unlock();
+  if (tag != nullptr) completion_->completed(tag, {});
+  return never_passed;
+}
+
+Point CudaLane::record() {
+  const CudaRelaxed relaxed;
+  const Lock lock(mutex_);
+  if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
+  if (work_ == CudaWork::kMarked) {
+    const std::uint64_t last = marked();
+    if (last > done_) require_found(covering(last));
+    return {id_, last};
+  }
+  // An event recorded now would become a part of the captured graph, and never be passed.
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone) {
+    throw CudaError("cudaEventRecord", cudaErrorStreamCaptureUnsupported);
+  }
+  CudaEvent* event = try_record();
+  require_found(event);
+  return {id_, push(nullptr, event)};
+}
+
+void CudaLane::require_found(const CudaEvent* event) const {
+  if (event == nullptr) throw CudaError("cudaEventRecord", refused_);
+}
+
+CudaEvent* CudaLane::covering(std::uint64_t sequence) noexcept {
+  // Sequences are consecutive, and the first one here is the one behind done_.
+  for (std::size_t i = sequence - done_ - 1; i < marks_.size(); ++i) {
+    if (marks_[i].event != nullptr) return marks_[i].event;
+  }
+  marks_.back().event = try_record();
+  return marks_.back().event;
+}
+
+std::uint64_t CudaLane::passed() noexcept {
+  if (passed_.load(std::memory_order_acquire) != marked()) sweep();
+  return passed_.load(std::memory_order_acquire);
+}
+
+void CudaLane::sweep() noexcept {
+  const CudaRelaxed relaxed;
+  Lock lock(mutex_);
+  if (sweeping_) return;
+  sweeping_ = true;
+  while (!marks_.empty() && lost() == cudaSuccess) {
+    const std::uint64_t sequence = done_ + 1;
+    const CudaEvent* event = covering(sequence);
+    if (event == nullptr) break;
+    const cudaError_t code = take_cuda_error(cudaEventQuery(event->handle));
+    if (code == cudaErrorNotReady) break;
+    if (code == cudaSuccess) {
+      finish(sequence, lock);
+    } else {
+      lose(code, lock);
+    }
+  }
+  sweeping_ = false;
+}
+
+void CudaLane::finish(std::uint64_t sequence, Lock& lock) noexcept {
+  const Mark mark = marks_.pop_front();
+  done_ = sequence;
+  // A mark without an event of its own was covered by a later one's, which is still needed.
+  if (mark.event != nullptr) retire(mark.event);
+  lock.unlock();
+  tell(mark);
+  passed_.store(sequence, std::memory_order_release);
+  lock.lock();
+}
+
+void CudaLane::lose(cudaError_t why, Lock& lock) noexcept {
+  lost_.store(why, std::memory_order_release);
+  Ring<Mark> marks = std::exchange(marks_, {});
+  lock.unlock();
+  log(LogLevel::kError, "the GPU failed, and does nothing more for this program: cudaEventQuery: " +
+                            describe_cuda_error(why));
+  // If it works on all the same, what it was given must stay until it has come to its end.
+  (void)take_cuda_error(cudaStreamSynchronize(stream_));
+  for (std::size_t i = 0; i < marks.size(); ++i) tell(marks[i]);
+  lock.lock();
+  while (!marks.empty()) retire(marks.pop_front().event);
+}
+
+void CudaLane::tell(const Mark& mark) noexcept {
+  const Clock::time_point now = Clock::now();
+  const auto took = now - std::max(idle_since_, mark.enqueued);
+  idle_since_ = now;
+  if (mark.tag == nullptr) return;  // a wait for another stream, and no work
+  busy_.fetch_add(took.count(), std::memory_order_relaxed);
+  completion_->completed(mark.tag, took);
+}
+
+void CudaLane::retire(CudaEvent* event) noexcept {
+  if (event == nullptr) return;
+  if (event->waiters != 0) {
+    event->retired = true;
+  } else {
+    events_.give_back(*event);
+  }
+}
+
+void CudaLane::hold_back(CudaLane& waiter, std::uint64_t sequence) {
+  {
+    const Lock lock(mutex_);
+    if (sequence <= done_) return;
+    if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
+    const CudaEvent* event = covering(sequence);
+    require_found(event);
+    // Under the lock: an event that was swept meanwhile may stand for other work already.
+    check_cuda(cudaStreamWaitEvent(waiter.stream_, event->handle, 0), "cudaStreamWaitEvent");
+  }
+  // A point of the waiter's from now on is behind the wait, so it needs a mark of its own.
+  if (waiter.work_ == CudaWork::kMarked) (void)waiter.mark(nullptr);
+}
+
+void CudaLane::require_progress(std::uint64_t sequence) {
+  const Lock lock(mutex_);
+  if (sequence <= done_) return;
+  if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
+  require_found(covering(sequence));
+}
+
+bool CudaLane::await_oldest() noexcept {
+  const CudaRelaxed relaxed;
+  Lock lock(mutex_);
+  if (marks_.empty()) return false;
+  CudaEvent* event = covering(done_ + 1);
+  if (event == nullptr) return false;
+  ++event->waiters;  // keeps it from being recorded for other work meanwhile
+  lock.unlock();
+  // An error here is the device's, and the query in `sweep` meets it too.
+  (void)take_cuda_error(cudaEventSynchronize(event->handle));
+  lock.lock();
+  if (--event->waiters == 0 && event->retired) events_.give_back(*event);
+  lock.unlock();
+  sweep();
+  return true;
+}
+
+}  // namespace weir

@@ -1,0 +1,127 @@
+#pragma once
+
+/// @file
+/// One CUDA stream as a sequence of points, each an event behind the work that it stands for.
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "allocator/events_cuda.hpp"
+#include "allocator/mutex.hpp"
+#include "allocator/progress.hpp"
+#include "allocator/ring.hpp"
+
+namespace weir {
+
+/// Is told what the device has done.
+class CudaCompletion {
+ public:
+  CudaCompletion() = default;
+  CudaCompletion(const CudaCompletion&) = delete;
+  CudaCompletion& operator=(const CudaCompletion&) = delete;
+  virtual ~CudaCompletion() = default;
+  /// The device is done with the work that was marked with `tag`, which took `device_time`. In the
+  /// order of the stream, one call at a time, on any thread, which holds no lock of ours. The
+  /// work's point is passed only after this returns.
+  virtual void completed(void* tag, std::chrono::nanoseconds device_time) noexcept = 0;
+};
+
+/// Whether a lane hears of all that is enqueued on its stream.
+enum class CudaWork : std::uint8_t {
+  kMarked,    ///< whoever enqueues calls `mark` after it; a point is the last mark
+  kUnmarked,  ///< others enqueue too; every point asked for is an event of its own
+};
+
+/// A stream that somebody else made and destroys. Thread-safe.
+///
+/// Where an event says that the device has failed, the lane is lost: tags are told as completed,
+/// nothing is passed any more, so no memory is used again, and every call that would need the
+/// device throws CudaError.
+class CudaLane {
+ public:
+  /// `stream`, `events`, which are of the same GPU, and `completion`, if any, outlive the lane.
+  CudaLane(cudaStream_t stream, CudaWork work, CudaEvents& events, CudaCompletion* completion);
+  /// Everything marked must be passed, or the lane lost.
+  ~CudaLane();
+  CudaLane(const CudaLane&) = delete;
+  CudaLane& operator=(const CudaLane&) = delete;
+
+  [[nodiscard]] StreamId id() const noexcept { return id_; }  ///< never another stream's
+  /// The runtime's.
+  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
+
+  /// Puts an event behind what was enqueued so far; the sequence that is passed with it. Does not
+  /// throw: where no event can be recorded now, a later one covers the work.
+  std::uint64_t mark(void* tag) noexcept;
+  /// A place behind all that was enqueued so far. CudaError where none can be recorded now: while
+  /// the stream is captured, and when the lane is lost.
+  [[nodiscard]] Point record();
+  /// As of now. The same for as long as nothing is known to have happened.
+  [[nodiscard]] std::uint64_t passed() noexcept;
+  /// Makes `waiter` wait on the device until this lane has passed `sequence`.
+  void hold_back(CudaLane& waiter, std::uint64_t sequence);
+
+  /// Throws CudaError if `sequence` can never be passed: the lane is lost, or no event covers it
+  /// and none can be recorded.
+  void require_progress(std::uint64_t sequence);
+  /// Sleeps until the device has passed the oldest point that is not passed; false when there is
+  /// none, or the lane is lost.
+  bool await_oldest() noexcept;
+  /// Time between the end of what was before, or its own enqueuing, and each mark with a tag.
+  [[nodiscard]] std::chrono::nanoseconds busy() const noexcept {
+    return std::chrono::nanoseconds(busy_.load(std::memory_order_relaxed));
+  }
+  /// The highest sequence so far.
+  [[nodiscard]] std::uint64_t marked() const noexcept {
+    return marked_.load(std::memory_order_acquire);
+  }
+  /// Success until the lane is lost, and then why.
+  [[nodiscard]] cudaError_t lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Mark {
+    std::uint64_t sequence = 0;
+    CudaEvent* event = nullptr;  ///< null: none could be recorded, a later mark's covers it
+    void* tag = nullptr;
+    Clock::time_point enqueued;
+  };
+
+  std::uint64_t push(void* tag, CudaEvent* event) noexcept WEIR_REQUIRES(mutex_);
+  /// Behind all that is enqueued now; null, and why in `refused_`, where none can be had.
+  [[nodiscard]] CudaEvent* try_record() noexcept WEIR_REQUIRES(mutex_);
+  /// The first event that is passed no earlier than `sequence`, which is not passed; null as above.
+  [[nodiscard]] CudaEvent* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
+  void require_found(const CudaEvent* event) const WEIR_REQUIRES(mutex_);
+  /// Tells of what the device has done by now, unless another thread is about it.
+  void sweep() noexcept;
+  /// Up to the mark `sequence`, which the device has passed.
+  void finish(std::uint64_t sequence, Lock& lock) noexcept WEIR_REQUIRES(mutex_);
+  void lose(cudaError_t why, Lock& lock) noexcept WEIR_REQUIRES(mutex_);
+  void tell(const Mark& mark) noexcept;
+  void retire(CudaEvent* event) noexcept WEIR_REQUIRES(mutex_);
+
+  const cudaStream_t stream_;
+  const CudaWork work_;
+  const StreamId id_ = StreamId::next();
+  CudaEvents& events_;
+  CudaCompletion* const completion_;
+
+  Mutex mutex_{LockRank::kStream};
+  Ring<Mark> marks_ WEIR_GUARDED_BY(mutex_);  ///< not passed yet
+  bool sweeping_ WEIR_GUARDED_BY(mutex_) = false;
+  /// The device has passed it, and whoever sweeps has yet to tell.
+  std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// Why the last event could not be recorded.
+  cudaError_t refused_ WEIR_GUARDED_BY(mutex_) = cudaSuccess;
+  std::atomic<std::uint64_t> marked_{0};
+  std::atomic<std::uint64_t> passed_{0};
+  std::atomic<std::int64_t> busy_{0};
+  std::atomic<cudaError_t> lost_{cudaSuccess};
+  Clock::time_point idle_since_;  ///< whoever sweeps has it
+};
+
+}  // namespace weir

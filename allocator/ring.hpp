@@ -1,0 +1,47 @@
+#pragma once
+
+// A queue in one piece of memory that doubles when full, so that a queue that has reached its
+// length takes no more memory. Not thread-safe.
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace weir {
+
+template <typename T>
+class Ring {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == end_; }
+  [[nodiscard]] std::size_t size() const noexcept { return end_ - first_; }
+  /// The `i`-th from the front; `i` is not checked.
+  [[nodiscard]] T& operator[](std::size_t i) noexcept { return at(first_ + i); }
+  [[nodiscard]] T& front() noexcept { return at(first_); }
+  [[nodiscard]] T& back() noexcept { return at(end_ - 1); }
+
+  /// A throw, for want of memory, changes nothing.
+  void push_back(T value) {
+    reserve_one();
+    at(end_++) = std::move(value);
+  }
+  /// The next push_back will not throw.
+  void reserve_one() {
+    if (size() == items_.size()) grow();
+  }
+  T pop_front() noexcept { return std::move(at(first_++)); }
+
+ private:
+  [[nodiscard]] T& at(std::size_t place) noexcept { return items_[place & (items_.size() - 1)]; }
+
+  void grow() {
+    std::vector<T> larger(items_.size() * 2);
+    for (std::size_t i = first_; i != end_; ++i) larger[i & (larger.size() - 1)] = std::move(at(i));
+    items_ = std::move(larger);
+  }
+
+  std::vector<T> items_ = std::vector<T>(64);  ///< always a power of two
+  std::size_t first_ = 0;                      ///< these two only grow
+  std::size_t end_ = 0;
+};
+
+}  // namespace weir

@@ -1,0 +1,47 @@
+#pragma once
+
+/// @file
+/// The device `cuda:N`: the memory of one GPU, page-locked host memory, and four CUDA streams.
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "allocator/progress_cuda.hpp"
+#include "allocator/upstream_cuda.hpp"
+#include "scheduler/device.hpp"
+#include "scheduler/stream_cuda.hpp"
+
+namespace weir {
+
+/// What open_device("cuda:N") opens. Thread-safe.
+class CudaDevice final : public DeviceBackend {
+ public:
+  /// GPU number `ordinal`, with `memory` bytes of it; zero is all. CudaError.
+  explicit CudaDevice(int ordinal, Bytes memory = {});
+  /// Waits for everything that is enqueued.
+  ~CudaDevice() override;
+
+  [[nodiscard]] std::string name() const override { return "cuda:" + std::to_string(ordinal_); }
+  [[nodiscard]] Upstream& upstream() override { return upstream_; }
+  [[nodiscard]] Upstream& host_upstream() override { return host_; }
+  [[nodiscard]] CudaProgress& progress() override { return progress_; }
+  [[nodiscard]] StreamId stream(StreamRole role) const override {
+    return streams_.at(index_of(role))->id();
+  }
+  std::uint64_t enqueue(StreamRole role, Task& task) override {
+    return streams_.at(index_of(role))->enqueue(task);
+  }
+  [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override {
+    return streams_.at(index_of(role))->busy();
+  }
+
+ private:
+  const int ordinal_;
+  CudaUpstream upstream_;
+  PinnedUpstream host_;
+  CudaProgress progress_;
+  std::array<std::unique_ptr<CudaStream>, kStreamRoles> streams_;
+};
+
+}  // namespace weir
