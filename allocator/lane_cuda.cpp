@@ -94,46 +94,52 @@ std::uint64_t CudaLane::passed() noexcept {
 
 void CudaLane::sweep() noexcept {
   const CudaRelaxed relaxed;
-  Lock lock(mutex_);
-  if (sweeping_) return;
-  sweeping_ = true;
-  while (!marks_.empty() && lost() == cudaSuccess) {
-    const std::uint64_t sequence = done_ + 1;
-    const CudaEvent* event = covering(sequence);
-    if (event == nullptr) break;
-    const cudaError_t code = take_cuda_error(cudaEventQuery(event->handle));
-    if (code == cudaErrorNotReady) break;
-    if (code == cudaSuccess) {
-      finish(sequence, lock);
-    } else {
-      lose(code, lock);
-    }
+  {
+    const Lock lock(mutex_);
+    if (std::exchange(sweeping_, true)) return;
   }
-  sweeping_ = false;
+  Mark mark;
+  cudaError_t code = cudaSuccess;
+  while ((code = take_done(mark)) == cudaSuccess) {
+    tell(mark);
+    passed_.store(mark.sequence, std::memory_order_release);
+  }
+  if (code != cudaErrorNotReady) tell_of_loss(code);
 }
 
-void CudaLane::finish(std::uint64_t sequence, Lock& lock) noexcept {
-  const Mark mark = marks_.pop_front();
-  done_ = sequence;
-  // A mark without an event of its own was covered by a later one's, which is still needed.
-  if (mark.event != nullptr) retire(mark.event);
-  lock.unlock();
-  tell(mark);
-  passed_.store(sequence, std::memory_order_release);
-  lock.lock();
+cudaError_t CudaLane::take_done(Mark& mark) noexcept {
+  const Lock lock(mutex_);
+  cudaError_t code = cudaErrorNotReady;
+  if (!marks_.empty() && lost() == cudaSuccess) {
+    // Null where none could be recorded, now neither.
+    const CudaEvent* event = covering(done_ + 1);
+    if (event != nullptr) code = take_cuda_error(cudaEventQuery(event->handle));
+  }
+  if (code == cudaSuccess) {
+    mark = marks_.pop_front();
+    done_ = mark.sequence;
+    // A mark without an event of its own was covered by a later one's, which is still needed.
+    retire(mark.event);
+  } else if (code == cudaErrorNotReady) {
+    sweeping_ = false;
+  } else {
+    lost_.store(code, std::memory_order_release);
+  }
+  return code;
 }
 
-void CudaLane::lose(cudaError_t why, Lock& lock) noexcept {
-  lost_.store(why, std::memory_order_release);
-  Ring<Mark> marks = std::exchange(marks_, {});
-  lock.unlock();
+void CudaLane::tell_of_loss(cudaError_t why) noexcept {
   log(LogLevel::kError, "the GPU failed, and does nothing more for this program: cudaEventQuery: " +
                             describe_cuda_error(why));
   // If it works on all the same, what it was given must stay until it has come to its end.
   (void)take_cuda_error(cudaStreamSynchronize(stream_));
+  Lock lock(mutex_);
+  Ring<Mark> marks = std::exchange(marks_, {});
+  lock.unlock();
   for (std::size_t i = 0; i < marks.size(); ++i) tell(marks[i]);
   lock.lock();
   while (!marks.empty()) retire(marks.pop_front().event);
+  sweeping_ = false;
 }
 
 void CudaLane::tell(const Mark& mark) noexcept {

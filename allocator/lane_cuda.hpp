@@ -98,9 +98,10 @@ class CudaLane {
   void require_found(const CudaEvent* event) const WEIR_REQUIRES(mutex_);
   /// Tells of what the device has done by now, unless another thread is about it.
   void sweep() noexcept;
-  /// Up to the mark `sequence`, which the device has passed.
-  void finish(std::uint64_t sequence, Lock& lock) noexcept WEIR_REQUIRES(mutex_);
-  void lose(cudaError_t why, Lock& lock) noexcept WEIR_REQUIRES(mutex_);
+  /// The next mark that the device has passed. Not ready, or what the device failed with, when
+  /// there is none; the sweep is over then.
+  [[nodiscard]] cudaError_t take_done(Mark& mark) noexcept;
+  void tell_of_loss(cudaError_t why) noexcept;
   void tell(const Mark& mark) noexcept;
   void retire(CudaEvent* event) noexcept WEIR_REQUIRES(mutex_);
 

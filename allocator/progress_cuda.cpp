@@ -37,7 +37,7 @@ CudaProgress::~CudaProgress() {
 
 StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* completion) {
   const Lock lock(mutex_);
-  Entry* entry = new Entry{{stream, work, events_, completion}, {false}, entries_.load()};
+  auto* const entry = new Entry{{stream, work, events_, completion}, {false}, entries_.load()};
   entries_.store(entry, std::memory_order_release);
   return entry->lane.id();
 }

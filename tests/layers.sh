@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that includes point only downward through the layers.
+# Checks that includes point only downward through the layers, and that CUDA's headers are included
+# only where a file's name says so: a build without a toolkit leaves those files out.
 #
 #   layers.sh ROOT          checks the sources under ROOT; prints each violation, exits 1 if any
 #   layers.sh --self-test   checks that the check itself finds violations, and nothing else
@@ -33,6 +34,17 @@ violations() {
   )
 }
 
+# Prints FILE:LINE:INCLUDE for each of CUDA's headers in a file of layer $2 that is neither *_cuda.*
+# nor *.cu.
+strays() {
+  local root=$1 layer=$2
+  (
+    cd "$root" && grep -rnE --include='*.hpp' --include='*.cpp' \
+      '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](cuda|cublas|cupti|nvtx|driver_types|vector_types)' \
+      "$layer" | grep -vE '^[^:]*_cuda\.[hc]pp:'
+  ) || true
+}
+
 check() {
   local root=$1 layer found bad=0
   for layer in allocator scheduler kernels trainer; do
@@ -47,17 +59,23 @@ check() {
       echo "$found"
       bad=1
     fi
+    found=$(strays "$root" "$layer")
+    if [[ -n $found ]]; then
+      echo "layers: only files named *_cuda.* and *.cu may include CUDA's headers"
+      echo "$found"
+      bad=1
+    fi
   done
   return "$bad"
 }
 
-# Expects verdict $1 (ok or bad) when $3 is the include line of a file in layer $2.
+# Expects verdict $1 (ok or bad) when $3 is the include line of file $4 in layer $2.
 expect() {
-  local verdict=$1 layer=$2 include=$3 root=$scratch actual=ok
+  local verdict=$1 layer=$2 include=$3 file=${4:-b.cpp} root=$scratch actual=ok
   rm -rf "${root:?}"/*
   mkdir -p "$root"/{allocator,scheduler,kernels,trainer}
   touch "$root"/{allocator,scheduler,kernels,trainer}/a.hpp
-  printf '#pragma once\n%s\n' "$include" >"$root/$layer/b.cpp"
+  printf '#pragma once\n%s\n' "$include" >"$root/$layer/$file"
   check "$root" >/dev/null || actual=bad
   if [[ $actual != "$verdict" ]]; then
     echo "self-test: $layer with '$include' was found $actual, not $verdict"
@@ -87,6 +105,10 @@ self_test() {
   expect bad allocator '#include "allocator/../scheduler/a.hpp"'
   expect bad trainer '#include "support/fake.hpp"'
   expect bad trainer '#include "tests/support/fake.hpp"'
+  expect bad allocator '#include <cuda_runtime_api.h>'
+  expect bad trainer '#include <cublas_v2.h>' cuda.hpp
+  expect ok allocator '#include <cuda_runtime_api.h>' b_cuda.hpp
+  expect ok kernels '#include <cuda_runtime_api.h>' b.cu
   rm -rf "${scratch:?}/kernels" && mkdir "$scratch/kernels"
   printf '#pragma once\n' >"$scratch/trainer/b.cpp"
   if check "$scratch" >/dev/null; then

@@ -21,7 +21,7 @@ add_custom_command(
   OUTPUT "${PROJECT_BINARY_DIR}/installed_headers.stamp"
   COMMAND
     "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "GENERATED_DIR=${WEIR_GENERATED_DIR}"
-    -D "DESTINATION=${_weir_include_dir}/weir" -P "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
+    -D "DESTINATION=${_weir_include_dir}/weir" -D "WEIR_HAS_CUDA=${WEIR_HAS_CUDA}" -P "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
   COMMAND "${CMAKE_COMMAND}" -E touch "${PROJECT_BINARY_DIR}/installed_headers.stamp"
   DEPENDS ${_weir_headers} "${WEIR_GENERATED_DIR}/allocator/version.hpp"
           "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
@@ -58,6 +58,14 @@ if(_weir_type STREQUAL "SHARED")
   target_link_options(weir_core PRIVATE -Wl,--no-undefined)
 endif()
 
+# An archive leaves the runtime to the program that links it.
+set(_weir_archive_libs " -pthread")
+set(_weir_archive_needs_cuda FALSE)
+if(WEIR_HAS_CUDA AND _weir_type STREQUAL "STATIC")
+  set(_weir_archive_needs_cuda TRUE)
+  string(APPEND _weir_archive_libs " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
+endif()
+
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/WeirConfig.cmake.in"
                               "${PROJECT_BINARY_DIR}/WeirConfig.cmake"
                               INSTALL_DESTINATION "${_weir_cmake_dir}")
@@ -68,7 +76,8 @@ weir_pkg_config_file(
   PREFIX "${CMAKE_INSTALL_PREFIX}"
   LIBDIR "${CMAKE_INSTALL_LIBDIR}"
   INCLUDEDIR "${CMAKE_INSTALL_INCLUDEDIR}"
-  TYPE ${_weir_type})
+  TYPE ${_weir_type}
+  ARCHIVE_LIBS "${_weir_archive_libs}")
 
 install(TARGETS weir_core EXPORT WeirTargets)
 install(TARGETS weir-train)

@@ -1,11 +1,12 @@
 # Writes weir.pc. The file finds its tree from where it lies, so that the tree can be moved; a folder
 # that is configured as an absolute path stays where it is.
 #
-#   weir_pkg_config_file(OUTPUT file PREFIX path LIBDIR path INCLUDEDIR path TYPE SHARED|STATIC)
+#   weir_pkg_config_file(OUTPUT file PREFIX path LIBDIR path INCLUDEDIR path TYPE SHARED|STATIC
+#                        ARCHIVE_LIBS flags)
 set(_weir_pkg_config_template "${CMAKE_CURRENT_LIST_DIR}/weir.pc.in")
 
 function(weir_pkg_config_file)
-  cmake_parse_arguments(ARG "" "OUTPUT;PREFIX;LIBDIR;INCLUDEDIR;TYPE" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "OUTPUT;PREFIX;LIBDIR;INCLUDEDIR;TYPE;ARCHIVE_LIBS" "" ${ARGN})
 
   if(IS_ABSOLUTE "${ARG_LIBDIR}")
     set(prefix "${ARG_PREFIX}")
@@ -26,7 +27,7 @@ function(weir_pkg_config_file)
   set(threads "Libs.private: -pthread")
   set(libs)
   if(ARG_TYPE STREQUAL "STATIC")
-    set(libs " -pthread")
+    set(libs "${ARG_ARCHIVE_LIBS}")
     set(threads "")
   endif()
   configure_file("${_weir_pkg_config_template}" "${ARG_OUTPUT}" @ONLY)

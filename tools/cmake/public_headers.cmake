@@ -18,6 +18,7 @@ set(WEIR_PUBLIC_HEADERS
     allocator/version.hpp
     scheduler/admission.hpp
     scheduler/batch.hpp
+    scheduler/cuda.hpp
     scheduler/device.hpp
     scheduler/kernel.hpp
     scheduler/operation.hpp
@@ -25,3 +26,14 @@ set(WEIR_PUBLIC_HEADERS
     scheduler/scheduler.hpp
     scheduler/stream.hpp
     scheduler/tensor.hpp)
+
+# Those that need the toolkit's headers: installed by a build that has one.
+if(WEIR_HAS_CUDA)
+  list(
+    APPEND
+    WEIR_PUBLIC_HEADERS
+    allocator/error_cuda.hpp
+    allocator/progress_cuda.hpp
+    allocator/upstream_cuda.hpp
+    scheduler/stream_cuda.hpp)
+endif()

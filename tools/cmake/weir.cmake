@@ -139,8 +139,8 @@ endfunction()
 
 # Compiles each header of the given folders in a file of its own that includes it twice and nothing
 # else, so that no header leans on what another one happens to include. Headers named *_cuda.hpp are
-# left out: they need a toolkit that this build must not. To be called after the libraries are made,
-# whose public dependencies the headers may include.
+# left out of a build without CUDA, and those of kernels/ always: they are for device code. To be
+# called after the libraries are made, whose public dependencies the headers may include.
 function(weir_headers_alone)
   set(headers allocator/version.hpp)
   foreach(folder IN LISTS ARGN)
@@ -148,7 +148,10 @@ function(weir_headers_alone)
          "${WEIR_SOURCE_DIR}/${folder}/*.hpp")
     list(APPEND headers ${found})
   endforeach()
-  list(FILTER headers EXCLUDE REGEX "_cuda\\.hpp$")
+  list(FILTER headers EXCLUDE REGEX "^kernels/.*_cuda\\.hpp$")
+  if(NOT WEIR_HAS_CUDA)
+    list(FILTER headers EXCLUDE REGEX "_cuda\\.hpp$")
+  endif()
 
   set(sources)
   foreach(header IN LISTS headers)
