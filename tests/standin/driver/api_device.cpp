@@ -1,0 +1,319 @@
+// Start, devices and contexts.
+
+#include <cstdio>
+#include <cstring>
+
+#include "tests/standin/driver/memory.hpp"
+#include "tests/standin/driver/stream.hpp"
+
+namespace {
+
+using namespace weir::standin;
+
+/// Of the device this stands in for; what is not here is 0.
+int attribute_of(CUdevice_attribute attribute, int ordinal) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      return 1024;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      return 64;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      return 2147483647;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      return 65535;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      return 48 << 10;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      return 227 << 10;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      return 228 << 10;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+      return 64 << 10;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      return 32;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+      return 65536;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      return 1'000'000;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      return 1'000'000;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      return 64;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      return 1 << 20;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+      return 512;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      return 2;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      return 2048;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      return 9;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+      return ordinal + 1;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      return 2;
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+Device* find_device(Driver& driver, CUdevice ordinal) {
+  if (ordinal < 0 || ordinal >= driver.device_count) return nullptr;
+  return &driver.devices.at(static_cast<std::size_t>(ordinal));
+}
+
+CUresult create_context(CUcontext* context, unsigned int flags, CUdevice ordinal) {
+  return api("cuCtxCreate", Needs::kDriver, [&](Call& call) {
+    Device* device = find_device(call.driver, ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto made = std::make_shared<Context>();
+    made->device = device;
+    made->flags = flags;
+    made->handle = call.driver.contexts.add(made);
+    this_thread().contexts.push_back(made->handle);
+    *context = made->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+void reset_primary(Call& call, Device& device) {
+  const std::shared_ptr<Context> context = device.primary;
+  context->active = false;
+  clear_context(call, *context);
+  context->references = 0;
+  trim_pools(call.driver, device);
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuInit(unsigned int flags) {
+  return api("cuInit", Needs::kNothing, [&](Call& call) {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (call.driver.device_count == 0) return CUDA_ERROR_NO_DEVICE;
+    call.driver.initialized = true;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  return api("cuDriverGetVersion", Needs::kNothing, [&](Call& call) {
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *version = call.driver.version;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  return api("cuDeviceGetCount", Needs::kDriver, [&](Call& call) {
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *count = call.driver.device_count;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  return api("cuDeviceGet", Needs::kDriver, [&](Call& call) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (find_device(call.driver, ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetName(char* name, int length, CUdevice ordinal) {
+  return api("cuDeviceGetName", Needs::kDriver, [&](Call& call) {
+    if (name == nullptr || length <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (find_device(call.driver, ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    std::snprintf(name, static_cast<std::size_t>(length), "Weir stand-in %d", ordinal);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice ordinal) {
+  return api("cuDeviceGetUuid", Needs::kDriver, [&](Call& call) {
+    if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (find_device(call.driver, ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    std::memset(uuid->bytes, 0, sizeof uuid->bytes);
+    uuid->bytes[0] = static_cast<char>(ordinal + 1);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice ordinal) {
+  return api("cuDeviceGetAttribute", Needs::kDriver, [&](Call& call) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (find_device(call.driver, ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *value = attribute_of(attribute, ordinal);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice ordinal) {
+  return api("cuDeviceTotalMem", Needs::kDriver, [&](Call& call) {
+    const Device* device = find_device(call.driver, ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *bytes = device->total;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
+  return api("cuDevicePrimaryCtxRetain", Needs::kDriver, [&](Call& call) {
+    const Device* device = find_device(call.driver, ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    device->primary->active = true;
+    ++device->primary->references;
+    *context = device->primary->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
+  return api("cuDevicePrimaryCtxRelease", Needs::kDriver, [&](Call& call) {
+    Device* device = find_device(call.driver, ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device->primary->references == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--device->primary->references == 0) reset_primary(call, *device);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
+  return api("cuDevicePrimaryCtxReset", Needs::kDriver, [&](Call& call) {
+    Device* device = find_device(call.driver, ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    reset_primary(call, *device);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned int flags) {
+  return api("cuDevicePrimaryCtxSetFlags", Needs::kDriver, [&](Call& call) {
+    const Device* device = find_device(call.driver, ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    device->primary->flags = flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* active) {
+  return api("cuDevicePrimaryCtxGetState", Needs::kDriver, [&](Call& call) {
+    const Device* device = find_device(call.driver, ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = device->primary->flags;
+    *active = device->primary->active ? 1 : 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+// In no header of the toolkit any more, but still in the driver.
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice ordinal) {
+  return create_context(context, flags, ordinal);
+}
+
+#if CUDA_VERSION >= 13000
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
+                        CUdevice ordinal) {
+  return parameters == nullptr ? create_context(context, flags, ordinal) : CUDA_ERROR_NOT_SUPPORTED;
+}
+#endif
+
+CUresult cuCtxDestroy_v2(CUcontext handle) {
+  return api("cuCtxDestroy", Needs::kDriver, [&](Call& call) {
+    const auto* found = call.driver.contexts.find(handle);
+    if (found == nullptr || (*found)->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    const std::shared_ptr<Context> context = *found;
+    context->active = false;
+    clear_context(call, *context);
+    call.driver.contexts.remove(handle);
+    auto& stack = this_thread().contexts;
+    if (!stack.empty() && stack.back() == handle) stack.pop_back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle) {
+  return api("cuCtxSetCurrent", Needs::kDriver, [&](Call& call) {
+    auto& stack = this_thread().contexts;
+    if (handle != nullptr && find_context(call.driver, handle) == nullptr) {
+      return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (!stack.empty()) stack.pop_back();
+    if (handle != nullptr) stack.push_back(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* handle) {
+  return api("cuCtxGetCurrent", Needs::kDriver, [&](Call& /*call*/) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto& stack = this_thread().contexts;
+    *handle = stack.empty() ? nullptr : stack.back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext handle) {
+  return api("cuCtxPushCurrent", Needs::kDriver, [&](Call& call) {
+    if (find_context(call.driver, handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    this_thread().contexts.push_back(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* handle) {
+  return api("cuCtxPopCurrent", Needs::kDriver, [&](Call& /*call*/) {
+    auto& stack = this_thread().contexts;
+    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (handle != nullptr) *handle = stack.back();
+    stack.pop_back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  return api("cuCtxGetDevice", Needs::kContext, [&](Call& call) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *device = call.context->device->ordinal;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  return api("cuCtxGetStreamPriorityRange", Needs::kContext, [&](Call& /*call*/) {
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = -5;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSynchronize(void) {
+  return api("cuCtxSynchronize", Needs::kCanCapture, [&](Call& call) {
+    wait_for_context(call, *call.context);
+    trim_pools(call.driver, *call.context->device);
+    return call.context->broken;
+  });
+}
+
+}  // extern "C"

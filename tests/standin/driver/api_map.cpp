@@ -1,0 +1,243 @@
+// Physical pages, mapped into reserved addresses. Pages are files in memory, so that the same page
+// can be seen at two places and comes back as it was left.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/standin/driver/memory.hpp"
+
+namespace {
+
+using namespace weir::standin;
+
+/// Where nothing is mapped or may be accessed; of a reservation, `fixed` tells where.
+void* reserve(std::size_t bytes, void* fixed) {
+  const int flags =
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fixed != nullptr ? MAP_FIXED : 0);
+  void* memory = mmap(fixed, bytes, PROT_NONE, flags, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+/// The reservation that holds all of the range, or false.
+bool is_reserved(const Driver& driver, std::uintptr_t address, std::size_t bytes) {
+  auto after = driver.reservations.upper_bound(address);
+  if (after == driver.reservations.begin()) return false;
+  const auto& [start, size] = *std::prev(after);
+  return address - start < size && bytes <= size - (address - start);
+}
+
+bool is_mapped(const Driver& driver, std::uintptr_t address, std::size_t bytes) {
+  const auto at_or_after = driver.mappings.lower_bound(address);
+  if (at_or_after != driver.mappings.end() && at_or_after->first < address + bytes) return true;
+  if (at_or_after == driver.mappings.begin()) return false;
+  const auto before = std::prev(at_or_after);
+  return before->first + before->second.bytes > address;
+}
+
+/// The mappings that make up exactly this range; empty when they do not.
+std::vector<std::uintptr_t> mappings_of(const Driver& driver, std::uintptr_t address,
+                                        std::size_t bytes) {
+  std::vector<std::uintptr_t> found;
+  std::uintptr_t next = address;
+  while (next < address + bytes) {
+    const auto mapping = driver.mappings.find(next);
+    if (mapping == driver.mappings.end()) return {};
+    found.push_back(next);
+    next += mapping->second.bytes;
+  }
+  return next == address + bytes ? found : std::vector<std::uintptr_t>{};
+}
+
+void drop_if_unused(Driver& driver, std::uint64_t handle) {
+  const auto found = driver.pages.find(handle);
+  Pages& pages = found->second;
+  if (pages.references > 0 || pages.mappings > 0) return;
+  pages.device->credit(pages.bytes);
+  close(pages.file);
+  driver.pages.erase(found);
+}
+
+int make_file(std::size_t bytes) {
+  const int file = memfd_create("weir-standin", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+    close(file);
+    return -1;
+  }
+  // As for other memory, only the first part has the pattern: pages may be large.
+  const std::vector<unsigned char> pattern(kPage, kNewByte);
+  if (pwrite(file, pattern.data(), pattern.size(), 0) != static_cast<ssize_t>(pattern.size())) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+}  // namespace
+
+void weir::standin::forget_pages(Driver& driver) {
+  driver.mappings.clear();
+  for (const auto& [start, bytes] : driver.reservations) {
+    munmap(reinterpret_cast<void*>(start), bytes);
+  }
+  driver.reservations.clear();
+  for (const auto& [handle, pages] : driver.pages) {
+    pages.device->credit(pages.bytes);
+    close(pages.file);
+  }
+  driver.pages.clear();
+}
+
+extern "C" {
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags) {
+  return api("cuMemGetAllocationGranularity", Needs::kDriver, [&](Call& /*call*/) {
+    if (granularity == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *granularity = kPage;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t bytes, size_t alignment, CUdeviceptr,
+                             unsigned long long flags) {
+  return api("cuMemAddressReserve", Needs::kDriver, [&](Call& call) {
+    if (pointer == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0 ||
+        (alignment & (alignment - 1)) != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    alignment = std::max(alignment, kPage);
+    void* memory = reserve(bytes + alignment, nullptr);
+    if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    const auto whole = reinterpret_cast<std::uintptr_t>(memory);
+    const std::uintptr_t start = round_up(whole, alignment);
+    if (start > whole) munmap(memory, start - whole);
+    munmap(reinterpret_cast<void*>(start + bytes), whole + alignment - start);
+    call.driver.reservations.emplace(start, bytes);
+    *pointer = start;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes) {
+  return api("cuMemAddressFree", Needs::kDriver, [&](Call& call) {
+    const auto found = call.driver.reservations.find(pointer);
+    if (found == call.driver.reservations.end() || found->second != bytes ||
+        is_mapped(call.driver, pointer, bytes)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    call.driver.reservations.erase(found);
+    munmap(reinterpret_cast<void*>(pointer), bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* properties, unsigned long long flags) {
+  return api("cuMemCreate", Needs::kCanCapture, [&](Call& call) {
+    if (handle == nullptr || properties == nullptr || bytes == 0 || bytes % kPage != 0 ||
+        flags != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    const int ordinal = properties->location.id;
+    if (ordinal < 0 || ordinal >= call.driver.device_count) return CUDA_ERROR_INVALID_DEVICE;
+    Device& device = call.driver.devices.at(static_cast<std::size_t>(ordinal));
+    if (!device.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const int file = make_file(bytes);
+    if (file < 0) {
+      device.credit(bytes);
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *handle = call.driver.next_pages++;
+    call.driver.pages.emplace(*handle, Pages{.device = &device, .bytes = bytes, .file = file});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return api("cuMemRelease", Needs::kCanCapture, [&](Call& call) {
+    const auto found = call.driver.pages.find(handle);
+    if (found == call.driver.pages.end() || found->second.references == 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    --found->second.references;
+    drop_if_unused(call.driver, handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  return api("cuMemRetainAllocationHandle", Needs::kCanCapture, [&](Call& call) {
+    auto after = call.driver.mappings.upper_bound(reinterpret_cast<std::uintptr_t>(address));
+    if (handle == nullptr || after == call.driver.mappings.begin()) return CUDA_ERROR_INVALID_VALUE;
+    const auto& [start, mapping] = *std::prev(after);
+    if (reinterpret_cast<std::uintptr_t>(address) - start >= mapping.bytes) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    ++call.driver.pages.at(mapping.pages).references;
+    *handle = mapping.pages;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return api("cuMemMap", Needs::kCanCapture, [&](Call& call) {
+    const auto found = call.driver.pages.find(handle);
+    if (found == call.driver.pages.end() || found->second.references == 0 || flags != 0 ||
+        offset != 0 || bytes != found->second.bytes || pointer % kPage != 0 ||
+        !is_reserved(call.driver, pointer, bytes)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (is_mapped(call.driver, pointer, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    void* memory = mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+                        found->second.file, 0);
+    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    ++found->second.mappings;
+    call.driver.mappings.emplace(pointer, Mapping{bytes, handle});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
+  return api("cuMemUnmap", Needs::kCanCapture, [&](Call& call) {
+    const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
+    if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
+    for (const std::uintptr_t start : whole) {
+      const Mapping mapping = call.driver.mappings.at(start);
+      call.driver.mappings.erase(start);
+      // The address stays reserved, and an access to it ends the program.
+      (void)reserve(mapping.bytes, reinterpret_cast<void*>(start));
+      --call.driver.pages.at(mapping.pages).mappings;
+      drop_if_unused(call.driver, mapping.pages);
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
+                        size_t count) {
+  return api("cuMemSetAccess", Needs::kCanCapture, [&](Call& call) {
+    if (access == nullptr || count == 0 || mappings_of(call.driver, pointer, bytes).empty()) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    int protection = PROT_NONE;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        protection = PROT_READ | PROT_WRITE;
+      if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
+    }
+    return mprotect(reinterpret_cast<void*>(pointer), bytes, protection) == 0
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,89 @@
+#include "tests/standin/driver/capture.hpp"
+
+#include <algorithm>
+
+namespace weir::standin {
+namespace {
+
+void merge(CaptureClock& into, const CaptureClock& from) {
+  for (const auto& [stream, count] : from) into[stream] = std::max(into[stream], count);
+}
+
+}  // namespace
+
+CUresult refuse_unsafe(Driver& driver) {
+  const CUstreamCaptureMode mode = this_thread().capture_mode;
+  if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  for (const auto& capture : driver.captures) {
+    const bool own = capture->thread == std::this_thread::get_id() &&
+                     capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool of_others =
+        mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!own && !of_others) continue;
+    capture->invalid = true;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return result;
+}
+
+CUresult check_implicit(Call& call, const Stream& stream, bool breaks) {
+  if (&stream != stream.context->legacy.get()) return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  for (const auto& capture : call.driver.captures) {
+    for (const auto& [other, clock] : capture->clocks) {
+      if (other->context != stream.context || !other->blocking()) continue;
+      capture->invalid = capture->invalid || breaks;
+      result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+  }
+  return result;
+}
+
+CUresult refuse_capturing(const Stream& stream) {
+  if (!stream.capture) return CUDA_SUCCESS;
+  stream.capture->invalid = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult add_to_capture(Stream& stream, Node node) {
+  Capture& capture = *stream.capture;
+  if (capture.invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  capture.graph.nodes.push_back(std::move(node));
+  ++capture.clocks[&stream][&stream];
+  return CUDA_SUCCESS;
+}
+
+CUresult wait_in_capture(const std::shared_ptr<Stream>& stream, const Event& event) {
+  if (event.capture->ended) return CUDA_ERROR_CAPTURED_EVENT;
+  if (event.capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (stream->capture && stream->capture != event.capture) {
+    stream->capture->invalid = event.capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  }
+  stream->capture = event.capture;
+  CaptureClock& clock = event.capture->clocks[stream.get()];
+  merge(clock, event.clock);
+  return CUDA_SUCCESS;
+}
+
+void end_capture(Driver& driver, const std::shared_ptr<Capture>& capture) {
+  const std::shared_ptr<Capture> alive = capture;
+  alive->ended = true;
+  for (const auto& [stream, clock] : alive->clocks) stream->capture.reset();
+  driver.captures.erase(alive);
+}
+
+void leave_capture(Driver& driver, Stream& stream) {
+  const std::shared_ptr<Capture> capture = stream.capture;
+  if (!capture) return;
+  capture->invalid = true;
+  if (capture->origin == &stream) {
+    end_capture(driver, capture);
+  } else {
+    capture->clocks.erase(&stream);
+    stream.capture.reset();
+  }
+}
+
+}  // namespace weir::standin

@@ -1,0 +1,208 @@
+// What tests tell the driver and ask of it.
+
+#include <algorithm>
+
+#include "tests/standin/driver/memory.hpp"
+#include "tests/standin/driver/stream.hpp"
+#include "tests/standin/standin.hpp"
+
+namespace {
+
+using namespace weir::standin;
+
+CUstream all_streams() { return reinterpret_cast<CUstream>(UINTPTR_MAX); }
+
+/// The stream that is meant, without a look at faults or at the state of its context.
+std::shared_ptr<Stream> stream_of(Call& call, CUstream handle) {
+  if (!this_thread().contexts.empty()) {
+    call.context = find_context(call.driver, this_thread().contexts.back());
+  }
+  const bool is_default =
+      handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+  if (is_default && call.context == nullptr) return nullptr;
+  return find_stream(call, handle);
+}
+
+void wake_all(Driver& driver) {
+  for (const auto& [handle, context] : driver.contexts.all()) {
+    for (const auto& stream : context->streams) stream->work.notify_all();
+  }
+}
+
+void set_held(CUstream handle, bool held) {
+  Driver& the_driver = driver();
+  Call call{the_driver, Lock(the_driver.mutex)};
+  if (handle == all_streams()) {
+    the_driver.held = held;
+    wake_all(the_driver);
+  } else if (const auto stream = stream_of(call, handle); stream) {
+    stream->held = held;
+    stream->work.notify_all();
+  }
+}
+
+std::size_t used_by(const Driver& driver, int device, bool peak) {
+  if (device < 0 || device >= kMostDevices) return 0;
+  const Device& found = driver.devices.at(static_cast<std::size_t>(device));
+  return peak ? found.peak : found.used;
+}
+
+}  // namespace
+
+extern "C" {
+
+void weir_standin_set_devices(int count) {
+  const Lock lock(driver().mutex);
+  driver().device_count = std::clamp(count, 0, kMostDevices);
+}
+
+void weir_standin_set_memory(std::size_t bytes) {
+  const Lock lock(driver().mutex);
+  for (Device& device : driver().devices) device.total = bytes;
+}
+
+void weir_standin_set_driver_version(int version) {
+  const Lock lock(driver().mutex);
+  driver().version = version;
+}
+
+void weir_standin_reset(void) {
+  Driver& the_driver = driver();
+  Call call{the_driver, Lock(the_driver.mutex)};
+  the_driver.held = false;
+  the_driver.delay = {};
+  std::vector<std::shared_ptr<Context>> contexts;
+  for (const auto& [handle, context] : the_driver.contexts.all()) contexts.push_back(context);
+  for (const auto& context : contexts) {
+    for (const auto& stream : context->streams) stream->held = false;
+  }
+  wake_all(the_driver);
+  for (const auto& context : contexts) {
+    clear_context(call, *context);
+    if (!context->primary) the_driver.contexts.remove(context->handle);
+  }
+  forget_pages(the_driver);
+  the_driver.graphs.all().clear();
+  the_driver.graph_execs.all().clear();
+  for (Device& device : the_driver.devices) {
+    device.pool = device.default_pool;
+    *device.default_pool = {.device = &device,
+                            .handle = device.default_pool->handle,
+                            .reserved = device.default_pool->reserved};
+    trim_pool(*device.default_pool, 0);
+    *device.default_pool = {.device = &device, .handle = device.default_pool->handle};
+  }
+  std::erase_if(the_driver.pools.all(), [](const auto& entry) {
+    Pool& pool = *entry.second;
+    if (&pool == pool.device->default_pool.get()) return false;
+    trim_pool(pool, 0);
+    return true;
+  });
+  the_driver.calls.clear();
+  the_driver.faults.clear();
+  the_driver.kernel_faults.clear();
+  the_driver.read_settings();
+  for (Device& device : the_driver.devices) device.peak = device.used;
+}
+
+void weir_standin_fail(const char* name, std::uint64_t nth, int code, WeirStandinLasting lasting) {
+  const Lock lock(driver().mutex);
+  driver().faults.push_back(
+      {name, std::max<std::uint64_t>(nth, 1), code, lasting == kWeirStandinFromThenOn});
+}
+
+void weir_standin_fail_kernel(std::uint64_t nth, CUresult code) {
+  const Lock lock(driver().mutex);
+  driver().kernel_faults.push_back({"", std::max<std::uint64_t>(nth, 1), code, false});
+}
+
+void weir_standin_clear_faults(void) {
+  const Lock lock(driver().mutex);
+  driver().faults.clear();
+  driver().kernel_faults.clear();
+  for (const auto& [handle, context] : driver().contexts.all()) context->broken = CUDA_SUCCESS;
+}
+
+void weir_standin_delay(CUstream handle, std::uint64_t nanoseconds) {
+  Driver& the_driver = driver();
+  Call call{the_driver, Lock(the_driver.mutex)};
+  const std::chrono::nanoseconds delay(nanoseconds);
+  if (handle == all_streams()) {
+    the_driver.delay = delay;
+  } else if (const auto stream = stream_of(call, handle); stream) {
+    stream->delay = delay;
+  }
+}
+
+void weir_standin_hold(CUstream stream) { set_held(stream, true); }
+void weir_standin_release(CUstream stream) { set_held(stream, false); }
+CUstream weir_standin_all_streams(void) { return all_streams(); }
+
+std::size_t weir_standin_pending(CUstream handle) {
+  Driver& the_driver = driver();
+  Call call{the_driver, Lock(the_driver.mutex)};
+  if (handle == all_streams()) {
+    std::size_t pending = 0;
+    for (const auto& [key, context] : the_driver.contexts.all()) {
+      for (const auto& stream : context->streams) pending += stream->enqueued - stream->ended;
+    }
+    return pending;
+  }
+  const auto stream = stream_of(call, handle);
+  return stream ? stream->enqueued - stream->ended : 0;
+}
+
+std::uint64_t weir_standin_calls(const char* name) {
+  const Lock lock(driver().mutex);
+  std::uint64_t calls = 0;
+  for (const auto& [known, count] : driver().calls) {
+    if (name == nullptr || known == name) calls += count;
+  }
+  return calls;
+}
+
+void weir_standin_clear_counters(void) {
+  const Lock lock(driver().mutex);
+  driver().calls.clear();
+  for (Device& device : driver().devices) device.peak = device.used;
+}
+
+std::size_t weir_standin_used(int device) {
+  const Lock lock(driver().mutex);
+  return used_by(driver(), device, false);
+}
+
+std::size_t weir_standin_peak(int device) {
+  const Lock lock(driver().mutex);
+  return used_by(driver(), device, true);
+}
+
+int weir_standin_take_fault(const char* name) {
+  const Lock lock(driver().mutex);
+  return count_call(driver(), name);
+}
+
+WeirStandinLive weir_standin_live(void) {
+  Driver& the_driver = driver();
+  const Lock lock(the_driver.mutex);
+  WeirStandinLive live{};
+  live.streams = the_driver.streams.all().size();
+  live.events = the_driver.events.all().size();
+  for (const auto& [base, block] : the_driver.blocks) {
+    const bool of_device = block.kind == BlockKind::kDevice || block.kind == BlockKind::kPooled;
+    if (of_device) {
+      ++live.device_blocks;
+      live.device_bytes += block.bytes;
+    } else {
+      ++live.host_blocks;
+    }
+  }
+  live.pools = the_driver.pools.all().size() - the_driver.devices.size();
+  live.physical = the_driver.pages.size();
+  live.reservations = the_driver.reservations.size();
+  live.mappings = the_driver.mappings.size();
+  live.graphs = the_driver.graphs.all().size() + the_driver.graph_execs.all().size();
+  return live;
+}
+
+}  // extern "C"

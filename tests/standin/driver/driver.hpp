@@ -1,0 +1,125 @@
+#pragma once
+
+// The one driver of the process, and how its functions are entered.
+
+#include <array>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "tests/standin/driver/objects.hpp"
+
+namespace weir::standin {
+
+inline constexpr int kMostDevices = 8;
+
+struct Fault {
+  std::string name;
+  std::uint64_t left = 1;  ///< calls until it strikes
+  int code = 0;
+  bool lasting = false;
+};
+
+/// Handles are made up and never used twice, so that a stale one is known for what it is.
+template <typename Handle, typename T>
+class Handles {
+ public:
+  explicit Handles(std::uintptr_t first) : next_(first) {}
+
+  Handle add(T value) {
+    const auto handle = reinterpret_cast<Handle>(next_ += 16);
+    values_.emplace(handle, std::move(value));
+    return handle;
+  }
+  /// Null when there is none.
+  [[nodiscard]] T* find(Handle handle) {
+    const auto found = values_.find(handle);
+    return found == values_.end() ? nullptr : &found->second;
+  }
+  void remove(Handle handle) { values_.erase(handle); }
+  [[nodiscard]] auto& all() { return values_; }
+
+ private:
+  std::uintptr_t next_;
+  std::map<Handle, T> values_;
+};
+
+struct Driver {
+  std::mutex mutex;
+  bool initialized = false;
+  int device_count = 1;
+  int version = CUDA_VERSION;
+  std::array<Device, kMostDevices> devices;
+
+  Handles<CUcontext, std::shared_ptr<Context>> contexts{0x1c0000000000};
+  Handles<CUstream, std::shared_ptr<Stream>> streams{0x1d0000000000};
+  Handles<CUevent, std::shared_ptr<Event>> events{0x1e0000000000};
+  Handles<CUgraph, std::shared_ptr<Graph>> graphs{0x1f0000000000};
+  Handles<CUgraphExec, std::shared_ptr<Graph>> graph_execs{0x200000000000};
+  Handles<CUmemoryPool, std::shared_ptr<Pool>> pools{0x210000000000};
+  std::map<std::uintptr_t, Block> blocks;
+  std::map<std::uint64_t, Pages> pages;
+  std::uint64_t next_pages = 1;
+  std::map<std::uintptr_t, std::size_t> reservations;
+  std::map<std::uintptr_t, Mapping> mappings;
+  std::set<std::shared_ptr<Capture>> captures;  ///< under way
+  std::uint64_t next_capture = 1;
+
+  std::unordered_map<std::string_view, std::uint64_t> calls;  ///< by names that are never freed
+  std::vector<Fault> faults;
+  std::vector<Fault> kernel_faults;
+  bool held = false;
+  std::chrono::nanoseconds delay{0};
+
+  Driver();
+  /// Device count, memory and version as the environment says.
+  void read_settings();
+};
+
+/// Made at the first call and never destroyed: threads of streams may outlive static objects.
+Driver& driver();
+
+/// The contexts that a thread has pushed; the last one is current.
+struct Thread {
+  std::vector<CUcontext> contexts;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  bool in_host_function = false;
+};
+Thread& this_thread();
+
+/// Counts a call, and returns the code of the fault that is due. Under the lock.
+int count_call(Driver& driver, const char* name);
+
+enum class Needs {
+  kNothing,     ///< may be called before cuInit
+  kDriver,      ///< initialized
+  kContext,     ///< and a current context, not destroyed and not broken
+  kCanCapture,  ///< and neither this thread nor a global capture of another forbids unsafe calls
+};
+
+/// What a function works with. The lock is held when it begins.
+struct Call {
+  Driver& driver;
+  Lock lock;
+  Context* context = nullptr;  ///< the current one, where one is needed
+};
+
+/// Checks what every function has to; anything but success is the function's result.
+CUresult enter(Call& call, const char* name, Needs needs);
+
+/// A driver function: `body` is called with a `Call&` once all is checked.
+template <typename Body>
+CUresult api(const char* name, Needs needs, Body&& body) noexcept {
+  Driver& the_driver = driver();
+  Call call{the_driver, Lock(the_driver.mutex)};
+  const CUresult entered = enter(call, name, needs);
+  return entered == CUDA_SUCCESS ? std::forward<Body>(body)(call) : entered;
+}
+
+/// The context of this handle, while it lives; null otherwise.
+Context* find_context(Driver& driver, CUcontext handle);
+/// Takes away all that belongs to a context. Waits for its streams.
+void clear_context(Call& call, Context& context);
+
+}  // namespace weir::standin

@@ -1,0 +1,185 @@
+// The table of cuGetProcAddress.
+
+#include "tests/standin/driver/entries.hpp"
+
+#include <cuda.h>
+
+#include <array>
+
+#undef cuEventElapsedTime
+#undef cuGetProcAddress
+
+extern "C" {
+
+// Not in <cuda.h>, or not in that of every toolkit.
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end);
+CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
+CUfunction weir_standin_function_of(const void* symbol);
+
+// Each has the type of the function that it is a variant of.
+extern decltype(cuMemcpy) cuMemcpy_ptds;
+extern decltype(cuMemcpyHtoD_v2) cuMemcpyHtoD_v2_ptds;
+extern decltype(cuMemcpyDtoH_v2) cuMemcpyDtoH_v2_ptds;
+extern decltype(cuMemcpyDtoD_v2) cuMemcpyDtoD_v2_ptds;
+extern decltype(cuMemcpyAsync) cuMemcpyAsync_ptsz;
+extern decltype(cuMemcpyHtoDAsync_v2) cuMemcpyHtoDAsync_v2_ptsz;
+extern decltype(cuMemcpyDtoHAsync_v2) cuMemcpyDtoHAsync_v2_ptsz;
+extern decltype(cuMemcpyDtoDAsync_v2) cuMemcpyDtoDAsync_v2_ptsz;
+extern decltype(cuMemsetD8_v2) cuMemsetD8_v2_ptds;
+extern decltype(cuMemsetD32_v2) cuMemsetD32_v2_ptds;
+extern decltype(cuMemsetD8Async) cuMemsetD8Async_ptsz;
+extern decltype(cuMemsetD32Async) cuMemsetD32Async_ptsz;
+extern decltype(cuStreamSynchronize) cuStreamSynchronize_ptsz;
+extern decltype(cuStreamQuery) cuStreamQuery_ptsz;
+extern decltype(cuStreamGetFlags) cuStreamGetFlags_ptsz;
+extern decltype(cuStreamGetPriority) cuStreamGetPriority_ptsz;
+extern decltype(cuStreamGetCtx) cuStreamGetCtx_ptsz;
+extern decltype(cuStreamWaitEvent) cuStreamWaitEvent_ptsz;
+extern decltype(cuLaunchHostFunc) cuLaunchHostFunc_ptsz;
+extern decltype(cuEventRecord) cuEventRecord_ptsz;
+extern decltype(cuEventRecordWithFlags) cuEventRecordWithFlags_ptsz;
+extern decltype(cuStreamBeginCapture_v2) cuStreamBeginCapture_v2_ptsz;
+extern decltype(cuStreamEndCapture) cuStreamEndCapture_ptsz;
+extern decltype(cuStreamIsCapturing) cuStreamIsCapturing_ptsz;
+extern decltype(cuGraphLaunch) cuGraphLaunch_ptsz;
+extern decltype(cuLaunchKernel) cuLaunchKernel_ptsz;
+extern decltype(cuLaunchKernelEx) cuLaunchKernelEx_ptsz;
+extern decltype(cuMemAllocAsync) cuMemAllocAsync_ptsz;
+extern decltype(cuMemFreeAsync) cuMemFreeAsync_ptsz;
+extern decltype(cuMemAllocFromPoolAsync) cuMemAllocFromPoolAsync_ptsz;
+
+}  // extern "C"
+
+namespace weir::standin {
+namespace {
+
+template <typename F>
+Entry entry(std::string_view name, int since, F* function, F* per_thread = nullptr) {
+  return {name, since, reinterpret_cast<void*>(function), reinterpret_cast<void*>(per_thread)};
+}
+
+}  // namespace
+
+std::span<const Entry> entries() {
+  static const std::array kEntries {
+    entry("cuInit", 2000, &cuInit), entry("cuDriverGetVersion", 2020, &cuDriverGetVersion),
+        entry("cuDeviceGet", 2000, &cuDeviceGet),
+        entry("cuDeviceGetCount", 2000, &cuDeviceGetCount),
+        entry("cuDeviceGetName", 2000, &cuDeviceGetName),
+        entry("cuDeviceGetUuid", 11040, &cuDeviceGetUuid_v2),
+        entry("cuDeviceGetAttribute", 2000, &cuDeviceGetAttribute),
+        entry("cuDeviceTotalMem", 3020, &cuDeviceTotalMem_v2),
+        entry("cuDevicePrimaryCtxRetain", 7000, &cuDevicePrimaryCtxRetain),
+        entry("cuDevicePrimaryCtxRelease", 11000, &cuDevicePrimaryCtxRelease_v2),
+        entry("cuDevicePrimaryCtxReset", 11000, &cuDevicePrimaryCtxReset_v2),
+        entry("cuDevicePrimaryCtxSetFlags", 11000, &cuDevicePrimaryCtxSetFlags_v2),
+        entry("cuDevicePrimaryCtxGetState", 7000, &cuDevicePrimaryCtxGetState),
+        entry("cuCtxCreate", 3020, &cuCtxCreate_v2),
+#if CUDA_VERSION >= 13000
+        entry("cuCtxCreate", 13000, &cuCtxCreate_v4),
+#endif
+        entry("cuCtxDestroy", 4000, &cuCtxDestroy_v2),
+        entry("cuCtxSetCurrent", 4000, &cuCtxSetCurrent),
+        entry("cuCtxGetCurrent", 4000, &cuCtxGetCurrent),
+        entry("cuCtxPushCurrent", 4000, &cuCtxPushCurrent_v2),
+        entry("cuCtxPopCurrent", 4000, &cuCtxPopCurrent_v2),
+        entry("cuCtxGetDevice", 2000, &cuCtxGetDevice),
+        entry("cuCtxGetStreamPriorityRange", 5050, &cuCtxGetStreamPriorityRange),
+        entry("cuCtxSynchronize", 2000, &cuCtxSynchronize),
+        entry("cuMemGetInfo", 3020, &cuMemGetInfo_v2), entry("cuMemAlloc", 3020, &cuMemAlloc_v2),
+        entry("cuMemFree", 3020, &cuMemFree_v2),
+        entry("cuMemGetAddressRange", 3020, &cuMemGetAddressRange_v2),
+        entry("cuMemHostAlloc", 2020, &cuMemHostAlloc),
+        entry("cuMemAllocHost", 3020, &cuMemAllocHost_v2),
+        entry("cuMemFreeHost", 2000, &cuMemFreeHost),
+        entry("cuMemHostRegister", 6050, &cuMemHostRegister_v2),
+        entry("cuMemHostUnregister", 4000, &cuMemHostUnregister),
+        entry("cuMemHostGetDevicePointer", 3020, &cuMemHostGetDevicePointer_v2),
+        entry("cuMemHostGetFlags", 2030, &cuMemHostGetFlags),
+        entry("cuPointerGetAttribute", 4000, &cuPointerGetAttribute),
+        entry("cuPointerGetAttributes", 7000, &cuPointerGetAttributes),
+        entry("cuMemcpy", 4000, &cuMemcpy, &cuMemcpy_ptds),
+        entry("cuMemcpyHtoD", 3020, &cuMemcpyHtoD_v2, &cuMemcpyHtoD_v2_ptds),
+        entry("cuMemcpyDtoH", 3020, &cuMemcpyDtoH_v2, &cuMemcpyDtoH_v2_ptds),
+        entry("cuMemcpyDtoD", 3020, &cuMemcpyDtoD_v2, &cuMemcpyDtoD_v2_ptds),
+        entry("cuMemcpyAsync", 4000, &cuMemcpyAsync, &cuMemcpyAsync_ptsz),
+        entry("cuMemcpyHtoDAsync", 3020, &cuMemcpyHtoDAsync_v2, &cuMemcpyHtoDAsync_v2_ptsz),
+        entry("cuMemcpyDtoHAsync", 3020, &cuMemcpyDtoHAsync_v2, &cuMemcpyDtoHAsync_v2_ptsz),
+        entry("cuMemcpyDtoDAsync", 3020, &cuMemcpyDtoDAsync_v2, &cuMemcpyDtoDAsync_v2_ptsz),
+        entry("cuMemsetD8", 3020, &cuMemsetD8_v2, &cuMemsetD8_v2_ptds),
+        entry("cuMemsetD32", 3020, &cuMemsetD32_v2, &cuMemsetD32_v2_ptds),
+        entry("cuMemsetD8Async", 3020, &cuMemsetD8Async, &cuMemsetD8Async_ptsz),
+        entry("cuMemsetD32Async", 3020, &cuMemsetD32Async, &cuMemsetD32Async_ptsz),
+        entry("cuStreamCreate", 2000, &cuStreamCreate),
+        entry("cuStreamCreateWithPriority", 5050, &cuStreamCreateWithPriority),
+        entry("cuStreamDestroy", 4000, &cuStreamDestroy_v2),
+        entry("cuStreamSynchronize", 2000, &cuStreamSynchronize, &cuStreamSynchronize_ptsz),
+        entry("cuStreamQuery", 2000, &cuStreamQuery, &cuStreamQuery_ptsz),
+        entry("cuStreamGetFlags", 5050, &cuStreamGetFlags, &cuStreamGetFlags_ptsz),
+        entry("cuStreamGetPriority", 5050, &cuStreamGetPriority, &cuStreamGetPriority_ptsz),
+        entry("cuStreamGetCtx", 9020, &cuStreamGetCtx, &cuStreamGetCtx_ptsz),
+        entry("cuStreamWaitEvent", 3020, &cuStreamWaitEvent, &cuStreamWaitEvent_ptsz),
+        entry("cuLaunchHostFunc", 10000, &cuLaunchHostFunc, &cuLaunchHostFunc_ptsz),
+        entry("cuEventCreate", 2000, &cuEventCreate),
+        entry("cuEventDestroy", 4000, &cuEventDestroy_v2),
+        entry("cuEventRecord", 2000, &cuEventRecord, &cuEventRecord_ptsz),
+        entry("cuEventRecordWithFlags", 11010, &cuEventRecordWithFlags,
+              &cuEventRecordWithFlags_ptsz),
+        entry("cuEventQuery", 2000, &cuEventQuery),
+        entry("cuEventSynchronize", 2000, &cuEventSynchronize),
+        entry("cuEventElapsedTime", 2000, &cuEventElapsedTime),
+        entry("cuEventElapsedTime", 12080, &cuEventElapsedTime_v2),
+        entry("cuStreamBeginCapture", 10010, &cuStreamBeginCapture_v2,
+              &cuStreamBeginCapture_v2_ptsz),
+        entry("cuStreamEndCapture", 10000, &cuStreamEndCapture, &cuStreamEndCapture_ptsz),
+        entry("cuStreamIsCapturing", 10000, &cuStreamIsCapturing, &cuStreamIsCapturing_ptsz),
+        entry("cuThreadExchangeStreamCaptureMode", 10010, &cuThreadExchangeStreamCaptureMode),
+        entry("cuGraphInstantiate", 11040, &cuGraphInstantiateWithFlags),
+        entry("cuGraphInstantiateWithFlags", 11040, &cuGraphInstantiateWithFlags),
+        entry("cuGraphLaunch", 10000, &cuGraphLaunch, &cuGraphLaunch_ptsz),
+        entry("cuGraphGetNodes", 10000, &cuGraphGetNodes),
+        entry("cuGraphDestroy", 10000, &cuGraphDestroy),
+        entry("cuGraphExecDestroy", 10000, &cuGraphExecDestroy),
+        entry("cuLibraryLoadData", 12000, &cuLibraryLoadData),
+        entry("cuLibraryUnload", 12000, &cuLibraryUnload),
+        entry("cuLibraryGetKernel", 12000, &cuLibraryGetKernel),
+        entry("cuKernelGetFunction", 12000, &cuKernelGetFunction),
+        entry("cuFuncGetAttribute", 2020, &cuFuncGetAttribute),
+        entry("cuFuncSetAttribute", 9000, &cuFuncSetAttribute),
+        entry("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050,
+              &cuOccupancyMaxActiveBlocksPerMultiprocessor),
+        entry("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000,
+              &cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags),
+        entry("cuLaunchKernel", 4000, &cuLaunchKernel, &cuLaunchKernel_ptsz),
+        entry("cuLaunchKernelEx", 11060, &cuLaunchKernelEx, &cuLaunchKernelEx_ptsz),
+        entry("cuMemAllocAsync", 11020, &cuMemAllocAsync, &cuMemAllocAsync_ptsz),
+        entry("cuMemFreeAsync", 11020, &cuMemFreeAsync, &cuMemFreeAsync_ptsz),
+        entry("cuMemAllocFromPoolAsync", 11020, &cuMemAllocFromPoolAsync,
+              &cuMemAllocFromPoolAsync_ptsz),
+        entry("cuMemPoolCreate", 11020, &cuMemPoolCreate),
+        entry("cuMemPoolDestroy", 11020, &cuMemPoolDestroy),
+        entry("cuMemPoolTrimTo", 11020, &cuMemPoolTrimTo),
+        entry("cuMemPoolSetAttribute", 11020, &cuMemPoolSetAttribute),
+        entry("cuMemPoolGetAttribute", 11020, &cuMemPoolGetAttribute),
+        entry("cuDeviceGetDefaultMemPool", 11020, &cuDeviceGetDefaultMemPool),
+        entry("cuDeviceGetMemPool", 11020, &cuDeviceGetMemPool),
+        entry("cuDeviceSetMemPool", 11020, &cuDeviceSetMemPool),
+        entry("cuMemAddressReserve", 10020, &cuMemAddressReserve),
+        entry("cuMemAddressFree", 10020, &cuMemAddressFree),
+        entry("cuMemCreate", 10020, &cuMemCreate), entry("cuMemRelease", 10020, &cuMemRelease),
+        entry("cuMemRetainAllocationHandle", 11000, &cuMemRetainAllocationHandle),
+        entry("cuMemMap", 10020, &cuMemMap), entry("cuMemUnmap", 10020, &cuMemUnmap),
+        entry("cuMemSetAccess", 10020, &cuMemSetAccess),
+        entry("cuMemGetAllocationGranularity", 10020, &cuMemGetAllocationGranularity),
+        entry("cuGetErrorName", 6000, &cuGetErrorName),
+        entry("cuGetErrorString", 6000, &cuGetErrorString),
+        entry("cuGetProcAddress", 11030, &cuGetProcAddress),
+        entry("cuGetProcAddress", 12000, &cuGetProcAddress_v2),
+        entry("weir_standin_function_of", 0, &weir_standin_function_of),
+  };
+  return kEntries;
+}
+
+}  // namespace weir::standin

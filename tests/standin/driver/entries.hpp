@@ -1,0 +1,19 @@
+#pragma once
+
+// The functions of the driver that are imitated, as cuGetProcAddress knows them.
+
+#include <span>
+#include <string_view>
+
+namespace weir::standin {
+
+struct Entry {
+  std::string_view name;  ///< the base name
+  int since = 0;          ///< the first version of CUDA that has this form of it
+  void* function = nullptr;
+  void* per_thread = nullptr;  ///< the variant for per-thread default streams, if there is one
+};
+
+std::span<const Entry> entries();
+
+}  // namespace weir::standin

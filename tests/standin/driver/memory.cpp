@@ -1,0 +1,124 @@
+#include "tests/standin/driver/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace weir::standin {
+namespace {
+
+/// From here on memory is mapped, not taken from the heap, and only its ends get the pattern: a
+/// program may well ask for most of a device.
+constexpr std::size_t kLarge = std::size_t{16} << 20;
+
+void fill(void* memory, unsigned char byte, std::size_t bytes) {
+  if (bytes < kLarge) {
+    std::memset(memory, byte, bytes);
+    return;
+  }
+  constexpr std::size_t kEnds = std::size_t{1} << 20;
+  std::memset(memory, byte, kEnds);
+  std::memset(static_cast<char*>(memory) + bytes - kEnds, byte, kEnds);
+}
+
+}  // namespace
+
+void* take_memory(std::size_t bytes) {
+  bytes = round_up(bytes, kAlignment);
+  void* memory = nullptr;
+  if (bytes < kLarge) {
+    memory = std::aligned_alloc(kAlignment, bytes);
+  } else {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) memory = nullptr;
+  }
+  if (memory != nullptr) fill(memory, kNewByte, bytes);
+  return memory;
+}
+
+void give_memory(std::uintptr_t address, std::size_t bytes) {
+  bytes = round_up(bytes, kAlignment);
+  auto* memory = reinterpret_cast<void*>(address);
+  if (bytes < kLarge) {
+    fill(memory, kFreedByte, bytes);
+    // Or the compiler would leave out what nobody may read.
+    asm volatile("" : : "r"(memory) : "memory");
+    std::free(memory);
+  } else {
+    munmap(memory, bytes);
+  }
+}
+
+Block* find_block(Driver& driver, std::uintptr_t address, std::uintptr_t* base) {
+  auto after = driver.blocks.upper_bound(address);
+  if (after == driver.blocks.begin()) return nullptr;
+  const auto found = std::prev(after);
+  if (address - found->first >= std::max<std::size_t>(found->second.bytes, 1)) return nullptr;
+  if (base != nullptr) *base = found->first;
+  return &found->second;
+}
+
+void add_block(Driver& driver, std::uintptr_t base, Block block) {
+  driver.blocks.emplace(base, std::move(block));
+}
+
+void release_block(Driver& driver, std::uintptr_t base) {
+  const auto found = driver.blocks.find(base);
+  if (found == driver.blocks.end()) return;
+  const Block block = found->second;
+  driver.blocks.erase(found);
+  switch (block.kind) {
+    case BlockKind::kDevice:
+      block.context->device->credit(block.charged);
+      break;
+    case BlockKind::kPooled:
+      block.pool->used -= block.charged;
+      if (block.pool->destroyed) trim_pool(*block.pool, 0);
+      break;
+    case BlockKind::kHost:
+      break;
+    case BlockKind::kRegistered:
+      return;
+  }
+  give_memory(base, block.bytes);
+}
+
+void free_blocks_of(Driver& driver, const Context& context) {
+  std::vector<std::uintptr_t> bases;
+  for (const auto& [base, block] : driver.blocks) {
+    if (block.context == &context) bases.push_back(base);
+  }
+  for (const std::uintptr_t base : bases) release_block(driver, base);
+}
+
+bool charge_pool(Pool& pool, std::size_t bytes) {
+  const std::size_t idle = pool.reserved - pool.used;
+  if (bytes > idle) {
+    const std::size_t more = round_up(bytes - idle, kPage);
+    if (pool.max_size != 0 && pool.reserved + more > pool.max_size) return false;
+    if (!pool.device->charge(more)) return false;
+    pool.reserved += more;
+    pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
+  }
+  pool.used += bytes;
+  pool.used_high = std::max(pool.used_high, pool.used);
+  return true;
+}
+
+void trim_pool(Pool& pool, std::uint64_t keep) {
+  const std::size_t floor = std::max<std::size_t>(round_up(pool.used, kPage), keep);
+  if (pool.reserved <= floor) return;
+  pool.device->credit(pool.reserved - floor);
+  pool.reserved = floor;
+}
+
+void trim_pools(Driver& driver, const Device& device) {
+  for (auto& [handle, pool] : driver.pools.all()) {
+    if (pool->device == &device) trim_pool(*pool, pool->release_threshold);
+  }
+}
+
+}  // namespace weir::standin

@@ -1,0 +1,166 @@
+#pragma once
+
+// What the stand-in driver is made of. One mutex, Driver::mutex, guards all of it; only what a
+// stream's thread runs for the program (kernels, copies, host functions) runs without.
+
+#include <cuda.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir::standin {
+
+using Lock = std::unique_lock<std::mutex>;
+
+struct Capture;
+struct Context;
+struct Device;
+struct Stream;
+
+/// A place in a stream's order: passed once the stream has ended operation `sequence`.
+struct Point {
+  std::shared_ptr<Stream> stream;
+  std::uint64_t sequence = 0;
+
+  [[nodiscard]] bool passed() const;
+  void wait(Lock& lock) const;
+};
+
+struct Operation {
+  std::function<void()> work = {};    ///< run without the lock, and not in a broken context
+  std::function<void()> settle = {};  ///< run afterwards under the lock, always
+  std::vector<Point> after = {};
+  bool is_kernel = false;
+};
+
+struct Stream {
+  Context* context = nullptr;
+  CUstream handle = nullptr;
+  unsigned flags = CU_STREAM_DEFAULT;
+  int priority = 0;
+  std::deque<Operation> queue;
+  std::uint64_t enqueued = 0;
+  std::uint64_t ended = 0;
+  bool closing = false;
+  bool held = false;
+  std::chrono::nanoseconds delay{0};
+  std::shared_ptr<Capture> capture;  ///< the one under way, also when it is invalid
+  std::condition_variable work;      ///< the stream's thread sleeps here
+  std::condition_variable progress;  ///< all others
+
+  [[nodiscard]] bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
+};
+
+/// How far each stream of a capture had come, for somebody who is ordered after all of that.
+using CaptureClock = std::map<const Stream*, std::uint64_t>;
+
+struct Node {
+  std::function<void()> work = {};
+  bool is_kernel = false;
+};
+
+/// The nodes in an order that is right on one stream.
+struct Graph {
+  std::vector<Node> nodes;
+};
+
+struct Capture {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id thread;  ///< which began it
+  Stream* origin = nullptr;
+  bool invalid = false;
+  Graph graph;
+  std::map<Stream*, CaptureClock> clocks;  ///< of every stream that takes part
+  std::uint64_t id = 0;
+  bool ended = false;
+};
+
+struct Event {
+  Context* context = nullptr;
+  unsigned flags = 0;
+  struct Record {
+    Point point;
+    std::chrono::steady_clock::time_point at;
+  };
+  std::shared_ptr<Record> record;    ///< the most recent one, if it was not captured
+  std::shared_ptr<Capture> capture;  ///< if it was captured
+  CaptureClock clock;
+};
+
+struct Pool {
+  Device* device = nullptr;
+  CUmemoryPool handle = nullptr;
+  std::size_t reserved = 0;
+  std::size_t used = 0;
+  std::size_t reserved_high = 0;
+  std::size_t used_high = 0;
+  std::uint64_t release_threshold = 0;
+  std::uint64_t max_size = 0;
+  std::map<int, int> reuse = {};  ///< by attribute
+  bool destroyed = false;         ///< while blocks of it live
+};
+
+enum class BlockKind { kDevice, kPooled, kHost, kRegistered };
+
+struct Block {
+  BlockKind kind = BlockKind::kDevice;
+  std::size_t bytes = 0;
+  std::size_t charged = 0;  ///< to the device or the pool
+  Context* context = nullptr;
+  std::shared_ptr<Pool> pool = {};
+  unsigned flags = 0;
+  bool freeing = false;  ///< a stream has been told to free it
+};
+
+/// Physical memory of cuMemCreate.
+struct Pages {
+  Device* device = nullptr;
+  std::size_t bytes = 0;
+  int file = -1;
+  std::size_t mappings = 0;
+  std::size_t references = 1;  ///< handles given out
+};
+
+struct Mapping {
+  std::size_t bytes = 0;
+  std::uint64_t pages = 0;  ///< the handle
+};
+
+struct Context {
+  Device* device = nullptr;
+  CUcontext handle = nullptr;
+  bool primary = false;
+  bool active = true;
+  unsigned flags = 0;
+  std::size_t references = 0;
+  CUresult broken = CUDA_SUCCESS;
+  std::shared_ptr<Stream> legacy;  ///< made when first used, as those of threads are
+  std::map<std::thread::id, std::shared_ptr<Stream>> of_threads;
+  std::set<std::shared_ptr<Stream>> streams;  ///< all, destroyed ones until they have ended
+};
+
+struct Device {
+  int ordinal = 0;
+  std::size_t total = 0;
+  std::size_t used = 0;
+  std::size_t peak = 0;
+  std::shared_ptr<Context> primary;
+  std::shared_ptr<Pool> default_pool;
+  std::shared_ptr<Pool> pool;  ///< the current one
+
+  [[nodiscard]] bool charge(std::size_t bytes);
+  void credit(std::size_t bytes) { used -= bytes; }
+};
+
+}  // namespace weir::standin

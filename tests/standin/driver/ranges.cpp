@@ -1,0 +1,34 @@
+#include "tests/standin/driver/ranges.hpp"
+
+#include "tests/standin/driver/memory.hpp"
+
+namespace weir::standin {
+
+Range find_range(Driver& driver, std::uintptr_t address) {
+  std::uintptr_t base = 0;
+  if (const Block* block = find_block(driver, address, &base); block != nullptr) {
+    const bool host = block->kind == BlockKind::kHost || block->kind == BlockKind::kRegistered;
+    return {host ? RangeKind::kPinned : RangeKind::kDevice, base, block->bytes,
+            block->pool ? block->pool->device : block->context->device};
+  }
+  auto after = driver.mappings.upper_bound(address);
+  if (after == driver.mappings.begin()) return {};
+  auto found = std::prev(after);
+  if (address - found->first >= found->second.bytes) return {};
+  Range range{RangeKind::kDevice, found->first, found->second.bytes,
+              driver.pages.at(found->second.pages).device};
+  // Pages that lie side by side are one range to a copy.
+  for (; after != driver.mappings.end() && after->first == range.start + range.bytes; ++after) {
+    range.bytes += after->second.bytes;
+  }
+  while (found != driver.mappings.begin()) {
+    const auto before = std::prev(found);
+    if (before->first + before->second.bytes != range.start) break;
+    range.start = before->first;
+    range.bytes += before->second.bytes;
+    found = before;
+  }
+  return range;
+}
+
+}  // namespace weir::standin

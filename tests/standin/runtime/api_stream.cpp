@@ -1,0 +1,306 @@
+// Streams, events, host functions, captures, copies and sets. The functions that take a stream
+// exist twice: stream 0 is the legacy stream, or the calling thread's own (_ptsz, _ptds).
+
+#include "tests/standin/runtime/runtime.hpp"
+
+namespace {
+
+using namespace weir::standin;
+
+constexpr DefaultStream kLegacy = DefaultStream::kLegacy;
+constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
+
+template <DefaultStream Meant>
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    if (bytes == 0) return CUDA_SUCCESS;
+    switch (kind) {
+      case cudaMemcpyHostToDevice:
+        return driver.cuMemcpyHtoD(address(to), from, bytes);
+      case cudaMemcpyDeviceToHost:
+        return driver.cuMemcpyDtoH(to, address(from), bytes);
+      case cudaMemcpyDeviceToDevice:
+        return driver.cuMemcpyDtoD(address(to), address(from), bytes);
+      default:
+        return driver.cuMemcpy(address(to), address(from), bytes);
+    }
+  });
+}
+
+template <DefaultStream Meant>
+cudaError_t copy_async(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                       cudaStream_t stream) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    if (bytes == 0) return CUDA_SUCCESS;
+    switch (kind) {
+      case cudaMemcpyHostToDevice:
+        return driver.cuMemcpyHtoDAsync(address(to), from, bytes, stream);
+      case cudaMemcpyDeviceToHost:
+        return driver.cuMemcpyDtoHAsync(to, address(from), bytes, stream);
+      case cudaMemcpyDeviceToDevice:
+        return driver.cuMemcpyDtoDAsync(address(to), address(from), bytes, stream);
+      default:
+        return driver.cuMemcpyAsync(address(to), address(from), bytes, stream);
+    }
+  });
+}
+
+template <DefaultStream Meant>
+cudaError_t set(void* pointer, int value, std::size_t bytes) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    return driver.cuMemsetD8(address(pointer), static_cast<unsigned char>(value), bytes);
+  });
+}
+
+template <DefaultStream Meant>
+cudaError_t set_async(void* pointer, int value, std::size_t bytes, cudaStream_t stream) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    return driver.cuMemsetD8Async(address(pointer), static_cast<unsigned char>(value), bytes,
+                                  stream);
+  });
+}
+
+cudaError_t create_stream(cudaStream_t* stream, unsigned int flags, int priority) {
+  return with_context([&](const Calls& driver) {
+    return driver.cuStreamCreateWithPriority(stream, flags, priority);
+  });
+}
+
+template <DefaultStream Meant>
+cudaError_t is_capturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureStatus found{};
+    const CUresult result = driver.cuStreamIsCapturing(stream, &found);
+    if (result == CUDA_SUCCESS) *status = static_cast<cudaStreamCaptureStatus>(found);
+    return result;
+  });
+}
+
+template <DefaultStream Meant>
+cudaError_t begin_capture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    return driver.cuStreamBeginCapture(stream, static_cast<CUstreamCaptureMode>(mode));
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return create_stream(stream, cudaStreamDefault, 0);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return create_stream(stream, flags, 0);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
+  return create_stream(stream, flags, priority);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return with_context([&](const Calls& driver) { return driver.cuStreamDestroy(stream); });
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return with_context(
+      [&](const Calls& driver) { return driver.cuEventCreate(event, CU_EVENT_DEFAULT); });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  return with_context([&](const Calls& driver) { return driver.cuEventCreate(event, flags); });
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return with_context([&](const Calls& driver) { return driver.cuEventDestroy(event); });
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return with_context([&](const Calls& driver) { return driver.cuEventQuery(event); });
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return with_context([&](const Calls& driver) { return driver.cuEventSynchronize(event); });
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  return with_context(
+      [&](const Calls& driver) { return driver.cuEventElapsedTime(milliseconds, start, end); });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return with_driver([&](const Calls& driver) {
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto own = static_cast<CUstreamCaptureMode>(*mode);
+    const CUresult result = driver.cuThreadExchangeStreamCaptureMode(&own);
+    if (result == CUDA_SUCCESS) *mode = static_cast<cudaStreamCaptureMode>(own);
+    return result;
+  });
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                 unsigned long long flags) {
+  return with_context(
+      [&](const Calls& driver) { return driver.cuGraphInstantiateWithFlags(exec, graph, flags); });
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  return with_context(
+      [&](const Calls& driver) { return driver.cuGraphGetNodes(graph, nodes, count); });
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return with_driver([&](const Calls& driver) { return driver.cuGraphDestroy(graph); });
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  return with_driver([&](const Calls& driver) { return driver.cuGraphExecDestroy(exec); });
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return copy<kLegacy>(to, from, bytes, kind);
+}
+extern decltype(cudaMemcpy) cudaMemcpy_ptds;
+cudaError_t cudaMemcpy_ptds(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return copy<kPerThread>(to, from, bytes, kind);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return copy_async<kLegacy>(to, from, bytes, kind, stream);
+}
+extern decltype(cudaMemcpyAsync) cudaMemcpyAsync_ptsz;
+cudaError_t cudaMemcpyAsync_ptsz(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                 cudaStream_t stream) {
+  return copy_async<kPerThread>(to, from, bytes, kind, stream);
+}
+
+cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
+  return set<kLegacy>(pointer, value, bytes);
+}
+extern decltype(cudaMemset) cudaMemset_ptds;
+cudaError_t cudaMemset_ptds(void* pointer, int value, size_t bytes) {
+  return set<kPerThread>(pointer, value, bytes);
+}
+
+cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
+  return set_async<kLegacy>(pointer, value, bytes, stream);
+}
+extern decltype(cudaMemsetAsync) cudaMemsetAsync_ptsz;
+cudaError_t cudaMemsetAsync_ptsz(void* pointer, int value, size_t bytes, cudaStream_t stream) {
+  return set_async<kPerThread>(pointer, value, bytes, stream);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return on_stream(kLegacy,
+                   [&](const Calls& driver) { return driver.cuStreamSynchronize(stream); });
+}
+extern decltype(cudaStreamSynchronize) cudaStreamSynchronize_ptsz;
+cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream) {
+  return on_stream(kPerThread,
+                   [&](const Calls& driver) { return driver.cuStreamSynchronize(stream); });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return on_stream(kLegacy, [&](const Calls& driver) { return driver.cuStreamQuery(stream); });
+}
+extern decltype(cudaStreamQuery) cudaStreamQuery_ptsz;
+cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) {
+  return on_stream(kPerThread, [&](const Calls& driver) { return driver.cuStreamQuery(stream); });
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
+  return on_stream(kLegacy,
+                   [&](const Calls& driver) { return driver.cuStreamGetFlags(stream, flags); });
+}
+extern decltype(cudaStreamGetFlags) cudaStreamGetFlags_ptsz;
+cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned int* flags) {
+  return on_stream(kPerThread,
+                   [&](const Calls& driver) { return driver.cuStreamGetFlags(stream, flags); });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  return on_stream(
+      kLegacy, [&](const Calls& driver) { return driver.cuStreamGetPriority(stream, priority); });
+}
+extern decltype(cudaStreamGetPriority) cudaStreamGetPriority_ptsz;
+cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int* priority) {
+  return on_stream(kPerThread, [&](const Calls& driver) {
+    return driver.cuStreamGetPriority(stream, priority);
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  return on_stream(
+      kLegacy, [&](const Calls& driver) { return driver.cuStreamWaitEvent(stream, event, flags); });
+}
+extern decltype(cudaStreamWaitEvent) cudaStreamWaitEvent_ptsz;
+cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  return on_stream(kPerThread, [&](const Calls& driver) {
+    return driver.cuStreamWaitEvent(stream, event, flags);
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return on_stream(kLegacy,
+                   [&](const Calls& driver) { return driver.cuEventRecord(event, stream); });
+}
+extern decltype(cudaEventRecord) cudaEventRecord_ptsz;
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
+  return on_stream(kPerThread,
+                   [&](const Calls& driver) { return driver.cuEventRecord(event, stream); });
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  return on_stream(kLegacy, [&](const Calls& driver) {
+    return driver.cuEventRecordWithFlags(event, stream, flags);
+  });
+}
+extern decltype(cudaEventRecordWithFlags) cudaEventRecordWithFlags_ptsz;
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
+                                          unsigned int flags) {
+  return on_stream(kPerThread, [&](const Calls& driver) {
+    return driver.cuEventRecordWithFlags(event, stream, flags);
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return on_stream(kLegacy, [&](const Calls& driver) {
+    return driver.cuLaunchHostFunc(stream, function, data);
+  });
+}
+extern decltype(cudaLaunchHostFunc) cudaLaunchHostFunc_ptsz;
+cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return on_stream(kPerThread, [&](const Calls& driver) {
+    return driver.cuLaunchHostFunc(stream, function, data);
+  });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return on_stream(kLegacy,
+                   [&](const Calls& driver) { return driver.cuStreamEndCapture(stream, graph); });
+}
+extern decltype(cudaStreamEndCapture) cudaStreamEndCapture_ptsz;
+cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t* graph) {
+  return on_stream(kPerThread,
+                   [&](const Calls& driver) { return driver.cuStreamEndCapture(stream, graph); });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  return on_stream(kLegacy,
+                   [&](const Calls& driver) { return driver.cuGraphLaunch(exec, stream); });
+}
+extern decltype(cudaGraphLaunch) cudaGraphLaunch_ptsz;
+cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream) {
+  return on_stream(kPerThread,
+                   [&](const Calls& driver) { return driver.cuGraphLaunch(exec, stream); });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return begin_capture<kLegacy>(stream, mode);
+}
+extern decltype(cudaStreamBeginCapture) cudaStreamBeginCapture_ptsz;
+cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return begin_capture<kPerThread>(stream, mode);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return is_capturing<kLegacy>(stream, status);
+}
+extern decltype(cudaStreamIsCapturing) cudaStreamIsCapturing_ptsz;
+cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return is_capturing<kPerThread>(stream, status);
+}
+
+}  // extern "C"

@@ -1,0 +1,70 @@
+#include "tests/standin/runtime/calls.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace weir::standin {
+namespace {
+
+template <typename F>
+void look_up(const Library& library, const char* name, cuuint64_t flags, F& function) {
+  void* found = nullptr;
+  const int version = std::min(library.version, CUDA_VERSION);
+  if (library.get(name, &found, version, flags, nullptr) != CUDA_SUCCESS) found = nullptr;
+  function = reinterpret_cast<F>(found);
+}
+
+void look_up_all(const Library& library, cuuint64_t flags, Calls& calls) {
+#define WEIR_STANDIN_LOOK_UP(name) look_up(library, #name, flags, calls.name);
+  WEIR_STANDIN_CALLS(WEIR_STANDIN_LOOK_UP)
+#undef WEIR_STANDIN_LOOK_UP
+}
+
+/// As the toolkit's runtime goes about it: one symbol by dlsym, which is then asked for itself.
+bool find_lookup(Library& library) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr) return false;
+  const auto first =
+      reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(driver, "cuGetProcAddress_v2"));
+  if (first == nullptr) return false;
+  void* probe = nullptr;
+  (void)first("", &probe, 0, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  void* older = nullptr;
+  void* newer = nullptr;
+  (void)first("cuGetProcAddress", &older, 11030, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  (void)first("cuGetProcAddress", &newer, 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  library.get = newer == nullptr ? first : reinterpret_cast<decltype(&::cuGetProcAddress)>(newer);
+  void* version = nullptr;
+  (void)library.get("cuDriverGetVersion", &version, 2020, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  return version != nullptr && reinterpret_cast<decltype(&::cuDriverGetVersion)>(version)(
+                                   &library.version) == CUDA_SUCCESS;
+}
+
+Library open() {
+  Library library;
+  if (!find_lookup(library)) {
+    library.status = cudaErrorInsufficientDriver;
+    return library;
+  }
+  // Minor versions may differ, major ones not.
+  if (library.version / 1000 < CUDART_VERSION / 1000) {
+    library.status = cudaErrorInsufficientDriver;
+    return library;
+  }
+  look_up_all(library, CU_GET_PROC_ADDRESS_LEGACY_STREAM, library.legacy);
+  look_up_all(library, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, library.per_thread);
+  look_up(library, "weir_standin_function_of", CU_GET_PROC_ADDRESS_DEFAULT, library.function_of);
+  library.status = static_cast<cudaError_t>(library.legacy.cuInit(0));
+  return library;
+}
+
+}  // namespace
+
+const Library& library() {
+  static const auto* const kLibrary = new Library(open());
+  return *kLibrary;
+}
+
+}  // namespace weir::standin

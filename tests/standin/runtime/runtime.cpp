@@ -1,0 +1,128 @@
+#include "tests/standin/runtime/runtime.hpp"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "tests/standin/codes.hpp"
+
+namespace weir::standin {
+namespace {
+
+constexpr int kMostDevices = 64;
+
+struct Devices {
+  std::mutex mutex;
+  std::array<CUcontext, kMostDevices> contexts{};  ///< retained ones
+};
+
+Devices& devices() {
+  static auto* const kDevices = new Devices;
+  return *kDevices;
+}
+
+thread_local int device_of_thread = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+/// What a device does not recover from.
+bool is_fault(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether asking for the last error leaves it there.
+bool stays(cudaError_t error) {
+  if (error == cudaSuccess) return false;
+  if (error == library().status) return true;
+  if (!is_fault(error)) return false;
+  CUdevice device = 0;
+  return static_cast<cudaError_t>(library().legacy.cuCtxGetDevice(&device)) == error;
+}
+
+cudaError_t make_current(int device) {
+  const Calls& driver = library().legacy;
+  Devices& known = devices();
+  const std::lock_guard lock(known.mutex);
+  auto& context = known.contexts.at(static_cast<std::size_t>(device));
+  if (context == nullptr) {
+    const CUresult retained = driver.cuDevicePrimaryCtxRetain(&context, device);
+    if (retained != CUDA_SUCCESS) return static_cast<cudaError_t>(retained);
+  }
+  return static_cast<cudaError_t>(driver.cuCtxSetCurrent(context));
+}
+
+}  // namespace
+
+cudaError_t note(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+int chosen_device() { return device_of_thread; }
+
+cudaError_t use_device() {
+  if (library().status != cudaSuccess) return library().status;
+  CUcontext current = nullptr;
+  const CUresult asked = library().legacy.cuCtxGetCurrent(&current);
+  if (asked != CUDA_SUCCESS) return static_cast<cudaError_t>(asked);
+  return current != nullptr ? cudaSuccess : make_current(device_of_thread);
+}
+
+cudaError_t choose_device(int device) {
+  if (library().status != cudaSuccess) return library().status;
+  int count = 0;
+  const CUresult counted = library().legacy.cuDeviceGetCount(&count);
+  if (counted != CUDA_SUCCESS) return static_cast<cudaError_t>(counted);
+  if (device < 0 || device >= count || device >= kMostDevices) return cudaErrorInvalidDevice;
+  device_of_thread = device;
+  return make_current(device);
+}
+
+void forget_device(int device) {
+  Devices& known = devices();
+  const std::lock_guard lock(known.mutex);
+  known.contexts.at(static_cast<std::size_t>(device)) = nullptr;
+  (void)library().legacy.cuCtxSetCurrent(nullptr);
+}
+
+}  // namespace weir::standin
+
+extern "C" {
+
+using namespace weir::standin;
+
+cudaError_t cudaGetLastError(void) {
+  const cudaError_t error = last_error;
+  if (!stays(error)) last_error = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaPeekAtLastError(void) { return last_error; }
+
+const char* cudaGetErrorName(cudaError_t error) {
+  const Code* code = find_code(error);
+  return code == nullptr ? "unrecognized error code" : code->runtime_name;
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  const Code* code = find_code(error);
+  return code == nullptr ? "unrecognized error code" : code->text;
+}
+
+}  // extern "C"
+
+/// What the functions of rest.cpp do.
+extern "C" int weir_standin_runtime_rest() { return note(cudaErrorNotSupported); }

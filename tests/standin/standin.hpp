@@ -1,0 +1,102 @@
+#pragma once
+
+// What a test tells the stand-in CUDA driver, and asks of it. A program gets these functions by
+// linking weir_standin_cuda (see docs/standin.md). Names of calls are those of driver functions
+// without what follows their base name: "cuMemAlloc" for cuMemAlloc_v2, "cuStreamWaitEvent" for
+// its _ptsz variant too. All functions are thread-safe, and may be called while a stream is held.
+
+#include <cuda.h>
+#include <vector_types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+// ---- Devices. Each setting counts from the call on; the environment gives the first ones.
+
+/// How many devices there are, at most 8. WEIR_STANDIN_DEVICES, or 1.
+void weir_standin_set_devices(int count);
+/// Bytes of memory of each device. WEIR_STANDIN_MEMORY (a number, or one with K, M or G for the
+/// powers of 1024), or 1 GiB. What is allocated stays so.
+void weir_standin_set_memory(std::size_t bytes);
+/// What cuDriverGetVersion says. WEIR_STANDIN_DRIVER_VERSION, or the toolkit's.
+void weir_standin_set_driver_version(int version);
+/// Ends holds, waits for all work, forgets every stream, event and allocation, and takes faults,
+/// delays and counters back. Settings are those of the environment again; kernels stay registered.
+void weir_standin_reset(void);
+
+// ---- Faults. A later call for the same name adds to the earlier ones.
+
+enum WeirStandinLasting : int { kWeirStandinOnce = 0, kWeirStandinFromThenOn = 1 };
+
+/// The `nth` call of `name` from now on (1 is the next one) fails with `code` and does nothing
+/// else. The stand-in cuBLAS goes by its own names ("cublasSgemm") and status codes.
+void weir_standin_fail(const char* name, std::uint64_t nth, int code, WeirStandinLasting lasting);
+/// The `nth` kernel from now on that a stream comes to does not run, and breaks its context with
+/// `code`, as a kernel that reads a wrong address does: from then on every call there fails.
+void weir_standin_fail_kernel(std::uint64_t nth, CUresult code);
+/// Takes back every fault, also of contexts that are broken.
+void weir_standin_clear_faults(void);
+
+// ---- Time.
+
+/// Every operation takes this much longer: on `stream`, or on all of them with
+/// weir_standin_all_streams(). Zero takes it back.
+void weir_standin_delay(CUstream stream, std::uint64_t nanoseconds);
+/// Streams go on to no further operation: `stream`, or all of them. The one that runs ends.
+void weir_standin_hold(CUstream stream);
+/// Ends what weir_standin_hold began for the same argument.
+void weir_standin_release(CUstream stream);
+/// Says "all streams, also those of later" to the functions above. No stream has this handle.
+CUstream weir_standin_all_streams(void);
+/// Operations that `stream` holds and has not ended.
+std::size_t weir_standin_pending(CUstream stream);
+
+// ---- What happened.
+
+/// Calls of `name` since the start or the reset, failed ones included. Null counts all calls.
+std::uint64_t weir_standin_calls(const char* name);
+/// Sets every counter of calls to zero, and each device's peak to what is in use.
+void weir_standin_clear_counters(void);
+/// Bytes of a device in use: allocations, what pools reserve, and physical pages.
+std::size_t weir_standin_used(int device);
+/// The most that were in use at once.
+std::size_t weir_standin_peak(int device);
+/// Counts a call that is none of the driver's and returns the fault that is due for it, or 0. For
+/// libraries that stand in for others (cuBLAS) and take their faults from here.
+int weir_standin_take_fault(const char* name);
+
+/// What exists and was not given back.
+struct WeirStandinLive {
+  std::size_t streams;
+  std::size_t events;
+  std::size_t device_blocks;  ///< of cuMemAlloc, and of pools
+  std::size_t device_bytes;
+  std::size_t host_blocks;  ///< allocated or registered
+  std::size_t pools;        ///< made by cuMemPoolCreate
+  std::size_t physical;     ///< of cuMemCreate
+  std::size_t reservations;
+  std::size_t mappings;
+  std::size_t graphs;  ///< with instantiated ones
+};
+WeirStandinLive weir_standin_live(void);
+
+// ---- Kernels.
+
+struct WeirStandinLaunch {
+  const void* symbol;  ///< what the kernel was registered with, or null
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes;
+  void** arguments;  ///< addresses of copies, made at the launch
+};
+
+/// Kernels known by `symbol` (the function's address in the host's code) or by `name` (its name in
+/// the device's code), either of which may be null, run as `run` on the stream's thread. `sizes`
+/// are those of its `count` parameters, in bytes. A later call for the same kernel replaces it.
+void weir_standin_register_kernel(const void* symbol, const char* name,
+                                  void (*run)(const WeirStandinLaunch*), const std::size_t* sizes,
+                                  std::size_t count);
+
+}  // extern "C"

@@ -1,0 +1,205 @@
+// The order of work: in a stream, between streams, and around the default ones.
+
+#include <thread>
+#include <vector>
+
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+class StandInStream : public StandIn {};
+
+TEST_F(StandInStream, RunsWorkLate) {
+  unsigned char* memory = make_memory();
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ASSERT_EQ(cudaMemsetAsync(memory, 7, 512, stream), cudaSuccess);
+  EXPECT_FALSE(all_bytes(memory, 7));
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(weir_standin_pending(stream), 1U);
+  weir_standin_release(stream);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(all_bytes(memory, 7));
+  EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  EXPECT_EQ(weir_standin_pending(stream), 0U);
+}
+
+TEST_F(StandInStream, KeepsItsOrder) {
+  cudaStream_t stream = make_stream();
+  std::vector<int> order;
+  struct Step {
+    std::vector<int>* order;
+    int number;
+  };
+  std::vector<Step> steps;
+  for (int i = 0; i < 100; ++i) steps.push_back({&order, i});
+  for (Step& step : steps) {
+    ASSERT_EQ(cudaLaunchHostFunc(
+                  stream,
+                  [](void* data) {
+                    const auto* now = static_cast<Step*>(data);
+                    now->order->push_back(now->number);
+                  },
+                  &step),
+              cudaSuccess);
+  }
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ASSERT_EQ(order.size(), 100U);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST_F(StandInStream, DoesNotWaitForAnother) {
+  unsigned char* memory = make_memory();
+  cudaStream_t held = make_stream();
+  cudaStream_t other = make_stream();
+  weir_standin_hold(held);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, held), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory + 256, 2, 256, other), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+  EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
+  EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
+  weir_standin_release(held);
+}
+
+TEST_F(StandInStream, IsHeldWithAllOthers) {
+  cudaStream_t stream = make_stream();
+  unsigned char* memory = make_memory();
+  weir_standin_hold(weir_standin_all_streams());
+  cudaStream_t later = make_stream();
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, stream), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory + 256, 2, 256, later), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(later), cudaErrorNotReady);
+  EXPECT_EQ(weir_standin_pending(weir_standin_all_streams()), 2U);
+  weir_standin_release(weir_standin_all_streams());
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(weir_standin_pending(weir_standin_all_streams()), 0U);
+}
+
+TEST_F(StandInStream, EndsItsWorkWhenDestroyed) {
+  unsigned char* memory = make_memory();
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ASSERT_EQ(cudaMemsetAsync(memory, 7, 512, stream), cudaSuccess);
+  weir_standin_release(stream);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(weir_standin_live().streams, 0U);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_TRUE(all_bytes(memory, 7));
+}
+
+TEST_F(StandInStream, IsUnknownOnceDestroyed) {
+  cudaStream_t stream = make_stream();
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(StandInStream, OfTheLegacyKindWaitsForBlockingStreams) {
+  unsigned char* memory = make_memory();
+  cudaStream_t blocking = make_stream(cudaStreamDefault);
+  weir_standin_hold(blocking);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, blocking), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory, 2, 512, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  weir_standin_release(blocking);
+  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  EXPECT_TRUE(all_bytes(memory, 2));
+}
+
+TEST_F(StandInStream, OfTheBlockingKindWaitsForTheLegacyOne) {
+  unsigned char* memory = make_memory();
+  cudaStream_t blocking = make_stream(cudaStreamDefault);
+  weir_standin_hold(cudaStreamLegacy);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, cudaStreamLegacy), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory, 2, 512, blocking), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(blocking), cudaErrorNotReady);
+  weir_standin_release(cudaStreamLegacy);
+  ASSERT_EQ(cudaStreamSynchronize(blocking), cudaSuccess);
+  EXPECT_TRUE(all_bytes(memory, 2));
+}
+
+TEST_F(StandInStream, OfTheNonBlockingKindWaitsForNone) {
+  unsigned char* memory = make_memory();
+  cudaStream_t stream = make_stream(cudaStreamNonBlocking);
+  weir_standin_hold(nullptr);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory + 256, 2, 256, stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
+  weir_standin_release(nullptr);
+}
+
+TEST_F(StandInStream, IsEachThreadsOwnWhenPerThread) {
+  unsigned char* memory = make_memory();
+  weir_standin_hold(cudaStreamPerThread);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, cudaStreamPerThread), cudaSuccess);
+  std::thread([&] {
+    EXPECT_EQ(cudaMemsetAsync(memory + 256, 2, 256, cudaStreamPerThread), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+    EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
+  }).join();
+  EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
+  weir_standin_release(cudaStreamPerThread);
+}
+
+TEST_F(StandInStream, TellsItsFlagsAndPriority) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -3), cudaSuccess);
+  unsigned flags = 0;
+  int priority = 0;
+  EXPECT_EQ(cudaStreamGetFlags(stream, &flags), cudaSuccess);
+  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaSuccess);
+  EXPECT_EQ(flags, static_cast<unsigned>(cudaStreamNonBlocking));
+  EXPECT_EQ(priority, -3);
+}
+
+TEST_F(StandInStream, HostFunctionsMayNotCallCuda) {
+  cudaStream_t stream = make_stream();
+  cudaError_t seen = cudaSuccess;
+  ASSERT_EQ(cudaLaunchHostFunc(
+                stream,
+                [](void* data) {
+                  void* memory = nullptr;
+                  *static_cast<cudaError_t*>(data) = cudaMalloc(&memory, 1);
+                },
+                &seen),
+            cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(seen, cudaErrorNotPermitted);
+}
+
+TEST_F(StandInStream, TakesWorkOfManyThreads) {
+  cudaStream_t stream = make_stream();
+  std::size_t count = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 100; ++j) {
+        EXPECT_EQ(cudaLaunchHostFunc(
+                      stream, [](void* data) { ++*static_cast<std::size_t*>(data); }, &count),
+                  cudaSuccess);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(count, 400U);
+}
+
+TEST_F(StandInStream, IsSlowOnDemand) {
+  cudaStream_t stream = make_stream();
+  cudaEvent_t start = make_event(cudaEventDefault);
+  cudaEvent_t end = make_event(cudaEventDefault);
+  weir_standin_delay(stream, 2'000'000);
+  ASSERT_EQ(cudaEventRecord(start, stream), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(end, stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  float milliseconds = 0;
+  ASSERT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  EXPECT_GE(milliseconds, 2.0F);
+}
+
+}  // namespace
+}  // namespace weir::standin::testing
