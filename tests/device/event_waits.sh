@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Takes each wait for a CUDA event out of the code, one at a time, and checks that the tests on the
+# stand-in driver notice. Builds as often as there are waits, so no test runs it:
+#
+#   bash tests/device/event_waits.sh [ROOT]     prints one line for each wait, exits 1 if one that
+#                                               is missing was not noticed
+set -euo pipefail
+
+root=$(cd -P "${1:-$(dirname "${BASH_SOURCE[0]}")/../..}" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# file | what stands there (a perl pattern, once in the file) | what stands there instead
+waits=(
+  'allocator/lane_cuda.cpp|check_cuda\(cudaStreamWaitEvent\(.*?"cudaStreamWaitEvent"\);|(void)event;'
+  'allocator/lane_cuda.cpp|if \(waiter\.work_ == CudaWork::kMarked\) \(void\)waiter\.mark\(nullptr\);|'
+  'allocator/lane_cuda.cpp|code = take_cuda_error\(cudaEventQuery\(event->handle\)\);|code = cudaSuccess;'
+  'allocator/lane_cuda.cpp|\(void\)take_cuda_error\(cudaEventSynchronize\(event->handle\)\);|'
+  'allocator/lane_cuda.cpp|\(void\)take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|'
+  'allocator/progress_cuda.cpp|\(void\)wait\(entry\.lane\.record\(\), \{\}\);|'
+  'allocator/progress_cuda.cpp|for \(Pause pause;; pause\(\)\) \{|return true; for (Pause pause;; pause()) {'
+  'scheduler/device_cuda.cpp|progress_\.remove\(stream->id\(\)\);|'
+)
+
+tree=$scratch/tree
+mkdir "$tree"
+# Not a list from git: a source archive has none.
+tar -C "$root" --exclude=./build --exclude=./.git -cf - . | tar -C "$tree" -xf -
+cmake -S "$tree" --preset dev -DWEIR_BUILD_BENCH=OFF -DWEIR_INSTALL=OFF >"$scratch/cmake.log"
+test=$tree/build/dev/tests/device/device_standin_test
+
+# Builds and runs the tests; false when one fails or hangs.
+passes() {
+  cmake --build "$tree/build/dev" --target device_standin_test >"$scratch/build.log" 2>&1 ||
+    { tail -20 "$scratch/build.log" && echo "event_waits: it does not compile" && exit 1; }
+  timeout 120 "$test" --gtest_brief=1 >"$scratch/test.log" 2>&1
+}
+
+passes || { tail -20 "$scratch/test.log" && echo "event_waits: the tests fail as it is" && exit 1; }
+
+failed=0
+for wait in "${waits[@]}"; do
+  IFS='|' read -r file pattern instead <<<"$wait"
+  before=$(<"$tree/$file")
+  PATTERN=$pattern INSTEAD=$instead perl -0pi -e 's/$ENV{PATTERN}/$ENV{INSTEAD}/s' "$tree/$file"
+  if [[ $(<"$tree/$file") == "$before" ]]; then
+    echo "event_waits: $file has no '$pattern'"
+    exit 1
+  fi
+  if passes; then
+    echo "NOT NOTICED  $file: $pattern"
+    failed=1
+  else
+    noticed=$(grep -oE '^\[  FAILED  \] [A-Za-z0-9]+\.[A-Za-z0-9]+' "$scratch/test.log" | sort -u |
+      sed 's/.*\] //' | head -3 | paste -sd ' ' || true)
+    echo "noticed      $file: $pattern  by ${noticed:-a test that does not end}"
+  fi
+  printf '%s\n' "$before" >"$tree/$file"
+done
+exit "$failed"

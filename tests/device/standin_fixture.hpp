@@ -1,0 +1,59 @@
+#pragma once
+
+// What tests of the CUDA code on the stand-in driver start from: no faults, and at the end nothing
+// that was not given back.
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "allocator/progress_cuda.hpp"
+#include "allocator/upstream_cuda.hpp"
+#include "scheduler/device_cuda.hpp"
+#include "standin/standin.hpp"
+#include "support/log_capture.hpp"
+#include "support/print.hpp"
+
+namespace weir::testing {
+
+class StandinTest : public ::testing::Test {
+ protected:
+  StandinTest() { weir_standin_reset(); }
+  ~StandinTest() override {
+    weir_standin_clear_faults();
+    const WeirStandinLive live = weir_standin_live();
+    EXPECT_EQ(live.streams, 0U);
+    EXPECT_EQ(live.events, 0U);
+    EXPECT_EQ(live.device_blocks, 0U);
+    EXPECT_EQ(live.host_blocks, 0U);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "a stale error was left behind";
+    weir_standin_reset();
+  }
+
+  /// The `nth` call from now on fails, once.
+  static void fail(const char* call, std::uint64_t nth, CUresult code) {
+    weir_standin_fail(call, nth, static_cast<int>(code), kWeirStandinOnce);
+  }
+  static void fail_from_now_on(const char* call, CUresult code) {
+    weir_standin_fail(call, 1, static_cast<int>(code), kWeirStandinFromThenOn);
+  }
+};
+
+/// A stream of the program's own, as users have them.
+class UserStream {
+ public:
+  UserStream() {
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+  }
+  ~UserStream() { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
+  UserStream(const UserStream&) = delete;
+  UserStream& operator=(const UserStream&) = delete;
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace weir::testing

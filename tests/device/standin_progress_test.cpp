@@ -1,0 +1,193 @@
+// Streams that a program made itself, followed by a CudaProgress and used with a pool.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "allocator/error_cuda.hpp"
+#include "allocator/pool.hpp"
+#include "device/standin_fixture.hpp"
+#include "support/gate.hpp"
+
+namespace weir {
+namespace {
+
+using testing::UserStream;
+
+PoolOptions options_of(Bytes budget) {
+  PoolOptions options;
+  options.budget = BudgetRequest{.bytes = budget};
+  return options;
+}
+
+class CudaProgressTest : public testing::StandinTest {
+ protected:
+  void TearDown() override {
+    weir_standin_release(weir_standin_all_streams());
+    for (const StreamId id : {a, b}) progress.remove(id);
+  }
+  UserStream first;
+  UserStream second;
+  CudaUpstream upstream{0};
+  CudaProgress progress{0};
+  const StreamId a = progress.add(first.get());
+  const StreamId b = progress.add(second.get());
+};
+
+/// Work that nobody tells us of.
+void set_late(cudaStream_t stream, void* to, int value) {
+  EXPECT_EQ(cudaMemsetAsync(to, value, 512, stream), cudaSuccess);
+}
+
+TEST_F(CudaProgressTest, APointCoversWorkThatNobodyAnnounced) {
+  void* const block = upstream.allocate({512});
+  weir_standin_hold(first.get());
+  set_late(first.get(), block, 1);
+  const Point point = progress.record(a);
+  testing::give_others_a_chance();
+  EXPECT_FALSE(progress.reached(point));
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(point, {}));
+  EXPECT_TRUE(progress.reached(point));
+  upstream.deallocate(block, {512});
+}
+
+TEST_F(CudaProgressTest, APoolReusesOnItsOwnStreamAndWaitsForOthers) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  void* const x = pool.allocate(kib(4), a);
+  weir_standin_hold(second.get());
+  set_late(second.get(), x, 1);
+  pool.record_use(x, b);
+  EXPECT_EQ(pool.deallocate(x, a), Freed::kAwaiting);
+  void* const y = pool.allocate(kib(4), a);
+  EXPECT_NE(y, x) << "the second stream has not passed its use";
+  weir_standin_release(second.get());
+  EXPECT_TRUE(progress.wait(progress.record(b), {}));
+  void* const z = pool.allocate(kib(4), a);
+  EXPECT_EQ(z, x);
+  pool.deallocate(y, a);
+  pool.deallocate(z, a);
+}
+
+TEST_F(CudaProgressTest, AHandoverHoldsTheOtherStreamBackOnTheDevice) {
+  Pool pool({upstream, progress}, options_of(kib(4)));
+  auto* const x = static_cast<unsigned char*>(pool.allocate(kib(4), a));
+  weir_standin_hold(first.get());
+  set_late(first.get(), x, 1);
+  pool.deallocate(x, a);
+  auto* const y = static_cast<unsigned char*>(pool.allocate(kib(4), b));
+  ASSERT_EQ(y, x);
+  EXPECT_EQ(pool.statistics().handovers, 1U);
+  set_late(second.get(), y, 2);
+  testing::give_others_a_chance();
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(progress.record(b), {}));
+  EXPECT_EQ(y[0], 2) << "the first stream wrote after the second";
+  pool.deallocate(y, b);
+}
+
+TEST_F(CudaProgressTest, EventsAreUsedAgain) {
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(progress.wait(progress.record(a), {}));
+  EXPECT_LE(progress.events_made(), 2U);
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 300U);
+}
+
+TEST_F(CudaProgressTest, TheEventsHaveNoTiming) {
+  cudaEvent_t timed = nullptr;
+  ASSERT_EQ(cudaEventCreate(&timed), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(timed, first.get()), cudaSuccess);
+  CudaEvents events(0);
+  CudaEvent& event = events.acquire();
+  ASSERT_EQ(cudaEventRecord(event.handle, first.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventSynchronize(event.handle), cudaSuccess);
+  float milliseconds = 0;
+  EXPECT_EQ(take_cuda_error(cudaEventElapsedTime(&milliseconds, timed, event.handle)),
+            cudaErrorInvalidResourceHandle);
+  events.give_back(event);
+  EXPECT_EQ(cudaEventDestroy(timed), cudaSuccess);
+}
+
+TEST_F(CudaProgressTest, AStreamThatIsGoneHasPassedItsPoints) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  void* x = nullptr;
+  {
+    const UserStream third;
+    const StreamId c = progress.add(third.get());
+    x = pool.allocate(kib(4), c);
+    set_late(third.get(), x, 1);
+    pool.deallocate(x, c);
+    progress.remove(c);
+  }
+  EXPECT_EQ(pool.allocate(kib(4), a), x) << "another stream may have what it left";
+  pool.deallocate(x, a);
+}
+
+TEST_F(CudaProgressTest, AnswersManyThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (const StreamId id : {a, b, a, b}) {
+    threads.emplace_back([this, id] {
+      for (int i = 0; i < 200; ++i) {
+        const Point point = progress.record(id);
+        if (i % 2 == 0) progress.make_wait(id == a ? b : a, point);
+        EXPECT_TRUE(progress.wait(point, {}));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+// ---- Capture. A stream that is captured runs nothing: it only writes down.
+
+class Invariant10 : public CudaProgressTest {};
+
+TEST_F(Invariant10, AFreeDuringACaptureIsParkedAndHarmsNothing) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  void* const x = pool.allocate(kib(4), a);
+  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  set_late(first.get(), x, 1);
+  EXPECT_THROW((void)progress.record(a), CudaError);
+  pool.deallocate(x, a);  // cannot have a point now
+  pool.poll();
+  EXPECT_EQ(pool.trim(), Bytes{});
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  EXPECT_EQ(cudaStreamIsCapturing(first.get(), &status), cudaSuccess);
+  EXPECT_EQ(status, cudaStreamCaptureStatusActive) << "the capture was broken";
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  pool.poll();  // the block gets its point
+  EXPECT_TRUE(progress.wait(progress.record(a), {}));
+  EXPECT_EQ(pool.trim(), kib(4));
+}
+
+TEST_F(Invariant10, SomebodyElsesGlobalCaptureSurvivesOurCalls) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  PinnedUpstream pinned(0, mib(1));
+  weir_standin_hold(second.get());
+  void* const before = pool.allocate(kib(4), b);
+  set_late(second.get(), before, 1);
+  const Point point = progress.record(b);
+  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  std::thread other([&] {
+    void* const x = pool.allocate(kib(4), b);  // cudaMalloc
+    pool.deallocate(x, b);
+    void* const host = pinned.allocate(kib(4));  // cudaHostAlloc
+    EXPECT_NE(host, nullptr);
+    EXPECT_FALSE(progress.reached(point));  // cudaEventQuery
+    weir_standin_release(second.get());
+    EXPECT_TRUE(progress.wait(point, {}));
+    EXPECT_TRUE(progress.lane(b).passed() >= point.sequence);
+    pool.deallocate(before, b);
+    EXPECT_EQ(pool.trim(), kib(8));  // cudaFree
+    pinned.deallocate(host, kib(4));
+  });
+  other.join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess) << "the capture was broken";
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace weir
