@@ -1,7 +1,6 @@
 #include "scheduler/device_cuda.hpp"
 
 #include "allocator/error_cuda.hpp"
-#include "allocator/log.hpp"
 #include "allocator/scope_cuda.hpp"
 #include "scheduler/cpu_device.hpp"
 #include "scheduler/cuda.hpp"
@@ -101,18 +100,6 @@ CudaDevice::CudaDevice(int ordinal, Bytes memory)
   for (const StreamRole role : kAllRoles) {
     streams_.at(index_of(role)) =
         std::make_unique<CudaStream>(ordinal, OwnedCudaStream(ordinal), role, progress_);
-  }
-}
-
-CudaDevice::~CudaDevice() {
-  // All are drained before any is gone: they wait for each other's events.
-  for (const auto& stream : streams_) {
-    if (stream == nullptr) continue;
-    try {
-      progress_.remove(stream->id());
-    } catch (const std::exception& error) {
-      log(LogLevel::kError, name() + " is left with work that it has not done: " + error.what());
-    }
   }
 }
 

@@ -14,13 +14,11 @@
 
 namespace weir {
 
-/// What open_device("cuda:N") opens. Thread-safe.
+/// What open_device("cuda:N") opens. Thread-safe. Its end waits for everything that is enqueued.
 class CudaDevice final : public DeviceBackend {
  public:
   /// GPU number `ordinal`, with `memory` bytes of it; zero is all. CudaError.
   explicit CudaDevice(int ordinal, Bytes memory = {});
-  /// Waits for everything that is enqueued.
-  ~CudaDevice() override;
 
   [[nodiscard]] std::string name() const override { return "cuda:" + std::to_string(ordinal_); }
   [[nodiscard]] Upstream& upstream() override { return upstream_; }
@@ -41,7 +39,7 @@ class CudaDevice final : public DeviceBackend {
   CudaUpstream upstream_;
   PinnedUpstream host_;
   CudaProgress progress_;
-  std::array<std::unique_ptr<CudaStream>, kStreamRoles> streams_;
+  std::array<std::unique_ptr<CudaStream>, kStreamRoles> streams_;  ///< last: its end waits for them
 };
 
 }  // namespace weir

@@ -41,7 +41,7 @@ class CudaStream final : private CudaCompletion, public Stream {
  public:
   /// `progress`, of the same device, outlives it.
   CudaStream(int device, OwnedCudaStream stream, StreamRole role, CudaProgress& progress);
-  /// Its work must be done, or the device lost.
+  /// Waits until its work is done, or the device lost: its thread ends no earlier.
   ~CudaStream() override;
 
   /// Host memory that is not page-locked holds the caller until the copy is done, or nearly.

@@ -127,7 +127,7 @@ TEST_F(DeviceTest, APointRecordedAfterAWaitIsPassedAfterWhatIsWaitedFor) {
   EXPECT_FALSE(progress().reached(behind));
   gate.open();
   EXPECT_TRUE(progress().wait(behind, {}));
-  EXPECT_TRUE(progress().reached(copied));
+  EXPECT_TRUE(progress().wait(copied, {}));
 }
 
 TEST_F(DeviceTest, AWaitForAnEarlierPointDoesNotHoldBackForLaterWork) {

@@ -19,7 +19,7 @@ waits=(
   'allocator/lane_cuda.cpp|\(void\)take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|'
   'allocator/progress_cuda.cpp|\(void\)wait\(entry\.lane\.record\(\), \{\}\);|'
   'allocator/progress_cuda.cpp|for \(Pause pause;; pause\(\)\) \{|return true; for (Pause pause;; pause()) {'
-  'scheduler/device_cuda.cpp|progress_\.remove\(stream->id\(\)\);|'
+  'scheduler/stream_cuda.cpp|if \(lane_\.await_oldest\(\)\) continue;|'
 )
 
 tree=$scratch/tree

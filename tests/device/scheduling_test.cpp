@@ -196,6 +196,7 @@ TEST_F(SchedulingTest, MemoryUsedOnASecondStreamIsNotReusedBeforeThatHasPassed) 
   gate.open();
   expect_all(y, 0x11);
   expect_all(z, 0x77);
+  scheduler->wait_all();
   EXPECT_EQ(scheduler->memory_info().awaiting, Bytes{});
 }
 

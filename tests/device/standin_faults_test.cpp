@@ -235,7 +235,8 @@ TEST_F(CudaFaultsUnderWork, NoCallPinsMemoryOnceReadersAreWarm) {
   EXPECT_EQ(weir_standin_calls("cuMemHostAlloc"), 0U);
   EXPECT_EQ(weir_standin_calls("cuMemFreeHost"), 0U);
   EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
-  EXPECT_EQ(weir_standin_calls("cuEventCreate"), 0U);
+  // One that a thread still sleeps on, when the next is recorded, is not to be had again yet.
+  EXPECT_LE(weir_standin_calls("cuEventCreate"), 4U);
   close();
 }
 
