@@ -1,0 +1,44 @@
+#pragma once
+
+// Stacks that take turns on one thread. Each runs until it pauses itself, and goes on from there
+// when it is resumed. For as many of them as a block has threads.
+
+#include <cstddef>
+
+namespace weir::standin {
+
+class Fiber {
+ public:
+  /// `run(argument)` is called again each time the fiber is resumed after it has ended.
+  Fiber(void (*run)(void*), void* argument);
+  /// The fiber must not run; what is on its stack is not destroyed.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// By the thread that made it: runs it until it pauses or `run` ends. True when it ended.
+  bool resume();
+  /// By the fiber itself: back to resume()'s caller.
+  void pause();
+
+ private:
+  static void enter();
+  void loop();
+  void switch_in();
+  void switch_out();
+
+  void (*run_)(void*);
+  void* argument_;
+  void* stack_ = nullptr;
+  void* own_place_ = nullptr;     ///< where it goes on
+  void* caller_place_ = nullptr;  ///< where resume()'s caller goes on
+  bool ended_ = false;
+  // What the sanitizers want to know of a change of stacks.
+  void* own_fake_stack_ = nullptr;
+  const void* caller_stack_ = nullptr;
+  std::size_t caller_stack_bytes_ = 0;
+  void* own_state_ = nullptr;
+  void* caller_state_ = nullptr;
+};
+
+}  // namespace weir::standin

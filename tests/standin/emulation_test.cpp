@@ -1,0 +1,113 @@
+// The project's way of starting kernels, with kernels compiled by the host's compiler.
+
+#include <numeric>
+#include <vector>
+
+#include "tests/standin/emulation/self_test.hpp"
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+class StandInEmulation : public StandIn {
+ protected:
+  template <typename T>
+  static T* to_device(const std::vector<T>& host) {
+    void* memory = make_memory(host.size() * sizeof(T));
+    EXPECT_EQ(cudaMemcpy(memory, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice),
+              cudaSuccess);
+    return static_cast<T*>(memory);
+  }
+  template <typename T>
+  static std::vector<T> to_host(const T* device, std::size_t count) {
+    std::vector<T> host(count);
+    EXPECT_EQ(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    return host;
+  }
+
+  cudaStream_t stream_ = make_stream(cudaStreamDefault);
+};
+
+TEST_F(StandInEmulation, SharedMemoryIsTheBlocksAndBarriersHold) {
+  for (const unsigned threads : {1U, 31U, 32U, 100U, 256U}) {
+    std::vector<float> numbers(3 * threads);
+    std::iota(numbers.begin(), numbers.end(), 0.0F);
+    float* device = to_device(numbers);
+    reverse_blocks(stream_, device, 3, threads);
+    for (auto first = numbers.begin(); first != numbers.end(); first += threads) {
+      std::reverse(first, first + threads);
+    }
+    EXPECT_EQ(to_host(device, numbers.size()), numbers) << threads << " threads";
+  }
+}
+
+TEST_F(StandInEmulation, ShufflesAddUpAWarp) {
+  std::vector<float> numbers(1000);
+  std::iota(numbers.begin(), numbers.end(), 1.0F);
+  const float* device = to_device(numbers);
+  float* sums = to_device(std::vector<float>(4));
+  sum_blocks(stream_, device, numbers.size(), sums, 4, 256);
+  const std::vector<float> found = to_host(sums, 4);
+  EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0.0F), 500500.0F);
+  EXPECT_EQ(found[0], 32896.0F);
+}
+
+TEST_F(StandInEmulation, ShufflesReachTheLanesTheyName) {
+  int* seen = to_device(std::vector<int>(128));
+  look_at_lanes(stream_, seen);
+  const std::vector<int> found = to_host(seen, 128);
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto at = static_cast<std::size_t>(4 * lane);
+    EXPECT_EQ(found[at], 5);
+    EXPECT_EQ(found[at + 1], lane ^ 1);
+    EXPECT_EQ(found[at + 2], lane % 8 >= 2 ? lane - 2 : lane);
+    EXPECT_EQ(found[at + 3], 0xF);
+  }
+}
+
+TEST_F(StandInEmulation, ThreadsThatEndedAreNotWaitedFor) {
+  int* counted = to_device(std::vector<int>(2));
+  leave_early(stream_, counted, 100);
+  EXPECT_EQ(to_host(counted, 2), (std::vector<int>{100, 50}));
+}
+
+TEST_F(StandInEmulation, RunsOnTheStreamsThreadLikeOtherWork) {
+  std::vector<float> numbers{1, 2, 3};
+  float* device = to_device(numbers);
+  weir_standin_hold(stream_);
+  reverse_blocks(stream_, device, 1, 3);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  EXPECT_EQ(device[0], 1.0F);
+  weir_standin_release(stream_);
+  EXPECT_EQ(to_host(device, 3), (std::vector<float>{3, 2, 1}));
+}
+
+TEST_F(StandInEmulation, KernelsOfTwoStreamsKeepTheirSharedMemoryApart) {
+  cudaStream_t other = make_stream();
+  std::vector<float> numbers(256);
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  float* first = to_device(numbers);
+  float* second = to_device(numbers);
+  for (int i = 0; i < 20; ++i) {
+    reverse_blocks(stream_, first, 1, 256);
+    reverse_blocks(other, second, 1, 256);
+  }
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(to_host(first, 256), numbers);
+  EXPECT_EQ(to_host(second, 256), numbers);
+}
+
+TEST_F(StandInEmulation, ABarrierThatNeverFillsEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        int* seen = to_device(std::vector<int>(32));
+        hang(stream_, seen);
+        (void)cudaDeviceSynchronize();
+      },
+      "wait at a barrier");
+}
+
+}  // namespace
+}  // namespace weir::standin::testing
