@@ -13,18 +13,19 @@ namespace weir::standin {
   X(cuInit)                                                                                             \
   X(cuCtxGetCurrent)                                                                                    \
   X(cuCtxSetCurrent)                                                                                    \
-  X(cuCtxGetDevice) X(cuCtxSynchronize) X(cuCtxGetStreamPriorityRange) X(cuDeviceGet) X(                \
-      cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)                  \
-      X(cuDeviceGetUuid) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(                      \
-          cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDeviceSetMemPool) X(cuMemGetInfo)        \
-          X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(         \
-              cuMemHostUnregister) X(cuMemHostGetDevicePointer) X(cuMemHostGetFlags)                    \
-              X(cuPointerGetAttributes) X(cuMemcpy) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyDtoD) X(  \
-                  cuMemcpyAsync) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)         \
-                  X(cuMemsetD8) X(cuMemsetD8Async) X(cuStreamCreateWithPriority) X(                     \
-                      cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery)                          \
-                      X(cuStreamWaitEvent) X(cuStreamGetFlags) X(cuStreamGetPriority) X(                \
-                          cuLaunchHostFunc) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord)         \
+  X(cuCtxGetDevice)                                                                                     \
+  X(cuCtxSynchronize) X(cuCtxGetStreamPriorityRange) X(cuDeviceGet) X(cuDeviceGetCount) X(              \
+      cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceGetUuid)                   \
+      X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuDeviceGetDefaultMemPool) X(            \
+          cuDeviceGetMemPool) X(cuDeviceSetMemPool) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree)          \
+          X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(             \
+              cuMemHostGetDevicePointer) X(cuMemHostGetFlags) X(cuPointerGetAttributes)                 \
+              X(cuMemcpy) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyDtoD) X(cuMemcpyAsync) X(           \
+                  cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8)            \
+                  X(cuMemsetD8Async) X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(                \
+                      cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)                        \
+                      X(cuStreamGetFlags) X(cuStreamGetPriority) X(cuLaunchHostFunc) X(                 \
+                          cuEventCreate) X(cuEventDestroy) X(cuEventRecord)                             \
                           X(cuEventRecordWithFlags) X(cuEventQuery) X(cuEventSynchronize) X(            \
                               cuEventElapsedTime) X(cuStreamBeginCapture) X(cuStreamEndCapture)         \
                               X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(            \

@@ -1,0 +1,103 @@
+// The stand-in cuBLAS.
+
+#include <cublas_v2.h>
+
+#include <vector>
+
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+class StandInCublas : public StandIn {
+ protected:
+  StandInCublas() {
+    EXPECT_EQ(cublasCreate(&handle_), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(cublasSetStream(handle_, stream_), CUBLAS_STATUS_SUCCESS);
+  }
+  ~StandInCublas() override { EXPECT_EQ(cublasDestroy(handle_), CUBLAS_STATUS_SUCCESS); }
+
+  static float* to_device(const std::vector<float>& host) {
+    void* memory = make_memory(host.size() * sizeof(float));
+    EXPECT_EQ(cudaMemcpy(memory, host.data(), host.size() * sizeof(float), cudaMemcpyHostToDevice),
+              cudaSuccess);
+    return static_cast<float*>(memory);
+  }
+  /// c = alpha a b + beta c for columns of two: a = [1 3; 2 4], b = [5 7; 6 8].
+  cublasStatus_t multiply(float alpha, float beta, float* c) {
+    return cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &alpha, a_, 2, b_, 2, &beta, c,
+                       2);
+  }
+
+  cudaStream_t stream_ = make_stream();
+  cublasHandle_t handle_ = nullptr;
+  float* a_ = to_device({1, 2, 3, 4});
+  float* b_ = to_device({5, 6, 7, 8});
+};
+
+TEST_F(StandInCublas, MultipliesColumnsLateOnItsStream) {
+  float* c = to_device({100, 100, 100, 100});
+  weir_standin_hold(stream_);
+  ASSERT_EQ(multiply(2, 1, c), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  EXPECT_EQ(c[0], 100.0F);
+  weir_standin_release(stream_);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(std::vector<float>(c, c + 4), (std::vector<float>{146, 168, 162, 192}));
+}
+
+TEST_F(StandInCublas, TransposesWhenTold) {
+  float* c = to_device({0, 0, 0, 0});
+  const float one = 1;
+  const float zero = 0;
+  ASSERT_EQ(
+      cublasSgemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, 2, 2, 2, &one, a_, 2, b_, 2, &zero, c, 2),
+      CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(std::vector<float>(c, c + 4), (std::vector<float>{17, 39, 23, 53}));
+}
+
+TEST_F(StandInCublas, CountsAsALaunchAndFailsAsOne) {
+  float* c = to_device({0, 0, 0, 0});
+  const auto before = weir_standin_calls("cuLaunchKernel");
+  ASSERT_EQ(multiply(1, 0, c), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cuLaunchKernel"), before + 1);
+  EXPECT_EQ(weir_standin_calls("cublasSgemm"), 1U);
+  weir_standin_fail("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, kWeirStandinOnce);
+  EXPECT_EQ(multiply(1, 0, c), CUBLAS_STATUS_EXECUTION_FAILED);
+}
+
+TEST_F(StandInCublas, FailsOnDemand) {
+  float* c = to_device({0, 0, 0, 0});
+  weir_standin_fail("cublasSgemm", 2, CUBLAS_STATUS_INTERNAL_ERROR, kWeirStandinOnce);
+  EXPECT_EQ(multiply(1, 0, c), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(multiply(1, 0, c), CUBLAS_STATUS_INTERNAL_ERROR);
+  EXPECT_EQ(multiply(1, 0, c), CUBLAS_STATUS_SUCCESS);
+  cublasHandle_t other = nullptr;
+  weir_standin_fail("cublasCreate", 1, CUBLAS_STATUS_ALLOC_FAILED, kWeirStandinOnce);
+  EXPECT_EQ(cublasCreate(&other), CUBLAS_STATUS_ALLOC_FAILED);
+}
+
+TEST_F(StandInCublas, RefusesWhatCannotBe) {
+  float* c = to_device({0, 0, 0, 0});
+  const float one = 1;
+  EXPECT_EQ(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, a_, 1, b_, 2, &one, c, 2),
+            CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(
+      cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, -1, 2, 2, &one, a_, 2, b_, 2, &one, c, 2),
+      CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(cublasSetWorkspace(handle_, c + 1, 1024), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(cublasSetWorkspace(handle_, c, 16), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasSetMathMode(nullptr, CUBLAS_DEFAULT_MATH), CUBLAS_STATUS_NOT_INITIALIZED);
+}
+
+TEST_F(StandInCublas, NamesItsStatuses) {
+  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_ALLOC_FAILED), "CUBLAS_STATUS_ALLOC_FAILED");
+  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_ALLOC_FAILED), "the resource allocation failed");
+  int version = 0;
+  EXPECT_EQ(cublasGetVersion(handle_, &version), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(version, CUBLAS_VERSION);
+}
+
+}  // namespace
+}  // namespace weir::standin::testing

@@ -1,0 +1,102 @@
+// Launches of kernels that a test registered.
+
+#include <vector>
+
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+/// Adds `number` to *total, once a thread.
+void add(const WeirStandinLaunch* launch) {
+  auto* total = *static_cast<int**>(launch->arguments[0]);
+  const int number = *static_cast<int*>(launch->arguments[1]);
+  *total += number * static_cast<int>(launch->grid.x * launch->block.x);
+}
+
+class StandInLaunch : public StandIn {
+ protected:
+  StandInLaunch() {
+    const std::size_t sizes[] = {sizeof(int*), sizeof(int)};
+    weir_standin_register_kernel(&kernel_, nullptr, &add, sizes, 2);
+    *total_ = 0;
+  }
+  cudaError_t launch(dim3 grid, dim3 block, int number) {
+    void* arguments[] = {static_cast<void*>(&total_), &number};
+    return cudaLaunchKernel(&kernel_, grid, block, arguments, 0, stream_);
+  }
+
+  static constexpr char kernel_ = 0;  // an address like that of a function
+  cudaStream_t stream_ = make_stream();
+  int* total_ = reinterpret_cast<int*>(make_pinned());
+};
+
+TEST_F(StandInLaunch, RunsLateWithTheArgumentsOfItsTime) {
+  weir_standin_hold(stream_);
+  ASSERT_EQ(launch(dim3(2), dim3(3), 5), cudaSuccess);
+  ASSERT_EQ(launch(dim3(1), dim3(1), 7), cudaSuccess);
+  EXPECT_EQ(*total_, 0);
+  weir_standin_release(stream_);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*total_, 37);
+}
+
+TEST_F(StandInLaunch, GoesByAConfigurationToo) {
+  int number = 1;
+  void* arguments[] = {static_cast<void*>(&total_), &number};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(4);
+  config.blockDim = dim3(8);
+  config.stream = stream_;
+  ASSERT_EQ(cudaLaunchKernelExC(&config, &kernel_, arguments), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*total_, 32);
+}
+
+TEST_F(StandInLaunch, OfAnImpossibleShapeIsRefused) {
+  EXPECT_EQ(launch(dim3(0), dim3(1), 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(launch(dim3(1), dim3(1025), 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(launch(dim3(1), dim3(32, 32, 2), 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(launch(dim3(1, 65536), dim3(1), 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(launch(dim3(1), dim3(1024), 1), cudaSuccess);
+}
+
+TEST_F(StandInLaunch, OfAnUnknownKernelIsRefused) {
+  static const char kUnknown = 0;
+  EXPECT_EQ(cudaLaunchKernel(&kUnknown, dim3(1), dim3(1), nullptr, 0, stream_),
+            cudaErrorInvalidDeviceFunction);
+}
+
+TEST_F(StandInLaunch, KnowsKernelsByNameAtTheDriver) {
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+  const char code = 0;
+  ASSERT_EQ(cuLibraryLoadData(&library, &code, nullptr, nullptr, 0, nullptr, nullptr, 0),
+            CUDA_SUCCESS);
+  ASSERT_EQ(cuLibraryGetKernel(&kernel, library, "by_name"), CUDA_SUCCESS);
+  ASSERT_EQ(cuKernelGetFunction(&function, kernel), CUDA_SUCCESS);
+  int number = 2;
+  void* arguments[] = {static_cast<void*>(&total_), &number};
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
+            CUDA_ERROR_NOT_FOUND);
+  const std::size_t sizes[] = {sizeof(int*), sizeof(int)};
+  weir_standin_register_kernel(nullptr, "by_name", &add, sizes, 2);
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
+            CUDA_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*total_, 2);
+}
+
+TEST_F(StandInLaunch, TellsPlausibleThingsOfAKernel) {
+  cudaFuncAttributes attributes{};
+  ASSERT_EQ(cudaFuncGetAttributes(&attributes, &kernel_), cudaSuccess);
+  EXPECT_EQ(attributes.maxThreadsPerBlock, 1024);
+  int blocks = 0;
+  ASSERT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &kernel_, 256, 0), cudaSuccess);
+  EXPECT_EQ(blocks, 8);
+}
+
+}  // namespace
+}  // namespace weir::standin::testing

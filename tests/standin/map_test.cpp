@@ -1,0 +1,153 @@
+// Pages mapped into reserved addresses.
+
+#include <cstdint>
+
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+constexpr std::size_t kPage = std::size_t{2} << 20;
+
+class StandInMap : public StandIn {
+ protected:
+  static CUmemAllocationProp properties() {
+    CUmemAllocationProp of_device{};
+    of_device.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    of_device.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    of_device.location.id = 0;
+    return of_device;
+  }
+  static CUmemGenericAllocationHandle make_page(std::size_t bytes = kPage) {
+    CUmemGenericAllocationHandle page = 0;
+    const CUmemAllocationProp of_device = properties();
+    EXPECT_EQ(cuMemCreate(&page, bytes, &of_device, 0), CUDA_SUCCESS);
+    return page;
+  }
+  static CUdeviceptr reserve(std::size_t bytes, std::size_t alignment = 0) {
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuMemAddressReserve(&address, bytes, alignment, 0, 0), CUDA_SUCCESS);
+    return address;
+  }
+  static CUresult allow(CUdeviceptr address, std::size_t bytes) {
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = 0;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return cuMemSetAccess(address, bytes, &access, 1);
+  }
+  static unsigned char* bytes_at(CUdeviceptr address) {
+    return reinterpret_cast<unsigned char*>(address);
+  }
+};
+
+TEST_F(StandInMap, GranularityIsAPage) {
+  std::size_t granularity = 0;
+  const CUmemAllocationProp of_device = properties();
+  EXPECT_EQ(
+      cuMemGetAllocationGranularity(&granularity, &of_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+      CUDA_SUCCESS);
+  EXPECT_EQ(granularity, kPage);
+}
+
+TEST_F(StandInMap, APageIsMemoryOnceItIsMappedAndAllowed) {
+  const CUdeviceptr address = reserve(2 * kPage);
+  EXPECT_EQ(address % kPage, 0U);
+  const auto page = make_page();
+  EXPECT_EQ(weir_standin_used(0), kPage);
+  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
+  EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
+  ASSERT_EQ(allow(address, kPage), CUDA_SUCCESS);
+  EXPECT_TRUE(all_bytes(bytes_at(address), 0xA5, kPage));
+  EXPECT_EQ(cudaMemset(bytes_at(address), 3, kPage), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_TRUE(all_bytes(bytes_at(address), 3, kPage));
+}
+
+TEST_F(StandInMap, APageMovesWithWhatItHolds) {
+  const CUdeviceptr first = reserve(kPage);
+  const CUdeviceptr second = reserve(4 * kPage, 4 * kPage);
+  EXPECT_EQ(second % (4 * kPage), 0U);
+  const auto page = make_page();
+  ASSERT_EQ(cuMemMap(first, kPage, 0, page, 0), CUDA_SUCCESS);
+  ASSERT_EQ(allow(first, kPage), CUDA_SUCCESS);
+  bytes_at(first)[77] = 42;
+  ASSERT_EQ(cuMemUnmap(first, kPage), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(second + kPage, kPage, 0, page, 0), CUDA_SUCCESS);
+  ASSERT_EQ(allow(second + kPage, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(bytes_at(second + kPage)[77], 42);
+}
+
+TEST_F(StandInMap, AnUnmappedAddressCannotBeTouched) {
+  const CUdeviceptr address = reserve(kPage);
+  const auto page = make_page();
+  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
+  ASSERT_EQ(allow(address, kPage), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemUnmap(address, kPage), CUDA_SUCCESS);
+  EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
+  EXPECT_EQ(cudaMemset(bytes_at(address), 0, 1), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInMap, OnlyWholeMappingsAreUnmapped) {
+  const CUdeviceptr address = reserve(4 * kPage);
+  const auto large = make_page(2 * kPage);
+  const auto small = make_page();
+  ASSERT_EQ(cuMemMap(address, 2 * kPage, 0, large, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(address + 2 * kPage, kPage, 0, small, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemUnmap(address, kPage), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemUnmap(address + kPage, kPage), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemUnmap(address, 4 * kPage), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemUnmap(address, 3 * kPage), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_live().mappings, 0U);
+}
+
+TEST_F(StandInMap, WhatIsNotReservedFreeOrFittingIsRefused) {
+  const CUdeviceptr address = reserve(2 * kPage);
+  const auto page = make_page();
+  EXPECT_EQ(cuMemMap(address + 2 * kPage, kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemMap(address, 2 * kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemMap(address, kPage, 0, page + 1000, 0), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAddressFree(address, 2 * kPage), CUDA_ERROR_INVALID_VALUE);
+  CUmemGenericAllocationHandle odd = 0;
+  const CUmemAllocationProp of_device = properties();
+  EXPECT_EQ(cuMemCreate(&odd, kPage + 512, &of_device, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(StandInMap, APageLivesUntilItIsReleasedAndUnmapped) {
+  const CUdeviceptr address = reserve(kPage);
+  const auto page = make_page();
+  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(page), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(page), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(weir_standin_used(0), kPage);
+  ASSERT_EQ(cuMemUnmap(address, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(weir_standin_live().physical, 0U);
+  ASSERT_EQ(cuMemAddressFree(address, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_live().reservations, 0U);
+}
+
+TEST_F(StandInMap, PagesAreOutOfTheDevicesMemory) {
+  weir_standin_set_memory(3 * kPage);
+  const auto page = make_page(2 * kPage);
+  CUmemGenericAllocationHandle more = 0;
+  const CUmemAllocationProp of_device = properties();
+  EXPECT_EQ(cuMemCreate(&more, 2 * kPage, &of_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(cuMemRelease(page), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemCreate(&more, 2 * kPage, &of_device, 0), CUDA_SUCCESS);
+}
+
+TEST_F(StandInMap, NeighbouringPagesAreOneRangeToACopy) {
+  const CUdeviceptr address = reserve(2 * kPage);
+  ASSERT_EQ(cuMemMap(address, kPage, 0, make_page(), 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(address + kPage, kPage, 0, make_page(), 0), CUDA_SUCCESS);
+  ASSERT_EQ(allow(address, 2 * kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cudaMemset(bytes_at(address + kPage / 2), 1, kPage), cudaSuccess);
+  EXPECT_EQ(cudaMemset(bytes_at(address + kPage / 2), 1, 2 * kPage), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace weir::standin::testing
