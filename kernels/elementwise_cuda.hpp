@@ -1,0 +1,38 @@
+#pragma once
+
+/// @file
+/// Operations on each element alone, on a device, with the bits of those in elementwise.hpp.
+///
+/// All of `weir::cuda`: spans are device memory; a call checks the sizes (UsageError, with nothing
+/// enqueued), enqueues on `stream` and returns; CudaError when that fails. Thread-safe for disjoint
+/// outputs. "The same bits" leaves out which NaN a NaN is.
+///
+/// A span may start at any element. Sixteen bytes are moved at once where the spans of one call
+/// reach a 16-byte boundary at the same element; elsewhere it is done element by element.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <span>
+
+namespace weir::cuda {
+
+/// out[i] = value.
+void fill(cudaStream_t stream, std::span<float> out, float value);
+
+/// total[i] += x[i].
+void add(cudaStream_t stream, std::span<const float> x, std::span<float> total);
+
+/// y[i] += alpha * x[i], the product and the sum each rounded.
+void axpy(cudaStream_t stream, float alpha, std::span<const float> x, std::span<float> y);
+
+/// x[i] *= alpha.
+void scale(cudaStream_t stream, float alpha, std::span<float> x);
+
+/// out[i] = the bits of x[i] as an IEEE half, rounded to nearest even: `__half` has the same bits.
+void to_half(cudaStream_t stream, std::span<const float> x, std::span<std::uint16_t> out);
+
+/// out[i] = the float whose value the half with the bits x[i] has; exact.
+void to_float(cudaStream_t stream, std::span<const std::uint16_t> x, std::span<float> out);
+
+}  // namespace weir::cuda

@@ -1,0 +1,22 @@
+#pragma once
+
+/// @file
+/// The L2 loss of loss.hpp on a device, with the same bits. What holds of every function here says
+/// elementwise_cuda.hpp; of `workspace`, workspace_cuda.hpp.
+
+#include <cuda_runtime_api.h>
+
+#include <span>
+
+namespace weir::cuda {
+
+/// loss[0] = 1/2 mean((p - t)^2). UsageError also when p is empty.
+void l2_loss(cudaStream_t stream, std::span<const float> p, std::span<const float> t,
+             std::span<float> loss, std::span<float> workspace);
+
+/// dp[i] = (p[i] - t[i]) / m, overwritten, m the number of elements; dp may be p itself.
+/// UsageError also when p is empty.
+void l2_loss_gradient(cudaStream_t stream, std::span<const float> p, std::span<const float> t,
+                      std::span<float> dp);
+
+}  // namespace weir::cuda
