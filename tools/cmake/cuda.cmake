@@ -56,6 +56,12 @@ endif()
 
 enable_language(CUDA)
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # weir_cudart says which
+# nvcc knows C++20 from 12.0 on; CMake, as late as 3.25, does not know that of it.
+foreach(kind IN ITEMS STANDARD EXTENSION)
+  if(NOT DEFINED CMAKE_CUDA20_${kind}_COMPILE_OPTION)
+    set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")
+  endif()
+endforeach()
 
 add_library(weir_cuda_headers INTERFACE)
 target_include_directories(weir_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
