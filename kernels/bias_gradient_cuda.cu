@@ -41,11 +41,27 @@ __device__ inline float4 relu_of(float4 output, float4 gradient) {
                 masked(output.z, gradient.z), masked(output.w, gradient.w)};
 }
 
+/// Adds kRows rows, `stride` apart, to the total in order. All are read before one is written, so
+/// that the loads wait for memory together.
+template <bool kRelu, std::size_t kRows, typename T>
+__device__ void add_rows(const T* y, T* dy, std::size_t stride, T& total) {
+  T gradients[kRows];
+  for (std::size_t row = 0; row < kRows; ++row) gradients[row] = dy[row * stride];
+  if (kRelu) {
+    for (std::size_t row = 0; row < kRows; ++row) {
+      gradients[row] = relu_of(y[row * stride], gradients[row]);
+    }
+    for (std::size_t row = 0; row < kRows; ++row) dy[row * stride] = gradients[row];
+  }
+  for (std::size_t row = 0; row < kRows; ++row) add_to(total, gradients[row]);
+}
+
 /// sums[run * columns + column] = the sum of a run of kBiasGradientRows rows, from 0 in row order;
 /// with kRelu dy is masked on the way. T is float, or float4 for four columns a thread.
 template <bool kRelu, typename T>
 __global__ void sum_runs_kernel(Piece piece, std::size_t runs, float* sums) {
   constexpr std::size_t kWidth = sizeof(T) / sizeof(float);
+  constexpr std::size_t kRowsTogether = 4;
   const std::size_t columns = piece.columns / kWidth;
   const std::size_t row_stride = piece.row_stride / kWidth;
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
@@ -55,16 +71,16 @@ __global__ void sum_runs_kernel(Piece piece, std::size_t runs, float* sums) {
     const std::size_t left = piece.rows - begin;
     const std::size_t rows = left < kBiasGradientRows ? left : kBiasGradientRows;
     const std::size_t start = begin * row_stride + i % columns;
-    T* const dy = reinterpret_cast<T*>(piece.dy) + start;
-    const T* const y = reinterpret_cast<const T*>(piece.y) + start;
+    T* dy = reinterpret_cast<T*>(piece.dy) + start;
+    const T* y = reinterpret_cast<const T*>(piece.y) + start;
     T total{};
-    for (std::size_t row = 0; row < rows; ++row) {
-      T gradient = dy[row * row_stride];
-      if (kRelu) {
-        gradient = relu_of(y[row * row_stride], gradient);
-        dy[row * row_stride] = gradient;
-      }
-      add_to(total, gradient);
+    std::size_t row = 0;
+    for (; row + kRowsTogether <= rows; row += kRowsTogether) {
+      add_rows<kRelu, kRowsTogether>(y + row * row_stride, dy + row * row_stride, row_stride,
+                                     total);
+    }
+    for (; row < rows; ++row) {
+      add_rows<kRelu, 1>(y + row * row_stride, dy + row * row_stride, row_stride, total);
     }
     reinterpret_cast<T*>(sums)[i] = total;
   }

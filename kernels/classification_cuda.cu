@@ -7,7 +7,7 @@
 #include "kernels/check.hpp"
 #include "kernels/classification_cuda.hpp"
 #include "kernels/logits_cuda.hpp"
-#include "kernels/tile_sums_cuda.hpp"
+#include "kernels/sum_tiles_cuda.hpp"
 #include "kernels/workspace_cuda.hpp"
 
 namespace weir::cuda {

@@ -20,14 +20,17 @@ void apply(Activation activation, std::span<float> line) {
   for (float& value : line) value = value < 0.0F ? 0.0F : value;
 }
 
-/// The sums of `columns` neighbouring columns, at most kColumnTile; `dy` is the first one's start.
-void sum_columns(DenseShape shape, const float* dy, std::size_t columns, float* sums) {
+/// The sums of `columns` neighbouring columns, at most kColumnTile. `row_of(r)` is where row r of
+/// them starts; it is called once for each row, in order.
+template <typename RowOf>
+void sum_columns(std::size_t rows, std::size_t columns, const RowOf& row_of, float* sums) {
   std::array<float, kColumnTile> total{};
-  for (std::size_t begin = 0; begin < shape.m; begin += kBiasGradientRows) {
-    const std::size_t end = std::min(shape.m, begin + kBiasGradientRows);
+  for (std::size_t begin = 0; begin < rows; begin += kBiasGradientRows) {
+    const std::size_t end = std::min(rows, begin + kBiasGradientRows);
     std::array<float, kColumnTile> run{};
     for (std::size_t row = begin; row < end; ++row) {
-      for (std::size_t c = 0; c < columns; ++c) run[c] += dy[row * shape.n + c];
+      const float* const line = row_of(row);
+      for (std::size_t c = 0; c < columns; ++c) run[c] += line[c];
     }
     for (std::size_t c = 0; c < columns; ++c) total[c] += run[c];
   }
@@ -63,7 +66,8 @@ void dense_bias_gradient(DenseShape shape, std::span<const float> dy, std::span<
   require_elements({"dense_bias_gradient", "db"}, db.size(), shape.n);
   for (std::size_t begin = 0; begin < shape.n; begin += kColumnTile) {
     const std::size_t columns = std::min(kColumnTile, shape.n - begin);
-    sum_columns(shape, dy.data() + begin, columns, db.data() + begin);
+    const auto row_of = [=](std::size_t row) { return dy.data() + row * shape.n + begin; };
+    sum_columns(shape.m, columns, row_of, db.data() + begin);
   }
 }
 
@@ -80,6 +84,22 @@ void relu_backward(std::span<const float> y, std::span<float> dy) {
   for (std::size_t i = 0; i < y.size(); ++i) {
     const float gradient = dy[i];  // read in any case, which lets the compiler do without a branch
     dy[i] = y[i] > 0.0F ? gradient : 0.0F;
+  }
+}
+
+void relu_and_bias_gradient(DenseShape shape, std::span<const float> y, std::span<float> dy,
+                            std::span<float> db) {
+  require_matrix({"relu_and_bias_gradient", "y"}, y.size(), shape.m, shape.n);
+  require_matrix({"relu_and_bias_gradient", "dy"}, dy.size(), shape.m, shape.n);
+  require_elements({"relu_and_bias_gradient", "db"}, db.size(), shape.n);
+  for (std::size_t begin = 0; begin < shape.n; begin += kColumnTile) {
+    const std::size_t columns = std::min(kColumnTile, shape.n - begin);
+    const auto row_of = [=](std::size_t row) {
+      const std::size_t at = row * shape.n + begin;
+      relu_backward(y.subspan(at, columns), dy.subspan(at, columns));
+      return dy.data() + at;
+    };
+    sum_columns(shape.m, columns, row_of, db.data() + begin);
   }
 }
 

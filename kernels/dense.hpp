@@ -4,7 +4,8 @@
 // function of its own, because each is an operation of its own to a scheduler.
 //
 // A backward pass, given dy = d loss / d y:  relu_backward(y, dy) if the layer has a relu, then in
-// any order dense_weight_gradient, dense_bias_gradient, dense_input_gradient.
+// any order dense_weight_gradient, dense_bias_gradient, dense_input_gradient. The relu and the bias
+// may be done together: relu_and_bias_gradient.
 //
 // Matrices are row-major without gaps. The products are BLAS's: see blas.hpp on their bits. All
 // functions throw UsageError, with the output untouched, when a span does not have the size that
@@ -50,5 +51,10 @@ void dense_input_gradient(DenseShape shape, std::span<const float> dy, std::span
 
 /// dy[i] = 0 wherever not y[i] > 0, in place; y is what dense_forward gave. Any equal sizes.
 void relu_backward(std::span<const float> y, std::span<float> dy);
+
+/// relu_backward and then dense_bias_gradient, in one pass over dy: dy is masked in place, db is
+/// the sum of its rows. k is not looked at.
+void relu_and_bias_gradient(DenseShape shape, std::span<const float> y, std::span<float> dy,
+                            std::span<float> db);
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 // Sizes that differ throw UsageError, with the output untouched. Thread-safe for disjoint outputs.
 // An input may be the very span of the output, but must not overlap it in part.
 
+#include <cstdint>
 #include <span>
 
 namespace weir {
@@ -21,5 +22,12 @@ void axpy(float alpha, std::span<const float> x, std::span<float> y);
 
 /// x[i] *= alpha.
 void scale(float alpha, std::span<float> x);
+
+/// out[i] = the bits of x[i] as an IEEE half, rounded to nearest even; half.hpp has the details.
+/// Not in place: the sizes of the elements differ.
+void to_half(std::span<const float> x, std::span<std::uint16_t> out);
+
+/// out[i] = the float whose value the half with the bits x[i] has; exact. Not in place.
+void to_float(std::span<const std::uint16_t> x, std::span<float> out);
 
 }  // namespace weir

@@ -3,7 +3,7 @@
 #include "kernels/check.hpp"
 #include "kernels/reduce_cuda.hpp"
 #include "kernels/squares_cuda.hpp"
-#include "kernels/tile_sums_cuda.hpp"
+#include "kernels/sum_tiles_cuda.hpp"
 #include "kernels/workspace_cuda.hpp"
 
 namespace weir::cuda {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "kernels/normal.hpp"
-#include "kernels/tile_sums_cuda.hpp"
+#include "kernels/sum_tiles_cuda.hpp"
 
 namespace weir::cuda {
 

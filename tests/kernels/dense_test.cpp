@@ -140,6 +140,23 @@ TEST(ReluBackward, PassesTheGradientOnlyWhereTheOutputIsAboveZero) {
   EXPECT_EQ(dy, (std::vector<float>{3.0F, 0.0F, 0.0F, -6.0F, -7.0F}));
 }
 
+TEST(ReluAndBiasGradient, HasTheBitsOfTheReluAndThenTheBias) {
+  for (const DenseShape shape : {DenseShape{1, 1, 1}, DenseShape{31, 1, 63}, DenseShape{33, 1, 65},
+                                 DenseShape{1000, 1, 200}, DenseShape{0, 1, 3}}) {
+    const std::vector<float> y = random_numbers(shape.m * shape.n, 7);
+    const std::vector<float> before = random_numbers(shape.m * shape.n, 8);
+    std::vector<float> expected = before;
+    std::vector<float> expected_db = unwritten(shape.n);
+    weir::relu_backward(y, expected);
+    weir::dense_bias_gradient(shape, expected, expected_db);
+    std::vector<float> dy = before;
+    std::vector<float> db = unwritten(shape.n);
+    weir::relu_and_bias_gradient(shape, y, dy, db);
+    EXPECT_EQ(dy, expected) << shape.m;
+    EXPECT_EQ(db, expected_db) << shape.m;
+  }
+}
+
 /// sum over the batch of dy * y, in double: the scalar whose gradient the backward pass computes.
 double probe(DenseShape shape, const Layer& layer) {
   std::vector<float> y(shape.m * shape.n);
@@ -200,6 +217,9 @@ TEST(Dense, RefusesSizesThatDoNotFitAndLeavesTheOutputAlone) {
   EXPECT_THROW(weir::dense_input_gradient(shape, layer.dy, off, out), weir::UsageError);
   EXPECT_THROW(weir::dense_input_gradient(shape, layer.dy, layer.w, wrong), weir::UsageError);
   EXPECT_THROW(weir::relu_backward(off, out), weir::UsageError);
+  EXPECT_THROW(weir::relu_and_bias_gradient(shape, off, out, wrong), weir::UsageError);
+  EXPECT_THROW(weir::relu_and_bias_gradient(shape, layer.dy, wrong, out), weir::UsageError);
+  EXPECT_THROW(weir::relu_and_bias_gradient(shape, layer.dy, out, wrong), weir::UsageError);
   EXPECT_EQ(out, std::vector<float>(8, 42.0F));
   EXPECT_EQ(wrong, std::vector<float>(5, 42.0F));
 }
