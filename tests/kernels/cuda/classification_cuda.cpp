@@ -10,11 +10,9 @@
 namespace {
 
 using weir::LogitShape;
-using weir::reference::Bounded;
 using weir::reference::kNan;
 using weir::testing::DeviceArray;
 using weir::testing::expect_same_bits;
-using weir::testing::expect_within;
 using weir::testing::fresh_seed;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -172,7 +170,8 @@ TEST_F(ClassificationOnDevice, CountsTheRowsWhoseLabelHasTheFirstOfTheLargestLog
     }
     std::vector<float> expected(1);
     weir::count_correct(shape, z, labels, expected);
-    EXPECT_GE(expected[0], static_cast<float>((shape.rows + 1) / 2));
+    const std::size_t right = (shape.rows + 1) / 2;
+    EXPECT_GE(expected[0], static_cast<float>(right));
     EXPECT_EQ(correct_of(shape, z, labels), expected[0]);
   }
 }

@@ -1,0 +1,77 @@
+// gpu_bench: how long each kernel takes on the current GPU, beside its floor. A table, or with
+// --json one object. Ends with 2 and one line on standard error where there is no GPU.
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "gpu_kernels.hpp"
+
+namespace {
+
+using weir::bench::KernelTime;
+
+double gigabytes_per_second(const KernelTime& time) { return time.bytes / time.microseconds / 1e3; }
+double teraflops(const KernelTime& time) { return time.flops / time.microseconds / 1e6; }
+
+void print_table(const std::string& device, const std::vector<KernelTime>& times) {
+  std::printf("%s\n%-31s %-16s %11s %11s %9s %9s %6s %11s\n", device.c_str(), "kernel", "shape",
+              "median us", "fastest us", "GB/s", "TFLOP/s", "floor", "over floor");
+  for (const KernelTime& time : times) {
+    std::printf("%-31s %-16s %11.1f %11.1f %9.0f ", time.name.c_str(), time.shape.c_str(),
+                time.microseconds, time.fastest, gigabytes_per_second(time));
+    if (time.flops > 0) {
+      std::printf("%9.1f", teraflops(time));
+    } else {
+      std::printf("%9s", "-");
+    }
+    std::printf(" %6s %11.2f\n", time.floor_of.c_str(), time.over_floor());
+  }
+}
+
+void print_json(const std::string& device, const std::vector<KernelTime>& times) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const KernelTime& time : times) {
+    kernels.push_back({{"name", time.name},
+                       {"shape", time.shape},
+                       {"median_us", time.microseconds},
+                       {"fastest_us", time.fastest},
+                       {"bytes", time.bytes},
+                       {"flops", time.flops},
+                       {"gb_per_s", gigabytes_per_second(time)},
+                       {"floor_of", time.floor_of},
+                       {"floor_us", time.floor},
+                       {"over_floor", time.over_floor()}});
+  }
+  const nlohmann::ordered_json all{{"device", device}, {"kernels", std::move(kernels)}};
+  std::printf("%s\n", all.dump(2).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool json = argc == 2 && std::strcmp(argv[1], "--json") == 0;
+  if (argc > 1 && !json) {
+    std::fprintf(stderr, "usage: gpu_bench [--json]\n");
+    return 2;
+  }
+  std::string device;
+  try {
+    device = weir::bench::device_name();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpu_bench: no GPU to measure: %s\n", error.what());
+    return 2;
+  }
+  try {
+    const std::vector<KernelTime> times = weir::bench::time_kernels();
+    json ? print_json(device, times) : print_table(device, times);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpu_bench: %s\n", error.what());
+    return weir::exit_code(error);
+  }
+  return 0;
+}

@@ -1,0 +1,233 @@
+#include <array>
+#include <utility>
+
+#include "gpu_kernels.hpp"
+#include "gpu_timer_cuda.hpp"
+#include "kernels/blas_cuda.hpp"
+#include "kernels/classification_cuda.hpp"
+#include "kernels/dense_cuda.hpp"
+#include "kernels/elementwise_cuda.hpp"
+#include "kernels/loss_cuda.hpp"
+#include "kernels/random_cuda.hpp"
+#include "kernels/reduce_cuda.hpp"
+#include "kernels/sgd_cuda.hpp"
+#include "kernels/workspace_cuda.hpp"
+
+namespace weir::bench {
+namespace {
+
+/// Elements of a large input: 256 MiB of floats, several times the cache of any device so far.
+constexpr std::size_t kSide = 8192;
+constexpr std::size_t kCount = kSide * kSide;
+constexpr int kRuns = 51;
+constexpr double kFloat = sizeof(float);
+
+/// Everything that the kernels are given. Numbers of N(0, 1), because multipliers that are fed
+/// zeros draw less power, and so may run at a higher clock than they do at work.
+class Rig {
+ public:
+  Rig() {
+    // The buffers were cleared on another stream.
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+
+  std::vector<KernelTime> run() {
+    time_floors();
+    time_elementwise();
+    time_losses();
+    time_layer();
+    time_products();
+    return std::move(times_);
+  }
+
+ private:
+  void draw();
+  void time_floors();
+  void time_elementwise();
+  void time_losses();
+  void time_layer();
+  void time_products();
+
+  template <typename Enqueue>
+  KernelTime& timed(std::string name, std::string shape, const Enqueue& enqueue) {
+    const std::vector<double> runs = timer_.sorted_runs(enqueue, kRuns);
+    KernelTime time;
+    time.name = std::move(name);
+    time.shape = std::move(shape);
+    time.microseconds = runs[runs.size() / 2];
+    time.fastest = runs.front();
+    times_.push_back(std::move(time));
+    return times_.back();
+  }
+  /// Of a kernel that memory bounds.
+  template <typename Enqueue>
+  void memory(std::string name, std::string shape, double bytes, const Enqueue& enqueue) {
+    KernelTime& time = timed(std::move(name), std::move(shape), enqueue);
+    time.bytes = bytes;
+    time.floor_of = "copy";
+    time.floor = bytes / copied_bytes_per_microsecond_;
+  }
+  /// Of a kernel on kCount elements that moves `floats` arrays of them.
+  template <typename Enqueue>
+  void arrays(std::string name, double floats, const Enqueue& enqueue) {
+    memory(std::move(name), "2^26", floats * kFloat * static_cast<double>(kCount), enqueue);
+  }
+  /// Of a product that is m x n with sums of k.
+  template <typename Enqueue>
+  void product(std::string name, DenseShape shape, const Enqueue& enqueue) {
+    const auto m = static_cast<double>(shape.m);
+    const auto n = static_cast<double>(shape.n);
+    const auto k = static_cast<double>(shape.k);
+    KernelTime& time = timed(
+        std::move(name),
+        std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n),
+        enqueue);
+    time.flops = 2 * m * n * k;
+    time.bytes = kFloat * (m * k + k * n + m * n);
+    time.floor_of = "sgemm";
+    time.floor = time.flops / flops_per_microsecond_;
+  }
+
+  GpuTimer timer_;
+  cuda::CublasHandle blas_;
+  DeviceBuffer<float> workspace_{cuda::kWorkspaceElements};
+  DeviceBuffer<float> a_{kCount};
+  DeviceBuffer<float> b_{kCount};
+  DeviceBuffer<float> c_{kCount};
+  DeviceBuffer<float> d_{kCount};
+  DeviceBuffer<std::uint16_t> halves_{kCount};
+  DeviceBuffer<float> one_{1};
+  std::vector<KernelTime> times_;
+  double copied_bytes_per_microsecond_ = 1;
+  double flops_per_microsecond_ = 1;
+};
+
+/// Ends what earlier kernels have made of the numbers.
+void Rig::draw() {
+  std::uint64_t random_stream = 0;
+  for (DeviceBuffer<float>* buffer : {&a_, &b_, &c_, &d_}) {
+    cuda::fill_normal(timer_.stream(), 1, ++random_stream, buffer->all());
+  }
+}
+
+void Rig::time_floors() {
+  const cudaStream_t stream = timer_.stream();
+  draw();
+  KernelTime& copy = timed("copy", "2^26", [&] {
+    check_cuda(cudaMemcpyAsync(b_.all().data(), a_.all().data(), a_.all().size_bytes(),
+                               cudaMemcpyDeviceToDevice, stream),
+               "cudaMemcpyAsync");
+  });
+  copy.bytes = 2 * kFloat * static_cast<double>(kCount);
+  copy.floor_of = copy.name;
+  copy.floor = copy.microseconds;
+  copied_bytes_per_microsecond_ = copy.bytes / copy.microseconds;
+
+  const GemmShape square{.m = kSide, .n = kSide, .k = kSide};
+  KernelTime& sgemm = timed("sgemm", "8192x8192x8192", [&] {
+    gemm(blas_, stream, square, a_.all(), b_.all(), c_.all(), {}, workspace_.all());
+  });
+  const auto side = static_cast<double>(kSide);
+  sgemm.flops = 2 * side * side * side;
+  sgemm.bytes = 3 * kFloat * static_cast<double>(kCount);
+  sgemm.floor_of = sgemm.name;
+  sgemm.floor = sgemm.microseconds;
+  flops_per_microsecond_ = sgemm.flops / sgemm.microseconds;
+}
+
+void Rig::time_elementwise() {
+  const cudaStream_t stream = timer_.stream();
+  draw();
+  const auto a = a_.all();
+  const auto b = b_.all();
+  const auto c = c_.all();
+  const auto halves = halves_.all();
+  arrays("fill", 1, [&] { cuda::fill(stream, a, 0.0F); });
+  arrays("add", 3, [&] { cuda::add(stream, a, b); });
+  arrays("axpy", 3, [&] { cuda::axpy(stream, 0.5F, a, b); });
+  arrays("scale", 2, [&] { cuda::scale(stream, -1.0F, a); });
+  arrays("to_half", 1.5, [&] { cuda::to_half(stream, a, halves); });
+  arrays("to_float", 1.5, [&] { cuda::to_float(stream, halves, a); });
+  arrays("sgd", 3, [&] { cuda::sgd(stream, a, b, 0.1F); });
+  arrays("sgd_momentum", 5, [&] { cuda::sgd_momentum(stream, a, b, c, 0.1F, 0.9F); });
+  arrays("relu_backward", 3, [&] { cuda::relu_backward(stream, a, b); });
+  arrays("fill_normal", 1, [&] { cuda::fill_normal(stream, 1, 2, d_.all()); });
+}
+
+void Rig::time_losses() {
+  const cudaStream_t stream = timer_.stream();
+  draw();
+  const auto a = a_.all();
+  const auto b = b_.all();
+  const auto one = one_.all();
+  const auto scratch = workspace_.all();
+  arrays("sum", 1, [&] { cuda::sum(stream, a, one, scratch); });
+  arrays("squared_distance", 2, [&] { cuda::squared_distance(stream, a, b, one, scratch); });
+  arrays("l2_loss", 2, [&] { cuda::l2_loss(stream, a, b, one, scratch); });
+  arrays("l2_loss_gradient", 3, [&] { cuda::l2_loss_gradient(stream, a, b, c_.all()); });
+
+  for (const LogitShape shape : {LogitShape{kCount / 16, 16}, LogitShape{kCount / 1024, 1024}}) {
+    const std::string text = std::to_string(shape.rows) + "x" + std::to_string(shape.classes);
+    const auto labels = b_.first(shape.rows);
+    cuda::fill(stream, labels, 0.0F);
+    const double logits = kFloat * static_cast<double>(kCount);
+    const double given = logits + kFloat * static_cast<double>(shape.rows);
+    memory("softmax_cross_entropy", text, given,
+           [&] { cuda::softmax_cross_entropy(stream, shape, a, labels, one, scratch); });
+    memory("softmax_cross_entropy_gradient", text, given + logits,
+           [&] { cuda::softmax_cross_entropy_gradient(stream, shape, a, labels, c_.all()); });
+    memory("count_correct", text, given,
+           [&] { cuda::count_correct(stream, shape, a, labels, one, scratch); });
+  }
+}
+
+void Rig::time_layer() {
+  const cudaStream_t stream = timer_.stream();
+  draw();
+  const DenseShape shape{.m = kCount / 1024, .k = 1, .n = 1024};
+  const std::string text = std::to_string(shape.m) + "x" + std::to_string(shape.n);
+  const double matrix = kFloat * static_cast<double>(kCount);
+  const double row = kFloat * static_cast<double>(shape.n);
+  const auto bias = d_.first(shape.n);
+  const auto scratch = workspace_.all();
+  memory("bias_activation", text, 2 * matrix + row,
+         [&] { cuda::bias_activation(stream, shape, bias, a_.all(), Activation::kRelu); });
+  memory("dense_bias_gradient", text, matrix + row,
+         [&] { cuda::dense_bias_gradient(stream, shape, a_.all(), bias, scratch); });
+  memory("relu_and_bias_gradient", text, 3 * matrix + row,
+         [&] { cuda::relu_and_bias_gradient(stream, shape, a_.all(), b_.all(), bias, scratch); });
+}
+
+void Rig::time_products() {
+  const cudaStream_t stream = timer_.stream();
+  constexpr std::array<DenseShape, 2> kShapes{{{1024, 1024, 1024}, {8192, 1024, 4096}}};
+  for (const DenseShape shape : kShapes) {
+    draw();
+    const auto x = a_.first(shape.m * shape.k);
+    const auto w = b_.first(shape.k * shape.n);
+    const auto y = c_.first(shape.m * shape.n);
+    const auto bias = d_.first(shape.n);
+    const auto scratch = workspace_.all();
+    product("dense_forward", shape, [&] {
+      cuda::dense_forward(blas_, stream, shape, x, w, bias, y, Activation::kRelu, scratch);
+    });
+    product("dense_weight_gradient", shape,
+            [&] { cuda::dense_weight_gradient(blas_, stream, shape, x, y, w, scratch); });
+    product("dense_input_gradient", shape,
+            [&] { cuda::dense_input_gradient(blas_, stream, shape, y, w, x, scratch); });
+  }
+}
+
+}  // namespace
+
+std::string device_name() {
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return properties.name;
+}
+
+std::vector<KernelTime> time_kernels() { return Rig().run(); }
+
+}  // namespace weir::bench
