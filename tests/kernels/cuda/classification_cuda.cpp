@@ -145,6 +145,21 @@ TEST_F(ClassificationOnDevice, GradientHasTheCpusBitsAndEqualsTheFloat64Referenc
   }
 }
 
+// Two tiles behind the first 1024 are each lost when they are added to the first tile's sum alone,
+// and are not when they are added to each other first.
+TEST_F(ClassificationOnDevice, TheThirdPassOfARowsSumIsAPassOfItsOwn) {
+  constexpr LogitShape kShape{1, (1U << 20U) + 1029};
+  std::vector<float> z(kShape.classes, -200.0F);  // their exponentials are 0
+  std::fill_n(z.begin(), 1024, 0.0F);
+  z[1U << 20U] = -9.81F;  // 0.45 of what 1024 and the next float lie apart
+  z[(1U << 20U) + 1024] = -9.81F;
+  const std::vector<float> labels{5};
+  std::vector<float> expected(z.size());
+  weir::softmax_cross_entropy_gradient(kShape, z, labels, expected);
+  ASSERT_LT(expected[0], 0x1p-10F) << "the two were lost";
+  expect_same_bits(gradient_of(kShape, z, labels), expected);
+}
+
 TEST_F(ClassificationOnDevice, GradientMayOverwriteTheLogits) {
   for (const LogitShape shape : {LogitShape{64, 10}, LogitShape{3, 1025}}) {
     const std::vector<float> z = random_logits(shape);
@@ -178,8 +193,10 @@ TEST_F(ClassificationOnDevice, CountsTheRowsWhoseLabelHasTheFirstOfTheLargestLog
 
 TEST_F(ClassificationOnDevice, NanAndInfinityAreTreatedAsOnTheCpu) {
   constexpr LogitShape kShape{2, 40};
-  const std::vector<float> plain = random_logits(kShape);
+  std::vector<float> plain = random_logits(kShape);
   const std::vector<float> labels{7, 33};
+  plain[7] = 100;  // both labels win unless something is bad
+  plain[73] = 100;
   const std::vector<float> minus(plain.size(), -kInfinity);
   std::vector<std::vector<float>> inputs{minus};
   for (const float bad : {kNan, kInfinity, -kInfinity}) {
