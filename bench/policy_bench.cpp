@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,11 @@ constexpr int kBatches = 50;  ///< in a run, which ends with a wait for all of t
 
 class Training {
  public:
-  explicit Training(Rig& rig)
+  /// `maths` must outlive the rig's scheduler.
+  Training(Rig& rig, Maths& maths)
       : scheduler_(rig.scheduler),
-        model_(rig.scheduler, std::array<std::size_t, 4>{kInputs, 256, 128, 1}, 1),
+        operations_(rig.scheduler, maths),
+        model_(operations_, std::array<std::size_t, 4>{kInputs, 256, 128, 1}, 1),
         inputs_(kRows * kInputs, 0.5F),
         targets_(kRows, 1.0F) {}
 
@@ -32,21 +35,23 @@ class Training {
     const Tensor x = scheduler_.copy_in(inputs_, {kRows, kInputs}, "inputs");
     const Tensor y = scheduler_.copy_in(targets_, {kRows, 1}, "targets");
     Mlp::Tape tape = model_.forward(x);
-    Tensor gradient = l2_loss_gradient(scheduler_, tape.back(), y);
+    Tensor gradient = operations_.l2_loss_gradient(tape.back(), y);
     model_.backward(std::move(tape), std::move(gradient));
     model_.step(0.001F, 0);
   }
 
  private:
   Scheduler& scheduler_;
+  Operations operations_;
   Mlp model_;
   const std::vector<float> inputs_;
   const std::vector<float> targets_;
 };
 
 void train(benchmark::State& state, Policy policy, Bytes budget) {
+  const std::unique_ptr<Maths> maths = make_cpu_maths();
   Rig rig({.budget = budget, .policy = policy});
-  Training training(rig);
+  Training training(rig, *maths);
   const auto run = [&] {
     for (int i = 0; i < kBatches; ++i) training.step();
     rig.scheduler.wait_all();

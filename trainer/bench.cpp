@@ -20,9 +20,11 @@ Device open_for(const TrainSettings& settings) {
 Bench::Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source)
     : device_(open_for(settings)),
       pool_(device_.memory(), settings.pool),
+      maths_(make_maths(device_)),
       scheduler_(
           device_, pool_,
-          {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}) {
+          {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}),
+      operations_(scheduler_, *maths_) {
   readers_.push_back(make_reader(shape, std::move(source), settings.made_beforehand));
 }
 

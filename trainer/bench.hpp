@@ -9,6 +9,8 @@
 
 #include "scheduler/device.hpp"
 #include "scheduler/scheduler.hpp"
+#include "trainer/maths.hpp"
+#include "trainer/operations.hpp"
 #include "trainer/reader.hpp"
 #include "trainer/train.hpp"
 
@@ -17,10 +19,11 @@ namespace weir {
 class Bench {
  public:
   /// With one reader. OutOfMemory when the pool cannot hold one of its batches at all, before host
-  /// memory is spent on them.
+  /// memory is spent on them, and when it cannot hold the workspace.
   Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source);
 
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
+  [[nodiscard]] Operations& operations() noexcept { return operations_; }
   [[nodiscard]] Reader& reader() noexcept { return *readers_.front(); }
   /// A further reader, which lives as long as the bench. OutOfMemory as above.
   Reader& add_reader(const BatchShape& shape, BatchSource source);
@@ -40,11 +43,13 @@ class Bench {
                                                     std::uint64_t made_beforehand);
 
   // In the order in which they must be torn down backwards: the scheduler first waits for the
-  // device, which still reads the readers' buffers.
+  // device, which still reads the readers' buffers and runs closures that use the maths.
   Device device_;
   Pool pool_;
   std::vector<std::unique_ptr<Reader>> readers_;
+  std::unique_ptr<Maths> maths_;
   Scheduler scheduler_;
+  Operations operations_;
 };
 
 /// Measures from its making, or its last start, to its first stop.

@@ -15,7 +15,8 @@ void classify_batch(Bench& bench, Reader& reader, Mlp& model, const Tensor& corr
       scheduler.copy_in(host.inputs, {host.rows, host.inputs.size() / host.rows}, "inputs");
   const Tensor labels = scheduler.copy_in(host.targets, {host.rows}, "targets");
   reader.give_back(host, scheduler.written(labels));  // the later of the two copies
-  accumulate(scheduler, correct, correct_rows(scheduler, model.infer(images), labels));
+  Operations& operations = bench.operations();
+  operations.accumulate(correct, operations.correct_rows(model.infer(images), labels));
 }
 
 }  // namespace
@@ -30,7 +31,7 @@ BatchShape batch_shape(const LabelledImages& images, std::uint64_t rows) {
 void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
               const LabelledImages& images, const TrainHooks& hooks) {
   result.testing = true;
-  const Tensor correct = filled(bench.scheduler(), {1}, 0, "correct in all");
+  const Tensor correct = bench.operations().filled({1}, 0, "correct in all");
   while (result.test_images < images.count && !hooks.stop.stop_requested()) {
     const HostBatch host = reader.next();
     try {

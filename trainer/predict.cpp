@@ -20,7 +20,7 @@ void predict_on_bench(TrainResult& result, const PredictSettings& settings,
   Watch watch(bench);
   result.testing = true;
   try {
-    Mlp model(bench.scheduler(), settings.weights.widths, settings.weights.parameters);
+    Mlp model(bench.operations(), settings.weights.widths, settings.weights.parameters);
     bench.scheduler().wait_all();
     watch.start();
     evaluate(result, bench, bench.reader(), model, images, hooks);

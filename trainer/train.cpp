@@ -26,14 +26,14 @@ BatchSource training_source(const TrainSettings& s) {
 }
 
 /// Adds the loss to the total; returns its gradient at the prediction.
-Tensor apply_loss(const TrainSettings& settings, Scheduler& scheduler, const Tensor& total,
+Tensor apply_loss(const TrainSettings& settings, Operations& operations, const Tensor& total,
                   const Tensor& prediction, const Tensor& targets) {
   if (settings.data == nullptr) {
-    accumulate(scheduler, total, l2_loss(scheduler, prediction, targets));
-    return l2_loss_gradient(scheduler, prediction, targets);
+    operations.accumulate(total, operations.l2_loss(prediction, targets));
+    return operations.l2_loss_gradient(prediction, targets);
   }
-  accumulate(scheduler, total, softmax_loss(scheduler, prediction, targets));
-  return softmax_loss_gradient(scheduler, prediction, targets);
+  operations.accumulate(total, operations.softmax_loss(prediction, targets));
+  return operations.softmax_loss_gradient(prediction, targets);
 }
 
 void train_batch(Bench& bench, const TrainSettings& settings, Mlp& model, const Tensor& total,
@@ -46,7 +46,7 @@ void train_batch(Bench& bench, const TrainSettings& settings, Mlp& model, const 
   const Tensor targets =
       scheduler.copy_in(host.targets, {host.rows, host.targets.size() / host.rows}, "targets");
   bench.reader().give_back(host, scheduler.written(targets));  // the later of the two copies
-  Tensor gradient = apply_loss(settings, scheduler, total, tape.back(), targets);
+  Tensor gradient = apply_loss(settings, bench.operations(), total, tape.back(), targets);
   model.backward(std::move(tape), std::move(gradient));
   model.step(static_cast<float>(settings.learning_rate.value),
              static_cast<float>(settings.momentum.value));
@@ -55,7 +55,7 @@ void train_batch(Bench& bench, const TrainSettings& settings, Mlp& model, const 
 /// The loop. What it throws leaves the bench usable, and `result` with what was done.
 void run_batches(TrainResult& result, Bench& bench, Mlp& model, const TrainSettings& settings,
                  const TrainHooks& hooks, Watch& watch) {
-  const Tensor total = filled(bench.scheduler(), {1}, 0, "loss total");
+  const Tensor total = bench.operations().filled({1}, 0, "loss total");
   bench.scheduler().wait_all();
   watch.start();
   while (result.batches < settings.batches.value && !hooks.stop.stop_requested()) {
@@ -94,7 +94,7 @@ void run_on_bench(TrainResult& result, const TrainSettings& settings, const Trai
   Bench bench(settings, training_shape(settings), training_source(settings));
   Watch watch(bench);
   try {
-    Mlp model(bench.scheduler(), settings.widths, settings.seed.value);
+    Mlp model(bench.operations(), settings.widths, settings.seed.value);
     run_batches(result, bench, model, settings, hooks, watch);
     if (settings.data != nullptr && result.outcome == Outcome::kFinished) {
       test_model(result, bench, model, settings, hooks);

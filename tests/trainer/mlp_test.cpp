@@ -26,8 +26,10 @@ class ModelOnAScheduler {
         pool_(device_.memory()),
         inputs_(kRows * kWidths.front()),
         targets_(kRows),
+        maths_(make_maths(device_)),
         scheduler(device_, pool_),
-        model(scheduler, kWidths, kSeed),
+        operations(scheduler, *maths_),
+        model(operations, kWidths, kSeed),
         reference(kWidths, kSeed) {
     generated_source(kSeed)(0, inputs_, targets_);
     x = scheduler.copy_in(inputs_, {kRows, kWidths.front()});
@@ -48,8 +50,8 @@ class ModelOnAScheduler {
 
   Tensor train_once() {
     Mlp::Tape tape = model.forward(x);
-    Tensor loss = l2_loss(scheduler, tape.back(), y);
-    Tensor gradient = l2_loss_gradient(scheduler, tape.back(), y);
+    Tensor loss = operations.l2_loss(tape.back(), y);
+    Tensor gradient = operations.l2_loss_gradient(tape.back(), y);
     model.backward(std::move(tape), std::move(gradient));
     model.step(kRate, 0);
     return loss;
@@ -70,9 +72,11 @@ class ModelOnAScheduler {
   Pool pool_;
   std::vector<float> inputs_;
   std::vector<float> targets_;
+  std::unique_ptr<Maths> maths_;  // outlives the scheduler, whose closures use it
 
  public:
   Scheduler scheduler;
+  Operations operations;
   Mlp model;
   ReferenceMlp reference;
   Tensor x;
@@ -106,7 +110,7 @@ TEST(Trainer, LossFromBeforeStepReadLongAfterItIsTheOneFromBefore) {
     (void)m.train_once();
     m.train_reference_once();
   }
-  const Tensor last = l2_loss(m.scheduler, m.model.forward(m.x).back(), m.y);
+  const Tensor last = m.operations.l2_loss(m.model.forward(m.x).back(), m.y);
   ASSERT_FALSE(m.scheduler.reached(m.scheduler.written(loss)));
   m.let_go();
   m.train_reference_once();
@@ -121,7 +125,7 @@ TEST(Mlp, GradientsEqualFiniteDifferences) {
   ModelOnAScheduler m;
   const auto before = m.model.read_parameters();
   Mlp::Tape tape = m.model.forward(m.x);
-  Tensor gradient = l2_loss_gradient(m.scheduler, tape.back(), m.y);
+  Tensor gradient = m.operations.l2_loss_gradient(tape.back(), m.y);
   m.model.backward(std::move(tape), std::move(gradient));
   m.model.step(1, 0);  // at a rate of 1 a step moves a weight by its gradient
   const auto after = m.model.read_parameters();
@@ -153,10 +157,10 @@ TEST(Mlp, StartsFromTheWeightsThatItsSeedNamesAndFromBiasesOfZero) {
 
 TEST(Mlp, AccumulateAddsInPlace) {
   ModelOnAScheduler m;
-  const Tensor total = filled(m.scheduler, {3}, 1.5F, "total");
-  const Tensor value = filled(m.scheduler, {3}, 0.25F, "value");
-  accumulate(m.scheduler, total, value);
-  accumulate(m.scheduler, total, value);
+  const Tensor total = m.operations.filled({3}, 1.5F, "total");
+  const Tensor value = m.operations.filled({3}, 0.25F, "value");
+  m.operations.accumulate(total, value);
+  m.operations.accumulate(total, value);
   EXPECT_EQ(m.scheduler.read(total), (std::vector<float>{2, 2, 2}));
 }
 
@@ -170,7 +174,7 @@ TEST(Mlp, BackwardLetsGoOfTheTape) {
 
 TEST(Mlp, RefusesAModelWithoutAnOutput) {
   ModelOnAScheduler m;
-  EXPECT_THROW(Mlp(m.scheduler, std::vector<std::size_t>{16}, kSeed), UsageError);
+  EXPECT_THROW(Mlp(m.operations, std::vector<std::size_t>{16}, kSeed), UsageError);
 }
 
 }  // namespace

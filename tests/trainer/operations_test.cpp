@@ -1,0 +1,155 @@
+// The operations on a maths that needs a workspace, as that of a GPU does: each gets the one that
+// the pool gave, and computes what it computes without.
+
+#include "trainer/operations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "allocator/error.hpp"
+#include "support/print.hpp"
+#include "trainer/mlp.hpp"
+
+namespace weir::testing {
+namespace {
+
+constexpr Bytes kWorkspace = kib(64);
+
+/// Writes over the workspace that it is given, as a GPU's kernels do, and notes where it was.
+class MathsWithWorkspace final : public Maths {
+ public:
+  [[nodiscard]] Bytes workspace() const noexcept override { return kWorkspace; }
+
+  void fill(Stream& s, float value, Out out) override { cpu_->fill(s, value, out); }
+  void fill_normal(Stream& s, NormalDraw draw, Out out) override {
+    cpu_->fill_normal(s, draw, out);
+  }
+  void add(Stream& s, In x, Out total) override { cpu_->add(s, x, total); }
+  void dense_forward(Stream& s, DenseShape shape, In x, In w, In b, Out y, Activation activation,
+                     Out workspace) override {
+    use(workspace);
+    cpu_->dense_forward(s, shape, x, w, b, y, activation, {});
+  }
+  void dense_weight_gradient(Stream& s, DenseShape shape, In x, In dy, Out dw,
+                             Out workspace) override {
+    use(workspace);
+    cpu_->dense_weight_gradient(s, shape, x, dy, dw, {});
+  }
+  void dense_input_gradient(Stream& s, DenseShape shape, In dy, In w, Out dx,
+                            Out workspace) override {
+    use(workspace);
+    cpu_->dense_input_gradient(s, shape, dy, w, dx, {});
+  }
+  void dense_bias_gradient(Stream& s, DenseShape shape, In dy, Out db, Out workspace) override {
+    use(workspace);
+    cpu_->dense_bias_gradient(s, shape, dy, db, {});
+  }
+  void relu_and_bias_gradient(Stream& s, DenseShape shape, In y, Out dy, Out db,
+                              Out workspace) override {
+    use(workspace);
+    cpu_->relu_and_bias_gradient(s, shape, y, dy, db, {});
+  }
+  void l2_loss(Stream& s, In p, In t, Out loss, Out workspace) override {
+    use(workspace);
+    cpu_->l2_loss(s, p, t, loss, {});
+  }
+  void l2_loss_gradient(Stream& s, In p, In t, Out dp) override {
+    cpu_->l2_loss_gradient(s, p, t, dp);
+  }
+  void softmax_cross_entropy(Stream& s, LogitShape shape, In z, In labels, Out loss,
+                             Out workspace) override {
+    use(workspace);
+    cpu_->softmax_cross_entropy(s, shape, z, labels, loss, {});
+  }
+  void softmax_cross_entropy_gradient(Stream& s, LogitShape shape, In z, In labels,
+                                      Out dz) override {
+    cpu_->softmax_cross_entropy_gradient(s, shape, z, labels, dz);
+  }
+  void count_correct(Stream& s, LogitShape shape, In z, In labels, Out correct,
+                     Out workspace) override {
+    use(workspace);
+    cpu_->count_correct(s, shape, z, labels, correct, {});
+  }
+  void sgd(Stream& s, Out w, In g, float rate) override { cpu_->sgd(s, w, g, rate); }
+  void sgd_momentum(Stream& s, Out w, In g, Out v, float rate, float momentum) override {
+    cpu_->sgd_momentum(s, w, g, v, rate, momentum);
+  }
+
+  // Written on the device's thread; read once it is idle.
+  int uses = 0;
+  std::set<const float*> places;
+
+ private:
+  void use(Out workspace) {
+    ASSERT_EQ(workspace.size_bytes(), kWorkspace.count);
+    std::ranges::fill(workspace, -7.0F);
+    places.insert(workspace.data());
+    ++uses;
+  }
+  const std::unique_ptr<Maths> cpu_ = make_cpu_maths();
+};
+
+class Rig {
+ public:
+  explicit Rig(Maths& maths, Bytes budget = mib(16))
+      : device_(open_device("cpu", {.memory = mib(64)})),
+        pool_(device_.memory()),
+        scheduler(device_, pool_, {.budget = budget}),
+        operations(scheduler, maths) {}
+
+  /// The weights after three steps, the last of them with momentum, and the sum of both losses and
+  /// the count of correct rows.
+  std::vector<std::vector<float>> train() {
+    const std::vector<std::size_t> widths{6, 8, 5, 3};
+    Mlp model(operations, widths, 11);
+    const Tensor labels = operations.filled({4}, 2, "labels");
+    const Tensor total = operations.filled({1}, 0, "total");
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      Mlp::Tape tape = model.forward(operations.drawn({4, 6}, {.seed = 11, .sequence = i}, "x"));
+      const Tensor logits = tape.back();
+      operations.accumulate(total, operations.l2_loss(logits, logits));
+      operations.accumulate(total, operations.softmax_loss(logits, labels));
+      operations.accumulate(total, operations.correct_rows(logits, labels));
+      model.backward(std::move(tape), operations.softmax_loss_gradient(logits, labels));
+      model.step(0.1F, i == 2 ? 0.9F : 0.0F);
+    }
+    auto results = model.read_parameters();
+    results.push_back(scheduler.read(total));
+    return results;
+  }
+
+ private:
+  Device device_;
+  Pool pool_;
+
+ public:
+  Scheduler scheduler;
+  Operations operations;
+};
+
+TEST(Operations, UseOneWorkspaceAndComputeTheSameAsWithout) {
+  MathsWithWorkspace maths;
+  const std::unique_ptr<Maths> plain = make_cpu_maths();
+  EXPECT_EQ(Rig(maths).train(), Rig(*plain).train());
+  // Of each batch: 3 layers forward, 3 bias gradients, 3 weight gradients, 2 input gradients, both
+  // losses and the count.
+  EXPECT_EQ(maths.uses, 3 * (3 + 3 + 3 + 2 + 2 + 1));
+  EXPECT_EQ(maths.places.size(), 1U);
+}
+
+TEST(Operations, TheWorkspaceIsOfTheBudget) {
+  MathsWithWorkspace maths;
+  EXPECT_EQ(Rig(maths).scheduler.memory_info().allocated, kWorkspace);
+  EXPECT_THROW(Rig(maths, kib(32)), OutOfMemory);
+  const std::unique_ptr<Maths> plain = make_cpu_maths();
+  EXPECT_EQ(Rig(*plain).scheduler.memory_info().allocated, Bytes{});
+  EXPECT_EQ(workspace_of("cpu"), Bytes{});
+}
+
+TEST(Operations, ADeviceThatIsNoGpuGetsTheMathsOfTheCpu) {
+  EXPECT_EQ(make_maths(open_device("cpu", {.memory = mib(1)}))->workspace(), Bytes{});
+}
+
+}  // namespace
+}  // namespace weir::testing
