@@ -3,43 +3,41 @@
 #include <utility>
 
 #include "kernels/blas.hpp"
+#include "scheduler/cuda.hpp"
 
 namespace weir {
 namespace {
 
 /// The BLAS first: where address space is short, a thread that cannot start is no error to end
-/// with, since OpenBLAS's own threads may then be waited for without end.
+/// with, since OpenBLAS's own threads may then be waited for without end. A GPU computes without
+/// it.
 Device open_for(const TrainSettings& settings) {
-  reserve_blas_memory();
-  set_blas_threads(1);  // the bits of a product depend on their number
+  if (cuda_ordinal(settings.device.value) < 0) {
+    reserve_blas_memory();
+    set_blas_threads(1);  // the bits of a product depend on their number
+  }
   return open_device(settings.device.value, {.memory = settings.device_memory.value});
 }
 
 }  // namespace
 
-Bench::Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source)
+Bench::Bench(const TrainSettings& settings)
     : device_(open_for(settings)),
       pool_(device_.memory(), settings.pool),
       maths_(make_maths(device_)),
       scheduler_(
           device_, pool_,
           {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}),
-      operations_(scheduler_, *maths_) {
-  readers_.push_back(make_reader(shape, std::move(source), settings.made_beforehand));
-}
+      operations_(scheduler_, *maths_) {}
 
-std::unique_ptr<Reader> Bench::make_reader(const BatchShape& shape, BatchSource source,
-                                           std::uint64_t made_beforehand) {
+Reader& Bench::add_reader(const BatchShape& shape, BatchSource source,
+                          std::uint64_t made_beforehand) {
   const StreamId copy_in = device_.backend().stream(StreamRole::kCopyIn);
   const Bytes inputs = Shape{shape.rows, shape.inputs}.bytes();
   pool_.deallocate(pool_.allocate(inputs, copy_in, "inputs"), copy_in);
-  return std::make_unique<Reader>(
+  return *readers_.emplace_back(std::make_unique<Reader>(
       DeviceMemory{device_.backend().host_upstream(), device_.memory().progress}, shape,
-      std::move(source), made_beforehand);
-}
-
-Reader& Bench::add_reader(const BatchShape& shape, BatchSource source) {
-  return *readers_.emplace_back(make_reader(shape, std::move(source), 0));
+      std::move(source), made_beforehand));
 }
 
 Bytes Bench::staging() const {

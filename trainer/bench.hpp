@@ -18,15 +18,15 @@ namespace weir {
 
 class Bench {
  public:
-  /// With one reader. OutOfMemory when the pool cannot hold one of its batches at all, before host
-  /// memory is spent on them, and when it cannot hold the workspace.
-  Bench(const TrainSettings& settings, const BatchShape& shape, BatchSource source);
+  /// OutOfMemory when the pool cannot hold the workspace.
+  explicit Bench(const TrainSettings& settings);
 
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
   [[nodiscard]] Operations& operations() noexcept { return operations_; }
-  [[nodiscard]] Reader& reader() noexcept { return *readers_.front(); }
-  /// A further reader, which lives as long as the bench. OutOfMemory as above.
-  Reader& add_reader(const BatchShape& shape, BatchSource source);
+  /// A reader that lives as long as the bench; see Reader on `made_beforehand`. OutOfMemory when
+  /// the pool cannot hold one of its batches at all, before host memory is spent on them.
+  Reader& add_reader(const BatchShape& shape, BatchSource source,
+                     std::uint64_t made_beforehand = 0);
 
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
   [[nodiscard]] Bytes staging() const;
@@ -39,9 +39,6 @@ class Bench {
   void collect(TrainResult& result);
 
  private:
-  [[nodiscard]] std::unique_ptr<Reader> make_reader(const BatchShape& shape, BatchSource source,
-                                                    std::uint64_t made_beforehand);
-
   // In the order in which they must be torn down backwards: the scheduler first waits for the
   // device, which still reads the readers' buffers and runs closures that use the maths.
   Device device_;

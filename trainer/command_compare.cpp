@@ -17,7 +17,10 @@ namespace {
 class CompareCommand {
  public:
   explicit CompareCommand(CLI::App& app)
-      : own_flags_(app), flags_(app), json_(app, "--json", "write the figures to this file") {
+      : own_flags_(app),
+        device_(app),
+        flags_(app),
+        json_(app, "--json", "write the figures to this file") {
     app.add_flag("--small", small_,
                  "a small model and batches of 32, where waiting is a visible share");
     own_flags_.add(
@@ -26,15 +29,18 @@ class CompareCommand {
     add_memory_flags(flags_);
     add_batch_size_flag(flags_);
     add_training_flags(flags_);
+    add_model_flags(flags_);
   }
   CompareCommand(const CompareCommand&) = delete;  // a flag writes into it
   CompareCommand& operator=(const CompareCommand&) = delete;
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
-    const TrainSettings base = TrainSettings::from_environment();
+    const TrainSettings base =
+        TrainSettings::from_environment(process_environment(), device_.choose());
     CompareSettings settings = small_ ? CompareSettings::small(base) : CompareSettings::d2l(base);
     own_flags_.apply(settings);
     flags_.apply(settings.train);
+    settings.fit_to_model();
     settings.train.validate();
     require_different_files(std::array{json_.named(), settings.train.log_file()});
     const std::unique_ptr<OutputFile> json = json_.open();
@@ -55,6 +61,7 @@ class CompareCommand {
  private:
   bool small_ = false;
   Flags<CompareSettings> own_flags_;
+  DeviceFlag device_;
   TrainFlags flags_;
   OutputFlag json_;
 };

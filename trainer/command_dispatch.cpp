@@ -20,7 +20,8 @@ class DispatchCommand {
       : flags_(app), json_(app, "--json", "write the figures to this file") {
     using S = DispatchSettings;
     flags_.add(
-        "--device", [](S & s) -> auto& { return s.device; }, parse_device, "cpu");
+        "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device,
+        "cpu: its closures run on the host");
     flags_.add(
         "--operations", [](S & s) -> auto& { return s.operations; }, parse_operations,
         "times that y = x + 1 is computed in a run");

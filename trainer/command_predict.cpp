@@ -20,6 +20,7 @@ class PredictCommand {
   explicit PredictCommand(CLI::App& app)
       : data_(app, "--data", "the directory of the data set, whose test files are classified"),
         weights_(app, "--weights", "the weights, as run --save writes them"),
+        device_(app),
         flags_(app),
         json_(app, "--json", "write the figures to this file") {
     add_policy_flag(flags_);
@@ -28,7 +29,8 @@ class PredictCommand {
   }
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
-    PredictSettings settings{.train = TrainSettings::from_environment()};
+    PredictSettings settings{
+        .train = TrainSettings::from_environment(process_environment(), device_.choose())};
     settings.train.use_data_defaults();
     flags_.apply(settings.train);
     settings.train.validate();
@@ -57,6 +59,7 @@ class PredictCommand {
  private:
   TextFlag data_;
   TextFlag weights_;
+  DeviceFlag device_;
   TrainFlags flags_;
   OutputFlag json_;
 };

@@ -19,6 +19,7 @@ class RunCommand {
  public:
   explicit RunCommand(CLI::App& app)
       : data_(app, "--data", "train on the data set in this directory (IDX files, as MNIST's)"),
+        device_(app),
         flags_(app),
         save_(app, "--save", "write the trained weights to this file"),
         json_(app, "--json", "write the figures to this file") {
@@ -29,6 +30,7 @@ class RunCommand {
         "how often each training image of --data is visited");
     add_batch_size_flag(flags_);
     add_training_flags(flags_);
+    add_model_flags(flags_);
   }
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
@@ -53,7 +55,8 @@ class RunCommand {
 
  private:
   [[nodiscard]] TrainSettings read_settings() const {
-    TrainSettings settings = TrainSettings::from_environment();
+    TrainSettings settings =
+        TrainSettings::from_environment(process_environment(), device_.choose());
     if (data_.given()) settings.use_data_defaults();
     flags_.apply(settings);
     settings.validate();
@@ -64,10 +67,14 @@ class RunCommand {
     if (epochs_given && settings.batches.source != "default") {
       throw UsageError("--epochs and --batches both say how long to train: give one of them");
     }
+    if (data_.given() && settings.inputs.value != InputKind::kHost) {
+      throw UsageError("--inputs and --data both say where batches come from: give one of them");
+    }
     if (data_.given()) {
       settings.use_data(std::make_shared<const DataSet>(read_data_set(data_.name(), data_.text())),
                         {data_.text(), data_.name()});
     }
+    settings.widen();
     return settings;
   }
 
@@ -97,6 +104,7 @@ class RunCommand {
   }
 
   TextFlag data_;
+  DeviceFlag device_;
   TrainFlags flags_;
   OutputFlag save_;
   OutputFlag json_;

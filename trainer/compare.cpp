@@ -5,20 +5,23 @@
 #include <utility>
 
 #include "allocator/log.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/cuda.hpp"
+#include "scheduler/tensor.hpp"
+#include "trainer/maths.hpp"
 
 namespace weir {
 namespace {
-
-constexpr std::uint64_t kPercent = 100;
 
 TrainSettings with_policy(TrainSettings settings, Policy policy) {
   settings.policy.policy = {policy, "compare"};
   return settings;
 }
 
+/// All of the cpu device is its own; a GPU also holds what its driver and other programs need.
 TrainSettings reference_settings(TrainSettings settings) {
-  settings.pool.budget = {{.percent = kPercent}, "compare"};
+  const double percent =
+      cuda_ordinal(settings.device.value) < 0 ? 100 : PoolOptions{}.budget.value.percent;
+  settings.pool.budget = {{.percent = percent}, "compare"};
   return with_policy(std::move(settings), Policy::kUnbounded);
 }
 
@@ -34,6 +37,23 @@ void use_default_budget(TrainSettings& settings, Bytes budget) {
   settings.every_policy = true;
   if (settings.pool.budget.source != "default") return;
   settings.pool.budget = Setting<BudgetRequest>::by_default({.bytes = budget});
+}
+
+/// What the model and one batch of it take of the pool: parameters, gradients and velocities, each
+/// activation beside its gradient, and the inputs. What is smaller than a row is left out.
+Bytes footprint(const TrainSettings& settings) {
+  const auto block = [&](std::size_t rows, std::size_t columns) {
+    const Bytes bytes = Shape{rows, columns}.bytes();
+    return settings.pool.block_size(bytes).value_or(bytes);
+  };
+  const std::uint64_t copies = settings.momentum.value > 0 ? 3 : 2;
+  const std::size_t rows = settings.batch_size.value;
+  Bytes sum = block(rows, settings.widths.front());
+  for (std::size_t l = 0; l + 1 < settings.widths.size(); ++l) {
+    sum += block(settings.widths[l], settings.widths[l + 1]) * copies;
+    sum += block(rows, settings.widths[l + 1]) * 2;
+  }
+  return sum;
 }
 
 /// Lets nothing but errors through for a while: a search for too small a budget is full of warnings
@@ -153,12 +173,21 @@ CompareSettings CompareSettings::small(TrainSettings base) {
   base.widths = {512, 256, 128, 1};
   base.batch_size = Setting<std::uint64_t>::by_default(32);
   base.batches = Setting<std::uint64_t>::by_default(2000);
-  base.made_beforehand = 64;
+  base.inputs = Setting<InputKind>::by_default(InputKind::kRing);
+  base.ring = Setting<std::uint64_t>::by_default(64);
   use_default_budget(base, mib(4));
   return {.train = std::move(base),
           .rounds = Setting<std::uint64_t>::by_default(6),
           .short_batches = 100,
           .step = kib(16)};
+}
+
+void CompareSettings::fit_to_model() {
+  const Bytes before = footprint(train);
+  train.widen();
+  Setting<BudgetRequest>& budget = train.pool.budget;
+  if (budget.source != "default" || budget.value.percent != 0) return;
+  budget.value.bytes += footprint(train) - before + workspace_of(train.device.value);
 }
 
 std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,
@@ -170,9 +199,7 @@ std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy polic
     return train(tried, hooks).outcome == Outcome::kFinished;
   };
   const OnlyErrors quiet;
-  const Bytes total =
-      settings.device_memory.value.count != 0 ? settings.device_memory.value : default_cpu_memory();
-  const Bytes start = resolve_budget(settings.pool.budget.value, total, "budget");
+  const Bytes start = resolve_budget(settings.pool.budget.value, settings.total_memory(), "budget");
   std::uint64_t enough = start.count / step.count;
   std::uint64_t too_little = 0;
   if (enough == 0 || !finishes(enough)) return std::nullopt;

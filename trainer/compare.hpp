@@ -21,6 +21,10 @@ struct CompareSettings {
   std::uint64_t short_batches = 4;  ///< of a run that only asks whether a budget is enough
   Bytes step{};                     ///< how finely budgets are searched
 
+  /// Widens the model by its factor, and a default budget by what that takes, and by the workspace
+  /// that the device's maths needs: to be called once. What is left for run-ahead stays.
+  void fit_to_model();
+
   /// The d2l experiment at its own size: 512 → 2048 → 512 → 1, batches of 1024 made on the way.
   [[nodiscard]] static CompareSettings d2l(TrainSettings base);
   /// 512 → 256 → 128 → 1, batches of 32 made beforehand: dispatch and waiting are a visible share.

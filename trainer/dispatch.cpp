@@ -28,6 +28,13 @@ std::string describe_case(const DispatchCase& what) {
 
 }  // namespace
 
+std::string parse_dispatch_device(std::string_view name, std::string_view text) {
+  if (text != "cpu") {
+    refuse(name, text, "cpu: what is timed here are operations that run on the host");
+  }
+  return std::string(text);
+}
+
 // Every queued operation is kept by the scheduler: some 500 bytes each.
 std::uint64_t parse_operations(std::string_view name, std::string_view text) {
   return parse_up_to(name, text, 2, 1'000'000);

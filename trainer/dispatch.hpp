@@ -30,6 +30,8 @@ struct DispatchSettings {
   [[nodiscard]] std::string describe() const;
 };
 
+/// `cpu`. UsageError for another device: the operations that are timed are closures of the host.
+[[nodiscard]] std::string parse_dispatch_device(std::string_view name, std::string_view text);
 /// Whole numbers from 1 to what the experiment can queue or hold. UsageError otherwise.
 [[nodiscard]] std::uint64_t parse_operations(std::string_view name, std::string_view text);
 [[nodiscard]] std::uint64_t parse_rounds(std::string_view name, std::string_view text);

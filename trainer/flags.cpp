@@ -15,6 +15,16 @@ std::unique_ptr<OutputFile> OutputFlag::open() const {
   return std::make_unique<OutputFile>(flag_.name(), flag_.text());
 }
 
+DeviceFlag::DeviceFlag(CLI::App& app)
+    : flag_(app, "--device",
+            "cpu, cuda, cuda:N for GPU number N, or auto: cuda when a GPU answers, else cpu "
+            "(default: auto)") {}
+
+Setting<std::string> DeviceFlag::choose() const {
+  if (!flag_.given()) return choose_device(Setting<std::string>::by_default("auto"));
+  return choose_device({parse_device(flag_.name(), flag_.text()), flag_.name()});
+}
+
 void add_policy_flag(TrainFlags& flags) {
   flags.add(
       "--policy", [](TrainSettings & s) -> auto& { return s.policy.policy; }, parse_policy,
@@ -24,10 +34,8 @@ void add_policy_flag(TrainFlags& flags) {
 void add_memory_flags(TrainFlags& flags) {
   using S = TrainSettings;
   flags.add(
-      "--device", [](S & s) -> auto& { return s.device; }, parse_device, "cpu");
-  flags.add(
       "--device-memory", [](S & s) -> auto& { return s.device_memory; }, parse_device_memory,
-      "what the cpu device is given, such as 2GiB (default: half of the machine's)");
+      "what the device is given, such as 2GiB (default: half of the machine's, all of a GPU's)");
   flags.add(
       "--budget", [](S & s) -> auto& { return s.pool.budget; }, parse_budget,
       "96MiB, or 80% of the device's memory (WEIR_BUDGET)");
@@ -66,6 +74,20 @@ void add_training_flags(TrainFlags& flags) {
       "--momentum", [](S & s) -> auto& { return s.momentum; }, parse_momentum, "0 is plain SGD");
   flags.add(
       "--seed", [](S & s) -> auto& { return s.seed; }, parse_seed, "of the weights and the data");
+}
+
+void add_model_flags(TrainFlags& flags) {
+  using S = TrainSettings;
+  flags.add(
+      "--width-factor", [](S & s) -> auto& { return s.width_factor; }, parse_width_factor,
+      "multiplies the widths of the hidden layers (default: 1)");
+  flags.add(
+      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_inputs,
+      "of generated batches: host, made on the way and copied; ring, made beforehand and copied "
+      "in turn; drawn, by the device (default: host, with compare --small ring)");
+  flags.add(
+      "--ring", [](S & s) -> auto& { return s.ring; }, parse_count,
+      "batches that are made beforehand (default: 8, with compare --small 64)");
 }
 
 }  // namespace weir

@@ -51,6 +51,18 @@ class OutputFlag {
   TextFlag flag_;
 };
 
+/// --device: known before the other settings are read, since some of them depend on it.
+class DeviceFlag {
+ public:
+  explicit DeviceFlag(CLI::App& app);
+  /// The device to use; `auto` when the flag is not given. UsageError as parse_device and
+  /// choose_device have it.
+  [[nodiscard]] Setting<std::string> choose() const;
+
+ private:
+  TextFlag flag_;
+};
+
 /// Flags that are gathered first, and applied to the settings once it is known which settings they
 /// change.
 template <typename Settings>
@@ -79,10 +91,12 @@ class Flags {
 using TrainFlags = Flags<TrainSettings>;
 
 void add_policy_flag(TrainFlags& flags);
-/// The device, the budget, the pool and the run-ahead target.
+/// The device's memory, the budget, the pool and the run-ahead target.
 void add_memory_flags(TrainFlags& flags);
 void add_batch_size_flag(TrainFlags& flags);
 /// How much is trained, how fast and from which seed.
 void add_training_flags(TrainFlags& flags);
+/// The model's width, and where generated batches come from.
+void add_model_flags(TrainFlags& flags);
 
 }  // namespace weir

@@ -16,14 +16,15 @@ void predict_on_bench(TrainResult& result, const PredictSettings& settings,
                       const TrainHooks& hooks) {
   const LabelledImages& images = *settings.images;
   const BatchShape shape = batch_shape(images, settings.train.batch_size.value);
-  Bench bench(settings.train, shape, ordered_source(images, shape.rows));
+  Bench bench(settings.train);
+  Reader& reader = bench.add_reader(shape, ordered_source(images, shape.rows));
   Watch watch(bench);
   result.testing = true;
   try {
     Mlp model(bench.operations(), settings.weights.widths, settings.weights.parameters);
     bench.scheduler().wait_all();
     watch.start();
-    evaluate(result, bench, bench.reader(), model, images, hooks);
+    evaluate(result, bench, reader, model, images, hooks);
   } catch (const OutOfMemory& error) {
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();

@@ -6,17 +6,11 @@
 #include "kernels/random.hpp"
 
 namespace weir {
-namespace {
-
-/// Philox streams: the batches' begin here, the model's are below.
-constexpr std::uint64_t kFirstBatchStream = 1'000'000;
-
-}  // namespace
 
 BatchSource generated_source(std::uint64_t seed) {
   return [seed](std::uint64_t index, std::span<float> inputs, std::span<float> targets) {
-    fill_normal(seed, kFirstBatchStream + index, inputs);
-    std::ranges::fill(targets, 1.0F);
+    fill_normal(seed, generated_sequence(index), inputs);
+    std::ranges::fill(targets, kGeneratedTarget);
   };
 }
 

@@ -49,8 +49,16 @@ struct HostBatch {
 using BatchSource =
     std::function<void(std::uint64_t index, std::span<float> inputs, std::span<float> targets)>;
 
-/// The d2l experiment's data: inputs N(0, 1), targets 1.
+/// The d2l experiment's data: inputs N(0, 1) of the Philox stream generated_sequence(index),
+/// targets kGeneratedTarget.
 [[nodiscard]] BatchSource generated_source(std::uint64_t seed);
+
+/// The model's streams are below.
+[[nodiscard]] constexpr std::uint64_t generated_sequence(std::uint64_t index) noexcept {
+  constexpr std::uint64_t kFirst = 1'000'000;
+  return kFirst + index;
+}
+inline constexpr float kGeneratedTarget = 1;
 
 class Reader {
  public:

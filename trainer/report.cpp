@@ -21,6 +21,18 @@ std::string seconds(std::chrono::nanoseconds time) {
   return format_number(seconds_of(time), 2) + " s";
 }
 
+std::string how_made(InputKind inputs) {
+  switch (inputs) {
+    case InputKind::kHost:
+      return "made on the way";
+    case InputKind::kRing:
+      return "made beforehand";
+    case InputKind::kDrawn:
+      return "drawn on the device";
+  }
+  return "unknown";
+}
+
 std::string accuracy(const TrainResult& r) {
   if (!r.test_accuracy) return "-";
   return percent(*r.test_accuracy) + " of " + format_count(r.test_images, "test image");
@@ -165,12 +177,12 @@ std::string predict_json(const PredictSettings& settings, const TrainResult& res
 
 std::string format_comparison(const CompareSettings& settings, const Comparison& comparison) {
   const TrainSettings& t = settings.train;
-  std::string text =
-      "MLP " + format_widths(t.widths) + ", batches of " + std::to_string(t.batch_size.value) +
-      " " + (t.made_beforehand != 0 ? "made beforehand" : "made on the way") + ", " +
-      format_count(t.batches.value, "batch", "es") + " a run, budget " +
-      format_budget(t.pool.budget.value) + ", " + format_count(settings.rounds.value, "pair") +
-      " with the reference (unbounded, enough memory)\n\n";
+  std::string text = "MLP " + format_widths(t.widths) + ", batches of " +
+                     std::to_string(t.batch_size.value) + " " + how_made(t.inputs.value) + ", " +
+                     format_count(t.batches.value, "batch", "es") + " a run, budget " +
+                     format_budget(t.pool.budget.value) + ", " +
+                     format_count(settings.rounds.value, "pair") +
+                     " with the reference (unbounded, enough memory)\n\n";
   std::vector<std::vector<std::string>> rows{
       {"policy", "batches/s", "to reference (spread)", "peak reserved", "peak held", "staging",
        "stalls", "stalled", "idle", "result"},

@@ -2,20 +2,18 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <utility>
 
-#include "scheduler/cpu_device.hpp"
+#include "allocator/error.hpp"
 #include "trainer/batches.hpp"
-#include "trainer/weights.hpp"
+#include "trainer/settings_text.hpp"
 
 namespace weir {
 namespace {
 
 /// Some 10^15 elements: past any machine, and far from where products of sizes overflow.
 constexpr std::uint64_t kMostCount = 1'000'000'000;
-constexpr const char* kSeparator = ", ";
 
 double parse_number(std::string_view name, std::string_view text, std::string_view want) {
   double value = 0;
@@ -23,17 +21,6 @@ double parse_number(std::string_view name, std::string_view text, std::string_vi
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stop != end || !std::isfinite(value)) refuse(name, text, want);
   return value;
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
-std::string without_space(std::string text) {
-  std::erase(text, ' ');
-  return text;
 }
 
 }  // namespace
@@ -68,32 +55,53 @@ std::uint64_t parse_seed(std::string_view name, std::string_view text) {
   return *seed;
 }
 
-std::string parse_device(std::string_view name, std::string_view text) {
-  if (text != "cpu") refuse(name, text, "cpu");
-  return std::string(text);
+std::uint64_t parse_width_factor(std::string_view name, std::string_view text) {
+  constexpr std::uint64_t kMost = 1024;
+  const auto factor = parse_whole(text);
+  if (!factor || *factor == 0 || *factor > kMost)
+    refuse(name, text, "a whole number from 1 to 1024");
+  return *factor;
 }
 
 Bytes parse_device_memory(std::string_view name, std::string_view text) {
   const auto memory = parse_bytes(text);
-  if (!memory || memory->count == 0 || *memory > machine_memory()) {
-    refuse(name, text,
-           "a size above zero such as 2GiB, at most what the machine has, " +
-               format_bytes(machine_memory()));
-  }
+  if (!memory || memory->count == 0) refuse(name, text, "a size above zero such as 2GiB");
   return *memory;
 }
 
-TrainSettings TrainSettings::from_environment(const Environment& environment) {
+TrainSettings TrainSettings::from_environment(const Environment& environment,
+                                              Setting<std::string> device) {
   TrainSettings settings;
-  settings.pool = PoolOptions::from_environment(MxnetContext::kCpu, environment);
+  settings.device = std::move(device);
+  settings.pool = PoolOptions::from_environment(mxnet_context(settings.device.value), environment);
   settings.policy = PolicyOptions::from_environment(environment);
   return settings;
 }
 
+Bytes TrainSettings::total_memory() const {
+  return device_memory.value.count != 0 ? device_memory.value : default_device_memory(device.value);
+}
+
 void TrainSettings::validate() const {
   pool.validate();
-  const Bytes total = device_memory.value.count != 0 ? device_memory.value : default_cpu_memory();
-  (void)resolve_budget(pool.budget.value, total, "budget (" + pool.budget.source + ")");
+  const Bytes most = most_device_memory(device.value);
+  if (device_memory.value > most) {
+    refuse(device_memory.source, format_compact(device_memory.value),
+           "at most what the device " + device.value + " has, " + format_bytes(most));
+  }
+  (void)resolve_budget(pool.budget.value, total_memory(), "budget (" + pool.budget.source + ")");
+  if (data != nullptr && inputs.value != InputKind::kHost) {
+    throw UsageError(inputs.source + " " + std::string(to_string(inputs.value)) +
+                     " needs generated batches: those of a data set are read from its files");
+  }
+  if (ring.source != "default" && inputs.value != InputKind::kRing) {
+    throw UsageError(ring.source + " needs --inputs ring: " + std::string(to_string(inputs.value)) +
+                     " inputs have no ring");
+  }
+}
+
+void TrainSettings::widen() {
+  for (std::size_t i = 1; i + 1 < widths.size(); ++i) widths[i] *= width_factor.value;
 }
 
 void TrainSettings::use_data_defaults() {
@@ -111,61 +119,6 @@ void TrainSettings::use_data(std::shared_ptr<const DataSet> set, Setting<std::st
   if (batches.source == "default") {
     batches = {epochs.value * batches_of(data->train.count, batch_size.value), "epochs"};
   }
-}
-
-std::string TrainSettings::describe_memory() const {
-  const Bytes memory = device_memory.value.count != 0 ? device_memory.value : default_cpu_memory();
-  std::string text =
-      "settings: " + describe_setting("device", device.value, device) + kSeparator +
-      describe_setting("device-memory", without_space(format_bytes(memory)), device_memory) +
-      kSeparator +
-      describe_setting("budget", without_space(format_budget(pool.budget.value)), pool.budget) +
-      kSeparator +
-      (every_policy ? "policy=each in turn"
-                    : describe_setting("policy", std::string(to_string(policy.policy.value)),
-                                       policy.policy));
-  // The other policies have no soft limit, and must not look as if they had one.
-  if (every_policy || policy.policy.value == Policy::kThrottled) {
-    text += kSeparator + describe_setting("run-ahead", format_run_ahead(policy.run_ahead.value),
-                                          policy.run_ahead);
-  } else if (policy.run_ahead.source != "default") {
-    text += std::string(kSeparator) + "run-ahead=" + format_run_ahead(policy.run_ahead.value) +
-            " (" + policy.run_ahead.source + ", not used by " +
-            std::string(to_string(policy.policy.value)) + ")";
-  }
-  text += kSeparator + describe_setting("pool", std::string(to_string(pool.kind.value)), pool.kind);
-  if (pool.kind.value != PoolKind::kUnpooled) {
-    text += kSeparator + describe_setting("page", std::to_string(pool.page.value.count), pool.page);
-  }
-  if (pool.kind.value == PoolKind::kRound) {
-    text += kSeparator +
-            describe_setting("linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
-  }
-  if (pool.kind.value == PoolKind::kNaive) {
-    text +=
-        kSeparator + describe_setting("large-round", std::to_string(pool.large_round.value.count),
-                                      pool.large_round);
-  }
-  if (!pool.log.value.empty()) {
-    text += kSeparator + describe_setting("alloc-log", pool.log.value, pool.log);
-  }
-  return text;
-}
-
-std::string TrainSettings::describe() const {
-  std::string text = describe_memory();
-  if (data != nullptr) {
-    text += kSeparator + describe_setting("data", data_directory.value, data_directory) +
-            std::string(kSeparator) + "model=" + format_widths(widths) + " (data)";
-    if (batches.source == "epochs") {
-      text += kSeparator + describe_setting("epochs", std::to_string(epochs.value), epochs);
-    }
-  }
-  return text + kSeparator + describe_setting("batches", std::to_string(batches.value), batches) +
-         kSeparator + describe_setting("batch-size", std::to_string(batch_size.value), batch_size) +
-         kSeparator + describe_setting("lr", number(learning_rate.value), learning_rate) +
-         kSeparator + describe_setting("momentum", number(momentum.value), momentum) + kSeparator +
-         describe_setting("seed", std::to_string(seed.value), seed);
 }
 
 }  // namespace weir

@@ -11,12 +11,15 @@
 #include "allocator/pool_options.hpp"
 #include "allocator/setting.hpp"
 #include "scheduler/policy.hpp"
+#include "trainer/device_choice.hpp"
 #include "trainer/idx.hpp"
+#include "trainer/inputs.hpp"
 #include "trainer/output_file.hpp"
 
 namespace weir {
 
 struct TrainSettings {
+  /// As open_device knows it; choose_device makes one of what a user asked for.
   Setting<std::string> device = Setting<std::string>::by_default("cpu");
   /// Zero leaves it to the device.
   Setting<Bytes> device_memory = Setting<Bytes>::by_default({});
@@ -36,12 +39,15 @@ struct TrainSettings {
 
   /// Input width, hidden widths, output width.
   std::vector<std::size_t> widths{512, 2048, 512, 1};
-  /// Batches made before the run and used in turn; 0: a reader makes each while training goes on.
-  std::uint64_t made_beforehand = 0;
+  /// How much wider the hidden layers are than the model's own; see `widen`.
+  Setting<std::uint64_t> width_factor = Setting<std::uint64_t>::by_default(1);
+  Setting<InputKind> inputs = Setting<InputKind>::by_default(InputKind::kHost);
+  Setting<std::uint64_t> ring = Setting<std::uint64_t>::by_default(8);  ///< batches in it
 
   /// From the environment (DESIGN's and MXNet's variables), the rest by default. UsageError.
   [[nodiscard]] static TrainSettings from_environment(
-      const Environment& environment = process_environment());
+      const Environment& environment = process_environment(),
+      Setting<std::string> device = Setting<std::string>::by_default("cpu"));
 
   /// What is the default where there is a data set; settings that were given win.
   void use_data_defaults();
@@ -49,6 +55,11 @@ struct TrainSettings {
   /// given.
   void use_data(std::shared_ptr<const DataSet> set, Setting<std::string> directory);
 
+  /// Multiplies the hidden widths by `width_factor`: to be called once.
+  void widen();
+
+  /// Of the device: what it was given, or what it has. UsageError for a GPU that is not there.
+  [[nodiscard]] Bytes total_memory() const;
   /// Of the allocation log; no path when none is written.
   [[nodiscard]] NamedPath log_file() const { return {pool.log.source, pool.log.value}; }
   /// Throws UsageError for what cannot work, before anything is set up.
@@ -70,7 +81,8 @@ template <typename T>
 [[nodiscard]] double parse_rate(std::string_view name, std::string_view text);
 [[nodiscard]] double parse_momentum(std::string_view name, std::string_view text);
 [[nodiscard]] std::uint64_t parse_seed(std::string_view name, std::string_view text);
-[[nodiscard]] std::string parse_device(std::string_view name, std::string_view text);
+[[nodiscard]] std::uint64_t parse_width_factor(std::string_view name, std::string_view text);
+/// A size; `validate` checks it against the device.
 [[nodiscard]] Bytes parse_device_memory(std::string_view name, std::string_view text);
 
 }  // namespace weir

@@ -1,5 +1,6 @@
 #include "trainer/train.hpp"
 
+#include <memory>
 #include <utility>
 
 #include "allocator/error.hpp"
@@ -8,6 +9,7 @@
 #include "trainer/batches.hpp"
 #include "trainer/bench.hpp"
 #include "trainer/evaluate.hpp"
+#include "trainer/feed.hpp"
 #include "trainer/mlp.hpp"
 #include "trainer/reader.hpp"
 #include "trainer/table.hpp"
@@ -36,16 +38,21 @@ Tensor apply_loss(const TrainSettings& settings, Operations& operations, const T
   return operations.softmax_loss_gradient(prediction, targets);
 }
 
-void train_batch(Bench& bench, const TrainSettings& settings, Mlp& model, const Tensor& total,
-                 const std::stop_token& stop) {
-  const HostBatch host = bench.reader().next();
-  Scheduler& scheduler = bench.scheduler();
-  const Batch batch = scheduler.begin_batch("train", {.stop = stop});
-  Mlp::Tape tape =
-      model.forward(scheduler.copy_in(host.inputs, {host.rows, settings.widths.front()}, "inputs"));
-  const Tensor targets =
-      scheduler.copy_in(host.targets, {host.rows, host.targets.size() / host.rows}, "targets");
-  bench.reader().give_back(host, scheduler.written(targets));  // the later of the two copies
+std::unique_ptr<Feed> make_feed(Bench& bench, const TrainSettings& s) {
+  if (s.inputs.value == InputKind::kDrawn) {
+    return std::make_unique<DrawnFeed>(bench.operations(), training_shape(s), s.seed.value);
+  }
+  const std::uint64_t made_beforehand = s.inputs.value == InputKind::kRing ? s.ring.value : 0;
+  return std::make_unique<CopiedFeed>(
+      bench.scheduler(), bench.add_reader(training_shape(s), training_source(s), made_beforehand));
+}
+
+void train_batch(Bench& bench, const TrainSettings& settings, Feed& feed, Mlp& model,
+                 const Tensor& total, const std::stop_token& stop) {
+  feed.next();
+  const Batch batch = bench.scheduler().begin_batch("train", {.stop = stop});
+  Mlp::Tape tape = model.forward(feed.inputs());
+  const Tensor targets = feed.targets();
   Tensor gradient = apply_loss(settings, bench.operations(), total, tape.back(), targets);
   model.backward(std::move(tape), std::move(gradient));
   model.step(static_cast<float>(settings.learning_rate.value),
@@ -53,14 +60,14 @@ void train_batch(Bench& bench, const TrainSettings& settings, Mlp& model, const 
 }
 
 /// The loop. What it throws leaves the bench usable, and `result` with what was done.
-void run_batches(TrainResult& result, Bench& bench, Mlp& model, const TrainSettings& settings,
-                 const TrainHooks& hooks, Watch& watch) {
+void run_batches(TrainResult& result, Bench& bench, Feed& feed, Mlp& model,
+                 const TrainSettings& settings, const TrainHooks& hooks, Watch& watch) {
   const Tensor total = bench.operations().filled({1}, 0, "loss total");
   bench.scheduler().wait_all();
   watch.start();
   while (result.batches < settings.batches.value && !hooks.stop.stop_requested()) {
     try {
-      train_batch(bench, settings, model, total, hooks.stop);
+      train_batch(bench, settings, feed, model, total, hooks.stop);
     } catch (const Cancelled&) {
       break;  // held back at its begin: nothing of it was submitted
     }
@@ -91,11 +98,12 @@ void test_model(TrainResult& result, Bench& bench, Mlp& model, const TrainSettin
 }
 
 void run_on_bench(TrainResult& result, const TrainSettings& settings, const TrainHooks& hooks) {
-  Bench bench(settings, training_shape(settings), training_source(settings));
+  Bench bench(settings);
+  const std::unique_ptr<Feed> feed = make_feed(bench, settings);
   Watch watch(bench);
   try {
     Mlp model(bench.operations(), settings.widths, settings.seed.value);
-    run_batches(result, bench, model, settings, hooks, watch);
+    run_batches(result, bench, *feed, model, settings, hooks, watch);
     if (settings.data != nullptr && result.outcome == Outcome::kFinished) {
       test_model(result, bench, model, settings, hooks);
     }

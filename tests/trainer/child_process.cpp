@@ -46,6 +46,7 @@ std::vector<std::string> environment_lines(Variables variables) {
   for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name)) variables.emplace(name, value);
   }
+  variables.emplace("CUDA_VISIBLE_DEVICES", "-1");
   // Otherwise each child sleeps for a second at its end, in case a late thread has a race.
   variables["TSAN_OPTIONS"] += ":atexit_sleep_ms=0";
   std::vector<std::string> lines;

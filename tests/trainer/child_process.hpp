@@ -1,6 +1,7 @@
 #pragma once
 
-// The program under test as a child process with an environment that the test names whole. Nothing
+// The program under test as a child process with an environment that the test names whole, and no
+// GPU unless the test names one (CUDA_VISIBLE_DEVICES): its figures are those of the cpu. Nothing
 // here sleeps: a test waits for what the child writes, for its end, or for a pipe. The deadline is
 // only there so that a hang is a failure with a message.
 

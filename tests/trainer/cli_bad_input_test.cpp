@@ -73,11 +73,34 @@ TEST(CliBadInput, AFlagWithoutItsValue) { expect_refused_in_one_line({{"run", "-
 TEST(CliBadInput, Names) {
   expect_value_refused("--policy", "fast");
   expect_value_refused("--pool", "swimming");
-  expect_value_refused("--device", "cuda:7");
+  expect_value_refused("--device", "tpu");
+  expect_value_refused("--device", "cuda:x");
+  expect_value_refused("--inputs", "cloud");
   expect_variable_refused("WEIR_POLICY", "fast");
   expect_variable_refused("WEIR_POOL", "swimming");
   expect_variable_refused("MXNET_GPU_MEM_POOL_TYPE", "swimming");
   expect_variable_refused("WEIR_LOG", "loud");
+}
+
+TEST(CliBadInput, DevicesThatAreNotThere) {
+  // The tests' programs see no GPU, also where there is one.
+  for (const char* command : {"run", "compare", "predict"}) {
+    for (const char* device : {"cuda", "cuda:0", "cuda:7"}) {
+      expect_refused_in_one_line(
+          {{command, "--device", device}, "--device='" + std::string(device) + "': "});
+    }
+  }
+  expect_refused_in_one_line({{"dispatch", "--device", "cuda"}, "--device='cuda' is not allowed"});
+}
+
+TEST(CliBadInput, InputsThatAnotherFlagRulesOut) {
+  const TemporaryDirectory directory;
+  for (const char* inputs : {"ring", "drawn"}) {
+    expect_run_refused({{"--inputs", inputs, "--data", directory.file("")}, "--inputs and --data"});
+  }
+  expect_run_refused({{"--ring", "3"}, "--ring needs --inputs ring"});
+  expect_run_refused({{"--ring", "3", "--inputs", "drawn"}, "--ring needs --inputs ring"});
+  expect_refused_in_one_line({{"compare", "--ring", "3"}, "--ring needs --inputs ring"});
 }
 
 TEST(CliBadInput, Budgets) {
@@ -110,7 +133,11 @@ TEST(CliBadInput, Numbers) {
   for (const char* count : {"0", "-5", "1.5", "x", "", "99999999999999999999"}) {
     expect_value_refused("--batches", count);
   }
-  for (const char* count : {"0", "-1"}) expect_value_refused("--batch-size", count);
+  for (const char* count : {"0", "-1"}) {
+    expect_value_refused("--batch-size", count);
+    expect_value_refused("--ring", count);
+    expect_value_refused("--width-factor", count);
+  }
   for (const char* rate : {"0", "-1", "nan", "abc", "1e300"}) expect_value_refused("--lr", rate);
   expect_value_refused("--momentum", "1");
   expect_value_refused("--seed", "-1");

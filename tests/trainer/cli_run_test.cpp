@@ -111,6 +111,34 @@ TEST(Cli, EachFlagAndVariableIsNamedAsTheSourceOfItsSetting) {
   }
 }
 
+TEST(Cli, WithoutAGpuTheCpuIsTakenAndTheLineSaysWhy) {
+  for (const auto& arguments : {kShortRun, short_run_with({"--device", "auto"})}) {
+    const Finished child = run_weir_train(arguments);
+    const bool given = arguments.size() > kShortRun.size();
+    expect_settings(child, given ? "device=cpu (--device: " : "device=cpu (default: ");
+    EXPECT_EQ(child.err.find(": )"), std::string::npos) << child.err;
+  }
+  expect_settings(run_weir_train(short_run_with({"--device", "cpu"})), "device=cpu (--device), ");
+}
+
+TEST(Cli, GeneratedBatchesComeFromWhereTheFlagsSay) {
+  const TemporaryDirectory directory;
+  const auto weights_of = [&](const std::vector<std::string>& more, const std::string& settings) {
+    std::vector<std::string> arguments = short_run_with({"--save", directory.file("weights")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_settings(run_weir_train(arguments), settings);
+    return read_file(directory.file("weights"));
+  };
+  const std::string host = weights_of({}, "inputs=host (default), width-factor=1 (default)");
+  EXPECT_TRUE(weights_of({"--inputs", "drawn"}, "inputs=drawn (--inputs), ") == host);
+  EXPECT_TRUE(weights_of({"--inputs", "ring"}, "inputs=ring (--inputs), ring=8 (default), ") ==
+              host);
+  EXPECT_FALSE(weights_of({"--inputs", "ring", "--ring", "2"}, "ring=2 (--ring)") == host)
+      << "the third batch is the first again";
+  EXPECT_GT(weights_of({"--width-factor", "2"}, "width-factor=2 (--width-factor)").size(),
+            2 * host.size());
+}
+
 TEST(Cli, MxnetsVariablesSetVerbatimShowAndTakeEffect) {
   const Variables mxnet{{"MXNET_GPU_MEM_POOL_TYPE", "Round"},
                         {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "28"}};
@@ -178,6 +206,18 @@ TEST(Cli, ABatchThatCannotFitAtAllFailsWithExit3AndTheReport) {
     }
   }
   figures_of({"run", "--batch-size", "1000000000"}, 3);
+}
+
+TEST(Cli, CompareTakesAWiderModelAndDrawnInputs) {
+  const Finished child =
+      run_weir_train({"compare", "--small", "--rounds", "1", "--batches", "20", "--width-factor",
+                      "2", "--inputs", "drawn", "--device", "cpu"});
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_TRUE(child.out.starts_with(
+      "MLP 512 -> 512 -> 256 -> 1, batches of 32 drawn on the device, 20 batches a run, budget "
+      "5.84 MiB, "))
+      << child.out;
+  EXPECT_NE(child.out.find("bit-identical in all"), std::string::npos) << child.out;
 }
 
 TEST(Cli, CompareSmallPrintsTheTableAndWritesTheSameFigures) {

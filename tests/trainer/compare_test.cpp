@@ -132,5 +132,48 @@ TEST(Compare, ABudgetFromTheEnvironmentStandsAndTheDefaultIsTheExperiments) {
   }
 }
 
+TEST(Compare, ADefaultBudgetGrowsByWhatAWiderModelTakes) {
+  const TrainSettings plain = TrainSettings::from_environment(environment_of({}));
+  CompareSettings settings = CompareSettings::d2l(plain);
+  settings.fit_to_model();
+  EXPECT_EQ(settings.train.pool.budget.value.bytes, mib(64));
+
+  settings.train.width_factor.value = 16;
+  settings.fit_to_model();
+  EXPECT_EQ(settings.train.widths, (std::vector<std::size_t>{512, 32768, 8192, 1}));
+  // Weights of 64 MiB, 1 GiB and 32 KiB for 4 MiB, 4 MiB and 4 KiB (a page); activations of 128 and
+  // 32 MiB for 8 and 2: each of them twice.
+  const Bytes weights = (mib(64 + 1024 - 8) + kib(32 - 4)) * 2;
+  EXPECT_EQ(settings.train.pool.budget.value.bytes, mib(64) + weights + mib(128 + 32 - 10) * 2);
+
+  settings = CompareSettings::d2l(plain);
+  settings.train.width_factor.value = 16;
+  settings.train.momentum.value = 0.9;
+  settings.fit_to_model();
+  EXPECT_EQ(settings.train.pool.budget.value.bytes,
+            mib(64) + Bytes{weights.count / 2} * 3 + mib(128 + 32 - 10) * 2)
+      << "a velocity for each weight";
+}
+
+TEST(Compare, ABudgetThatWasGivenStandsWhateverTheModel) {
+  CompareSettings settings = CompareSettings::small(TrainSettings{});
+  settings.train.pool.budget = {{.bytes = mib(5)}, "--budget"};
+  settings.train.width_factor.value = 2;
+  settings.fit_to_model();
+  EXPECT_EQ(settings.train.widths, (std::vector<std::size_t>{512, 512, 256, 1}));
+  EXPECT_EQ(settings.train.pool.budget.value.bytes, mib(5));
+}
+
+TEST(Compare, EveryBoundedPolicyFinishesAWiderModelAtItsDefaultBudget) {
+  CompareSettings settings = CompareSettings::small(TrainSettings{});
+  settings.train.width_factor.value = 2;
+  settings.train.batches.value = 30;
+  settings.fit_to_model();
+  for (const Policy policy : kBoundedPolicies) {
+    const TrainResult run = train_with(settings.train, policy);
+    EXPECT_EQ(run.outcome, Outcome::kFinished) << to_string(policy) << ": " << run.report;
+  }
+}
+
 }  // namespace
 }  // namespace weir::testing

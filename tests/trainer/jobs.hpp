@@ -45,7 +45,8 @@ inline constexpr std::array kAllPools{PoolKind::kUnpooled, PoolKind::kNaive, Poo
   settings.widths = {64, 256, 64, 1};
   settings.batch_size.value = 128;
   settings.batches.value = 10;
-  settings.made_beforehand = 3;
+  settings.inputs.value = InputKind::kRing;
+  settings.ring.value = 3;
   settings.pool.budget.value = {.bytes = mib(64)};
   return settings;
 }
@@ -58,7 +59,8 @@ inline constexpr std::array kAllPools{PoolKind::kUnpooled, PoolKind::kNaive, Poo
   settings.widths = {256, 512, 256, 1};
   settings.batch_size.value = 256;
   settings.batches.value = 40;
-  settings.made_beforehand = 3;
+  settings.inputs.value = InputKind::kRing;
+  settings.ring.value = 3;
   settings.pool.budget.value = {.bytes = mib(5)};
   return settings;
 }

@@ -114,6 +114,16 @@ TEST(Report, ComparisonShowsEveryColumnAndWhatHoldsBelow) {
   EXPECT_EQ(text.find("interrupted"), std::string::npos);
 }
 
+TEST(Report, ComparisonSaysHowBatchesAreMade) {
+  CompareSettings settings;
+  settings.train.inputs.value = InputKind::kRing;
+  EXPECT_NE(format_comparison(settings, made_up_comparison()).find("1024 made beforehand, "),
+            std::string::npos);
+  settings.train.inputs.value = InputKind::kDrawn;
+  EXPECT_NE(format_comparison(settings, made_up_comparison()).find("1024 drawn on the device, "),
+            std::string::npos);
+}
+
 TEST(Report, ComparisonJsonHasTheSameFigures) {
   const Comparison c = made_up_comparison();
   const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, c));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "allocator/error.hpp"
+#include "scheduler/cpu_device.hpp"
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 #include "support/print.hpp"
@@ -108,6 +109,78 @@ TEST(TrainSettings, OursBeatMxnets) {
                       {"MXNET_GPU_MEM_POOL_RESERVE", "50"}}));
   expect_in_line(settings, "linear-cutoff=22 (WEIR_POOL_LINEAR_CUTOFF)");
   expect_in_line(settings, "budget=64MiB (WEIR_BUDGET)");
+}
+
+TEST(TrainSettings, OfMxnetsVariablesAGpuTakesThoseOfItsContextAlone) {
+  const Environment both = environment_of({{"MXNET_CPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "26"},
+                                           {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "28"}});
+  EXPECT_EQ(TrainSettings::from_environment(both).pool.cutoff.value, 26U);
+  for (const char* gpu : {"cuda", "cuda:1"}) {
+    const TrainSettings settings = TrainSettings::from_environment(both, {gpu, "--device"});
+    EXPECT_EQ(settings.pool.cutoff.value, 28U);
+    EXPECT_EQ(settings.device.value, gpu);
+  }
+}
+
+TEST(TrainSettings, TheLineSaysWhereGeneratedBatchesComeFromAndHowWideTheModelIs) {
+  TrainSettings settings;
+  expect_in_line(settings, "inputs=host (default), width-factor=1 (default)");
+  settings.inputs = {InputKind::kRing, "--inputs"};
+  settings.ring = {5, "--ring"};
+  settings.width_factor = {16, "--width-factor"};
+  expect_in_line(settings, "inputs=ring (--inputs), ring=5 (--ring), width-factor=16");
+  settings.inputs.value = InputKind::kDrawn;
+  expect_in_line(settings, "inputs=drawn (--inputs), width-factor");
+}
+
+TEST(TrainSettings, WideningMultipliesTheHiddenWidthsAlone) {
+  TrainSettings settings;
+  settings.widen();
+  EXPECT_EQ(settings.widths, (std::vector<std::size_t>{512, 2048, 512, 1}));
+  settings.width_factor.value = 16;
+  settings.widen();
+  EXPECT_EQ(settings.widths, (std::vector<std::size_t>{512, 32768, 8192, 1}));
+  settings.widths = {10, 4};
+  settings.widen();
+  EXPECT_EQ(settings.widths, (std::vector<std::size_t>{10, 4}));
+  for (const char* factor : {"0", "1025", "-1", "1.5", ""}) {
+    EXPECT_THROW((void)parse_width_factor("--width-factor", factor), UsageError) << factor;
+  }
+  EXPECT_EQ(parse_width_factor("--width-factor", "1024"), 1024U);
+}
+
+TEST(TrainSettings, ARingThatNothingWouldUseIsRefused) {
+  for (const InputKind kind : {InputKind::kHost, InputKind::kDrawn}) {
+    TrainSettings settings;
+    settings.inputs.value = kind;
+    EXPECT_NO_THROW(settings.validate());
+    settings.ring = {8, "--ring"};
+    const std::string message = message_of<UsageError>([&] { settings.validate(); });
+    EXPECT_EQ(message, "--ring needs --inputs ring: " + std::string(to_string(kind)) +
+                           " inputs have no ring");
+    settings.inputs.value = InputKind::kRing;
+    EXPECT_NO_THROW(settings.validate());
+  }
+}
+
+TEST(TrainSettings, BatchesOfADataSetAreNeitherDrawnNorOfARing) {
+  TrainSettings settings;
+  settings.data = std::make_shared<const DataSet>();
+  EXPECT_NO_THROW(settings.validate());
+  for (const InputKind kind : {InputKind::kRing, InputKind::kDrawn}) {
+    settings.inputs = {kind, "--inputs"};
+    const std::string message = message_of<UsageError>([&] { settings.validate(); });
+    EXPECT_TRUE(message.starts_with("--inputs " + std::string(to_string(kind)))) << message;
+  }
+}
+
+TEST(TrainSettings, MoreMemoryThanTheDeviceHasNamesItsSource) {
+  TrainSettings settings;
+  settings.device_memory = {machine_memory(), "--device-memory"};
+  EXPECT_NO_THROW(settings.validate());
+  settings.device_memory.value = gib(1024) * 1024;
+  const std::string message = message_of<UsageError>([&] { settings.validate(); });
+  EXPECT_TRUE(message.starts_with("--device-memory='1024TiB' is not allowed: at most ")) << message;
 }
 
 TEST(TrainSettings, ABadValueIsRefusedWithVariableAndValue) {

@@ -85,10 +85,54 @@ TEST(Trainer, LossFallsInTheCourseOfTraining) {
 TEST(Trainer, BatchesMadeBeforehandAreUsedInTurn) {
   TrainSettings on_the_way = tiny_job();
   TrainSettings beforehand = tiny_job();
-  beforehand.made_beforehand = beforehand.batches.value;
+  beforehand.inputs.value = InputKind::kRing;
+  beforehand.ring.value = beforehand.batches.value;
   EXPECT_EQ(train(on_the_way).weights, train(beforehand).weights);
-  beforehand.made_beforehand = 2;
+  beforehand.ring.value = 2;
   EXPECT_NE(train(on_the_way).weights, train(beforehand).weights);
+}
+
+TEST(Trainer, DrawnInputsAreTheNumbersOfTheHostsAndNeedNoStaging) {
+  for (const Policy policy : kAllPolicies) {
+    SCOPED_TRACE(to_string(policy));
+    TrainSettings settings = tiny_job();
+    const TrainResult host = train_with(settings, policy);
+    EXPECT_GT(host.staging, Bytes{});
+    settings.inputs.value = InputKind::kDrawn;
+    const TrainResult drawn = train_with(settings, policy);
+    ASSERT_EQ(drawn.outcome, Outcome::kFinished) << drawn.report;
+    EXPECT_EQ(drawn.weights, host.weights);
+    EXPECT_EQ(drawn.mean_loss, host.mean_loss);
+    EXPECT_EQ(drawn.staging, Bytes{});
+  }
+  TrainSettings other = tiny_job();
+  other.inputs.value = InputKind::kDrawn;
+  other.seed.value = 2;
+  EXPECT_NE(train(other).weights, train(tiny_job()).weights);
+}
+
+TEST(Trainer, DrawnInputsKeepToABudgetThatUnboundedRunAheadCannotLiveIn) {
+  TrainSettings settings = device_bound_job();
+  settings.inputs.value = InputKind::kDrawn;
+  const TrainResult whole = train_at(settings, Policy::kThrottled, mib(64));
+  for (const Policy policy : kBoundedPolicies) {
+    SCOPED_TRACE(to_string(policy));
+    const TrainResult run = train_with(settings, policy);
+    ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    EXPECT_LE(run.pool.reserved.peak, mib(5));
+    EXPECT_EQ(run.weights, whole.weights);
+  }
+}
+
+TEST(Trainer, AWiderModelIsTrained) {
+  TrainSettings settings = tiny_job();
+  settings.width_factor.value = 3;
+  settings.widen();
+  const TrainResult run = train(settings);
+  ASSERT_EQ(run.weights.size(), 6U);
+  EXPECT_EQ(run.weights[0].size(), 16U * 96);
+  EXPECT_EQ(run.weights[2].size(), 96U * 24);
+  EXPECT_EQ(run.weights[4].size(), 24U);
 }
 
 TEST(Trainer, FiguresOfAFinishedRunAddUp) {

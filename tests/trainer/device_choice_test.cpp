@@ -1,0 +1,60 @@
+// Which device a name stands for. What a GPU answers is not known here: only that each answer is of
+// one kind or the other.
+
+#include "trainer/device_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "allocator/error.hpp"
+#include "scheduler/cpu_device.hpp"
+#include "scheduler/cuda.hpp"
+#include "support/message_of.hpp"
+#include "support/print.hpp"
+
+namespace weir::testing {
+namespace {
+
+TEST(DeviceChoice, TakesTheNamesOfDevicesAndAuto) {
+  for (const char* name : {"cpu", "auto", "cuda", "cuda:0", "cuda:12"}) {
+    EXPECT_EQ(parse_device("--device", name), name);
+  }
+  for (const char* name : {"", "tpu", "CPU", "cuda:", "cuda:x", "cuda:-1", "cuda0", "cuda:1x"}) {
+    const std::string message =
+        message_of<UsageError>([&] { (void)parse_device("--device", name); });
+    EXPECT_EQ(message, "--device='" + std::string(name) +
+                           "' is not allowed: cpu, cuda, cuda:N for GPU number N, or auto");
+  }
+}
+
+TEST(DeviceChoice, AutoBecomesWhatAnswersAndTheSourceSaysWhy) {
+  const DefaultDevice found = default_device();
+  EXPECT_EQ(found.name, find_cuda().devices > 0 ? "cuda" : "cpu");
+  EXPECT_FALSE(found.why.empty());
+  const Setting<std::string> chosen = choose_device(Setting<std::string>::by_default("auto"));
+  EXPECT_EQ(chosen.value, found.name);
+  EXPECT_EQ(chosen.source, "default: " + found.why);
+  EXPECT_EQ(choose_device({"auto", "--device"}).source, "--device: " + found.why);
+}
+
+TEST(DeviceChoice, TheCpuStaysAsItWasAskedFor) {
+  const Setting<std::string> chosen = choose_device({"cpu", "--device"});
+  EXPECT_EQ(chosen.value, "cpu");
+  EXPECT_EQ(chosen.source, "--device");
+  EXPECT_EQ(most_device_memory("cpu"), machine_memory());
+  EXPECT_EQ(default_device_memory("cpu"), default_cpu_memory());
+}
+
+TEST(DeviceChoice, AGpuThatIsNotThereIsRefusedInOneLineThatNamesTheFlag) {
+  const std::string message = message_of<UsageError>([] {
+    (void)choose_device({"cuda:4096", "--device"});
+  });
+  EXPECT_TRUE(message.starts_with("--device='cuda:4096': ")) << message;
+  EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
+  EXPECT_THROW((void)most_device_memory("cuda:4096"), UsageError);
+  EXPECT_THROW((void)default_device_memory("cuda:4096"), UsageError);
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,48 @@
+#include "trainer/device_choice.hpp"
+
+#include "allocator/error.hpp"
+#include "scheduler/cpu_device.hpp"
+#include "scheduler/cuda.hpp"
+
+namespace weir {
+namespace {
+
+bool is_gpu(std::string_view device) noexcept { return cuda_ordinal(device) >= 0; }
+
+}  // namespace
+
+std::string parse_device(std::string_view name, std::string_view text) {
+  if (text != "cpu" && text != "auto" && !is_gpu(text)) {
+    refuse(name, text, "cpu, cuda, cuda:N for GPU number N, or auto");
+  }
+  return std::string(text);
+}
+
+Setting<std::string> choose_device(const Setting<std::string>& asked) {
+  if (asked.value == "auto") {
+    const DefaultDevice found = default_device();
+    return {found.name, asked.source + ": " + found.why};
+  }
+  if (is_gpu(asked.value)) {
+    try {
+      (void)cuda_memory(cuda_ordinal(asked.value));
+    } catch (const UsageError& error) {
+      throw UsageError(asked.source + "='" + asked.value + "': " + error.what());
+    }
+  }
+  return asked;
+}
+
+Bytes most_device_memory(std::string_view device) {
+  return is_gpu(device) ? cuda_memory(cuda_ordinal(device)) : machine_memory();
+}
+
+Bytes default_device_memory(std::string_view device) {
+  return is_gpu(device) ? cuda_memory(cuda_ordinal(device)) : default_cpu_memory();
+}
+
+MxnetContext mxnet_context(std::string_view device) noexcept {
+  return is_gpu(device) ? MxnetContext::kGpu : MxnetContext::kCpu;
+}
+
+}  // namespace weir
