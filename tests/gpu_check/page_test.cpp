@@ -1,0 +1,73 @@
+#include "tools/gpu_check/report/page.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu_check/sample.hpp"
+
+namespace weir::gpu_check {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using weir::testing::json;
+using weir::testing::made_up_evidence;
+using weir::testing::step_in;
+
+std::string page_of(const json& evidence) { return page(evidence, judge(evidence), "x.json"); }
+
+TEST(GpuPage, NamesTheMachineTheBuildAndTheCommands) {
+  const std::string text = page_of(made_up_evidence());
+  EXPECT_THAT(text, HasSubstr("# Made-up GPU 1000 (test sample), 2000-01-01\n"));
+  EXPECT_THAT(text, HasSubstr("| driver | 1.2.3, for CUDA 13.0 |"));
+  EXPECT_THAT(text, HasSubstr("| toolkit | 13.0.0, runtime 13.0 |"));
+  EXPECT_THAT(text, HasSubstr("| commit | made-up |"));
+  EXPECT_THAT(text, HasSubstr("| tests | ok | 2 | 40 s | `weir-gpu tests` |"));
+  EXPECT_THAT(text, HasSubstr("[x.json](x.json)"));
+}
+
+TEST(GpuPage, ShowsPoliciesAndKernelsAsTables) {
+  const std::string text = page_of(made_up_evidence());
+  for (const Comparison& comparison : kComparisons) {
+    EXPECT_THAT(text, HasSubstr("### " + std::string(comparison.title)));
+  }
+  EXPECT_THAT(text, HasSubstr("| barrier | 500.0 | 0.500 (0.250 to 1.000) | 64 MiB | 25.0% | "
+                              "finished |"));
+  EXPECT_THAT(text, HasSubstr("| unbounded | 0.0 | - | 64 MiB | 25.0% | out of memory in batch 7"));
+  EXPECT_THAT(text, HasSubstr("| made up | 15.00 us | 10.00 us | 1.50 | <= 2.00 |"));
+  EXPECT_THAT(text, Not(HasSubstr("No figures")));
+}
+
+TEST(GpuPage, NamesTestsThatDidNotPass) {
+  json evidence = made_up_evidence();
+  json& tests = step_in(evidence, "tests")["figures"]["testsuites"][0]["testsuite"];
+  tests[0]["result"] = "SKIPPED";
+  EXPECT_THAT(page_of(evidence), HasSubstr("1 test passed.\n\n- skipped: `MadeUp.Passes`\n"));
+}
+
+TEST(GpuPage, ComesOutWhateverTheStepsWrote) {
+  json evidence = made_up_evidence();
+  step_in(evidence, "bench")["figures"] = {{"kernels", "none"}};
+  step_in(evidence, "tests").erase("figures");
+  step_in(evidence, "tests")["exit_code"] = 139;
+  const std::string text = page_of(evidence);
+  EXPECT_THAT(text, HasSubstr("The figures of step `bench` are not as expected"));
+  EXPECT_THAT(text, HasSubstr("## Tests\n\nNo figures: failed (exit 139).\n"));
+}
+
+TEST(GpuPage, VerdictsAreOneLineEach) {
+  const std::vector<Verdict> verdicts{{"this holds", State::kMet, "3"},
+                                      {"that does not", State::kNotMet, "4"},
+                                      {"nobody knows", State::kLeftOut, "no tool"}};
+  EXPECT_EQ(verdict_lines(verdicts),
+            "met       this holds: 3\nNOT MET   that does not: 4\n"
+            "left out  nobody knows: no tool\n");
+}
+
+TEST(GpuPage, NothingInACellEndsIt) {
+  EXPECT_EQ(markdown_table({{"a", "b"}, {"x|y", "two\nlines"}}),
+            "| a | b |\n|---|---|\n| x\\|y | two lines |\n");
+}
+
+}  // namespace
+}  // namespace weir::gpu_check

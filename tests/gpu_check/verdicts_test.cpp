@@ -1,0 +1,147 @@
+#include "tools/gpu_check/report/verdicts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu_check/sample.hpp"
+
+namespace weir::gpu_check {
+namespace {
+
+using ::testing::HasSubstr;
+using weir::testing::json;
+using weir::testing::made_up_evidence;
+using weir::testing::made_up_policy;
+using weir::testing::step_in;
+
+/// The conditions that `evidence` does not meet, with what was found.
+std::vector<std::string> not_met(const json& evidence) {
+  std::vector<std::string> found;
+  for (const Verdict& verdict : judge(evidence)) {
+    if (verdict.state != State::kMet) found.push_back(verdict.condition + ": " + verdict.figure);
+  }
+  return found;
+}
+
+/// The one that it does not meet; the others do not change.
+std::string only_not_met(const json& evidence) {
+  const std::vector<std::string> found = not_met(evidence);
+  EXPECT_EQ(found.size(), 1U) << ::testing::PrintToString(found);
+  return found.empty() ? "" : found.front();
+}
+
+json& comparison(json& evidence) { return step_in(evidence, "compare_x16_ring").at("figures"); }
+
+TEST(GpuVerdicts, ARunThatHasEverythingMeetsEverything) {
+  const std::vector<Verdict> verdicts = judge(made_up_evidence());
+  EXPECT_EQ(verdicts.size(), 3 + 4 * kComparisons.size() + 1);
+  EXPECT_TRUE(holds(verdicts)) << ::testing::PrintToString(not_met(made_up_evidence()));
+}
+
+TEST(GpuVerdicts, ThrottledMustReachItsShareOfUnbounded) {
+  json evidence = made_up_evidence();
+  comparison(evidence)["policies"][2] = made_up_policy("throttled", 0.989, "finished");
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("at least 0.99 of unbounded: 0.989"));
+  EXPECT_FALSE(holds(judge(evidence)));
+  comparison(evidence)["policies"][2] = made_up_policy("throttled", 0.99, "finished");
+  EXPECT_TRUE(holds(judge(evidence)));
+}
+
+TEST(GpuVerdicts, ThrottledMustBeAboveTheBarrier) {
+  json evidence = made_up_evidence();
+  comparison(evidence)["policies"][3] = made_up_policy("barrier", 1, "finished");
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("above the barrier: 1.000 against 1.000"));
+}
+
+TEST(GpuVerdicts, UnboundedMustRunOutOfMemory) {
+  json evidence = made_up_evidence();
+  comparison(evidence)["policies"][0] = made_up_policy("unbounded", 1, "finished");
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("same budget: finished"));
+}
+
+TEST(GpuVerdicts, WeightsMustBeIdenticalAndOfEveryPolicyThatShouldLive) {
+  json evidence = made_up_evidence();
+  comparison(evidence)["weights_identical"] = false;
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("NOT identical in the 16 runs"));
+  comparison(evidence)["weights_identical"] = true;
+  comparison(evidence)["policies"][1] = made_up_policy("backstop", 0, "out of memory in batch 9");
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("bit-identical"));
+}
+
+TEST(GpuVerdicts, AFailedOrSkippedTestIsNotMet) {
+  json evidence = made_up_evidence();
+  json& tests = step_in(evidence, "tests")["figures"]["testsuites"][0]["testsuite"];
+  tests[0]["failures"] = json::array({{{"failure", "made up"}}});
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("1 passed, 1 failed, 0 skipped"));
+  tests[0].erase("failures");
+  tests[0]["result"] = "SKIPPED";
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("1 passed, 0 failed, 1 skipped"));
+  tests.clear();
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("0 passed"));
+}
+
+TEST(GpuVerdicts, TestsThatAllPassedInAProgramThatThenFailedAreNotEnough) {
+  json evidence = made_up_evidence();
+  step_in(evidence, "tests")["exit_code"] = 1;
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("failed (exit 1)"));
+}
+
+TEST(GpuVerdicts, ASanitizerMustFindNothing) {
+  json evidence = made_up_evidence();
+  step_in(evidence, "memcheck")["summary"] = "ERROR SUMMARY: 10 errors";
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("memcheck is clean: ERROR SUMMARY: 10"));
+  step_in(evidence, "memcheck").erase("summary");
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("it printed no summary"));
+}
+
+TEST(GpuVerdicts, WhatIsLeftOutIsNeitherMetNorNotMet) {
+  json evidence = made_up_evidence();
+  step_in(evidence, "racecheck") = {{"name", "racecheck"}, {"left_out", "no such tool"}};
+  const std::vector<Verdict> verdicts = judge(evidence);
+  EXPECT_EQ(verdicts[2].state, State::kLeftOut);
+  EXPECT_EQ(verdicts[2].figure, "no such tool");
+  EXPECT_TRUE(holds(verdicts));
+}
+
+TEST(GpuVerdicts, AStepThatRanOutOfTimeMeetsNothing) {
+  json evidence = made_up_evidence();
+  json& step = step_in(evidence, "compare_x1_drawn");
+  step["exit_code"] = 124;
+  step.erase("figures");
+  const std::vector<std::string> found = not_met(evidence);
+  EXPECT_EQ(found.size(), 4U);
+  for (const std::string& line : found) EXPECT_THAT(line, HasSubstr("stopped at its limit of 40"));
+}
+
+TEST(GpuVerdicts, FiguresOfAStepThatFailedDoNotCount) {
+  json evidence = made_up_evidence();
+  step_in(evidence, "compare_x1_ring")["exit_code"] = 1;
+  EXPECT_EQ(not_met(evidence).size(), 4U);
+}
+
+TEST(GpuVerdicts, FiguresOfAnotherShapeAreNotMetAndSayWhy) {
+  json evidence = made_up_evidence();
+  comparison(evidence).erase("reference");
+  const std::vector<std::string> found = not_met(evidence);
+  EXPECT_EQ(found.size(), 4U);
+  for (const std::string& line : found) EXPECT_THAT(line, HasSubstr("reference"));
+  evidence = made_up_evidence();
+  step_in(evidence, "bench").erase("figures");
+  step_in(evidence, "bench")["unreadable"] = "bench.json";
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("bench.json is no JSON"));
+}
+
+TEST(GpuVerdicts, KernelsAreHeldToWhatTheyAimAt) {
+  json evidence = made_up_evidence();
+  json& kernels = step_in(evidence, "bench")["figures"]["kernels"];
+  kernels[0]["most"] = 1.25;
+  EXPECT_THAT(only_not_met(evidence),
+              HasSubstr("1.50 (made up) to 3.00 (another) times the floor; made up aims at 1.25"));
+  kernels[0]["floor_us"] = 0;
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("made up are no times"));
+  kernels.clear();
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("no kernel"));
+}
+
+}  // namespace
+}  // namespace weir::gpu_check

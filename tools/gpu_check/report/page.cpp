@@ -1,0 +1,166 @@
+#include "tools/gpu_check/report/page.hpp"
+
+#include "allocator/bytes.hpp"
+#include "tools/gpu_check/report/bench_figures.hpp"
+#include "tools/gpu_check/report/comparison.hpp"
+#include "tools/gpu_check/report/evidence.hpp"
+#include "tools/gpu_check/report/text.hpp"
+
+namespace weir::gpu_check {
+
+using nlohmann::json;
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string code(const std::string& text) { return "`" + text + "`"; }
+
+std::string bytes(double count) { return format_bytes({static_cast<std::uint64_t>(count)}); }
+
+std::string machine_table(const json& evidence) {
+  const json& machine = evidence.at("machine");
+  Rows rows{{"", ""}};
+  for (const json& gpu : machine.at("gpus")) {
+    rows.push_back({"device", gpu.at("name").get<std::string>() + ", " +
+                                  bytes(gpu.at("memory_bytes").get<double>()) +
+                                  ", compute capability " +
+                                  gpu.at("compute_capability").get<std::string>() + ", " +
+                                  gpu.at("multiprocessors").dump() + " multiprocessors"});
+  }
+  const std::string driver = machine.value("driver", "");
+  rows.push_back({"driver", (driver.empty() ? "of unknown version" : driver) + ", for CUDA " +
+                                machine.value("driver_cuda", "")});
+  rows.push_back(
+      {"toolkit", machine.value("toolkit", "") + ", runtime " + machine.value("runtime", "")});
+  rows.push_back({"commit", machine.value("commit", "")});
+  rows.push_back({"date", evidence.value("date", "")});
+  return markdown_table(rows);
+}
+
+std::string conditions_table(const std::vector<Verdict>& verdicts) {
+  Rows rows{{"condition", "verdict", "found"}};
+  for (const Verdict& verdict : verdicts) {
+    rows.push_back({verdict.condition, to_string(verdict.state), verdict.figure});
+  }
+  return markdown_table(rows);
+}
+
+std::vector<std::string> policy_row(const PolicyLine& line, const std::string& label) {
+  if (line.outcome == "not run") return {label, "-", "-", "-", "-", line.outcome};
+  return {label,
+          number(line.batches_per_second, 1),
+          line.ratio ? number(*line.ratio, 3) + " (" + number(line.ratio_low, 3) + " to " +
+                           number(line.ratio_high, 3) + ")"
+                     : "-",
+          bytes(line.peak_reserved_bytes),
+          number(100 * line.idle_share, 1) + "%",
+          line.outcome};
+}
+
+std::string comparison_section(const json& figures, const Comparison& comparison) {
+  const ComparisonFigures read = read_comparison(figures);
+  Rows rows{{"policy", "batches/s", "to unbounded with enough memory (spread)", "peak reserved",
+             "idle", "result"}};
+  PolicyLine reference = read.reference;
+  reference.ratio.reset();  // to itself
+  rows.push_back(policy_row(reference, "unbounded, enough memory"));
+  for (const PolicyLine& line : read.policies) rows.push_back(policy_row(line, line.policy));
+  return "### " + std::string(comparison.title) + "\n\n" + code(read.settings) + "\n\n" +
+         markdown_table(rows) + "\nWeights " + (read.identical ? "" : "NOT ") +
+         "bit-identical in the " + count(read.finished_runs, "run") + " that finished.\n\n";
+}
+
+std::string kernels_section(const json& figures) {
+  Rows rows{{"kernel", "time", "floor", "time over floor", "aimed at"}};
+  for (const KernelFigures& kernel : read_bench(figures)) {
+    rows.push_back({kernel.name, number(kernel.time_us, 2) + " us",
+                    number(kernel.floor_us, 2) + " us", number(kernel.ratio(), 2),
+                    kernel.most ? "<= " + number(*kernel.most, 2) : ""});
+  }
+  return markdown_table(rows) + "\n";
+}
+
+std::string tests_section(const json& figures) {
+  const TestCounts counts = count_tests(figures);
+  std::string text = count(counts.passed, "test") + " passed.\n";
+  for (const std::string& name : counts.failed) text += "\n- failed: " + code(name);
+  for (const std::string& name : counts.skipped) text += "\n- skipped: " + code(name);
+  return text + (counts.failed.empty() && counts.skipped.empty() ? "\n" : "\n\n");
+}
+
+std::string steps_table(const json& evidence) {
+  Rows rows{{"step", "outcome", "seconds", "limit", "command"}};
+  for (const json& found : evidence.at("steps")) {
+    const Step step = step_of(evidence, found.at("name"));
+    rows.push_back({step.name, describe(step), step.ran() ? number(step.seconds, 0) : "",
+                    step.ran() ? number(step.limit, 0) + " s" : "",
+                    step.ran() ? code(step.command) : ""});
+  }
+  return markdown_table(rows);
+}
+
+/// The section, or why it is not there: the page must come out whatever a step wrote.
+template <typename Write>
+std::string section(const json& evidence, const std::string& step, const Write& write) {
+  const json& figures = figures_of(evidence, step);
+  if (figures.is_null()) return "No figures: " + describe(step_of(evidence, step)) + ".\n\n";
+  try {
+    return write(figures);
+  } catch (const std::exception& error) {
+    return "The figures of step " + code(step) + " are not as expected: " + error.what() + "\n\n";
+  }
+}
+
+}  // namespace
+
+std::string markdown_table(const Rows& rows) {
+  std::string text;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += "|";
+    for (const std::string& cell : rows[i]) {
+      text += " ";
+      for (const char c : cell) {
+        if (c == '|') text += '\\';
+        text += c == '\n' ? ' ' : c;
+      }
+      text += " |";
+    }
+    text += "\n";
+    if (i != 0) continue;
+    text += "|";
+    for (std::size_t column = 0; column < rows[i].size(); ++column) text += "---|";
+    text += "\n";
+  }
+  return text;
+}
+
+std::string page(const json& evidence, const std::vector<Verdict>& verdicts,
+                 const std::string& json_name) {
+  std::string text = "# " + evidence.at("machine").at("gpus").at(0).at("name").get<std::string>() +
+                     ", " + evidence.value("date", "") + "\n\nWritten by `tools/gpu-check`; [" +
+                     json_name + "](" + json_name + ") has the same figures.\n\n" +
+                     machine_table(evidence) + "\n## Conditions\n\n" + conditions_table(verdicts) +
+                     "\n## Policies\n\n";
+  for (const Comparison& comparison : kComparisons) {
+    if (figures_of(evidence, comparison.step).is_null()) {
+      text += "### " + std::string(comparison.title) + "\n\n";
+    }
+    text += section(evidence, comparison.step,
+                    [&](const json& figures) { return comparison_section(figures, comparison); });
+  }
+  text += "## Kernels\n\n" + section(evidence, "bench", kernels_section) + "## Tests\n\n" +
+          section(evidence, "tests", tests_section) + "## Steps\n\n" + steps_table(evidence);
+  return text;
+}
+
+std::string verdict_lines(const std::vector<Verdict>& verdicts) {
+  std::string text;
+  for (const Verdict& verdict : verdicts) {
+    const std::string word = to_string(verdict.state);
+    text += word + std::string(word.size() < 10 ? 10 - word.size() : 1, ' ') + verdict.condition +
+            ": " + verdict.figure + "\n";
+  }
+  return text;
+}
+
+}  // namespace weir::gpu_check

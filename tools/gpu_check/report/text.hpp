@@ -1,0 +1,23 @@
+#pragma once
+
+// How figures are written on the page and in the verdicts.
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace weir::gpu_check {
+
+[[nodiscard]] inline std::string number(double value, int digits) {
+  const auto size = static_cast<std::size_t>(std::snprintf(nullptr, 0, "%.*f", digits, value));
+  std::string text(size, '\0');
+  (void)std::snprintf(text.data(), size + 1, "%.*f", digits, value);
+  return text;
+}
+
+/// `1 test`, `3 tests`.
+[[nodiscard]] inline std::string count(std::size_t n, const std::string& thing) {
+  return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
+}
+
+}  // namespace weir::gpu_check

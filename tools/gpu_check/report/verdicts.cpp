@@ -1,0 +1,186 @@
+#include "tools/gpu_check/report/verdicts.hpp"
+
+#include <algorithm>
+
+#include "tools/gpu_check/report/bench_figures.hpp"
+#include "tools/gpu_check/report/comparison.hpp"
+#include "tools/gpu_check/report/evidence.hpp"
+#include "tools/gpu_check/report/text.hpp"
+
+namespace weir::gpu_check {
+
+using nlohmann::json;
+namespace {
+
+State met_if(bool met) { return met ? State::kMet : State::kNotMet; }
+
+/// The verdict when the step has no figures to judge.
+Verdict without_figures(const std::string& condition, const json& evidence, const Step& step) {
+  if (!step.ran()) return {condition, State::kLeftOut, step.left_out};
+  for (const json& found : evidence.at("steps")) {
+    if (found.at("name") == step.name && found.contains("unreadable")) {
+      return {condition, State::kNotMet, found["unreadable"].get<std::string>() + " is no JSON"};
+    }
+  }
+  return {condition, State::kNotMet, step.ok() ? "it wrote no figures" : describe(step)};
+}
+
+/// `judged`, or not met when the figures are not what the step should write.
+template <typename Judge>
+void judge_figures(const std::vector<std::string>& conditions, const json& evidence,
+                   const std::string& name, std::vector<Verdict>& verdicts, const Judge& judged) {
+  const json& figures = figures_of(evidence, name);
+  const Step step = step_of(evidence, name);
+  try {
+    if (!figures.is_null()) {
+      const std::vector<Verdict> found = judged(figures, step);
+      verdicts.insert(verdicts.end(), found.begin(), found.end());
+      return;
+    }
+    for (const std::string& condition : conditions) {
+      verdicts.push_back(without_figures(condition, evidence, step));
+    }
+  } catch (const std::exception& error) {
+    for (const std::string& condition : conditions) {
+      verdicts.push_back({condition, State::kNotMet,
+                          std::string("its figures are not as expected: ") + error.what()});
+    }
+  }
+}
+
+void judge_tests(const json& evidence, std::vector<Verdict>& verdicts) {
+  const std::string condition = "every test labelled gpu passes";
+  judge_figures({condition}, evidence, "tests", verdicts, [&](const json& figures, const Step& s) {
+    const TestCounts counts = count_tests(figures);
+    std::string figure = std::to_string(counts.passed) + " passed, " +
+                         std::to_string(counts.failed.size()) + " failed, " +
+                         std::to_string(counts.skipped.size()) + " skipped";
+    if (!s.ok()) figure += "; the step " + describe(s);
+    const bool all = counts.passed > 0 && counts.failed.empty() && counts.skipped.empty();
+    return std::vector{Verdict{condition, met_if(all && s.ok()), figure}};
+  });
+}
+
+void judge_sanitizer(const std::string& name, const json& evidence,
+                     std::vector<Verdict>& verdicts) {
+  const std::string condition = "compute-sanitizer " + name + " is clean";
+  const Step step = step_of(evidence, name);
+  std::string summary;
+  for (const json& found : evidence.at("steps")) {
+    if (found.at("name") == name) summary = found.value("summary", "");
+  }
+  if (!step.ran() || summary.empty()) {
+    verdicts.push_back({condition, step.ran() ? State::kNotMet : State::kLeftOut,
+                        !step.ran() ? step.left_out
+                        : step.ok() ? "it printed no summary"
+                                    : describe(step)});
+    return;
+  }
+  const bool clean = summary.find("SUMMARY: 0 ") != std::string::npos;
+  verdicts.push_back({condition, met_if(clean && step.ok()),
+                      step.ok() ? summary : summary + "; the step " + describe(step)});
+}
+
+void judge_comparison(const Comparison& comparison, const json& evidence,
+                      std::vector<Verdict>& verdicts) {
+  const std::string at = std::string(comparison.title) + ": ";
+  const std::string fast = at + "throttled is at least " + number(kLeastRatio, 2) + " of unbounded";
+  const std::string above = at + "throttled is above the barrier";
+  const std::string dies = at + "unbounded runs out of memory at the same budget";
+  const std::string same = at + "weights are bit-identical over the policies";
+  judge_figures(
+      {fast, above, dies, same}, evidence, comparison.step, verdicts,
+      [&](const json& figures, const Step& step) {
+        const ComparisonFigures read = read_comparison(figures);
+        const PolicyLine& throttled = read.policy("throttled");
+        const PolicyLine& barrier = read.policy("barrier");
+        const PolicyLine& unbounded = read.policy("unbounded");
+        const bool both = throttled.ratio && barrier.ratio;
+        // The reference and the three policies that must live at the budget: fewer compare too
+        // little.
+        const bool enough = throttled.ratio && barrier.ratio && read.policy("backstop").ratio;
+        std::vector<Verdict> found{
+            {fast, met_if(throttled.ratio && *throttled.ratio >= kLeastRatio),
+             throttled.ratio ? number(*throttled.ratio, 3) + " (" + number(throttled.ratio_low, 3) +
+                                   " to " + number(throttled.ratio_high, 3) + ")"
+                             : "throttled " + throttled.outcome},
+            {above, met_if(both && *throttled.ratio > *barrier.ratio),
+             both ? number(*throttled.ratio, 3) + " against " + number(*barrier.ratio, 3)
+                  : "throttled " + throttled.outcome + ", barrier " + barrier.outcome},
+            {dies, met_if(unbounded.outcome.find("out of memory") == 0), unbounded.outcome},
+            {same, met_if(read.identical && enough),
+             std::string(read.identical ? "identical" : "NOT identical") + " in the " +
+                 count(read.finished_runs, "run") + " that finished"}};
+        if (!step.ok()) {
+          for (Verdict& verdict : found) {
+            verdict.state = State::kNotMet;
+            verdict.figure += "; the step " + describe(step);
+          }
+        }
+        return found;
+      });
+}
+
+void judge_bench(const json& evidence, std::vector<Verdict>& verdicts) {
+  const std::string condition = "each kernel's time over its floor is known, and as aimed at";
+  judge_figures({condition}, evidence, "bench", verdicts, [&](const json& figures, const Step& s) {
+    const std::vector<KernelFigures> kernels = read_bench(figures);
+    if (kernels.empty()) return std::vector{Verdict{condition, State::kNotMet, "no kernel"}};
+    const auto [least, most] =
+        std::minmax_element(kernels.begin(), kernels.end(),
+                            [](const auto& a, const auto& b) { return a.ratio() < b.ratio(); });
+    std::string figure = count(kernels.size(), "kernel") + ", " + number(least->ratio(), 2) + " (" +
+                         least->name + ") to " + number(most->ratio(), 2) + " (" + most->name +
+                         ") times the floor";
+    bool met = s.ok();
+    for (const KernelFigures& kernel : kernels) {
+      if (kernel.met()) continue;
+      met = false;
+      figure += "; " + kernel.name + " aims at " + number(*kernel.most, 2);
+    }
+    if (!s.ok()) figure += "; the step " + describe(s);
+    return std::vector{Verdict{condition, met_if(met), figure}};
+  });
+}
+
+}  // namespace
+
+const char* to_string(State state) {
+  switch (state) {
+    case State::kMet:
+      return "met";
+    case State::kNotMet:
+      return "NOT MET";
+    case State::kLeftOut:
+      return "left out";
+  }
+  return "unknown";
+}
+
+std::vector<Verdict> judge(const json& evidence) {
+  std::vector<Verdict> verdicts;
+  judge_tests(evidence, verdicts);
+  for (const char* tool : {"memcheck", "racecheck"}) judge_sanitizer(tool, evidence, verdicts);
+  for (const Comparison& comparison : kComparisons) {
+    judge_comparison(comparison, evidence, verdicts);
+  }
+  judge_bench(evidence, verdicts);
+  return verdicts;
+}
+
+bool holds(const std::vector<Verdict>& verdicts) {
+  return std::none_of(verdicts.begin(), verdicts.end(),
+                      [](const Verdict& verdict) { return verdict.state == State::kNotMet; });
+}
+
+json verdicts_json(const std::vector<Verdict>& verdicts) {
+  json all = json::array();
+  for (const Verdict& verdict : verdicts) {
+    all.push_back({{"condition", verdict.condition},
+                   {"verdict", to_string(verdict.state)},
+                   {"figure", verdict.figure}});
+  }
+  return all;
+}
+
+}  // namespace weir::gpu_check
