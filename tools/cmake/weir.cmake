@@ -104,7 +104,8 @@ function(weir_program)
 endfunction()
 
 # A GoogleTest program, each of whose tests is a test of ctest. TIMEOUT is for one test, 120 s unless
-# told, and four times as much under a sanitizer.
+# told, and four times as much under a sanitizer. With the label gpu it needs a GPU: the test presets
+# leave it out, and it becomes part of weir-gpu.
 function(weir_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   _weir_check_arguments(weir_test "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
@@ -117,6 +118,9 @@ function(weir_test)
   _weir_configure(${ARG_NAME})
   target_link_libraries(${ARG_NAME} PRIVATE weir_test_support ${ARG_DEPS} GTest::gmock
                                             GTest::gtest_main)
+  if("gpu" IN_LIST ARG_LABELS)
+    _weir_gpu_suite(${ARG_NAME} weir_test_support ${ARG_DEPS} GTest::gmock)
+  endif()
 
   gtest_discover_tests(
     ${ARG_NAME}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Checks the commands of weir-gpu ($2) that need no GPU, and what tools/gpu-check under root $1
+# refuses.
+set -euo pipefail
+root=$1
+program=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# Says that $1 does not hold.
+wrong() {
+  echo "gpu-check: wrong: $1"
+  failed=1
+}
+
+# Runs "$3"..., which must exit with $1, print nothing and say one line with $2 on standard error.
+refuses() {
+  local expected=$1 says=$2 status=0
+  shift 2
+  "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
+  ((status == expected)) || wrong "'$*' exits $expected, not $status"
+  [[ $(wc -l <"$scratch/err") == 1 && ! -s $scratch/out ]] || wrong "'$*' gets one line"
+  grep -q -- "$says" "$scratch/err" || wrong "'$*' says '$says', not: $(cat "$scratch/err")"
+}
+
+check=$root/tools/gpu-check
+"$program" --help | grep -q '^  train ' || wrong "weir-gpu --help names the commands put into it"
+refuses 2 'a command is needed' "$program"
+refuses 2 "'nonsense' is not a command" "$program" nonsense
+refuses 2 'RUN-FOLDER' "$program" report "$scratch"
+refuses 1 'cannot read' "$program" report "$scratch" "$scratch" 2000-01-01
+refuses 2 "what is 'nonsense'" "$program" test nonsense
+"$program" train run --help | grep -q 'weir-gpu train' || wrong "a program in it has its own help"
+
+# GoogleTest takes a filter that selects nothing for success.
+status=0
+"$program" test --gtest_filter=No.Such >/dev/null 2>"$scratch/err" || status=$?
+((status == 2)) || wrong "a filter that selects no test exits 2, not $status"
+grep -q 'no test ran' "$scratch/err" || wrong "and says so"
+
+"$check" --help | grep -q '^usage: ' || wrong "--help prints the usage"
+refuses 2 'needs a number' "$check" --limit soon
+refuses 2 'needs a folder' "$check" --output
+status=0
+"$check" --nonsense >"$scratch/out" 2>&1 || status=$?
+((status == 2)) || wrong "an unknown flag exits 2, not $status"
+
+# Where there is a GPU, it is hidden.
+export WEIR_GPU_RUN=$scratch/run CUDA_VISIBLE_DEVICES=
+refuses 2 'no GPU: ' "$program" info
+refuses 2 '^tools/gpu-check: no GPU: ' env WEIR_GPU_PROGRAM="$program" "$check"
+refuses 2 'No such file' env WEIR_GPU_PROGRAM="$scratch/none" "$check"
+exit "$failed"

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Checks the preset portable under root $1 without building it, and the check of what it makes on
+# weir-gpu ($2) as it is built for every day.
+set -euo pipefail
+root=$1
+program=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# Says that $1 does not hold.
+wrong() {
+  echo "portable: wrong: $1"
+  failed=1
+}
+
+# Without CUDA, which a machine need not have to have the archives.
+cmake -S "$root" --preset portable -B "$scratch/build" -DWEIR_CUDA=OFF >"$scratch/log" 2>&1 ||
+  { cat "$scratch/log" && exit 1; }
+link=$(ninja -C "$scratch/build" -t commands weir-gpu | grep -- ' -o weir-gpu ') ||
+  wrong "weir-gpu is linked at the top of the build folder"
+for word in libopenblas.a libjemalloc_pic.a libgtest.a libgmock.a; do
+  [[ $link == *"/$word "* ]] || wrong "$word is linked in"
+done
+for word in -static-libstdc++ -static-libgcc -s; do
+  [[ $link == *" $word "* ]] || wrong "it is linked with $word"
+done
+[[ $link != *.so* ]] || wrong "no shared library is named: $(grep -oE '[^ ]*\.so[^ ]*' <<<"$link")"
+
+check=$root/tools/gpu_check/portable_check
+c_only=$(type -P true)
+"$check" "$c_only" >"$scratch/out" || wrong "a program of the C library alone can be carried"
+grep -q 'libc.so.6; glibc [0-9]' "$scratch/out" || wrong "it is told what the other machine must have"
+if "$check" "$c_only" 100 2>"$scratch/err"; then wrong "one that is too large cannot"; fi
+grep -q 'must stay under 100' "$scratch/err" || wrong "and it says so"
+if "$check" "$program" 2>"$scratch/err"; then wrong "one with shared libraries cannot"; fi
+grep -q 'libstdc++' "$scratch/err" || wrong "and it names them"
+exit "$failed"

@@ -1,0 +1,23 @@
+# A program that runs where nothing of ours is installed: with WEIR_PORTABLE what the program needs
+# besides the C library comes from archives and goes into it. CUDA's own libraries stay outside.
+#
+#   weir_find_archive(VARIABLE libname.a PACKAGE package [NEAR library])
+#
+# sets VARIABLE to the archive's path: the one beside `library`, so that of several variants the
+# chosen one is taken, else one of the usual folders. It is an error when there is none.
+option(WEIR_PORTABLE "Link everything but the C library and CUDA into weir-gpu" OFF)
+
+function(weir_find_archive variable name)
+  cmake_parse_arguments(ARG "" "PACKAGE;NEAR" "" ${ARGN})
+  set(beside)
+  if(ARG_NEAR)
+    get_filename_component(beside "${ARG_NEAR}" DIRECTORY)
+  endif()
+  find_library(_weir_archive_${name} NAMES ${name} HINTS ${beside} NO_CACHE)
+  if(NOT _weir_archive_${name})
+    message(FATAL_ERROR "WEIR_PORTABLE: there is no ${name}; Debian has it in ${ARG_PACKAGE}")
+  endif()
+  set(${variable}
+      "${_weir_archive_${name}}"
+      PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,21 @@
+#pragma once
+
+// The commands of weir-gpu: its own, and the programs that were put into it.
+
+namespace weir::gpu_check {
+
+struct Command {
+  const char* name;
+  const char* what;  ///< one line of the help
+  /// As a `main` of its own; `argv[0]` is for its messages.
+  int (*run)(int argc, char** argv);
+};
+
+/// Prints what the machine has, with --json for a program. 2 where no GPU answers, and says why.
+int run_info(int argc, char** argv);
+/// Runs the suites that need a GPU. 2 where nothing is selected.
+int run_tests(int argc, char** argv);
+/// Makes the page of what tools/gpu-check left in a folder. 1 where a condition is not met.
+int run_report(int argc, char** argv);
+
+}  // namespace weir::gpu_check

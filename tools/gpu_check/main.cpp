@@ -1,0 +1,73 @@
+// weir-gpu: finds the command and runs it. tools/gpu-check is the way to call it.
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "allocator/error.hpp"
+#include "commit.hpp"
+#include "gpu_programs.hpp"
+#include "tools/gpu_check/command.hpp"
+
+namespace weir::gpu_check {
+namespace {
+
+constexpr std::array kOwn{
+    Command{"info", "the GPU, driver, toolkit and commit; --json for a program", run_info},
+    Command{"test", "the suites that need a GPU, with GoogleTest's flags", run_tests},
+    Command{"report", "the page of a run of tools/gpu-check: RUN-FOLDER OUTPUT-FOLDER YYYY-MM-DD",
+            run_report},
+};
+
+template <typename Use>
+void for_each_command(const Use& use) {
+  for (const Command& command : kOwn) use(command);
+  for (const Command& command : kPrograms) use(command);
+}
+
+std::string usage() {
+  std::string text =
+      "usage: weir-gpu COMMAND [ARGUMENT...]\n\n"
+      "What tools/gpu-check runs, in one program that can be carried to a machine with a GPU.\n\n";
+  for_each_command([&](const Command& command) {
+    const std::string_view name = command.name;
+    text += "  " + std::string(name) + std::string(name.size() < 8 ? 8 - name.size() : 1, ' ') +
+            command.what + "\n";
+  });
+  return text + "\ncommit " + kCommit + "\n";
+}
+
+int run(int argc, char** argv) {
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (word == "--help" || word == "-h") {
+    std::fputs(usage().c_str(), stdout);
+    return 0;
+  }
+  const Command* found = nullptr;
+  for_each_command([&](const Command& command) {
+    if (word == command.name) found = &command;
+  });
+  if (found == nullptr) {
+    const std::string what =
+        word.empty() ? "a command is needed" : "'" + std::string(word) + "' is not a command";
+    std::fprintf(stderr, "weir-gpu: %s (see weir-gpu --help)\n", what.c_str());
+    return 2;
+  }
+  std::string name = "weir-gpu " + std::string(word);
+  argv[1] = name.data();
+  return found->run(argc - 1, argv + 1);
+}
+
+}  // namespace
+}  // namespace weir::gpu_check
+
+int main(int argc, char** argv) {
+  try {
+    return weir::gpu_check::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir-gpu: %s\n", error.what());
+    return weir::exit_code(error);
+  }
+}
