@@ -21,14 +21,15 @@ TEST(GpuEvidence, GathersWhatTheStepsLeft) {
   write_file(run.file("steps.tsv"),
              "tests\t1\t3\t40\tweir-gpu test\nmemcheck\t0\t3\t40\tcompute-sanitizer\n"
              "bench\t0\t3\t40\tweir-gpu bench\nracecheck\t-\t0\t40\tnot found\n");
-  write_file(run.file("tests.json"), R"({"made up": 1})");
+  write_file(run.file("tests.json"),
+             R"({"made up": 1, "deep": [{"x_per_batch": [1, 2], "y": 3}], "z_per_batch": []})");
   write_file(run.file("memcheck.log"), "========= COMPUTE-SANITIZER\nERROR SUMMARY: 5 errors\n");
   write_file(run.file("bench.json"), "{\"cut sh");
 
   const json found = gather(run.file("."), "2000-01-01");
   EXPECT_EQ(found.at("date"), "2000-01-01");
   EXPECT_EQ(found.at("machine"), weir::testing::made_up_machine());
-  EXPECT_EQ(figures_of(found, "tests"), json({{"made up", 1}}));
+  EXPECT_EQ(figures_of(found, "tests"), json::parse(R"({"made up": 1, "deep": [{"y": 3}]})"));
   EXPECT_EQ(step_of(found, "tests").exit_code, 1);
   EXPECT_EQ(step_of(found, "tests").command, "weir-gpu test");
   EXPECT_EQ(found.at("steps")[1].at("summary"), "ERROR SUMMARY: 5 errors");

@@ -91,7 +91,7 @@ says '^met  *every test labelled gpu passes: 1 passed'
 says '^met  *compute-sanitizer racecheck is clean'
 page=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??.md')
 [[ -n $page && -s ${page%.md}.json ]] || wrong "a page and its JSON are named after device and date"
-grep -q -- '--inputs ring --width-factor 16' "$page" || wrong "the page has the command lines"
+grep -q -- '--inputs ring --width-factor 16 ' "$page" || wrong "the page has the command lines"
 [[ $(grep -c '^== .*: ok' "$scratch/err") == 8 ]] || wrong "each of the eight steps is shown as ok"
 PATH=$before
 

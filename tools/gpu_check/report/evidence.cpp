@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 
 #include "allocator/error.hpp"
 
@@ -25,6 +26,19 @@ json step_json(const Step& step) {
   return j;
 }
 
+/// Series with a value for each batch of a run are not for a page, nor for the history of a tree.
+void drop_series(json& figures) {
+  constexpr std::string_view kSeries = "_per_batch";
+  for (auto at = figures.begin(); at != figures.end();) {
+    if (figures.is_object() && std::string_view(at.key()).ends_with(kSeries)) {
+      at = figures.erase(at);
+    } else {
+      if (at->is_structured()) drop_series(*at);
+      ++at;
+    }
+  }
+}
+
 /// Adds what the step left to `step`.
 void add_files(const std::filesystem::path& run, json& step) {
   const std::string name = step.at("name");
@@ -35,6 +49,7 @@ void add_files(const std::filesystem::path& run, json& step) {
     if (read.is_discarded()) {
       step["unreadable"] = figures.filename().string();
     } else {
+      drop_series(read);
       step["figures"] = std::move(read);
     }
   }

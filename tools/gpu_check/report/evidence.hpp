@@ -6,8 +6,8 @@
 //   steps.tsv                      see steps.hpp
 //   STEP.json, STEP.log            what a step wrote to its file and printed
 //
-// A file that a failed step did not come to write is simply missing from the document; one that
-// cannot be read is named in it.
+// Left out are the series `..._per_batch`, which would be most of it. A file that a failed step did
+// not come to write is simply missing from the document; one that cannot be read is named in it.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
