@@ -5,7 +5,8 @@ set -euo pipefail
 root=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-export WEIR_REPORTER=$2 WEIR_GPU_RUN=$scratch/run WEIR_GPU_PROGRAM=$scratch/made-up
+export WEIR_BUDGET=1GiB  # a setting that must not reach what is measured
+export REPORTER=$2 WEIR_GPU_RUN=$scratch/run WEIR_GPU_PROGRAM=$scratch/made-up
 failed=0
 
 # Says that $1 does not hold.
@@ -18,6 +19,7 @@ cat >"$WEIR_GPU_PROGRAM" <<'END'
 #!/usr/bin/env bash
 # Stands in for weir-gpu. MISBEHAVE names a command that hangs, or one that crashes.
 set -euo pipefail
+[[ -z ${WEIR_BUDGET:-} ]] || exit 9
 command=$1
 shift
 case ${MISBEHAVE:-} in
@@ -59,7 +61,7 @@ case $command in
     } >"$file"
     ;;
   bench) echo '{"kernels": [{"name": "made up", "time_us": 2, "floor_us": 1}]}' >"$file" ;;
-  report) exec "$WEIR_REPORTER" report "$@" ;;
+  report) exec "$REPORTER" report "$@" ;;
 esac
 END
 chmod +x "$WEIR_GPU_PROGRAM"
