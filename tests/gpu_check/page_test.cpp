@@ -34,7 +34,8 @@ TEST(GpuPage, ShowsPoliciesAndKernelsAsTables) {
   EXPECT_THAT(text, HasSubstr("| barrier | 500.0 | 0.500 (0.250 to 1.000) | 64 MiB | 25.0% | "
                               "finished |"));
   EXPECT_THAT(text, HasSubstr("| unbounded | 0.0 | - | 64 MiB | 25.0% | out of memory in batch 7"));
-  EXPECT_THAT(text, HasSubstr("| made up | 15.00 us | 10.00 us | 1.50 | <= 2.00 |"));
+  EXPECT_THAT(text, HasSubstr("| made_up | 2x3 | 15.0 us | 10.0 us | copy | 1.50 |"));
+  EXPECT_THAT(text, HasSubstr("| copy | 2x3 | 10.0 us | 10.0 us | copy |  |"));
   EXPECT_THAT(text, Not(HasSubstr("No figures")));
 }
 

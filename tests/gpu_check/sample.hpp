@@ -53,10 +53,18 @@ inline json made_up_tests() {
   return {{"testsuites", {{{"name", "MadeUp"}, {"testsuite", json::array({passed, passed})}}}}};
 }
 
+inline json made_up_kernel(const std::string& name, double median, double floor) {
+  return {{"name", name},
+          {"shape", "2x3"},
+          {"floor_of", "copy"},
+          {"median_us", median},
+          {"floor_us", floor}};
+}
+
 inline json made_up_bench() {
   return {{"kernels",
-           {{{"name", "made up"}, {"time_us", 15.0}, {"floor_us", 10.0}, {"most", 2.0}},
-            {{"name", "another"}, {"time_us", 30.0}, {"floor_us", 10.0}}}}};
+           {made_up_kernel("copy", 10, 10), made_up_kernel("made_up", 15, 10),
+            made_up_kernel("another", 30, 10)}}};
 }
 
 inline json made_up_step(const std::string& name) {

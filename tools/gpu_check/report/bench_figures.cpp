@@ -9,10 +9,11 @@ std::vector<KernelFigures> read_bench(const nlohmann::json& figures) {
   for (const nlohmann::json& kernel : figures.at("kernels")) {
     KernelFigures read;
     read.name = kernel.at("name");
-    read.time_us = kernel.at("time_us");
+    read.shape = kernel.at("shape");
+    read.floor_of = kernel.at("floor_of");
+    read.median_us = kernel.at("median_us");
     read.floor_us = kernel.at("floor_us");
-    if (kernel.contains("most")) read.most = kernel.at("most").get<double>();
-    if (!(read.time_us > 0) || !(read.floor_us > 0)) {
+    if (!(read.median_us > 0) || !(read.floor_us > 0)) {
       throw Error("the figures of " + read.name + " are no times");
     }
     kernels.push_back(std::move(read));

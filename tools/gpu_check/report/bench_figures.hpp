@@ -1,14 +1,9 @@
 #pragma once
 
-// What `weir-gpu bench --json FILE` wrote: each kernel's time and its floor, the least time that
-// the bytes it has to move or the arithmetic it has to do can take on this device.
-//
-//   {"kernels": [{"name": "sgd 2048x512", "time_us": 12.5, "floor_us": 10.0, "most": 1.5}]}
-//
-// `most` is the ratio that is aimed at, and may be missing.
+// What `weir-gpu bench --json` printed: each kernel's time and its floor, the time that its work
+// takes at the rate of the device's own copy or product, measured in the same run.
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +11,14 @@ namespace weir::gpu_check {
 
 struct KernelFigures {
   std::string name;
-  double time_us = 0;
+  std::string shape;
+  std::string floor_of;  ///< the row that gave the floor
+  double median_us = 0;
   double floor_us = 0;
-  std::optional<double> most;
 
-  [[nodiscard]] double ratio() const { return time_us / floor_us; }
-  [[nodiscard]] bool met() const { return !most || ratio() <= *most; }
+  [[nodiscard]] double ratio() const { return median_us / floor_us; }
+  /// Whether it is such a row: its ratio is 1 and says nothing.
+  [[nodiscard]] bool gives_floor() const { return floor_of == name; }
 };
 
 /// Error for a time or a floor that is not above zero; nlohmann's exception for another file.

@@ -71,11 +71,11 @@ std::string comparison_section(const json& figures, const Comparison& comparison
 }
 
 std::string kernels_section(const json& figures) {
-  Rows rows{{"kernel", "time", "floor", "time over floor", "aimed at"}};
+  Rows rows{{"kernel", "shape", "median", "floor", "floor of", "time over floor"}};
   for (const KernelFigures& kernel : read_bench(figures)) {
-    rows.push_back({kernel.name, number(kernel.time_us, 2) + " us",
-                    number(kernel.floor_us, 2) + " us", number(kernel.ratio(), 2),
-                    kernel.most ? "<= " + number(*kernel.most, 2) : ""});
+    rows.push_back({kernel.name, kernel.shape, number(kernel.median_us, 1) + " us",
+                    number(kernel.floor_us, 1) + " us", kernel.floor_of,
+                    kernel.gives_floor() ? "" : number(kernel.ratio(), 2)});
   }
   return markdown_table(rows) + "\n";
 }
