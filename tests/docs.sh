@@ -4,6 +4,7 @@
 #   docs.sh invariants ROOT   docs/invariants.md names tests that exist, and every invariant's tests
 #   docs.sh names ROOT        docs/architecture.md names classes, functions and files that exist
 #   docs.sh shown ROOT        pages show the program and the project that the tests build
+#   docs.sh calls ROOT        docs/cuda.md lists the calls of CUDA that the sources make, and no others
 #   docs.sh --self-test       the check of names finds what is invented, and nothing else
 set -euo pipefail
 
@@ -85,6 +86,33 @@ exists() {
   esac
 }
 
+# Calls of CUDA in the sources under root $1: of its runtime, and what is looked up in cuBLAS.
+cuda_calls() {
+  grep -rhoE '\bcuda[A-Z][A-Za-z0-9_]*\(|look_up\(library, "cublas[A-Za-z0-9_]*' --include='*_cuda.*' --include='*.cu' \
+    "$1"/allocator "$1"/scheduler "$1"/kernels "$1"/trainer "$1"/bench "$1"/tools |
+    sed -E 's/.*"//; s/\($//' | sort -u
+}
+
+check_calls() {
+  local root=$1 page=$1/docs/cuda.md failed=0 made listed name
+  made=$(cuda_calls "$root")
+  # shellcheck disable=SC2016
+  listed=$(grep '^|' "$page" | grep -oE '`(cuda|cublas)[A-Z][A-Za-z0-9_]*`' | tr -d '`' | sort -u)
+  if [[ -z $made || -z $listed ]]; then
+    echo "docs.sh: found no calls of CUDA, or none on the page: the check itself is broken"
+    return 1
+  fi
+  while read -r name; do
+    echo "docs/cuda.md does not list $name"
+    failed=1
+  done < <(comm -23 <(echo "$made") <(echo "$listed"))
+  while read -r name; do
+    echo "docs/cuda.md lists $name, which nothing calls"
+    failed=1
+  done < <(comm -13 <(echo "$made") <(echo "$listed"))
+  return "$failed"
+}
+
 check_names() {
   local root=$1 page=$1/docs/architecture.md stripped=$scratch/stripped failed=0 names name
   # A policy, which the sources have as a string.
@@ -159,6 +187,17 @@ SOURCE
     weir::invented Pool.Invents; do
     expect bad "$name"
   done
+  mkdir -p "$tree"/{scheduler,kernels,trainer,bench,tools}
+  echo 'check(cudaFree(p)); look_up(library, "cublasCreate_v2", create);' >"$tree/allocator/free_cuda.cpp"
+  # shellcheck disable=SC2016
+  for name in '| `cudaFree`, `cublasCreate_v2` |:ok' '| `cudaFree` |:bad' \
+    '| `cudaFree`, `cublasCreate_v2`, `cudaMalloc` |:bad' 'cudaFree, cublasCreate_v2:bad'; do
+    echo "${name%:*}" >"$tree/docs/cuda.md"
+    if [[ ${name##*:} != $(check_calls "$tree" >/dev/null && echo ok || echo bad) ]]; then
+      echo "self-test: the calls on the page '${name%:*}' were not found ${name##*:}"
+      failed=1
+    fi
+  done
   echo 'Names nothing.' >"$tree/docs/architecture.md"
   if check_names "$tree" >/dev/null; then
     echo "self-test: a page without names was found ok"
@@ -173,9 +212,10 @@ case ${1:-}:$# in
   invariants:2) check_invariants "$2" ;;
   names:2) check_names "$2" ;;
   shown:2) check_shown "$2" ;;
+  calls:2) check_calls "$2" ;;
   --self-test:1) self_test ;;
   *)
-    echo "usage: docs.sh invariants|names|shown ROOT | --self-test" >&2
+    echo "usage: docs.sh invariants|names|shown|calls ROOT | --self-test" >&2
     exit 2
     ;;
 esac

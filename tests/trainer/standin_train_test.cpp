@@ -1,0 +1,129 @@
+// Training on a GPU's code: the stand-in driver and cuBLAS, and the real kernels compiled for the
+// host. What they compute is real, so it is compared with what the cpu device computes.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "jobs.hpp"
+#include "standin/standin.hpp"
+
+namespace weir::testing {
+namespace {
+
+using Weights = std::vector<std::vector<float>>;
+
+TrainSettings gpu_job() {
+  TrainSettings settings = tiny_job();
+  settings.device.value = "cuda";
+  settings.batches.value = 12;
+  return settings;
+}
+
+class StandinTraining : public ::testing::Test {
+ protected:
+  StandinTraining() { weir_standin_reset(); }
+  ~StandinTraining() override {
+    const WeirStandinLive live = weir_standin_live();
+    EXPECT_EQ(live.streams, 0U);
+    EXPECT_EQ(live.events, 0U);
+    EXPECT_EQ(live.device_blocks, 0U);
+    EXPECT_EQ(live.host_blocks, 0U);
+  }
+};
+
+/// Norm of the difference over the norm of `expected`.
+double relative_difference(const Weights& actual, const Weights& expected) {
+  double difference = 0;
+  double norm = 0;
+  EXPECT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(actual[i].size(), expected[i].size());
+    for (std::size_t j = 0; j < expected[i].size(); ++j) {
+      difference += std::pow(double{actual[i][j]} - double{expected[i][j]}, 2);
+      norm += std::pow(double{expected[i][j]}, 2);
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST_F(StandinTraining, GivesTheSameWeightsUnderEveryPolicyAndPool) {
+  std::optional<Weights> expected;
+  for (const Policy policy : kAllPolicies) {
+    for (const PoolKind pool : kAllPools) {
+      SCOPED_TRACE(std::string(to_string(policy)) + ", " + std::string(to_string(pool)));
+      TrainSettings settings = gpu_job();
+      settings.pool.kind.value = pool;
+      const TrainResult run = train_with(settings, policy);
+      ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+      if (!expected) expected = run.weights;
+      EXPECT_EQ(run.weights, *expected);
+    }
+  }
+}
+
+TEST_F(StandinTraining, AgreesWithTheCpuDevice) {
+  for (const double momentum : {0.0, 0.9}) {
+    for (const InputKind inputs : {InputKind::kHost, InputKind::kRing, InputKind::kDrawn}) {
+      SCOPED_TRACE(std::string(to_string(inputs)) + ", momentum " + std::to_string(momentum));
+      TrainSettings settings = gpu_job();
+      settings.momentum.value = momentum;
+      settings.inputs.value = inputs;
+      const TrainResult gpu = train(settings);
+      settings.device.value = "cpu";
+      const TrainResult cpu = train(settings);
+      ASSERT_EQ(gpu.outcome, Outcome::kFinished) << gpu.report;
+      ASSERT_EQ(cpu.outcome, Outcome::kFinished) << cpu.report;
+      // Only the products may be rounded otherwise, since the matrices are laid out otherwise.
+      EXPECT_LE(relative_difference(gpu.weights, cpu.weights), 1e-5);
+      EXPECT_NEAR(*gpu.mean_loss, *cpu.mean_loss, 1e-4 * std::abs(*cpu.mean_loss));
+    }
+  }
+}
+
+TEST_F(StandinTraining, DrawsTheSameNumbersOnTheDeviceAsAReaderDoes) {
+  TrainSettings settings = gpu_job();
+  const TrainResult read = train(settings);
+  settings.inputs.value = InputKind::kDrawn;
+  const TrainResult drawn = train(settings);
+  ASSERT_EQ(drawn.outcome, Outcome::kFinished) << drawn.report;
+  EXPECT_EQ(drawn.weights, read.weights);
+}
+
+TEST_F(StandinTraining, PinsNoMemoryOnceItIsWarm) {
+  TrainSettings settings = gpu_job();
+  settings.batches.value = 40;
+  std::uint64_t warm = 0;
+  std::uint64_t last = 0;
+  const auto count = [&](std::uint64_t done, std::uint64_t) {
+    if (done == 10) warm = weir_standin_calls("cuMemHostAlloc");
+    last = weir_standin_calls("cuMemHostAlloc");
+  };
+  const TrainResult run = train(settings, {.stop = {}, .progress = count});
+  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  EXPECT_GT(warm, 0U) << "the batches lie in pinned memory";
+  EXPECT_EQ(last, warm);
+}
+
+TEST_F(StandinTraining, ChargesTheWorkspaceToTheBudget) {
+  TrainSettings settings = gpu_job();
+  settings.device.value = "cpu";
+  const Bytes cpu = train(settings).pool.held.peak;
+  settings.device.value = "cuda";
+  const TrainResult gpu = train(settings);
+  EXPECT_GE(gpu.pool.held.peak, cpu + mib(4));
+  EXPECT_GE(Bytes{weir_standin_peak(0)}, gpu.pool.reserved.peak)
+      << "what the books say was had of the driver";
+}
+
+TEST_F(StandinTraining, EndsWithAReportWhereTheBudgetIsTooSmall) {
+  TrainSettings settings = gpu_job();
+  settings.pool.budget.value = {.bytes = mib(4)};  // the workspace alone
+  const TrainResult run = train(settings);
+  EXPECT_EQ(run.outcome, Outcome::kOutOfMemory);
+  EXPECT_NE(run.report.find("workspace"), std::string::npos) << run.report;
+}
+
+}  // namespace
+}  // namespace weir::testing
