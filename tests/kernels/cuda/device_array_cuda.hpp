@@ -4,10 +4,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -25,12 +24,11 @@ class DeviceArray {
     void* memory = nullptr;
     check_cuda(cudaMalloc(&memory, total() * sizeof(T)), "cudaMalloc");
     memory_ = static_cast<T*>(memory);
-    const std::vector<std::uint8_t> pattern(total() * sizeof(T), kPattern);
-    copy(memory_, pattern.data(), pattern.size());
+    copy(memory_, pattern().data(), total() * sizeof(T));
   }
   explicit DeviceArray(const std::vector<T>& values, std::size_t offset = 0)
       : DeviceArray(values.size(), offset) {
-    copy(span().data(), values.data(), size_ * sizeof(T));
+    assign(values);
   }
   ~DeviceArray() {
     (void)take_cuda_error(cudaDeviceSynchronize());  // a kernel may still be at it
@@ -42,6 +40,11 @@ class DeviceArray {
   [[nodiscard]] std::span<T> span() { return {memory_ + kGuard + offset_, size_}; }
   [[nodiscard]] std::span<const T> view() const { return {memory_ + kGuard + offset_, size_}; }
 
+  /// Overwrites all elements; `values` has as many.
+  void assign(const std::vector<T>& values) {
+    copy(span().data(), values.data(), size_ * sizeof(T));
+  }
+
   /// What is there now.
   [[nodiscard]] std::vector<T> values() const {
     std::vector<T> found(size_);
@@ -51,18 +54,24 @@ class DeviceArray {
 
   /// Whether nothing was written around the elements.
   [[nodiscard]] bool guards_hold() const {
-    std::vector<std::uint8_t> all(total() * sizeof(T));
-    copy(all.data(), memory_, all.size());
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>((kGuard + offset_) * sizeof(T));
-    const auto end = begin + static_cast<std::ptrdiff_t>(size_ * sizeof(T));
-    const auto kept = [](std::uint8_t byte) { return byte == kPattern; };
-    return std::all_of(all.begin(), begin, kept) && std::all_of(end, all.end(), kept);
+    std::vector<T> all(total());
+    copy(all.data(), memory_, total() * sizeof(T));
+    const std::vector<std::uint32_t> expected = pattern();
+    const auto kept = [&](std::size_t begin, std::size_t end) {
+      return std::memcmp(all.data() + begin, reinterpret_cast<const T*>(expected.data()) + begin,
+                         (end - begin) * sizeof(T)) == 0;
+    };
+    return kept(0, kGuard + offset_) && kept(kGuard + offset_ + size_, total());
   }
 
  private:
-  static constexpr std::uint8_t kPattern = 0xFF;
+  /// A NaN that no operation gives: its results are quiet.
+  static constexpr std::uint32_t kPattern = 0x7FBADBADU;
   static constexpr std::size_t kGuard = 256 / sizeof(T);
 
+  [[nodiscard]] std::vector<std::uint32_t> pattern() const {
+    return std::vector<std::uint32_t>(total() * sizeof(T) / sizeof kPattern + 1, kPattern);
+  }
   [[nodiscard]] std::size_t total() const { return size_ + offset_ + 2 * kGuard; }
   static void copy(void* to, const void* from, std::size_t bytes) {
     if (bytes == 0) return;

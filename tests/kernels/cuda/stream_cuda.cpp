@@ -1,0 +1,168 @@
+// That every operation waits for the stream that it is given, and for no other.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "kernels/classification_cuda.hpp"
+#include "kernels/dense_cuda.hpp"
+#include "kernels/elementwise_cuda.hpp"
+#include "kernels/loss_cuda.hpp"
+#include "kernels/random_cuda.hpp"
+#include "kernels/reduce_cuda.hpp"
+#include "kernels/sgd_cuda.hpp"
+#include "tests/kernels/cuda/gpu_test_cuda.hpp"
+
+namespace {
+
+using weir::check_cuda;
+using weir::DenseShape;
+using weir::LogitShape;
+using weir::testing::DeviceArray;
+using weir::testing::expect_same_bits;
+
+constexpr std::size_t kSide = 32;
+constexpr DenseShape kDense{.m = kSide, .k = kSide, .n = kSide};
+constexpr LogitShape kLogits{.rows = kSide, .classes = kSide};
+
+/// Holds a stream until it is destroyed; not for ever, so that a test that fails also ends.
+class Hold {
+ public:
+  explicit Hold(cudaStream_t stream) : stream_(stream) {
+    check_cuda(cudaLaunchHostFunc(stream, &Hold::wait, this), "cudaLaunchHostFunc");
+  }
+  ~Hold() {
+    released_ = true;
+    (void)weir::take_cuda_error(cudaStreamSynchronize(stream_));
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  static void wait(void* self) {
+    const auto* const hold = static_cast<Hold*>(self);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!hold->released_ && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+
+  cudaStream_t stream_;
+  std::atomic<bool> released_ = false;
+};
+
+struct Operation {
+  std::string name;
+  std::function<void()> enqueue;
+};
+
+class StreamsOnDevice : public weir::testing::GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (HasFatalFailure()) return;
+    check_cuda(cudaStreamCreateWithFlags(&other_, cudaStreamNonBlocking), "cudaStreamCreate");
+  }
+  void TearDown() override {
+    if (other_ != nullptr) {
+      EXPECT_EQ(cudaStreamDestroy(other_), cudaSuccess);
+    }
+    GpuTest::TearDown();
+  }
+
+  /// Every operation, each of which changes `out`, and some `also` what they must have besides.
+  std::vector<Operation> operations(weir::cuda::CublasHandle& blas, std::span<const float> x,
+                                    std::span<const float> labels, std::span<float> out,
+                                    std::span<float> also);
+
+  /// What is there now, without waiting for the stream under test.
+  std::vector<float> read_beside(std::span<const float> out) {
+    std::vector<float> found(out.size());
+    // What was enqueued on the default stream by mistake is to have happened.
+    check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+    check_cuda(
+        cudaMemcpyAsync(found.data(), out.data(), out.size_bytes(), cudaMemcpyDefault, other_),
+        "cudaMemcpyAsync");
+    check_cuda(cudaStreamSynchronize(other_), "cudaStreamSynchronize");
+    return found;
+  }
+
+ private:
+  cudaStream_t other_ = nullptr;
+};
+
+std::vector<Operation> StreamsOnDevice::operations(weir::cuda::CublasHandle& blas,
+                                                   std::span<const float> x,
+                                                   std::span<const float> labels,
+                                                   std::span<float> out, std::span<float> also) {
+  namespace gpu = weir::cuda;
+  using weir::Activation;
+  const auto first = out.first(1);
+  const auto row = out.first(kSide);
+  const std::span<std::uint16_t> halves(reinterpret_cast<std::uint16_t*>(out.data()), x.size());
+  const auto s = stream();
+  const auto scratch = workspace();
+  return {
+      {"fill", [=] { gpu::fill(s, out, 7); }},
+      {"add", [=] { gpu::add(s, x, out); }},
+      {"axpy", [=] { gpu::axpy(s, 2, x, out); }},
+      {"scale", [=] { gpu::scale(s, 2, out); }},
+      {"to_half", [=] { gpu::to_half(s, x, halves); }},
+      {"to_float", [=] { gpu::to_float(s, halves.first(8), out.last(8)); }},
+      {"sum", [=] { gpu::sum(s, x, first, scratch); }},
+      {"squared_distance", [=] { gpu::squared_distance(s, x, x, first, scratch); }},
+      {"l2_loss", [=] { gpu::l2_loss(s, x, x, first, scratch); }},
+      {"l2_loss_gradient", [=] { gpu::l2_loss_gradient(s, x, x, out); }},
+      {"softmax_cross_entropy",
+       [=] { gpu::softmax_cross_entropy(s, kLogits, x, labels, first, scratch); }},
+      {"softmax_cross_entropy_gradient",
+       [=] { gpu::softmax_cross_entropy_gradient(s, kLogits, x, labels, out); }},
+      {"count_correct", [=] { gpu::count_correct(s, kLogits, x, labels, first, scratch); }},
+      {"fill_normal", [=] { gpu::fill_normal(s, 1, 2, out); }},
+      {"sgd", [=] { gpu::sgd(s, out, x, 1); }},
+      {"sgd_momentum", [=] { gpu::sgd_momentum(s, out, x, also, 1, 1); }},
+      {"bias_activation",
+       [=] { gpu::bias_activation(s, kDense, x.first(kSide), out, Activation::kRelu); }},
+      {"relu_backward", [=] { gpu::relu_backward(s, x, out); }},
+      {"dense_bias_gradient", [=] { gpu::dense_bias_gradient(s, kDense, x, row, scratch); }},
+      {"relu_and_bias_gradient",
+       [=] { gpu::relu_and_bias_gradient(s, kDense, x, also, row, scratch); }},
+      {"dense_forward",
+       [=, &blas] {
+         gpu::dense_forward(blas, s, kDense, x, x, x.first(kSide), out, Activation::kNone, scratch);
+       }},
+      {"dense_weight_gradient",
+       [=, &blas] { gpu::dense_weight_gradient(blas, s, kDense, x, x, out, scratch); }},
+      {"dense_input_gradient",
+       [=, &blas] { gpu::dense_input_gradient(blas, s, kDense, x, x, out, scratch); }},
+      {"gemm of sums of nothing",
+       [=, &blas] {
+         gemm(blas, s, {.m = kSide, .n = kSide, .k = 0}, {}, {}, out, {.beta = 2}, scratch);
+       }},
+  };
+}
+
+TEST_F(StreamsOnDevice, EveryOperationWaitsForItsOwn) {
+  weir::cuda::CublasHandle blas;
+  const DeviceArray<float> x(random(kSide * kSide));
+  const DeviceArray<float> labels(std::vector<float>(kSide, 3.0F));
+  const std::vector<float> before = random(kSide * kSide);
+  DeviceArray<float> out(before);
+  DeviceArray<float> also(random(kSide * kSide));
+  for (const Operation& operation :
+       operations(blas, x.view(), labels.view(), out.span(), also.span())) {
+    SCOPED_TRACE(operation.name);
+    // Once without the hold: a kernel that is used for the first time may wait for everything.
+    out.assign(before);
+    operation.enqueue();
+    EXPECT_NE(out.values(), before);
+    out.assign(before);
+    {
+      const Hold hold(stream());
+      operation.enqueue();
+      expect_same_bits(read_beside(out.view()), before);
+    }
+    EXPECT_NE(out.values(), before);
+  }
+}
+
+}  // namespace
