@@ -7,7 +7,8 @@
 
 namespace weir {
 
-/// Call once. A signal that is ignored when this is called stays ignored.
+/// Call once. A signal that is ignored when this is called stays ignored. Error where no
+/// thread can be started.
 [[nodiscard]] std::stop_token stop_on_interrupt();
 
 }  // namespace weir
