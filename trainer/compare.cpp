@@ -17,11 +17,11 @@ TrainSettings with_policy(TrainSettings settings, Policy policy) {
   return settings;
 }
 
-/// All of the cpu device is its own; a GPU also holds what its driver and other programs need.
+/// All of the cpu device is its own. A GPU also holds what its driver and other programs need:
+/// there the default takes what is free.
 TrainSettings reference_settings(TrainSettings settings) {
-  const double percent =
-      cuda_ordinal(settings.device.value) < 0 ? 100 : PoolOptions{}.budget.value.percent;
-  settings.pool.budget = {{.percent = percent}, "compare"};
+  settings.pool.budget = PoolOptions{}.budget;
+  if (cuda_ordinal(settings.device.value) < 0) settings.pool.budget = {{.percent = 100}, "compare"};
   return with_policy(std::move(settings), Policy::kUnbounded);
 }
 
@@ -127,6 +127,7 @@ class Experiment {
     if (result.outcome == Outcome::kFinished) {
       if (weights_.empty()) weights_ = result.weights;
       identical = identical && weights_ == result.weights;
+      result.weights.clear();  // of a wide model they are gigabytes, once for each policy
       ++finished;
     }
     return result;

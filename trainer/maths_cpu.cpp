@@ -38,8 +38,7 @@ class CpuMaths final : public Maths {
   }
   void relu_and_bias_gradient(Stream& /*stream*/, DenseShape shape, In y, Out dy, Out db,
                               Out /*workspace*/) override {
-    weir::relu_backward(y, dy);
-    weir::dense_bias_gradient(shape, dy, db);
+    weir::relu_and_bias_gradient(shape, y, dy, db);
   }
 
   void l2_loss(Stream& /*stream*/, In p, In t, Out loss, Out /*workspace*/) override {
