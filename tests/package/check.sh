@@ -6,6 +6,7 @@
 #     WEIR_SCRATCH              a directory of these checks alone
 #     WEIR_LIBDIR               CMAKE_INSTALL_LIBDIR of the build
 #     WEIR_VERSION, CMAKE, CPACK, CXX
+#     WEIR_CUDA_INCLUDE         the toolkit's headers; empty in a build without CUDA
 set -euo pipefail
 
 installed=$WEIR_SCRATCH/installed
@@ -86,6 +87,9 @@ check_install() {
   # Neither the source tree nor the build may be needed afterwards.
   found=$(grep -rlF -e "$WEIR_BUILD" -e "$WEIR_SOURCE" "$installed"/{include,"$WEIR_LIBDIR"/cmake,"$WEIR_LIBDIR"/pkgconfig} || true)
   [[ -z $found ]] || fail "these name the tree that they were built in: $found"
+  # A program that has a CUDA runtime of its own must not get the one inside.
+  found=$(nm -D --defined-only "$installed/$WEIR_LIBDIR/libweir-core.so" | grep -E ' (cuda|cu|__cuda)[A-Z]' || true)
+  [[ -z $found ]] || fail "libweir-core exports names of the CUDA runtime: $found"
 }
 
 check_find_package() {

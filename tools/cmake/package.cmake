@@ -51,8 +51,12 @@ target_include_directories(weir_core INTERFACE $<BUILD_INTERFACE:${_weir_include
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(weir_core PUBLIC Threads::Threads)
 if(WEIR_HAS_CUDA)
-  # The runtime is in it, the driver is looked for when a GPU is asked for: it loads anywhere.
+  # The runtime is in it, the driver is looked for when a GPU is asked for: it loads anywhere. Its
+  # names stay inside: a program that has a runtime of its own must not get this one's.
   target_link_libraries(weir_core PRIVATE CUDA::cudart_static)
+  if(NOT (DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS))
+    target_link_options(weir_core PRIVATE LINKER:--exclude-libs,libcudart_static.a)
+  endif()
 endif()
 if(_weir_type STREQUAL "SHARED")
   target_link_options(weir_core PRIVATE -Wl,--no-undefined)
