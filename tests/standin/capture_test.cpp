@@ -139,6 +139,9 @@ TEST_F(StandInCapture, IsBrokenByAskingForItsStream) {
   begin();
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorStreamCaptureUnsupported);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+  begin();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
 }
 
 TEST_F(StandInCapture, IsBrokenByAskingForItsEvent) {

@@ -1,5 +1,6 @@
 // Devices, contexts, and what is left when one is reset.
 
+#include <cstdlib>
 #include <string_view>
 #include <thread>
 
@@ -84,6 +85,20 @@ TEST_F(StandInDevice, KeepsNothingWhenReset) {
   EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+}
+
+TEST_F(StandInDevice, IsUsableByOtherThreadsAfterAReset) {
+  ASSERT_EQ(cudaFree(make_memory()), cudaSuccess);
+  std::thread([] { EXPECT_EQ(cudaDeviceReset(), cudaSuccess); }).join();
+  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+}
+
+TEST_F(StandInDevice, DoesNotWorkInAForkedChild) {
+  const auto try_it = [] {
+    void* memory = nullptr;
+    std::_Exit(cudaMalloc(&memory, 1));
+  };
+  EXPECT_EXIT(try_it(), ::testing::ExitedWithCode(cudaErrorInitializationError), "");
 }
 
 TEST_F(StandInDevice, NeedsAContextAtTheDriver) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tests/standin/driver/capture.hpp"
 #include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/stream.hpp"
 
@@ -38,7 +39,6 @@ int attribute_of(CUdevice_attribute attribute, int ordinal) {
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
       return 65536;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-      return 1'000'000;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
       return 1'000'000;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
@@ -310,6 +310,8 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 
 CUresult cuCtxSynchronize(void) {
   return api("cuCtxSynchronize", Needs::kCanCapture, [&](Call& call) {
+    const CUresult refused = refuse_capturing_context(call);
+    if (refused != CUDA_SUCCESS) return refused;
     wait_for_context(call, *call.context);
     trim_pools(call.driver, *call.context->device);
     return call.context->broken;

@@ -46,6 +46,15 @@ CUresult refuse_capturing(const Stream& stream) {
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
+CUresult refuse_capturing_context(Call& call) {
+  CUresult result = CUDA_SUCCESS;
+  for (const auto& stream : call.context->streams) {
+    const CUresult refused = refuse_capturing(*stream);
+    if (refused != CUDA_SUCCESS) result = refused;
+  }
+  return result;
+}
+
 CUresult add_to_capture(Stream& stream, Node node) {
   Capture& capture = *stream.capture;
   if (capture.invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -68,10 +77,9 @@ CUresult wait_in_capture(const std::shared_ptr<Stream>& stream, const Event& eve
 }
 
 void end_capture(Driver& driver, const std::shared_ptr<Capture>& capture) {
-  const std::shared_ptr<Capture> alive = capture;
-  alive->ended = true;
-  for (const auto& [stream, clock] : alive->clocks) stream->capture.reset();
-  driver.captures.erase(alive);
+  capture->ended = true;
+  for (const auto& [stream, clock] : capture->clocks) stream->capture.reset();
+  driver.captures.erase(capture);
 }
 
 void leave_capture(Driver& driver, Stream& stream) {

@@ -14,11 +14,13 @@ CUresult refuse_unsafe(Driver& driver);
 CUresult check_implicit(Call& call, const Stream& stream, bool breaks = true);
 /// An error, and the end of the capture's hopes, when the stream is capturing.
 CUresult refuse_capturing(const Stream& stream);
+/// The same for whoever asks for all streams of the current context.
+CUresult refuse_capturing_context(Call& call);
 
 CUresult add_to_capture(Stream& stream, Node node);
 /// `stream`, capturing or not, is to wait for `event`, which was recorded in a capture.
 CUresult wait_in_capture(const std::shared_ptr<Stream>& stream, const Event& event);
-/// The capture is over, however it went.
+/// The capture is over, however it went. The caller holds it: its streams let go of it.
 void end_capture(Driver& driver, const std::shared_ptr<Capture>& capture);
 /// `stream` goes away: breaks its capture, if there is one, and ends the one that it began.
 void leave_capture(Driver& driver, Stream& stream);

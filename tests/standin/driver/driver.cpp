@@ -36,7 +36,6 @@ std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
 }  // namespace
 
 Driver::Driver() {
-  // The threads of streams do not exist in a child: as with the real driver, nothing works there.
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   for (int i = 0; i < kMostDevices; ++i) {
     Device& device = devices.at(static_cast<std::size_t>(i));
@@ -92,9 +91,10 @@ int count_call(Driver& driver, const char* name) {
   return code;
 }
 
+bool is_forked() { return forked; }
+
 CUresult enter(Call& call, const char* name, Needs needs) {
   const int fault = count_call(call.driver, name);
-  if (forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (fault != 0) return static_cast<CUresult>(fault);
   if (needs == Needs::kNothing) return CUDA_SUCCESS;
   if (!call.driver.initialized) return CUDA_ERROR_NOT_INITIALIZED;

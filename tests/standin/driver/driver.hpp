@@ -105,12 +105,17 @@ struct Call {
   Context* context = nullptr;  ///< the current one, where one is needed
 };
 
+/// In a child of fork: the threads of streams do not exist there, and as with the real driver
+/// nothing works.
+bool is_forked();
+
 /// Checks what every function has to; anything but success is the function's result.
 CUresult enter(Call& call, const char* name, Needs needs);
 
 /// A driver function: `body` is called with a `Call&` once all is checked.
 template <typename Body>
 CUresult api(const char* name, Needs needs, Body&& body) noexcept {
+  if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;  // and its lock may be another's for ever
   Driver& the_driver = driver();
   Call call{the_driver, Lock(the_driver.mutex)};
   const CUresult entered = enter(call, name, needs);

@@ -4,7 +4,7 @@
 #include "tests/standin/driver/rest.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <string_view>
 
 extern "C" int weir_standin_rest(const char* name);
@@ -24,7 +24,7 @@ struct Named {
 };
 
 #define REST(name) Named{#name, reinterpret_cast<void*>(&(name))},
-const std::array kNamed{
+const Named kNamed[] = {
 #include "standin_driver_rest.inc"
 };
 #undef REST
@@ -32,9 +32,9 @@ const std::array kNamed{
 }  // namespace
 
 void* rest_function(const char* name) {
-  const auto* found = std::find_if(kNamed.begin(), kNamed.end(),
+  const auto* found = std::find_if(std::begin(kNamed), std::end(kNamed),
                                    [=](const Named& named) { return named.name == name; });
-  return found == kNamed.end() ? nullptr : found->function;
+  return found == std::end(kNamed) ? nullptr : found->function;
 }
 
 }  // namespace weir::standin

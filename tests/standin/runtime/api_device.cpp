@@ -107,8 +107,12 @@ cudaError_t cudaGetDevice(int* device) {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUcontext current = nullptr;
     const CUresult asked = driver.cuCtxGetCurrent(&current);
-    *device = chosen_device();
-    return asked;
+    if (asked != CUDA_SUCCESS) return asked;
+    // The program may have made another context current at the driver.
+    CUdevice of_current = 0;
+    const bool known = current != nullptr && driver.cuCtxGetDevice(&of_current) == CUDA_SUCCESS;
+    *device = known ? of_current : chosen_device();
+    return CUDA_SUCCESS;
   });
 }
 

@@ -17,9 +17,9 @@ void look_up(const Library& library, const char* name, cuuint64_t flags, F& func
 }
 
 void look_up_all(const Library& library, cuuint64_t flags, Calls& calls) {
-#define WEIR_STANDIN_LOOK_UP(name) look_up(library, #name, flags, calls.name);
-  WEIR_STANDIN_CALLS(WEIR_STANDIN_LOOK_UP)
-#undef WEIR_STANDIN_LOOK_UP
+#define CALL(name) look_up(library, #name, flags, calls.name);
+#include "tests/standin/runtime/calls.inc"
+#undef CALL
 }
 
 /// As the toolkit's runtime goes about it: one symbol by dlsym, which is then asked for itself.

@@ -8,43 +8,11 @@
 
 namespace weir::standin {
 
-// By base name; <cuda.h> makes the name of the current version of it, and so the right type.
-#define WEIR_STANDIN_CALLS(X)                                                                           \
-  X(cuInit)                                                                                             \
-  X(cuCtxGetCurrent)                                                                                    \
-  X(cuCtxSetCurrent)                                                                                    \
-  X(cuCtxGetDevice)                                                                                     \
-  X(cuCtxSynchronize) X(cuCtxGetStreamPriorityRange) X(cuDeviceGet) X(cuDeviceGetCount) X(              \
-      cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceGetUuid)                   \
-      X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuDeviceGetDefaultMemPool) X(            \
-          cuDeviceGetMemPool) X(cuDeviceSetMemPool) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree)          \
-          X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(             \
-              cuMemHostGetDevicePointer) X(cuMemHostGetFlags) X(cuPointerGetAttributes)                 \
-              X(cuMemcpy) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyDtoD) X(cuMemcpyAsync) X(           \
-                  cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8)            \
-                  X(cuMemsetD8Async) X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(                \
-                      cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)                        \
-                      X(cuStreamGetFlags) X(cuStreamGetPriority) X(cuLaunchHostFunc) X(                 \
-                          cuEventCreate) X(cuEventDestroy) X(cuEventRecord)                             \
-                          X(cuEventRecordWithFlags) X(cuEventQuery) X(cuEventSynchronize) X(            \
-                              cuEventElapsedTime) X(cuStreamBeginCapture) X(cuStreamEndCapture)         \
-                              X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(            \
-                                  cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphGetNodes)      \
-                                  X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuMemAllocAsync) X(         \
-                                      cuMemFreeAsync) X(cuMemAllocFromPoolAsync)                        \
-                                      X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolTrimTo) X(      \
-                                          cuMemPoolSetAttribute) X(cuMemPoolGetAttribute)               \
-                                          X(cuLibraryLoadData) X(cuLibraryGetKernel) X(                 \
-                                              cuKernelGetFunction) X(cuFuncGetAttribute)                \
-                                              X(cuFuncSetAttribute) X(                                  \
-                                                  cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
-                                                  X(cuLaunchKernel) X(cuLaunchKernelEx)
-
 /// The functions for one kind of default stream.
 struct Calls {
-#define WEIR_STANDIN_MEMBER(name) decltype(&::name) name = nullptr;
-  WEIR_STANDIN_CALLS(WEIR_STANDIN_MEMBER)
-#undef WEIR_STANDIN_MEMBER
+#define CALL(name) decltype(&::name) name = nullptr;
+#include "tests/standin/runtime/calls.inc"
+#undef CALL
 };
 
 /// What became of the driver.

@@ -13,7 +13,8 @@ constexpr int kMostDevices = 64;
 
 struct Devices {
   std::mutex mutex;
-  std::array<CUcontext, kMostDevices> contexts{};  ///< retained ones
+  std::array<CUcontext, kMostDevices> contexts{};  ///< of the device, once it was used
+  std::array<bool, kMostDevices> retained{};       ///< and not reset since
 };
 
 Devices& devices() {
@@ -56,12 +57,22 @@ cudaError_t make_current(int device) {
   const Calls& driver = library().legacy;
   Devices& known = devices();
   const std::lock_guard lock(known.mutex);
-  auto& context = known.contexts.at(static_cast<std::size_t>(device));
-  if (context == nullptr) {
+  const auto index = static_cast<std::size_t>(device);
+  CUcontext& context = known.contexts.at(index);
+  if (!known.retained.at(index)) {
     const CUresult retained = driver.cuDevicePrimaryCtxRetain(&context, device);
     if (retained != CUDA_SUCCESS) return static_cast<cudaError_t>(retained);
+    known.retained.at(index) = true;
   }
   return static_cast<cudaError_t>(driver.cuCtxSetCurrent(context));
+}
+
+/// Whether `context` is this thread's device as it was before somebody reset it.
+bool was_reset(CUcontext context) {
+  Devices& known = devices();
+  const std::lock_guard lock(known.mutex);
+  const auto index = static_cast<std::size_t>(device_of_thread);
+  return known.contexts.at(index) == context && !known.retained.at(index);
 }
 
 }  // namespace
@@ -78,7 +89,8 @@ cudaError_t use_device() {
   CUcontext current = nullptr;
   const CUresult asked = library().legacy.cuCtxGetCurrent(&current);
   if (asked != CUDA_SUCCESS) return static_cast<cudaError_t>(asked);
-  return current != nullptr ? cudaSuccess : make_current(device_of_thread);
+  if (current != nullptr && !was_reset(current)) return cudaSuccess;
+  return make_current(device_of_thread);
 }
 
 cudaError_t choose_device(int device) {
@@ -94,7 +106,7 @@ cudaError_t choose_device(int device) {
 void forget_device(int device) {
   Devices& known = devices();
   const std::lock_guard lock(known.mutex);
-  known.contexts.at(static_cast<std::size_t>(device)) = nullptr;
+  known.retained.at(static_cast<std::size_t>(device)) = false;
   (void)library().legacy.cuCtxSetCurrent(nullptr);
 }
 
