@@ -31,14 +31,15 @@ class StandInEmulation : public StandIn {
 
 TEST_F(StandInEmulation, SharedMemoryIsTheBlocksAndBarriersHold) {
   for (const unsigned threads : {1U, 31U, 32U, 100U, 256U}) {
-    std::vector<float> numbers(3 * threads);
+    const std::size_t count = std::size_t{3} * threads;
+    std::vector<float> numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0.0F);
     float* device = to_device(numbers);
     reverse_blocks(stream_, device, 3, threads);
-    for (auto first = numbers.begin(); first != numbers.end(); first += threads) {
-      std::reverse(first, first + threads);
+    for (std::size_t first = 0; first < count; first += threads) {
+      std::reverse(&numbers[first], &numbers[first] + threads);
     }
-    EXPECT_EQ(to_host(device, numbers.size()), numbers) << threads << " threads";
+    EXPECT_EQ(to_host(device, count), numbers) << threads << " threads";
   }
 }
 
@@ -58,7 +59,7 @@ TEST_F(StandInEmulation, ShufflesReachTheLanesTheyName) {
   look_at_lanes(stream_, seen);
   const std::vector<int> found = to_host(seen, 128);
   for (int lane = 0; lane < 32; ++lane) {
-    const auto at = static_cast<std::size_t>(4 * lane);
+    const auto at = 4 * static_cast<std::size_t>(lane);
     EXPECT_EQ(found[at], 5);
     EXPECT_EQ(found[at + 1], lane ^ 1);
     EXPECT_EQ(found[at + 2], lane % 8 >= 2 ? lane - 2 : lane);

@@ -18,15 +18,15 @@ class StandInLaunch : public StandIn {
  protected:
   StandInLaunch() {
     const std::size_t sizes[] = {sizeof(int*), sizeof(int)};
-    weir_standin_register_kernel(&kernel_, nullptr, &add, sizes, 2);
+    weir_standin_register_kernel(&kKernel, nullptr, &add, sizes, 2);
     *total_ = 0;
   }
   cudaError_t launch(dim3 grid, dim3 block, int number) {
     void* arguments[] = {static_cast<void*>(&total_), &number};
-    return cudaLaunchKernel(&kernel_, grid, block, arguments, 0, stream_);
+    return cudaLaunchKernel(&kKernel, grid, block, arguments, 0, stream_);
   }
 
-  static constexpr char kernel_ = 0;  // an address like that of a function
+  static constexpr char kKernel = 0;  // an address like that of a function
   cudaStream_t stream_ = make_stream();
   int* total_ = reinterpret_cast<int*>(make_pinned());
 };
@@ -48,7 +48,7 @@ TEST_F(StandInLaunch, GoesByAConfigurationToo) {
   config.gridDim = dim3(4);
   config.blockDim = dim3(8);
   config.stream = stream_;
-  ASSERT_EQ(cudaLaunchKernelExC(&config, &kernel_, arguments), cudaSuccess);
+  ASSERT_EQ(cudaLaunchKernelExC(&config, &kKernel, arguments), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(*total_, 32);
 }
@@ -91,10 +91,10 @@ TEST_F(StandInLaunch, KnowsKernelsByNameAtTheDriver) {
 
 TEST_F(StandInLaunch, TellsPlausibleThingsOfAKernel) {
   cudaFuncAttributes attributes{};
-  ASSERT_EQ(cudaFuncGetAttributes(&attributes, &kernel_), cudaSuccess);
+  ASSERT_EQ(cudaFuncGetAttributes(&attributes, &kKernel), cudaSuccess);
   EXPECT_EQ(attributes.maxThreadsPerBlock, 1024);
   int blocks = 0;
-  ASSERT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &kernel_, 256, 0), cudaSuccess);
+  ASSERT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &kKernel, 256, 0), cudaSuccess);
   EXPECT_EQ(blocks, 8);
 }
 

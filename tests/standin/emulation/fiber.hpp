@@ -34,11 +34,11 @@ class Fiber {
   void* caller_place_ = nullptr;  ///< where resume()'s caller goes on
   bool ended_ = false;
   // What the sanitizers want to know of a change of stacks.
-  void* own_fake_stack_ = nullptr;
-  const void* caller_stack_ = nullptr;
-  std::size_t caller_stack_bytes_ = 0;
-  void* own_state_ = nullptr;
-  void* caller_state_ = nullptr;
+  [[maybe_unused]] void* own_fake_stack_ = nullptr;
+  [[maybe_unused]] const void* caller_stack_ = nullptr;
+  [[maybe_unused]] std::size_t caller_stack_bytes_ = 0;
+  [[maybe_unused]] void* own_state_ = nullptr;
+  [[maybe_unused]] void* caller_state_ = nullptr;
 };
 
 }  // namespace weir::standin
