@@ -8,6 +8,7 @@
 
 #include "jobs.hpp"
 #include "support/environment.hpp"
+#include "trainer/maths.hpp"
 #include "trainer/report.hpp"
 
 namespace weir::testing {
@@ -153,6 +154,13 @@ TEST(Compare, ADefaultBudgetGrowsByWhatAWiderModelTakes) {
   EXPECT_EQ(settings.train.pool.budget.value.bytes,
             mib(64) + Bytes{weights.count / 2} * 3 + mib(128 + 32 - 10) * 2)
       << "a velocity for each weight";
+}
+
+TEST(Compare, ADefaultBudgetOnAGpuHasRoomForItsWorkspace) {
+  CompareSettings settings = CompareSettings::d2l(TrainSettings{});
+  settings.train.device.value = "cuda";
+  settings.fit_to_model();
+  EXPECT_EQ(settings.train.pool.budget.value.bytes, mib(64) + cuda_workspace());
 }
 
 TEST(Compare, ABudgetThatWasGivenStandsWhateverTheModel) {
