@@ -1,6 +1,5 @@
 #include "trainer/device_choice.hpp"
 
-#include "allocator/error.hpp"
 #include "scheduler/cpu_device.hpp"
 #include "scheduler/cuda.hpp"
 
@@ -40,13 +39,7 @@ Setting<std::string> choose_device(const Setting<std::string>& asked) {
     const DefaultDevice found = default_device();
     return {found.name, asked.source + ": " + short_reason(found)};
   }
-  if (is_gpu(asked.value)) {
-    try {
-      (void)cuda_memory(cuda_ordinal(asked.value));
-    } catch (const UsageError& error) {
-      throw UsageError(asked.source + "='" + asked.value + "': " + error.what());
-    }
-  }
+  if (is_gpu(asked.value)) (void)cuda_memory(cuda_ordinal(asked.value));
   return asked;
 }
 

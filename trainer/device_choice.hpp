@@ -15,8 +15,8 @@ namespace weir {
 [[nodiscard]] std::string parse_device(std::string_view name, std::string_view text);
 
 /// A device that open_device knows: `auto` becomes `cuda` where a GPU answers and `cpu` otherwise,
-/// and the source says in a few words why. UsageError of one line for a GPU that is not there,
-/// naming the source.
+/// and the source says in a few words why. UsageError of one line, with what to do, for a GPU
+/// that is not there.
 [[nodiscard]] Setting<std::string> choose_device(const Setting<std::string>& asked);
 
 /// The most memory that the device can be given: the machine's, or the GPU's. UsageError for a GPU
