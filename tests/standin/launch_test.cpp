@@ -87,6 +87,9 @@ TEST_F(StandInLaunch, KnowsKernelsByNameAtTheDriver) {
             CUDA_SUCCESS);
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(*total_, 2);
+  weir_standin_register_kernel(nullptr, "by_name", nullptr, nullptr, 0);
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
+            CUDA_ERROR_NOT_FOUND);
 }
 
 TEST_F(StandInLaunch, TellsPlausibleThingsOfAKernel) {

@@ -94,7 +94,8 @@ struct WeirStandinLaunch {
 
 /// Kernels known by `symbol` (the function's address in the host's code) or by `name` (its name in
 /// the device's code), either of which may be null, run as `run` on the stream's thread. `sizes`
-/// are those of its `count` parameters, in bytes. A later call for the same kernel replaces it.
+/// are those of its `count` parameters, in bytes. A later call for the same kernel replaces it;
+/// a null `run` takes it back.
 void weir_standin_register_kernel(const void* symbol, const char* name,
                                   void (*run)(const WeirStandinLaunch*), const std::size_t* sizes,
                                   std::size_t count);
