@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "allocator/error_cuda.hpp"
@@ -36,17 +37,17 @@ CudaEvent* CudaLane::try_record() noexcept {
   return nullptr;
 }
 
-std::uint64_t CudaLane::push(void* tag, CudaEvent* event) noexcept {
+std::uint64_t CudaLane::push(void* tag, CudaEvent* event, Clock::time_point since) noexcept {
   const std::uint64_t sequence = marked_.load(std::memory_order_relaxed) + 1;
-  marks_.push_back({.sequence = sequence, .event = event, .tag = tag, .enqueued = Clock::now()});
+  marks_.push_back({.sequence = sequence, .event = event, .tag = tag, .enqueued = since});
   marked_.store(sequence, std::memory_order_release);
   return sequence;
 }
 
-std::uint64_t CudaLane::mark(void* tag) noexcept {
+std::uint64_t CudaLane::mark(void* tag, Clock::time_point since) noexcept {
   Lock lock(mutex_);
   // Recorded and queued in one step: the queue's order is the stream's.
-  if (lost() == cudaSuccess) return push(tag, try_record());
+  if (failed_ == cudaSuccess) return push(tag, try_record(), since);
   const std::uint64_t never_passed = marked() + 1;
   marked_.store(never_passed, std::memory_order_release);
   lock.unlock();
@@ -57,21 +58,21 @@ std::uint64_t CudaLane::mark(void* tag) noexcept {
 Point CudaLane::record() {
   const CudaRelaxed relaxed;
   const Lock lock(mutex_);
-  if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
+  require_working();
   if (work_ == CudaWork::kMarked) {
     const std::uint64_t last = marked();
     if (last > done_) require_found(covering(last));
     return {id_, last};
   }
   // An event recorded now would become a part of the captured graph, and never be passed.
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone) {
-    throw CudaError("cudaEventRecord", cudaErrorStreamCaptureUnsupported);
-  }
+  require_not_captured("cudaEventRecord");
   CudaEvent* event = try_record();
   require_found(event);
-  return {id_, push(nullptr, event)};
+  return {id_, push(nullptr, event, Clock::now())};
+}
+
+void CudaLane::require_working() const {
+  if (failed_ != cudaSuccess) throw CudaError("cudaEventQuery", failed_);
 }
 
 void CudaLane::require_found(const CudaEvent* event) const {
@@ -85,6 +86,14 @@ CudaEvent* CudaLane::covering(std::uint64_t sequence) noexcept {
   }
   marks_.back().event = try_record();
   return marks_.back().event;
+}
+
+void CudaLane::require_not_captured(std::string_view call) const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone) {
+    throw CudaError(call, cudaErrorStreamCaptureUnsupported, "the stream is being captured");
+  }
 }
 
 std::uint64_t CudaLane::passed() noexcept {
@@ -110,10 +119,12 @@ void CudaLane::sweep() noexcept {
 cudaError_t CudaLane::take_done(Mark& mark) noexcept {
   const Lock lock(mutex_);
   cudaError_t code = cudaErrorNotReady;
-  if (!marks_.empty() && lost() == cudaSuccess) {
-    // Null where none could be recorded, now neither.
-    const CudaEvent* event = covering(done_ + 1);
-    if (event != nullptr) code = take_cuda_error(cudaEventQuery(event->handle));
+  if (!marks_.empty() && failed_ == cudaSuccess) {
+    if (done_ < through_) {
+      code = cudaSuccess;
+    } else if (const CudaEvent* event = covering(done_ + 1); event != nullptr) {
+      code = take_cuda_error(cudaEventQuery(event->handle));
+    }
   }
   if (code == cudaSuccess) {
     mark = marks_.pop_front();
@@ -123,7 +134,7 @@ cudaError_t CudaLane::take_done(Mark& mark) noexcept {
   } else if (code == cudaErrorNotReady) {
     sweeping_ = false;
   } else {
-    lost_.store(code, std::memory_order_release);
+    failed_ = code;
   }
   return code;
 }
@@ -140,6 +151,7 @@ void CudaLane::tell_of_loss(cudaError_t why) noexcept {
   lock.lock();
   while (!marks.empty()) retire(marks.pop_front().event);
   sweeping_ = false;
+  lost_.store(why, std::memory_order_release);
 }
 
 void CudaLane::tell(const Mark& mark) noexcept {
@@ -162,29 +174,32 @@ void CudaLane::retire(CudaEvent* event) noexcept {
 
 void CudaLane::hold_back(CudaLane& waiter, std::uint64_t sequence) {
   {
+    const CudaRelaxed relaxed;
+    // A wait for an event of outside would end the waiter's capture.
+    if (waiter.work_ == CudaWork::kUnmarked) waiter.require_not_captured("cudaStreamWaitEvent");
     const Lock lock(mutex_);
     if (sequence <= done_) return;
-    if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
+    require_working();
     const CudaEvent* event = covering(sequence);
     require_found(event);
     // Under the lock: an event that was swept meanwhile may stand for other work already.
     check_cuda(cudaStreamWaitEvent(waiter.stream_, event->handle, 0), "cudaStreamWaitEvent");
   }
   // A point of the waiter's from now on is behind the wait, so it needs a mark of its own.
-  if (waiter.work_ == CudaWork::kMarked) (void)waiter.mark(nullptr);
+  if (waiter.work_ == CudaWork::kMarked) (void)waiter.mark(nullptr, Clock::now());
 }
 
 void CudaLane::require_progress(std::uint64_t sequence) {
-  const Lock lock(mutex_);
-  if (sequence <= done_) return;
   if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
+  const Lock lock(mutex_);
+  if (sequence <= done_ || failed_ != cudaSuccess) return;  // then it is soon lost
   require_found(covering(sequence));
 }
 
 bool CudaLane::await_oldest() noexcept {
   const CudaRelaxed relaxed;
   Lock lock(mutex_);
-  if (marks_.empty()) return false;
+  if (marks_.empty() || failed_ != cudaSuccess) return false;
   CudaEvent* event = covering(done_ + 1);
   if (event == nullptr) return false;
   ++event->waiters;  // keeps it from being recorded for other work meanwhile
@@ -196,6 +211,39 @@ bool CudaLane::await_oldest() noexcept {
   lock.unlock();
   sweep();
   return true;
+}
+
+void CudaLane::drain() noexcept {
+  for (;;) {
+    while (await_oldest()) continue;
+    {
+      const Lock lock(mutex_);
+      if (marks_.empty() && !sweeping_) return;
+      // Else another thread is about to tell, or no event could be had.
+    }
+    std::this_thread::yield();
+    synchronize();
+  }
+}
+
+void CudaLane::synchronize() noexcept {
+  const CudaRelaxed relaxed;
+  const cudaError_t code = take_cuda_error(cudaStreamSynchronize(stream_));
+  bool tells = false;
+  {
+    const Lock lock(mutex_);
+    if (code == cudaSuccess) {
+      through_ = marked();
+    } else if (failed_ == cudaSuccess && !std::exchange(sweeping_, true)) {
+      failed_ = code;
+      tells = true;
+    }
+  }
+  if (tells) {
+    tell_of_loss(code);
+  } else {
+    sweep();
+  }
 }
 
 }  // namespace weir

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include "allocator/events_cuda.hpp"
 #include "allocator/mutex.hpp"
@@ -53,9 +54,10 @@ class CudaLane {
   /// The runtime's.
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
 
-  /// Puts an event behind what was enqueued so far; the sequence that is passed with it. Does not
-  /// throw: where no event can be recorded now, a later one covers the work.
-  std::uint64_t mark(void* tag) noexcept;
+  /// Puts an event behind what was enqueued so far; the sequence that is passed with it. `since` is
+  /// when that began to be enqueued. Does not throw: where no event can be recorded now, a later
+  /// one covers the work.
+  std::uint64_t mark(void* tag, std::chrono::steady_clock::time_point since) noexcept;
   /// A place behind all that was enqueued so far. CudaError where none can be recorded now: while
   /// the stream is captured, and when the lane is lost.
   [[nodiscard]] Point record();
@@ -68,8 +70,10 @@ class CudaLane {
   /// and none can be recorded.
   void require_progress(std::uint64_t sequence);
   /// Sleeps until the device has passed the oldest point that is not passed; false when there is
-  /// none, or the lane is lost.
+  /// none, the lane is lost, or no event covers the work.
   bool await_oldest() noexcept;
+  /// Returns when every tag is told, whatever became of its work; nobody may mark meanwhile.
+  void drain() noexcept;
   /// Time between the end of what was before, or its own enqueuing, and each mark with a tag.
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept {
     return std::chrono::nanoseconds(busy_.load(std::memory_order_relaxed));
@@ -78,7 +82,7 @@ class CudaLane {
   [[nodiscard]] std::uint64_t marked() const noexcept {
     return marked_.load(std::memory_order_acquire);
   }
-  /// Success until the lane is lost, and then why.
+  /// Success until the lane is lost and its tags are told, and then why.
   [[nodiscard]] cudaError_t lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
  private:
@@ -90,11 +94,13 @@ class CudaLane {
     Clock::time_point enqueued;
   };
 
-  std::uint64_t push(void* tag, CudaEvent* event) noexcept WEIR_REQUIRES(mutex_);
+  std::uint64_t push(void* tag, CudaEvent* event, Clock::time_point since) noexcept
+      WEIR_REQUIRES(mutex_);
   /// Behind all that is enqueued now; null, and why in `refused_`, where none can be had.
   [[nodiscard]] CudaEvent* try_record() noexcept WEIR_REQUIRES(mutex_);
   /// The first event that is passed no earlier than `sequence`, which is not passed; null as above.
   [[nodiscard]] CudaEvent* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
+  void require_not_captured(std::string_view call) const;
   void require_found(const CudaEvent* event) const WEIR_REQUIRES(mutex_);
   /// Tells of what the device has done by now, unless another thread is about it.
   void sweep() noexcept;
@@ -102,6 +108,9 @@ class CudaLane {
   /// there is none; the sweep is over then.
   [[nodiscard]] cudaError_t take_done(Mark& mark) noexcept;
   void tell_of_loss(cudaError_t why) noexcept;
+  /// Asks the stream itself, where no event can be had to ask for.
+  void synchronize() noexcept;
+  void require_working() const WEIR_REQUIRES(mutex_);
   void tell(const Mark& mark) noexcept;
   void retire(CudaEvent* event) noexcept WEIR_REQUIRES(mutex_);
 
@@ -116,6 +125,11 @@ class CudaLane {
   bool sweeping_ WEIR_GUARDED_BY(mutex_) = false;
   /// The device has passed it, and whoever sweeps has yet to tell.
   std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// The stream was seen to be through with it, whatever its events say.
+  std::uint64_t through_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// Why the device failed. Waiters learn of it by `lost_`, once the tags are told: what they hold
+  /// may be what the tags stand for.
+  cudaError_t failed_ WEIR_GUARDED_BY(mutex_) = cudaSuccess;
   /// Why the last event could not be recorded.
   cudaError_t refused_ WEIR_GUARDED_BY(mutex_) = cudaSuccess;
   std::atomic<std::uint64_t> marked_{0};

@@ -36,6 +36,10 @@ CudaProgress::~CudaProgress() {
 }
 
 StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* completion) {
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
+    throw UsageError(
+        "a default stream cannot be followed: it is another one on each thread or device");
+  }
   const Lock lock(mutex_);
   auto* const entry = new Entry{{stream, work, events_, completion}, {false}, entries_.load()};
   entries_.store(entry, std::memory_order_release);

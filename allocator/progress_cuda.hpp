@@ -33,7 +33,8 @@ class CudaProgress final : public Progress {
   ~CudaProgress() override;
 
   /// Follows `stream` from now on, which must stay until `remove`. `completion` is told of marked
-  /// work, and outlives this.
+  /// work, and outlives this. UsageError for a default stream, whose handle means another stream on
+  /// each thread or device.
   StreamId add(cudaStream_t stream, CudaWork work = CudaWork::kUnmarked,
                CudaCompletion* completion = nullptr);
   /// Waits until the stream has passed everything; it may be destroyed then. Its points stay

@@ -11,14 +11,14 @@ CudaRelaxed::CudaRelaxed() noexcept {
 
 CudaRelaxed::~CudaRelaxed() { (void)take_cuda_error(cudaThreadExchangeStreamCaptureMode(&mode_)); }
 
-CudaScope::CudaScope(int device) {
+CudaScope::Current::Current(int device) {
   check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
   if (before_ == device) return;
   check_cuda(cudaSetDevice(device), "cudaSetDevice");
   changed_ = true;
 }
 
-CudaScope::~CudaScope() {
+CudaScope::Current::~Current() {
   if (changed_) (void)take_cuda_error(cudaSetDevice(before_));
 }
 

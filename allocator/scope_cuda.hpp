@@ -26,15 +26,22 @@ class CudaRelaxed {
 class CudaScope {
  public:
   /// Throws CudaError where the device cannot be used.
-  explicit CudaScope(int device);
-  /// The thread has its own device again.
-  ~CudaScope();
-  CudaScope(const CudaScope&) = delete;
-  CudaScope& operator=(const CudaScope&) = delete;
+  explicit CudaScope(int device) : current_(device) {}
 
  private:
-  int before_ = 0;
-  bool changed_ = false;
+  /// First: on another device a relaxed thread would have a context made for it there.
+  class Current {
+   public:
+    explicit Current(int device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    int before_ = 0;
+    bool changed_ = false;
+  };
+  Current current_;
   CudaRelaxed relaxed_;
 };
 

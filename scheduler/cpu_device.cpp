@@ -19,8 +19,10 @@ CpuDevice::CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream)
   }
 }
 
-CpuDevice::~CpuDevice() {
-  // All streams are drained before any is gone: queues hold waits for each other's points.
+// All streams are drained before any is gone: queues hold waits for each other's points.
+CpuDevice::~CpuDevice() { drain(); }
+
+void CpuDevice::drain() noexcept {
   for (const auto& stream : streams_) (void)stream->wait(stream->enqueued(), {});
 }
 

@@ -39,6 +39,13 @@ class DeviceBackend {
   /// Enqueues and returns the sequence that the stream's point has once the task is done. The task
   /// stays valid until its `finished`. A throw enqueued nothing.
   virtual std::uint64_t enqueue(StreamRole role, Task& task) = 0;
+  /// Returns when every task is finished, whatever became of its work; nobody may enqueue
+  /// meanwhile. A device that failed finishes its tasks, too. Not from a thread that serves the
+  /// device.
+  virtual void drain() noexcept = 0;
+  /// Whether a copy from this host memory may run late. Where it may not, enqueueing it holds the
+  /// caller until it is done, or nearly.
+  [[nodiscard]] virtual bool copies_late(const void* host) const = 0;
   /// Device time that the stream has spent executing tasks so far.
   [[nodiscard]] virtual std::chrono::nanoseconds busy(StreamRole role) const = 0;
 };

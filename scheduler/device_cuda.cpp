@@ -103,4 +103,11 @@ CudaDevice::CudaDevice(int ordinal, Bytes memory)
   }
 }
 
+bool CudaDevice::copies_late(const void* host) const {
+  const CudaScope scope(ordinal_);
+  cudaPointerAttributes attributes{};
+  const cudaError_t code = take_cuda_error(cudaPointerGetAttributes(&attributes, host));
+  return code == cudaSuccess && attributes.type == cudaMemoryTypeHost;
+}
+
 }  // namespace weir

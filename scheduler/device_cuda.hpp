@@ -30,6 +30,10 @@ class CudaDevice final : public DeviceBackend {
   std::uint64_t enqueue(StreamRole role, Task& task) override {
     return streams_.at(index_of(role))->enqueue(task);
   }
+  [[nodiscard]] bool copies_late(const void* host) const override;
+  void drain() noexcept override {
+    for (const auto& stream : streams_) stream->drain();
+  }
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override {
     return streams_.at(index_of(role))->busy();
   }

@@ -25,7 +25,8 @@ std::uint64_t next_serial() {
   return ++last;
 }
 
-/// For what is read back: the rest of the host memory that the device copies to belongs to readers.
+/// For what is copied by way of it: the rest of the host memory that the device knows belongs to
+/// readers.
 PoolOptions host_pool_options() {
   PoolOptions options;
   options.kind = PoolKind::kRound;
@@ -61,6 +62,7 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
 
 Scheduler::~Scheduler() {
   wait_device_or_log();
+  device_.drain();  // where the device failed, the wait ended before the operations did
   table_->abandon();
   admission_.settle();
   std::erase_if(open_batches, [this](const OpenBatch& b) { return b.scheduler == serial_; });
@@ -105,19 +107,19 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
 /// Host memory that the device copies a result to, and whether it has come to that. The operation's
 /// as much as the reader's: if the reader's wait throws, the device still copies to it. Freed in
 /// the order of the copies.
-class Scheduler::ReadBuffer {
+class Scheduler::HostBuffer {
  public:
-  ReadBuffer(Pool& pool, Bytes size, StreamId stream)
-      : pool_(pool), stream_(stream), data_(pool.allocate(size, stream, "read")) {}
-  ~ReadBuffer() {
+  HostBuffer(Pool& pool, Bytes size, StreamId stream, std::string_view label)
+      : pool_(pool), stream_(stream), data_(pool.allocate(size, stream, label)) {}
+  ~HostBuffer() {
     try {
       pool_.deallocate(data_, stream_);
     } catch (const std::exception& error) {
-      log(LogLevel::kError, std::string("a buffer for reading is lost: ") + error.what());
+      log(LogLevel::kError, std::string("a buffer for copying is lost: ") + error.what());
     }
   }
-  ReadBuffer(const ReadBuffer&) = delete;
-  ReadBuffer& operator=(const ReadBuffer&) = delete;
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
 
   [[nodiscard]] float* data() const noexcept { return static_cast<float*>(data_); }
   bool copied = false;
@@ -131,8 +133,8 @@ class Scheduler::ReadBuffer {
 std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   refuse_device_thread("read");
   const Shape& shape = state_of(tensor, "read").shape;
-  const auto buffer =
-      std::make_shared<ReadBuffer>(host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut));
+  const auto buffer = std::make_shared<HostBuffer>(host_pool_, shape.bytes(),
+                                                   device_.stream(StreamRole::kCopyOut), "read");
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
       [buffer](Stream& stream, Inputs in, Outputs /*out*/) {
@@ -146,6 +148,16 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   throw Error("read: the contents were lost to an error and have been overwritten since");
 }
 
+/// Memory of the caller's that the device cannot copy late is copied now, to memory that it can.
+std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(std::span<const float>& host) {
+  if (device_.copies_late(host.data())) return nullptr;
+  auto buffer = std::make_shared<HostBuffer>(host_pool_, Bytes{host.size_bytes()},
+                                             device_.stream(StreamRole::kCopyIn), "copy_in");
+  std::ranges::copy(host, buffer->data());
+  host = {buffer->data(), host.size()};
+  return buffer;
+}
+
 Tensor Scheduler::copy_in(std::span<const float> host, const Shape& shape, std::string_view label,
                           CallSite where) {
   if (host.size() != shape.elements()) {
@@ -153,9 +165,10 @@ Tensor Scheduler::copy_in(std::span<const float> host, const Shape& shape, std::
                      shape.to_string());
   }
   Tensor tensor = empty(shape, label);
+  const std::shared_ptr<HostBuffer> buffer = make_copyable(host);
   submit(
       label, {.writes = {tensor}, .stream = StreamRole::kCopyIn},
-      [host](Stream& stream, Inputs /*in*/, Outputs out) {
+      [host, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
         stream.copy(out[0].data(), host.data(), {host.size_bytes()});
       },
       where);
@@ -181,6 +194,7 @@ Point Scheduler::last_submitted(StreamRole role) const {
 }
 
 void Scheduler::wait_device() {
+  std::exception_ptr first;  // of a stream that failed: the others are waited for all the same
   for (const StreamRole role : kAllRoles) {
     Point point = last_submitted(role);
     try {
@@ -189,8 +203,13 @@ void Scheduler::wait_device() {
     } catch (const std::exception& error) {
       log(LogLevel::kDebug, std::string("waiting for operations alone: ") + error.what());
     }
-    (void)device_.progress().wait(point, {});
+    try {
+      (void)device_.progress().wait(point, {});
+    } catch (...) {
+      if (first == nullptr) first = std::current_exception();
+    }
   }
+  if (first != nullptr) std::rethrow_exception(first);
 }
 
 void Scheduler::wait_device_or_log() noexcept {

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -109,9 +110,8 @@ class Scheduler {
               CallSite where = CallSite::here());
 
   /// A new tensor with a copy of `host`, made in order on the copy-in stream. `host` must stay as
-  /// it is until the copy is done: see `written`. On a GPU a copy of memory that is not of the
-  /// device's host upstream holds the caller until it is done, or nearly: CUDA can copy late only
-  /// from memory that is page-locked.
+  /// it is until the copy is done: see `written`. A GPU copies late only from page-locked memory,
+  /// such as its host upstream's; other memory is first copied to some, before this returns.
   [[nodiscard]] Tensor copy_in(std::span<const float> host, const Shape& shape,
                                std::string_view label = "copy_in",
                                CallSite where = CallSite::here());
@@ -140,13 +140,14 @@ class Scheduler {
 
  private:
   friend class Batch;
-  class ReadBuffer;
+  class HostBuffer;
 
   void close(TicketRef ticket, bool learn) noexcept;
   /// The batch that this thread has open; a null reference when it has none.
   [[nodiscard]] TicketRef current_batch() const;
   /// It is closed; without this the next look would ask the ledger.
   void forget_batch(TicketRef ticket) noexcept;
+  [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(std::span<const float>& host);
   [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what) const;
   void allocate_outputs(Operation& operation, StreamRole role, TicketRef owner);
   [[nodiscard]] bool try_enqueue(Operation& operation, const Uses& uses, TicketRef owner);
@@ -164,7 +165,7 @@ class Scheduler {
   const std::uint64_t serial_;  ///< tells schedulers apart that had the same address
   Admission admission_;
   TensorMemory memory_;
-  Pool host_pool_;            ///< what `read` copies through, so that the copy holds nobody
+  Pool host_pool_;            ///< what copies go through that would hold whoever submits
   TensorTable* const table_;  ///< deletes itself after the last handle, or with abandon()
   OperationList operations_;
 

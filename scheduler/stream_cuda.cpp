@@ -51,11 +51,12 @@ void CudaStream::copy(void* to, const void* from, Bytes size) {
 std::uint64_t CudaStream::enqueue(Task& task) {
   if (lane_.lost() != cudaSuccess) throw CudaError("cudaEventQuery", lane_.lost());
   const CudaScope scope(device_);
+  const auto since = std::chrono::steady_clock::now();
   {
     const ServesDevice serves;
     task.run(*this);
   }
-  const std::uint64_t sequence = lane_.mark(&task);
+  const std::uint64_t sequence = lane_.mark(&task, since);
   news_.fetch_add(1);
   news_.notify_one();
   return sequence;
@@ -67,10 +68,12 @@ void CudaStream::completed(void* tag, std::chrono::nanoseconds device_time) noex
 
 void CudaStream::serve() {
   const ServesDevice serves;
+  // The thread's own, for good: on any other device the calls below would make a context there.
+  (void)take_cuda_error(cudaSetDevice(device_));
   for (;;) {
     const std::uint32_t seen = news_.load();
     if (lane_.await_oldest()) continue;
-    if (closing_.load()) return;
+    if (closing_.load()) return lane_.drain();
     news_.wait(seen);
   }
 }

@@ -49,6 +49,8 @@ class CudaStream final : private CudaCompletion, public Stream {
   /// Lets the task enqueue its work; the sequence that is passed once the device is done with it.
   /// CudaError, with nothing enqueued, where the device is lost.
   std::uint64_t enqueue(Task& task);
+  /// Returns when all of its tasks are told, whatever became of them.
+  void drain() noexcept { lane_.drain(); }
   /// The runtime's.
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
   /// Device time of its tasks so far.

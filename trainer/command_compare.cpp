@@ -23,6 +23,7 @@ class CompareCommand {
         json_(app, "--json", "write the figures to this file") {
     app.add_flag("--small", small_,
                  "a small model and batches of 32, where waiting is a visible share");
+    app.add_flag("--no-search", no_search_, "leave out the search for each smallest budget");
     own_flags_.add(
         "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count,
         "pairs of reference and policy");
@@ -38,6 +39,7 @@ class CompareCommand {
     const TrainSettings base =
         TrainSettings::from_environment(process_environment(), device_.choose());
     CompareSettings settings = small_ ? CompareSettings::small(base) : CompareSettings::d2l(base);
+    settings.search = !no_search_;
     own_flags_.apply(settings);
     flags_.apply(settings.train);
     settings.fit_to_model();
@@ -60,6 +62,7 @@ class CompareCommand {
 
  private:
   bool small_ = false;
+  bool no_search_ = false;
   Flags<CompareSettings> own_flags_;
   DeviceFlag device_;
   TrainFlags flags_;

@@ -242,7 +242,7 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
     if (policy == Policy::kUnbounded) {
       figures.smallest_budget = comparison.reference.smallest_budget;
       figures.searched = comparison.reference.runs != 0;
-    } else if (!experiment.stopped()) {
+    } else if (settings.search && !experiment.stopped()) {
       figures.smallest_budget =
           smallest_budget(settings.train, policy, settings.short_batches, settings.step,
                           experiment.hooks_for("smallest budget of " + figures.name));

@@ -20,6 +20,7 @@ struct CompareSettings {
   Setting<std::uint64_t> rounds = Setting<std::uint64_t>::by_default(4);  ///< pairs to run
   std::uint64_t short_batches = 4;  ///< of a run that only asks whether a budget is enough
   Bytes step{};                     ///< how finely budgets are searched
+  bool search = true;               ///< for each policy's smallest budget
 
   /// Widens the model by its factor, and a default budget by what that takes, and by the workspace
   /// that the device's maths needs: to be called once. What is left for run-ahead stays.

@@ -1,5 +1,10 @@
 // The maths of a GPU: our own kernels, and cuBLAS for the products.
 
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "allocator/log.hpp"
 #include "allocator/scope_cuda.hpp"
 #include "kernels/blas_cuda.hpp"
 #include "kernels/classification_cuda.hpp"
@@ -17,8 +22,20 @@ namespace {
 
 class CudaMaths final : public Maths {
  public:
-  /// The device that is current now is the one that it computes on.
-  CudaMaths() = default;
+  explicit CudaMaths(int ordinal) : ordinal_(ordinal) {
+    const CudaScope scope(ordinal);
+    blas_.emplace();
+  }
+  ~CudaMaths() override {
+    try {
+      const CudaScope scope(ordinal_);
+      blas_.reset();
+    } catch (const std::exception& error) {
+      log(LogLevel::kError, std::string("a cuBLAS handle is lost: ") + error.what());
+    }
+  }
+  CudaMaths(const CudaMaths&) = delete;
+  CudaMaths& operator=(const CudaMaths&) = delete;
 
   [[nodiscard]] Bytes workspace() const noexcept override { return cuda_workspace(); }
 
@@ -33,15 +50,15 @@ class CudaMaths final : public Maths {
 
   void dense_forward(Stream& stream, DenseShape shape, In x, In w, In b, Out y,
                      Activation activation, Out workspace) override {
-    cuda::dense_forward(blas_, cuda_stream(stream), shape, x, w, b, y, activation, workspace);
+    cuda::dense_forward(*blas_, cuda_stream(stream), shape, x, w, b, y, activation, workspace);
   }
   void dense_weight_gradient(Stream& stream, DenseShape shape, In x, In dy, Out dw,
                              Out workspace) override {
-    cuda::dense_weight_gradient(blas_, cuda_stream(stream), shape, x, dy, dw, workspace);
+    cuda::dense_weight_gradient(*blas_, cuda_stream(stream), shape, x, dy, dw, workspace);
   }
   void dense_input_gradient(Stream& stream, DenseShape shape, In dy, In w, Out dx,
                             Out workspace) override {
-    cuda::dense_input_gradient(blas_, cuda_stream(stream), shape, dy, w, dx, workspace);
+    cuda::dense_input_gradient(*blas_, cuda_stream(stream), shape, dy, w, dx, workspace);
   }
   void dense_bias_gradient(Stream& stream, DenseShape shape, In dy, Out db,
                            Out workspace) override {
@@ -79,15 +96,14 @@ class CudaMaths final : public Maths {
   }
 
  private:
-  cuda::CublasHandle blas_;
+  /// Made and destroyed with its device current, as cuBLAS asks.
+  const int ordinal_;
+  std::optional<cuda::CublasHandle> blas_;
 };
 
 }  // namespace
 
-std::unique_ptr<Maths> make_cuda_maths(int ordinal) {
-  const CudaScope scope(ordinal);
-  return std::make_unique<CudaMaths>();
-}
+std::unique_ptr<Maths> make_cuda_maths(int ordinal) { return std::make_unique<CudaMaths>(ordinal); }
 
 Bytes cuda_workspace() noexcept { return cuda::kWorkspaceBytes; }
 

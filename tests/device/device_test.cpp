@@ -97,11 +97,6 @@ TEST_F(DeviceTest, ThePointOfAnIdleStreamIsPassed) {
   for (const StreamRole role : kAllRoles) EXPECT_TRUE(progress().reached(record(role)));
 }
 
-TEST_F(DeviceTest, StreamsRunSideBySide) {
-  hold(StreamRole::kCompute);
-  hold(StreamRole::kCopyIn);  // both stand at the gate at once
-}
-
 TEST_F(DeviceTest, MakeWaitOrdersStreamsAndTheHostGoesOn) {
   std::atomic<int> step = 0;
   hold(StreamRole::kCopyIn);

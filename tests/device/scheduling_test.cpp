@@ -149,27 +149,6 @@ TEST_F(SchedulingTest, HostMemoryArrivesBeforeItIsUsed) {
   host.deallocate(values, kTensor);
 }
 
-TEST_F(SchedulingTest, NothingBlocksInSubmission) {
-  Upstream& host = device.backend().host_upstream();
-  auto* const values = static_cast<float*>(host.allocate(kTensor));
-  ASSERT_NE(values, nullptr);
-  std::fill_n(values, kElements, 1.0F);
-  std::vector<Gate*> gates;
-  for (const StreamRole role : kAllRoles) gates.push_back(&hold(role));
-  // With every stream held, a call that waited for the device would never return.
-  Tensor x = scheduler->copy_in({values, kElements}, {kElements});
-  Tensor y = copied(x, StreamRole::kCompute);
-  x = {};
-  const Tensor z = copied(y, StreamRole::kCompute2);
-  y = {};
-  EXPECT_FALSE(scheduler->reached(scheduler->written(z)));
-  EXPECT_EQ(pool->statistics().waits, 0U);
-  for (Gate* gate : gates) gate->open();
-  const std::vector<float> got = scheduler->read(z);
-  EXPECT_EQ(std::ranges::count(got, 1.0F), std::ssize(got));
-  host.deallocate(values, kTensor);
-}
-
 TEST_F(SchedulingTest, AReaderThatWaitsKeepsNobodyElseFromSubmitting) {
   const Tensor x = written(0x11);
   Gate& gate = hold(StreamRole::kCopyOut);

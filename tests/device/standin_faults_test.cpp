@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "allocator/error.hpp"
 #include "allocator/error_cuda.hpp"
@@ -100,8 +100,8 @@ class CudaFaultsUnderWork : public testing::StandinTest {
                  "cudaMemsetAsync");
     });
   }
-  void hold() {
-    scheduler->submit("hold", {}, [this](Stream& stream, Inputs, Outputs) {
+  void hold(StreamRole role = StreamRole::kCompute) {
+    scheduler->submit("hold", {.stream = role}, [this](Stream& stream, Inputs, Outputs) {
       const auto call = [](void* data) { static_cast<testing::Gate*>(data)->pass(); };
       check_cuda(cudaLaunchHostFunc(cuda_stream(stream), call, &gate), "cudaLaunchHostFunc");
     });
@@ -192,6 +192,55 @@ TEST_F(CudaFaultsUnderWork, WhatALostDeviceMayStillUseStaysUntilItHasEnded) {
   gate.open();
   looker.join();
   while (!watched.expired()) std::this_thread::yield();
+  close();
+}
+
+TEST_F(CudaFaultsUnderWork, AnEndAfterAFailureWaitsForTheStreamsThatStillWork) {
+  const Tensor x = scheduler->empty({1024}, "x");
+  submit_set(x, 1);
+  scheduler->wait(x);
+  hold(StreamRole::kCopyOut);
+  auto used = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = used;
+  scheduler->submit("use", {.stream = StreamRole::kCopyOut}, [used](Stream&, Inputs, Outputs) {});
+  used.reset();
+  fail("cuEventQuery", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+  submit_set(x, 2);
+  EXPECT_THROW(scheduler->wait(x), CudaError);
+  std::thread closer([this] { scheduler.reset(); });
+  testing::give_others_a_chance();
+  EXPECT_FALSE(watched.expired());
+  gate.open();
+  closer.join();
+  EXPECT_TRUE(watched.expired());
+  close();
+  weir_standin_reset();  // the memory that the failed stream may still use is kept
+}
+
+TEST_F(CudaFaultsUnderWork, AnEndWithoutEventsAsksTheStreamsThemselves) {
+  hold();
+  auto used = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = used;
+  fail_from_now_on("cuEventRecord", CUDA_ERROR_OUT_OF_MEMORY);
+  scheduler->submit("use", {}, [used](Stream&, Inputs, Outputs) {});
+  used.reset();
+  std::thread closer([this] { scheduler.reset(); });
+  testing::give_others_a_chance();
+  EXPECT_FALSE(watched.expired());
+  gate.open();
+  closer.join();
+  EXPECT_TRUE(watched.expired());
+  weir_standin_clear_faults();
+  close();
+}
+
+TEST_F(CudaFaultsUnderWork, ACopyFromPlainMemoryHoldsNobody) {
+  hold(StreamRole::kCopyIn);
+  std::vector<float> plain(4096, 2.5F);
+  const Tensor x = scheduler->copy_in(plain, {plain.size()});  // returns, with the stream held
+  std::fill(plain.begin(), plain.end(), 0.0F);                 // and has let go of it
+  gate.open();
+  EXPECT_EQ(scheduler->read(x), std::vector<float>(4096, 2.5F));
   close();
 }
 

@@ -20,7 +20,12 @@ namespace weir::testing {
 
 class StandinTest : public ::testing::Test {
  protected:
-  StandinTest() { weir_standin_reset(); }
+  StandinTest() {
+    weir_standin_reset();
+    // A runtime whose first call finds no GPU says so ever after.
+    int devices = 0;
+    EXPECT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+  }
   ~StandinTest() override {
     weir_standin_clear_faults();
     const WeirStandinLive live = weir_standin_live();

@@ -171,6 +171,27 @@ TEST_F(Invariant10, AFreeDuringACaptureIsParkedAndHarmsNothing) {
   EXPECT_EQ(pool.trim(), kib(4));
 }
 
+TEST_F(Invariant10, ABlockIsNotHandedOverToAStreamThatIsCaptured) {
+  Pool pool({upstream, progress}, options_of(kib(4)));
+  void* const x = pool.allocate(kib(4), b);
+  weir_standin_hold(second.get());
+  set_late(second.get(), x, 1);
+  pool.deallocate(x, b);
+  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_THROW((void)pool.allocate(kib(4), a), CudaError);
+  EXPECT_EQ(pool.statistics().handovers, 0U);
+  weir_standin_release(second.get());
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess) << "the capture was broken";
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+TEST_F(CudaProgressTest, RefusesADefaultStream) {
+  for (cudaStream_t stream : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+    EXPECT_THROW((void)progress.add(stream), UsageError);
+  }
+}
+
 TEST_F(Invariant10, SomebodyElsesGlobalCaptureSurvivesOurCalls) {
   Pool pool({upstream, progress}, options_of(kib(8)));
   PinnedUpstream pinned(0, mib(1));

@@ -44,6 +44,11 @@ class FaultyDevice final : public DeviceBackend, private Progress {
     return inner_.enqueue(role, task);
   }
 
+  void drain() noexcept override { inner_.drain(); }
+  [[nodiscard]] bool copies_late(const void* host) const override {
+    return inner_.copies_late(host);
+  }
+
   /// The coming calls that throw.
   void fail(DeviceCall call, Fault fault) {
     const std::lock_guard lock(mutex_);

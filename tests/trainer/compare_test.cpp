@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <sstream>
 
 #include "jobs.hpp"
@@ -58,6 +59,20 @@ TEST(Compare, RunsEachPolicyAgainstAReferenceThatHasEnoughMemory) {
     EXPECT_EQ(f.smallest_budget, smallest_budget(settings.train, parse_policy("policy", names[i]),
                                                  settings.short_batches, settings.step));
   }
+}
+
+TEST(Compare, LeavesTheSearchOutWhereThatIsAskedFor) {
+  CompareSettings settings = comparison_settings();
+  settings.train.batches.value = 3;
+  settings.rounds.value = 1;
+  settings.search = false;
+  const Comparison c = compare(settings);
+  EXPECT_FALSE(c.interrupted);
+  for (const PolicyFigures& figures : std::span(c.policies).subspan(1)) {
+    EXPECT_EQ(figures.runs, 1U);
+    EXPECT_EQ(figures.smallest_budget, std::nullopt);
+  }
+  expect_contains(format_comparison(settings, c), "throttled not searched");
 }
 
 TEST(Compare, InterruptedItKeepsThePairsThatWereWhole) {

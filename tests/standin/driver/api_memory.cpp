@@ -11,7 +11,7 @@ using namespace weir::standin;
 CUresult allocate_host(const char* name, void** pointer, std::size_t bytes, unsigned int flags) {
   return api(name, Needs::kCanCapture, [&](Call& call) {
     if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    void* memory = take_memory(bytes);
+    void* memory = take_memory(BlockKind::kHost, bytes);
     if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     add_block(call.driver, reinterpret_cast<std::uintptr_t>(memory),
               {.kind = BlockKind::kHost, .bytes = bytes, .context = call.context, .flags = flags});
@@ -79,7 +79,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
     Device& device = *call.context->device;
     const std::size_t charged = round_up(bytes, kAlignment);
     if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
-    void* memory = take_memory(bytes);
+    void* memory = take_memory(BlockKind::kDevice, bytes);
     if (memory == nullptr) {
       device.credit(charged);
       return CUDA_ERROR_OUT_OF_MEMORY;

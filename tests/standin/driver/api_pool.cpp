@@ -27,7 +27,7 @@ CUresult allocate(Call& call, CUdeviceptr* pointer, std::size_t bytes,
   if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::size_t charged = round_up(bytes, kAlignment);
   if (!charge_pool(*pool, charged)) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* memory = take_memory(bytes);
+  void* memory = take_memory(BlockKind::kPooled, bytes);
   if (memory == nullptr) {
     pool->used -= charged;
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -5,13 +5,38 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <utility>
 
 namespace weir::standin {
 namespace {
 
-/// From here on memory is mapped, not taken from the heap, and only its ends get the pattern: a
-/// program may well ask for most of a device.
+/// From here on device memory is mapped, not taken from the heap, and only its ends get the
+/// pattern: a program may well ask for most of a device.
 constexpr std::size_t kLarge = std::size_t{16} << 20;
+
+/// Of mapped memory that was freed, the last few pieces stay where they are, out of reach: what
+/// touches one meets a fault, and not somebody else's new memory.
+constexpr std::size_t kKept = 16;
+
+bool is_mapped(BlockKind kind, std::size_t bytes) {
+  // Host memory as the driver gives it is whole pages and never the heap's: a program's malloc may
+  // manage what it gets by address, and would take its own memory back for another's.
+  return kind == BlockKind::kHost || bytes >= kLarge;
+}
+
+void put_out_of_reach(void* memory, std::size_t bytes) {
+  static std::deque<std::pair<void*, std::size_t>> kept;
+  if (mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+           0) == MAP_FAILED) {
+    munmap(memory, bytes);
+    return;
+  }
+  kept.emplace_back(memory, bytes);
+  if (kept.size() <= kKept) return;
+  munmap(kept.front().first, kept.front().second);
+  kept.pop_front();
+}
 
 void fill(void* memory, unsigned char byte, std::size_t bytes) {
   if (bytes < kLarge) {
@@ -25,10 +50,10 @@ void fill(void* memory, unsigned char byte, std::size_t bytes) {
 
 }  // namespace
 
-void* take_memory(std::size_t bytes) {
+void* take_memory(BlockKind kind, std::size_t bytes) {
   bytes = round_up(bytes, kAlignment);
   void* memory = nullptr;
-  if (bytes < kLarge) {
+  if (!is_mapped(kind, bytes)) {
     memory = std::aligned_alloc(kAlignment, bytes);
   } else {
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -39,16 +64,16 @@ void* take_memory(std::size_t bytes) {
   return memory;
 }
 
-void give_memory(std::uintptr_t address, std::size_t bytes) {
+void give_memory(BlockKind kind, std::uintptr_t address, std::size_t bytes) {
   bytes = round_up(bytes, kAlignment);
   auto* memory = reinterpret_cast<void*>(address);
-  if (bytes < kLarge) {
+  if (!is_mapped(kind, bytes)) {
     fill(memory, kFreedByte, bytes);
     // Or the compiler would leave out what nobody may read.
     asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   } else {
-    munmap(memory, bytes);
+    put_out_of_reach(memory, bytes);
   }
 }
 
@@ -83,7 +108,7 @@ void release_block(Driver& driver, std::uintptr_t base) {
     case BlockKind::kRegistered:
       return;
   }
-  give_memory(base, block.bytes);
+  give_memory(block.kind, base, block.bytes);
 }
 
 void free_blocks_of(Driver& driver, const Context& context) {

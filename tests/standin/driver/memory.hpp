@@ -17,8 +17,8 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
 }
 
 /// Host memory with the pattern for new memory; null when there is none. Not counted anywhere.
-void* take_memory(std::size_t bytes);
-void give_memory(std::uintptr_t address, std::size_t bytes);
+void* take_memory(BlockKind kind, std::size_t bytes);
+void give_memory(BlockKind kind, std::uintptr_t address, std::size_t bytes);
 
 /// The block that `address` lies in, or null. `base` receives where it starts.
 Block* find_block(Driver& driver, std::uintptr_t address, std::uintptr_t* base = nullptr);
