@@ -48,7 +48,7 @@ class DeviceTest : public ::testing::Test {
     return device->enqueue(role, *tasks.emplace_back(std::make_unique<Work>(std::move(body))));
   }
   /// A step of the host in the stream's order.
-  std::uint64_t enqueue_step(StreamRole role, std::function<void()> step) {
+  std::uint64_t enqueue_step(StreamRole role, const std::function<void()>& step) {
     return enqueue(role, [step](Stream& stream) { kit().step(stream, step); });
   }
   /// The device stands at the gate when this returns.

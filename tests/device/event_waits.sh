@@ -17,6 +17,8 @@ waits=(
   'allocator/lane_cuda.cpp|code = take_cuda_error\(cudaEventQuery\(event->handle\)\);|code = cudaSuccess;'
   'allocator/lane_cuda.cpp|\(void\)take_cuda_error\(cudaEventSynchronize\(event->handle\)\);|'
   'allocator/lane_cuda.cpp|\(void\)take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|'
+  'allocator/lane_cuda.cpp|const cudaError_t code = take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|const cudaError_t code = cudaSuccess;'
+  'scheduler/scheduler.cpp|device_\.drain\(\);|'
   'allocator/progress_cuda.cpp|\(void\)wait\(entry\.lane\.record\(\), \{\}\);|'
   'allocator/progress_cuda.cpp|for \(Pause pause;; pause\(\)\) \{|return true; for (Pause pause;; pause()) {'
   'scheduler/stream_cuda.cpp|if \(lane_\.await_oldest\(\)\) continue;|'

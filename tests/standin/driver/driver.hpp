@@ -3,6 +3,9 @@
 // The one driver of the process, and how its functions are entered.
 
 #include <array>
+#include <condition_variable>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -71,6 +74,10 @@ struct Driver {
   std::vector<Fault> kernel_faults;
   bool held = false;
   std::chrono::nanoseconds delay{0};
+
+  std::deque<std::shared_ptr<Stream>> unserved;  ///< made, and no thread has come to them
+  std::size_t idle_threads = 0;                  ///< of streams that are gone
+  std::condition_variable stream_made;           ///< those sleep here
 
   Driver();
   /// Device count, memory and version as the environment says.

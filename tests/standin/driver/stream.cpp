@@ -28,9 +28,7 @@ void execute(Driver& driver, Lock& lock, Stream& stream, Operation operation) {
   if (operation.settle) operation.settle();
 }
 
-void serve(const std::shared_ptr<Stream>& stream) {
-  Driver& the_driver = driver();
-  Lock lock(the_driver.mutex);
+void serve(Driver& the_driver, Lock& lock, const std::shared_ptr<Stream>& stream) {
   for (;;) {
     stream->work.wait(lock, [&] {
       if (stream->queue.empty()) return stream->closing;
@@ -47,6 +45,21 @@ void serve(const std::shared_ptr<Stream>& stream) {
   stream->progress.notify_all();  // from here on the context may go
 }
 
+/// Serves one stream after the other, for ever: a thread that ended at a moment of its own would do
+/// so while the process does, under the eyes of a leak checker.
+[[noreturn]] void serve_streams() {
+  Driver& the_driver = driver();
+  Lock lock(the_driver.mutex);
+  for (;;) {
+    ++the_driver.idle_threads;
+    the_driver.stream_made.wait(lock, [&] { return !the_driver.unserved.empty(); });
+    --the_driver.idle_threads;
+    const std::shared_ptr<Stream> stream = std::move(the_driver.unserved.front());
+    the_driver.unserved.pop_front();
+    serve(the_driver, lock, stream);
+  }
+}
+
 }  // namespace
 
 bool Point::passed() const { return stream->ended >= sequence; }
@@ -61,8 +74,11 @@ std::shared_ptr<Stream> make_stream(Context& context, unsigned flags, int priori
   stream->flags = flags;
   stream->priority = priority;
   context.streams.insert(stream);
-  // Nobody can wait for it: a stream that is destroyed goes on until it has ended its work.
-  std::thread([stream] { serve(stream); }).detach();
+  Driver& the_driver = driver();
+  the_driver.unserved.push_back(stream);
+  // Nobody waits for a thread: a stream that is destroyed goes on until it has ended its work.
+  if (the_driver.idle_threads < the_driver.unserved.size()) std::thread(serve_streams).detach();
+  the_driver.stream_made.notify_one();
   return stream;
 }
 
