@@ -218,10 +218,10 @@ TEST_F(CudaFaultsUnderWork, AnEndAfterAFailureWaitsForTheStreamsThatStillWork) {
 }
 
 TEST_F(CudaFaultsUnderWork, AnEndWithoutEventsAsksTheStreamsThemselves) {
+  fail_from_now_on("cuEventRecord", CUDA_ERROR_OUT_OF_MEMORY);
   hold();
   auto used = std::make_shared<int>(0);
   const std::weak_ptr<int> watched = used;
-  fail_from_now_on("cuEventRecord", CUDA_ERROR_OUT_OF_MEMORY);
   scheduler->submit("use", {}, [used](Stream&, Inputs, Outputs) {});
   used.reset();
   std::thread closer([this] { scheduler.reset(); });
