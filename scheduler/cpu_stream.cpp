@@ -7,6 +7,7 @@
 #include "scheduler/serves_device.hpp"
 
 namespace weir {
+
 CpuStream::CpuStream(StreamRole role)
     : Stream(StreamId::next(), role), worker_([this] { serve(); }) {}
 
