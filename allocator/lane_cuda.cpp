@@ -56,7 +56,6 @@ std::uint64_t CudaLane::mark(void* tag, Clock::time_point since) noexcept {
 }
 
 Point CudaLane::record() {
-  const CudaRelaxed relaxed;
   const Lock lock(mutex_);
   require_working();
   if (work_ == CudaWork::kMarked) {
@@ -174,7 +173,6 @@ void CudaLane::retire(CudaEvent* event) noexcept {
 
 void CudaLane::hold_back(CudaLane& waiter, std::uint64_t sequence) {
   {
-    const CudaRelaxed relaxed;
     // A wait for an event of outside would end the waiter's capture.
     if (waiter.work_ == CudaWork::kUnmarked) waiter.require_not_captured("cudaStreamWaitEvent");
     const Lock lock(mutex_);

@@ -275,6 +275,20 @@ TEST_F(CudaFaultsUnderWork, TheThreadOfAStreamSleepsUntilTheDeviceIsDone) {
   close();
 }
 
+TEST_F(CudaFaultsUnderWork, APointBehindATaskIsNoCallOfCudas) {
+  hold();
+  while (weir_standin_calls("cuEventSynchronize") == 0) std::this_thread::yield();
+  // The stream's thread sleeps in that call. Those of the other streams may still have to start,
+  // which takes each a few calls.
+  const std::uint64_t before = weir_standin_calls(nullptr);
+  Progress& progress = device->backend().progress();
+  const StreamId stream = device->backend().stream(StreamRole::kCompute);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(progress.record(stream).sequence, 1U);
+  EXPECT_LT(weir_standin_calls(nullptr), before + 100);
+  gate.open();
+  close();
+}
+
 TEST_F(CudaFaultsUnderWork, NoCallPinsMemoryOnceReadersAreWarm) {
   const Tensor x = scheduler->empty({4096}, "x");
   submit_set(x, 1);
