@@ -1,0 +1,48 @@
+#pragma once
+
+// What the swap-in can be told, all of it by environment variables: the library reads them at a
+// program's first call of CUDA, and `weir run` checks them before there is a program.
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/log.hpp"
+#include "allocator/pool_options.hpp"
+#include "allocator/setting.hpp"
+#include "scheduler/policy.hpp"
+
+namespace weir::preload {
+
+struct Settings {
+  PoolOptions pool;      ///< WEIR_POOL, WEIR_BUDGET (per device), … and MXNet's for a GPU
+  PolicyOptions policy;  ///< WEIR_POLICY, WEIR_RUN_AHEAD
+  /// WEIR_SYNC_FREE, `0` or `1`: cuMemFree waits for the device, for programs that count on that.
+  Setting<bool> sync_free = Setting<bool>::by_default(false);
+  /// WEIR_MAX_WAIT, a time such as `10s` (s, ms, us): the longest that one call is held back.
+  Setting<std::chrono::nanoseconds> max_wait =
+      Setting<std::chrono::nanoseconds>::by_default(std::chrono::seconds(10));
+  /// WEIR_BATCH_RANGE: an NVTX range of this name is a batch; none when empty.
+  Setting<std::string> batch_range = Setting<std::string>::by_default({});
+  /// WEIR_SUMMARY: a file for the summary at the program's end, as JSON; `%p` is the process's
+  /// number. None when empty.
+  Setting<std::string> summary = Setting<std::string>::by_default({});
+  /// WEIR_LOG.
+  Setting<LogLevel> log = Setting<LogLevel>::by_default(LogLevel::kWarn);
+
+  /// Throws UsageError, one line naming the variable, the value and what is allowed.
+  [[nodiscard]] static Settings from_environment(
+      const Environment& environment = process_environment());
+};
+
+/// One setting for people: `budget`, `80%`, `WEIR_BUDGET`.
+struct SettingLine {
+  std::string_view name;
+  std::string value;
+  std::string source;
+};
+/// All that are in force, in the order of Settings.
+[[nodiscard]] std::vector<SettingLine> describe(const Settings& settings);
+
+}  // namespace weir::preload

@@ -1,0 +1,40 @@
+#include "tools/preload/table.hpp"
+
+#include <cuda.h>
+
+#include <array>
+
+namespace weir::preload {
+namespace {
+
+constexpr std::array kHooks{
+#define HOOK(base, since, symbol, action, what) \
+  Hook{#base, since, #symbol, nullptr, Action::action, what},
+#define HOOK_STREAM(base, since, symbol, action, what) \
+  Hook{#base, since, #symbol, #symbol "_ptsz", Action::action, what},
+#include "tools/preload/hooks.inc"
+};
+
+}  // namespace
+
+std::string_view to_string(Action action) noexcept {
+  switch (action) {
+    case Action::kSwap:
+      return "swap";
+    case Action::kOwn:
+      return "own";
+    case Action::kView:
+      return "view";
+    case Action::kCount:
+      return "count";
+    case Action::kFollow:
+      return "follow";
+    case Action::kPace:
+      return "pace";
+  }
+  return "?";
+}
+
+std::span<const Hook> hooks() noexcept { return kHooks; }
+
+}  // namespace weir::preload
