@@ -20,6 +20,11 @@ LogLevel parse_log_level(std::string_view name, std::string_view text) {
   refuse(name, text, "error, warn, info or debug");
 }
 
+std::string_view to_string(LogLevel level) noexcept {
+  const auto place = static_cast<std::size_t>(level);
+  return place < kNames.size() ? kNames[place] : "unknown";
+}
+
 LogLevel log_level_from_environment(const Environment& environment) {
   Setting<LogLevel> level = Setting<LogLevel>::by_default(LogLevel::kWarn);
   read_setting(level, environment, {"WEIR_LOG"}, parse_log_level);

@@ -20,6 +20,8 @@ enum class LogLevel : std::uint8_t {
 
 /// `error`, `warn`, `info` or `debug`; UsageError otherwise.
 [[nodiscard]] LogLevel parse_log_level(std::string_view name, std::string_view text);
+/// As parse_log_level reads it.
+[[nodiscard]] std::string_view to_string(LogLevel level) noexcept;
 /// WEIR_LOG, or `warn`.
 [[nodiscard]] LogLevel log_level_from_environment(
     const Environment& environment = process_environment());

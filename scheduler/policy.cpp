@@ -22,6 +22,8 @@ struct TimeUnit {
 constexpr std::array<TimeUnit, 3> kTimeUnits{
     {{"ms", 1'000'000}, {"us", 1'000}, {"s", 1'000'000'000}}};
 
+}  // namespace
+
 std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
   constexpr std::uint64_t kLongest = 3600ULL * 1'000'000'000ULL;
   for (const TimeUnit& unit : kTimeUnits) {
@@ -33,8 +35,6 @@ std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 Policy parse_policy(std::string_view name, std::string_view text) {
   for (const auto& [policy, known] : kPolicies) {

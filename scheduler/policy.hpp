@@ -43,6 +43,10 @@ struct RunAhead {
   friend bool operator==(const RunAhead&, const RunAhead&) = default;
 };
 
+/// A whole number with a unit, `20ms` (s, ms, us): above nothing and up to an hour. Nothing for any
+/// other text.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> parse_time(std::string_view text);
+
 /// `auto` (two batches or 20 ms, whichever is more), a number of batches, a time such as `20ms`
 /// (units s, ms, us), or `off`. UsageError otherwise.
 [[nodiscard]] RunAhead parse_run_ahead(std::string_view name, std::string_view text);

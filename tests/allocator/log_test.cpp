@@ -28,6 +28,13 @@ TEST(Log, LetsThroughWhatIsAsSevereAsItsLevelAllows) {
   EXPECT_THAT(capture.containing(""), ElementsAre("an error", "a warning"));
 }
 
+TEST(Log, EveryLevelIsReadBackAsItIsWritten) {
+  for (const LogLevel level :
+       {LogLevel::kError, LogLevel::kWarn, LogLevel::kInfo, LogLevel::kDebug}) {
+    EXPECT_EQ(parse_log_level("WEIR_LOG", to_string(level)), level);
+  }
+}
+
 TEST(Log, ReadsItsLevelAndRefusesAnUnknownOne) {
   EXPECT_EQ(log_level_from_environment(testing::environment_of({})), LogLevel::kWarn);
   EXPECT_EQ(log_level_from_environment(testing::environment_of({{"WEIR_LOG", "debug"}})),

@@ -36,6 +36,9 @@ struct Settings {
       const Environment& environment = process_environment());
 };
 
+/// A time above nothing and up to an hour, as WEIR_MAX_WAIT has it. UsageError otherwise.
+[[nodiscard]] std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text);
+
 /// One setting for people: `budget`, `80%`, `WEIR_BUDGET`.
 struct SettingLine {
   std::string_view name;

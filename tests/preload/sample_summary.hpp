@@ -1,0 +1,53 @@
+#pragma once
+
+// A summary in which no two figures are alike, so that none can pass for another.
+
+#include "tools/preload/summary.hpp"
+
+namespace weir::testing {
+
+[[nodiscard]] inline preload::DeviceSummary sample_device(int number) {
+  using std::chrono::milliseconds;
+  const auto base = static_cast<std::uint64_t>(number) * 100;
+  const auto gauge = [&](std::uint64_t value) {
+    return Gauge{.current = {base + value}, .peak = {base + value + 1}};
+  };
+  preload::DeviceSummary device;
+  device.device = number;
+  device.total = gib(16) + Bytes{base};
+  device.budget = gib(12) + Bytes{base};
+  device.pool.requested = gauge(2);
+  device.pool.allocated = {.current = mib(3), .peak = mib(96)};
+  device.pool.awaiting = gauge(4);
+  device.pool.cached = gauge(6);
+  device.pool.reserved = {.current = mib(5), .peak = mib(128)};
+  device.pool.held = gauge(8);
+  device.pool.budget = gib(11) + Bytes{base};
+  device.pool.hits = 21;
+  device.pool.misses = 22;
+  device.pool.handovers = 23;
+  device.pool.waits = 24;
+  device.pool.retries = 25;
+  device.pool.releases = 26;
+  device.pool.failures = 27;
+  device.pool.waited = milliseconds(2'500);
+  device.served_calls = 31;
+  device.served = mib(300);
+  device.passed = {
+      {.kind = "arrays", .level = gauge(41), .calls = 43, .sum = mib(100)},
+      {.kind = "host", .level = gauge(51), .calls = 1, .sum = gib(7), .counted = false}};
+  device.paced = {.count = 61, .total = milliseconds(620)};
+  device.batches = {.count = 71, .total = milliseconds(7'200)};
+  device.batches_marked = 81;
+  return device;
+}
+
+[[nodiscard]] inline preload::Summary sample_summary() {
+  return {.process = 4242,
+          .program = "/usr/bin/python3",
+          .pool = "round",
+          .policy = "throttled",
+          .devices = {sample_device(0), sample_device(1)}};
+}
+
+}  // namespace weir::testing

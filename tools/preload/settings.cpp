@@ -1,0 +1,99 @@
+#include "tools/preload/settings.hpp"
+
+#include <utility>
+
+namespace weir::preload {
+namespace {
+
+bool parse_switch(std::string_view name, std::string_view text) {
+  if (text == "0" || text == "1") return text == "1";
+  refuse(name, text, "0 or 1");
+}
+
+std::string parse_text(std::string_view /*name*/, std::string_view text) {
+  return std::string(text);
+}
+
+std::string without_space(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
+std::string or_none(const std::string& text) { return text.empty() ? "none" : text; }
+
+/// As parse_time reads it.
+std::string format_time(std::chrono::nanoseconds time) {
+  const auto us = time.count() / 1000;
+  if (us % 1'000'000 == 0) return std::to_string(us / 1'000'000) + "s";
+  if (us % 1'000 == 0) return std::to_string(us / 1'000) + "ms";
+  return std::to_string(us) + "us";
+}
+
+class Lines {
+ public:
+  template <typename T>
+  void add(std::string_view name, std::string value, const Setting<T>& setting) {
+    lines_.push_back({name, std::move(value), setting.source});
+  }
+  void add_pool(const PoolOptions& pool) {
+    add("pool", std::string(to_string(pool.kind.value)), pool.kind);
+    if (pool.kind.value != PoolKind::kUnpooled) {
+      add("pool-page-size", std::to_string(pool.page.value.count), pool.page);
+    }
+    if (pool.kind.value == PoolKind::kNaive) {
+      add("pool-large-round-size", std::to_string(pool.large_round.value.count), pool.large_round);
+    }
+    if (pool.kind.value == PoolKind::kRound) {
+      add("pool-linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
+    }
+    add("budget", without_space(format_budget(pool.budget.value)), pool.budget);
+    add("alloc-log", or_none(pool.log.value), pool.log);
+    if (pool.log.value.empty()) return;
+    add("alloc-log-limit", without_space(format_bytes(pool.log_limit.value)), pool.log_limit);
+  }
+  void add_policy(const PolicyOptions& policy) {
+    add("policy", std::string(to_string(policy.policy.value)), policy.policy);
+    // The other policies have no soft limit, and must not look as if they had one.
+    if (policy.policy.value == Policy::kThrottled) {
+      add("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead);
+    }
+  }
+  [[nodiscard]] std::vector<SettingLine> take() { return std::move(lines_); }
+
+ private:
+  std::vector<SettingLine> lines_;
+};
+
+}  // namespace
+
+std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text) {
+  if (const auto time = parse_time(text)) return *time;
+  refuse(name, text, "a time above zero and up to 3600s, such as 10s (units s, ms, us)");
+}
+
+Settings Settings::from_environment(const Environment& environment) {
+  Settings settings;
+  settings.pool = PoolOptions::from_environment(MxnetContext::kGpu, environment);
+  settings.policy = PolicyOptions::from_environment(environment);
+  read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
+  read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
+  read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
+  read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
+  read_setting(settings.log, environment, {"WEIR_LOG"}, parse_log_level);
+  settings.pool.validate();
+  return settings;
+}
+
+std::vector<SettingLine> describe(const Settings& settings) {
+  Lines lines;
+  lines.add_pool(settings.pool);
+  lines.add_policy(settings.policy);
+  lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
+  lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
+  lines.add("batch-range", or_none(settings.batch_range.value), settings.batch_range);
+  lines.add("summary", or_none(settings.summary.value), settings.summary);
+  lines.add("log", std::string(to_string(settings.log.value)), settings.log);
+  return lines.take();
+}
+
+}  // namespace weir::preload
