@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <new>
 #include <system_error>
@@ -44,10 +43,12 @@ OpenLogs& open_logs() {
 bool is_log_or_empty(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
   std::uint64_t magic = 0;
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(&magic), sizeof magic);
-  return file.is_open() && (status.st_size == 0 || magic == AllocationLogHeader::kMagic);
+  const ssize_t got = read(file, &magic, sizeof magic);
+  close(file);
+  return got == 0 || (got == sizeof magic && magic == AllocationLogHeader::kMagic);
 }
 
 /// Copies a chunk whole, or so that nothing is read of it.

@@ -198,26 +198,50 @@ Bytes BlockIndex::releasable() const {
   return sum;
 }
 
-std::optional<Point> BlockIndex::oldest_outstanding() const {
-  const Block* oldest = nullptr;
-  Point point;
-  const auto consider = [&](const Block& block, Point candidate) {
-    if (candidate.sequence == Block::kUnrecorded) return;
-    if (oldest != nullptr && oldest->moved_at <= block.moved_at) return;
-    oldest = &block;
-    point = candidate;
-  };
+namespace {
+
+/// The block freed longest ago of those that it was shown, and the point that it waits for.
+class Oldest {
+ public:
+  void consider(const Block& block, Point point) {
+    if (point.sequence == Block::kUnrecorded) return;
+    if (block_ != nullptr && block_->moved_at <= block.moved_at) return;
+    block_ = &block;
+    point_ = point;
+  }
+  [[nodiscard]] std::optional<Point> point() const {
+    return block_ != nullptr ? std::optional{point_} : std::nullopt;
+  }
+
+ private:
+  const Block* block_ = nullptr;
+  Point point_;
+};
+
+}  // namespace
+
+std::optional<Point> BlockIndex::oldest_awaiting() const {
+  Oldest oldest;
   for (const auto& [stream, book] : streams_) {
     const Block* front = book.awaiting.front();
-    if (front != nullptr) consider(*front, {stream, sequence_on(*front, stream)});
+    if (front != nullptr) oldest.consider(*front, {stream, sequence_on(*front, stream)});
+  }
+  return oldest.point();
+}
+
+std::optional<Point> BlockIndex::oldest_outstanding() const {
+  Oldest oldest;
+  for (const auto& [stream, book] : streams_) {
+    const Block* front = book.awaiting.front();
+    if (front != nullptr) oldest.consider(*front, {stream, sequence_on(*front, stream)});
   }
   for (const Block* block = cached_by_age_.front(); block != nullptr;
        block = BlockList<&Block::by_age>::next(*block)) {
     if (block->list->passed(*block)) continue;
-    consider(*block, block->home_point());
+    oldest.consider(*block, block->home_point());
     break;
   }
-  return oldest != nullptr ? std::optional{point} : std::nullopt;
+  return oldest.point();
 }
 
 void BlockIndex::pending_streams(std::vector<StreamId>& pending,

@@ -54,6 +54,8 @@ class BlockIndex {
   explicit BlockIndex(bool awaits_home) : awaits_home_(awaits_home) {}
 
   Block& add(void* pointer, Bytes size);
+  /// A block that is handed out, and so in no list, leaves the index for good.
+  void remove_allocated(Block& block) { remove(block); }
   [[nodiscard]] Block* find(const void* pointer) const { return blocks_.find(pointer); }
 
   /// Makes room for all that freeing `block` will need, so that the free itself cannot fail.
@@ -79,7 +81,9 @@ class BlockIndex {
   Bytes take_releasable(Bytes need, std::vector<Segment>& taken);
   [[nodiscard]] Bytes releasable() const;
 
-  /// The point to wait for that lets the block freed longest ago go on its way.
+  /// The point to wait for that lets the block freed longest ago, of those that await one, go on.
+  [[nodiscard]] std::optional<Point> oldest_awaiting() const;
+  /// The same of all free blocks, cached ones whose point is not passed included.
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
   /// Streams that have points not known to be passed; and those that have points to be recorded.
   void pending_streams(std::vector<StreamId>& pending, std::vector<StreamId>& unrecorded) const;

@@ -1,6 +1,5 @@
 #include "allocator/budget.hpp"
 
-#include <charconv>
 #include <cstdio>
 
 #include "allocator/error.hpp"
@@ -20,13 +19,9 @@ constexpr std::string_view kWantBudget =
 
 BudgetRequest parse_budget(std::string_view name, std::string_view text) {
   if (text.ends_with('%')) {
-    double percent = 0;
-    const char* end = text.data() + text.size() - 1;
-    const auto [stop, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
-    if (error != std::errc{} || stop != end || !(percent > 0 && percent <= 100)) {
-      refuse(name, text, kWantBudget);
-    }
-    return {.percent = percent};
+    const auto percent = parse_decimal(text.substr(0, text.size() - 1));
+    if (!percent || !(*percent > 0 && *percent <= 100)) refuse(name, text, kWantBudget);
+    return {.percent = *percent};
   }
   const auto bytes = parse_bytes(text);
   if (!bytes || bytes->count == 0) refuse(name, text, kWantBudget);

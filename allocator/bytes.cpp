@@ -1,5 +1,6 @@
 #include "allocator/bytes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -26,6 +27,26 @@ std::optional<std::uint64_t> parse_whole(std::string_view text) {
   return value;
 }
 
+std::optional<double> parse_decimal(std::string_view text) {
+  // Not from_chars: with GCC 12 that of a double needs libm, which libweir.so does without.
+  constexpr std::size_t kMostDigits = 15;  // so that both parts are exact
+  const auto point = std::min(text.find('.'), text.size());
+  const std::string_view whole = text.substr(0, point);
+  const std::string_view part = text.substr(std::min(point + 1, text.size()));
+  const auto digits = [](std::string_view t) {
+    return t.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (whole.size() > kMostDigits || whole.size() + part.size() == 0) return std::nullopt;
+  if (!digits(whole) || !digits(part)) return std::nullopt;
+  double scale = 1;
+  double numerator = 0;
+  for (const char digit : part.substr(0, kMostDigits)) {
+    numerator = numerator * 10 + (digit - '0');
+    scale *= 10;
+  }
+  return static_cast<double>(parse_whole(whole).value_or(0)) + numerator / scale;
+}
+
 std::optional<Bytes> parse_bytes(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (!text.ends_with(unit.name)) continue;
@@ -34,11 +55,9 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
       if (*whole > (UINT64_MAX >> unit.shift)) return std::nullopt;
       return Bytes{*whole << unit.shift};
     }
-    double value = 0;
-    const char* end = number.data() + number.size();
-    const auto [stop, error] = std::from_chars(number.data(), end, value, std::chars_format::fixed);
-    if (error != std::errc{} || stop != end || number.empty()) return std::nullopt;
-    const double bytes = std::ldexp(value, static_cast<int>(unit.shift));
+    const auto value = parse_decimal(number);
+    if (!value) return std::nullopt;
+    const double bytes = std::ldexp(*value, static_cast<int>(unit.shift));
     if (!(bytes >= 0 && bytes < 0x1p63)) return std::nullopt;
     return Bytes{static_cast<std::uint64_t>(bytes)};
   }

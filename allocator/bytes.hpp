@@ -56,6 +56,11 @@ struct Bytes {
 /// A whole number, nothing else around it. Nothing when it is none or does not fit 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_whole(std::string_view text);
 
+/// A number such as `80`, `1.5` or `.25`, in decimal whatever the locale, nothing else around it.
+/// Digits that a double cannot tell are left out. Nothing when it is none, is negative, or its
+/// whole part has more than 15 digits.
+[[nodiscard]] std::optional<double> parse_decimal(std::string_view text);
+
 /// `96 MiB`, `1.50 GiB`, `512 B`: three significant digits or the exact number of whole units.
 [[nodiscard]] std::string format_bytes(Bytes bytes);
 

@@ -108,11 +108,17 @@ void Pool::fail(const Attempt& attempt) {
 
 Freed Pool::deallocate(void* pointer, StreamId stream) {
   if (pointer == nullptr) return Freed::kCached;
-  Lock lock(mutex_);
-  Block* block = index_.find(pointer);
-  if (block == nullptr || block->state != BlockState::kAllocated) {
+  const auto freed = try_deallocate(pointer, stream);
+  if (!freed) {
     throw UsageError("deallocate: the pointer is not allocated from this pool (freed twice?)");
   }
+  return *freed;
+}
+
+std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
+  Lock lock(mutex_);
+  Block* block = index_.find(pointer);
+  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
   block->add_use(stream);
   index_.prepare_free(*block);
   block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
@@ -170,6 +176,11 @@ void Pool::record_use(void* pointer, StreamId stream) {
   log_event(AllocationEvent::kUse, sequence, pointer, {}, stream);
 }
 
+std::optional<Point> Pool::oldest_awaiting() const {
+  const Lock lock(mutex_);
+  return index_.oldest_awaiting();
+}
+
 void Pool::poll() {
   // Scratch of the thread, so that a poll on the way of every batch allocates nothing.
   thread_local std::vector<StreamId> pending;
@@ -210,11 +221,12 @@ void Pool::became_cached(Bytes bytes) {
   statistics_.cached.add(bytes);
 }
 
-Bytes Pool::trim() {
+Bytes Pool::trim(Bytes keep) {
   poll();
   std::vector<Segment> segments;
   Lock lock(mutex_);
-  const Bytes sum = index_.take_releasable({UINT64_MAX}, segments);
+  const Bytes sum =
+      index_.take_releasable(minus_or_zero(statistics_.reserved.current, keep), segments);
   if (segments.empty()) return {};
   ++transits_;
   lock.unlock();
@@ -226,6 +238,33 @@ Bytes Pool::trim() {
   lock.unlock();
   tell(changes);
   return sum;
+}
+
+std::optional<BlockInUse> Pool::find(const void* pointer) const {
+  const Lock lock(mutex_);
+  const Block* block = index_.find(pointer);
+  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
+  return BlockInUse{.home = block->home, .size = block->size, .requested = block->requested};
+}
+
+std::optional<BlockInUse> Pool::give_away(void* pointer) {
+  Lock lock(mutex_);
+  Block* block = index_.find(pointer);
+  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
+  const BlockInUse holding{.home = block->home, .size = block->size, .requested = block->requested};
+  statistics_.requested.remove(holding.requested);
+  statistics_.allocated.remove(holding.size);
+  statistics_.held.remove(holding.size);
+  statistics_.reserved.remove(holding.size);
+  index_.remove_allocated(*block);
+  const std::uint64_t sequence = ++events_;
+  ++events_;
+  const News changes = news();
+  lock.unlock();
+  tell(changes);
+  log_event(AllocationEvent::kFree, sequence, pointer, holding.requested, holding.home);
+  log_event(AllocationEvent::kRelease, sequence + 1, pointer, holding.size);
+  return holding;
 }
 
 void Pool::release(std::vector<Segment>& segments) {

@@ -41,6 +41,13 @@ enum class Freed {
   kAwaiting,  ///< kept from everybody until the device has passed its uses
 };
 
+/// A block that is handed out.
+struct BlockInUse {
+  StreamId home;    ///< the stream that it was allocated on
+  Bytes size;       ///< of the block
+  Bytes requested;  ///< asked for
+};
+
 /// Memory of one device, kept and handed out again. The file's description says what it promises.
 class Pool {
  public:
@@ -67,15 +74,26 @@ class Pool {
   /// Frees in the order of `stream`: work enqueued so far may still use the memory. A stream other
   /// than the allocation's counts as a use there. UsageError for what is not allocated here.
   Freed deallocate(void* pointer, StreamId stream);
+  /// The same, but nothing instead of UsageError: for callers that have to ask several pools.
+  [[nodiscard]] std::optional<Freed> try_deallocate(void* pointer, StreamId stream);
   /// The memory is also used by work on `stream`, so its free will await that stream as well.
   /// UsageError for what is not allocated here; null is nobody's and does nothing.
   void record_use(void* pointer, StreamId stream);
 
+  /// The point that lets the block that was freed longest ago, of those that await the device, go
+  /// on its way; nothing when none awaits it. As of the last poll.
+  [[nodiscard]] std::optional<Point> oldest_awaiting() const;
   /// Learns how far the device has come, so that what it has passed can be used.
   void poll();
-  /// Gives every cached segment whose point the device has passed back to the upstream. Returns the
-  /// bytes given back.
-  Bytes trim();
+  /// Gives cached segments whose point the device has passed back to the upstream, least recently
+  /// freed first, until `keep` is what stays reserved: all of them unless told. Returns the bytes
+  /// given back.
+  Bytes trim(Bytes keep = {});
+  /// What is handed out at `pointer`, which must be where a block begins; nothing if nothing is.
+  [[nodiscard]] std::optional<BlockInUse> find(const void* pointer) const;
+  /// Gives the memory at `pointer`, which is handed out, to the caller for good: it is no block of
+  /// the pool any more, and goes back to the upstream by the caller. Nothing if nothing is there.
+  [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
   /// What admission decides on: held bytes and budget, from one moment.
   [[nodiscard]] Pressure pressure() const;

@@ -1,17 +1,22 @@
 #include "allocator/tick_clock.hpp"
 
+#include <array>
 #include <chrono>
-#include <fstream>
-#include <string>
+#include <cstdio>
+#include <string_view>
 
 namespace weir {
 namespace {
 
 /// The kernel keeps its own time by the counter only while it finds it even and in step.
 bool kernel_trusts_the_counter() {
-  std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  std::string name;
-  return (file >> name) && name == "tsc";
+  std::FILE* const file =
+      std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+  if (file == nullptr) return false;
+  std::array<char, 32> name{};
+  const bool read = std::fgets(name.data(), name.size(), file) != nullptr;
+  std::fclose(file);
+  return read && std::string_view(name.data()) == "tsc\n";
 }
 
 constexpr std::uint64_t kLearn = 1'000'000;  ///< ns: reading the clocks takes some 50 of them

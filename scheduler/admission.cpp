@@ -42,9 +42,9 @@ class Admission::InLine {
   Admission& admission_;
 };
 
-Admission::Admission(Pool& pool, DeviceBackend& device, Policy policy, RunAhead run_ahead,
+Admission::Admission(Pool& pool, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
                      std::chrono::nanoseconds grace)
-    : pool_(pool), device_(device), policy_(policy), run_ahead_(run_ahead), grace_(grace) {}
+    : pool_(pool), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {}
 
 Bytes Admission::estimate(const BatchKind& kind, const BatchOptions& options,
                           const Pressure& pressure) const {
@@ -135,7 +135,7 @@ void Admission::wait_for_device(const std::stop_token& stop) {
     point = ledger_.point_to_await(passed_);
   }
   if (point) {
-    (void)device_.progress().wait(*point, stop);
+    (void)streams_.progress.wait(*point, stop);
   } else {
     record_missing();  // throws if it still cannot be had: nothing here would end the wait
   }
@@ -147,9 +147,10 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   for (const StreamRole role : kAllRoles) {
     const std::size_t i = index_of(role);
     if (!ref.ticket->touched.at(i)) continue;
-    points.at(i) = {device_.stream(role), Ledger::kUnrecorded};
+    const StreamId stream = streams_.ids.at(i);
+    points.at(i) = {stream, Ledger::kUnrecorded};
     try {
-      points.at(i) = device_.progress().record(device_.stream(role));
+      points.at(i) = streams_.progress.record(stream);
     } catch (const std::exception& error) {
       missing = true;
       log(LogLevel::kWarn, std::string("a batch's point is recorded later: ") + error.what());
@@ -180,7 +181,7 @@ void Admission::record_missing() {
   }
   for (const StreamRole role : kAllRoles) {
     if (!roles.at(index_of(role))) continue;
-    const Point point = device_.progress().record(device_.stream(role));
+    const Point point = streams_.progress.record(streams_.ids.at(index_of(role)));
     const Lock lock(mutex_);
     ledger_.note_recorded(role, point, closed);
   }
@@ -193,8 +194,9 @@ void Admission::settle() {
     log(LogLevel::kDebug, std::string("a batch's point is still to be recorded: ") + error.what());
   }
   std::array<std::uint64_t, kStreamRoles> passed{};
-  for (const StreamRole role : kAllRoles) {
-    passed.at(index_of(role)) = device_.progress().passed(device_.stream(role));
+  for (std::size_t i = 0; i < kStreamRoles; ++i) {
+    const StreamId stream = streams_.ids.at(i);
+    if (stream != StreamId{}) passed.at(i) = streams_.progress.passed(stream);
   }
   pool_.poll();  // asks after `passed` was read: a settled batch's frees have reached the pool
   const Lock lock(mutex_);

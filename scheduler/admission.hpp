@@ -19,10 +19,10 @@
 #include "allocator/mutex.hpp"
 #include "allocator/pool.hpp"
 #include "scheduler/admission_decision.hpp"
-#include "scheduler/device.hpp"
 #include "scheduler/fair_line.hpp"
 #include "scheduler/ledger.hpp"
 #include "scheduler/policy.hpp"
+#include "scheduler/stream.hpp"
 
 namespace weir {
 
@@ -51,10 +51,17 @@ struct AdmissionStatistics {
   Bytes charged{};                   ///< to open and submitted batches, now
 };
 
+/// Where the work of batches runs, by the roles of its streams; one that no batch touches may be
+/// no stream.
+struct BatchStreams {
+  Progress& progress;  ///< of all of them
+  std::array<StreamId, kStreamRoles> ids{};
+};
+
 /// Lines up, admits and settles the batches of one scheduler.
 class Admission {
  public:
-  Admission(Pool& pool, DeviceBackend& device, Policy policy, RunAhead run_ahead,
+  Admission(Pool& pool, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
             std::chrono::nanoseconds grace);
 
   /// Opens a batch; under `throttled` it waits until the decision admits it. Throws Cancelled.
@@ -92,7 +99,7 @@ class Admission {
   void count_stall(Decision reason, std::chrono::nanoseconds time);
 
   Pool& pool_;
-  DeviceBackend& device_;
+  const BatchStreams streams_;
   const Policy policy_;
   const RunAhead run_ahead_;
   const std::chrono::nanoseconds grace_;

@@ -49,12 +49,22 @@ void refuse_device_thread(std::string_view call) {
                    "submit nor wait");
 }
 
+namespace {
+
+BatchStreams batch_streams(DeviceBackend& device) {
+  BatchStreams streams{.progress = device.progress()};
+  for (const StreamRole role : kAllRoles) streams.ids.at(index_of(role)) = device.stream(role);
+  return streams;
+}
+
+}  // namespace
+
 Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options)
     : device_(device.backend()),
       pool_(limited(pool, options)),
       options_(options),
       serial_(next_serial()),
-      admission_(pool, device_, options.policy, options.run_ahead, options.grace),
+      admission_(pool, batch_streams(device_), options.policy, options.run_ahead, options.grace),
       memory_(pool, device_, admission_, options.policy),
       host_pool_({device_.host_upstream(), device_.progress()}, host_pool_options()),
       table_(new TensorTable(memory_)),

@@ -1,7 +1,6 @@
 #include "tools/preload/json_text.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace weir::preload {
@@ -60,7 +59,7 @@ std::string json_string(std::string_view text) {
 
 std::string json_share(double share) {
   constexpr unsigned kDigits = 1'000'000;
-  const auto parts = static_cast<unsigned>(std::lround(std::clamp(share, 0.0, 1.0) * kDigits));
+  const auto parts = static_cast<unsigned>(std::clamp(share, 0.0, 1.0) * kDigits + 0.5);
   char text[16];
   std::snprintf(text, sizeof text, "%u.%06u", parts / kDigits, parts % kDigits);
   return text;

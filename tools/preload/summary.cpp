@@ -4,14 +4,13 @@
 #include "tools/preload/summary.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace weir::preload {
 namespace {
 
 std::string percent(double share) {
-  const auto tenths = static_cast<unsigned>(std::lround(share * 1000));
+  const auto tenths = static_cast<unsigned>(share * 1000 + 0.5);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
 }
 

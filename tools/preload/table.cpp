@@ -12,6 +12,8 @@ constexpr std::array kHooks{
   Hook{#base, since, #symbol, nullptr, Action::action, what},
 #define HOOK_STREAM(base, since, symbol, action, what) \
   Hook{#base, since, #symbol, #symbol "_ptsz", Action::action, what},
+#define HOOK_PTDS(base, since, symbol, action, what) \
+  Hook{#base, since, nullptr, #symbol "_ptds", Action::action, what},
 #include "tools/preload/hooks.inc"
 };
 

@@ -23,8 +23,8 @@ enum class Action : std::uint8_t {
 
 struct Hook {
   const char* base;        ///< what cuGetProcAddress calls it
-  int since;               ///< the version at which `symbol` is what that name means
-  const char* symbol;      ///< what dlsym calls it
+  int since;               ///< the version at which the symbols are what that name means
+  const char* symbol;      ///< what dlsym calls it; null where the per-thread form alone is hooked
   const char* per_thread;  ///< its form for per-thread default streams; null where there is none
   Action action;
   const char* what;  ///< for people

@@ -1,0 +1,114 @@
+#pragma once
+
+// The budget of one device: what the pools of its contexts have from the driver, and what the
+// driver served past them.
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/bytes.hpp"
+#include "allocator/mutex.hpp"
+#include "tools/preload/summary.hpp"
+
+namespace weir::preload {
+
+/// Kinds of memory that the driver serves.
+enum class Kind : std::uint8_t {
+  kArrays,    ///< arrays and mipmaps
+  kMappable,  ///< cuMemCreate: to be mapped into reserved addresses
+  kPools,     ///< of a pool that the program made
+  kGraphs,    ///< what captured graphs reserve
+  kModules,   ///< code, and its variables
+  kContexts,  ///< what CUDA itself takes
+  kShared,    ///< given away to other processes
+  kDirect,    ///< cuMemAlloc on the way past the pool
+  kManaged,   ///< moves between host and device: never refused
+  kHost,      ///< page-locked memory of the host: not against the budget
+};
+inline constexpr std::size_t kKinds = 10;
+[[nodiscard]] const char* to_string(Kind kind) noexcept;
+
+/// Thread-safe.
+class Account {
+ public:
+  Account(int device, Bytes total, Bytes budget) noexcept
+      : device_(device), total_(total), budget_(budget) {}
+  [[nodiscard]] int device() const noexcept { return device_; }
+  [[nodiscard]] Bytes total() const noexcept { return total_; }
+  [[nodiscard]] Bytes budget() const noexcept { return budget_; }
+  /// Taken of the budget; more than it where what may not be refused took more.
+  [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
+
+  /// Takes `bytes` if they fit; false, with nothing taken, if not.
+  [[nodiscard]] bool take(Bytes bytes) noexcept;
+  void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
+
+  /// Takes `bytes` whether they fit or not: they are taken of the device already.
+  void charge(Bytes bytes) noexcept { used_.fetch_add(bytes.count, std::memory_order_relaxed); }
+
+  /// Memory of `kind` was served past the pools; where it counts against the budget, `take` or
+  /// `charge` had its bytes.
+  void add_passed(Kind kind, Bytes bytes);
+  void remove_passed(Kind kind, Bytes bytes) noexcept;
+  /// The level of `kind` is `bytes` now, as the driver says.
+  void set_passed(Kind kind, Bytes bytes);
+  /// Of all kinds that count.
+  [[nodiscard]] Bytes passed() const;
+  [[nodiscard]] std::vector<Passed> passed_kinds() const;
+
+  /// Graphs have memory of their own here from now on.
+  void use_graphs() noexcept { graphs_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool uses_graphs() const noexcept { return graphs_.load(); }
+
+  void note_served(Bytes bytes) noexcept {
+    served_calls_.fetch_add(1, std::memory_order_relaxed);
+    served_.fetch_add(bytes.count, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t served_calls() const noexcept { return served_calls_.load(); }
+  [[nodiscard]] Bytes served() const noexcept { return {served_.load()}; }
+
+ private:
+  const int device_;
+  const Bytes total_;
+  const Bytes budget_;
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<bool> graphs_{false};
+  std::atomic<std::uint64_t> served_calls_{0};
+  std::atomic<std::uint64_t> served_{0};
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::array<Passed, kKinds> kinds_ WEIR_GUARDED_BY(mutex_){};
+};
+
+/// What was served past the pools, by its handle or address, so that its end can be counted.
+/// Thread-safe.
+class PassedTable {
+ public:
+  struct Entry {
+    Account* account = nullptr;
+    CUcontext context = nullptr;  ///< that it ends with
+    Kind kind = Kind::kDirect;
+    Bytes bytes;
+  };
+  void add(std::uint64_t handle, const Entry& entry);
+  /// What has this handle and is of a kind that shares its numbers with `kind` leaves the table,
+  /// and stays in its account's books until `settle`; nothing where it is not known. To be called
+  /// before the driver may give the same handle again.
+  [[nodiscard]] std::optional<Entry> take(Kind kind, std::uint64_t handle) noexcept;
+  /// Whether the driver freed what `take` took: out of the books, or back into the table.
+  void settle(std::uint64_t handle, const std::optional<Entry>& entry, bool freed) noexcept;
+  /// The context is gone, with all that it had.
+  void forget(CUcontext context) noexcept;
+
+ private:
+  mutable Mutex mutex_{LockRank::kStream};
+  std::unordered_map<std::uint64_t, Entry> entries_ WEIR_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::preload

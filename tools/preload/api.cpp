@@ -1,0 +1,121 @@
+#include "tools/preload/api.hpp"
+
+#include <exception>
+
+#include "allocator/log.hpp"
+#include "tools/preload/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// The calling thread's batches: one that is open, and those that joined it.
+struct Marks {
+  OpenBatch batch;
+  std::uint64_t joined = 0;
+};
+constinit thread_local Marks marks{};
+
+Arena* arena_of(int device) noexcept {
+  Process* const process = Process::get_if_any();
+  return process != nullptr ? process->primary(device) : nullptr;
+}
+
+}  // namespace
+
+bool begin_batch(std::string_view kind) noexcept {
+  if (marks.batch.arena != nullptr) {
+    ++marks.joined;
+    return true;
+  }
+  Process* const process = Process::get();
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) return false;
+  const auto batch = arena->begin_batch(kind);
+  if (batch) marks.batch = *batch;
+  return batch.has_value();
+}
+
+void end_batch() noexcept {
+  if (marks.joined != 0) {
+    --marks.joined;
+    return;
+  }
+  if (marks.batch.arena == nullptr) return;
+  const OpenBatch batch = marks.batch;
+  marks.batch = {};
+  batch.arena->end_batch(batch);
+}
+
+bool memory_info(int device, MemoryInfo& info) noexcept {
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr) return false;
+  try {
+    if (!arena->fences().capturing()) arena->pool().poll();
+    const Statistics now = arena->pool().statistics();
+    info = {.total = arena->account().total(),
+            .budget = arena->account().budget(),
+            .allocated = now.allocated.current,
+            .awaiting = now.awaiting.current,
+            .cached = now.cached.current,
+            .reserved = now.reserved.current,
+            .passed = arena->account().passed()};
+    return true;
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("no memory info: ") + error.what());
+    return false;
+  }
+}
+
+Bytes trim(int device) noexcept {
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr || arena->fences().capturing()) return {};
+  try {
+    return arena->pool().trim();
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing was trimmed: ") + error.what());
+    return {};
+  }
+}
+
+std::string settings_text() noexcept {
+  const Process* const process = Process::get_if_any();
+  if (process == nullptr) return {};
+  try {
+    std::string text;
+    for (const SettingLine& line : describe(process->settings())) {
+      if (!text.empty()) text += '\n';
+      text += std::string(line.name) + "=" + line.value + " (" + line.source + ")";
+    }
+    return text;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
+  Process* const process = Process::get();
+  Arena* const arena = process != nullptr ? process->primary(device) : nullptr;
+  if (arena == nullptr || bytes == 0) return nullptr;
+  CUdeviceptr pointer = 0;
+  const CUresult code =
+      process->allocate(*arena, pointer, bytes, arena->fences().find(stream, false));
+  return code == CUDA_SUCCESS ? reinterpret_cast<void*>(pointer) : nullptr;
+}
+
+void free_on(int device, void* pointer, CUstream stream) noexcept {
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr || pointer == nullptr) return;
+  (void)arena->free(reinterpret_cast<CUdeviceptr>(pointer), arena->fences().find(stream, false));
+}
+
+void record_use_on(int device, void* pointer, CUstream stream) noexcept {
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr || pointer == nullptr) return;
+  try {
+    arena->pool().record_use(pointer, arena->fences().find(stream, false));
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a use is not known: ") + error.what());
+  }
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,275 @@
+#include "tools/preload/arena.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stop_token>
+#include <utility>
+
+#include "allocator/error.hpp"
+#include "allocator/log.hpp"
+#include "tools/preload/pace.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// Of the open() that the calling thread is in: told when a wait has run out.
+constinit thread_local std::stop_source* admission_stop = nullptr;
+/// The batch that the calling thread has open.
+constinit thread_local OpenBatch own_batch{};
+
+constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
+                             &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
+
+PoolOptions options_for(const Settings& settings, Bytes budget) {
+  PoolOptions options = settings.pool;
+  // Resolved by the account; what others have of the device shows when the driver refuses.
+  options.budget = {BudgetRequest{.bytes = budget}, settings.pool.budget.source};
+  return options;
+}
+
+}  // namespace
+
+/// Fences that end a batch's wait for its admission, too, once it has waited as long as it may:
+/// admission by itself asks again for as long as the device is not done.
+class Arena::BoundedProgress final : public Progress {
+ public:
+  explicit BoundedProgress(Fences& fences) noexcept : fences_(fences) {}
+  [[nodiscard]] Point record(StreamId stream) override { return fences_.record(stream); }
+  [[nodiscard]] std::uint64_t passed(StreamId stream) override { return fences_.passed(stream); }
+  [[nodiscard]] bool wait(Point point, std::stop_token stop) override {
+    const bool reached = fences_.wait(point, std::move(stop));
+    if (!reached && admission_stop != nullptr) admission_stop->request_stop();
+    return reached;
+  }
+  void make_wait(StreamId waiter, Point point) override { fences_.make_wait(waiter, point); }
+
+ private:
+  Fences& fences_;
+};
+
+Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Settings& settings)
+    : context_(context),
+      account_(account),
+      settings_(settings),
+      fences_(driver, context, settings.max_wait.value),
+      upstream_(driver, context, account, fences_),
+      pool_({upstream_, fences_}, options_for(settings, account.budget())),
+      bounded_(std::make_unique<BoundedProgress>(fences_)),
+      admission_(pool_, {.progress = *bounded_, .ids = {fences_.everything()}},
+                 settings.policy.policy.value, settings.policy.run_ahead.value,
+                 settings.max_wait.value) {
+  pool_.set_limits(account.budget(), running_out(settings.policy.policy.value));
+}
+
+Arena::~Arena() = default;
+
+CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
+                         std::string& report) noexcept {
+  Fences::begin_request();
+  try {
+    Attempt attempt;
+    const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";
+    void* const found = pool_.try_allocate({bytes}, stream, label, attempt);
+    if (found == nullptr) pool_.fail(attempt);
+    account_.note_served({bytes});
+    if (batches_.load(std::memory_order_relaxed) != 0) charge(found, attempt.block);
+    pointer = reinterpret_cast<CUdeviceptr>(found);
+    return CUDA_SUCCESS;
+  } catch (const DriverError& error) {
+    return error.code();
+  } catch (const std::exception& error) {
+    try {
+      report = error.what();
+    } catch (...) {
+      report.clear();
+    }
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexcept {
+  void* const address = reinterpret_cast<void*>(pointer);
+  try {
+    // Before the pool has it back: afterwards the address may be somebody else's.
+    const auto charge = take_charge(address);
+    const auto freed = pool_.try_deallocate(address, stream);
+    if (!freed) return std::nullopt;
+    if (charge) {
+      admission_.note_freed(charge->ticket, charge->bytes, *freed == Freed::kAwaiting);
+    }
+    return CUDA_SUCCESS;
+  } catch (const std::exception& error) {
+    // Only memory of the host can be short here, and then nothing was freed.
+    log(LogLevel::kError, std::string("a free failed: ") + error.what());
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+void Arena::note_launches(StreamId stream) noexcept {
+  try {
+    fences_.fence(stream);
+    if (settings_.policy.policy.value == Policy::kThrottled && batches_.load() == 0) hold_back();
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("a launch was not paced: ") + error.what());
+  }
+}
+
+void Arena::hold_back() {
+  if (InCallback::now() || pool_.statistics().awaiting.current.count == 0) return;
+  Fences::begin_request();
+  pool_.poll();
+  const auto start = Fences::Clock::now();
+  bool waited = false;
+  for (;;) {
+    const auto point = pool_.oldest_awaiting();
+    const auto now = Fences::Clock::now();
+    const Queue queue{.awaiting = point.has_value(),
+                      .pressure = pool_.pressure().level,
+                      .behind = point ? now - fences_.recorded(*point) : Fences::Clock::duration{}};
+    if (pace(queue, settings_.policy.policy.value, settings_.policy.run_ahead.value) == Pace::kGo) {
+      break;
+    }
+    {
+      const Lock lock(mutex_);
+      if (given_up_ && *given_up_ == *point) break;
+    }
+    waited = true;
+    const bool reached = fences_.wait(*point, {});
+    if (!reached) {
+      // What it stands for may depend on this very thread: it goes on, and is not asked again.
+      const Lock lock(mutex_);
+      given_up_ = point;
+      break;
+    }
+    pool_.poll();
+  }
+  if (!waited) return;
+  const Lock lock(mutex_);
+  ++paced_.count;
+  paced_.total += Fences::Clock::now() - start;
+}
+
+Arena::Shared Arena::share(CUdeviceptr pointer, Bytes& size) noexcept {
+  void* const address = reinterpret_cast<void*>(pointer);
+  try {
+    const auto held = pool_.find(address);
+    if (!held) return Shared::kNotOurs;
+    if (held->home != fences_.sync()) return Shared::kRefused;
+    if (!pool_.give_away(address)) return Shared::kNotOurs;
+    if (const auto charge = take_charge(address)) {
+      admission_.note_freed(charge->ticket, charge->bytes, false);
+    }
+    upstream_.let_go(held->size);
+    size = held->size;
+    return Shared::kGiven;
+  } catch (const std::exception&) {
+    return Shared::kNotOurs;
+  }
+}
+
+std::optional<TicketRef> Arena::ticket_here() const {
+  if (own_batch.arena == this) return own_batch.ticket;
+  // Most programs mark batches on one thread and allocate on others as well: a backward pass has
+  // one of its own. With several batches open nobody knows whose it is.
+  const Lock lock(mutex_);
+  return open_.size() == 1 ? std::optional(open_.front()) : std::nullopt;
+}
+
+void Arena::charge(void* pointer, Bytes bytes) {
+  const auto ticket = ticket_here();
+  if (!ticket) return;
+  admission_.note_allocated(*ticket, bytes);
+  const Lock lock(mutex_);
+  charged_.insert_or_assign(pointer, Charge{*ticket, bytes});
+  charged_blocks_.store(charged_.size(), std::memory_order_relaxed);
+}
+
+std::optional<Arena::Charge> Arena::take_charge(void* pointer) noexcept {
+  if (charged_blocks_.load(std::memory_order_relaxed) == 0) return std::nullopt;
+  const Lock lock(mutex_);
+  const auto found = charged_.find(pointer);
+  if (found == charged_.end()) return std::nullopt;
+  const Charge charge = found->second;
+  charged_.erase(found);
+  charged_blocks_.store(charged_.size(), std::memory_order_relaxed);
+  return charge;
+}
+
+std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
+  if (InCallback::now() || fences_.capturing()) return std::nullopt;
+  batches_.fetch_add(1);
+  Fences::begin_request();
+  std::stop_source stop;
+  admission_stop = &stop;
+  std::optional<OpenBatch> batch;
+  try {
+    const TicketRef ticket = admission_.open(kind, {.stop = stop.get_token()});
+    ticket.ticket->touched.front() = true;
+    batch = OpenBatch{.arena = this, .ticket = ticket, .began = Fences::Clock::now()};
+    own_batch = *batch;
+    const Lock lock(mutex_);
+    open_.push_back(ticket);
+  } catch (const std::exception& error) {
+    log(LogLevel::kInfo, std::string("a batch goes on without admission: ") + error.what());
+  }
+  admission_stop = nullptr;
+  return batch;
+}
+
+void Arena::end_batch(const OpenBatch& batch) noexcept {
+  own_batch = {};
+  {
+    const Lock lock(mutex_);
+    std::erase_if(open_, [&](const TicketRef& open) { return open.serial == batch.ticket.serial; });
+  }
+  try {
+    fences_.measure(batch.ticket.ticket->device_time, batch.began);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("a batch is not measured: ") + error.what());
+  }
+  admission_.close(batch.ticket, true);
+  fences_.fence(fences_.everything());
+  if (settings_.policy.policy.value != Policy::kBarrier) return;
+  try {
+    Fences::begin_request();
+    (void)fences_.wait(fences_.record(fences_.everything()), {});
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("a barrier was left out: ") + error.what());
+  }
+}
+
+void Arena::forget() noexcept {
+  fences_.forget();
+  upstream_.forget();
+}
+
+Statistics Arena::statistics() const {
+  Statistics now = pool_.statistics();
+  const Lock lock(mutex_);
+  for (Gauge Statistics::*gauge : kGauges) {
+    (now.*gauge).peak = std::max((now.*gauge).peak, (peaks_.*gauge).peak);
+  }
+  return now;
+}
+
+void Arena::reset_peaks() {
+  const Statistics before = pool_.statistics();
+  pool_.reset_peaks();
+  const Lock lock(mutex_);
+  for (Gauge Statistics::*gauge : kGauges) {
+    (peaks_.*gauge).peak = std::max((peaks_.*gauge).peak, (before.*gauge).peak);
+  }
+}
+
+Waits Arena::paced() const {
+  const Lock lock(mutex_);
+  return paced_;
+}
+
+Waits Arena::batch_waits() const {
+  const AdmissionStatistics counts = admission_.statistics();
+  return {.count = counts.hard.count + counts.soft.count + counts.turn.count,
+          .total = counts.hard.total + counts.soft.total + counts.turn.total};
+}
+
+}  // namespace weir::preload

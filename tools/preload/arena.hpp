@@ -1,0 +1,100 @@
+#pragma once
+
+// All that Weir has in one context: a pool over the driver's memory, the fences of its streams, and
+// the batches that its program marks.
+
+#include <atomic>
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/pool.hpp"
+#include "scheduler/admission.hpp"
+#include "tools/preload/account.hpp"
+#include "tools/preload/api.hpp"
+#include "tools/preload/fences.hpp"
+#include "tools/preload/settings.hpp"
+#include "tools/preload/upstream.hpp"
+
+namespace weir::preload {
+
+class Arena;
+
+/// A batch that a thread has begun and not ended.
+struct OpenBatch {
+  Arena* arena = nullptr;
+  TicketRef ticket;
+  Fences::Clock::time_point began;
+};
+
+/// Thread-safe. Never destroyed: a program's last frees may come when it is already ending.
+class Arena {
+ public:
+  Arena(const Driver& driver, CUcontext context, Account& account, const Settings& settings);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// Memory for work on `stream`, or for anybody (`fences().sync()`). The driver's own code where
+  /// there is none, and then `report` says why if this is the first time.
+  [[nodiscard]] CUresult allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
+                                  std::string& report) noexcept;
+  /// Frees in the order of `stream`; nothing where it is not from here.
+  [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, StreamId stream) noexcept;
+  /// Work was enqueued on `stream`: a fence for it, and perhaps a wait.
+  void note_launches(StreamId stream) noexcept;
+  /// Takes the memory at `pointer` out of the pool for good, where cuMemAlloc gave it.
+  enum class Shared { kNotOurs, kRefused, kGiven };
+  [[nodiscard]] Shared share(CUdeviceptr pointer, Bytes& size) noexcept;
+
+  [[nodiscard]] std::optional<OpenBatch> begin_batch(std::string_view kind) noexcept;
+  void end_batch(const OpenBatch& batch) noexcept;
+
+  /// The context is gone, with all that it had.
+  void forget() noexcept;
+
+  [[nodiscard]] CUcontext context() const noexcept { return context_; }
+  [[nodiscard]] Account& account() noexcept { return account_; }
+  [[nodiscard]] Fences& fences() noexcept { return fences_; }
+  [[nodiscard]] DriverUpstream& upstream() noexcept { return upstream_; }
+  [[nodiscard]] Pool& pool() noexcept { return pool_; }
+  /// Since the beginning, whatever the program did to the peaks meanwhile.
+  [[nodiscard]] Statistics statistics() const;
+  void reset_peaks();
+  [[nodiscard]] Waits paced() const;
+  [[nodiscard]] Waits batch_waits() const;
+  [[nodiscard]] std::uint64_t batches() const noexcept { return batches_.load(); }
+
+ private:
+  struct Charge {
+    TicketRef ticket;
+    Bytes bytes;
+  };
+  void charge(void* pointer, Bytes bytes);
+  [[nodiscard]] std::optional<Charge> take_charge(void* pointer) noexcept;
+  [[nodiscard]] std::optional<TicketRef> ticket_here() const;
+  void hold_back();
+
+  const CUcontext context_;
+  Account& account_;
+  const Settings& settings_;
+  Fences fences_;
+  DriverUpstream upstream_;
+  Pool pool_;
+  class BoundedProgress;
+  std::unique_ptr<BoundedProgress> bounded_;
+  Admission admission_;
+
+  std::atomic<std::uint64_t> batches_{0};
+  std::atomic<std::uint64_t> charged_blocks_{0};
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::vector<TicketRef> open_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<void*, Charge> charged_ WEIR_GUARDED_BY(mutex_);
+  Statistics peaks_ WEIR_GUARDED_BY(mutex_);
+  Waits paced_ WEIR_GUARDED_BY(mutex_);
+  /// A point for which a wait ran out: nobody is paced for it again.
+  std::optional<Point> given_up_ WEIR_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::preload

@@ -1,0 +1,64 @@
+// dlsym as the program sees it. It answers for functions of the driver alone; everything else jumps
+// to the real one with the caller's return address untouched, since RTLD_NEXT and RTLD_DEFAULT mean
+// what they mean to the caller.
+
+#include <dlfcn.h>
+
+#include "tools/preload/driver.hpp"
+#include "tools/preload/lookup.hpp"
+#include "tools/preload/scope.hpp"
+
+#if !defined(__x86_64__)
+#error "the jump below is written for x86-64"
+#endif
+
+extern "C" {
+
+/// The real dlsym, where the jump reads it.
+__attribute__((visibility("hidden"))) constinit void* weir_real_dlsym = nullptr;
+
+/// What dlsym is to return, or null: ask the real one. Called before every look-up of the process,
+/// also in signal handlers and allocators, so anything but a driver's name costs two comparisons.
+__attribute__((visibility("hidden"), used)) void* weir_choose_symbol(void* library,
+                                                                     const char* name) noexcept {
+  using namespace weir::preload;
+  if (weir_real_dlsym == nullptr) weir_real_dlsym = real_dlsym_address();
+  if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
+  // What stands next to the caller, or first in the program, is only to be seen from there.
+  if (library == RTLD_NEXT || library == RTLD_DEFAULT || Inside::now()) return nullptr;
+  void* const real = real_dlsym(library, name);
+  if (real == nullptr) return nullptr;  // asked again, for the sake of dlerror
+  return swap_symbol(name, real);
+}
+
+}  // extern "C"
+
+// Keeps both arguments over the choice; the stack is as at the entry when it jumps.
+asm(R"(
+  .text
+  .globl dlsym
+  .type dlsym, @function
+dlsym:
+  .cfi_startproc
+  endbr64
+  pushq %rdi
+  .cfi_adjust_cfa_offset 8
+  pushq %rsi
+  .cfi_adjust_cfa_offset 8
+  subq $8, %rsp
+  .cfi_adjust_cfa_offset 8
+  call weir_choose_symbol
+  addq $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  popq %rsi
+  .cfi_adjust_cfa_offset -8
+  popq %rdi
+  .cfi_adjust_cfa_offset -8
+  testq %rax, %rax
+  jne 1f
+  jmp *weir_real_dlsym(%rip)
+1:
+  ret
+  .cfi_endproc
+  .size dlsym, .-dlsym
+)");

@@ -1,0 +1,40 @@
+#pragma once
+
+// The driver itself: the functions behind the hooks, and those that the swap-in needs. Each is null
+// where the driver is too old to have it.
+
+#include <cuda.h>
+
+// <cuda.h> gives some names another meaning, and does not declare the forms of another default
+// stream.
+#undef cuGetProcAddress
+extern "C" {
+CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
+#define HOOK(base, since, symbol, action, what)
+#define HOOK_STREAM(base, since, symbol, action, what) extern decltype(symbol) symbol##_ptsz;
+#define HOOK_PTDS(base, since, symbol, action, what) extern decltype(symbol) symbol##_ptds;
+#include "tools/preload/hooks.inc"
+}
+
+namespace weir::preload {
+
+struct Driver {
+#define HOOK(base, since, symbol, action, what) decltype(&::symbol) symbol = nullptr;
+#define HOOK_STREAM(base, since, symbol, action, what) \
+  decltype(&::symbol) symbol = nullptr;                \
+  decltype(&::symbol) symbol##_ptsz = nullptr;
+#define HOOK_PTDS(base, since, symbol, action, what) decltype(&::symbol) symbol##_ptds = nullptr;
+#include "tools/preload/hooks.inc"
+#define CALL(symbol) decltype(&::symbol) symbol = nullptr;
+#include "tools/preload/driver_calls.inc"
+};
+
+/// The program's driver, once it is loaded; null before, and where there is none. Thread-safe.
+[[nodiscard]] const Driver* driver() noexcept;
+
+/// The dlsym behind ours: the next one that the program was linked or preloaded with.
+[[nodiscard]] void* real_dlsym_address() noexcept;
+/// What that gives in `library`.
+[[nodiscard]] void* real_dlsym(void* library, const char* name) noexcept;
+
+}  // namespace weir::preload

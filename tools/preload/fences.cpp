@@ -1,0 +1,355 @@
+#include "tools/preload/fences.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "allocator/log.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// When the calling thread's request must stop waiting; set by its first wait.
+constinit thread_local Fences::Clock::time_point wait_until{};
+
+/// Never used again, unlike the system's: a new thread's default stream is a new stream.
+std::uint64_t this_thread() noexcept {
+  static constinit std::atomic<std::uint64_t> last{0};
+  static constinit thread_local std::uint64_t number = 0;
+  if (number == 0) number = ++last;
+  return number;
+}
+
+/// Short at first, since waking takes longer than many a kernel.
+void pause_since(Fences::Clock::time_point start) {
+  if (Fences::Clock::now() - start < std::chrono::microseconds(200)) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+}  // namespace
+
+Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait)
+    : driver_(driver), context_(context), max_wait_(max_wait) {
+  const Lock lock(mutex_);
+  auto all = std::make_unique<Lane>();
+  all->id = everything_;
+  lanes_.emplace(everything_.value, std::move(all));
+  (void)add(CU_STREAM_LEGACY, 0);
+}
+
+void Fences::begin_request() noexcept { wait_until = {}; }
+
+Fences::Lane* Fences::lane(StreamId id) const {
+  const auto found = lanes_.find(id.value);
+  return found != lanes_.end() ? found->second.get() : nullptr;
+}
+
+Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
+  auto made = std::make_unique<Lane>();
+  made->id = StreamId::next();
+  made->stream = stream;
+  made->owner = owner;
+  Lane& lane = *made;
+  lanes_.emplace(lane.id.value, std::move(made));
+  if (owner != 0) {
+    by_thread_.insert_or_assign(owner, &lane);
+  } else {
+    by_handle_.insert_or_assign(stream, &lane);
+  }
+  return lane;
+}
+
+StreamId Fences::find(CUstream stream, bool per_thread) {
+  if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  const Lock lock(mutex_);
+  if (stream == CU_STREAM_PER_THREAD) {
+    use_per_thread();
+    const auto found = by_thread_.find(this_thread());
+    return found != by_thread_.end() ? found->second->id : add(stream, this_thread()).id;
+  }
+  const auto found = by_handle_.find(stream);
+  return found != by_handle_.end() ? found->second->id : add(stream, 0).id;
+}
+
+void Fences::created(CUstream stream) {
+  const Lock lock(mutex_);
+  const auto found = by_handle_.find(stream);
+  if (found != by_handle_.end()) found->second->removed = true;
+  (void)add(stream, 0);
+}
+
+void Fences::remove(CUstream stream) noexcept {
+  const Lock lock(mutex_);
+  const auto found = by_handle_.find(stream);
+  if (found == by_handle_.end()) return;
+  Lane& gone = *found->second;
+  by_handle_.erase(found);
+  captured_.erase(gone.id);
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
+  // capture elsewhere is not touched by that, and one that it is a part of would be.
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!gone_ && !lost_ && scope.good() &&
+      driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+      status == CU_STREAM_CAPTURE_STATUS_NONE) {
+    (void)close(gone);
+  }
+  gone.removed = true;
+}
+
+void Fences::end_capture(StreamId stream) noexcept {
+  const Lock lock(mutex_);
+  captured_.erase(stream);
+}
+
+bool Fences::capturing() const {
+  const Lock lock(mutex_);
+  return !captured_.empty();
+}
+
+void Fences::forget() noexcept {
+  const Lock lock(mutex_);
+  gone_ = true;
+  for (auto& [id, lane] : lanes_) lane->fences.clear();
+  captured_.clear();
+  measures_.clear();
+}
+
+Point Fences::record(StreamId stream) {
+  if (stream == sync_) return {stream, 0};
+  const Lock lock(mutex_);
+  Lane* const found = lane(stream);
+  if (found == nullptr) return {stream, 0};
+  if (found->removed) return {stream, found->next - 1};  // its last fence has all of its work
+  const Point point{stream, found->next};
+  if (++found->points < kPointsOfAFence || !captured_.empty() || gone_ || lost_) return point;
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  if (scope.good()) (void)close(*found);  // if not now, then when it is asked for
+  return point;
+}
+
+bool Fences::close(Lane& lane) noexcept {
+  try {
+    Fence fence{.sequence = lane.next, .events = {}, .others = {}, .recorded = Clock::now()};
+    lane.fences.emplace_back();  // first: nothing may fail once events are recorded
+    try {
+      cover(fence, lane);
+    } catch (...) {
+      lane.fences.pop_back();
+      free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
+      throw;
+    }
+    lane.fences.back() = std::move(fence);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("a fence is recorded later: ") + error.what());
+    return false;
+  }
+  ++lane.next;
+  lane.points = 0;
+  ++recorded_;
+  return true;
+}
+
+void Fences::cover(Fence& fence, const Lane& lane) {
+  if (lane.id == everything_) {
+    cover_everything(fence);
+  } else if (lane.owner != 0 && lane.owner != this_thread()) {
+    record_event(fence, CU_STREAM_LEGACY);  // waits for every thread's default stream
+  } else {
+    record_event(fence, lane.stream);
+  }
+}
+
+void Fences::cover_everything(Fence& fence) {
+  for (auto it = lanes_.begin(); it != lanes_.end();) {
+    Lane& lane = *it->second;
+    if (lane.removed) {
+      sweep(lane);
+      if (lane.fences.empty()) {
+        it = lanes_.erase(it);
+        continue;
+      }
+      fence.others.push_back({lane.id, lane.next - 1});
+    } else if (lane.stream == CU_STREAM_LEGACY) {
+      if (per_thread_.load(std::memory_order_relaxed) || busy(lane)) {
+        record_event(fence, lane.stream);
+      }
+    } else if (lane.stream != nullptr && lane.owner == 0 && busy(lane)) {
+      record_event(fence, lane.stream);
+    }
+    ++it;
+  }
+}
+
+bool Fences::busy(Lane& lane) {
+  const CUresult code = driver_.cuStreamQuery(lane.stream);
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_READY) return code != CUDA_SUCCESS;
+  throw DriverError("cuStreamQuery", code);
+}
+
+void Fences::record_event(Fence& fence, CUstream stream) {
+  fence.events.reserve(fence.events.size() + 1);
+  free_events_.reserve(free_events_.size() + fence.events.size() + 1);  // for their way back
+  CUevent event = nullptr;
+  if (!free_events_.empty()) {
+    event = free_events_.back();
+    free_events_.pop_back();
+  } else {
+    const CUresult made = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (made != CUDA_SUCCESS) throw DriverError("cuEventCreate", made);
+  }
+  const CUresult code = driver_.cuEventRecord(event, stream);
+  if (code != CUDA_SUCCESS) {
+    free_events_.push_back(event);
+    throw DriverError("cuEventRecord", code);
+  }
+  fence.events.push_back(event);
+}
+
+bool Fences::is_passed(Fence& fence) noexcept {
+  while (!fence.events.empty()) {
+    const CUresult code = driver_.cuEventQuery(fence.events.back());
+    if (code == CUDA_ERROR_NOT_READY) return false;
+    if (code != CUDA_SUCCESS) {
+      lost_ = true;  // the program meets the same error in its own next call
+      return false;
+    }
+    free_events_.push_back(fence.events.back());
+    fence.events.pop_back();
+  }
+  std::erase_if(fence.others, [&](Point point) WEIR_REQUIRES(mutex_) {
+    Lane* const other = lane(point.stream);
+    if (other == nullptr) return true;
+    sweep(*other);
+    return other->passed >= point.sequence;
+  });
+  return fence.others.empty();
+}
+
+void Fences::sweep(Lane& lane) noexcept {
+  while (!lane.fences.empty() && !lost_ && is_passed(lane.fences.front())) {
+    lane.passed = lane.fences.front().sequence;
+    lane.fences.pop_front();
+    if (lane.id == everything_) tell_measures();
+  }
+}
+
+void Fences::tell_measures() noexcept {
+  const auto now = Clock::now();
+  for (const Measure& measure : measures_) {
+    const auto took = now - std::max(measure.since, everything_passed_);
+    measure.device_time->fetch_add(std::max<std::int64_t>(took.count(), 1),
+                                   std::memory_order_relaxed);
+  }
+  measures_.clear();
+  everything_passed_ = now;
+}
+
+std::uint64_t Fences::passed_locked(StreamId stream) noexcept {
+  Lane* const found = lane(stream);
+  if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest is of points without a fence
+  if (!captured_.empty() || lost_) return found->passed;
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  if (!scope.good()) return found->passed;
+  sweep(*found);
+  if (found->fences.empty() && found->points != 0 && close(*found)) sweep(*found);
+  return found->passed;
+}
+
+std::uint64_t Fences::passed(StreamId stream) {
+  if (stream == sync_) return 0;
+  const Lock lock(mutex_);
+  return passed_locked(stream);
+}
+
+void Fences::fence(StreamId stream) noexcept {
+  const Lock lock(mutex_);
+  Lane* const found = lane(stream);
+  if (found == nullptr || found->points == 0 || found->removed) return;
+  if (!captured_.empty() || gone_ || lost_) return;
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  if (scope.good()) (void)close(*found);
+}
+
+Fences::Clock::time_point Fences::recorded(Point point) const {
+  const Lock lock(mutex_);
+  const Lane* const found = lane(point.stream);
+  if (found != nullptr) {
+    for (const Fence& fence : found->fences) {
+      if (fence.sequence >= point.sequence) return fence.recorded;
+    }
+  }
+  return Clock::now();
+}
+
+void Fences::measure(std::atomic<std::int64_t>& device_time, Clock::time_point since) {
+  const Lock lock(mutex_);
+  measures_.push_back({&device_time, since});
+}
+
+bool Fences::wait(Point point, std::stop_token stop) {
+  const auto start = Clock::now();
+  if (wait_until == Clock::time_point{}) wait_until = start + max_wait_;
+  for (;;) {
+    {
+      const Lock lock(mutex_);
+      if (point.stream == sync_ || passed_locked(point.stream) >= point.sequence) return true;
+      if (!captured_.empty() || lost_) return false;
+      Lane* const found = lane(point.stream);
+      if (found != nullptr && found->next == point.sequence) {
+        const Inside inside;
+        const ContextScope scope(driver_, context_);
+        if (scope.good()) (void)close(*found);
+      }
+    }
+    if (InCallback::now() || stop.stop_requested() || Clock::now() >= wait_until) return false;
+    pause_since(start);
+  }
+}
+
+void Fences::make_wait(StreamId waiter, Point point) {
+  if (waiter == sync_) {
+    // Whoever gets the memory may use it on a stream that does not exist yet, or on the host.
+    if (!wait(point, {})) throw Error("the device did not come so far in time");
+    return;
+  }
+  const Lock lock(mutex_);
+  if (passed_locked(point.stream) >= point.sequence) return;
+  const Lane* const found = lane(waiter);
+  if (found == nullptr || found->removed) throw Error("the stream that is to wait is gone");
+  if (!captured_.empty() || lost_) throw Error("no fence can be waited for now");
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  if (!scope.good()) throw Error("the context is gone");
+  wait_on_device(*found, point);
+}
+
+void Fences::wait_on_device(const Lane& waiter, Point point) {
+  Lane* const behind = lane(point.stream);
+  if (behind == nullptr) return;
+  if (behind->next == point.sequence && !close(*behind))
+    throw Error("no fence can be recorded now");
+  for (const Fence& fence : behind->fences) {
+    if (fence.sequence < point.sequence) continue;
+    for (const CUevent event : fence.events) {
+      const CUresult code = driver_.cuStreamWaitEvent(waiter.stream, event, 0);
+      if (code != CUDA_SUCCESS) throw DriverError("cuStreamWaitEvent", code);
+    }
+    for (const Point other : fence.others) wait_on_device(waiter, other);
+    return;
+  }
+}
+
+std::uint64_t Fences::fences_recorded() const {
+  const Lock lock(mutex_);
+  return recorded_;
+}
+
+}  // namespace weir::preload

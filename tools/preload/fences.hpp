@@ -1,0 +1,145 @@
+#pragma once
+
+// How far the streams of one context have come, by fences: events without timing that are recorded
+// only when somebody asks, or when enough was freed, so that most frees cost no call of the driver.
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "allocator/mutex.hpp"
+#include "allocator/progress.hpp"
+#include "tools/preload/scope.hpp"
+
+namespace weir::preload {
+
+/// Two of its streams are none of the driver's:
+///
+///   sync()        memory that cuMemAlloc gave, which any stream may use at once. Its points are
+///                 passed from the start; what is handed over to it is waited for on the host
+///   everything()  all streams of the context: the fence of what cuMemFree frees. A stream that the
+///                 driver says is idle costs a query and no event
+///
+/// A point is the stream's next fence, recorded later and so covering more than it has to. While a
+/// stream of the context is captured no fence is recorded, queried or waited for. Every wait ends:
+/// after `max_wait` of one request at the latest. Thread-safe.
+class Fences final : public Progress {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// So many points share a fence at most.
+  static constexpr std::uint32_t kPointsOfAFence = 32;
+
+  Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait);
+
+  [[nodiscard]] StreamId sync() const noexcept { return sync_; }
+  [[nodiscard]] StreamId everything() const noexcept { return everything_; }
+  /// The stream that `stream` means on this thread, followed from now on; with `per_thread` the
+  /// default stream is the thread's own. Handles that are used again are other streams once
+  /// `remove` was told of the first.
+  [[nodiscard]] StreamId find(CUstream stream, bool per_thread);
+  /// The driver made it now: whatever had this handle before is another stream.
+  void created(CUstream stream);
+  /// To be called before the driver destroys it.
+  void remove(CUstream stream) noexcept;
+  /// Some thread uses its own default stream, which others have no name for: from now on a fence on
+  /// everything has an event on the legacy stream, which waits for all of those.
+  static void use_per_thread() noexcept {
+    if (!per_thread_.load(std::memory_order_relaxed)) per_thread_.store(true);
+  }
+
+  /// Calls `begin`, which begins a capture of `stream` (and may not come back here), while no fence
+  /// is recorded or queried.
+  template <typename Begin>
+  CUresult begin_capture(StreamId stream, const Begin& begin) {
+    const Lock lock(mutex_);
+    captured_.insert(stream);
+    const CUresult code = begin();
+    if (code != CUDA_SUCCESS) captured_.erase(stream);
+    return code;
+  }
+  void end_capture(StreamId stream) noexcept;
+  [[nodiscard]] bool capturing() const;
+
+  /// The calling thread's next request: what it may wait starts anew.
+  static void begin_request() noexcept;
+  /// Records the stream's fence now if there is a point for it.
+  void fence(StreamId stream) noexcept;
+  /// When the fence of a point that is not passed was recorded; now, where it was not yet.
+  [[nodiscard]] Clock::time_point recorded(Point point) const;
+  /// Adds to `device_time` what the device took, once it has passed the next fence on everything,
+  /// for work that was enqueued from `since` on.
+  void measure(std::atomic<std::int64_t>& device_time, Clock::time_point since);
+  /// The context is gone, and all of its work with it.
+  void forget() noexcept;
+
+  [[nodiscard]] Point record(StreamId stream) override;
+  [[nodiscard]] std::uint64_t passed(StreamId stream) override;
+  /// False, too: the request has waited as long as it may, the thread serves the device, or a
+  /// capture is under way.
+  [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
+  /// Throws where the point has no fence and none can be recorded now.
+  void make_wait(StreamId waiter, Point point) override;
+
+  [[nodiscard]] std::uint64_t fences_recorded() const;
+
+ private:
+  struct Measure {
+    std::atomic<std::int64_t>* device_time;
+    Clock::time_point since;
+  };
+  struct Fence {
+    std::uint64_t sequence = 0;
+    std::vector<CUevent> events;  ///< not known to be passed
+    std::vector<Point> others;    ///< of streams that are gone: to be passed as well
+    Clock::time_point recorded;
+  };
+  struct Lane {
+    StreamId id;
+    CUstream stream = nullptr;  ///< null for everything()
+    std::uint64_t owner = 0;    ///< of a thread's default stream: the thread
+    bool removed = false;
+    std::uint64_t next = 1;    ///< the sequence that the next fence gets
+    std::uint32_t points = 0;  ///< given for it
+    std::uint64_t passed = 0;
+    std::deque<Fence> fences;  ///< recorded and not passed, in order
+  };
+
+  [[nodiscard]] Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
+  Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
+  /// Records the next fence; false where it cannot be had now.
+  bool close(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  void cover(Fence& fence, const Lane& lane) WEIR_REQUIRES(mutex_);
+  void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool busy(Lane& lane) WEIR_REQUIRES(mutex_);
+  void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
+  void sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool is_passed(Fence& fence) noexcept WEIR_REQUIRES(mutex_);
+  void tell_measures() noexcept WEIR_REQUIRES(mutex_);
+  [[nodiscard]] std::uint64_t passed_locked(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
+  void wait_on_device(const Lane& waiter, Point point) WEIR_REQUIRES(mutex_);
+
+  const Driver& driver_;
+  const CUcontext context_;
+  const std::chrono::nanoseconds max_wait_;
+  const StreamId sync_ = StreamId::next();
+  const StreamId everything_ = StreamId::next();
+  inline static constinit std::atomic<bool> per_thread_{false};
+
+  mutable Mutex mutex_{LockRank::kStream};
+  std::unordered_map<std::uint64_t, std::unique_ptr<Lane>> lanes_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<CUstream, Lane*> by_handle_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_set<StreamId> captured_ WEIR_GUARDED_BY(mutex_);
+  std::vector<CUevent> free_events_ WEIR_GUARDED_BY(mutex_);
+  std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);
+  Clock::time_point everything_passed_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t recorded_ WEIR_GUARDED_BY(mutex_) = 0;
+  bool gone_ WEIR_GUARDED_BY(mutex_) = false;
+  bool lost_ WEIR_GUARDED_BY(mutex_) = false;  ///< the device failed: nothing passes any more
+};
+
+}  // namespace weir::preload

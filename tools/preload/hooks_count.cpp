@@ -1,0 +1,254 @@
+// Memory that the driver serves past the pool, counted against the budget.
+
+#include <algorithm>
+#include <mutex>
+
+#include "tools/preload/pass.hpp"
+#include "tools/preload/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// Makes room for `bytes` in the budget, lets `call` have the driver serve them, and counts them
+/// under `handle()`. Where the driver itself has no room, what the pools keep is given back first.
+template <typename Call, typename Handle>
+CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
+  Process* const process = Process::get();
+  Account* const account = process != nullptr ? process->current_account() : nullptr;
+  if (account == nullptr) return call();
+  if (!process->make_room(*account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult code = call();
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+    process->trim(*account);
+    code = call();
+  }
+  if (code != CUDA_SUCCESS) {
+    account->give_back(bytes);
+    return code;
+  }
+  process->count(*account, kind, bytes, handle(), process->current_context());
+  return code;
+}
+
+/// The same for what is never refused: it is counted once it is there.
+template <typename Call, typename Handle>
+CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
+  const CUresult code = call();
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  Account* const account = process != nullptr ? process->current_account() : nullptr;
+  if (account == nullptr) return code;
+  if (kind != Kind::kHost) account->charge(bytes);
+  process->count(*account, kind, bytes, handle(), process->current_context());
+  return code;
+}
+
+/// The end of what one of those began.
+template <typename Call>
+CUresult uncounted(Kind kind, std::uint64_t handle, const Call& call) noexcept {
+  Process* const process = Process::get();
+  if (process == nullptr) return call();
+  const auto entry = process->passed().take(kind, handle);
+  const CUresult code = call();
+  process->passed().settle(handle, entry, code == CUDA_SUCCESS);
+  return code;
+}
+
+std::uint64_t number(const void* handle) noexcept {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
+std::size_t element_bytes(CUarray_format format) noexcept {
+  switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+      return 4;
+    default:
+      return 1;  // block-compressed and video formats are near a byte for a texel
+  }
+}
+
+/// What an array of this description has to take at least; devices round it up.
+template <typename Descriptor>
+Bytes array_bytes(const Descriptor* d) noexcept {
+  if (d == nullptr) return {};
+  Bytes bytes{std::max<std::size_t>(d->Width, 1) * std::max<std::size_t>(d->Height, 1)};
+  if constexpr (requires { d->Depth; }) bytes = bytes * std::max<std::size_t>(d->Depth, 1);
+  return bytes * element_bytes(d->Format) * d->NumChannels;
+}
+
+/// Loads code by `call`, and counts what the device has less afterwards.
+template <typename Call, typename Handle>
+CUresult loaded(const Call& call, const Handle& handle) noexcept {
+  Process* const process = Process::get();
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr || arena->fences().capturing()) return call();
+  // One at a time, so that none is counted twice. Recursive: the driver may load more on the way.
+  static constinit std::recursive_mutex* mutex = nullptr;
+  static std::once_flag made;
+  std::call_once(made, [] { mutex = new std::recursive_mutex; });
+  const std::lock_guard lock(*mutex);
+  Account& account = arena->account();
+  const Driver& driver = process->driver();
+  std::size_t before = 0;
+  std::size_t after = 0;
+  std::size_t total = 0;
+  const Bytes used_before = account.used();
+  if (driver.cuMemGetInfo_v2(&before, &total) != CUDA_SUCCESS) return call();
+  const CUresult code = call();
+  if (code != CUDA_SUCCESS || driver.cuMemGetInfo_v2(&after, &total) != CUDA_SUCCESS) return code;
+  const Bytes grown = minus_or_zero(account.used(), used_before);  // by others meanwhile
+  const Bytes taken = minus_or_zero(minus_or_zero({before}, {after}), grown);
+  account.charge(taken);
+  process->count(account, Kind::kModules, taken, handle(), arena->context());
+  return code;
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+using weir::Bytes;
+
+extern "C" {
+
+CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* description) {
+  return counted(
+      Kind::kArrays, array_bytes(description),
+      [&] { return pass(&Driver::cuArrayCreate_v2, array, description); },
+      [&] { return number(*array); });
+}
+
+CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) {
+  return counted(
+      Kind::kArrays, array_bytes(description),
+      [&] { return pass(&Driver::cuArray3DCreate_v2, array, description); },
+      [&] { return number(*array); });
+}
+
+CUresult cuArrayDestroy(CUarray array) {
+  return uncounted(Kind::kArrays, number(array),
+                   [&] { return pass(&Driver::cuArrayDestroy, array); });
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* description,
+                                unsigned int levels) {
+  const Bytes first = array_bytes(description);
+  return counted(
+      Kind::kArrays, levels > 1 ? Bytes{first.count + first.count / 3} : first,
+      [&] { return pass(&Driver::cuMipmappedArrayCreate, array, description, levels); },
+      [&] { return number(*array); });
+}
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
+  return uncounted(Kind::kArrays, number(array),
+                   [&] { return pass(&Driver::cuMipmappedArrayDestroy, array); });
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned int flags) {
+  return counted_after(
+      Kind::kManaged, {bytes},
+      [&] { return pass(&Driver::cuMemAllocManaged, pointer, bytes, flags); },
+      [&] { return *pointer; });
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
+                     const CUmemAllocationProp* properties, unsigned long long flags) {
+  const auto by_driver = [&] {
+    return pass(&Driver::cuMemCreate, handle, bytes, properties, flags);
+  };
+  if (properties == nullptr || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return by_driver();
+  }
+  return counted(Kind::kMappable, {bytes}, by_driver,
+                 [&] { return static_cast<std::uint64_t>(*handle); });
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return uncounted(Kind::kMappable, handle, [&] { return pass(&Driver::cuMemRelease, handle); });
+}
+
+CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned int flags) {
+  return counted_after(
+      Kind::kHost, {bytes}, [&] { return pass(&Driver::cuMemHostAlloc, pointer, bytes, flags); },
+      [&] { return number(*pointer); });
+}
+
+CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
+  return counted_after(
+      Kind::kHost, {bytes}, [&] { return pass(&Driver::cuMemAllocHost_v2, pointer, bytes); },
+      [&] { return number(*pointer); });
+}
+
+CUresult cuMemFreeHost(void* pointer) {
+  return uncounted(Kind::kHost, number(pointer),
+                   [&] { return pass(&Driver::cuMemFreeHost, pointer); });
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                std::size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+  Process* const process = Process::get();
+  Account* const account = process != nullptr ? process->current_account() : nullptr;
+  if (account != nullptr) account->use_graphs();
+  return pass(&Driver::cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char* file) {
+  return loaded([&] { return pass(&Driver::cuModuleLoad, module, file); },
+                [&] { return number(*module); });
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return loaded([&] { return pass(&Driver::cuModuleLoadData, module, image); },
+                [&] { return number(*module); });
+}
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count,
+                            CUjit_option* options, void** values) {
+  return loaded(
+      [&] { return pass(&Driver::cuModuleLoadDataEx, module, image, count, options, values); },
+      [&] { return number(*module); });
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
+  return loaded([&] { return pass(&Driver::cuModuleLoadFatBinary, module, image); },
+                [&] { return number(*module); });
+}
+
+CUresult cuModuleUnload(CUmodule module) {
+  return uncounted(Kind::kModules, number(module),
+                   [&] { return pass(&Driver::cuModuleUnload, module); });
+}
+
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options,
+                           void** values, unsigned int count, CUlibraryOption* library_options,
+                           void** library_values, unsigned int library_count) {
+  return loaded(
+      [&] {
+        return pass(&Driver::cuLibraryLoadData, library, code, options, values, count,
+                    library_options, library_values, library_count);
+      },
+      [&] { return number(*library); });
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* options,
+                               void** values, unsigned int count, CUlibraryOption* library_options,
+                               void** library_values, unsigned int library_count) {
+  return loaded(
+      [&] {
+        return pass(&Driver::cuLibraryLoadFromFile, library, file, options, values, count,
+                    library_options, library_values, library_count);
+      },
+      [&] { return number(*library); });
+}
+
+CUresult cuLibraryUnload(CUlibrary library) {
+  return uncounted(Kind::kModules, number(library),
+                   [&] { return pass(&Driver::cuLibraryUnload, library); });
+}
+
+}  // extern "C"

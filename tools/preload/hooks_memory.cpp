@@ -1,0 +1,190 @@
+// Memory that the pool serves, and its frees.
+
+#include <optional>
+
+#include "allocator/log.hpp"
+#include "tools/preload/pass.hpp"
+#include "tools/preload/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+using Bytes = weir::Bytes;
+
+/// Whether work on `stream` becomes a part of a graph now. Where the driver does not say, it is to
+/// answer the call itself.
+bool captured(const Process& process, Arena& arena, CUstream stream, bool per_thread) noexcept {
+  if (!arena.fences().capturing()) return false;
+  if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return process.driver().cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/// Memory of a pool that the program made, by `call(&pointer)`.
+template <typename Call>
+CUresult count_pooled(Process& process, Arena& arena, CUdeviceptr* pointer, std::size_t bytes,
+                      const Call& call) noexcept {
+  Account& account = arena.account();
+  if (!process.make_room(account, {bytes})) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult code = call();
+  if (code != CUDA_SUCCESS) {
+    account.give_back({bytes});
+    return code;
+  }
+  process.count(account, Kind::kPools, {bytes}, *pointer, arena.context());
+  return code;
+}
+
+template <typename F>
+CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
+                        CUstream stream) noexcept {
+  Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  const auto by_driver = [&] { return pass(real, pointer, bytes, stream); };
+  if (arena == nullptr) return by_driver();
+  if (captured(*process, *arena, stream, per_thread)) {
+    arena->account().use_graphs();
+    return by_driver();
+  }
+  if (process->has_own_pool(arena->account().device())) {
+    return count_pooled(*process, *arena, pointer, bytes, by_driver);
+  }
+  return process->allocate(*arena, *pointer, bytes, arena->fences().find(stream, per_thread));
+}
+
+template <typename F>
+CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
+                       CUmemoryPool pool, CUstream stream) noexcept {
+  Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  const auto by_driver = [&] { return pass(real, pointer, bytes, pool, stream); };
+  if (arena == nullptr) return by_driver();
+  if (captured(*process, *arena, stream, per_thread)) {
+    arena->account().use_graphs();
+    return by_driver();
+  }
+  if (process->default_pool_of(pool) != arena->account().device()) {
+    return count_pooled(*process, *arena, pointer, bytes, by_driver);
+  }
+  return process->allocate(*arena, *pointer, bytes, arena->fences().find(stream, per_thread));
+}
+
+/// What no arena has: the driver's, perhaps counted.
+template <typename Call>
+CUresult free_passed(Process* process, CUdeviceptr pointer, const Call& call) noexcept {
+  if (process == nullptr) return call();
+  const auto entry = process->passed().take(Kind::kDirect, pointer);
+  const CUresult code = call();
+  process->passed().settle(pointer, entry, code == CUDA_SUCCESS);
+  return code;
+}
+
+template <typename F>
+CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
+                    CUstream stream) noexcept {
+  Process* const process = pointer != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  const auto by_driver = [&] { return pass(real, pointer, stream); };
+  if (arena != nullptr && captured(*process, *arena, stream, per_thread)) return by_driver();
+  if (arena != nullptr) {
+    if (const auto code = process->free(pointer, &stream, per_thread)) return *code;
+  }
+  return free_passed(process, pointer, by_driver);
+}
+
+/// cuMemAllocPitch's rows: of a multiple of what cuMemAlloc aligns to.
+constexpr std::size_t kPitch = 512;
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
+  Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) return pass(&Driver::cuMemAlloc_v2, pointer, bytes);
+  return process->allocate(*arena, *pointer, bytes, arena->fences().sync());
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width,
+                            std::size_t height, unsigned int element) {
+  const bool good = pointer != nullptr && pitch != nullptr && width != 0 && height != 0 &&
+                    (element == 4 || element == 8 || element == 16) &&
+                    width <= SIZE_MAX / 2 / height - kPitch;
+  Process* const process = good ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) {
+    return pass(&Driver::cuMemAllocPitch_v2, pointer, pitch, width, height, element);
+  }
+  const std::size_t row = (width + kPitch - 1) / kPitch * kPitch;
+  const CUresult code = process->allocate(*arena, *pointer, row * height, arena->fences().sync());
+  if (code == CUDA_SUCCESS) *pitch = row;
+  return code;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  Process* const process = pointer != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (process != nullptr && process->settings().sync_free.value && arena != nullptr &&
+      !arena->fences().capturing()) {
+    const Inside inside;
+    const CUresult code = process->driver().cuCtxSynchronize();
+    if (code != CUDA_SUCCESS) return code;
+  }
+  if (process != nullptr) {
+    if (const auto code = process->free(pointer, nullptr, false)) return *code;
+  }
+  return free_passed(process, pointer, [&] { return pass(&Driver::cuMemFree_v2, pointer); });
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return allocate_async(&Driver::cuMemAllocAsync, false, pointer, bytes, stream);
+}
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return allocate_async(&Driver::cuMemAllocAsync_ptsz, true, pointer, bytes, stream);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
+  return allocate_from(&Driver::cuMemAllocFromPoolAsync, false, pointer, bytes, pool, stream);
+}
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
+                                      CUstream stream) {
+  return allocate_from(&Driver::cuMemAllocFromPoolAsync_ptsz, true, pointer, bytes, pool, stream);
+}
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  return free_async(&Driver::cuMemFreeAsync, false, pointer, stream);
+}
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  return free_async(&Driver::cuMemFreeAsync_ptsz, true, pointer, stream);
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+  Process* const process = Process::get();
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  if (process == nullptr ||
+      process->driver().cuMemGetAddressRange_v2(&base, &size, pointer) != CUDA_SUCCESS) {
+    return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
+  }
+  for (Arena* const arena : process->arenas()) {
+    Bytes given;
+    const Arena::Shared shared = arena->share(base, given);
+    if (shared == Arena::Shared::kRefused) {
+      weir::log(weir::LogLevel::kWarn,
+                "cuIpcGetMemHandle refused: memory in stream order is used again before another "
+                "process could know; share memory of cuMemAlloc");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (shared == Arena::Shared::kGiven) {
+      process->count(arena->account(), Kind::kShared, given, base, arena->context());
+      break;
+    }
+  }
+  return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
+}
+
+}  // extern "C"

@@ -1,0 +1,180 @@
+// The default pool as the program sees it, and what it is told of the device's memory.
+
+#include <algorithm>
+
+#include "allocator/log.hpp"
+#include "tools/preload/pass.hpp"
+#include "tools/preload/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// Calls `visit` for each arena of the device whose default pool `pool` is.
+template <typename Visit>
+void for_arenas_of(Process* process, CUmemoryPool pool, const Visit& visit) noexcept {
+  if (process == nullptr) return;
+  try {
+    const int device = process->default_pool_of(pool);
+    if (device < 0) return;
+    for (Arena* const arena : process->arenas()) {
+      if (arena->account().device() == device) visit(*arena);
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("the pool's memory was left as it was: ") + error.what());
+  }
+}
+
+void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
+  if (!arena.fences().capturing()) arena.pool().poll();
+  const Statistics now = arena.pool().statistics();
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) value += now.allocated.current.count;
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) value += now.allocated.peak.count;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) value += now.reserved.current.count;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) value += now.reserved.peak.count;
+}
+
+/// Memory of `arena` can be used by work on `device` from now on.
+void let_in(const Process& process, Arena& arena, int device) noexcept {
+  const Driver& driver = process.driver();
+  CUcontext peer = nullptr;
+  const Inside inside;
+  if (device == arena.account().device()) return;
+  if (driver.cuDevicePrimaryCtxRetain(&peer, device) != CUDA_SUCCESS) return;
+  CUresult code = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const ContextScope scope(driver, peer);
+    if (scope.good()) code = driver.cuCtxEnablePeerAccess(arena.context(), 0);
+  }
+  (void)driver.cuDevicePrimaryCtxRelease_v2(device);
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return;
+  log(LogLevel::kWarn, "GPU " + std::to_string(device) + " gets no access to memory of GPU " +
+                           std::to_string(arena.account().device()) + " (" +
+                           std::to_string(static_cast<int>(code)) + ")");
+}
+
+/// What graphs have reserved, as the driver says: nothing else tells.
+void refresh_graphs(const Process& process, Account& account) {
+  cuuint64_t reserved = 0;
+  const auto ask = process.driver().cuDeviceGetGraphMemAttribute;
+  if (!account.uses_graphs() || ask == nullptr) return;
+  if (ask(account.device(), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) == CUDA_SUCCESS) {
+    account.set_passed(Kind::kGraphs, {reserved});
+  }
+}
+
+/// What of the budget, and of the device, the program could still have.
+void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total) noexcept {
+  try {
+    Account& account = arena.account();
+    if (!arena.fences().capturing()) {
+      refresh_graphs(process, account);
+      arena.pool().poll();
+    }
+    Bytes cached;
+    for (Arena* const each : process.arenas()) {
+      if (&each->account() == &account) cached += each->pool().statistics().cached.current;
+    }
+    const Bytes held = minus_or_zero(account.used(), cached);
+    const Bytes left = minus_or_zero(account.budget(), held);
+    free = std::min(free + cached.count, left.count);
+    total = std::min<std::size_t>(total, account.budget().count);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("the device's memory is told as it is: ") + error.what());
+  }
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
+  for_arenas_of(Process::get(), pool, [&](Arena& arena) {
+    if (!arena.fences().capturing()) (void)arena.pool().trim({keep});
+  });
+  return pass(&Driver::cuMemPoolTrimTo, pool, keep);
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const CUresult code = pass(&Driver::cuMemPoolGetAttribute, pool, attribute, value);
+  if (code != CUDA_SUCCESS || attribute < CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ||
+      attribute > CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
+    return code;
+  }
+  for_arenas_of(Process::get(), pool, [&](Arena& arena) {
+    add_ours(arena, attribute, *static_cast<cuuint64_t*>(value));
+  });
+  return code;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const CUresult code = pass(&Driver::cuMemPoolSetAttribute, pool, attribute, value);
+  if (code == CUDA_SUCCESS && (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+                               attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)) {
+    for_arenas_of(Process::get(), pool, [](Arena& arena) { arena.reset_peaks(); });
+  }
+  return code;
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, std::size_t count) {
+  const CUresult code = pass(&Driver::cuMemPoolSetAccess, pool, accesses, count);
+  if (code != CUDA_SUCCESS) return code;
+  Process* const process = Process::get();
+  for_arenas_of(process, pool, [&](Arena& arena) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const CUmemAccessDesc& access = accesses[i];
+      if (access.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+          access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+        let_in(*process, arena, access.location.id);
+      }
+    }
+  });
+  return code;
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  const CUresult code = pass(&Driver::cuDeviceSetMemPool, device, pool);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  if (process != nullptr && process->account(device) != nullptr) {
+    process->set_own_pool(device, process->default_pool_of(pool) != device);
+  }
+  return code;
+}
+
+#if CUDA_VERSION >= 13000
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  const CUresult code = pass(&Driver::cuMemSetMemPool, location, type, pool);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  if (process != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+      type == CU_MEM_ALLOCATION_TYPE_PINNED && process->account(location->id) != nullptr) {
+    process->set_own_pool(location->id, process->default_pool_of(pool) != location->id);
+  }
+  return code;
+}
+#endif
+
+CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  Process* const process = Process::get();
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) return pass(&Driver::cuMemGetInfo_v2, free, total);
+  std::size_t free_now = 0;
+  std::size_t total_now = 0;
+  const CUresult code = process->driver().cuMemGetInfo_v2(&free_now, &total_now);
+  if (code != CUDA_SUCCESS) return code;
+  limit(*process, *arena, free_now, total_now);
+  if (free != nullptr) *free = free_now;
+  if (total != nullptr) *total = total_now;
+  return code;
+}
+
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
+  const CUresult code = pass(&Driver::cuDeviceTotalMem_v2, bytes, device);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  const Account* const account = process != nullptr ? process->account(device) : nullptr;
+  if (account != nullptr) *bytes = std::min<std::size_t>(*bytes, account->budget().count);
+  return code;
+}
+
+}  // extern "C"

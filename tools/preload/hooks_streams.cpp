@@ -1,0 +1,239 @@
+// What has to be known of streams, captures, callbacks and contexts.
+
+#include <new>
+
+#include "allocator/log.hpp"
+#include "tools/preload/pass.hpp"
+#include "tools/preload/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// The current context's arena; null where the call is not ours to follow.
+Arena* followed() noexcept {
+  Process* const process = Process::get();
+  return process != nullptr ? process->current() : nullptr;
+}
+
+/// A stream that the driver has just made.
+CUresult created(CUresult code, const CUstream* stream) noexcept {
+  Arena* const arena = code == CUDA_SUCCESS ? followed() : nullptr;
+  if (arena == nullptr) return code;
+  try {
+    arena->fences().created(*stream);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
+  }
+  return code;
+}
+
+template <typename Begin>
+CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noexcept {
+  Arena* const arena = followed();
+  if (arena == nullptr) return begin();
+  try {
+    Fences& fences = arena->fences();
+    return fences.begin_capture(fences.find(stream, per_thread), begin);
+  } catch (const std::exception&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+template <typename End>
+CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept {
+  const CUresult code = end();
+  Arena* const arena = followed();
+  // A capture that broke has ended, too; one that was to end elsewhere goes on.
+  if (arena == nullptr || code == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
+      code == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
+    return code;
+  }
+  try {
+    arena->fences().end_capture(arena->fences().find(stream, per_thread));
+    if (!arena->fences().capturing()) arena->upstream().give_back_held();
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("the end of a capture is not known: ") + error.what());
+  }
+  return code;
+}
+
+/// A callback of the program, run with the mark that this thread serves the device.
+struct HostFunction {
+  CUhostFn function;
+  void* data;
+  bool again;  ///< a part of a graph, which runs it with every launch
+
+  static void run(void* self) {
+    auto* const mine = static_cast<HostFunction*>(self);
+    const HostFunction copy = *mine;
+    if (!copy.again) delete mine;
+    const InCallback mark;
+    copy.function(copy.data);
+  }
+};
+
+template <typename F>
+CUresult launch_host_function(F Driver::*real, CUstream stream, CUhostFn function,
+                              void* data) noexcept {
+  Arena* const arena = function != nullptr ? followed() : nullptr;
+  // Kept for ever where it may be captured: nobody says when the last graph that has it is gone.
+  auto* const mark = arena != nullptr
+                         ? new (std::nothrow)
+                               HostFunction{function, data, arena->fences().capturing()}
+                         : nullptr;
+  if (mark == nullptr) return pass(real, stream, function, data);
+  const CUresult code = pass(real, stream, &HostFunction::run, static_cast<void*>(mark));
+  if (code != CUDA_SUCCESS) delete mark;
+  return code;
+}
+
+struct StreamCallback {
+  CUstreamCallback function;
+  void* data;
+
+  static void run(CUstream stream, CUresult status, void* self) {
+    auto* const mine = static_cast<StreamCallback*>(self);
+    const StreamCallback copy = *mine;
+    delete mine;
+    const InCallback mark;
+    copy.function(stream, status, copy.data);
+  }
+};
+
+template <typename F>
+CUresult add_callback(F Driver::*real, CUstream stream, CUstreamCallback function, void* data,
+                      unsigned int flags) noexcept {
+  auto* const mark = function != nullptr && followed() != nullptr
+                         ? new (std::nothrow) StreamCallback{function, data}
+                         : nullptr;
+  if (mark == nullptr) return pass(real, stream, function, data, flags);
+  const CUresult code = pass(real, stream, &StreamCallback::run, static_cast<void*>(mark), flags);
+  if (code != CUDA_SUCCESS) delete mark;
+  return code;
+}
+
+/// The primary context of `device`, null where there is none now.
+CUcontext primary_context(const Driver& driver, CUdevice device) noexcept {
+  unsigned int flags = 0;
+  int active = 0;
+  CUcontext context = nullptr;
+  const Inside inside;
+  if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0 ||
+      driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  (void)driver.cuDevicePrimaryCtxRelease_v2(device);
+  return context;
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return created(pass(&Driver::cuStreamCreate, stream, flags), stream);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  return created(pass(&Driver::cuStreamCreateWithPriority, stream, flags, priority), stream);
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags,
+                                int priority) {
+  return created(pass(&Driver::cuGreenCtxStreamCreate, stream, context, flags, priority), stream);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  Process* const process = Process::get();
+  if (process != nullptr) {
+    try {
+      for (Arena* const arena : process->arenas()) arena->fences().remove(stream);
+    } catch (const std::exception& error) {
+      weir::log(weir::LogLevel::kError,
+                std::string("a stream's end is not known: ") + error.what());
+    }
+  }
+  return pass(&Driver::cuStreamDestroy_v2, stream);
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return begin_capture(stream, false,
+                       [&] { return pass(&Driver::cuStreamBeginCapture_v2, stream, mode); });
+}
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+  return begin_capture(stream, true,
+                       [&] { return pass(&Driver::cuStreamBeginCapture_v2_ptsz, stream, mode); });
+}
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
+                                     std::size_t count, CUstreamCaptureMode mode) {
+  return begin_capture(stream, false, [&] {
+    return pass(&Driver::cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges, count,
+                mode);
+  });
+}
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+                                          const CUgraphNode* dependencies,
+                                          const CUgraphEdgeData* edges, std::size_t count,
+                                          CUstreamCaptureMode mode) {
+  return begin_capture(stream, true, [&] {
+    return pass(&Driver::cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, edges,
+                count, mode);
+  });
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return end_capture(stream, false,
+                     [&] { return pass(&Driver::cuStreamEndCapture, stream, graph); });
+}
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
+  return end_capture(stream, true,
+                     [&] { return pass(&Driver::cuStreamEndCapture_ptsz, stream, graph); });
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  return launch_host_function(&Driver::cuLaunchHostFunc, stream, function, data);
+}
+CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
+  return launch_host_function(&Driver::cuLaunchHostFunc_ptsz, stream, function, data);
+}
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* data,
+                             unsigned int flags) {
+  return add_callback(&Driver::cuStreamAddCallback, stream, function, data, flags);
+}
+CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, void* data,
+                                  unsigned int flags) {
+  return add_callback(&Driver::cuStreamAddCallback_ptsz, stream, function, data, flags);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  Process* const process = Process::get();
+  const CUcontext context =
+      process != nullptr ? primary_context(process->driver(), device) : nullptr;
+  const CUresult code = pass(&Driver::cuDevicePrimaryCtxReset_v2, device);
+  if (code == CUDA_SUCCESS && context != nullptr) process->forget(context);
+  return code;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  Process* const process = Process::get();
+  const CUcontext context =
+      process != nullptr ? primary_context(process->driver(), device) : nullptr;
+  const CUresult code = pass(&Driver::cuDevicePrimaryCtxRelease_v2, device);
+  if (code == CUDA_SUCCESS && context != nullptr &&
+      primary_context(process->driver(), device) == nullptr) {
+    process->forget(context);
+  }
+  return code;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  const CUresult code = pass(&Driver::cuCtxDestroy_v2, context);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  if (process != nullptr) process->forget(context);
+  return code;
+}
+
+}  // extern "C"

@@ -1,0 +1,131 @@
+#include "tools/preload/lookup.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "allocator/log.hpp"
+#include "tools/preload/pass.hpp"
+#include "tools/preload/process.hpp"
+#include "tools/preload/table.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// The functions of one hook, in the order of the table.
+struct Functions {
+  void* ours = nullptr;
+  void* ours_per_thread = nullptr;
+};
+
+template <typename F>
+void* address(F* function) noexcept {
+  return reinterpret_cast<void*>(function);
+}
+
+// Not constexpr: an address is known when the library is loaded. Not static data either, so that
+// loading it runs no code of ours.
+Functions functions_of(std::size_t index) noexcept {
+  std::size_t at = 0;
+#define HOOK(base, since, symbol, action, what) \
+  if (index == at++) return {address(&::symbol), nullptr};
+#define HOOK_STREAM(base, since, symbol, action, what) \
+  if (index == at++) return {address(&::symbol), address(&::symbol##_ptsz)};
+#define HOOK_PTDS(base, since, symbol, action, what) \
+  if (index == at++) return {nullptr, address(&::symbol##_ptds)};
+#include "tools/preload/hooks.inc"
+  return {};
+}
+
+bool same(const char* a, const char* b) noexcept { return a != nullptr && std::strcmp(a, b) == 0; }
+
+/// What the driver gives for that; null where it has nothing.
+void* driver_function(const char* base, int version, cuuint64_t flags) noexcept {
+  const Driver* const d = driver();
+  void* found = nullptr;
+  if (d == nullptr) return nullptr;
+  const Inside inside;
+  if (d->cuGetProcAddress_v2 != nullptr) {
+    CUdriverProcAddressQueryResult result{};
+    return d->cuGetProcAddress_v2(base, &found, version, flags, &result) == CUDA_SUCCESS ? found
+                                                                                         : nullptr;
+  }
+  if (d->cuGetProcAddress == nullptr) return nullptr;
+  return d->cuGetProcAddress(base, &found, version, flags) == CUDA_SUCCESS ? found : nullptr;
+}
+
+void say_swapped(const char* name, const void* caller) noexcept {
+  if (log_level() < LogLevel::kDebug) return;
+  Dl_info info{};
+  const bool known = dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
+  log(LogLevel::kDebug, std::string("swapped ") + name + " for " + (known ? info.dli_fname : "?"));
+}
+
+CUresult look_up(CUresult code, const char* base, void** function, int version, cuuint64_t flags,
+                 const void* caller) noexcept {
+  if (code != CUDA_SUCCESS || base == nullptr || function == nullptr || *function == nullptr) {
+    return code;
+  }
+  (void)Process::get();  // reads the settings, so that a bad one ends the program before its work
+  void* const ours = swap_looked_up(base, version, flags, *function);
+  if (ours == *function) return code;
+  *function = ours;
+  say_swapped(base, caller);
+  return code;
+}
+
+}  // namespace
+
+void* swap_symbol(const char* symbol, void* real) noexcept {
+  const auto table = hooks();
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const bool plain = same(table[i].symbol, symbol);
+    if (!plain && !same(table[i].per_thread, symbol)) continue;
+    void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) {
+      (void)dlerror();
+      return real;
+    }
+    const bool of_driver = real_dlsym(library, symbol) == real;
+    dlclose(library);
+    const Functions functions = functions_of(i);
+    return of_driver ? (plain ? functions.ours : functions.ours_per_thread) : real;
+  }
+  return real;
+}
+
+void* swap_looked_up(const char* base, int version, cuuint64_t flags, void* real) noexcept {
+  const auto table = hooks();
+  const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (version < table[i].since || !same(table[i].base, base)) continue;
+    const Functions functions = functions_of(i);
+    const bool own_form = per_thread && table[i].per_thread != nullptr;
+    void* const ours = own_form ? functions.ours_per_thread : functions.ours;
+    if (ours == nullptr || driver_function(base, table[i].since, flags) != real) continue;
+    return ours;
+  }
+  return real;
+}
+
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* result) {
+  const CUresult code =
+      pass(&Driver::cuGetProcAddress_v2, symbol, function, version, flags, result);
+  return look_up(code, symbol, function, version, flags, __builtin_return_address(0));
+}
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
+  const CUresult code = pass(&Driver::cuGetProcAddress, symbol, function, version, flags);
+  return look_up(code, symbol, function, version, flags, __builtin_return_address(0));
+}
+
+}  // extern "C"

@@ -1,0 +1,19 @@
+#pragma once
+
+// Which of our functions a look-up gets instead of the driver's.
+
+#include <cuda.h>
+
+namespace weir::preload {
+
+/// For dlsym: what to hand out for `symbol` of the driver's library, found at `real`; `real` itself
+/// where that is not the driver's or no hook stands in front of it.
+[[nodiscard]] void* swap_symbol(const char* symbol, void* real) noexcept;
+
+/// For cuGetProcAddress: what to hand out for what the driver found at `real` for `base`, `version`
+/// and `flags`. Only where the driver gives the same for the version that a hook is made for: a
+/// later form with other parameters is not ours to imitate.
+[[nodiscard]] void* swap_looked_up(const char* base, int version, cuuint64_t flags,
+                                   void* real) noexcept;
+
+}  // namespace weir::preload

@@ -1,0 +1,95 @@
+#pragma once
+
+// What Weir knows in this process: its settings, the accounts of devices, the arenas of contexts.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/preload/account.hpp"
+#include "tools/preload/arena.hpp"
+#include "tools/preload/settings.hpp"
+
+namespace weir::preload {
+
+/// Made by the first call that needs it, never destroyed. Thread-safe.
+class Process {
+ public:
+  /// Null: the call is to be passed to the driver. In a child after fork, inside a call of our own,
+  /// or where there is no driver. Ends the program, with one line and exit code 2, where a setting
+  /// is bad: nothing was done yet that could be lost.
+  [[nodiscard]] static Process* get() noexcept;
+  /// The same, but null where nothing was set up yet.
+  [[nodiscard]] static Process* get_if_any() noexcept;
+
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
+  [[nodiscard]] PassedTable& passed() noexcept { return passed_; }
+
+  /// The arena of the context that is current, made with it; null where none is.
+  [[nodiscard]] Arena* current() noexcept;
+  /// The same of the primary context of `device`, without making it.
+  [[nodiscard]] Arena* primary(int device) noexcept;
+  /// Every arena whose context is there.
+  [[nodiscard]] std::vector<Arena*> arenas() const;
+  /// The account of a device; null where the driver does not know it.
+  [[nodiscard]] Account* account(int device) noexcept;
+  /// The account of the current context's device; null where none is current.
+  [[nodiscard]] Account* current_account() noexcept;
+  [[nodiscard]] CUcontext current_context() const noexcept;
+  /// Which device has this pool by default; -1 where none has.
+  [[nodiscard]] int default_pool_of(CUmemoryPool pool) noexcept;
+  /// Whether memory in stream order on `device` comes from a pool of the program's own, and from
+  /// when on.
+  [[nodiscard]] bool has_own_pool(int device) const noexcept {
+    return (own_pools_.load(std::memory_order_relaxed) >> (static_cast<unsigned>(device) % 64U)) &
+           1U;
+  }
+  void set_own_pool(int device, bool own) noexcept;
+
+  /// Memory of the current context; the code and, once, the report are as the program is to get
+  /// them. CUDA_ERROR_NOT_INITIALIZED stands for: pass it to the driver.
+  [[nodiscard]] CUresult allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes,
+                                  StreamId stream) noexcept;
+  /// Frees it in the arena that it is from, in the order of `stream` there, or behind everything
+  /// (null). Nothing where it is from none.
+  [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const CUstream* stream,
+                                             bool per_thread) noexcept;
+  /// Takes `bytes` of the current device's budget for memory that the driver is about to serve,
+  /// from the pools' caches where they have it.
+  [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
+  /// Gives what the pools of a device keep and do not need back to the driver.
+  void trim(const Account& account) noexcept;
+  /// The driver served `bytes` of a device's budget, taken by make_room, under `handle`, to end
+  /// with `context`.
+  void count(Account& account, Kind kind, Bytes bytes, std::uint64_t handle,
+             CUcontext context) noexcept;
+  /// The context is gone.
+  void forget(CUcontext context) noexcept;
+  void report(const Account& account, const std::string& text) noexcept;
+
+  [[nodiscard]] Summary summary() const;
+
+ private:
+  Process(const Driver& driver, Settings settings);
+  static void set_up() noexcept;
+  /// Waits, as long as one call may, for all that the device has to do.
+  void drain(const Account& account) noexcept;
+  [[nodiscard]] Arena* find_or_make(CUcontext context) noexcept;
+  void say_active(const Account& account) const;
+  void at_exit() const noexcept;
+
+  const Driver& driver_;
+  const Settings settings_;
+  PassedTable passed_;
+  mutable Mutex mutex_{LockRank::kOrder};
+  std::vector<std::unique_ptr<Arena>> arenas_ WEIR_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Arena>> gone_ WEIR_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> generation_{1};  ///< of arenas_: what threads remember of it
+  std::atomic<std::uint64_t> own_pools_{0};   ///< a bit for each device
+  std::atomic<bool> reported_{false};
+};
+
+}  // namespace weir::preload

@@ -1,0 +1,67 @@
+#pragma once
+
+// What the swap-in's own calls of the driver are made in.
+
+#include "allocator/error.hpp"
+#include "tools/preload/driver.hpp"
+
+namespace weir::preload {
+
+/// A call of the driver failed; the program is told its code.
+class DriverError : public Error {
+ public:
+  DriverError(const char* call, CUresult code);
+  [[nodiscard]] CUresult code() const noexcept { return code_; }
+
+ private:
+  CUresult code_;
+};
+
+/// Makes `context` current until it ends, and lets the thread make calls that a capture elsewhere
+/// forbids by default: ours touch no captured stream.
+class ContextScope {
+ public:
+  ContextScope(const Driver& driver, CUcontext context) noexcept;
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  /// False: the context is gone.
+  [[nodiscard]] bool good() const noexcept { return good_; }
+
+ private:
+  const Driver& driver_;
+  bool good_ = true;
+  bool pushed_ = false;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+/// While it lives, hooks on this thread pass everything to the driver: the calls are our own, or
+/// those that the driver makes by its own names.
+class Inside {
+ public:
+  Inside() noexcept : before_(now_) { now_ = true; }
+  ~Inside() { now_ = before_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  [[nodiscard]] static bool now() noexcept { return now_; }
+
+ private:
+  inline static constinit thread_local bool now_ = false;
+  const bool before_;
+};
+
+/// While it lives, the thread runs a callback for the device, and nothing makes it wait.
+class InCallback {
+ public:
+  InCallback() noexcept : before_(now_) { now_ = true; }
+  ~InCallback() { now_ = before_; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+  [[nodiscard]] static bool now() noexcept { return now_; }
+
+ private:
+  inline static constinit thread_local bool now_ = false;
+  const bool before_;
+};
+
+}  // namespace weir::preload
