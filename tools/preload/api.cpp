@@ -67,10 +67,15 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
 }
 
 Bytes trim(int device) noexcept {
-  Arena* const arena = arena_of(device);
-  if (arena == nullptr || arena->fences().capturing()) return {};
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return {};
   try {
-    return arena->pool().trim();
+    Bytes sum;
+    for (Arena* const arena : process->arenas()) {
+      const bool its = device < 0 || arena->account().device() == device;
+      if (its && !arena->fences().capturing()) sum += arena->pool().trim();
+    }
+    return sum;
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("nothing was trimmed: ") + error.what());
     return {};
@@ -96,23 +101,43 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? process->primary(device) : nullptr;
   if (arena == nullptr || bytes == 0) return nullptr;
-  CUdeviceptr pointer = 0;
-  const CUresult code =
-      process->allocate(*arena, pointer, bytes, arena->fences().find(stream, false));
-  return code == CUDA_SUCCESS ? reinterpret_cast<void*>(pointer) : nullptr;
+  try {
+    CUdeviceptr pointer = 0;
+    const CUresult code =
+        process->allocate(*arena, pointer, bytes, arena->fences().find(stream, false));
+    if (code != CUDA_SUCCESS) return nullptr;
+    // A graph that is captured now uses it with each of its launches, long after it is freed, and
+    // nobody says when the graph is gone.
+    if (arena->fences().capturing()) arena->keep(pointer);
+    return reinterpret_cast<void*>(pointer);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("an allocation failed: ") + error.what());
+    return nullptr;
+  }
 }
 
 void free_on(int device, void* pointer, CUstream stream) noexcept {
   Arena* const arena = arena_of(device);
   if (arena == nullptr || pointer == nullptr) return;
-  (void)arena->free(reinterpret_cast<CUdeviceptr>(pointer), arena->fences().find(stream, false));
+  const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+  if (arena->is_kept(address)) return;
+  if (arena->fences().capturing()) {
+    arena->keep(address);
+    return;
+  }
+  (void)arena->free(address, arena->fences().find(stream, false));
 }
 
 void record_use_on(int device, void* pointer, CUstream stream) noexcept {
-  Arena* const arena = arena_of(device);
-  if (arena == nullptr || pointer == nullptr) return;
+  Process* const process = Process::get_if_any();
+  if (process == nullptr || pointer == nullptr) return;
   try {
-    arena->pool().record_use(pointer, arena->fences().find(stream, false));
+    for (Arena* const arena : process->arenas()) {
+      if (device >= 0 && arena->account().device() != device) continue;
+      if (!arena->pool().find(pointer)) continue;
+      arena->pool().record_use(pointer, arena->fences().find(stream, false));
+      return;
+    }
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a use is not known: ") + error.what());
   }

@@ -30,7 +30,8 @@ struct MemoryInfo {
 };
 /// False: there is no such device, or nothing was done on it yet.
 [[nodiscard]] bool memory_info(int device, MemoryInfo& info) noexcept;
-/// Gives cached memory of `device` that it is done with back to the driver; how much.
+/// Gives cached memory of `device` that it is done with back to the driver; how much. -1 stands for
+/// every device; nothing where there is no such device or nothing was done on it yet.
 Bytes trim(int device) noexcept;
 /// `name=value (source)` for each setting, joined by newlines; empty before CUDA is ready.
 [[nodiscard]] std::string settings_text() noexcept;
@@ -40,7 +41,8 @@ Bytes trim(int device) noexcept;
 [[nodiscard]] void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept;
 /// Frees what allocate_on gave, in the order of `stream`.
 void free_on(int device, void* pointer, CUstream stream) noexcept;
-/// Work on `stream` uses it too, so its free will await that as well.
+/// Work on `stream` uses it too, so its free will await that as well. -1 stands for the device that
+/// owns the memory: PyTorch names none. Nothing for memory that is not the pool's.
 void record_use_on(int device, void* pointer, CUstream stream) noexcept;
 
 }  // namespace weir::preload

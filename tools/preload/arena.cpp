@@ -167,6 +167,20 @@ Arena::Shared Arena::share(CUdeviceptr pointer, Bytes& size) noexcept {
   }
 }
 
+void Arena::keep(CUdeviceptr pointer) noexcept {
+  const Lock lock(mutex_);
+  try {
+    kept_.insert(pointer);
+  } catch (const std::exception&) {
+    log(LogLevel::kError, "memory of a captured graph may be handed out again: the host is full");
+  }
+}
+
+bool Arena::is_kept(CUdeviceptr pointer) const noexcept {
+  const Lock lock(mutex_);
+  return kept_.contains(pointer);
+}
+
 std::optional<TicketRef> Arena::ticket_here() const {
   if (own_batch.arena == this) return own_batch.ticket;
   // Most programs mark batches on one thread and allocate on others as well: a backward pass has

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "allocator/pool.hpp"
@@ -47,6 +48,10 @@ class Arena {
   /// Takes the memory at `pointer` out of the pool for good, where cuMemAlloc gave it.
   enum class Shared { kNotOurs, kRefused, kGiven };
   [[nodiscard]] Shared share(CUdeviceptr pointer, Bytes& size) noexcept;
+
+  /// The memory at `pointer` is a captured graph's, too: it is never handed out again.
+  void keep(CUdeviceptr pointer) noexcept;
+  [[nodiscard]] bool is_kept(CUdeviceptr pointer) const noexcept;
 
   [[nodiscard]] std::optional<OpenBatch> begin_batch(std::string_view kind) noexcept;
   void end_batch(const OpenBatch& batch) noexcept;
@@ -91,6 +96,7 @@ class Arena {
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<TicketRef> open_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<void*, Charge> charged_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_set<CUdeviceptr> kept_ WEIR_GUARDED_BY(mutex_);
   Statistics peaks_ WEIR_GUARDED_BY(mutex_);
   Waits paced_ WEIR_GUARDED_BY(mutex_);
   /// A point for which a wait ran out: nobody is paced for it again.

@@ -1,0 +1,174 @@
+#define WEIR_LINKED
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <thread>
+
+#include "tests/preload/borders/fake_api.hpp"
+#include "tools/preload/marks.hpp"
+#include "tools/preload/weir.h"
+
+namespace weir::preload {
+namespace {
+
+using fake::take_calls;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class CApi : public ::testing::Test {
+ protected:
+  CApi() { start(); }
+  ~CApi() override { start(); }
+
+ private:
+  static void start() {
+    fake::answer({});
+    (void)take_calls();
+  }
+};
+
+TEST_F(CApi, BatchesReachTheInside) {
+  EXPECT_EQ(weir_batch_begin("train"), 1);
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), ElementsAre("begin train", "end"));
+}
+
+TEST_F(CApi, ABatchWithoutAKindHasAnEmptyOne) {
+  EXPECT_EQ(weir_batch_begin(nullptr), 1);
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), ElementsAre("begin ", "end"));
+}
+
+TEST_F(CApi, EndsOnlyWhatBegan) {
+  EXPECT_EQ(weir_batch_begin("outer"), 1);
+  fake::answer({.begins = false});
+  EXPECT_EQ(weir_batch_begin("passed over"), 0);
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), ElementsAre("begin outer", "begin passed over"));
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), ElementsAre("end"));
+}
+
+TEST_F(CApi, AnEndTooManyIsNone) {
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), IsEmpty());
+  EXPECT_EQ(weir_batch_begin("train"), 1);
+  weir_batch_end();
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), ElementsAre("begin train", "end"));
+}
+
+TEST_F(CApi, AnotherThreadEndsNothing) {
+  EXPECT_EQ(weir_batch_begin("train"), 1);
+  std::thread(weir_batch_end).join();
+  EXPECT_THAT(take_calls(), ElementsAre("begin train"));
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), ElementsAre("end"));
+}
+
+TEST_F(CApi, NestingDeeperThanIsRememberedJoins) {
+  for (int depth = 0; depth < 64; ++depth) EXPECT_EQ(weir_batch_begin("train"), 1);
+  EXPECT_EQ(weir_batch_begin("too deep"), 0);
+  EXPECT_EQ(take_calls().size(), 64U);
+  weir_batch_end();
+  EXPECT_THAT(take_calls(), IsEmpty());
+  for (int depth = 0; depth < 64; ++depth) weir_batch_end();
+  EXPECT_EQ(take_calls().size(), 64U);
+}
+
+TEST_F(CApi, MemoryIsFilledIn) {
+  weir_memory memory{};
+  memory.size = sizeof memory;
+  ASSERT_EQ(weir_memory_info(1, &memory), 1);
+  EXPECT_THAT(take_calls(), ElementsAre("memory 1"));
+  EXPECT_EQ(memory.size, sizeof memory);
+  EXPECT_EQ(memory.total, 800U);
+  EXPECT_EQ(memory.budget, 640U);
+  EXPECT_EQ(memory.allocated, 100U);
+  EXPECT_EQ(memory.awaiting, 20U);
+  EXPECT_EQ(memory.cached, 3U);
+  EXPECT_EQ(memory.reserved, 123U);
+  EXPECT_EQ(memory.passed, 50U);
+}
+
+TEST_F(CApi, AStructOfALaterVersionIsFilledAsFarAsItIsKnown) {
+  struct Later {
+    weir_memory known;
+    std::uint64_t added;
+  } later{.known = {}, .added = 77};
+  later.known.size = sizeof later;
+  ASSERT_EQ(weir_memory_info(0, &later.known), 1);
+  EXPECT_EQ(later.known.size, sizeof(weir_memory));
+  EXPECT_EQ(later.known.passed, 50U);
+  EXPECT_EQ(later.added, 77U);
+}
+
+TEST_F(CApi, MemoryIsLeftAloneWhereNothingCanBeSaid) {
+  weir_memory memory{};
+  memory.total = 7;
+  EXPECT_EQ(weir_memory_info(0, nullptr), 0);
+  memory.size = sizeof memory - 1;
+  EXPECT_EQ(weir_memory_info(0, &memory), 0);
+  memory.size = sizeof memory;
+  EXPECT_EQ(weir_memory_info(-1, &memory), 0);
+  EXPECT_THAT(take_calls(), IsEmpty());
+  fake::answer({.knows = false});
+  EXPECT_EQ(weir_memory_info(0, &memory), 0);
+  EXPECT_EQ(memory.total, 7U);
+  EXPECT_EQ(memory.size, sizeof memory);
+}
+
+TEST_F(CApi, TrimNamesADeviceOrAll) {
+  EXPECT_EQ(weir_trim(2), std::uint64_t{5} << 32U);
+  EXPECT_EQ(weir_trim(-1), std::uint64_t{5} << 32U);
+  EXPECT_EQ(weir_trim(-2), 0U);
+  EXPECT_THAT(take_calls(), ElementsAre("trim 2", "trim -1"));
+}
+
+TEST_F(CApi, SettingsAreWrittenAsSnprintfWould) {
+  const std::string all =
+      "budget=80% (WEIR_BUDGET)\nsummary=a (1).json (WEIR_SUMMARY)\npool=round (default)";
+  EXPECT_EQ(weir_settings(nullptr, 0), all.size());
+
+  std::array<char, 100> text{};
+  EXPECT_EQ(weir_settings(text.data(), text.size()), all.size());
+  EXPECT_EQ(std::string(text.data()), all);
+
+  text.fill('?');
+  EXPECT_EQ(weir_settings(text.data(), 7), all.size());
+  EXPECT_EQ(std::string(text.data()), "budget");
+  EXPECT_EQ(text[7], '?');
+
+  EXPECT_EQ(weir_settings(text.data(), 1), all.size());
+  EXPECT_EQ(std::string(text.data()), "");
+  text.fill('?');
+  EXPECT_EQ(weir_settings(text.data(), 0), all.size());
+  EXPECT_EQ(text[0], '?');
+  EXPECT_EQ(weir_settings(nullptr, 10), all.size());
+}
+
+TEST_F(CApi, HasAVersion) { EXPECT_EQ(weir_api_version(), WEIR_API_VERSION); }
+
+TEST(Marks, ComeBackInTheOrderOfAStack) {
+  Marks marks;
+  EXPECT_FALSE(marks.pop());
+  for (std::uint32_t level = 0; level < 70; ++level) EXPECT_EQ(marks.push(level % 3 == 0), level);
+  for (std::uint32_t level = 70; level-- > 0;) {
+    EXPECT_EQ(marks.pop(), level < 64 && level % 3 == 0) << level;
+  }
+  EXPECT_EQ(marks.depth(), 0U);
+  EXPECT_FALSE(marks.pop());
+}
+
+TEST(Marks, OfAClosedScopeAreForgotten) {
+  Marks marks;
+  marks.push(true);
+  EXPECT_TRUE(marks.pop());
+  marks.push(false);
+  EXPECT_FALSE(marks.pop());
+}
+
+}  // namespace
+}  // namespace weir::preload

@@ -1,0 +1,103 @@
+#include "tests/preload/borders/fake_api.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "tools/preload/api.hpp"
+
+namespace weir::preload {
+namespace {
+
+std::mutex mutex;
+std::condition_variable changed;
+int begun = 0;
+std::vector<std::string> calls;
+char block = 0;
+
+fake::Answers answers = [] {
+  const bool yes = std::getenv("WEIR_FAKE_REFUSES") == nullptr;
+  return fake::Answers{.begins = yes, .knows = yes, .allocates = yes};
+}();
+
+void note(std::string call) {
+  const std::lock_guard lock(mutex);
+  if (const char* path = std::getenv("WEIR_FAKE_CALLS")) {
+    std::ofstream(path, std::ios::app) << call << '\n';
+  }
+  calls.push_back(std::move(call));
+}
+
+std::string on(int device, const void* pointer, CUstream stream) {
+  return (pointer == &block ? "block" : "other") + std::string(" on ") + std::to_string(device) +
+         " stream " + std::to_string(reinterpret_cast<std::uintptr_t>(stream));
+}
+
+}  // namespace
+
+namespace fake {
+
+void answer(Answers given) { answers = given; }
+void* memory() { return &block; }
+std::vector<std::string> take_calls() {
+  const std::lock_guard lock(mutex);
+  return std::exchange(calls, {});
+}
+
+}  // namespace fake
+
+// A batch of the kind `held` is held back until another one begins, or half a minute: then it is
+// passed over.
+bool begin_batch(std::string_view kind) noexcept {
+  note("begin " + std::string(kind));
+  std::unique_lock lock(mutex);
+  ++begun;
+  changed.notify_all();
+  if (kind != "held") return answers.begins;
+  return changed.wait_for(lock, std::chrono::seconds(30),
+                          [before = begun] { return begun > before; });
+}
+void end_batch() noexcept { note("end"); }
+
+bool memory_info(int device, MemoryInfo& info) noexcept {
+  note("memory " + std::to_string(device));
+  if (!answers.knows) return false;
+  info = {.total = {800},
+          .budget = {640},
+          .allocated = {100},
+          .awaiting = {20},
+          .cached = {3},
+          .reserved = {123},
+          .passed = {50}};
+  return true;
+}
+
+Bytes trim(int device) noexcept {
+  note("trim " + std::to_string(device));
+  return {std::uint64_t{5} << 32U};
+}
+
+std::string settings_text() noexcept {
+  note("settings");
+  return answers.knows
+             ? "budget=80% (WEIR_BUDGET)\nsummary=a (1).json (WEIR_SUMMARY)\npool=round (default)"
+             : "";
+}
+
+void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
+  note("allocate " + std::to_string(bytes) + " " + on(device, &block, stream));
+  return answers.allocates ? &block : nullptr;
+}
+void free_on(int device, void* pointer, CUstream stream) noexcept {
+  note("free " + on(device, pointer, stream));
+}
+void record_use_on(int device, void* pointer, CUstream stream) noexcept {
+  note("use " + on(device, pointer, stream));
+}
+
+}  // namespace weir::preload

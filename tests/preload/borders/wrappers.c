@@ -1,0 +1,61 @@
+/* What weir.h's wrappers return, with the library (`swapped-in`) and without it (`alone`). Compiled
+ * as C99 and as C++. */
+
+#include "tools/preload/weir.h"
+
+#include <stdio.h>
+
+static int failures = 0;
+
+static void expect(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "not so: %s\n", what);
+  ++failures;
+}
+#define EXPECT(condition) expect(condition, #condition)
+
+static void alone(void) {
+  char text[8] = "as was";
+  weir_memory memory;
+  memory.size = sizeof memory;
+  memory.total = 7;
+  EXPECT(weir_api_version() == 0);
+  EXPECT(weir_batch_begin("train") == 0);
+  weir_batch_end();
+  EXPECT(weir_memory_info(0, &memory) == 0);
+  EXPECT(memory.total == 7);
+  EXPECT(weir_trim(-1) == 0);
+  EXPECT(weir_settings(text, 0) == 0);
+  EXPECT(text[0] == 'a');
+  EXPECT(weir_settings(text, sizeof text) == 0);
+  EXPECT(text[0] == '\0');
+  EXPECT(weir_settings(NULL, 5) == 0);
+}
+
+static void swapped_in(void) {
+  char text[7];
+  weir_memory memory;
+  memory.size = sizeof memory;
+  EXPECT(weir_api_version() == WEIR_API_VERSION);
+  EXPECT(weir_batch_begin("train") == 1);
+  weir_batch_end();
+  EXPECT(weir_memory_info(3, &memory) == 1);
+  EXPECT(memory.total == 800 && memory.passed == 50);
+  EXPECT(weir_trim(-1) == UINT64_C(5) << 32);
+  EXPECT(weir_settings(text, sizeof text) > sizeof text);
+  EXPECT(strcmp(text, "budget") == 0);
+}
+
+int main(int count, char** arguments) {
+  int round;
+  if (count != 2) return 2;
+  /* Twice: what is looked up is kept. */
+  for (round = 0; round < 2; ++round) {
+    if (strcmp(arguments[1], "alone") == 0) {
+      alone();
+    } else {
+      swapped_in();
+    }
+  }
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,125 @@
+"""Marks batches for Weir, and asks it about memory, from Python. One file: copy it where you like.
+
+    import weir
+
+    for inputs in loader:
+        with weir.batch("train"):
+            step(inputs)
+    print(weir.memory_info())
+
+Everything here may be called where Weir is not swapped in, and then does nothing: `active()` tells.
+ctypes lets go of the interpreter's lock during each call, so other threads go on while one is held
+back. Python 3.8 or later, and nothing but its standard library. docs/c-api.md says more.
+"""
+
+import contextlib
+import ctypes
+from typing import Dict, Iterator, NamedTuple, Optional
+
+__all__ = ["MemoryInfo", "Setting", "active", "batch", "memory_info", "settings", "trim"]
+
+
+class MemoryInfo(NamedTuple):
+    """A device's memory in bytes; allocated + awaiting + cached is reserved."""
+
+    total: int  # of the device
+    budget: int  # of it, the program's
+    allocated: int  # handed out by the pool
+    awaiting: int  # freed, and the device is not known to be done with it
+    cached: int  # free, kept
+    reserved: int  # obtained from the driver
+    passed: int  # served by the driver itself and counted against the budget
+
+
+class Setting(NamedTuple):
+    """What is in force, and what said so, such as WEIR_BUDGET."""
+
+    value: str
+    source: str
+
+
+class _Memory(ctypes.Structure):
+    # weir_memory in weir.h
+    _fields_ = [("size", ctypes.c_size_t)] + [
+        (name, ctypes.c_uint64) for name in MemoryInfo._fields
+    ]
+
+
+def _swapped_in() -> Optional[ctypes.CDLL]:
+    library = ctypes.CDLL(None)
+    try:
+        library.weir_batch_begin.argtypes = [ctypes.c_char_p]
+        library.weir_batch_begin.restype = ctypes.c_int
+        library.weir_batch_end.argtypes = []
+        library.weir_batch_end.restype = None
+        library.weir_memory_info.argtypes = [ctypes.c_int, ctypes.POINTER(_Memory)]
+        library.weir_memory_info.restype = ctypes.c_int
+        library.weir_trim.argtypes = [ctypes.c_int]
+        library.weir_trim.restype = ctypes.c_uint64
+        library.weir_settings.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+        library.weir_settings.restype = ctypes.c_size_t
+    except AttributeError:
+        return None
+    return library
+
+
+_library = _swapped_in()
+
+
+def active() -> bool:
+    """Whether Weir is swapped into this process."""
+    return _library is not None
+
+
+@contextlib.contextmanager
+def batch(kind: str = "") -> Iterator[bool]:
+    """Makes what the calling thread does inside a batch of its current device.
+
+    Entering may hold the thread back until memory of earlier batches is free, for at most
+    WEIR_MAX_WAIT. `kind` names batches that need about the same memory. Inside an open batch of the
+    same thread this joins that one. The batch ends with the block, also by an exception; the thread
+    that leaves the block has to be the one that entered it. Gives True where a batch began or was
+    joined, False where it was passed over.
+    """
+    if _library is None:
+        yield False
+        return
+    began = _library.weir_batch_begin(kind.encode("utf-8", "replace"))
+    try:
+        yield bool(began)
+    finally:
+        _library.weir_batch_end()
+
+
+def memory_info(device: int = 0) -> Optional[MemoryInfo]:
+    """A device's memory; None where there is no such device or CUDA was not used on it yet."""
+    if _library is None:
+        return None
+    memory = _Memory(size=ctypes.sizeof(_Memory))
+    if _library.weir_memory_info(device, ctypes.byref(memory)) == 0:
+        return None
+    return MemoryInfo(*(getattr(memory, name) for name in MemoryInfo._fields))
+
+
+def trim(device: int = 0) -> int:
+    """Gives cached memory that the device is done with back to the driver; how many bytes.
+
+    -1 stands for every device.
+    """
+    return 0 if _library is None else _library.weir_trim(device)
+
+
+def settings() -> Dict[str, Setting]:
+    """The settings in force by name; empty before CUDA is used."""
+    if _library is None:
+        return {}
+    text = ctypes.create_string_buffer(_library.weir_settings(None, 0) + 1)
+    # They come into force once: were they read in between, the text would be longer than it was.
+    while _library.weir_settings(text, len(text)) >= len(text):
+        text = ctypes.create_string_buffer(2 * len(text))
+    found = {}
+    for line in text.value.decode("utf-8", "replace").splitlines():
+        name, _, rest = line.partition("=")
+        value, _, source = rest.rpartition(" (")
+        found[name] = Setting(value, source[:-1])
+    return found
