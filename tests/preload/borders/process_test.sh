@@ -52,6 +52,12 @@ case $case in
     WEIR_FAKE_REFUSES=1 "$@" "$library"
     for _ in 1 2 3; do printf '%s\n' 'allocate 4096 block on 0 stream 0' 'memory 0'; done | expect_calls
     ;;
+  torch-recipe)
+    LD_PRELOAD=$library "$@" 2>"$scratch/said"
+    grep -F 'memory fraction of 0.5 for device 1' "$scratch/said"
+    printf '%s\n' 'allocate 64 block on 1 stream 7' 'use block on -1 stream 8' \
+      'free block on 1 stream 7' 'trim -1' | expect_calls
+    ;;
   python)
     "$@" alone
     expect_calls </dev/null
