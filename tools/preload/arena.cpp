@@ -66,8 +66,8 @@ Arena::~Arena() = default;
 CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                          std::string& report) noexcept {
   Fences::begin_request();
+  Attempt attempt;
   try {
-    Attempt attempt;
     const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";
     void* const found = pool_.try_allocate({bytes}, stream, label, attempt);
     if (found == nullptr) pool_.fail(attempt);
@@ -78,12 +78,21 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
   } catch (const DriverError& error) {
     return error.code();
   } catch (const std::exception& error) {
-    try {
-      report = error.what();
-    } catch (...) {
-      report.clear();
-    }
+    tell(attempt, error, report);
     return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+void Arena::tell(const Attempt& attempt, const std::exception& why, std::string& report) noexcept {
+  try {
+    report = why.what();
+    if (dynamic_cast<const OutOfMemory*>(&why) != nullptr) return;
+    // A handover that could not be waited for: the pool has yet to say what it found.
+    pool_.fail(attempt);
+  } catch (const OutOfMemory& pool) {
+    report = std::string(pool.what()) + "\n    " + report;
+  } catch (const std::exception&) {
+    report = "out of memory, of the host too";
   }
 }
 
@@ -122,10 +131,12 @@ void Arena::hold_back() {
   bool waited = false;
   for (;;) {
     const auto point = pool_.oldest_awaiting();
-    const auto now = Fences::Clock::now();
-    const Queue queue{.awaiting = point.has_value(),
-                      .pressure = pool_.pressure().level,
-                      .behind = point ? now - fences_.recorded(*point) : Fences::Clock::duration{}};
+    if (!point) break;
+    const Statistics books = pool_.statistics();
+    const Queue queue{.held = books.held.current,
+                      .awaiting = books.awaiting.current,
+                      .budget = books.budget,
+                      .behind = Fences::Clock::now() - fences_.recorded(*point)};
     if (pace(queue, settings_.policy.policy.value, settings_.policy.run_ahead.value) == Pace::kGo) {
       break;
     }

@@ -76,6 +76,8 @@ class Arena {
     TicketRef ticket;
     Bytes bytes;
   };
+  /// What a failed request is reported with; counts the failure where the pool has not.
+  void tell(const Attempt& attempt, const std::exception& why, std::string& report) noexcept;
   void charge(void* pointer, Bytes bytes);
   [[nodiscard]] std::optional<Charge> take_charge(void* pointer) noexcept;
   [[nodiscard]] std::optional<TicketRef> ticket_here() const;

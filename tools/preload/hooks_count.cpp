@@ -103,6 +103,7 @@ CUresult loaded(const Call& call, const Handle& handle) noexcept {
   if (code != CUDA_SUCCESS || driver.cuMemGetInfo_v2(&after, &total) != CUDA_SUCCESS) return code;
   const Bytes grown = minus_or_zero(account.used(), used_before);  // by others meanwhile
   const Bytes taken = minus_or_zero(minus_or_zero({before}, {after}), grown);
+  if (taken.count == 0) return code;
   account.charge(taken);
   process->count(account, Kind::kModules, taken, handle(), arena->context());
   return code;

@@ -11,22 +11,32 @@ namespace weir::preload {
 
 enum class Pace : std::uint8_t {
   kGo,
-  kWaitHard,  ///< hardly any room is left, and queued work holds memory
+  kWaitHard,  ///< hardly any room is left, and what queued work holds would make some
   kWaitSoft,  ///< enough device time is queued, and it holds memory
 };
 
 struct Queue {
-  bool awaiting = false;  ///< whether memory waits for a fence: what waiting can release
-  PressureLevel pressure = PressureLevel::kNone;
+  Bytes held;      ///< handed out, or waiting for a fence
+  Bytes awaiting;  ///< of it, waiting for a fence: what waiting can release
+  Bytes budget;
   std::chrono::nanoseconds behind{};  ///< since the fence that releases the oldest of it
 };
 
-/// Only work that holds memory is worth waiting for. A run-ahead in batches says nothing about
-/// launches, so it leaves them without a soft limit.
+/// Only work that holds memory is worth waiting for, and not for a sixty-fourth of the budget. A
+/// run-ahead in batches says nothing about launches, so it leaves them without a soft limit.
 [[nodiscard]] constexpr Pace pace(const Queue& queue, Policy policy,
                                   const RunAhead& run_ahead) noexcept {
-  if (policy != Policy::kThrottled || !queue.awaiting) return Pace::kGo;
-  if (queue.pressure == PressureLevel::kHard) return Pace::kWaitHard;
+  if (policy != Policy::kThrottled || queue.awaiting.count <= queue.budget.count / 64) {
+    return Pace::kGo;
+  }
+  const auto level = [&](Bytes held, PressureLevel before) {
+    return pressure_level(held, queue.budget, before);
+  };
+  const Bytes live = minus_or_zero(queue.held, queue.awaiting);
+  if (level(queue.held, PressureLevel::kNone) == PressureLevel::kHard &&
+      level(live, PressureLevel::kHard) != PressureLevel::kHard) {
+    return Pace::kWaitHard;
+  }
   const bool soft = run_ahead.batches && run_ahead.time.count() > 0;
   return soft && queue.behind > run_ahead.time ? Pace::kWaitSoft : Pace::kGo;
 }
