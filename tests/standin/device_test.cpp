@@ -145,10 +145,9 @@ TEST_F(StandInDevice, NamesItsErrors) {
 TEST_F(StandInDevice, SaysOfWhatIsNotImitatedThatItIsNotSupported) {
   cudaArray_t array = nullptr;
   cudaChannelFormatDesc description{};
-  EXPECT_EQ(cudaMallocArray(&array, &description, 1, 1, 0), cudaErrorNotSupported);
+  EXPECT_EQ(cudaMalloc3DArray(&array, &description, {1, 1, 1}, 0), cudaErrorNotSupported);
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
-  CUarray driver_array = nullptr;
-  EXPECT_EQ(cuArrayCreate_v2(&driver_array, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuArrayGetDescriptor_v2(nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
   const void* table = nullptr;
   EXPECT_EQ(cuGetExportTable(&table, nullptr), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(weir_standin_calls("cuGetExportTable"), 1U);

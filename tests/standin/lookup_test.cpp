@@ -42,9 +42,9 @@ TEST_F(StandInLookup, GoesByDefaultStream) {
 }
 
 TEST_F(StandInLookup, FindsWhatIsNotImitatedToo) {
-  void* function = find("cuArrayCreate", 12000);
+  void* function = find("cuArrayGetDescriptor", 12000);
   ASSERT_NE(function, nullptr);
-  EXPECT_EQ(function, address(&cuArrayCreate_v2));
+  EXPECT_EQ(function, address(&cuArrayGetDescriptor_v2));
 }
 
 TEST_F(StandInLookup, RefusesWhatTheRealOneRefuses) {

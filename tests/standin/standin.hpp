@@ -20,6 +20,12 @@ void weir_standin_set_devices(int count);
 /// Bytes of memory of each device. WEIR_STANDIN_MEMORY (a number, or one with K, M or G for the
 /// powers of 1024), or 1 GiB. What is allocated stays so.
 void weir_standin_set_memory(std::size_t bytes);
+/// Bytes that a context takes of its device for as long as it exists. WEIR_STANDIN_CONTEXT_MEMORY,
+/// or none. Contexts that exist stay as they are, until weir_standin_reset.
+void weir_standin_set_context_memory(std::size_t bytes);
+/// Bytes that a module or a library takes of the device of the context that it is loaded in.
+/// WEIR_STANDIN_MODULE_MEMORY, or none.
+void weir_standin_set_module_memory(std::size_t bytes);
 /// What cuDriverGetVersion says. WEIR_STANDIN_DRIVER_VERSION, or the toolkit's.
 void weir_standin_set_driver_version(int version);
 /// Ends holds, waits for all work, forgets every stream, event and allocation, and takes faults,
@@ -59,7 +65,8 @@ std::size_t weir_standin_pending(CUstream stream);
 std::uint64_t weir_standin_calls(const char* name);
 /// Sets every counter of calls to zero, and each device's peak to what is in use.
 void weir_standin_clear_counters(void);
-/// Bytes of a device in use: allocations, what pools reserve, and physical pages.
+/// Bytes of a device in use: allocations, what pools and graphs reserve, physical pages, arrays,
+/// contexts and modules.
 std::size_t weir_standin_used(int device);
 /// The most that were in use at once.
 std::size_t weir_standin_peak(int device);
@@ -67,18 +74,25 @@ std::size_t weir_standin_peak(int device);
 /// libraries that stand in for others (cuBLAS) and take their faults from here.
 int weir_standin_take_fault(const char* name);
 
+/// Copies, sets and kernels that came to run when memory they were given was freed already. They do
+/// not run, and break their context with CUDA_ERROR_ILLEGAL_ADDRESS. A kernel was given what its
+/// parameters point at, not what lies in structures. Since the start or the reset.
+std::uint64_t weir_standin_late_uses(void);
+
 /// What exists and was not given back.
 struct WeirStandinLive {
   std::size_t streams;
   std::size_t events;
-  std::size_t device_blocks;  ///< of cuMemAlloc, and of pools
+  std::size_t device_blocks;  ///< of cuMemAlloc and its like, of pools and of graphs
   std::size_t device_bytes;
   std::size_t host_blocks;  ///< allocated or registered
   std::size_t pools;        ///< made by cuMemPoolCreate
   std::size_t physical;     ///< of cuMemCreate
   std::size_t reservations;
   std::size_t mappings;
-  std::size_t graphs;  ///< with instantiated ones
+  std::size_t graphs;   ///< with instantiated ones
+  std::size_t arrays;   ///< with mipmapped ones
+  std::size_t modules;  ///< of cuModuleLoad and its like, without libraries
 };
 WeirStandinLive weir_standin_live(void);
 

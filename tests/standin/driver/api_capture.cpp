@@ -1,6 +1,10 @@
 // Stream capture, and the graphs that come of it: their nodes run in the order of the capture.
 
+#include <algorithm>
+#include <iterator>
+
 #include "tests/standin/driver/capture.hpp"
+#include "tests/standin/driver/graph_memory.hpp"
 #include "tests/standin/driver/per_thread.hpp"
 #include "tests/standin/driver/stream.hpp"
 
@@ -42,30 +46,80 @@ CUresult status_of(Call& call, CUstream handle, CUstreamCaptureStatus* status,
   return CUDA_SUCCESS;
 }
 
+CUresult begin_capture(Call& call, CUstream handle, CUstreamCaptureMode mode,
+                       std::shared_ptr<Graph> target) {
+  const std::shared_ptr<Stream> stream = find_stream(call, handle);
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream == call.context->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+  auto capture = std::make_shared<Capture>();
+  capture->mode = mode;
+  capture->thread = std::this_thread::get_id();
+  capture->origin = stream.get();
+  capture->id = call.driver.next_capture++;
+  capture->clocks[stream.get()][stream.get()] = 0;
+  capture->target = std::move(target);
+  stream->capture = capture;
+  call.driver.captures.insert(std::move(capture));
+  return CUDA_SUCCESS;
+}
+
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>&& more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+/// The handle of what a capture made, which is that of the graph it was to add to.
+CUgraph keep_graph(Driver& driver, const Capture& capture, Graph&& made) {
+  if (!capture.target) return driver.graphs.add(std::make_shared<Graph>(std::move(made)));
+  append(capture.target->nodes, std::move(made.nodes));
+  append(capture.target->taken, std::move(made.taken));
+  append(capture.target->given, std::move(made.given));
+  for (const auto& [handle, graph] : driver.graphs.all()) {
+    if (graph == capture.target) return handle;
+  }
+  return nullptr;  // destroyed meanwhile
+}
+
+bool allocates_memory(const Graph& graph) { return !graph.taken.empty() || !graph.given.empty(); }
+
+/// A graph that allocates memory can be instantiated once at a time.
+bool is_instantiated(Driver& driver, const Graph& graph) {
+  const auto overlap = [](const auto& one, const auto& other) {
+    return std::find_first_of(one.begin(), one.end(), other.begin(), other.end()) != one.end();
+  };
+  const auto& execs = driver.graph_execs.all();
+  return std::any_of(execs.begin(), execs.end(), [&](const auto& entry) {
+    const Graph& other = *entry.second.graph;
+    return overlap(graph.taken, other.taken) || overlap(graph.given, other.given);
+  });
+}
+
 }  // namespace
 
 extern "C" {
 
 CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
-  return api("cuStreamBeginCapture", Needs::kContext, [&](Call& call) {
-    const std::shared_ptr<Stream> stream = find_stream(call, handle);
-    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream == call.context->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
-    auto capture = std::make_shared<Capture>();
-    capture->mode = mode;
-    capture->thread = std::this_thread::get_id();
-    capture->origin = stream.get();
-    capture->id = call.driver.next_capture++;
-    capture->clocks[stream.get()][stream.get()] = 0;
-    stream->capture = capture;
-    call.driver.captures.insert(std::move(capture));
-    return CUDA_SUCCESS;
+  return api("cuStreamBeginCapture", Needs::kContext,
+             [&](Call& call) { return begin_capture(call, handle, mode, nullptr); });
+}
+
+#if CUDA_VERSION >= 12030
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph handle, const CUgraphNode*,
+                                     const CUgraphEdgeData*, size_t count,
+                                     CUstreamCaptureMode mode) {
+  return api("cuStreamBeginCaptureToGraph", Needs::kContext, [&](Call& call) {
+    const auto* graph = call.driver.graphs.find(handle);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    // Nodes have no handles, and come after all that are there.
+    if (count != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    return begin_capture(call, stream, mode, *graph);
   });
 }
+#endif
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
   return api("cuStreamEndCapture", Needs::kContext, [&](Call& call) {
@@ -84,10 +138,8 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
       return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
     const CUresult result = verdict(*capture);
-    end_capture(call.driver, capture);
-    if (result == CUDA_SUCCESS) {
-      *graph = call.driver.graphs.add(std::make_shared<Graph>(std::move(capture->graph)));
-    }
+    Graph made = end_capture(call.driver, capture);
+    if (result == CUDA_SUCCESS) *graph = keep_graph(call.driver, *capture, std::move(made));
     return result;
   });
 }
@@ -110,11 +162,23 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   });
 }
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph handle, unsigned long long) {
+CUresult cuGraphCreate(CUgraph* graph, unsigned int flags) {
+  return api("cuGraphCreate", Needs::kDriver, [&](Call& call) {
+    if (graph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    *graph = call.driver.graphs.add(std::make_shared<Graph>());
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph handle, unsigned long long flags) {
   return api("cuGraphInstantiate", Needs::kContext, [&](Call& call) {
     const auto* graph = call.driver.graphs.find(handle);
     if (graph == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *exec = call.driver.graph_execs.add(*graph);
+    if (is_instantiated(call.driver, **graph)) return CUDA_ERROR_NOT_SUPPORTED;
+    // A copy: what is added to the graph later is not the executable one's.
+    *exec = call.driver.graph_execs.add(
+        {.graph = std::make_shared<Graph>(**graph),
+         .frees_on_launch = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0});
     return CUDA_SUCCESS;
   });
 }
@@ -123,14 +187,24 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   return api("cuGraphLaunch", Needs::kContext, [&](Call& call) {
     const auto* found = call.driver.graph_execs.find(handle);
     if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::shared_ptr<Graph> graph = *found;
+    const std::shared_ptr<Graph> graph = found->graph;
     const std::shared_ptr<Stream> stream = find_stream(call, stream_handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult refused = check_implicit(call, *stream);
+    if (refused != CUDA_SUCCESS) return refused;
+    if (allocates_memory(*graph)) {
+      // A graph inside another one may not.
+      if (stream->capture) return CUDA_ERROR_NOT_SUPPORTED;
+      const CUresult had = launch_memory(call.driver, *found);
+      if (had != CUDA_SUCCESS) return had;
+    }
     for (const Node& node : graph->nodes) {
-      const CUresult submitted =
-          submit(call, stream, {.work = node.work, .is_kernel = node.is_kernel});
+      const CUresult submitted = submit(
+          call, stream, {.work = node.work, .is_kernel = node.is_kernel, .touches = node.touches});
       if (submitted != CUDA_SUCCESS) return submitted;
     }
+    // The memory stays until the launch is over, whatever becomes of the graph.
+    if (allocates_memory(*graph)) enqueue(stream, {.settle = [graph] {}});
     return CUDA_SUCCESS;
   });
 }
@@ -141,7 +215,7 @@ CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
     if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (nodes != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     *count = 0;
-    for (const Node& node : (*graph)->nodes) *count += node.work ? 1U : 0U;
+    for (const Node& node : (*graph)->nodes) *count += node.work || node.is_memory ? 1U : 0U;
     return CUDA_SUCCESS;
   });
 }
@@ -165,6 +239,13 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
   return cuStreamBeginCapture_v2(per_thread(stream), mode);
 }
+#if CUDA_VERSION >= 12030
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* nodes,
+                                          const CUgraphEdgeData* edges, size_t count,
+                                          CUstreamCaptureMode mode) {
+  return cuStreamBeginCaptureToGraph(per_thread(stream), graph, nodes, edges, count, mode);
+}
+#endif
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return cuStreamEndCapture(per_thread(stream), graph);
 }

@@ -1,9 +1,7 @@
-// Copies and sets. What a copy may leave to the stream depends on the memory: from pageable memory
-// it has read everything when it returns, and to pageable memory it has written everything.
+// Copies in one piece, and sets.
 
-#include <cstring>
-
-#include "tests/standin/driver/capture.hpp"
+#include "tests/standin/driver/copy.hpp"
+#include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/per_thread.hpp"
 #include "tests/standin/driver/ranges.hpp"
 #include "tests/standin/driver/stream.hpp"
@@ -11,55 +9,6 @@
 namespace {
 
 using namespace weir::standin;
-
-enum class Side { kAny, kHost, kDevice };
-
-struct Copy {
-  std::uintptr_t to;
-  std::uintptr_t from;
-  std::size_t bytes;
-  Side to_side = Side::kAny;
-  Side from_side = Side::kAny;
-};
-
-bool fits(const Range& range, std::uintptr_t address, std::size_t bytes, Side side) {
-  if (side == Side::kDevice && range.kind == RangeKind::kPageable) return false;
-  if (side == Side::kHost && range.kind == RangeKind::kDevice) return false;
-  return range.holds(address, bytes);
-}
-
-/// The operation of a copy. Pageable memory is read now.
-Operation make_copy(const Copy& copy, bool staged) {
-  auto* to = reinterpret_cast<void*>(copy.to);
-  const auto* from = reinterpret_cast<const unsigned char*>(copy.from);
-  const std::size_t bytes = copy.bytes;
-  if (!staged) {
-    return {.work = [=] { std::memmove(to, from, bytes); }};
-  }
-  auto read = std::make_shared<std::vector<unsigned char>>(from, from + bytes);
-  return {.work = [=] { std::memcpy(to, read->data(), bytes); }};
-}
-
-CUresult do_copy(Call& call, CUstream handle, const Copy& copy, bool asynchronous) {
-  const std::shared_ptr<Stream> stream = find_stream(call, handle);
-  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-  if (copy.bytes == 0) return CUDA_SUCCESS;
-  if (copy.to == 0 || copy.from == 0) return CUDA_ERROR_INVALID_VALUE;
-  const Range to = find_range(call.driver, copy.to);
-  const Range from = find_range(call.driver, copy.from);
-  if (!fits(to, copy.to, copy.bytes, copy.to_side) ||
-      !fits(from, copy.from, copy.bytes, copy.from_side)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  const bool to_pageable = to.kind == RangeKind::kPageable;
-  const bool from_pageable = from.kind == RangeKind::kPageable;
-  if (stream->capture && (to_pageable || from_pageable)) return refuse_capturing(*stream);
-  const CUresult submitted = submit(call, stream, make_copy(copy, from_pageable));
-  if (submitted != CUDA_SUCCESS || stream->capture) return submitted;
-  const bool in_device = to.kind == RangeKind::kDevice && from.kind == RangeKind::kDevice;
-  if (to_pageable || (!asynchronous && !in_device)) wait_for(call, {{stream, stream->enqueued}});
-  return call.context->broken;
-}
 
 CUresult copy_now(const char* name, CUstream stream, const Copy& copy) {
   return api(name, Needs::kCanCapture,
@@ -69,8 +18,6 @@ CUresult copy_now(const char* name, CUstream stream, const Copy& copy) {
 CUresult copy_later(const char* name, CUstream stream, const Copy& copy) {
   return api(name, Needs::kContext, [&](Call& call) { return do_copy(call, stream, copy, true); });
 }
-
-std::uintptr_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 template <typename T>
 CUresult set(const char* name, Needs needs, CUdeviceptr pointer, T value, std::size_t count,
@@ -85,7 +32,9 @@ CUresult set(const char* name, Needs needs, CUdeviceptr pointer, T value, std::s
       return CUDA_ERROR_INVALID_VALUE;
     }
     auto* first = reinterpret_cast<T*>(pointer);
-    return submit(call, stream, {.work = [=] { std::fill_n(first, count, value); }});
+    Operation operation{.work = [=] { std::fill_n(first, count, value); }};
+    touch(call.driver, pointer, operation.touches);
+    return submit(call, stream, std::move(operation));
   });
 }
 
@@ -123,11 +72,18 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
 CUresult cuMemsetD8_v2(CUdeviceptr pointer, unsigned char value, size_t count) {
   return set("cuMemsetD8", Needs::kCanCapture, pointer, value, count, nullptr);
 }
+CUresult cuMemsetD16_v2(CUdeviceptr pointer, unsigned short value, size_t count) {
+  return set("cuMemsetD16", Needs::kCanCapture, pointer, value, count, nullptr);
+}
 CUresult cuMemsetD32_v2(CUdeviceptr pointer, unsigned int value, size_t count) {
   return set("cuMemsetD32", Needs::kCanCapture, pointer, value, count, nullptr);
 }
 CUresult cuMemsetD8Async(CUdeviceptr pointer, unsigned char value, size_t count, CUstream stream) {
   return set("cuMemsetD8Async", Needs::kContext, pointer, value, count, stream);
+}
+CUresult cuMemsetD16Async(CUdeviceptr pointer, unsigned short value, size_t count,
+                          CUstream stream) {
+  return set("cuMemsetD16Async", Needs::kContext, pointer, value, count, stream);
 }
 CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned int value, size_t count, CUstream stream) {
   return set("cuMemsetD32Async", Needs::kContext, pointer, value, count, stream);
@@ -165,12 +121,19 @@ CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr to, CUdeviceptr from, size_t byte
 CUresult cuMemsetD8_v2_ptds(CUdeviceptr pointer, unsigned char value, size_t count) {
   return set("cuMemsetD8", Needs::kCanCapture, pointer, value, count, CU_STREAM_PER_THREAD);
 }
+CUresult cuMemsetD16_v2_ptds(CUdeviceptr pointer, unsigned short value, size_t count) {
+  return set("cuMemsetD16", Needs::kCanCapture, pointer, value, count, CU_STREAM_PER_THREAD);
+}
 CUresult cuMemsetD32_v2_ptds(CUdeviceptr pointer, unsigned int value, size_t count) {
   return set("cuMemsetD32", Needs::kCanCapture, pointer, value, count, CU_STREAM_PER_THREAD);
 }
 CUresult cuMemsetD8Async_ptsz(CUdeviceptr pointer, unsigned char value, size_t count,
                               CUstream stream) {
   return cuMemsetD8Async(pointer, value, count, per_thread(stream));
+}
+CUresult cuMemsetD16Async_ptsz(CUdeviceptr pointer, unsigned short value, size_t count,
+                               CUstream stream) {
+  return cuMemsetD16Async(pointer, value, count, per_thread(stream));
 }
 CUresult cuMemsetD32Async_ptsz(CUdeviceptr pointer, unsigned int value, size_t count,
                                CUstream stream) {

@@ -11,72 +11,6 @@ namespace {
 
 using namespace weir::standin;
 
-/// Of the device this stands in for; what is not here is 0.
-int attribute_of(CUdevice_attribute attribute, int ordinal) {
-  switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-      return 1024;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-      return 64;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-      return 2147483647;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-      return 65535;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-      return 48 << 10;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-      return 227 << 10;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-      return 228 << 10;
-    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
-      return 64 << 10;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-      return 32;
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-      return 65536;
-    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-      return 1'000'000;
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
-      return 64;
-    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
-      return 1 << 20;
-    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
-      return 512;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-      return 2;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-      return 2048;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      return 9;
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-      return ordinal + 1;
-    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-      return 2;
-    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
-    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
-    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-    case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
-Device* find_device(Driver& driver, CUdevice ordinal) {
-  if (ordinal < 0 || ordinal >= driver.device_count) return nullptr;
-  return &driver.devices.at(static_cast<std::size_t>(ordinal));
-}
-
 CUresult create_context(CUcontext* context, unsigned int flags, CUdevice ordinal) {
   return api("cuCtxCreate", Needs::kDriver, [&](Call& call) {
     Device* device = find_device(call.driver, ordinal);
@@ -85,6 +19,7 @@ CUresult create_context(CUcontext* context, unsigned int flags, CUdevice ordinal
     auto made = std::make_shared<Context>();
     made->device = device;
     made->flags = flags;
+    if (!begin_context(call.driver, *made)) return CUDA_ERROR_OUT_OF_MEMORY;
     made->handle = call.driver.contexts.add(made);
     this_thread().contexts.push_back(made->handle);
     *context = made->handle;
@@ -161,7 +96,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   return api("cuDeviceGetAttribute", Needs::kDriver, [&](Call& call) {
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (find_device(call.driver, ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    *value = attribute_of(attribute, ordinal);
+    *value = device_attribute(attribute, ordinal);
     return CUDA_SUCCESS;
   });
 }
@@ -181,7 +116,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
     const Device* device = find_device(call.driver, ordinal);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    device->primary->active = true;
+    if (!device->primary->active && !begin_context(call.driver, *device->primary)) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     ++device->primary->references;
     *context = device->primary->handle;
     return CUDA_SUCCESS;
@@ -296,6 +233,19 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   return api("cuCtxGetDevice", Needs::kContext, [&](Call& call) {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *device = call.context->device->ordinal;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
+  return api("cuCtxGetId", Needs::kDriver, [&](Call& call) {
+    const auto& stack = this_thread().contexts;
+    if (handle == nullptr) handle = stack.empty() ? nullptr : stack.back();
+    if (call.driver.contexts.find(handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const Context* context = find_context(call.driver, handle);
+    if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *id = context->id;
     return CUDA_SUCCESS;
   });
 }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tests/standin/driver/kernels.hpp"
+#include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/per_thread.hpp"
 #include "tests/standin/driver/stream.hpp"
 
@@ -30,6 +31,16 @@ class Arguments {
       auto& copy = copies_.emplace_back(std::max<std::size_t>(sizes[i], 1));
       std::memcpy(copy.data(), arguments[i], sizes[i]);
       addresses_.push_back(copy.data());
+    }
+  }
+  /// What looks like a pointer to memory of the driver's is taken for one.
+  void touch(Driver& driver, const std::vector<std::size_t>& sizes,
+             std::vector<Touch>& touches) const {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      std::uintptr_t pointer = 0;
+      if (sizes[i] != sizeof pointer) continue;
+      std::memcpy(&pointer, copies_[i].data(), sizeof pointer);
+      standin::touch(driver, pointer, touches);
     }
   }
   [[nodiscard]] void** addresses() { return addresses_.data(); }
@@ -66,14 +77,15 @@ CUresult launch(CUfunction function, dim3 grid, dim3 block, unsigned int shared_
     auto copies = std::make_shared<Arguments>(kernel.sizes, arguments);
     auto* const run = kernel.run;
     const void* symbol = kernel.symbol;
-    return submit(call, stream,
-                  {.work =
-                       [=] {
-                         const WeirStandinLaunch launch{symbol, grid, block, shared_bytes,
-                                                        copies->addresses()};
-                         run(&launch);
-                       },
-                   .is_kernel = true});
+    Operation operation{.work =
+                            [=] {
+                              const WeirStandinLaunch launch{symbol, grid, block, shared_bytes,
+                                                             copies->addresses()};
+                              run(&launch);
+                            },
+                        .is_kernel = true};
+    copies->touch(call.driver, kernel.sizes, operation.touches);
+    return submit(call, stream, std::move(operation));
   });
 }
 
@@ -120,32 +132,6 @@ void weir_standin_register_kernel(const void* symbol, const char* name,
 CUfunction weir_standin_function_of(const void* symbol) {
   const Lock lock(driver().mutex);
   return reinterpret_cast<CUfunction>(kernel_by_symbol(symbol));
-}
-
-// Code of the device is not looked at: a library or a module has every kernel that it is asked for.
-
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**,
-                           unsigned int, CUlibraryOption*, void**, unsigned int) {
-  return api("cuLibraryLoadData", Needs::kDriver, [&](Call& /*call*/) {
-    if (library == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *library = static_cast<CUlibrary>(const_cast<void*>(code));
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult cuLibraryUnload(CUlibrary library) {
-  return api("cuLibraryUnload", Needs::kDriver, [&](Call& /*call*/) {
-    return library == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
-  });
-}
-
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  return api("cuLibraryGetKernel", Needs::kDriver, [&](Call& /*call*/) {
-    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *kernel = reinterpret_cast<CUkernel>(&kernel_by_name(name));
-    return CUDA_SUCCESS;
-  });
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
@@ -217,6 +203,24 @@ CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned 
                              void** arguments, void** extra) {
   return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
                         per_thread(stream), arguments, extra);
+}
+
+// All blocks of a grid are there at once on a device; what runs here runs one after the other.
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** arguments) {
+  return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                        stream, arguments, nullptr);
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned int grid_x,
+                                        unsigned int grid_y, unsigned int grid_z,
+                                        unsigned int block_x, unsigned int block_y,
+                                        unsigned int block_z, unsigned int shared_bytes,
+                                        CUstream stream, void** arguments) {
+  return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                        per_thread(stream), arguments, nullptr);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments,

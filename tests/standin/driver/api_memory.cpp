@@ -1,5 +1,6 @@
 // Device and host memory, and what is known of a pointer.
 
+#include "tests/standin/driver/graph_memory.hpp"
 #include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/ranges.hpp"
 #include "tests/standin/driver/stream.hpp"
@@ -36,14 +37,14 @@ CUresult attribute_of(Call& call, void* data, CUpointer_attribute attribute, CUd
       *static_cast<CUdeviceptr*>(data) = pointer;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (!host) return CUDA_ERROR_INVALID_VALUE;
+      if (range.kind == RangeKind::kDevice) return CUDA_ERROR_INVALID_VALUE;
       *static_cast<CUdeviceptr*>(data) = pointer;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       *static_cast<int*>(data) = device->ordinal;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      *static_cast<unsigned char*>(data) = 0;
+      *static_cast<unsigned char*>(data) = range.kind == RangeKind::kManaged ? 1 : 0;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       *static_cast<CUdeviceptr*>(data) = range.start;
@@ -75,18 +76,34 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
   return api("cuMemAlloc", Needs::kCanCapture, [&](Call& call) {
     if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > SIZE_MAX - kAlignment) return CUDA_ERROR_OUT_OF_MEMORY;
-    Device& device = *call.context->device;
-    const std::size_t charged = round_up(bytes, kAlignment);
-    if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
-    void* memory = take_memory(BlockKind::kDevice, bytes);
-    if (memory == nullptr) {
-      device.credit(charged);
+    return allocate_block(call, BlockKind::kDevice, bytes, pointer);
+  });
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t height,
+                            unsigned int element) {
+  return api("cuMemAllocPitch", Needs::kCanCapture, [&](Call& call) {
+    if (pointer == nullptr || pitch == nullptr || width == 0 || height == 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (element != 4 && element != 8 && element != 16) return CUDA_ERROR_INVALID_VALUE;
+    if (width > SIZE_MAX - kAlignment || height > SIZE_MAX / round_up(width, kAlignment)) {
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *pointer = reinterpret_cast<CUdeviceptr>(memory);
-    add_block(call.driver, *pointer, {.bytes = bytes, .charged = charged, .context = call.context});
-    return CUDA_SUCCESS;
+    const std::size_t row = round_up(width, kAlignment);
+    const CUresult result = allocate_block(call, BlockKind::kDevice, row * height, pointer);
+    if (result == CUDA_SUCCESS) *pitch = row;
+    return result;
+  });
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
+  return api("cuMemAllocManaged", Needs::kCanCapture, [&](Call& call) {
+    if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    return allocate_block(call, BlockKind::kManaged, bytes, pointer);
   });
 }
 
@@ -96,10 +113,11 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     const auto found = call.driver.blocks.find(pointer);
     if (found == call.driver.blocks.end() || found->second.freeing) return CUDA_ERROR_INVALID_VALUE;
     const BlockKind kind = found->second.kind;
-    if (kind != BlockKind::kDevice && kind != BlockKind::kPooled) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_of_device(kind)) return CUDA_ERROR_INVALID_VALUE;
+    if (kind == BlockKind::kGraph) return free_graph_memory(found->second);
     found->second.freeing = true;
     // Whoever frees pooled memory this way promises that the device is done with it.
-    if (kind == BlockKind::kDevice) wait_for_device(call, *found->second.context->device);
+    if (kind != BlockKind::kPooled) wait_for_device(call, *found->second.context->device);
     release_block(call.driver, pointer);
     return CUDA_SUCCESS;
   });
@@ -108,7 +126,9 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
   return api("cuMemGetAddressRange", Needs::kContext, [&](Call& call) {
     const Range range = find_range(call.driver, pointer);
-    if (range.kind != RangeKind::kDevice) return CUDA_ERROR_NOT_FOUND;
+    if (range.kind != RangeKind::kDevice && range.kind != RangeKind::kManaged) {
+      return CUDA_ERROR_NOT_FOUND;
+    }
     if (base != nullptr) *base = range.start;
     if (bytes != nullptr) *bytes = range.bytes;
     return CUDA_SUCCESS;

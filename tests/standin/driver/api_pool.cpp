@@ -1,5 +1,7 @@
 // Pools: memory that is taken and given in the order of a stream.
 
+#include "tests/standin/driver/capture.hpp"
+#include "tests/standin/driver/graph_memory.hpp"
 #include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/per_thread.hpp"
 #include "tests/standin/driver/stream.hpp"
@@ -8,9 +10,21 @@ namespace {
 
 using namespace weir::standin;
 
-Device* find_device(Driver& driver, CUdevice ordinal) {
-  if (ordinal < 0 || ordinal >= driver.device_count) return nullptr;
-  return &driver.devices.at(static_cast<std::size_t>(ordinal));
+/// While capturing, memory is the graph's.
+CUresult allocate_in_capture(Call& call, CUdeviceptr* pointer, std::size_t bytes,
+                             const std::shared_ptr<Pool>& pool, Stream& stream) {
+  Capture& capture = *stream.capture;
+  if (capture.invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  const CUresult result = allocate_in_graph(call, capture.graph, pool, bytes, pointer);
+  return result == CUDA_SUCCESS ? add_to_capture(stream, {.is_memory = true}) : result;
+}
+
+CUresult free_in_capture(const Block& block, Stream& stream) {
+  Capture& capture = *stream.capture;
+  if (capture.invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  const CUresult result = free_in_graph(capture.graph, capture.target.get(), &block);
+  capture.invalid = result != CUDA_SUCCESS;
+  return result == CUDA_SUCCESS ? add_to_capture(stream, {.is_memory = true}) : result;
 }
 
 /// Memory is found at the call and given out in the stream's order, which costs no operation: what
@@ -20,10 +34,7 @@ CUresult allocate(Call& call, CUdeviceptr* pointer, std::size_t bytes,
   const std::shared_ptr<Stream> stream = find_stream(call, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture) {
-    stream->capture->invalid = true;
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (stream->capture) return allocate_in_capture(call, pointer, bytes, pool, *stream);
   if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::size_t charged = round_up(bytes, kAlignment);
   if (!charge_pool(*pool, charged)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -51,6 +62,25 @@ CUresult with_pool(const char* name, CUmemoryPool handle, Body body) {
     return body(call, pool);
   });
 }
+
+#if CUDA_VERSION >= 13000
+template <typename Body>
+CUresult at_location(const char* name, const CUmemLocation* location, CUmemAllocationType type,
+                     Body body) {
+  return api(name, Needs::kDriver, [&](Call& call) {
+    if (location == nullptr || location->type < CU_MEM_LOCATION_TYPE_DEVICE ||
+        location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+        (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    Device* device = find_device(call.driver, location->id);
+    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(call, *device);
+  });
+}
+#endif
 
 std::uint64_t* counter_of(Pool& pool, CUmemPool_attribute attribute) {
   switch (attribute) {
@@ -101,13 +131,13 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
     if (pointer == 0) return CUDA_SUCCESS;
     const auto found = call.driver.blocks.find(pointer);
     if (found == call.driver.blocks.end() || found->second.freeing ||
-        found->second.kind == BlockKind::kHost || found->second.kind == BlockKind::kRegistered) {
+        !is_of_device(found->second.kind) || found->second.kind == BlockKind::kManaged) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    if (stream->capture) {
-      stream->capture->invalid = true;
-      return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if (stream->capture) return free_in_capture(found->second, *stream);
+    const CUresult implicit = check_implicit(call, *stream);
+    if (implicit != CUDA_SUCCESS) return implicit;
+    if (found->second.kind == BlockKind::kGraph) return free_graph_memory_on(stream, found->second);
     found->second.freeing = true;
     Driver* the_driver = &call.driver;
     const CUresult submitted =
@@ -224,6 +254,35 @@ CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
                      return CUDA_SUCCESS;
                    });
 }
+
+#if CUDA_VERSION >= 13000
+// By location: of a device as above, and there are no others.
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location,
+                                CUmemAllocationType type) {
+  return at_location("cuMemGetDefaultMemPool", location, type, [&](Call& /*call*/, Device& device) {
+    if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pool = device.default_pool->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return at_location("cuMemGetMemPool", location, type, [&](Call& /*call*/, Device& device) {
+    if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pool = device.pool->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool handle) {
+  return at_location("cuMemSetMemPool", location, type, [&](Call& call, Device& device) {
+    const auto* pool = call.driver.pools.find(handle);
+    if (pool == nullptr || (*pool)->device != &device) return CUDA_ERROR_INVALID_VALUE;
+    device.pool = *pool;
+    return CUDA_SUCCESS;
+  });
+}
+#endif
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
   return cuMemAllocAsync(pointer, bytes, per_thread(stream));

@@ -109,6 +109,22 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   });
 }
 
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* data,
+                             unsigned int flags) {
+  return api("cuStreamAddCallback", Needs::kContext, [&](Call& call) {
+    if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::shared_ptr<Stream> stream = find_stream(call, handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult refused = refuse_capturing(*stream);
+    if (refused != CUDA_SUCCESS) return refused;
+    return submit(call, stream, {.report = [=](CUresult state) {
+                    this_thread().in_host_function = true;
+                    function(handle, state, data);
+                    this_thread().in_host_function = false;
+                  }});
+  });
+}
+
 CUresult cuStreamSynchronize_ptsz(CUstream stream) {
   return cuStreamSynchronize(per_thread(stream));
 }
@@ -121,6 +137,10 @@ CUresult cuStreamGetPriority_ptsz(CUstream stream, int* priority) {
 }
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* context) {
   return cuStreamGetCtx(per_thread(stream), context);
+}
+CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, void* data,
+                                  unsigned int flags) {
+  return cuStreamAddCallback(per_thread(stream), function, data, flags);
 }
 CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
   return cuLaunchHostFunc(per_thread(stream), function, data);

@@ -1,6 +1,7 @@
 #include "tests/standin/driver/capture.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::standin {
 namespace {
@@ -76,10 +77,11 @@ CUresult wait_in_capture(const std::shared_ptr<Stream>& stream, const Event& eve
   return CUDA_SUCCESS;
 }
 
-void end_capture(Driver& driver, const std::shared_ptr<Capture>& capture) {
+Graph end_capture(Driver& driver, const std::shared_ptr<Capture>& capture) {
   capture->ended = true;
   for (const auto& [stream, clock] : capture->clocks) stream->capture.reset();
   driver.captures.erase(capture);
+  return std::exchange(capture->graph, {});
 }
 
 void leave_capture(Driver& driver, Stream& stream) {
@@ -87,7 +89,7 @@ void leave_capture(Driver& driver, Stream& stream) {
   if (!capture) return;
   capture->invalid = true;
   if (capture->origin == &stream) {
-    end_capture(driver, capture);
+    (void)end_capture(driver, capture);
   } else {
     capture->clocks.erase(&stream);
     stream.capture.reset();

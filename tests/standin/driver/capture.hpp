@@ -20,8 +20,9 @@ CUresult refuse_capturing_context(Call& call);
 CUresult add_to_capture(Stream& stream, Node node);
 /// `stream`, capturing or not, is to wait for `event`, which was recorded in a capture.
 CUresult wait_in_capture(const std::shared_ptr<Stream>& stream, const Event& event);
-/// The capture is over, however it went. The caller holds it: its streams let go of it.
-void end_capture(Driver& driver, const std::shared_ptr<Capture>& capture);
+/// The capture is over, however it went, and this is what came of it. The caller holds the capture:
+/// its streams let go of it.
+Graph end_capture(Driver& driver, const std::shared_ptr<Capture>& capture);
 /// `stream` goes away: breaks its capture, if there is one, and ends the one that it began.
 void leave_capture(Driver& driver, Stream& stream);
 

@@ -61,6 +61,16 @@ void weir_standin_set_memory(std::size_t bytes) {
   for (Device& device : driver().devices) device.total = bytes;
 }
 
+void weir_standin_set_context_memory(std::size_t bytes) {
+  const Lock lock(driver().mutex);
+  driver().context_memory = bytes;
+}
+
+void weir_standin_set_module_memory(std::size_t bytes) {
+  const Lock lock(driver().mutex);
+  driver().module_memory = bytes;
+}
+
 void weir_standin_set_driver_version(int version) {
   const Lock lock(driver().mutex);
   driver().version = version;
@@ -101,8 +111,14 @@ void weir_standin_reset(void) {
   the_driver.calls.clear();
   the_driver.faults.clear();
   the_driver.kernel_faults.clear();
+  the_driver.late_uses = 0;
   the_driver.read_settings();
-  for (Device& device : the_driver.devices) device.peak = device.used;
+  for (Device& device : the_driver.devices) {
+    // Primary contexts that were there stay there, as large as the settings are now.
+    device.primary->active = device.primary->active && begin_context(the_driver, *device.primary);
+    device.peak = device.used;
+    device.graph_used_high = device.graph_reserved_high = 0;
+  }
 }
 
 void weir_standin_fail(const char* name, std::uint64_t nth, int code, WeirStandinLasting lasting) {
@@ -182,6 +198,11 @@ int weir_standin_take_fault(const char* name) {
   return count_call(driver(), name);
 }
 
+std::uint64_t weir_standin_late_uses(void) {
+  const Lock lock(driver().mutex);
+  return driver().late_uses;
+}
+
 WeirStandinLive weir_standin_live(void) {
   Driver& the_driver = driver();
   const Lock lock(the_driver.mutex);
@@ -189,8 +210,7 @@ WeirStandinLive weir_standin_live(void) {
   live.streams = the_driver.streams.all().size();
   live.events = the_driver.events.all().size();
   for (const auto& [base, block] : the_driver.blocks) {
-    const bool of_device = block.kind == BlockKind::kDevice || block.kind == BlockKind::kPooled;
-    if (of_device) {
+    if (is_of_device(block.kind)) {
       ++live.device_blocks;
       live.device_bytes += block.bytes;
     } else {
@@ -202,6 +222,8 @@ WeirStandinLive weir_standin_live(void) {
   live.reservations = the_driver.reservations.size();
   live.mappings = the_driver.mappings.size();
   live.graphs = the_driver.graphs.all().size() + the_driver.graph_execs.all().size();
+  live.arrays = the_driver.arrays.all().size() + the_driver.mipmapped_arrays.all().size();
+  live.modules = the_driver.modules.all().size();
   return live;
 }
 

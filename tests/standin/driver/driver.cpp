@@ -33,6 +33,24 @@ std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   }
 }
 
+/// Arrays, modules and permissions: what goes with a context and needs no stream.
+void drop_objects_of(Driver& driver, Context& context) {
+  const auto of_it = [&](const auto& entry) {
+    if (entry.second.context != &context) return false;
+    context.device->credit(entry.second.charged);
+    return true;
+  };
+  std::erase_if(driver.arrays.all(), of_it);
+  std::erase_if(driver.mipmapped_arrays.all(), of_it);
+  std::erase_if(driver.modules.all(), of_it);
+  // Libraries belong to no context, only the memory that their code takes does.
+  for (auto& entry : driver.libraries.all()) {
+    if (of_it(entry)) entry.second = {};
+  }
+  context.peers.clear();
+  for (const auto& [handle, other] : driver.contexts.all()) other->peers.erase(&context);
+}
+
 }  // namespace
 
 Driver::Driver() {
@@ -59,6 +77,8 @@ void Driver::read_settings() {
   version = static_cast<int>(number_of("WEIR_STANDIN_DRIVER_VERSION", CUDA_VERSION));
   const std::size_t bytes = number_of("WEIR_STANDIN_MEMORY", std::size_t{1} << 30);
   for (Device& device : devices) device.total = bytes;
+  context_memory = number_of("WEIR_STANDIN_CONTEXT_MEMORY", 0);
+  module_memory = number_of("WEIR_STANDIN_MODULE_MEMORY", 0);
 }
 
 Driver& driver() {
@@ -72,6 +92,7 @@ Thread& this_thread() {
 }
 
 bool Device::charge(std::size_t bytes) {
+  if (bytes == 0) return true;
   if (bytes > total || used > total - bytes) return false;
   used += bytes;
   peak = std::max(peak, used);
@@ -107,9 +128,22 @@ CUresult enter(Call& call, const char* name, Needs needs) {
   return needs == Needs::kCanCapture ? refuse_unsafe(call.driver) : CUDA_SUCCESS;
 }
 
+Device* find_device(Driver& driver, CUdevice ordinal) {
+  if (ordinal < 0 || ordinal >= driver.device_count) return nullptr;
+  return &driver.devices.at(static_cast<std::size_t>(ordinal));
+}
+
 Context* find_context(Driver& driver, CUcontext handle) {
   const auto* found = driver.contexts.find(handle);
   return found != nullptr && (*found)->active ? found->get() : nullptr;
+}
+
+bool begin_context(Driver& driver, Context& context) {
+  if (!context.device->charge(driver.context_memory)) return false;
+  context.charged = driver.context_memory;
+  context.id = driver.next_context++;
+  context.active = true;
+  return true;
 }
 
 void clear_context(Call& call, Context& context) {
@@ -127,6 +161,9 @@ void clear_context(Call& call, Context& context) {
   std::erase_if(call.driver.events.all(),
                 [&](const auto& entry) { return entry.second->context == &context; });
   free_blocks_of(call.driver, context);
+  drop_objects_of(call.driver, context);
+  context.device->credit(context.charged);
+  context.charged = 0;
   context.broken = CUDA_SUCCESS;
 }
 

@@ -53,14 +53,20 @@ struct Driver {
   bool initialized = false;
   int device_count = 1;
   int version = CUDA_VERSION;
+  std::size_t context_memory = 0;  ///< that a context takes of its device
+  std::size_t module_memory = 0;   ///< that a module or library takes
   std::array<Device, kMostDevices> devices;
 
   Handles<CUcontext, std::shared_ptr<Context>> contexts{0x1c0000000000};
   Handles<CUstream, std::shared_ptr<Stream>> streams{0x1d0000000000};
   Handles<CUevent, std::shared_ptr<Event>> events{0x1e0000000000};
   Handles<CUgraph, std::shared_ptr<Graph>> graphs{0x1f0000000000};
-  Handles<CUgraphExec, std::shared_ptr<Graph>> graph_execs{0x200000000000};
+  Handles<CUgraphExec, GraphExec> graph_execs{0x200000000000};
   Handles<CUmemoryPool, std::shared_ptr<Pool>> pools{0x210000000000};
+  Handles<CUarray, Array> arrays{0x220000000000};
+  Handles<CUmipmappedArray, Array> mipmapped_arrays{0x230000000000};
+  Handles<CUmodule, Module> modules{0x240000000000};
+  Handles<CUlibrary, Module> libraries{0x250000000000};
   std::map<std::uintptr_t, Block> blocks;
   std::map<std::uint64_t, Pages> pages;
   std::uint64_t next_pages = 1;
@@ -68,6 +74,11 @@ struct Driver {
   std::map<std::uintptr_t, Mapping> mappings;
   std::set<std::shared_ptr<Capture>> captures;  ///< under way
   std::uint64_t next_capture = 1;
+  std::uintptr_t next_node = 0x260000000000;  ///< handles of nodes, which nobody asks for again
+  std::uint64_t next_context = 1;
+  std::uint64_t next_shared = 1;
+  std::uint64_t next_block = 1;
+  std::uint64_t late_uses = 0;  ///< operations whose memory was freed before they ran
 
   std::unordered_map<std::string_view, std::uint64_t> calls;  ///< by names that are never freed
   std::vector<Fault> faults;
@@ -129,8 +140,16 @@ CUresult api(const char* name, Needs needs, Body&& body) noexcept {
   return entered == CUDA_SUCCESS ? std::forward<Body>(body)(call) : entered;
 }
 
+/// Null when there is no such device.
+Device* find_device(Driver& driver, CUdevice ordinal);
+
+/// Of the device that this stands in for; what it does not say is 0.
+int device_attribute(CUdevice_attribute attribute, int ordinal);
+
 /// The context of this handle, while it lives; null otherwise.
 Context* find_context(Driver& driver, CUcontext handle);
+/// Begins a context's life with the memory that it takes. False when the device has no room.
+[[nodiscard]] bool begin_context(Driver& driver, Context& context);
 /// Takes away all that belongs to a context. Waits for its streams.
 void clear_context(Call& call, Context& context);
 

@@ -23,13 +23,19 @@ extern decltype(cuMemcpy) cuMemcpy_ptds;
 extern decltype(cuMemcpyHtoD_v2) cuMemcpyHtoD_v2_ptds;
 extern decltype(cuMemcpyDtoH_v2) cuMemcpyDtoH_v2_ptds;
 extern decltype(cuMemcpyDtoD_v2) cuMemcpyDtoD_v2_ptds;
+extern decltype(cuMemcpy2D_v2) cuMemcpy2D_v2_ptds;
+extern decltype(cuMemcpy2DUnaligned_v2) cuMemcpy2DUnaligned_v2_ptds;
+extern decltype(cuMemcpy2DAsync_v2) cuMemcpy2DAsync_v2_ptsz;
+extern decltype(cuMemcpyPeerAsync) cuMemcpyPeerAsync_ptsz;
 extern decltype(cuMemcpyAsync) cuMemcpyAsync_ptsz;
 extern decltype(cuMemcpyHtoDAsync_v2) cuMemcpyHtoDAsync_v2_ptsz;
 extern decltype(cuMemcpyDtoHAsync_v2) cuMemcpyDtoHAsync_v2_ptsz;
 extern decltype(cuMemcpyDtoDAsync_v2) cuMemcpyDtoDAsync_v2_ptsz;
 extern decltype(cuMemsetD8_v2) cuMemsetD8_v2_ptds;
+extern decltype(cuMemsetD16_v2) cuMemsetD16_v2_ptds;
 extern decltype(cuMemsetD32_v2) cuMemsetD32_v2_ptds;
 extern decltype(cuMemsetD8Async) cuMemsetD8Async_ptsz;
+extern decltype(cuMemsetD16Async) cuMemsetD16Async_ptsz;
 extern decltype(cuMemsetD32Async) cuMemsetD32Async_ptsz;
 extern decltype(cuStreamSynchronize) cuStreamSynchronize_ptsz;
 extern decltype(cuStreamQuery) cuStreamQuery_ptsz;
@@ -38,14 +44,19 @@ extern decltype(cuStreamGetPriority) cuStreamGetPriority_ptsz;
 extern decltype(cuStreamGetCtx) cuStreamGetCtx_ptsz;
 extern decltype(cuStreamWaitEvent) cuStreamWaitEvent_ptsz;
 extern decltype(cuLaunchHostFunc) cuLaunchHostFunc_ptsz;
+extern decltype(cuStreamAddCallback) cuStreamAddCallback_ptsz;
 extern decltype(cuEventRecord) cuEventRecord_ptsz;
 extern decltype(cuEventRecordWithFlags) cuEventRecordWithFlags_ptsz;
 extern decltype(cuStreamBeginCapture_v2) cuStreamBeginCapture_v2_ptsz;
+#if CUDA_VERSION >= 12030
+extern decltype(cuStreamBeginCaptureToGraph) cuStreamBeginCaptureToGraph_ptsz;
+#endif
 extern decltype(cuStreamEndCapture) cuStreamEndCapture_ptsz;
 extern decltype(cuStreamIsCapturing) cuStreamIsCapturing_ptsz;
 extern decltype(cuGraphLaunch) cuGraphLaunch_ptsz;
 extern decltype(cuLaunchKernel) cuLaunchKernel_ptsz;
 extern decltype(cuLaunchKernelEx) cuLaunchKernelEx_ptsz;
+extern decltype(cuLaunchCooperativeKernel) cuLaunchCooperativeKernel_ptsz;
 extern decltype(cuMemAllocAsync) cuMemAllocAsync_ptsz;
 extern decltype(cuMemFreeAsync) cuMemFreeAsync_ptsz;
 extern decltype(cuMemAllocFromPoolAsync) cuMemAllocFromPoolAsync_ptsz;
@@ -85,11 +96,24 @@ std::span<const Entry> entries() {
         entry("cuCtxGetCurrent", 4000, &cuCtxGetCurrent),
         entry("cuCtxPushCurrent", 4000, &cuCtxPushCurrent_v2),
         entry("cuCtxPopCurrent", 4000, &cuCtxPopCurrent_v2),
-        entry("cuCtxGetDevice", 2000, &cuCtxGetDevice),
+        entry("cuCtxGetDevice", 2000, &cuCtxGetDevice), entry("cuCtxGetId", 12000, &cuCtxGetId),
+        entry("cuCtxEnablePeerAccess", 4000, &cuCtxEnablePeerAccess),
+        entry("cuCtxDisablePeerAccess", 4000, &cuCtxDisablePeerAccess),
+        entry("cuDeviceCanAccessPeer", 4000, &cuDeviceCanAccessPeer),
         entry("cuCtxGetStreamPriorityRange", 5050, &cuCtxGetStreamPriorityRange),
         entry("cuCtxSynchronize", 2000, &cuCtxSynchronize),
         entry("cuMemGetInfo", 3020, &cuMemGetInfo_v2), entry("cuMemAlloc", 3020, &cuMemAlloc_v2),
+        entry("cuMemAllocPitch", 3020, &cuMemAllocPitch_v2),
+        entry("cuMemAllocManaged", 6000, &cuMemAllocManaged),
         entry("cuMemFree", 3020, &cuMemFree_v2),
+        entry("cuIpcGetMemHandle", 4010, &cuIpcGetMemHandle),
+        entry("cuIpcOpenMemHandle", 11000, &cuIpcOpenMemHandle_v2),
+        entry("cuIpcCloseMemHandle", 4010, &cuIpcCloseMemHandle),
+        entry("cuArrayCreate", 3020, &cuArrayCreate_v2),
+        entry("cuArray3DCreate", 3020, &cuArray3DCreate_v2),
+        entry("cuArrayDestroy", 2000, &cuArrayDestroy),
+        entry("cuMipmappedArrayCreate", 5000, &cuMipmappedArrayCreate),
+        entry("cuMipmappedArrayDestroy", 5000, &cuMipmappedArrayDestroy),
         entry("cuMemGetAddressRange", 3020, &cuMemGetAddressRange_v2),
         entry("cuMemHostAlloc", 2020, &cuMemHostAlloc),
         entry("cuMemAllocHost", 3020, &cuMemAllocHost_v2),
@@ -104,13 +128,19 @@ std::span<const Entry> entries() {
         entry("cuMemcpyHtoD", 3020, &cuMemcpyHtoD_v2, &cuMemcpyHtoD_v2_ptds),
         entry("cuMemcpyDtoH", 3020, &cuMemcpyDtoH_v2, &cuMemcpyDtoH_v2_ptds),
         entry("cuMemcpyDtoD", 3020, &cuMemcpyDtoD_v2, &cuMemcpyDtoD_v2_ptds),
+        entry("cuMemcpy2D", 3020, &cuMemcpy2D_v2, &cuMemcpy2D_v2_ptds),
+        entry("cuMemcpy2DUnaligned", 3020, &cuMemcpy2DUnaligned_v2, &cuMemcpy2DUnaligned_v2_ptds),
+        entry("cuMemcpy2DAsync", 3020, &cuMemcpy2DAsync_v2, &cuMemcpy2DAsync_v2_ptsz),
+        entry("cuMemcpyPeerAsync", 4000, &cuMemcpyPeerAsync, &cuMemcpyPeerAsync_ptsz),
         entry("cuMemcpyAsync", 4000, &cuMemcpyAsync, &cuMemcpyAsync_ptsz),
         entry("cuMemcpyHtoDAsync", 3020, &cuMemcpyHtoDAsync_v2, &cuMemcpyHtoDAsync_v2_ptsz),
         entry("cuMemcpyDtoHAsync", 3020, &cuMemcpyDtoHAsync_v2, &cuMemcpyDtoHAsync_v2_ptsz),
         entry("cuMemcpyDtoDAsync", 3020, &cuMemcpyDtoDAsync_v2, &cuMemcpyDtoDAsync_v2_ptsz),
         entry("cuMemsetD8", 3020, &cuMemsetD8_v2, &cuMemsetD8_v2_ptds),
+        entry("cuMemsetD16", 3020, &cuMemsetD16_v2, &cuMemsetD16_v2_ptds),
         entry("cuMemsetD32", 3020, &cuMemsetD32_v2, &cuMemsetD32_v2_ptds),
         entry("cuMemsetD8Async", 3020, &cuMemsetD8Async, &cuMemsetD8Async_ptsz),
+        entry("cuMemsetD16Async", 3020, &cuMemsetD16Async, &cuMemsetD16Async_ptsz),
         entry("cuMemsetD32Async", 3020, &cuMemsetD32Async, &cuMemsetD32Async_ptsz),
         entry("cuStreamCreate", 2000, &cuStreamCreate),
         entry("cuStreamCreateWithPriority", 5050, &cuStreamCreateWithPriority),
@@ -122,6 +152,7 @@ std::span<const Entry> entries() {
         entry("cuStreamGetCtx", 9020, &cuStreamGetCtx, &cuStreamGetCtx_ptsz),
         entry("cuStreamWaitEvent", 3020, &cuStreamWaitEvent, &cuStreamWaitEvent_ptsz),
         entry("cuLaunchHostFunc", 10000, &cuLaunchHostFunc, &cuLaunchHostFunc_ptsz),
+        entry("cuStreamAddCallback", 5000, &cuStreamAddCallback, &cuStreamAddCallback_ptsz),
         entry("cuEventCreate", 2000, &cuEventCreate),
         entry("cuEventDestroy", 4000, &cuEventDestroy_v2),
         entry("cuEventRecord", 2000, &cuEventRecord, &cuEventRecord_ptsz),
@@ -133,9 +164,19 @@ std::span<const Entry> entries() {
         entry("cuEventElapsedTime", 12080, &cuEventElapsedTime_v2),
         entry("cuStreamBeginCapture", 10010, &cuStreamBeginCapture_v2,
               &cuStreamBeginCapture_v2_ptsz),
+#if CUDA_VERSION >= 12030
+        entry("cuStreamBeginCaptureToGraph", 12030, &cuStreamBeginCaptureToGraph,
+              &cuStreamBeginCaptureToGraph_ptsz),
+#endif
         entry("cuStreamEndCapture", 10000, &cuStreamEndCapture, &cuStreamEndCapture_ptsz),
         entry("cuStreamIsCapturing", 10000, &cuStreamIsCapturing, &cuStreamIsCapturing_ptsz),
         entry("cuThreadExchangeStreamCaptureMode", 10010, &cuThreadExchangeStreamCaptureMode),
+        entry("cuGraphCreate", 10000, &cuGraphCreate),
+        entry("cuGraphAddMemAllocNode", 11040, &cuGraphAddMemAllocNode),
+        entry("cuGraphAddMemFreeNode", 11040, &cuGraphAddMemFreeNode),
+        entry("cuDeviceGetGraphMemAttribute", 11040, &cuDeviceGetGraphMemAttribute),
+        entry("cuDeviceSetGraphMemAttribute", 11040, &cuDeviceSetGraphMemAttribute),
+        entry("cuDeviceGraphMemTrim", 11040, &cuDeviceGraphMemTrim),
         entry("cuGraphInstantiate", 11040, &cuGraphInstantiateWithFlags),
         entry("cuGraphInstantiateWithFlags", 11040, &cuGraphInstantiateWithFlags),
         entry("cuGraphLaunch", 10000, &cuGraphLaunch, &cuGraphLaunch_ptsz),
@@ -143,7 +184,14 @@ std::span<const Entry> entries() {
         entry("cuGraphDestroy", 10000, &cuGraphDestroy),
         entry("cuGraphExecDestroy", 10000, &cuGraphExecDestroy),
         entry("cuLibraryLoadData", 12000, &cuLibraryLoadData),
+        entry("cuLibraryLoadFromFile", 12000, &cuLibraryLoadFromFile),
         entry("cuLibraryUnload", 12000, &cuLibraryUnload),
+        entry("cuModuleLoad", 2000, &cuModuleLoad),
+        entry("cuModuleLoadData", 2000, &cuModuleLoadData),
+        entry("cuModuleLoadDataEx", 2010, &cuModuleLoadDataEx),
+        entry("cuModuleLoadFatBinary", 2000, &cuModuleLoadFatBinary),
+        entry("cuModuleUnload", 2000, &cuModuleUnload),
+        entry("cuModuleGetFunction", 2000, &cuModuleGetFunction),
         entry("cuLibraryGetKernel", 12000, &cuLibraryGetKernel),
         entry("cuKernelGetFunction", 12000, &cuKernelGetFunction),
         entry("cuFuncGetAttribute", 2020, &cuFuncGetAttribute),
@@ -154,6 +202,8 @@ std::span<const Entry> entries() {
               &cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags),
         entry("cuLaunchKernel", 4000, &cuLaunchKernel, &cuLaunchKernel_ptsz),
         entry("cuLaunchKernelEx", 11060, &cuLaunchKernelEx, &cuLaunchKernelEx_ptsz),
+        entry("cuLaunchCooperativeKernel", 9000, &cuLaunchCooperativeKernel,
+              &cuLaunchCooperativeKernel_ptsz),
         entry("cuMemAllocAsync", 11020, &cuMemAllocAsync, &cuMemAllocAsync_ptsz),
         entry("cuMemFreeAsync", 11020, &cuMemFreeAsync, &cuMemFreeAsync_ptsz),
         entry("cuMemAllocFromPoolAsync", 11020, &cuMemAllocFromPoolAsync,
@@ -163,6 +213,13 @@ std::span<const Entry> entries() {
         entry("cuMemPoolTrimTo", 11020, &cuMemPoolTrimTo),
         entry("cuMemPoolSetAttribute", 11020, &cuMemPoolSetAttribute),
         entry("cuMemPoolGetAttribute", 11020, &cuMemPoolGetAttribute),
+        entry("cuMemPoolSetAccess", 11020, &cuMemPoolSetAccess),
+        entry("cuMemPoolGetAccess", 11020, &cuMemPoolGetAccess),
+#if CUDA_VERSION >= 13000
+        entry("cuMemGetDefaultMemPool", 13000, &cuMemGetDefaultMemPool),
+        entry("cuMemGetMemPool", 13000, &cuMemGetMemPool),
+        entry("cuMemSetMemPool", 13000, &cuMemSetMemPool),
+#endif
         entry("cuDeviceGetDefaultMemPool", 11020, &cuDeviceGetDefaultMemPool),
         entry("cuDeviceGetMemPool", 11020, &cuDeviceGetMemPool),
         entry("cuDeviceSetMemPool", 11020, &cuDeviceSetMemPool),

@@ -8,6 +8,8 @@
 #include <deque>
 #include <utility>
 
+#include "tests/standin/driver/graph_memory.hpp"
+
 namespace weir::standin {
 namespace {
 
@@ -86,8 +88,38 @@ Block* find_block(Driver& driver, std::uintptr_t address, std::uintptr_t* base) 
   return &found->second;
 }
 
+void touch(Driver& driver, std::uintptr_t address, std::vector<Touch>& touches) {
+  std::uintptr_t base = 0;
+  const Block* block = find_block(driver, address, &base);
+  if (block != nullptr) touches.push_back({base, block->number});
+}
+
+bool are_there(const Driver& driver, const std::vector<Touch>& touches) {
+  return std::all_of(touches.begin(), touches.end(), [&](const Touch& touched) {
+    const auto found = driver.blocks.find(touched.base);
+    return found != driver.blocks.end() && found->second.number == touched.number;
+  });
+}
+
 void add_block(Driver& driver, std::uintptr_t base, Block block) {
+  block.number = driver.next_block++;
   driver.blocks.emplace(base, std::move(block));
+}
+
+CUresult allocate_block(Call& call, BlockKind kind, std::size_t bytes, CUdeviceptr* pointer) {
+  if (bytes > SIZE_MAX - kAlignment) return CUDA_ERROR_OUT_OF_MEMORY;
+  Device& device = *call.context->device;
+  const std::size_t charged = round_up(bytes, kAlignment);
+  if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* memory = take_memory(kind, bytes);
+  if (memory == nullptr) {
+    device.credit(charged);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *pointer = reinterpret_cast<CUdeviceptr>(memory);
+  add_block(call.driver, *pointer,
+            {.kind = kind, .bytes = bytes, .charged = charged, .context = call.context});
+  return CUDA_SUCCESS;
 }
 
 void release_block(Driver& driver, std::uintptr_t base) {
@@ -97,7 +129,11 @@ void release_block(Driver& driver, std::uintptr_t base) {
   driver.blocks.erase(found);
   switch (block.kind) {
     case BlockKind::kDevice:
+    case BlockKind::kManaged:
       block.context->device->credit(block.charged);
+      break;
+    case BlockKind::kGraph:
+      credit_graph_memory(block);
       break;
     case BlockKind::kPooled:
       block.pool->used -= block.charged;

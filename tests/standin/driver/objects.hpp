@@ -26,6 +26,7 @@ using Lock = std::unique_lock<std::mutex>;
 struct Capture;
 struct Context;
 struct Device;
+struct GraphMemory;
 struct Stream;
 
 /// A place in a stream's order: passed once the stream has ended operation `sequence`.
@@ -37,11 +38,19 @@ struct Point {
   void wait(Lock& lock) const;
 };
 
+/// A block that an operation works on.
+struct Touch {
+  std::uintptr_t base = 0;
+  std::uint64_t number = 0;
+};
+
 struct Operation {
-  std::function<void()> work = {};    ///< run without the lock, and not in a broken context
-  std::function<void()> settle = {};  ///< run afterwards under the lock, always
+  std::function<void()> work = {};            ///< run without the lock, and not in a broken context
+  std::function<void()> settle = {};          ///< run afterwards under the lock, always
+  std::function<void(CUresult)> report = {};  ///< run without the lock, also in a broken context
   std::vector<Point> after = {};
   bool is_kernel = false;
+  std::vector<Touch> touches = {};
 };
 
 struct Stream {
@@ -68,11 +77,20 @@ using CaptureClock = std::map<const Stream*, std::uint64_t>;
 struct Node {
   std::function<void()> work = {};
   bool is_kernel = false;
+  bool is_memory = false;  ///< takes or gives memory, which is no work
+  std::vector<Touch> touches = {};
 };
 
 /// The nodes in an order that is right on one stream.
 struct Graph {
   std::vector<Node> nodes;
+  std::vector<std::shared_ptr<GraphMemory>> taken;  ///< by its nodes
+  std::vector<std::shared_ptr<GraphMemory>> given;  ///< likewise, also what another graph takes
+};
+
+struct GraphExec {
+  std::shared_ptr<Graph> graph;
+  bool frees_on_launch = false;  ///< what the launch before left
 };
 
 struct Capture {
@@ -81,6 +99,7 @@ struct Capture {
   Stream* origin = nullptr;
   bool invalid = false;
   Graph graph;
+  std::shared_ptr<Graph> target;           ///< an existing graph that the nodes go to, if any
   std::map<Stream*, CaptureClock> clocks;  ///< of every stream that takes part
   std::uint64_t id = 0;
   bool ended = false;
@@ -107,11 +126,12 @@ struct Pool {
   std::size_t used_high = 0;
   std::uint64_t release_threshold = 0;
   std::uint64_t max_size = 0;
-  std::map<int, int> reuse = {};  ///< by attribute
-  bool destroyed = false;         ///< while blocks of it live
+  std::map<int, int> reuse = {};                 ///< by attribute
+  std::map<int, CUmemAccess_flags> access = {};  ///< of other devices, by ordinal
+  bool destroyed = false;                        ///< while blocks of it live
 };
 
-enum class BlockKind { kDevice, kPooled, kHost, kRegistered };
+enum class BlockKind { kDevice, kManaged, kPooled, kGraph, kHost, kRegistered };
 
 struct Block {
   BlockKind kind = BlockKind::kDevice;
@@ -120,7 +140,23 @@ struct Block {
   Context* context = nullptr;
   std::shared_ptr<Pool> pool = {};
   unsigned flags = 0;
-  bool freeing = false;  ///< a stream has been told to free it
+  std::uint64_t number = 0;      ///< of all blocks, so that another one at this address is another
+  bool freeing = false;          ///< a stream has been told to free it
+  std::uint64_t shared = 0;      ///< what its handle for other processes says, once there is one
+  GraphMemory* graph = nullptr;  ///< whose memory this is
+  std::shared_ptr<GraphMemory> taken = {};  ///< the same, while a launch has it
+};
+
+/// What cuArrayCreate and cuMipmappedArrayCreate give: bytes that are counted and hold nothing.
+struct Array {
+  Context* context = nullptr;
+  std::size_t charged = 0;
+};
+
+/// A module of a context, or a library.
+struct Module {
+  Context* context = nullptr;  ///< whose device is charged; null once that context is gone
+  std::size_t charged = 0;
 };
 
 /// Physical memory of cuMemCreate.
@@ -143,7 +179,10 @@ struct Context {
   bool primary = false;
   bool active = true;
   unsigned flags = 0;
+  std::uint64_t id = 0;     ///< another one each time that a primary context comes to life
+  std::size_t charged = 0;  ///< for being there
   std::size_t references = 0;
+  std::set<const Context*> peers;  ///< whose memory it may access
   CUresult broken = CUDA_SUCCESS;
   std::shared_ptr<Stream> legacy;  ///< made when first used, as those of threads are
   std::map<std::thread::id, std::shared_ptr<Stream>> of_threads;
@@ -155,6 +194,10 @@ struct Device {
   std::size_t total = 0;
   std::size_t used = 0;
   std::size_t peak = 0;
+  std::size_t graph_reserved = 0;  ///< for what graphs allocate
+  std::size_t graph_reserved_high = 0;
+  std::size_t graph_used = 0;  ///< of that: by launches that have not given it back
+  std::size_t graph_used_high = 0;
   std::shared_ptr<Context> primary;
   std::shared_ptr<Pool> default_pool;
   std::shared_ptr<Pool> pool;  ///< the current one

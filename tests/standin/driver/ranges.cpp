@@ -7,9 +7,9 @@ namespace weir::standin {
 Range find_range(Driver& driver, std::uintptr_t address) {
   std::uintptr_t base = 0;
   if (const Block* block = find_block(driver, address, &base); block != nullptr) {
-    const bool host = block->kind == BlockKind::kHost || block->kind == BlockKind::kRegistered;
-    return {host ? RangeKind::kPinned : RangeKind::kDevice, base, block->bytes,
-            block->pool ? block->pool->device : block->context->device};
+    RangeKind kind = is_of_device(block->kind) ? RangeKind::kDevice : RangeKind::kPinned;
+    if (block->kind == BlockKind::kManaged) kind = RangeKind::kManaged;
+    return {kind, base, block->bytes, block->pool ? block->pool->device : block->context->device};
   }
   auto after = driver.mappings.upper_bound(address);
   if (after == driver.mappings.begin()) return {};

@@ -10,6 +10,7 @@ enum class RangeKind {
   kPageable,  ///< nothing the driver knows
   kPinned,    ///< of the host, allocated by the driver or registered
   kDevice,
+  kManaged,  ///< counts as either
 };
 
 struct Range {

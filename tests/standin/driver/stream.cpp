@@ -1,6 +1,7 @@
 #include "tests/standin/driver/stream.hpp"
 
 #include "tests/standin/driver/capture.hpp"
+#include "tests/standin/driver/memory.hpp"
 
 namespace weir::standin {
 namespace {
@@ -19,10 +20,18 @@ void execute(Driver& driver, Lock& lock, Stream& stream, Operation operation) {
   if (operation.is_kernel && stream.context->broken == CUDA_SUCCESS) {
     stream.context->broken = due_kernel_fault(driver);
   }
-  const bool runs = operation.work && stream.context->broken == CUDA_SUCCESS;
+  if (operation.work && stream.context->broken == CUDA_SUCCESS &&
+      !are_there(driver, operation.touches)) {
+    // A device may well not notice. Here the memory may be the heap's again.
+    ++driver.late_uses;
+    stream.context->broken = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  const CUresult broken = stream.context->broken;
+  const bool runs = operation.work && broken == CUDA_SUCCESS;
   lock.unlock();
   if (delay.count() > 0) std::this_thread::sleep_for(delay);
   if (runs) operation.work();
+  if (operation.report) operation.report(broken);
   operation.work = nullptr;  // what it holds may call back into the driver when it goes
   lock.lock();
   if (operation.settle) operation.settle();
@@ -127,7 +136,9 @@ CUresult submit(Call& call, const std::shared_ptr<Stream>& stream, Operation ope
     enqueue(stream, std::move(operation));
     return CUDA_SUCCESS;
   }
-  return add_to_capture(*stream, {std::move(operation.work), operation.is_kernel});
+  return add_to_capture(*stream, {.work = std::move(operation.work),
+                                  .is_kernel = operation.is_kernel,
+                                  .touches = std::move(operation.touches)});
 }
 
 std::vector<Point> points_of(const std::shared_ptr<Stream>& stream) {

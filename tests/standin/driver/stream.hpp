@@ -14,7 +14,7 @@ void close_stream(Stream& stream);
 std::shared_ptr<Stream> find_stream(Call& call, CUstream handle);
 
 /// Enqueues `operation`, or adds it to the capture of the stream; `captured` receives which. Only
-/// operations without `settle` can be captured.
+/// operations without `settle` and `report` can be captured.
 CUresult submit(Call& call, const std::shared_ptr<Stream>& stream, Operation operation,
                 bool* captured = nullptr);
 /// Enqueues at once, without a look at captures.

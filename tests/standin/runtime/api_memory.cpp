@@ -58,6 +58,30 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   });
 }
 
+cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  return with_context([&](const Calls& driver) {
+    if (pointer == nullptr || pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pointer = nullptr;
+    *pitch = 0;
+    if (width == 0 || height == 0) return CUDA_SUCCESS;
+    constexpr unsigned int kElement = 4;
+    CUdeviceptr made = 0;
+    const CUresult result = driver.cuMemAllocPitch(&made, pitch, width, height, kElement);
+    if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(made);
+    return result;
+  });
+}
+
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned int flags) {
+  return with_context([&](const Calls& driver) {
+    if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr made = 0;
+    const CUresult result = driver.cuMemAllocManaged(&made, bytes, flags);
+    if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(made);
+    return result;
+  });
+}
+
 cudaError_t cudaFree(void* pointer) {
   return with_context([&](const Calls& driver) {
     return pointer == nullptr ? CUDA_SUCCESS : driver.cuMemFree(address(pointer));
@@ -111,16 +135,20 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* poi
     int device = -2;
     void* of_device = nullptr;
     void* of_host = nullptr;
+    bool managed = false;
     CUpointer_attribute wanted[] = {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER};
-    void* values[] = {&type, &device, static_cast<void*>(&of_device), static_cast<void*>(&of_host)};
-    const CUresult result = driver.cuPointerGetAttributes(4, wanted, values, address(pointer));
+        CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+        CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    void* values[] = {&type, &device, static_cast<void*>(&of_device), static_cast<void*>(&of_host),
+                      &managed};
+    const CUresult result = driver.cuPointerGetAttributes(5, wanted, values, address(pointer));
     if (result != CUDA_SUCCESS) return result;
     *out = {};
     out->type = cudaMemoryTypeUnregistered;
     if (type == CU_MEMORYTYPE_HOST) out->type = cudaMemoryTypeHost;
     if (type == CU_MEMORYTYPE_DEVICE) out->type = cudaMemoryTypeDevice;
+    if (managed) out->type = cudaMemoryTypeManaged;
     out->device = device;
     out->devicePointer = of_device;
     out->hostPointer = type == 0 ? const_cast<void*>(pointer) : of_host;
@@ -183,6 +211,18 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
     return driver.cuMemPoolGetAttribute(driver_pool(pool),
                                         static_cast<CUmemPool_attribute>(attribute), value);
   });
+}
+
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute,
+                                           void* value) {
+  return with_driver([&](const Calls& driver) {
+    return driver.cuDeviceGetGraphMemAttribute(device, static_cast<CUgraphMem_attribute>(attribute),
+                                               value);
+  });
+}
+
+cudaError_t cudaDeviceGraphMemTrim(int device) {
+  return with_driver([&](const Calls& driver) { return driver.cuDeviceGraphMemTrim(device); });
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {

@@ -1,6 +1,8 @@
 // Streams, events, host functions, captures, copies and sets. The functions that take a stream
 // exist twice: stream 0 is the legacy stream, or the calling thread's own (_ptsz, _ptds).
 
+#include <memory>
+
 #include "tests/standin/runtime/runtime.hpp"
 
 namespace {
@@ -57,6 +59,54 @@ cudaError_t set_async(void* pointer, int value, std::size_t bytes, cudaStream_t 
   return on_stream(Meant, [&](const Calls& driver) {
     return driver.cuMemsetD8Async(address(pointer), static_cast<unsigned char>(value), bytes,
                                   stream);
+  });
+}
+
+template <DefaultStream Meant>
+cudaError_t copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                      std::size_t width, std::size_t height, cudaMemcpyKind kind,
+                      cudaStream_t stream) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    if (kind != cudaMemcpyDefault) {
+      const bool from_host = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost;
+      const bool to_host = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost;
+      copy.srcMemoryType = from_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+      copy.dstMemoryType = to_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    }
+    copy.srcHost = from;
+    copy.dstHost = to;
+    copy.srcDevice = address(from);
+    copy.dstDevice = address(to);
+    copy.srcPitch = from_pitch;
+    copy.dstPitch = to_pitch;
+    copy.WidthInBytes = width;
+    copy.Height = height;
+    return driver.cuMemcpy2DAsync(&copy, stream);
+  });
+}
+
+/// A callback that has the runtime's types, until it was called, which is once.
+struct Callback {
+  cudaStreamCallback_t function;
+  void* data;
+
+  static void CUDA_CB call(CUstream stream, CUresult state, void* data) {
+    const std::unique_ptr<Callback> own(static_cast<Callback*>(data));
+    own->function(stream, static_cast<cudaError_t>(state), own->data);
+  }
+};
+
+template <DefaultStream Meant>
+cudaError_t add_callback(cudaStream_t stream, cudaStreamCallback_t function, void* data,
+                         unsigned int flags) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto own = std::make_unique<Callback>(Callback{function, data});
+    const CUresult result = driver.cuStreamAddCallback(stream, &Callback::call, own.get(), flags);
+    if (result == CUDA_SUCCESS) (void)own.release();
+    return result;
   });
 }
 
@@ -166,6 +216,18 @@ cudaError_t cudaMemcpyAsync_ptsz(void* to, const void* from, size_t bytes, cudaM
   return copy_async<kPerThread>(to, from, bytes, kind, stream);
 }
 
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  return copy_rows<kLegacy>(to, to_pitch, from, from_pitch, width, height, kind, stream);
+}
+extern decltype(cudaMemcpy2DAsync) cudaMemcpy2DAsync_ptsz;
+cudaError_t cudaMemcpy2DAsync_ptsz(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                   size_t width, size_t height, cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
+  return copy_rows<kPerThread>(to, to_pitch, from, from_pitch, width, height, kind, stream);
+}
+
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
   return set<kLegacy>(pointer, value, bytes);
 }
@@ -265,6 +327,16 @@ cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, 
   return on_stream(kPerThread, [&](const Calls& driver) {
     return driver.cuLaunchHostFunc(stream, function, data);
   });
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data,
+                                  unsigned int flags) {
+  return add_callback<kLegacy>(stream, function, data, flags);
+}
+extern decltype(cudaStreamAddCallback) cudaStreamAddCallback_ptsz;
+cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t function,
+                                       void* data, unsigned int flags) {
+  return add_callback<kPerThread>(stream, function, data, flags);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {

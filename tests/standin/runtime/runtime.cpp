@@ -53,18 +53,26 @@ bool stays(cudaError_t error) {
   return static_cast<cudaError_t>(library().legacy.cuCtxGetDevice(&device)) == error;
 }
 
-cudaError_t make_current(int device) {
-  const Calls& driver = library().legacy;
-  Devices& known = devices();
-  const std::lock_guard lock(known.mutex);
+/// Under the lock of `known`.
+CUresult retain(Devices& known, int device, CUcontext* context) {
   const auto index = static_cast<std::size_t>(device);
-  CUcontext& context = known.contexts.at(index);
   if (!known.retained.at(index)) {
-    const CUresult retained = driver.cuDevicePrimaryCtxRetain(&context, device);
-    if (retained != CUDA_SUCCESS) return static_cast<cudaError_t>(retained);
+    const CUresult retained =
+        library().legacy.cuDevicePrimaryCtxRetain(&known.contexts.at(index), device);
+    if (retained != CUDA_SUCCESS) return retained;
     known.retained.at(index) = true;
   }
-  return static_cast<cudaError_t>(driver.cuCtxSetCurrent(context));
+  *context = known.contexts.at(index);
+  return CUDA_SUCCESS;
+}
+
+cudaError_t make_current(int device) {
+  Devices& known = devices();
+  const std::lock_guard lock(known.mutex);
+  CUcontext context = nullptr;
+  const CUresult retained = retain(known, device, &context);
+  if (retained != CUDA_SUCCESS) return static_cast<cudaError_t>(retained);
+  return static_cast<cudaError_t>(library().legacy.cuCtxSetCurrent(context));
 }
 
 /// Whether `context` is this thread's device as it was before somebody reset it.
@@ -101,6 +109,16 @@ cudaError_t choose_device(int device) {
   if (device < 0 || device >= count || device >= kMostDevices) return cudaErrorInvalidDevice;
   device_of_thread = device;
   return make_current(device);
+}
+
+cudaError_t context_of(int device, CUcontext* context) {
+  int count = 0;
+  const CUresult counted = library().legacy.cuDeviceGetCount(&count);
+  if (counted != CUDA_SUCCESS) return static_cast<cudaError_t>(counted);
+  if (device < 0 || device >= count || device >= kMostDevices) return cudaErrorInvalidDevice;
+  Devices& known = devices();
+  const std::lock_guard lock(known.mutex);
+  return static_cast<cudaError_t>(retain(known, device, context));
 }
 
 void forget_device(int device) {

@@ -17,6 +17,8 @@ cudaError_t use_device();
 /// The device that this thread chose.
 int chosen_device();
 cudaError_t choose_device(int device);
+/// The primary context of another device, made where it is not there.
+cudaError_t context_of(int device, CUcontext* context);
 /// The primary context of `device` was reset: it is retained anew when next used.
 void forget_device(int device);
 
