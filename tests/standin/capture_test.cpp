@@ -224,6 +224,14 @@ TEST_F(StandInCapture, DoesNotMergeWithAnother) {
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
 }
 
+TEST_F(StandInCapture, IsBrokenByACallback) {
+  begin();
+  EXPECT_EQ(cudaStreamAddCallback(
+                stream_, [](cudaStream_t, cudaError_t, void*) {}, nullptr, 0),
+            cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+}
+
 TEST_F(StandInCapture, EndsWhereAndByWhomItBegan) {
   cudaStream_t other = make_stream();
   cudaEvent_t event = make_event();

@@ -100,6 +100,79 @@ TEST_F(StandInCopy, OfFreedMemoryIsRefused) {
   EXPECT_EQ(cudaMemcpy(other, memory, 512, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
 }
 
+TEST_F(StandInCopy, OfRowsLeavesWhatIsBetweenThem) {
+  std::vector<unsigned char> out(4 * 100, 7);
+  unsigned char* memory = make_memory(1024);
+  cudaStream_t stream = make_stream();
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 1024, stream), cudaSuccess);
+  ASSERT_EQ(cudaMemcpy2DAsync(memory, 256, out.data(), 100, 90, 4, cudaMemcpyHostToDevice, stream),
+            cudaSuccess);
+  std::fill(out.begin(), out.end(), static_cast<unsigned char>(0));
+  ASSERT_EQ(cudaMemcpy2DAsync(out.data(), 100, memory, 256, 90, 4, cudaMemcpyDefault, stream),
+            cudaSuccess);
+  for (std::size_t row = 0; row < 4; ++row) {
+    EXPECT_TRUE(all_bytes(memory + row * 256, 7, 90));
+    EXPECT_TRUE(all_bytes(memory + row * 256 + 90, 1, 166));
+    EXPECT_TRUE(all_bytes(out.data() + row * 100, 7, 90));
+    EXPECT_TRUE(all_bytes(out.data() + row * 100 + 90, 0, 10));
+  }
+}
+
+TEST_F(StandInCopy, OfRowsThatDoNotFitIsRefused) {
+  unsigned char* memory = make_memory(1000);
+  unsigned char* other = make_memory(1000);
+  const auto copy = [&](std::size_t to_pitch, std::size_t from_pitch, std::size_t width,
+                        std::size_t height) {
+    return cudaMemcpy2DAsync(memory, to_pitch, other, from_pitch, width, height,
+                             cudaMemcpyDeviceToDevice, nullptr);
+  };
+  EXPECT_EQ(copy(250, 250, 250, 4), cudaSuccess);
+  EXPECT_EQ(copy(300, 250, 100, 4), cudaSuccess);
+  EXPECT_EQ(copy(300, 250, 101, 4), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(250, 250, 250, 5), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(100, 250, 101, 2), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(250, 250, 250, 0), cudaSuccess);
+  CUDA_MEMCPY2D of_array{};
+  of_array.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  of_array.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  EXPECT_EQ(cuMemcpy2DAsync_v2(&of_array, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(StandInCopy, OfRowsBeginsWhereItIsTold) {
+  unsigned char* memory = make_memory(1024);
+  unsigned char* other = make_memory(1024);
+  ASSERT_EQ(cudaMemset(memory, 1, 1024), cudaSuccess);
+  ASSERT_EQ(cudaMemset(other, 2, 1024), cudaSuccess);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = reinterpret_cast<CUdeviceptr>(other);
+  copy.dstDevice = reinterpret_cast<CUdeviceptr>(memory);
+  copy.srcPitch = copy.dstPitch = 256;
+  copy.dstXInBytes = 10;
+  copy.dstY = 1;
+  copy.WidthInBytes = 20;
+  copy.Height = 1;
+  ASSERT_EQ(cuMemcpy2D_v2(&copy), CUDA_SUCCESS);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_TRUE(all_bytes(memory, 1, 266));
+  EXPECT_TRUE(all_bytes(memory + 266, 2, 20));
+  EXPECT_TRUE(all_bytes(memory + 286, 1, 1024 - 286));
+}
+
+TEST_F(StandInCopy, OfHalfWordsSetsHalfWords) {
+  unsigned char* memory = make_memory();
+  const auto address = reinterpret_cast<CUdeviceptr>(memory);
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ASSERT_EQ(cuMemsetD16Async(address, 0x0102, 256, stream), CUDA_SUCCESS);
+  EXPECT_TRUE(all_bytes(memory, 0xA5));
+  weir_standin_release(stream);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(*reinterpret_cast<unsigned short*>(memory + 510), 0x0102U);
+  EXPECT_EQ(cuMemsetD16_v2(address + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD16_v2(address, 0, 257), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(StandInCopy, OfWordsSetsWords) {
   unsigned char* memory = make_memory();
   const auto address = reinterpret_cast<CUdeviceptr>(memory);

@@ -92,6 +92,21 @@ TEST_F(StandInLaunch, KnowsKernelsByNameAtTheDriver) {
             CUDA_ERROR_NOT_FOUND);
 }
 
+TEST_F(StandInLaunch, OnMemoryThatWasFreedDoesNotRun) {
+  weir_standin_hold(stream_);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&memory, 512, stream_), cudaSuccess);
+  int* const other = total_;
+  total_ = static_cast<int*>(memory);
+  EXPECT_EQ(launch(dim3(1), dim3(1), 1), cudaSuccess);
+  total_ = other;
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  weir_standin_release(stream_);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorIllegalAddress);
+  EXPECT_EQ(weir_standin_late_uses(), 1U);
+  weir_standin_clear_faults();
+}
+
 TEST_F(StandInLaunch, TellsPlausibleThingsOfAKernel) {
   cudaFuncAttributes attributes{};
   ASSERT_EQ(cudaFuncGetAttributes(&attributes, &kKernel), cudaSuccess);

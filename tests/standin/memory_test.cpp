@@ -145,6 +145,88 @@ TEST_F(StandInMemory, DeviceMemoryIsKnownByAnyOfItsAddresses) {
   EXPECT_EQ(attributes.devicePointer, memory + 4095);
 }
 
+TEST_F(StandInMemory, InRowsHasAPitch) {
+  void* memory = nullptr;
+  std::size_t pitch = 0;
+  ASSERT_EQ(cudaMallocPitch(&memory, &pitch, 1000, 7), cudaSuccess);
+  EXPECT_EQ(pitch, 1024U);
+  EXPECT_EQ(weir_standin_used(0), 7168U);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(cudaMallocPitch(&memory, &pitch, SIZE_MAX / 2, 3), cudaErrorMemoryAllocation);
+  CUdeviceptr rows = 0;
+  EXPECT_EQ(cuMemAllocPitch_v2(&rows, &pitch, 16, 16, 2), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAllocPitch_v2(&rows, &pitch, 0, 16, 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAllocPitch_v2(&rows, &pitch, 512, 1, 16), CUDA_SUCCESS);
+  EXPECT_EQ(pitch, 512U);
+}
+
+TEST_F(StandInMemory, OfTheManagedKindIsCountedAndOfBothSides) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&memory, kMiB, cudaMemAttachGlobal), cudaSuccess);
+  EXPECT_EQ(weir_standin_used(0), kMiB);
+  auto* bytes = static_cast<unsigned char*>(memory);
+  std::fill_n(bytes, 512, static_cast<unsigned char>(5));
+  unsigned char* device = make_memory();
+  EXPECT_EQ(cudaMemcpy(device, bytes, 512, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(bytes + 512, device, 512, cudaMemcpyDeviceToDevice), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_TRUE(all_bytes(bytes, 5, 1024));
+  cudaPointerAttributes attributes{};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, bytes + 7), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  EXPECT_EQ(attributes.hostPointer, bytes + 7);
+  EXPECT_EQ(attributes.devicePointer, bytes + 7);
+  EXPECT_EQ(cudaFreeHost(memory), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFreeAsync(memory, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(weir_standin_used(0), 512U);
+  EXPECT_EQ(cudaMallocManaged(&memory, 0, cudaMemAttachGlobal), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMallocManaged(&memory, 1, cudaMemAttachSingle), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInMemory, AFreeOfManagedMemoryWaitsForTheDeviceToo) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&memory, 512, cudaMemAttachGlobal), cudaSuccess);
+  cudaStream_t stream = make_stream();
+  weir_standin_delay(stream, 1'000'000);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, stream), cudaSuccess);
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(weir_standin_pending(stream), 0U);
+}
+
+TEST_F(StandInMemory, FreedTooEarlyIsNotTouched) {
+  cudaStream_t stream = make_stream();
+  cudaStream_t late = make_stream();
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&memory, 4096, stream), cudaSuccess);
+  weir_standin_hold(late);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 4096, late), cudaSuccess);
+  // Nobody told this stream of the other.
+  ASSERT_EQ(cudaFreeAsync(memory, stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(weir_standin_late_uses(), 0U);
+  weir_standin_release(late);
+  EXPECT_EQ(cudaStreamSynchronize(late), cudaErrorIllegalAddress);
+  EXPECT_EQ(weir_standin_late_uses(), 1U);
+  weir_standin_clear_faults();
+}
+
+TEST_F(StandInMemory, AtTheSameAddressIsOtherMemory) {
+  cudaStream_t late = make_stream();
+  void* memory = nullptr;
+  void* next = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&memory, 4096, late), cudaSuccess);
+  unsigned char* other = make_memory(4096);
+  weir_standin_hold(late);
+  ASSERT_EQ(cudaMemcpyAsync(other, memory, 4096, cudaMemcpyDeviceToDevice, late), cudaSuccess);
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  ASSERT_EQ(cudaMallocAsync(&next, 4096, late), cudaSuccess);
+  weir_standin_release(late);
+  EXPECT_EQ(cudaStreamSynchronize(late), cudaErrorIllegalAddress);
+  EXPECT_EQ(weir_standin_late_uses(), 1U);
+  weir_standin_clear_faults();
+}
+
 TEST_F(StandInMemory, OfTwoDevicesIsCountedApart) {
   weir_standin_set_devices(2);
   unsigned char* first = make_memory(kMiB);

@@ -170,6 +170,61 @@ TEST_F(StandInStream, HostFunctionsMayNotCallCuda) {
   EXPECT_EQ(seen, cudaErrorNotPermitted);
 }
 
+TEST_F(StandInStream, CallbacksRunInOrderAndMayNotCallCuda) {
+  struct Seen {
+    std::thread::id thread;
+    cudaStream_t stream = nullptr;
+    cudaError_t state = cudaErrorUnknown;
+    cudaError_t answer = cudaSuccess;
+  } seen;
+  unsigned char* memory = make_memory();
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, stream), cudaSuccess);
+  const auto callback = [](cudaStream_t of, cudaError_t state, void* data) {
+    auto* out = static_cast<Seen*>(data);
+    void* more = nullptr;
+    *out = {std::this_thread::get_id(), of, state, cudaMalloc(&more, 1)};
+  };
+  ASSERT_EQ(cudaStreamAddCallback(stream, callback, &seen, 0), cudaSuccess);
+  EXPECT_EQ(weir_standin_pending(stream), 2U);
+  weir_standin_release(stream);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_NE(seen.thread, std::this_thread::get_id());
+  EXPECT_EQ(seen.stream, stream);
+  EXPECT_EQ(seen.state, cudaSuccess);
+  EXPECT_EQ(seen.answer, cudaErrorNotPermitted);
+  EXPECT_EQ(cudaStreamAddCallback(stream, callback, &seen, 1), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamAddCallback(stream, nullptr, &seen, 0), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInStream, CallbacksAreToldOfABrokenContext) {
+  const auto nothing = [](const WeirStandinLaunch*) {};
+  static const char kKernel = 0;
+  weir_standin_register_kernel(&kKernel, nullptr, nothing, nullptr, 0);
+  weir_standin_fail_kernel(1, CUDA_ERROR_LAUNCH_FAILED);
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ASSERT_EQ(cudaLaunchKernel(&kKernel, dim3(1), dim3(1), nullptr, 0, stream), cudaSuccess);
+  bool hosted = false;
+  cudaError_t seen = cudaSuccess;
+  ASSERT_EQ(cudaLaunchHostFunc(
+                stream, [](void* data) { *static_cast<bool*>(data) = true; }, &hosted),
+            cudaSuccess);
+  ASSERT_EQ(cudaStreamAddCallback(
+                stream,
+                [](cudaStream_t, cudaError_t state, void* data) {
+                  *static_cast<cudaError_t*>(data) = state;
+                },
+                &seen, 0),
+            cudaSuccess);
+  weir_standin_release(stream);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  EXPECT_EQ(seen, cudaErrorLaunchFailure);
+  EXPECT_FALSE(hosted);
+  weir_standin_clear_faults();
+}
+
 TEST_F(StandInStream, TakesWorkOfManyThreads) {
   cudaStream_t stream = make_stream();
   std::size_t count = 0;

@@ -110,6 +110,13 @@ void expect_settings() {
   std::size_t total = 0;
   expect(cudaMemGetInfo(&free, &total) == cudaSuccess && total == std::size_t{5} << 20,
          "they have five MiB each");
+  expect(free == std::size_t{4} << 20, "a context takes one MiB");
+  const std::size_t sizes[] = {sizeof(float*), sizeof(float), sizeof(int)};
+  STAND_IN(weir_standin_register_kernel)(nullptr, "scale", &scale_on_host, sizes, 3);
+  scale<<<1, 1>>>(nullptr, 1.0F, 0);
+  expect(cudaDeviceSynchronize() == cudaSuccess, "a kernel runs");
+  expect(cudaMemGetInfo(&free, &total) == cudaSuccess && free == std::size_t{7} << 19,
+         "the program's code takes half a MiB");
 }
 
 }  // namespace

@@ -1,0 +1,142 @@
+// What contexts, modules and libraries take of a device.
+
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+class StandInModule : public StandIn {
+ protected:
+  /// A context that begins with what is set.
+  static void begin_again() {
+    ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  }
+  static std::size_t free_bytes() {
+    std::size_t free = 0;
+    EXPECT_EQ(cudaMemGetInfo(&free, nullptr), cudaSuccess);
+    return free;
+  }
+
+  const char image_ = 0;
+};
+
+TEST_F(StandInModule, OfNoneAContextTakesWhatWasSet) {
+  const std::size_t before = free_bytes();
+  weir_standin_set_context_memory(5 * kMiB);
+  EXPECT_EQ(free_bytes(), before);
+  begin_again();
+  EXPECT_EQ(before - free_bytes(), 5 * kMiB);
+  EXPECT_EQ(weir_standin_used(0), 5 * kMiB);
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+}
+
+TEST_F(StandInModule, AContextNeedsRoom) {
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  weir_standin_set_memory(4 * kMiB);
+  weir_standin_set_context_memory(5 * kMiB);
+  EXPECT_EQ(cudaSetDevice(0), cudaErrorMemoryAllocation);
+  weir_standin_set_context_memory(4 * kMiB);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(free_bytes(), 0U);
+}
+
+TEST_F(StandInModule, AReadyContextIsAsTheSettingsAreAfterAReset) {
+  weir_standin_set_context_memory(kMiB);
+  begin_again();
+  weir_standin_reset();
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+}
+
+TEST_F(StandInModule, EachContextHasItsNumber) {
+  unsigned long long first = 0;
+  unsigned long long second = 0;
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxGetId(nullptr, &first), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxGetId(context, &second), CUDA_SUCCESS);
+  EXPECT_EQ(first, second);
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(cuCtxGetId(context, &second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  ASSERT_EQ(cuCtxGetId(nullptr, &second), CUDA_SUCCESS);
+  EXPECT_NE(first, second);
+}
+
+TEST_F(StandInModule, TakesWhatWasSetFromLoadToUnload) {
+  weir_standin_set_module_memory(3 * kMiB);
+  CUmodule modules[3] = {};
+  ASSERT_EQ(cuModuleLoadData(&modules[0], &image_), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleLoadDataEx(&modules[1], &image_, 0, nullptr, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleLoadFatBinary(&modules[2], &image_), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), 9 * kMiB);
+  EXPECT_EQ(weir_standin_live().modules, 3U);
+  // What a module took stays what it took.
+  weir_standin_set_module_memory(kMiB);
+  for (CUmodule module : modules) EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(weir_standin_live().modules, 0U);
+  EXPECT_EQ(cuModuleUnload(modules[0]), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(StandInModule, OfNoImageOrNoRoomIsRefused) {
+  CUmodule module = nullptr;
+  EXPECT_EQ(cuModuleLoadData(&module, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuModuleLoadData(nullptr, &image_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuModuleLoad(&module, "/nonexistent.cubin"), CUDA_ERROR_FILE_NOT_FOUND);
+  EXPECT_EQ(cuModuleLoad(&module, nullptr), CUDA_ERROR_INVALID_VALUE);
+  weir_standin_set_memory(kMiB);
+  weir_standin_set_module_memory(2 * kMiB);
+  EXPECT_EQ(cuModuleLoadData(&module, &image_), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(StandInModule, FromAFileIsOneToo) {
+  CUmodule module = nullptr;
+  ASSERT_EQ(cuModuleLoad(&module, "/proc/self/exe"), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  CUlibrary library = nullptr;
+  ASSERT_EQ(
+      cuLibraryLoadFromFile(&library, "/proc/self/exe", nullptr, nullptr, 0, nullptr, nullptr, 0),
+      CUDA_SUCCESS);
+  EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
+  EXPECT_EQ(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(StandInModule, HasTheKernelsThatItIsAskedFor) {
+  static int runs = 0;
+  weir_standin_register_kernel(
+      nullptr, "of_a_module", [](const WeirStandinLaunch*) { ++runs; }, nullptr, 0);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&function, module, "of_a_module"), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr),
+            CUDA_SUCCESS);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(weir_standin_calls("cuLaunchKernel"), 1U);
+  weir_standin_register_kernel(nullptr, "of_a_module", nullptr, nullptr, 0);
+}
+
+TEST_F(StandInModule, AndLibrariesGiveTheirMemoryBackWithTheContext) {
+  weir_standin_set_module_memory(kMiB);
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
+  ASSERT_EQ(cuLibraryLoadData(&library, &image_, nullptr, nullptr, 0, nullptr, nullptr, 0),
+            CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
+  begin_again();
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+  // A library is of no context.
+  EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+}
+
+}  // namespace
+}  // namespace weir::standin::testing

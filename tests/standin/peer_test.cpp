@@ -1,0 +1,213 @@
+// Two devices, and two processes: what one may do with the other's memory.
+
+#include <cstring>
+#include <vector>
+
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+class StandInPeer : public StandIn {
+ protected:
+  StandInPeer() { weir_standin_set_devices(2); }
+
+  static CUcontext context_of(int device) {
+    CUcontext context = nullptr;
+    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
+    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    return context;
+  }
+  static cudaMemPool_t pool_of(int device) {
+    cudaMemPool_t pool = nullptr;
+    EXPECT_EQ(cudaDeviceGetDefaultMemPool(&pool, device), cudaSuccess);
+    return pool;
+  }
+  static cudaMemAccessFlags access_of(cudaMemPool_t pool, int device) {
+    cudaMemAccessFlags flags{};
+    cudaMemLocation location{};
+    location.type = cudaMemLocationTypeDevice;
+    location.id = device;
+    EXPECT_EQ(cudaMemPoolGetAccess(&flags, pool, &location), cudaSuccess);
+    return flags;
+  }
+  static cudaError_t set_access(cudaMemPool_t pool, int device, cudaMemAccessFlags flags) {
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = device;
+    access.flags = flags;
+    return cudaMemPoolSetAccess(pool, &access, 1);
+  }
+};
+
+TEST_F(StandInPeer, IsAnyOtherDevice) {
+  int can = -1;
+  EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
+  EXPECT_EQ(can, 1);
+  EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 1, 1), cudaSuccess);
+  EXPECT_EQ(can, 0);
+  EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 2), cudaErrorInvalidDevice);
+}
+
+TEST_F(StandInPeer, IsAccessedOnceEnabledAndInOneDirection) {
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorPeerAccessAlreadyEnabled);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaSuccess);
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(2, 0), cudaErrorInvalidDevice);
+}
+
+TEST_F(StandInPeer, IsAContextAtTheDriver) {
+  CUcontext other = context_of(1);
+  CUcontext own = context_of(0);
+  EXPECT_EQ(cuCtxEnablePeerAccess(own, 0), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxEnablePeerAccess(nullptr, 0), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxEnablePeerAccess(other, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuCtxEnablePeerAccess(other, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxEnablePeerAccess(other, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+}
+
+TEST_F(StandInPeer, HasToBeEnabledAgainAfterAResetOfEither) {
+  for (const int device : {0, 1}) {
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    ASSERT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+    ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+    ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  }
+}
+
+TEST_F(StandInPeer, MayUseAPoolThatSaysSo) {
+  cudaMemPool_t pool = pool_of(0);
+  EXPECT_EQ(access_of(pool, 0), cudaMemAccessFlagsProtReadWrite);
+  EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtNone);
+  EXPECT_EQ(set_access(pool, 1, cudaMemAccessFlagsProtReadWrite), cudaSuccess);
+  EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtReadWrite);
+  EXPECT_EQ(access_of(pool_of(1), 0), cudaMemAccessFlagsProtNone);
+  EXPECT_EQ(set_access(pool, 1, cudaMemAccessFlagsProtNone), cudaSuccess);
+  EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtNone);
+  // Its own device keeps it.
+  EXPECT_EQ(set_access(pool, 0, cudaMemAccessFlagsProtNone), cudaErrorInvalidValue);
+  EXPECT_EQ(set_access(pool, 2, cudaMemAccessFlagsProtReadWrite), cudaErrorInvalidDevice);
+}
+
+TEST_F(StandInPeer, GetsACopyThatIsOrderedOnAStream) {
+  CUcontext contexts[] = {context_of(0), context_of(1)};
+  const auto to = reinterpret_cast<CUdeviceptr>(make_memory());
+  (void)context_of(0);
+  unsigned char* memory = make_memory();
+  const auto from = reinterpret_cast<CUdeviceptr>(memory);
+  cudaStream_t stream = make_stream();
+  ASSERT_EQ(cudaMemsetAsync(memory, 4, 512, stream), cudaSuccess);
+  EXPECT_EQ(cuMemcpyPeerAsync(to, contexts[1], from, contexts[0], 512, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(all_bytes(reinterpret_cast<unsigned char*>(to), 4));
+  EXPECT_EQ(cuMemcpyPeerAsync(to, contexts[0], from, contexts[0], 512, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyPeerAsync(to, nullptr, from, contexts[0], 512, stream),
+            CUDA_ERROR_INVALID_CONTEXT);
+}
+
+#if CUDA_VERSION >= 13000
+TEST_F(StandInPeer, HasItsPoolsByLocation) {
+  CUmemLocation location{};
+  location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  location.id = 1;
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuMemGetDefaultMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
+  EXPECT_EQ(pool, reinterpret_cast<CUmemoryPool>(pool_of(1)));
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = location;
+  CUmemoryPool own = nullptr;
+  ASSERT_EQ(cuMemPoolCreate(&own, &properties), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemSetMemPool(&location, CU_MEM_ALLOCATION_TYPE_PINNED, own), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
+  EXPECT_EQ(pool, own);
+  location.id = 0;
+  EXPECT_EQ(cuMemSetMemPool(&location, CU_MEM_ALLOCATION_TYPE_PINNED, own),
+            CUDA_ERROR_INVALID_VALUE);
+  location.type = CU_MEM_LOCATION_TYPE_HOST;
+  EXPECT_EQ(cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED),
+            CUDA_ERROR_NOT_SUPPORTED);
+  location.type = CU_MEM_LOCATION_TYPE_INVALID;
+  EXPECT_EQ(cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED),
+            CUDA_ERROR_INVALID_VALUE);
+}
+#endif
+
+class StandInIpc : public StandIn {
+ protected:
+  static std::vector<char> handle_of(void* pointer) {
+    cudaIpcMemHandle_t handle{};
+    EXPECT_EQ(cudaIpcGetMemHandle(&handle, pointer), cudaSuccess);
+    return {handle.reserved, handle.reserved + sizeof handle.reserved};
+  }
+};
+
+TEST_F(StandInIpc, AHandleIsThatOfTheWholeAllocation) {
+  unsigned char* memory = make_memory(4096);
+  unsigned char* other = make_memory(4096);
+  const std::vector<char> handle = handle_of(memory);
+  EXPECT_EQ(handle.size(), 64U);
+  EXPECT_EQ(handle_of(memory), handle);
+  EXPECT_EQ(handle_of(memory + 4095), handle);
+  EXPECT_NE(handle_of(other), handle);
+}
+
+TEST_F(StandInIpc, NewMemoryHasANewHandle) {
+  unsigned char* memory = make_memory(64 << 20);
+  const std::vector<char> before = handle_of(memory);
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_NE(handle_of(make_memory(64 << 20)), before);
+}
+
+TEST_F(StandInIpc, OtherMemoryHasNoHandle) {
+  cudaIpcMemHandle_t handle{};
+  void* pooled = nullptr;
+  void* managed = nullptr;
+  int here = 0;
+  cudaStream_t stream = make_stream();
+  ASSERT_EQ(cudaMallocAsync(&pooled, 512, stream), cudaSuccess);
+  ASSERT_EQ(cudaMallocManaged(&managed, 512, cudaMemAttachGlobal), cudaSuccess);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, pooled), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, managed), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, make_pinned()), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, &here), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInIpc, IsNotOpenedByTheProcessThatMadeIt) {
+  unsigned char* memory = make_memory();
+  cudaIpcMemHandle_t handle{};
+  ASSERT_EQ(cudaIpcGetMemHandle(&handle, memory), cudaSuccess);
+  void* opened = nullptr;
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+            static_cast<cudaError_t>(CUDA_ERROR_INVALID_CONTEXT));
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, {}, cudaIpcMemLazyEnablePeerAccess),
+            cudaErrorInvalidValue);
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcCloseMemHandle(memory), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInIpc, OfAnotherProcessIsNotImitated) {
+  cudaIpcMemHandle_t handle{};
+  ASSERT_EQ(cudaIpcGetMemHandle(&handle, make_memory()), cudaSuccess);
+  handle.reserved[16] = static_cast<char>(handle.reserved[16] ^ 1);  // of the process's number
+  void* opened = nullptr;
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+            cudaErrorNotSupported);
+}
+
+}  // namespace
+}  // namespace weir::standin::testing
