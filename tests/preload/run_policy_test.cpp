@@ -1,0 +1,200 @@
+// What `weir run` decides: the program's environment, what becomes of signals, what it says at the
+// end.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sample_summary.hpp"
+#include "support/environment.hpp"
+#include "tools/weir/environment.hpp"
+#include "tools/weir/report.hpp"
+#include "tools/weir/signals.hpp"
+#include "tools/weir/summary_file.hpp"
+#include "tools/weir/summary_output.hpp"
+#include "trainer/temporary_directory.hpp"
+
+namespace weir::cli {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+using weir::testing::environment_of;
+using weir::testing::sample_summary;
+using weir::testing::TemporaryDirectory;
+using weir::testing::write_file;
+
+const Preload kPreload{.library = "/lib/libweir.so", .summary = "/tmp/x/%p.json", .flags = {}};
+
+auto named(const char* name) { return Field("name", &Variable::name, name); }
+
+TEST(RunEnvironment, HasAllThatFrameworksNeed) {
+  const Prepared prepared = environment_for(kPreload, environment_of({}));
+  EXPECT_THAT(prepared.variables,
+              UnorderedElementsAre(Variable{"LD_PRELOAD", "/lib/libweir.so"},
+                                   Variable{"WEIR_SUMMARY", "/tmp/x/%p.json"},
+                                   Variable{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
+                                   Variable{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"},
+                                   Variable{"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async"},
+                                   Variable{"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
+                                   Variable{"TF_GPU_ALLOCATOR", "cuda_malloc_async"}));
+  EXPECT_THAT(prepared.notes, IsEmpty());
+}
+
+TEST(RunEnvironment, PreloadsBeforeWhatIsPreloadedAlready) {
+  const Prepared prepared =
+      environment_for(kPreload, environment_of({{"LD_PRELOAD", "/lib/libjemalloc.so"}}));
+  EXPECT_THAT(prepared.variables,
+              Contains(Variable{"LD_PRELOAD", "/lib/libweir.so:/lib/libjemalloc.so"}));
+}
+
+TEST(RunEnvironment, WhatTheUserSetForAFrameworkStays) {
+  for (const char* name : {"XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_PREALLOCATE",
+                           "TF_GPU_ALLOCATOR", "NVTX_INJECTION64_PATH"}) {
+    Preload preload = kPreload;
+    preload.batch_range = true;
+    const Prepared prepared = environment_for(preload, environment_of({{name, "mine"}}));
+    EXPECT_THAT(prepared.variables, Not(Contains(named(name))));
+  }
+}
+
+TEST(RunEnvironment, EitherOfPyTorchsVariablesStaysAndAnotherBackendIsRemarked) {
+  for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
+    const Prepared other = environment_for(kPreload, environment_of({{name, "backend:native"}}));
+    EXPECT_THAT(other.variables, Not(Contains(named("PYTORCH_ALLOC_CONF"))));
+    EXPECT_THAT(other.variables, Not(Contains(named("PYTORCH_CUDA_ALLOC_CONF"))));
+    EXPECT_THAT(other.notes, ElementsAre(HasSubstr(std::string(name) + "='backend:native'")));
+    const Prepared same =
+        environment_for(kPreload, environment_of({{name, "a:1,backend:cudaMallocAsync"}}));
+    EXPECT_THAT(same.variables, Not(Contains(named("PYTORCH_CUDA_ALLOC_CONF"))));
+    EXPECT_THAT(same.notes, IsEmpty());
+  }
+}
+
+TEST(RunEnvironment, NvtxIsTakenOnlyForABatchRange) {
+  Preload preload = kPreload;
+  EXPECT_THAT(environment_for(preload, environment_of({})).variables,
+              Not(Contains(named("NVTX_INJECTION64_PATH"))));
+  preload.batch_range = true;
+  EXPECT_THAT(environment_for(preload, environment_of({})).variables,
+              Contains(Variable{"NVTX_INJECTION64_PATH", "/lib/libweir.so"}));
+}
+
+TEST(RunEnvironment, FlagsAreVariables) {
+  Preload preload = kPreload;
+  preload.flags = {{"WEIR_BUDGET", "80%"}};
+  EXPECT_THAT(environment_for(preload, environment_of({})).variables,
+              Contains(Variable{"WEIR_BUDGET", "80%"}));
+}
+
+TEST(RunEnvironment, ChangesReplaceWhatWasThereAndLeaveTheRest) {
+  const std::array<const char*, 5> current{"A=1", "AB=2", "A=3", "EMPTY=", nullptr};
+  EXPECT_THAT(with_variables(current.data(), {{"A", "new=value"}, {"C", ""}}),
+              ElementsAre("AB=2", "EMPTY=", "A=new=value", "C="));
+}
+
+constexpr pid_t kChild = 100;
+constexpr pid_t kSender = 200;
+
+TEST(RunSignals, WhatAProcessSentIsHandedOnAndWhatATerminalSentIsNot) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM}) {
+    EXPECT_EQ(respond(signal, SI_USER, kSender, kChild), (Response{.forward = true}));
+    EXPECT_EQ(respond(signal, SI_QUEUE, kSender, kChild), (Response{.forward = true}));
+    EXPECT_EQ(respond(signal, SI_KERNEL, 0, kChild), Response{});
+  }
+}
+
+TEST(RunSignals, StoppingStopsBoth) {
+  EXPECT_EQ(respond(SIGTSTP, SI_USER, kSender, kChild), (Response{.forward = true, .stop = true}));
+  EXPECT_EQ(respond(SIGTSTP, SI_KERNEL, 0, kChild), (Response{.stop = true}));
+}
+
+TEST(RunSignals, TheChildsOwnAreNotHandedBack) {
+  EXPECT_EQ(respond(SIGCHLD, CLD_EXITED, kChild, kChild), Response{});
+  EXPECT_EQ(respond(SIGCHLD, SI_USER, kSender, kChild), Response{});
+  EXPECT_EQ(respond(SIGTERM, SI_USER, kChild, kChild), Response{});
+  EXPECT_EQ(respond(SIGTSTP, SI_USER, kChild, kChild), Response{});
+}
+
+TEST(RunReport, SaysWhyThereIsNoSummary) {
+  EXPECT_THAT(
+      remarks({}, {}),
+      ElementsAre(Remark{LogLevel::kInfo, "there is no summary: the program used no CUDA"}));
+  EXPECT_THAT(remarks({.signal = SIGKILL}, {}),
+              ElementsAre(Remark{LogLevel::kWarn,
+                                 "there is no summary: SIGKILL ended the program before it could "
+                                 "write one"}));
+}
+
+TEST(RunReport, IsSilentWhereThereIsASummary) {
+  Collected collected;
+  collected.summaries.push_back({sample_summary(), {}});
+  EXPECT_THAT(remarks({}, collected), IsEmpty());
+  EXPECT_THAT(remarks({.signal = SIGTERM}, collected), IsEmpty());
+}
+
+TEST(RunReport, NamesSummariesThatAreCutOff) {
+  const auto all = remarks({.signal = SIGKILL}, {.summaries = {}, .unreadable = {"12.json"}});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].level, LogLevel::kWarn);
+  EXPECT_THAT(all[0].text, HasSubstr("12.json"));
+}
+
+TEST(RunReport, SignalsHaveNamesOrNumbers) {
+  EXPECT_EQ(signal_name(SIGTERM), "SIGTERM");
+  EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3));
+}
+
+TEST(SummaryFile, IsReadBackAsItWasWritten) {
+  const std::string json = to_json(sample_summary());
+  const auto summary = parse_summary(json);
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(to_json(*summary), json);
+  EXPECT_EQ(to_text(*summary), to_text(sample_summary()));
+}
+
+TEST(SummaryFile, WhatIsCutOffOrSomethingElseIsNoSummary) {
+  const std::string json = to_json(sample_summary());
+  for (std::size_t size = 0; size + 1 < json.size(); ++size) {
+    ASSERT_FALSE(parse_summary(json.substr(0, size))) << size;
+  }
+  for (const char* other : {"[]", "{}", "1", R"({"process":"x"})", "null"}) {
+    EXPECT_FALSE(parse_summary(other)) << other;
+  }
+}
+
+TEST(SummaryFile, TheProgramsOwnComesBeforeTheOthers) {
+  const TemporaryDirectory folder;
+  preload::Summary summary;
+  for (const std::uint64_t process : {30U, 4U, 20U}) {
+    summary.process = process;
+    write_file(folder.file(std::to_string(process) + ".json"), to_json(summary));
+  }
+  write_file(folder.file("7.json"), "{");
+  write_file(folder.file("note.txt"), "not mine");
+  const Collected collected = collect_summaries(folder.file(""), 20);
+  std::vector<std::uint64_t> processes;
+  for (const SummaryFile& file : collected.summaries) processes.push_back(file.summary.process);
+  EXPECT_THAT(processes, ElementsAre(20, 4, 30));
+  EXPECT_THAT(collected.unreadable, ElementsAre("7.json"));
+}
+
+TEST(SummaryFile, OneIsAnObjectAndSeveralOrNoneAreAnArray) {
+  EXPECT_EQ(join_summaries({{{}, "{1}\n"}}), "{1}\n");
+  EXPECT_EQ(join_summaries({{{}, "{1}\n"}, {{}, "{2}\n"}}), "[{1},{2}]\n");
+  EXPECT_EQ(join_summaries({}), "[]\n");
+}
+
+TEST(SummaryOutput, EveryMarkBecomesTheNumber) {
+  EXPECT_EQ(with_process("a%p/%p%p.json", 12), "a12/1212.json");
+  EXPECT_EQ(with_process("plain", 12), "plain");
+}
+
+}  // namespace
+}  // namespace weir::cli

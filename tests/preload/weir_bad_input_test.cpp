@@ -1,0 +1,167 @@
+// Bad input of `weir`: one clear line and exit 2, before the program is started, and nothing is
+// lost.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "elf_bytes.hpp"
+#include "weir_process.hpp"
+
+namespace weir::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// `weir WORDS` refuses in one line that has `named` in it.
+void expect_refused(const Words& words, const std::string& named, const Variables& variables = {}) {
+  std::string line = "weir";
+  for (const std::string& word : words) line.append(" '").append(word).append("'");
+  SCOPED_TRACE(line);
+  const Finished weir = run_weir(words, variables);
+  EXPECT_EQ(weir.exit_code, 2);
+  EXPECT_EQ(weir.out, "") << "the program was started";
+  EXPECT_EQ(std::ranges::count(weir.err, '\n'), 1) << weir.err;
+  EXPECT_TRUE(weir.err.starts_with("weir: ") && weir.err.ends_with('\n')) << weir.err;
+  EXPECT_THAT(weir.err, HasSubstr(named));
+}
+
+/// The same for `weir run FLAGS -- PROGRAM`: an old file of --json stays, and no folder is left.
+void expect_run_refused(Words flags, const std::string& named, Variables variables = {},
+                        const std::string& program = FAKE_PROGRAM) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory temporary;
+  const std::string json = directory.file("summary.json");
+  write_file(json, "old");
+  flags.insert(flags.end(), {"--json", json});
+  variables.emplace("TMPDIR", temporary.file(""));
+  expect_refused(run_words(std::move(flags), {"say", "started"}, program), named, variables);
+  EXPECT_EQ(read_file(json), "old");
+  EXPECT_EQ(directory.entries(), 1U);
+  EXPECT_EQ(temporary.entries(), 0U);
+}
+
+TEST(WeirBadInput, Subcommands) {
+  expect_refused({}, "run or info");
+  expect_refused({"--"}, "run or info");
+  expect_refused({"fly"}, "'fly' is not known: run or info");
+  expect_refused({"--wings"}, "--wings");
+  expect_refused({"info", "--wings"}, "--wings");
+  expect_refused({"info", "--", "words"}, "no words after --");
+  expect_refused({"info", "--hooks", "--json"}, "--hooks");
+}
+
+TEST(WeirBadInput, RunWithoutAProgram) {
+  expect_refused({"run"}, "weir run [FLAGS] -- PROGRAM");
+  expect_refused({"run", "--"}, "weir run [FLAGS] -- PROGRAM");
+  expect_refused({"run", FAKE_PROGRAM}, "stands after --");
+  expect_refused({"run", "--budget", "--", FAKE_PROGRAM}, "--budget");
+}
+
+TEST(WeirBadInput, EachFlag) {
+  expect_run_refused({"--budget", "lots"}, "--budget='lots' is not allowed");
+  expect_run_refused({"--budget", ""}, "--budget='' is not allowed");
+  expect_run_refused({"--policy", "fast"}, "--policy='fast' is not allowed");
+  expect_run_refused({"--run-ahead", "0"}, "--run-ahead='0' is not allowed");
+  expect_run_refused({"--pool", "slab"}, "--pool='slab' is not allowed");
+  expect_run_refused({"--batch-range", ""}, "--batch-range='' is not allowed");
+  expect_run_refused({"--max-wait", "10"}, "--max-wait='10' is not allowed");
+  expect_run_refused({"--log", "loud"}, "--log='loud' is not allowed");
+}
+
+TEST(WeirBadInput, EachVariable) {
+  for (const char* name :
+       {"WEIR_BUDGET", "WEIR_POLICY", "WEIR_RUN_AHEAD", "WEIR_POOL", "WEIR_POOL_PAGE_SIZE",
+        "WEIR_POOL_LINEAR_CUTOFF", "WEIR_POOL_LARGE_ROUND_SIZE", "WEIR_ALLOC_LOG_LIMIT",
+        "WEIR_SYNC_FREE", "WEIR_MAX_WAIT", "WEIR_LOG"}) {
+    const std::string named = std::string(name) + "='bad' is not allowed";
+    expect_run_refused({}, named, {{name, "bad"}});
+    expect_refused({"info"}, named, {{name, "bad"}});
+  }
+  expect_run_refused({}, "WEIR_POOL_PAGE_SIZE", {{"WEIR_POOL_PAGE_SIZE", "5000"}});
+  expect_run_refused({}, "WEIR_ALLOC_LOG='/nowhere/log'", {{"WEIR_ALLOC_LOG", "/nowhere/log"}});
+  expect_run_refused({}, "TMPDIR='/nowhere'", {{"TMPDIR", "/nowhere"}});
+}
+
+TEST(WeirBadInput, FilesThatCannotBeWritten) {
+  for (const char* path : {"/nowhere/summary.json", "/", "/nowhere/%p.json", ""}) {
+    expect_refused(run_words({"--json", path}, {"say", "started"}),
+                   "--json='" + std::string(path).substr(0, 8));
+  }
+  expect_refused(run_words({}, {"say", "started"}), "WEIR_SUMMARY='/nowhere/s.json'",
+                 {{"WEIR_SUMMARY", "/nowhere/s.json"}});
+  const TemporaryDirectory directory;
+  const std::string same = directory.file("file");
+  expect_refused(run_words({"--json", same}, {"say", "started"}), "WEIR_ALLOC_LOG",
+                 {{"WEIR_ALLOC_LOG", same}});
+  EXPECT_EQ(directory.entries(), 0U);
+}
+
+TEST(WeirBadInput, Libraries) {
+  const TemporaryDirectory directory;
+  const auto refused = [&](const std::string& name, const std::string& contents,
+                           const std::string& why) {
+    const std::string path = directory.file(name);
+    write_file(path, contents);
+    expect_run_refused({"--library", path}, "--library='" + path + "' is not allowed: ");
+    expect_run_refused({}, "WEIR_LIBRARY='" + path + "'", {{"WEIR_LIBRARY", path}});
+    expect_run_refused({"--library", path}, why);
+    expect_refused({"info", "--library"}, why, {{"WEIR_LIBRARY", path}});
+  };
+  refused("text.so", "INPUT(libweir.so)", "no ELF file");
+  refused("narrow.so", elf32_bytes(), "of 32 bits");
+  refused("other.so", elf_bytes({.machine = EM_S390}), "for another");
+  refused("program", elf_bytes({.type = ET_EXEC}), "this is a program");
+  refused("cut.so", elf_bytes().substr(0, 40), "cut off");
+  refused("with space.so", elf_bytes(), "without spaces and colons");
+  expect_run_refused({"--library", "/nowhere/libweir.so"}, "there is no such file");
+  expect_run_refused({"--library", directory.file("")}, "no file");
+  expect_run_refused({"--library", ""}, "--library=''");
+}
+
+TEST(WeirBadInput, ProgramsThatNothingCanBePreloadedInto) {
+  const TemporaryDirectory directory;
+  const auto program = [&](const std::string& name, const std::string& contents) {
+    const std::string path = directory.file(name);
+    write_file(path, contents);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  };
+  expect_run_refused({}, "is a 32-bit program", {}, program("narrow", elf32_bytes()));
+  const std::string fixed = program("static", elf_bytes({.loader = false}));
+  expect_run_refused({}, "'" + fixed + "' is statically linked: nothing can be preloaded into it",
+                     {}, fixed);
+  expect_run_refused({}, "which runs the script", {}, program("script", "#!" + fixed + "\n"));
+  expect_run_refused({}, "'nowhere' is in no folder of PATH", {}, "nowhere");
+  expect_run_refused({}, "No such file", {}, "/nowhere/program");
+  expect_run_refused({}, "is a folder", {}, directory.file(""));
+  const std::string plain = program("plain", elf_bytes());
+  chmod(plain.c_str(), 0600);
+  expect_run_refused({}, "is not executable", {}, plain);
+}
+
+TEST(WeirBadInput, AProgramThatOnlyTheKernelFindsFault) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("hollow");
+  write_file(path, elf_bytes());
+  chmod(path.c_str(), 0700);
+  expect_run_refused({}, "'" + path + "' cannot be started", {}, path);
+}
+
+// Another user can be made the owner only by root; ProgramTest has the rule for everyone.
+TEST(WeirBadInput, AProgramThatChangesItsUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("other-user");
+  std::filesystem::copy_file(FAKE_PROGRAM, path);
+  ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(chmod(path.c_str(), 04755), 0);
+  expect_run_refused({}, "changes its user or group", {}, path);
+}
+
+}  // namespace
+}  // namespace weir::testing

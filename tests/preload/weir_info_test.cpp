@@ -1,0 +1,136 @@
+// `weir info` as its users meet it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "allocator/bytes.hpp"
+#include "weir_process.hpp"
+
+namespace weir::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+TEST(WeirInfo, HelpAndVersionAreOnStandardOutput) {
+  for (const Words& words : {Words{"--help"}, Words{"run", "--help"}, Words{"info", "--help"}}) {
+    const Finished weir = run_weir(words);
+    EXPECT_EQ(weir.exit_code, 0);
+    EXPECT_THAT(weir.out, HasSubstr("Usage: "));
+    EXPECT_EQ(weir.err, "");
+  }
+  EXPECT_THAT(run_weir({"--version"}).out, MatchesRegex("weir [0-9.]+\n"));
+}
+
+TEST(WeirInfo, WithoutADeviceItSaysSoAndGoesOn) {
+  const Finished weir = run_weir({"info"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_EQ(weir.err, "");
+  EXPECT_THAT(weir.out, HasSubstr("\ndriver: no device can be used"));
+  EXPECT_THAT(weir.out, HasSubstr("\nlibrary: " FAKE_LIBRARY "\n"));
+}
+
+TEST(WeirInfo, NamesEachSettingWithItsSource) {
+  const Json json = Json::parse(
+      run_weir({"info", "--json"}, {{"WEIR_BUDGET", "6GiB"}, {"MXNET_GPU_MEM_POOL_TYPE", "Naive"}})
+          .out);
+  const auto setting = [](const char* name, const char* value, const char* source) {
+    return Json{{"name", name}, {"value", value}, {"source", source}};
+  };
+  EXPECT_THAT(json.at("settings"),
+              ::testing::IsSupersetOf({setting("budget", "6GiB", "WEIR_BUDGET"),
+                                       setting("pool", "naive", "MXNET_GPU_MEM_POOL_TYPE"),
+                                       setting("policy", "throttled", "default")}));
+  EXPECT_EQ(json.at("library"), FAKE_LIBRARY);
+  EXPECT_THAT(run_weir({"info"}, {{"WEIR_BUDGET", "6GiB"}}).out,
+              ::testing::ContainsRegex("\nbudget +6GiB +WEIR_BUDGET\n"));
+}
+
+TEST(WeirInfo, LibraryIsAPathAndNothingElse) {
+  EXPECT_EQ(run_weir({"info", "--library"}).out, FAKE_LIBRARY "\n");
+}
+
+/// What `weir info --library` says when the program lies at `program`, and libweir.so where
+/// `library` says, both relative to one folder.
+Finished ask_copy(const std::string& program, const std::string& library) {
+  const TemporaryDirectory tree;
+  for (const std::string& path : {program, library}) {
+    fs::create_directories(fs::path(tree.file(path)).parent_path());
+  }
+  fs::copy_file(WEIR_TRAIN_PROGRAM, tree.file(program));
+  fs::copy_file(FAKE_LIBRARY, tree.file(library));
+  // This `weir` starts the other, which finds no WEIR_LIBRARY.
+  Finished ended =
+      run_weir({"run", "--library", FAKE_LIBRARY, "--", tree.file(program), "info", "--library"},
+               {{"WEIR_LIBRARY", ""}});
+  const std::string found = tree.file(library) + "\n";
+  if (ended.out == found) ended.out = "found";
+  return ended;
+}
+
+TEST(WeirInfo, FindsTheLibraryWhereItIsBuiltAndWhereItIsInstalled) {
+  EXPECT_EQ(ask_copy("tools/weir/weir", "tools/preload/libweir.so").out, "found");
+  EXPECT_EQ(
+      ask_copy("bin/weir",
+               fs::path("bin/" LIBDIR_FROM_BINDIR "/weir/libweir.so").lexically_normal().string())
+          .out,
+      "found");
+  const Finished absent = ask_copy("bin/weir", "elsewhere/libweir.so");
+  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_EQ(absent.out, "");
+  EXPECT_THAT(absent.err, StartsWith("weir: th"));
+  EXPECT_EQ(std::ranges::count(absent.err, '\n'), 1) << absent.err;
+}
+
+#ifdef STANDIN_FOLDER
+
+TEST(WeirInfo, HooksAreATableOfAllThatTheLibraryStandsInFrontOf) {
+  const Finished weir = run_weir({"info", "--hooks"});
+  EXPECT_EQ(weir.exit_code, 0);
+  EXPECT_THAT(weir.out, StartsWith("function "));
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuMemFree_v2 +3.2 +own  to the pool"));
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuLaunchKernel, _ptsz +4.0 +pace  paced\n"));
+}
+
+Variables standin(const std::string& budget) {
+  return {{"LD_LIBRARY_PATH", STANDIN_FOLDER},
+          {"CUDA_VISIBLE_DEVICES", ""},
+          {"WEIR_STANDIN_DEVICES", "2"},
+          {"WEIR_STANDIN_MEMORY", "4G"},
+          {"WEIR_STANDIN_DRIVER_VERSION", "13000"},
+          {"WEIR_BUDGET", budget}};
+}
+
+TEST(WeirInfo, EachDeviceHasItsMemoryAndItsBudget) {
+  const Finished weir = run_weir({"info", "--json"}, standin("50%"));
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  const Json json = Json::parse(weir.out);
+  EXPECT_EQ(json.at("cuda_version"), "13.0");
+  ASSERT_EQ(json.at("devices").size(), 2U);
+  for (const Json& device : json.at("devices")) {
+    EXPECT_NE(device.at("name"), "?");
+    EXPECT_EQ(device.at("total_bytes"), gib(4).count);
+    EXPECT_EQ(device.at("budget_bytes"), gib(2).count);
+    EXPECT_GT(device.at("free_bytes"), 0);
+    EXPECT_LE(device.at("free_bytes"), gib(4).count);
+  }
+}
+
+TEST(WeirInfo, ABudgetThatADeviceCannotGiveIsSaid) {
+  const Finished weir = run_weir({"info"}, standin("5GiB"));
+  EXPECT_EQ(weir.exit_code, 0);
+  EXPECT_THAT(weir.out, HasSubstr("driver: for CUDA 13.0\n"));
+  EXPECT_THAT(weir.out, HasSubstr("\ndevice 1: WEIR_BUDGET='5 GiB' is not allowed"));
+}
+
+#endif
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,115 @@
+// weir run: a program with the library in it.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "allocator/log.hpp"
+#include "tools/preload/settings.hpp"
+#include "tools/weir/child.hpp"
+#include "tools/weir/command.hpp"
+#include "tools/weir/environment.hpp"
+#include "tools/weir/library.hpp"
+#include "tools/weir/program.hpp"
+#include "tools/weir/report.hpp"
+#include "tools/weir/run_flags.hpp"
+#include "tools/weir/signals.hpp"
+#include "tools/weir/summary_output.hpp"
+#include "tools/weir/temporary_folder.hpp"
+
+namespace weir::cli {
+namespace {
+
+struct Ran {
+  Ended ended;
+  Collected collected;
+};
+
+/// The settings that the program will find. UsageError for a bad one.
+preload::Settings check_settings(const Environment& environment) {
+  preload::Settings settings = preload::Settings::from_environment(environment);
+  set_log_level(settings.log.value);
+  const Setting<std::string>& log = settings.pool.log;
+  if (!log.value.empty()) const OutputFile writable(log.source, log.value);
+  return settings;
+}
+
+/// Runs it and takes its summaries; the folder for them is gone afterwards.
+Ran run_program(const std::string& path, const std::vector<std::string>& words, Preload preload,
+                const Environment& environment) {
+  const BlockedSignals signals;  // first: a signal from here on must not leave the folder behind
+  const TemporaryFolder folder(environment);
+  preload.summary = folder.path() + "/%p.json";
+  const Prepared prepared = environment_for(preload, environment);
+  for (const std::string& note : prepared.notes) log(LogLevel::kInfo, note);
+  const Child child(path, words, with_variables(environ, prepared.variables), signals);
+  const Ended ended = child.wait();
+  return {ended, collect_summaries(folder.path(), child.process())};
+}
+
+/// Whether the summaries could be written.
+bool write_summaries(SummaryOutput& output, const Ran& ran) {
+  try {
+    output.commit(ran.collected.summaries);
+    return true;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir: %s\n", error.what());
+    return false;
+  }
+}
+
+/// The program's exit code comes before a fault of ours.
+int end_like(const Ended& ended, bool written) {
+  if (ended.signal != 0) {
+    end_by(ended.signal);
+    return 128 + ended.signal;
+  }
+  return ended.exit_code == 0 && !written ? 1 : ended.exit_code;
+}
+
+int run(const RunFlags& flags, const std::vector<std::string>& words) {
+  if (words.empty()) {
+    throw UsageError("the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
+  }
+  const Environment environment = process_environment();
+  Preload preload{.library = {}, .summary = {}, .flags = flags.variables()};
+  // The program is given a WEIR_SUMMARY of ours; the user's is for us.
+  const preload::Settings settings = check_settings(overlaid(environment, preload.flags));
+  preload.batch_range = !settings.batch_range.value.empty();
+  preload.library = require_library(flags.library(environment));
+  const std::string path = find_program(words.front(), environment);
+  check_program(path, environment);
+  const Setting<std::string> json = flags.json(environment);
+  require_different_files(std::array{NamedPath{json.source, json.value},
+                                     NamedPath{settings.pool.log.source, settings.pool.log.value}});
+  SummaryOutput output(json.source, json.value);
+
+  const Ran ran = run_program(path, words, std::move(preload), environment);
+  (void)std::signal(SIGPIPE, SIG_IGN);  // nobody reads: the exit code is still to be passed on
+  for (const SummaryFile& file : ran.collected.summaries) {
+    std::fputs(to_text(file.summary).c_str(), stderr);
+  }
+  for (const Remark& remark : remarks(ran.ended, ran.collected)) log(remark.level, remark.text);
+  const bool written = write_summaries(output, ran);
+  return end_like(ran.ended, written);
+}
+
+}  // namespace
+
+Command add_run_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("run",
+                                         "run a program with Weir's pool and budget in it: "
+                                         "weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
+  app->footer(
+      "Flags come before variables, and the program finds them as variables. Its exit code is "
+      "passed on; bad input is exit code 2.");
+  const auto flags = std::make_shared<RunFlags>(*app);
+  return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,62 @@
+// weir: finds the subcommand and runs it.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "allocator/version.hpp"
+#include "tools/weir/command.hpp"
+
+namespace weir::cli {
+namespace {
+
+constexpr const char* kWant = "run or info";
+
+int run_program(int argc, char** argv) {
+  // What follows `--` is another program's, whatever it looks like: CLI11 does not get to see it.
+  char** const end = argv + argc;
+  char** const mark = std::find(argv, end, std::string_view("--"));
+  const std::vector<std::string> words(mark == end ? end : mark + 1, end);
+
+  CLI::App app{"Swaps Weir's pool and budget into CUDA programs as they are."};
+  app.set_version_flag("--version", "weir " + std::string(kVersion));
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  const std::vector<Command> commands{add_run_command(app), add_info_command(app)};
+  try {
+    app.parse(static_cast<int>(mark - argv), argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 misses the subcommand even where a wrong word stands in its place.
+    const std::vector<std::string> rest = app.remaining();
+    if (rest.empty()) throw UsageError(std::string(error.what()) + ": " + kWant);
+    throw UsageError("'" + rest.front() + "' is not known: " + kWant);
+  } catch (const CLI::ExtrasError& error) {
+    if (!commands.front().app->parsed()) throw UsageError(error.what());
+    throw UsageError(std::string(error.what()) +
+                     " (a program to run stands after --: weir run [FLAGS] -- PROGRAM)");
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (see weir --help)");
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run(words);
+  }
+  return 1;  // not reached: one subcommand is required
+}
+
+}  // namespace
+}  // namespace weir::cli
+
+int main(int argc, char** argv) {
+  try {
+    return weir::cli::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir: %s\n", error.what());
+    return weir::exit_code(error);
+  }
+}

@@ -1,0 +1,102 @@
+#include "tools/weir/program.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "tools/weir/elf.hpp"
+#include "tools/weir/script.hpp"
+
+namespace weir::cli {
+namespace {
+
+/// As deep as the kernel follows scripts that are run by scripts.
+constexpr int kDeepest = 5;
+
+[[noreturn]] void fail(const std::string& what, const std::string& why) {
+  throw UsageError(what + " " + why);
+}
+
+std::string quoted(const std::string& path) { return "'" + path + "'"; }
+
+/// Nothing for an executable file; what else it is otherwise.
+std::optional<std::string> not_executable(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    return "cannot be run: " + std::generic_category().message(errno);
+  }
+  if (S_ISDIR(status.st_mode)) return "is a folder, not a program";
+  if (!S_ISREG(status.st_mode)) return "is no file that can be run";
+  if (access(path.c_str(), X_OK) != 0) return "is not executable (chmod +x makes it so)";
+  return std::nullopt;
+}
+
+void check_elf(const std::string& what, const std::string& path) {
+  const std::optional<ElfFile> elf = read_elf(path);
+  if (!elf) fail(what, "is neither an ELF program nor a script that begins with #!");
+  if (!elf->whole) fail(what, "is damaged: its ELF headers are cut off");
+  if (!elf->wide) {
+    fail(what, "is a 32-bit program: CUDA, and the library to preload, are of 64 bits");
+  }
+  if (!is_native(*elf)) fail(what, "is a program for another kind of machine");
+  if (!elf->has_loader) fail(what, "is statically linked: nothing can be preloaded into it");
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 &&
+      changes_identity(status.st_mode, status.st_uid, status.st_gid, getuid(), getgid())) {
+    fail(what, "changes its user or group when it starts: nothing can be preloaded into it");
+  }
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name, const Environment& environment) {
+  if (name.empty()) fail("the program's name", "is empty");
+  if (name.find('/') != std::string::npos) {
+    if (const auto why = not_executable(name)) fail(quoted(name), *why);
+    return name;
+  }
+  const char* variable = environment("PATH");
+  std::string_view folders = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
+  std::string passed_over;
+  for (bool more = true; more;) {
+    const std::size_t end = folders.find(':');
+    more = end != std::string_view::npos;
+    std::string path(folders.substr(0, end));
+    if (more) folders.remove_prefix(end + 1);
+    path = (path.empty() ? "." : path) + "/" + name;
+    if (!not_executable(path)) return path;
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) passed_over = path;
+  }
+  if (!passed_over.empty()) fail(quoted(passed_over), *not_executable(passed_over));
+  fail("the program " + quoted(name), "is in no folder of PATH");
+}
+
+void check_program(const std::string& path, const Environment& environment) {
+  std::string what = quoted(path);
+  std::string file = path;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    constexpr std::size_t kFirstLine = 256;  // all that the kernel reads of it
+    const std::optional<std::string> front = read_front(file, kFirstLine);
+    if (!front) return;  // may be run and not be read: the kernel alone knows what it is
+    const std::optional<Interpreter> interpreter = interpreter_of(*front);
+    if (!interpreter) return check_elf(what, file);
+    const std::string script = quoted(file);
+    if (interpreter->name.empty()) fail(script, "is a script that names no interpreter after #!");
+    try {
+      file =
+          interpreter->in_path ? find_program(interpreter->name, environment) : interpreter->name;
+      if (const auto why = not_executable(file)) fail(quoted(file), *why);
+    } catch (const UsageError& error) {
+      throw UsageError(std::string(error.what()) + "; the script " + script + " names it");
+    }
+    what = quoted(file) + ", which runs the script " + script + ",";
+  }
+  fail(quoted(path), "is a script of a script, more than the kernel follows");
+}
+
+}  // namespace weir::cli
