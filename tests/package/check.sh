@@ -36,6 +36,7 @@ expect_files() {
 # What users ask for; the headers beyond these are those that these include.
 expected_files() {
   local libdir=$1 header
+  echo bin/weir
   echo bin/weir-train
   echo "$libdir/libweir-core.so"
   echo "$libdir/libweir-core.so.${WEIR_VERSION%.*}"

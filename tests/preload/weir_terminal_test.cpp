@@ -107,18 +107,16 @@ TEST(WeirTerminal, AnInterruptFromTheTerminalReachesTheProgramOnce) {
 TEST(WeirTerminal, StopsAndGoesOnWithTheProgram) {
   Job job(Job::Under::kShell);
   job.await("ready");
-  for (int round = 0; round < 2; ++round) {
-    job.send(SIGTSTP);
-    ASSERT_TRUE(WIFSTOPPED(job.wait()));
-    job.send(SIGCONT);
-  }
+  job.send(SIGTSTP);
+  ASSERT_TRUE(WIFSTOPPED(job.wait()));
+  // Before it goes on: the kernel drops a stop that is still pending then.
+  job.await("got SIGTSTP");
+  job.send(SIGCONT);
   job.await("got SIGCONT");
   job.send(SIGTERM);
   const int status = job.wait();
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 7);
-  job.await("got SIGTERM");
-  EXPECT_GE(job.count("got SIGTSTP"), 1);
 }
 
 }  // namespace

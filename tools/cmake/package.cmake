@@ -84,7 +84,11 @@ weir_pkg_config_file(
   ARCHIVE_LIBS "${_weir_archive_libs}")
 
 install(TARGETS weir_core EXPORT WeirTargets)
-install(TARGETS weir-train)
+install(TARGETS weir-train weir)
+# In a folder of its own, where no linker looks: it is preloaded, never linked.
+if(TARGET weir_swap_in)
+  install(TARGETS weir_swap_in LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
+endif()
 install(DIRECTORY "${_weir_include_dir}/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(
   EXPORT WeirTargets
@@ -130,7 +134,7 @@ set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${WEIR_PACKAGE_MAINTAINER}")
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
     "The library libweir-core with its headers, CMake package and pkg-config file,
-and weir-train, a training program that shows what admission is worth.")
+weir, which swaps Weir into CUDA programs as they are, and weir-train, a training program that shows what admission is worth.")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, pkg-config")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # What links the library gets a dependency on this package; dpkg refreshes the linker's cache.

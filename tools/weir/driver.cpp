@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
 namespace weir::cli {
 namespace {
@@ -21,9 +22,9 @@ class Library {
   }
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
-  /// Calls the function; a driver without it is one that refuses.
-  template <typename... Parameters, typename... Arguments>
-  [[nodiscard]] Result call(Result (*)(Parameters...), const char* name, Arguments... arguments) {
+  /// Calls the function, whose parameters are of these types; a driver without it refuses.
+  template <typename... Parameters>
+  [[nodiscard]] Result call(const char* name, std::type_identity_t<Parameters>... arguments) {
     constexpr Result kNotFound = 500;
     void* symbol = handle_ != nullptr ? dlsym(handle_, name) : nullptr;
     if (symbol == nullptr) return kNotFound;
@@ -35,37 +36,32 @@ class Library {
   std::string problem_;
 };
 
-/// A type to call by, as in `call(as<int*>, "cuDeviceGetCount", &count)`.
-template <typename... Parameters>
-constexpr Result (*as)(Parameters...) = nullptr;
-
 /// What is free, asked in the device's primary context, which this makes where there is none.
 std::optional<Bytes> free_memory(Library& driver, Device device) {
   Context context = nullptr;
-  if (driver.call(as<Context*, Device>, "cuDevicePrimaryCtxRetain", &context, device) != 0) {
+  if (driver.call<Context*, Device>("cuDevicePrimaryCtxRetain", &context, device) != 0) {
     return std::nullopt;
   }
   std::size_t free = 0;
   std::size_t total = 0;
-  const bool known =
-      driver.call(as<Context>, "cuCtxSetCurrent", context) == 0 &&
-      driver.call(as<std::size_t*, std::size_t*>, "cuMemGetInfo_v2", &free, &total) == 0;
-  (void)driver.call(as<Context>, "cuCtxSetCurrent", nullptr);
-  (void)driver.call(as<Device>, "cuDevicePrimaryCtxRelease_v2", device);
+  const bool known = driver.call<Context>("cuCtxSetCurrent", context) == 0 &&
+                     driver.call<std::size_t*, std::size_t*>("cuMemGetInfo_v2", &free, &total) == 0;
+  (void)driver.call<Context>("cuCtxSetCurrent", nullptr);
+  (void)driver.call<Device>("cuDevicePrimaryCtxRelease_v2", device);
   return known ? std::optional(Bytes{free}) : std::nullopt;
 }
 
 DeviceInfo ask_device(Library& driver, int number) {
   DeviceInfo info{.number = number, .name = "?", .total = {}, .free = {}};
   Device device = 0;
-  if (driver.call(as<Device*, int>, "cuDeviceGet", &device, number) != 0) return info;
+  if (driver.call<Device*, int>("cuDeviceGet", &device, number) != 0) return info;
   std::array<char, 256> name{};
-  if (driver.call(as<char*, int, Device>, "cuDeviceGetName", name.data(),
-                  static_cast<int>(name.size()) - 1, device) == 0) {
+  if (driver.call<char*, int, Device>("cuDeviceGetName", name.data(),
+                                      static_cast<int>(name.size()) - 1, device) == 0) {
     info.name = name.data();
   }
   std::size_t total = 0;
-  if (driver.call(as<std::size_t*, Device>, "cuDeviceTotalMem_v2", &total, device) == 0) {
+  if (driver.call<std::size_t*, Device>("cuDeviceTotalMem_v2", &total, device) == 0) {
     info.total = {total};
   }
   info.free = free_memory(driver, device);
@@ -79,14 +75,14 @@ DriverInfo ask_driver() {
   Library driver;
   info.problem = driver.problem();
   if (!info.problem.empty()) return info;
-  (void)driver.call(as<int*>, "cuDriverGetVersion", &info.version);
-  if (const Result error = driver.call(as<unsigned>, "cuInit", 0U); error != 0) {
+  (void)driver.call<int*>("cuDriverGetVersion", &info.version);
+  if (const Result error = driver.call<unsigned>("cuInit", 0U); error != 0) {
     info.problem = "cuInit says error " + std::to_string(error) +
                    (error == 100 ? ", that it finds no device" : "");
     return info;
   }
   int count = 0;
-  if (driver.call(as<int*>, "cuDeviceGetCount", &count) != 0 || count == 0) {
+  if (driver.call<int*>("cuDeviceGetCount", &count) != 0 || count == 0) {
     info.problem = "the driver counts no device";
   }
   for (int number = 0; number < count; ++number) info.devices.push_back(ask_device(driver, number));

@@ -65,9 +65,9 @@ std::string find_program(const std::string& name, const Environment& environment
   for (bool more = true; more;) {
     const std::size_t end = folders.find(':');
     more = end != std::string_view::npos;
-    std::string path(folders.substr(0, end));
+    std::string path(end == 0 || folders.empty() ? "." : folders.substr(0, end));
+    path.append("/").append(name);
     if (more) folders.remove_prefix(end + 1);
-    path = (path.empty() ? "." : path) + "/" + name;
     if (!not_executable(path)) return path;
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) passed_over = path;
