@@ -15,6 +15,8 @@ struct Command {
 int run_info(int argc, char** argv);
 /// Runs the suites that need a GPU. 2 where nothing is selected.
 int run_tests(int argc, char** argv);
+/// Prints, as JSON, what only a driver with a GPU can tell. 2 where no GPU answers, and says why.
+int run_facts(int argc, char** argv);
 /// Makes the page of what tools/gpu-check left in a folder. 1 where a condition is not met.
 int run_report(int argc, char** argv);
 

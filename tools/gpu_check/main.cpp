@@ -17,6 +17,7 @@ namespace {
 constexpr std::array kOwn{
     Command{"info", "the GPU, driver, toolkit and commit; --json for a program", run_info},
     Command{"test", "the suites that need a GPU, with GoogleTest's flags", run_tests},
+    Command{"facts", "what only a driver with a GPU can tell, as JSON", run_facts},
     Command{"report", "the page of a run of tools/gpu-check: RUN-FOLDER OUTPUT-FOLDER YYYY-MM-DD",
             run_report},
 };

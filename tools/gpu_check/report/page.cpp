@@ -4,6 +4,8 @@
 #include "tools/gpu_check/report/bench_figures.hpp"
 #include "tools/gpu_check/report/comparison.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
+#include "tools/gpu_check/report/program_page.hpp"
+#include "tools/gpu_check/report/programs.hpp"
 #include "tools/gpu_check/report/text.hpp"
 
 namespace weir::gpu_check {
@@ -148,7 +150,9 @@ std::string page(const json& evidence, const std::vector<Verdict>& verdicts,
     text += section(evidence, comparison.step,
                     [&](const json& figures) { return comparison_section(figures, comparison); });
   }
-  text += "## Kernels\n\n" + section(evidence, "bench", kernels_section) + "## Tests\n\n" +
+  text += "## Kernels\n\n" + section(evidence, "bench", kernels_section) +
+          "## Unmodified programs\n\n" + section(evidence, kProgramsStep, programs_section) +
+          "## Facts\n\n" + section(evidence, "facts", facts_section) + "## Tests\n\n" +
           section(evidence, "tests", tests_section) + "## Steps\n\n" + steps_table(evidence);
   return text;
 }

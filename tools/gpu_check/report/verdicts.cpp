@@ -6,49 +6,14 @@
 #include "tools/gpu_check/report/bench_figures.hpp"
 #include "tools/gpu_check/report/comparison.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
+#include "tools/gpu_check/report/judging.hpp"
+#include "tools/gpu_check/report/program_verdicts.hpp"
 #include "tools/gpu_check/report/text.hpp"
 
 namespace weir::gpu_check {
 
 using nlohmann::json;
 namespace {
-
-State met_if(bool met) { return met ? State::kMet : State::kNotMet; }
-
-/// The verdict when the step has no figures to judge.
-Verdict without_figures(const std::string& condition, const json& evidence, const Step& step) {
-  if (!step.ran()) return {condition, State::kLeftOut, step.left_out};
-  if (!step.ok()) return {condition, State::kNotMet, describe(step)};
-  for (const json& found : evidence.at("steps")) {
-    if (found.at("name") == step.name && found.contains("unreadable")) {
-      return {condition, State::kNotMet, found["unreadable"].get<std::string>() + " is no JSON"};
-    }
-  }
-  return {condition, State::kNotMet, "it wrote no figures"};
-}
-
-/// `judged`, or not met when the figures are not what the step should write.
-template <typename Judge>
-void judge_figures(const std::vector<std::string>& conditions, const json& evidence,
-                   const std::string& name, std::vector<Verdict>& verdicts, const Judge& judged) {
-  const json& figures = figures_of(evidence, name);
-  const Step step = step_of(evidence, name);
-  try {
-    if (!figures.is_null()) {
-      const std::vector<Verdict> found = judged(figures, step);
-      verdicts.insert(verdicts.end(), found.begin(), found.end());
-      return;
-    }
-    for (const std::string& condition : conditions) {
-      verdicts.push_back(without_figures(condition, evidence, step));
-    }
-  } catch (const std::exception& error) {
-    for (const std::string& condition : conditions) {
-      verdicts.push_back({condition, State::kNotMet,
-                          std::string("its figures are not as expected: ") + error.what()});
-    }
-  }
-}
 
 void judge_tests(const json& evidence, std::vector<Verdict>& verdicts) {
   const std::string condition = "every test labelled gpu passes";
@@ -144,6 +109,17 @@ void judge_bench(const json& evidence, std::vector<Verdict>& verdicts) {
 
 }  // namespace
 
+Verdict without_figures(const std::string& condition, const json& evidence, const Step& step) {
+  if (!step.ran()) return {condition, State::kLeftOut, step.left_out};
+  if (!step.ok()) return {condition, State::kNotMet, describe(step)};
+  for (const json& found : evidence.at("steps")) {
+    if (found.at("name") == step.name && found.contains("unreadable")) {
+      return {condition, State::kNotMet, found["unreadable"].get<std::string>() + " is no JSON"};
+    }
+  }
+  return {condition, State::kNotMet, "it wrote no figures"};
+}
+
 const char* to_string(State state) {
   switch (state) {
     case State::kMet:
@@ -164,6 +140,8 @@ std::vector<Verdict> judge(const json& evidence) {
     judge_comparison(comparison, evidence, verdicts);
   }
   judge_bench(evidence, verdicts);
+  judge_facts(evidence, verdicts);
+  judge_programs(evidence, verdicts);
   return verdicts;
 }
 

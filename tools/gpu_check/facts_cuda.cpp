@@ -1,0 +1,236 @@
+// The driver itself is asked, by the names of its own functions: under a program of ours stands the
+// runtime, which answers some of this otherwise.
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "allocator/error.hpp"
+#include "tools/gpu_check/facts.hpp"
+
+namespace weir::gpu_check {
+namespace {
+
+/// The driver's functions that are called here.
+class Driver {
+ public:
+  explicit Driver(void* library) : library_(library) {}
+
+  /// What `name` returns. Error where the driver has no function of that name.
+  template <typename Function, typename... Arguments>
+  CUresult raw(const char* name, Arguments... arguments) const {
+    const auto function = reinterpret_cast<Function*>(dlsym(library_, name));
+    if (function == nullptr) throw Error("the driver has no " + std::string(name));
+    return function(arguments...);
+  }
+
+ private:
+  void* library_;
+};
+
+// NOLINTNEXTLINE(cppcoreguidelines-macro-usage): the symbol's version is in the name's own macro
+#define WEIR_TEXT(name) #name
+// NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
+#define WEIR_SYMBOL(name) WEIR_TEXT(name)
+// NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
+#define RAW(driver, name, ...) (driver).raw<decltype(name)>(WEIR_SYMBOL(name), __VA_ARGS__)
+
+void check(CUresult code, const char* call) {
+  if (code != CUDA_SUCCESS) throw Error(std::string(call) + " returned " + std::to_string(code));
+}
+// NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
+#define CALL(driver, name, ...) check(RAW(driver, name, __VA_ARGS__), #name)
+
+/// Device memory for as long as a question takes.
+class Memory {
+ public:
+  Memory(const Driver& driver, std::size_t bytes) : driver_(driver) {
+    CALL(driver_, cuMemAlloc, &at_, bytes);
+  }
+  ~Memory() { (void)RAW(driver_, cuMemFree, at_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  [[nodiscard]] CUdeviceptr at() const { return at_; }
+
+ private:
+  const Driver& driver_;
+  CUdeviceptr at_ = 0;
+};
+
+class Stream {
+ public:
+  explicit Stream(const Driver& driver) : driver_(driver) {
+    CALL(driver_, cuStreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
+  }
+  ~Stream() { (void)RAW(driver_, cuStreamDestroy, stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  [[nodiscard]] CUstream get() const { return stream_; }
+
+ private:
+  const Driver& driver_;
+  CUstream stream_ = nullptr;
+};
+
+std::string code_text(CUresult code) {
+  return code == CUDA_SUCCESS ? "yes" : "no, " + std::to_string(code);
+}
+
+/// The multiple that all pitches are the least of; the widths and pitches where there is none.
+std::string pitch(const Driver& driver) {
+  std::string all;
+  std::size_t common = 0;
+  constexpr std::array<std::size_t, 6> kWidths{1, 100, 512, 513, 4000, 10000};
+  std::array<std::size_t, kWidths.size()> pitches{};
+  for (std::size_t i = 0; i < kWidths.size(); ++i) {
+    CUdeviceptr at = 0;
+    CALL(driver, cuMemAllocPitch, &at, &pitches[i], kWidths[i], std::size_t{3}, 4U);
+    (void)RAW(driver, cuMemFree, at);
+    if (i == 0) common = pitches[i];
+    all += (all.empty() ? "" : ", ") + std::to_string(kWidths[i]) + " gives " +
+           std::to_string(pitches[i]);
+  }
+  for (std::size_t i = 0; i < kWidths.size(); ++i) {
+    if (common == 0 || pitches[i] != (kWidths[i] + common - 1) / common * common) return all;
+  }
+  return "the width up to a multiple of " + std::to_string(common);
+}
+
+/// The largest power of two that divides the addresses of small allocations of odd sizes.
+std::string alignment(const Driver& driver) {
+  CUdeviceptr bits = 0;
+  std::array<CUdeviceptr, 64> kept{};
+  std::size_t made = 0;
+  CUresult code = CUDA_SUCCESS;
+  for (; made < kept.size() && code == CUDA_SUCCESS; ++made) {
+    code = RAW(driver, cuMemAlloc, &kept[made], 2 * made + 1);
+    bits |= kept[made];
+  }
+  for (const CUdeviceptr at : kept) {
+    if (at != 0) (void)RAW(driver, cuMemFree, at);
+  }
+  check(code, "cuMemAlloc");
+  return std::to_string(CUdeviceptr{1} << std::countr_zero(bits)) + " bytes";
+}
+
+std::string freed_at_once(const Driver& driver) {
+  const Stream stream(driver);
+  CUdeviceptr at = 0;
+  CALL(driver, cuMemAllocAsync, &at, std::size_t{1} << 20, stream.get());
+  CALL(driver, cuStreamSynchronize, stream.get());
+  const CUresult code = RAW(driver, cuMemFree, at);
+  if (code != CUDA_SUCCESS) (void)RAW(driver, cuMemFreeAsync, at, stream.get());
+  return code_text(code);
+}
+
+std::string freed_in_order(const Driver& driver) {
+  const Stream stream(driver);
+  CUdeviceptr at = 0;
+  CALL(driver, cuMemAlloc, &at, std::size_t{1} << 20);
+  const CUresult code = RAW(driver, cuMemFreeAsync, at, stream.get());
+  CALL(driver, cuStreamSynchronize, stream.get());
+  if (code != CUDA_SUCCESS) (void)RAW(driver, cuMemFree, at);
+  return code_text(code);
+}
+
+std::string handle_inside(const Driver& driver) {
+  const Memory memory(driver, std::size_t{4} << 20);
+  CUipcMemHandle base{};
+  CUipcMemHandle inside{};
+  CALL(driver, cuIpcGetMemHandle, &base, memory.at());
+  const CUresult code = RAW(driver, cuIpcGetMemHandle, &inside, memory.at() + (1U << 20));
+  if (code != CUDA_SUCCESS) return code_text(code);
+  return std::memcmp(&base, &inside, sizeof base) == 0 ? "that of its base" : "another one";
+}
+
+/// What `ask` returns while a stream captures; the capture is ended whatever it was.
+template <typename Ask>
+std::string during_capture(const Driver& driver, const Ask& ask) {
+  const Stream stream(driver);
+  CALL(driver, cuStreamBeginCapture, stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  const CUresult code = ask(stream.get());
+  CUgraph graph = nullptr;
+  (void)RAW(driver, cuStreamEndCapture, stream.get(), &graph);
+  if (graph != nullptr) (void)RAW(driver, cuGraphDestroy, graph);
+  return std::to_string(code);
+}
+
+std::string legacy_stream(const Driver& driver) {
+  return during_capture(driver, [&](CUstream) {
+    CUstreamCaptureStatus status{};
+    return RAW(driver, cuStreamIsCapturing, CUstream{CU_STREAM_LEGACY}, &status);
+  });
+}
+
+std::string captured_event(const Driver& driver) {
+  CUevent event = nullptr;
+  CALL(driver, cuEventCreate, &event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING));
+  std::string found = during_capture(driver, [&](CUstream stream) {
+    const CUresult recorded = RAW(driver, cuEventRecord, event, stream);
+    return recorded == CUDA_SUCCESS ? RAW(driver, cuEventQuery, event) : recorded;
+  });
+  (void)RAW(driver, cuEventDestroy, event);
+  return found;
+}
+
+struct Question {
+  const char* fact;
+  const char* expected;
+  std::string (*ask)(const Driver&);
+};
+constexpr std::array kQuestions{
+    Question{"pitch of cuMemAllocPitch", "the width up to a multiple of 512", pitch},
+    Question{"alignment of cuMemAlloc", "512 bytes", alignment},
+    Question{"cuMemFree takes memory of cuMemAllocAsync", "yes", freed_at_once},
+    Question{"cuMemFreeAsync takes memory of cuMemAlloc", "yes", freed_in_order},
+    Question{"cuIpcGetMemHandle of an address inside an allocation", "that of its base",
+             handle_inside},
+    Question{"cuStreamIsCapturing of the legacy stream during a global capture", "906",
+             legacy_stream},
+    Question{"cuEventQuery of an event that was recorded in a capture", "907", captured_event},
+};
+
+/// Makes the first device's primary context current. Its release is left to the process's end.
+void use_first_device(const Driver& driver) {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CALL(driver, cuInit, 0U);
+  CALL(driver, cuDeviceGet, &device, 0);
+  CALL(driver, cuDevicePrimaryCtxRetain, &context, device);
+  CALL(driver, cuCtxSetCurrent, context);
+}
+
+}  // namespace
+
+Facts ask_facts() {
+  Facts found;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    found.why = "there is no NVIDIA driver here (libcuda.so.1)";
+    return found;
+  }
+  const Driver driver(library);
+  try {
+    use_first_device(driver);
+  } catch (const Error& error) {
+    found.why = std::string("the driver does not answer: ") + error.what();
+    return found;
+  }
+  for (const Question& question : kQuestions) {
+    Fact fact{question.fact, question.expected, "", false};
+    try {
+      fact.answer = question.ask(driver);
+      fact.answered = true;
+    } catch (const Error& error) {
+      fact.answer = std::string("not answered: ") + error.what();
+    }
+    found.facts.push_back(std::move(fact));
+  }
+  return found;
+}
+
+}  // namespace weir::gpu_check

@@ -1,0 +1,55 @@
+"""Takes all of the first GPU's free memory but so many bytes, and holds it until standard input
+ends: what runs beside it has that much and no more. Needs the driver alone.
+
+    ballast.py --leave BYTES
+"""
+
+import argparse
+import ctypes
+import sys
+
+
+def check(code, what):
+    if code != 0:
+        sys.exit(f"ballast: {what} returned {code}")
+
+
+def free_bytes(driver):
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    check(driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)), "cuMemGetInfo")
+    return free.value
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--leave", type=int, required=True)
+    leave = parser.parse_args().leave
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        sys.exit(f"ballast: there is no driver: {error}")
+    context = ctypes.c_void_p()
+    device = ctypes.c_int()
+    check(driver.cuInit(0), "cuInit")
+    check(driver.cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
+    check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
+    check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+
+    taken = 0
+    piece = 1 << 30
+    while piece >= 1 << 20:
+        # A context of its own grows by a little as it allocates: asked again each time.
+        if free_bytes(driver) - leave < piece:
+            piece //= 2
+            continue
+        pointer = ctypes.c_uint64()
+        if driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(piece)) != 0:
+            piece //= 2
+            continue
+        taken += piece
+    print(f"holds {taken} bytes, leaves {free_bytes(driver)}", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

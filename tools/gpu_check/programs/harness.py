@@ -1,0 +1,139 @@
+"""What the programs here share: their flags, how they end, and the one line of JSON they print.
+
+None of it knows of Weir: a program is run as it is, and what stands in its way is the runner's.
+
+    exit 0    finished
+    exit 75   ran out of memory; the line is printed all the same
+    exit 77   what it needs is not on this machine; one line on standard error names it
+"""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+
+OUT_OF_MEMORY = 75
+MISSING = 77
+
+# Steps before the time is taken: the first ones choose kernels, load modules and fill pools.
+WARM_UP = 3
+
+
+class Missing(Exception):
+    """The machine lacks what the program needs."""
+
+
+class OutOfMemory(Exception):
+    """The framework said so."""
+
+
+def need(module, name):
+    """Imports a framework, or ends with the code that says it is not there."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise Missing(f"{name} is not there: {error}") from error
+
+
+def flags(about, steps):
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
+    parser.add_argument("--small", action="store_true", help="sizes for a quick run on a cpu")
+    return parser
+
+
+def torch_ready(device):
+    """PyTorch, set up so that two runs give the same bits."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch = need("torch", "PyTorch")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise Missing("PyTorch is there, and finds no GPU that it can use")
+    torch.manual_seed(1)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    if device == "cpu":
+        torch.set_num_threads(1)
+    return torch
+
+
+def use_allocator(torch, library):
+    """Has PyTorch allocate through two functions of `library`."""
+    memory = torch.cuda.memory
+    allocator = memory.CUDAPluggableAllocator(library, "weir_torch_alloc", "weir_torch_free")
+    memory.change_current_allocator(allocator)
+
+
+class Clock:
+    """The time of the steps after the first few, from a device that has nothing left to do to
+    another such moment."""
+
+    def __init__(self, settle):
+        self._settle = settle
+        self._from = None
+        self.steps = 0
+
+    def step(self, number):
+        """To be called before step `number`."""
+        if number == WARM_UP:
+            self._settle()
+            self._from = time.perf_counter()
+        if number >= WARM_UP:
+            self.steps += 1
+
+    def seconds(self):
+        if self._from is None:
+            return None
+        self._settle()
+        return time.perf_counter() - self._from
+
+
+def torch_clock(torch, device):
+    return Clock(torch.cuda.synchronize if device == "cuda" else lambda: None)
+
+
+def torch_figures(torch, args, losses, clock):
+    """What a PyTorch program prints. The losses come off the device here and not step by step: a
+    loop that reads each of them never runs ahead."""
+    seconds = clock.seconds()
+    figures = {
+        "framework": f"PyTorch {torch.__version__}",
+        "losses": [float(loss.item()).hex() for loss in losses],
+        "seconds": seconds,
+        "timed_steps": clock.steps,
+    }
+    if args.device == "cuda":
+        figures["allocator"] = torch.cuda.get_allocator_backend()
+        # A pluggable allocator keeps no statistics.
+        if figures["allocator"] != "pluggable":
+            figures["peak_reserved_bytes"] = torch.cuda.max_memory_reserved()
+    return figures
+
+
+def is_out_of_memory(error):
+    name = type(error).__name__
+    return name == "OutOfMemoryError" or "RESOURCE_EXHAUSTED" in str(error)
+
+
+def main(name, run, parser):
+    """Runs `run(args)`, which returns figures, and ends the process as described above."""
+    args = parser.parse_args()
+    if args.steps <= 0:
+        parser.error("--steps must be above zero")
+    line = {"program": name, "device": args.device, "steps": args.steps, "outcome": "finished"}
+    code = 0
+    try:
+        line.update(run(args))
+    except Missing as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(MISSING)
+    except Exception as error:  # noqa: BLE001: which class it is depends on the framework
+        if not is_out_of_memory(error):
+            raise
+        line["outcome"] = "out of memory"
+        line["said"] = str(error).splitlines()[0] if str(error) else type(error).__name__
+        code = OUT_OF_MEMORY
+    print(json.dumps(line), flush=True)
+    sys.exit(code)

@@ -1,0 +1,106 @@
+"""What is run: each program with its setups, in the order of their weight, for time may run out."""
+
+import dataclasses
+
+GIB = 1 << 30
+
+# How a framework is told to allocate: as it does by itself, and in stream order. PyTorch reads the
+# first name up to 2.8 and both from then on.
+_TORCH = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+_JAX = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+ENVIRONMENT = {
+    "torch": {
+        "": {name: "backend:native" for name in _TORCH},
+        "async": {name: "backend:cudaMallocAsync" for name in _TORCH},
+    },
+    "jax": {
+        "": {**_JAX, "XLA_PYTHON_CLIENT_ALLOCATOR": "default"},
+        "async": {**_JAX, "XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"},
+    },
+    "cupy": {"": {}, "async": {}},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """One way to run a program."""
+
+    name: str
+    weir: bool = False
+    allocation: str = ""  # a key of ENVIRONMENT
+    budget: str = "80%"
+    leave: int = 0  # bytes of the device that are left to it; 0: all there are
+    environment: dict = dataclasses.field(default_factory=dict)
+    arguments: tuple = ()
+    pluggable: bool = False
+    copies: int = 1  # processes at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    name: str
+    framework: str
+    script: str
+    setups: tuple
+    limit: int = 60  # seconds, of each run
+
+
+def _four(**more):
+    """With and without Weir, in both ways to allocate."""
+    return tuple(
+        Setup(
+            ("weir" if weir else "plain") + ("_async" if allocation else ""),
+            weir=weir,
+            allocation=allocation,
+            arguments=tuple(more.get("async_arguments", ())) if allocation else (),
+        )
+        for allocation in ("", "async")
+        for weir in (False, True)
+    )
+
+
+# For the one that must run out of memory: the same memory with Weir as without, and a little more
+# without.
+_CAP = 4 * GIB
+_LEAVE = _CAP + GIB // 4
+_CAPPED = {"weir": True, "budget": f"{_CAP}B", "leave": _LEAVE, "allocation": "async"}
+
+PROGRAMS = (
+    Program("torch_resnet", "torch", "torch_resnet.py", _four()),
+    Program(
+        "torch_gpt",
+        "torch",
+        "torch_gpt.py",
+        (*_four(), Setup("weir_pluggable", weir=True, pluggable=True)),
+    ),
+    Program(
+        "torch_prefetch",
+        "torch",
+        "torch_prefetch.py",
+        (
+            Setup("enough"),
+            Setup("plain", leave=_LEAVE),
+            Setup("plain_async", leave=_LEAVE, allocation="async"),
+            Setup("weir_async", **_CAPPED),
+            Setup("weir_batches", **_CAPPED, environment={"WEIR_BATCH_RANGE": "batch"}),
+        ),
+    ),
+    Program(
+        "torch_shared",
+        "torch",
+        "torch_resnet.py",
+        (Setup("plain"), Setup("weir_async", weir=True, allocation="async", budget="10%", copies=8)),
+        limit=90,
+    ),
+    Program("torch_graphs", "torch", "torch_graphs.py", _four()),
+    Program("torch_workers", "torch", "torch_workers.py", _four()),
+    Program("cupy_loop", "cupy", "cupy_loop.py", _four(async_arguments=["--async-pool"])),
+    Program("jax_train", "jax", "jax_train.py", _four()),
+    Program(
+        "torch_compile",
+        "torch",
+        "torch_compile.py",
+        (Setup("plain"), Setup("weir", weir=True)),
+        limit=90,
+    ),
+)

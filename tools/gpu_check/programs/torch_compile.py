@@ -1,0 +1,48 @@
+"""Trains a small transformer through torch.compile."""
+
+import gpt_model
+import harness
+
+# What torch.compile says when a compiler, or Triton, is not on the machine.
+TOOLS = ("triton", "compiler", "gcc", "cl.exe", "Python.h", "nvcc", "ptxas")
+
+
+def run(args):
+    torch = harness.torch_ready(args.device)
+    tokens, width, heads, layers, length, batch = (
+        (64, 32, 4, 1, 16, 2) if args.small else (4096, 256, 4, 2, 256, 16)
+    )
+    model = gpt_model.make_model(torch, tokens, width, heads, layers, length).to(args.device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    compiled = torch.compile(model)
+    draw = torch.Generator().manual_seed(2)
+    losses = []
+    clock = harness.torch_clock(torch, args.device)
+    for number in range(args.steps):
+        clock.step(number)
+        text = torch.randint(tokens, (batch, length + 1), generator=draw).to(args.device)
+        try:
+            loss = compiled(text[:, :-1], text[:, 1:])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        except Exception as error:
+            if number > 0 or not tools_are_missing(error):
+                raise
+            raise harness.Missing(f"torch.compile does not work here: {first_line(error)}") from error
+        optimizer.step()
+        losses.append(loss.detach())
+    return harness.torch_figures(torch, args, losses, clock)
+
+
+def first_line(error):
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def tools_are_missing(error):
+    """Whether the compiler, not the program, is what failed."""
+    from_compiler = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
+    return from_compiler and any(tool in str(error) for tool in TOOLS)
+
+
+if __name__ == "__main__":
+    harness.main("torch_compile", run, harness.flags(__doc__, steps=20))

@@ -1,0 +1,54 @@
+"""Captures a training step into a CUDA graph with PyTorch and replays it."""
+
+import gpt_model
+import harness
+
+
+def run(args):
+    torch = harness.torch_ready(args.device)
+    tokens, width, heads, layers, length, batch = (
+        (64, 32, 4, 2, 16, 2) if args.small else (4096, 256, 4, 4, 256, 16)
+    )
+    model = gpt_model.make_model(torch, tokens, width, heads, layers, length).to(args.device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    draw = torch.Generator().manual_seed(2)
+    text = torch.zeros(batch, length + 1, dtype=torch.long, device=args.device)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(text[:, :-1], text[:, 1:])
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def next_text():
+        return torch.randint(tokens, tuple(text.shape), generator=draw)
+
+    if args.device == "cuda":
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(harness.WARM_UP):  # what is made lazily must not be made in a capture
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph):
+            captured = step()
+    losses = []
+    clock = harness.torch_clock(torch, args.device)
+    for number in range(args.steps):
+        clock.step(number)
+        text.copy_(next_text())
+        if args.device == "cuda":
+            graph.replay()
+            # The next replay writes there again. Memory that is made between replays must never
+            # be the graph's own.
+            losses.append(captured.detach().clone())
+        else:
+            losses.append(step().detach())
+    return harness.torch_figures(torch, args, losses, clock)
+
+
+if __name__ == "__main__":
+    harness.main("torch_graphs", run, harness.flags(__doc__, steps=100))
