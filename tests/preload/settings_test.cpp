@@ -34,12 +34,12 @@ std::vector<std::string> described(const Variables& variables) {
 
 TEST(PreloadSettings, DefaultsAreDescribedInTheOrderOfTheStruct) {
   EXPECT_THAT(described({}),
-              ::testing::ElementsAre("pool=round (default)", "pool-page-size=4096 (default)",
-                                     "pool-linear-cutoff=24 (default)", "budget=95% (default)",
-                                     "alloc-log=none (default)", "policy=throttled (default)",
-                                     "run-ahead=auto (default)", "sync-free=0 (default)",
-                                     "max-wait=10s (default)", "batch-range=none (default)",
-                                     "summary=none (default)", "log=warn (default)"));
+              ::testing::ElementsAre(
+                  "pool=naive (default)", "pool-page-size=4096 (default)",
+                  "pool-large-round-size=2097152 (default)", "budget=95% (default)",
+                  "alloc-log=none (default)", "policy=throttled (default)",
+                  "run-ahead=auto (default)", "sync-free=0 (default)", "max-wait=10s (default)",
+                  "batch-range=none (default)", "summary=none (default)", "log=warn (default)"));
 }
 
 TEST(PreloadSettings, EveryVariableIsReadAndNamedAsTheSource) {
@@ -118,7 +118,7 @@ TEST(PreloadSettings, BadValuesAreRefusedInOneLineWithNameValueAndWhatIsAllowed)
 
 TEST(PreloadSettings, ValuesThatAreBadOnlyTogetherAreRefusedToo) {
   const std::string message = message_of<UsageError>([] {
-    (void)settings_of({{"WEIR_POOL_PAGE_SIZE", "5000"}});
+    (void)settings_of({{"WEIR_POOL", "round"}, {"WEIR_POOL_PAGE_SIZE", "5000"}});
   });
   EXPECT_THAT(message, HasSubstr("WEIR_POOL_PAGE_SIZE"));
   EXPECT_THAT(message, HasSubstr("power of two"));

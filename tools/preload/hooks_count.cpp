@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "tools/preload/nvml.hpp"
 #include "tools/preload/pass.hpp"
 #include "tools/preload/process.hpp"
 
@@ -109,6 +110,30 @@ CUresult loaded(const Call& call, const Handle& handle) noexcept {
   return code;
 }
 
+/// Retains a primary context by `call`; if that makes it, counts what the device has less then, by
+/// the books of all programs: of two that start together one may count a part of the other's.
+template <typename Call>
+CUresult retained(CUcontext* context, CUdevice device, const Call& call) noexcept {
+  Process* const process = Process::get();
+  unsigned int flags = 0;
+  int active = 0;
+  if (process == nullptr ||
+      process->driver().cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS ||
+      active != 0) {
+    return call();
+  }
+  const auto before = free_without_context(process->driver(), device);
+  const CUresult code = call();
+  Account* const account = code == CUDA_SUCCESS && before ? process->account(device) : nullptr;
+  if (account == nullptr) return code;
+  const auto after = free_without_context(process->driver(), device);
+  const Bytes taken = minus_or_zero(*before, after.value_or(*before));
+  if (taken.count == 0) return code;
+  account->charge(taken);
+  process->count(*account, Kind::kContexts, taken, number(*context), *context);
+  return code;
+}
+
 }  // namespace
 }  // namespace weir::preload
 
@@ -196,6 +221,11 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
   Account* const account = process != nullptr ? process->current_account() : nullptr;
   if (account != nullptr) account->use_graphs();
   return pass(&Driver::cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return retained(context, device,
+                  [&] { return pass(&Driver::cuDevicePrimaryCtxRetain, context, device); });
 }
 
 CUresult cuModuleLoad(CUmodule* module, const char* file) {

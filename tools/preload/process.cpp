@@ -275,15 +275,17 @@ void Process::forget(CUcontext context) noexcept {
   Arena* gone = nullptr;
   {
     const Lock lock(mutex_);
-    const auto found = std::find_if(arenas_.begin(), arenas_.end(),
-                                    [&](const auto& arena) { return arena->context() == context; });
-    if (found == arenas_.end()) return;
-    gone = found->get();
-    gone_.push_back(std::move(*found));
-    arenas_.erase(found);
-    generation_.fetch_add(1);
+    const auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const auto& arena) {
+      return arena->context() == context;
+    });
+    if (found != arenas_.end()) {
+      gone = found->get();
+      gone_.push_back(std::move(*found));
+      arenas_.erase(found);
+      generation_.fetch_add(1);
+    }
   }
-  gone->forget();
+  if (gone != nullptr) gone->forget();
   passed_.forget(context);
 }
 

@@ -74,6 +74,11 @@ std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view 
 Settings Settings::from_environment(const Environment& environment) {
   Settings settings;
   settings.pool = PoolOptions::from_environment(MxnetContext::kGpu, environment);
+  // Blocks are not split yet, and a program that ran without Weir must fit with it: PyTorch's
+  // segments of 20 MiB would be blocks of 32 MiB with `round`.
+  if (settings.pool.kind.source == "default") {
+    settings.pool.kind = Setting<PoolKind>::by_default(PoolKind::kNaive);
+  }
   settings.policy = PolicyOptions::from_environment(environment);
   read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
   read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);

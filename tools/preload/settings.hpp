@@ -16,7 +16,7 @@
 namespace weir::preload {
 
 struct Settings {
-  PoolOptions pool;      ///< WEIR_POOL, WEIR_BUDGET (per device), … and MXNet's for a GPU
+  PoolOptions pool;      ///< WEIR_POOL (`naive` unless set), WEIR_BUDGET (per device), and so on
   PolicyOptions policy;  ///< WEIR_POLICY, WEIR_RUN_AHEAD
   /// WEIR_SYNC_FREE, `0` or `1`: cuMemFree waits for the device, for programs that count on that.
   Setting<bool> sync_free = Setting<bool>::by_default(false);

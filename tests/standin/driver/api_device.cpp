@@ -73,6 +73,16 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   });
 }
 
+CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice ordinal) {
+  return api("cuDeviceGetPCIBusId", Needs::kDriver, [&](Call& call) {
+    if (find_device(call.driver, ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (text == nullptr || size < 13) return CUDA_ERROR_INVALID_VALUE;
+    std::snprintf(text, static_cast<std::size_t>(size), "0000:%02x:00.0",
+                  static_cast<unsigned>(ordinal));
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult cuDeviceGetName(char* name, int length, CUdevice ordinal) {
   return api("cuDeviceGetName", Needs::kDriver, [&](Call& call) {
     if (name == nullptr || length <= 0) return CUDA_ERROR_INVALID_VALUE;

@@ -79,6 +79,7 @@ std::span<const Entry> entries() {
         entry("cuDeviceGet", 2000, &cuDeviceGet),
         entry("cuDeviceGetCount", 2000, &cuDeviceGetCount),
         entry("cuDeviceGetName", 2000, &cuDeviceGetName),
+        entry("cuDeviceGetPCIBusId", 4010, &cuDeviceGetPCIBusId),
         entry("cuDeviceGetUuid", 11040, &cuDeviceGetUuid_v2),
         entry("cuDeviceGetAttribute", 2000, &cuDeviceGetAttribute),
         entry("cuDeviceTotalMem", 3020, &cuDeviceTotalMem_v2),
