@@ -39,6 +39,28 @@ TEST(GpuPage, ShowsPoliciesAndKernelsAsTables) {
   EXPECT_THAT(text, Not(HasSubstr("No figures")));
 }
 
+TEST(GpuPage, ShowsProgramsBesideThemselvesWithoutWeir) {
+  const std::string text = page_of(made_up_evidence());
+  EXPECT_THAT(text, HasSubstr("### PyTorch, transformer\n\nMade-up framework 1.\n\n| setup |"));
+  EXPECT_THAT(text, HasSubstr("| as it is | finished | 2.000 s |  | 64 MiB |  |  |  |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("| with Weir, in stream order | finished | 3.000 s | 1.500 | 64 MiB | "
+                        "1 MiB | 99.50% | 5, 1.25 s |\n"));
+  EXPECT_THAT(text, HasSubstr("| as it is | out of memory |  |  |  |  |  |  |\n"));
+  EXPECT_THAT(text, HasSubstr("## Facts\n\n| fact | expected | found |\n|---|---|---|\n"
+                              "| made-up fact | 7 | 8 |\n"));
+}
+
+TEST(GpuPage, SaysWhichProgramsWereNotRun) {
+  json evidence = made_up_evidence();
+  json& programs = step_in(evidence, "programs").at("figures").at("programs");
+  programs[0]["left_out"] = "PyTorch is not there";
+  programs.erase(1);
+  const std::string text = page_of(evidence);
+  EXPECT_THAT(text, HasSubstr("network\n\nLeft out: PyTorch is not there.\n"));
+  EXPECT_THAT(text, HasSubstr("### PyTorch, transformer\n\nNot run.\n"));
+}
+
 TEST(GpuPage, NamesTestsThatDidNotPass) {
   json evidence = made_up_evidence();
   json& tests = step_in(evidence, "tests")["figures"]["testsuites"][0]["testsuite"];

@@ -60,6 +60,9 @@ case $command in
       echo ']}'
     } >"$file"
     ;;
+  facts)
+    echo '{"facts": [{"fact": "made up", "expected": "1", "answer": "1", "answered": true}]}'
+    ;;
   bench)
     [[ $* == --json ]]
     echo '{"kernels": [{"name": "made up", "shape": "1", "floor_of": "copy", "median_us": 2, "floor_us": 1}]}'
@@ -98,8 +101,32 @@ says '^met  *compute-sanitizer racecheck is clean'
 page=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??.md')
 [[ -n $page && -s ${page%.md}.json ]] || wrong "a page and its JSON are named after device and date"
 grep -q -- '--inputs ring --width-factor 16 ' "$page" || wrong "the page has the command lines"
-[[ $(grep -c '^== .*: ok' "$scratch/err") == 8 ]] || wrong "each of the eight steps is shown as ok"
+[[ $(grep -c '^== .*: ok' "$scratch/err") == 9 ]] || wrong "each of the nine steps is shown as ok"
+says '^met  *what only a GPU can tell is answered: made up: 1'
+says '^left out  *PyTorch, transformer: the same losses.*: there is no weir beside made-up'
 PATH=$before
+
+# The programs alone, for which weir and its library have to be beside weir-gpu.
+touch "$scratch/weir" "$scratch/libweir.so"
+export WEIR_GPU_PYTHON=$scratch/no-such-python
+runs 0 --programs
+says '^left out  *JAX.*: there is no .*no-such-python'
+export WEIR_GPU_PYTHON=$scratch/made-up-python
+cat >"$WEIR_GPU_PYTHON" <<'END'
+#!/usr/bin/env bash
+set -euo pipefail
+[[ $* == *programs/run_all.py\ --weir\ */weir\ --library\ */libweir.so\ * && $* == *' --only torch_gpt' ]]
+while [[ $1 != --output ]]; do shift; done
+echo '{"programs": [{"name": "torch_gpt", "runs": [], "left_out": "made up"}]}' >"$2"
+END
+chmod +x "$WEIR_GPU_PYTHON"
+runs 1 --programs torch_gpt
+says '^left out  *PyTorch, transformer: the same losses.*: made up'
+says '^NOT MET  *PyTorch, prefetching: .*: not run; the step ok'
+says '^left out  *every test labelled gpu passes: no step of this name was run'
+[[ -n $(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??-programs.md') ]] ||
+  wrong "a page of the programs alone has a name of its own"
+rm "$scratch/weir" "$scratch/libweir.so"
 
 export MISBEHAVE=bench-crashes
 runs 1

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tools/gpu_check/report/comparison.hpp"
+#include "tools/gpu_check/report/programs.hpp"
 
 namespace weir::testing {
 
@@ -67,6 +68,73 @@ inline json made_up_bench() {
             made_up_kernel("another", 30, 10)}}};
 }
 
+inline json made_up_summary(double served, double passed) {
+  const json gauge{{"current", 0}, {"peak", 1 << 20}};
+  const json waits{{"count", 2}, {"total_ns", 500000000}};
+  const auto kind = [&](const char* name, double sum, bool counted) {
+    return json{{"kind", name},
+                {"level_bytes", gauge},
+                {"calls", 1},
+                {"sum_bytes", sum},
+                {"counted", counted}};
+  };
+  json device{{"device", 0},
+              {"budget_bytes", 1 << 30},
+              {"pool", {{"reserved_bytes", gauge}, {"waits", 1}, {"waited_ns", 250000000}}},
+              {"served_bytes", served},
+              {"paced", waits},
+              {"batches", waits}};
+  device["passed"] = {kind("arrays", passed, true), kind("modules", 1e12, true),
+                      kind("host", 1e12, false)};
+  return {{"process", 1}, {"devices", json::array({std::move(device)})}};
+}
+
+inline json made_up_run(const std::string& setup) {
+  json run{{"setup", setup},
+           {"command", "made up"},
+           {"exit_code", 0},
+           {"stopped", false},
+           {"said", ""},
+           {"printed",
+            {{"framework", "Made-up framework 1"},
+             {"outcome", "finished"},
+             {"losses", {"0x1p+0", "0x1p-1", "0x1p-2"}},
+             {"seconds", gpu_check::with_weir(setup) ? 3 : 2},
+             {"peak_reserved_bytes", 64 << 20}}}};
+  if (gpu_check::with_weir(setup)) run["summary"] = made_up_summary(995, 5);
+  return run;
+}
+
+inline json made_up_out_of_memory(const std::string& setup) {
+  json run = made_up_run(setup);
+  run["exit_code"] = 75;
+  run["printed"] = {{"outcome", "out of memory"}};
+  return run;
+}
+
+inline json made_up_programs() {
+  json programs = json::array();
+  const auto add = [&](const char* name, json runs) {
+    programs.push_back({{"name", name}, {"runs", std::move(runs)}});
+  };
+  for (const auto& program : gpu_check::kTrainingPrograms) {
+    add(program.name, {made_up_run("plain"), made_up_run("weir"), made_up_run("plain_async"),
+                       made_up_run("weir_async")});
+  }
+  add(gpu_check::kPrefetchProgram.name,
+      {made_up_run("enough"), made_up_out_of_memory("plain"), made_up_out_of_memory("plain_async"),
+       made_up_run("weir_async"), made_up_run("weir_batches")});
+  json shared = json::array({made_up_run("plain")});
+  for (int process = 0; process < 8; ++process) shared.push_back(made_up_run("weir_async"));
+  add(gpu_check::kSharedProgram.name, std::move(shared));
+  return {{"programs", std::move(programs)}};
+}
+
+inline json made_up_facts() {
+  json fact{{"fact", "made-up fact"}, {"expected", "7"}, {"answer", "8"}, {"answered", true}};
+  return {{"facts", json::array({std::move(fact)})}};
+}
+
 inline json made_up_step(const std::string& name) {
   return {{"name", name},   {"command", "weir-gpu " + name}, {"exit_code", 0}, {"outcome", "ok"},
           {"seconds", 2.0}, {"limit_seconds", 40.0}};
@@ -87,6 +155,8 @@ inline json made_up_evidence() {
     add(comparison.step, "figures", made_up_comparison());
   }
   add("bench", "figures", made_up_bench());
+  add("facts", "figures", made_up_facts());
+  add("programs", "figures", made_up_programs());
   return {{"date", "2000-01-01"}, {"machine", made_up_machine()}, {"steps", std::move(steps)}};
 }
 

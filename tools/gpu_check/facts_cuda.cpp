@@ -64,7 +64,8 @@ class Memory {
 class Stream {
  public:
   explicit Stream(const Driver& driver) : driver_(driver) {
-    CALL(driver_, cuStreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
+    // One that waits for the legacy stream, as most programs' do.
+    CALL(driver_, cuStreamCreate, &stream_, CU_STREAM_DEFAULT);
   }
   ~Stream() { (void)RAW(driver_, cuStreamDestroy, stream_); }
   Stream(const Stream&) = delete;
@@ -149,9 +150,9 @@ std::string handle_inside(const Driver& driver) {
 
 /// What `ask` returns while a stream captures; the capture is ended whatever it was.
 template <typename Ask>
-std::string during_capture(const Driver& driver, const Ask& ask) {
+std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask) {
   const Stream stream(driver);
-  CALL(driver, cuStreamBeginCapture, stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  CALL(driver, cuStreamBeginCapture, stream.get(), mode);
   const CUresult code = ask(stream.get());
   CUgraph graph = nullptr;
   (void)RAW(driver, cuStreamEndCapture, stream.get(), &graph);
@@ -160,21 +161,29 @@ std::string during_capture(const Driver& driver, const Ask& ask) {
 }
 
 std::string legacy_stream(const Driver& driver) {
-  return during_capture(driver, [&](CUstream) {
+  return during_capture(driver, CU_STREAM_CAPTURE_MODE_GLOBAL, [&](CUstream) {
     CUstreamCaptureStatus status{};
     return RAW(driver, cuStreamIsCapturing, CUstream{CU_STREAM_LEGACY}, &status);
   });
 }
 
-std::string captured_event(const Driver& driver) {
+std::string captured_event(const Driver& driver, CUstreamCaptureMode mode) {
   CUevent event = nullptr;
   CALL(driver, cuEventCreate, &event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING));
-  std::string found = during_capture(driver, [&](CUstream stream) {
+  std::string found = during_capture(driver, mode, [&](CUstream stream) {
     const CUresult recorded = RAW(driver, cuEventRecord, event, stream);
     return recorded == CUDA_SUCCESS ? RAW(driver, cuEventQuery, event) : recorded;
   });
   (void)RAW(driver, cuEventDestroy, event);
   return found;
+}
+
+std::string relaxed_event(const Driver& driver) {
+  return captured_event(driver, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+std::string global_event(const Driver& driver) {
+  return captured_event(driver, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 struct Question {
@@ -191,7 +200,8 @@ constexpr std::array kQuestions{
              handle_inside},
     Question{"cuStreamIsCapturing of the legacy stream during a global capture", "906",
              legacy_stream},
-    Question{"cuEventQuery of an event that was recorded in a capture", "907", captured_event},
+    Question{"cuEventQuery of an event recorded in a relaxed capture", "907", relaxed_event},
+    Question{"cuEventQuery of an event recorded in a global capture", "907", global_event},
 };
 
 /// Makes the first device's primary context current. Its release is left to the process's end.

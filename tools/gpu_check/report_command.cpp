@@ -7,6 +7,7 @@
 #include "tools/gpu_check/command.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
 #include "tools/gpu_check/report/page.hpp"
+#include "tools/gpu_check/report/programs.hpp"
 #include "tools/gpu_check/report/verdicts.hpp"
 
 namespace weir::gpu_check {
@@ -27,7 +28,10 @@ int run_report(int argc, char** argv) {
   const std::vector<Verdict> verdicts = judge(evidence);
   evidence["verdicts"] = verdicts_json(verdicts);
 
-  const std::string name = "gpu-" + device_slug(evidence) + "-" + argv[3];
+  // Of a run of one part alone: it must not take the place of a whole one of the same day.
+  const bool whole = step_of(evidence, "tests").left_out != kNoSuchStep;
+  const std::string name = "gpu-" + device_slug(evidence) + "-" + argv[3] +
+                           (whole ? "" : "-" + std::string(kProgramsStep));
   std::filesystem::create_directories(output);
   // What a step printed need not be UTF-8, as JSON must be.
   write(output / (name + ".json"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs programs that know nothing of Weir, without it and with it, and writes what came of each.
 
-    run_all.py --weir PROGRAM --output FILE [--limit SECONDS] [--only NAME,...]
+    run_all.py --weir PROGRAM [--library FILE] --output FILE [--limit SECONDS] [--only NAME,...]
 
 Needs Python alone; the programs need PyTorch, CuPy or JAX, and say so where it is not there. FILE is
 written anew after each run, so that it holds what there is whenever this is stopped. What it all
@@ -26,6 +26,7 @@ MISSING = 77  # as harness.py, which cannot be asked where its frameworks are no
 def parse(words):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weir", required=True, help="the command `weir`")
+    parser.add_argument("--library", help="what it preloads; libweir.so beside it unless told")
     parser.add_argument("--output", required=True, help="the file for what came of each run")
     parser.add_argument("--limit", type=float, default=400, help="seconds for all of it")
     parser.add_argument("--only", help="names of programs, with commas between")
@@ -39,6 +40,12 @@ def parse(words):
             parser.error(f"--only: there is no program '{name}', only {', '.join(known)}")
     if not os.access(args.weir, os.X_OK):
         parser.error(f"--weir: there is no program {args.weir}")
+    if args.library is None:
+        args.library = os.path.join(os.path.dirname(args.weir), "libweir.so")
+    if not os.path.isfile(args.library):
+        parser.error(f"--library: there is no file {args.library}")
+    if not args.limit > 0:
+        parser.error("--limit must be above zero")
     return args
 
 
@@ -68,7 +75,8 @@ def main(words):
     folder = output.parent / output.stem
     folder.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + args.limit
-    runs = runner.Runner(os.path.abspath(args.weir), folder, deadline, args.device, args.small)
+    weir, library = os.path.abspath(args.weir), os.path.abspath(args.library)
+    runs = runner.Runner(weir, library, folder, deadline, args.device, args.small)
     document = {"python": sys.version.split()[0], "limit_seconds": args.limit, "programs": []}
     write(output, document)
     for program in plan.PROGRAMS:

@@ -21,15 +21,15 @@ class NoBallast(Exception):
 
 
 class Runner:
-    """`weir` is the command, `folder` where logs and summaries go, `deadline` a time.monotonic()."""
+    """`weir` is the command, `library` what it preloads, `folder` where logs and summaries go, `deadline` a time.monotonic()."""
 
-    def __init__(self, weir, folder, deadline, device, small):
+    def __init__(self, weir, library, folder, deadline, device, small):
         self._weir = weir
+        self._library = library
         self._folder = pathlib.Path(folder)
         self._deadline = deadline
         self._flags = ["--device", device, *(["--small"] if small else [])]
         self._on_gpu = device == "cuda"
-        self._library = None
 
     def left(self):
         return self._deadline - time.monotonic()
@@ -59,24 +59,17 @@ class Runner:
         name = f"{program.name}_{setup.name}" + (f"_{number}" if setup.copies > 1 else "")
         command = [sys.executable, str(HERE / program.script), *self._flags, *setup.arguments]
         if setup.pluggable:
-            command += ["--allocator", self._library_path()]
+            command += ["--allocator", self._library]
         summary = None
         if setup.weir:
             summary = self._folder / f"{name}.weir.json"
             summary.unlink(missing_ok=True)
-            way = [self._weir, "run", "--budget", setup.budget, "--json", str(summary), "--"]
+            way = [self._weir, "run", "--library", self._library, "--budget", setup.budget]
+            way += ["--json", str(summary), "--"]
             command = way + command
         environment = {**os.environ, **plan.ENVIRONMENT[program.framework][setup.allocation]}
         environment.update({"PYTHONDONTWRITEBYTECODE": "1", **setup.environment})
         return Process(setup.name, command, environment, self._folder / f"{name}.log", summary)
-
-    def _library_path(self):
-        if self._library is None:
-            found = subprocess.run(
-                [self._weir, "info", "--library"], capture_output=True, text=True, check=False
-            )
-            self._library = found.stdout.strip()
-        return self._library
 
     @contextlib.contextmanager
     def _ballast(self, setup):

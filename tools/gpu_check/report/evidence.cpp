@@ -93,7 +93,7 @@ Step step_of(const json& evidence, const std::string& name) {
   step.name = name;
   const json* found = find_step(evidence, name);
   if (found == nullptr) {
-    step.left_out = "no step of this name was run";
+    step.left_out = kNoSuchStep;
     return step;
   }
   step.left_out = found->value("left_out", "");

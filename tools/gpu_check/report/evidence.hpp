@@ -21,6 +21,9 @@ namespace weir::gpu_check {
 /// Error when the folder has no info.json or steps.tsv: then there is nothing to report on.
 [[nodiscard]] nlohmann::json gather(const std::filesystem::path& run, const std::string& date);
 
+/// Why a step is left out of which the run knows nothing.
+inline constexpr const char* kNoSuchStep = "no step of this name was run";
+
 /// The step of that name in what `gather` returned; one that is left out where there is none.
 [[nodiscard]] Step step_of(const nlohmann::json& evidence, const std::string& name);
 

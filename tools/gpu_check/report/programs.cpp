@@ -13,25 +13,25 @@ namespace {
 constexpr int kOutOfMemory = 75;  // as harness.py ends
 
 /// Kinds of memory that no allocator can serve: the driver lays them out.
-bool only_drivers(const std::string& kind) { return kind == "modules" || kind == "context"; }
+bool only_drivers(const std::string& kind) { return kind == "modules" || kind == "contexts"; }
 
 double nanoseconds(const json& count) { return count.get<double>() / 1e9; }
 
 void add_device(const json& device, SwapInFigures& figures) {
   const json& pool = device.at("pool");
-  figures.served_bytes += device.at("served").get<double>();
+  figures.served_bytes += device.at("served_bytes").get<double>();
   for (const json& passed : device.at("passed")) {
     if (!passed.at("counted").get<bool>()) continue;
     (only_drivers(passed.at("kind")) ? figures.other_bytes : figures.passed_bytes) +=
-        passed.at("sum").get<double>();
+        passed.at("sum_bytes").get<double>();
   }
-  figures.peak_reserved_bytes += pool.at("reserved").at("peak").get<double>();
-  figures.budget_bytes += device.at("budget").get<double>();
+  figures.peak_reserved_bytes += pool.at("reserved_bytes").at("peak").get<double>();
+  figures.budget_bytes += device.at("budget_bytes").get<double>();
   figures.waits += pool.at("waits").get<std::uint64_t>();
-  figures.waited_seconds += nanoseconds(pool.at("waited"));
+  figures.waited_seconds += nanoseconds(pool.at("waited_ns"));
   for (const char* reason : {"paced", "batches"}) {
     figures.held_back += device.at(reason).at("count").get<std::uint64_t>();
-    figures.waited_seconds += nanoseconds(device.at(reason).at("total"));
+    figures.waited_seconds += nanoseconds(device.at(reason).at("total_ns"));
   }
 }
 

@@ -1,0 +1,188 @@
+#include "tools/gpu_check/report/program_verdicts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu_check/sample.hpp"
+
+namespace weir::gpu_check {
+namespace {
+
+using ::testing::HasSubstr;
+using weir::testing::json;
+using weir::testing::made_up_evidence;
+using weir::testing::made_up_run;
+using weir::testing::made_up_summary;
+using weir::testing::step_in;
+
+json& program(json& evidence, const std::string& name) {
+  for (json& one : step_in(evidence, "programs").at("figures").at("programs")) {
+    if (one.at("name") == name) return one;
+  }
+  throw std::out_of_range(name);
+}
+
+json& run(json& evidence, const std::string& name, const std::string& setup) {
+  for (json& one : program(evidence, name).at("runs")) {
+    if (one.at("setup") == setup) return one;
+  }
+  throw std::out_of_range(setup);
+}
+
+/// Every condition of one program, with verdict and figure.
+std::vector<std::string> verdicts_of(const json& evidence, const std::string& title) {
+  std::vector<Verdict> all;
+  judge_programs(evidence, all);
+  std::vector<std::string> found;
+  for (const Verdict& verdict : all) {
+    if (!verdict.condition.starts_with(title + ": ")) continue;
+    found.push_back(std::string(to_string(verdict.state)) + ": " + verdict.figure);
+  }
+  return found;
+}
+std::string first_of(const json& evidence, const std::string& title) {
+  return verdicts_of(evidence, title).at(0);
+}
+
+constexpr const char* kGpt = "PyTorch, transformer";
+constexpr const char* kGraphs = "PyTorch, captured step";
+constexpr const char* kPrefetch = "PyTorch, prefetching";
+constexpr const char* kShared = "PyTorch, 8 processes";
+constexpr const char* kCupy = "CuPy, products";
+constexpr const char* kJax = "JAX, dense network";
+
+TEST(GpuProgramVerdicts, LossesAreComparedBitForBit) {
+  json evidence = made_up_evidence();
+  EXPECT_EQ(first_of(evidence, kGpt), "met: bit-identical over 3 steps in 2 runs with Weir");
+  run(evidence, "torch_gpt", "weir_async")["printed"]["losses"][1] = "0x1.0000000000001p-1";
+  EXPECT_EQ(first_of(evidence, kGpt), "NOT MET: with Weir, in stream order differs from step 1");
+  run(evidence, "torch_gpt", "weir_async")["printed"]["losses"] = json::array();
+  EXPECT_THAT(first_of(evidence, kGpt), HasSubstr("NOT MET: "));
+}
+
+TEST(GpuProgramVerdicts, NoLossesAreNotTheSameLosses) {
+  json evidence = made_up_evidence();
+  for (json& one : program(evidence, "jax_train")["runs"]) one["printed"]["losses"] = json::array();
+  EXPECT_THAT(first_of(evidence, kJax), HasSubstr("NOT MET: "));
+}
+
+TEST(GpuProgramVerdicts, AProgramThatDiffersByItselfIsCalledSo) {
+  json evidence = made_up_evidence();
+  run(evidence, "torch_gpt", "plain")["printed"]["losses"][2] = "0x1p+9";
+  EXPECT_EQ(first_of(evidence, kGpt),
+            "NOT MET: with Weir differs from step 2; two runs without Weir differ too");
+}
+
+TEST(GpuProgramVerdicts, WhatFailsOnlyWithWeirIsNotMet) {
+  json evidence = made_up_evidence();
+  json& failed = run(evidence, "cupy_loop", "weir");
+  failed["exit_code"] = 1;
+  failed["said"] = "made-up error";
+  EXPECT_EQ(first_of(evidence, kCupy), "NOT MET: with Weir: failed (exit 1): made-up error");
+  failed["stopped"] = true;
+  EXPECT_EQ(first_of(evidence, kCupy), "NOT MET: with Weir: stopped at its limit");
+  failed["exit_code"] = nullptr;
+  failed["said"] = "no time was left";
+  EXPECT_EQ(first_of(evidence, kCupy), "NOT MET: with Weir: not run: no time was left");
+}
+
+TEST(GpuProgramVerdicts, WhatFailsWithoutWeirTooSaysNothingOfIt) {
+  json evidence = made_up_evidence();
+  for (const char* setup : {"plain_async", "weir_async"}) {
+    run(evidence, "torch_graphs", setup)["exit_code"] = 1;
+  }
+  EXPECT_EQ(first_of(evidence, kGraphs),
+            "met: bit-identical over 3 steps in 1 run with Weir; with Weir, in stream order is "
+            "compared with nothing: without Weir it failed (exit 1)");
+  for (const char* setup : {"plain", "weir"}) {
+    run(evidence, "torch_graphs", setup)["exit_code"] = 1;
+  }
+  EXPECT_THAT(first_of(evidence, kGraphs), HasSubstr("left out: "));
+  run(evidence, "torch_graphs", "plain")["exit_code"] =
+      nullptr;  // not come to: that spares nothing
+  EXPECT_THAT(first_of(evidence, kGraphs), HasSubstr("NOT MET: "));
+}
+
+TEST(GpuProgramVerdicts, WeirMustServeWhatItCan) {
+  json evidence = made_up_evidence();
+  EXPECT_EQ(verdicts_of(evidence, kGpt).at(1),
+            "met: with Weir 99.50%; with Weir, in stream order 99.50%");
+  json& summary = run(evidence, "torch_gpt", "weir")["summary"];
+  summary = made_up_summary(989, 11);
+  EXPECT_EQ(verdicts_of(evidence, kGpt).at(1),
+            "NOT MET: with Weir 98.90%; with Weir, in stream order 99.50%");
+  summary = made_up_summary(990, 10);
+  EXPECT_EQ(verdicts_of(evidence, kGpt).at(1),
+            "met: with Weir 99.00%; with Weir, in stream order 99.50%");
+  summary = made_up_summary(0, 0);
+  EXPECT_THAT(verdicts_of(evidence, kGpt).at(1), HasSubstr("NOT MET: with Weir no memory"));
+  summary = nullptr;
+  EXPECT_THAT(verdicts_of(evidence, kGpt).at(1), HasSubstr("with Weir no summary: there is none"));
+  summary = {{"devices", json::array()}};
+  EXPECT_THAT(verdicts_of(evidence, kGpt).at(1), HasSubstr("no summary: it names no device"));
+}
+
+TEST(GpuProgramVerdicts, ThePrefetchingLoopDiesWithoutAndLivesWith) {
+  json evidence = made_up_evidence();
+  EXPECT_EQ(first_of(evidence, kPrefetch), "met: out of memory; in stream order out of memory");
+  EXPECT_EQ(verdicts_of(evidence, kPrefetch).at(1),
+            "met: finished, losses bit-identical to those with enough memory, 5 waits of 1.25 s "
+            "together");
+  run(evidence, "torch_prefetch", "plain_async") = made_up_run("plain_async");
+  EXPECT_EQ(first_of(evidence, kPrefetch), "NOT MET: out of memory; in stream order finished");
+  run(evidence, "torch_prefetch", "weir_async")["printed"]["losses"][0] = "0x1p+9";
+  EXPECT_THAT(verdicts_of(evidence, kPrefetch).at(1),
+              HasSubstr("NOT MET: finished, losses differ"));
+  run(evidence, "torch_prefetch", "weir_batches") =
+      weir::testing::made_up_out_of_memory("weir_batches");
+  EXPECT_EQ(verdicts_of(evidence, kPrefetch).at(2), "NOT MET: out of memory");
+}
+
+TEST(GpuProgramVerdicts, AllThatShareTheGpuMustFinishWithinTheirBudgets) {
+  json evidence = made_up_evidence();
+  EXPECT_EQ(first_of(evidence, kShared),
+            "met: 8 of 8 finished within their budgets with the same losses");
+  run(evidence, "torch_shared", "weir_async")["summary"]["devices"][0]["budget_bytes"] = 1;
+  EXPECT_EQ(first_of(evidence, kShared),
+            "NOT MET: 7 of 8 finished within their budgets with the same losses; reserved more "
+            "than its budget");
+  program(evidence, "torch_shared")["runs"].erase(1);
+  EXPECT_THAT(first_of(evidence, kShared), HasSubstr("NOT MET: 7 of 8"));
+}
+
+TEST(GpuProgramVerdicts, AFrameworkThatIsNotThereIsLeftOut) {
+  json evidence = made_up_evidence();
+  program(evidence, "jax_train")["left_out"] = "JAX is not there";
+  for (const std::string& found : verdicts_of(evidence, kJax)) {
+    EXPECT_EQ(found, "left out: JAX is not there");
+  }
+  EXPECT_TRUE(holds(judge(evidence)));
+}
+
+TEST(GpuProgramVerdicts, WhatTheStepDidNotComeToIsNotMet) {
+  json evidence = made_up_evidence();
+  json& step = step_in(evidence, "programs");
+  step["exit_code"] = 124;
+  step["figures"]["programs"] = json::array();
+  EXPECT_EQ(first_of(evidence, kGpt), "NOT MET: not run; the step stopped at its limit of 40 s");
+  step.erase("figures");
+  EXPECT_EQ(first_of(evidence, kGpt), "NOT MET: stopped at its limit of 40 s");
+}
+
+TEST(GpuProgramVerdicts, FactsAreAnsweredWhateverTheAnswer) {
+  json evidence = made_up_evidence();
+  json& facts = step_in(evidence, "facts")["figures"]["facts"];
+  std::vector<Verdict> found;
+  judge_facts(evidence, found);
+  EXPECT_EQ(found.at(0).state, State::kMet);
+  EXPECT_EQ(found.at(0).figure, "made-up fact: 8");
+  facts[0]["answered"] = false;
+  judge_facts(evidence, found);
+  EXPECT_EQ(found.at(1).state, State::kNotMet);
+  facts = json::array();
+  judge_facts(evidence, found);
+  EXPECT_EQ(found.at(2).figure, "no fact");
+}
+
+}  // namespace
+}  // namespace weir::gpu_check

@@ -1,0 +1,202 @@
+"""Checks tools/gpu_check/programs under the root that is named: what runs them with programs that are
+made up, and that each program says what it lacks. Needs no framework and no GPU."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) / "tools" / "gpu_check" / "programs"
+
+MADE_UP_PROGRAM = """
+import os, time
+import harness
+
+class OutOfMemoryError(Exception):
+    pass
+
+def run(args):
+    how = os.environ.get("MADE_UP", "")
+    if how == "missing":
+        raise harness.Missing("Made-up is not there")
+    if how == "crashes":
+        raise RuntimeError("made-up error")
+    if how == "hangs":
+        time.sleep(1000)
+    if how == "memory":
+        raise OutOfMemoryError("made-up memory is full")
+    return {"losses": [(0.5).hex()], "preloaded": os.environ.get("PRELOADED", "")}
+
+harness.main("made_up", run, harness.flags("made up", steps=1))
+"""
+
+MADE_UP_PLAN = """
+from plan_as_it_is import *
+
+def so(name, how):
+    return Setup(name, environment={"MADE_UP": how})
+
+WITH = Setup("weir", weir=True, budget="7%")
+PROGRAMS = (
+    Program("good", "torch", "made_up.py", (Setup("plain"), WITH)),
+    Program("missing", "cupy", "made_up.py", (so("plain", "missing"), WITH)),
+    Program("missing_with", "cupy", "made_up.py",
+            (Setup("plain"), Setup("weir", weir=True, environment={"MADE_UP": "missing"}))),
+    Program("bad", "jax", "made_up.py", (so("plain", "crashes"), so("full", "memory"))),
+    Program("hangs", "jax", "made_up.py", (so("plain", "hangs"),), limit=1),
+    Program("many", "torch", "made_up.py", (Setup("weir", weir=True, copies=3),)),
+)
+"""
+
+MADE_UP_WEIR = """#!/usr/bin/env bash
+[[ "$1 $2 $4" == "run --library --budget" && $6 == --json && $8 == -- ]] || exit 9
+export PRELOADED=$3
+echo "{\\"budget\\": \\"$5\\"}" >"$7"
+exec "${@:9}"
+"""
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.at = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        file = self.at / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o755)
+        return file
+
+    def python(self, *words, **environment):
+        return subprocess.run(
+            [sys.executable, "-B", *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, **environment},
+        )
+
+
+class RunAll(Scratch):
+    """The real run_all.py, runner.py and harness.py, with another plan."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("run_all.py", "runner.py", "harness.py"):
+            shutil.copy(PROGRAMS / name, self.at / name)
+        shutil.copy(PROGRAMS / "plan.py", self.at / "plan_as_it_is.py")
+        self.write("plan.py", MADE_UP_PLAN)
+        self.write("made_up.py", MADE_UP_PROGRAM)
+        self.weir = self.write("beside/weir", MADE_UP_WEIR)
+        self.library = self.write("beside/libweir.so", "")
+        self.output = self.at / "run" / "programs.json"
+        self.output.parent.mkdir()
+
+    def run_all(self, *words):
+        fixed = ["--weir", self.weir, "--output", self.output, "--device", "cpu"]
+        return self.python(self.at / "run_all.py", *fixed, *words)
+
+    def entry(self, name):
+        found = json.loads(self.output.read_text(encoding="utf-8"))["programs"]
+        return next(one for one in found if one["name"] == name)
+
+    def only(self, name):
+        done = self.run_all("--only", name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.entry(name)
+
+    def test_a_program_runs_without_weir_and_with_it(self):
+        plain, weir = self.only("good")["runs"]
+        self.assertEqual((plain["setup"], plain["exit_code"]), ("plain", 0))
+        self.assertEqual(plain["printed"]["losses"], ["0x1.0000000000000p-1"])
+        self.assertEqual(plain["printed"]["preloaded"], "")
+        self.assertNotIn("summary", plain)
+        self.assertEqual(weir["printed"]["preloaded"], str(self.library))
+        self.assertEqual(weir["summary"], {"budget": "7%"})
+        self.assertNotIn(str(self.at), weir["command"])
+
+    def test_without_its_framework_the_rest_of_a_program_is_left_out(self):
+        entry = self.only("missing")
+        self.assertEqual(entry["left_out"], "made_up: Made-up is not there")
+        self.assertEqual([run["setup"] for run in entry["runs"]], ["plain"])
+
+    def test_what_is_missing_only_with_weir_is_not_left_out(self):
+        entry = self.only("missing_with")
+        self.assertNotIn("left_out", entry)
+        self.assertEqual([run["exit_code"] for run in entry["runs"]], [0, 77])
+
+    def test_a_crash_and_full_memory_are_told_apart(self):
+        crashed, full = self.only("bad")["runs"]
+        self.assertEqual((crashed["exit_code"], crashed["printed"]), (1, None))
+        self.assertEqual(crashed["said"], "RuntimeError: made-up error")
+        self.assertEqual((full["exit_code"], full["printed"]["outcome"]), (75, "out of memory"))
+
+    def test_a_program_that_hangs_is_stopped_at_its_limit(self):
+        (run,) = self.only("hangs")["runs"]
+        self.assertTrue(run["stopped"])
+        self.assertLess(run["exit_code"], 0)
+
+    def test_copies_each_have_a_summary(self):
+        runs = self.only("many")["runs"]
+        self.assertEqual([run["exit_code"] for run in runs], [0, 0, 0])
+        self.assertEqual([run["summary"] for run in runs], [{"budget": "80%"}] * 3)
+
+    def test_what_no_time_is_left_for_says_so(self):
+        done = self.run_all("--only", "hangs,many", "--limit", "0.5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (run,) = self.entry("many")["runs"]
+        self.assertEqual((run["exit_code"], run["said"]), (None, "no time was left"))
+
+    def test_bad_flags_are_refused(self):
+        self.library.unlink()
+        for words, says in (
+            (["--only", "nonsense"], "there is no program 'nonsense'"),
+            (["--weir", "/nowhere"], "there is no program /nowhere"),
+            ([], "there is no file"),
+            (["--library", str(self.weir), "--limit", "0"], "above zero"),
+        ):
+            done = self.run_all(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(says, done.stderr)
+
+
+class Programs(Scratch):
+    """The programs that are really run, where their frameworks cannot be had."""
+
+    def plan(self):
+        code = (
+            f"import sys; sys.path.insert(0, {str(PROGRAMS)!r}); import json, plan;"
+            "print(json.dumps([[p.name, p.script, p.framework, p.setups[0].weir] "
+            "for p in plan.PROGRAMS]))"
+        )
+        found = json.loads(self.python("-c", code).stdout)
+        self.assertGreater(len(found), 5)
+        return found
+
+    def test_each_says_that_its_framework_is_not_there(self):
+        for name in ("torch", "cupy", "jax"):
+            self.write(f"{name}.py", "raise ImportError('hidden by a test')")
+        for _, script, framework, first_with_weir in self.plan():
+            with self.subTest(script=script):
+                done = self.python(PROGRAMS / script, PYTHONPATH=str(self.at))
+                self.assertEqual(done.returncode, 77, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1)
+                self.assertIn("is not there", done.stderr)
+                self.assertIn(framework, done.stderr.lower())
+                self.assertFalse(first_with_weir, "the first setup tells whether it is there")
+
+    def test_the_report_knows_each_by_name(self):
+        source = (PROGRAMS.parent / "report" / "programs.hpp").read_text(encoding="utf-8")
+        for name, *_ in self.plan():
+            self.assertIn(f'{{"{name}", ', source)
+
+
+if __name__ == "__main__":
+    unittest.main()
