@@ -86,6 +86,10 @@ weir_pkg_config_file(
 install(TARGETS weir_core EXPORT WeirTargets)
 install(TARGETS weir-train weir)
 # In a folder of its own, where no linker looks: it is preloaded, never linked.
+install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/weir.h"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir")
+install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/weir.py"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
 if(TARGET weir_swap_in)
   install(TARGETS weir_swap_in LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
 endif()
