@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) / "tools" / "gpu_check" / "programs"
@@ -32,6 +33,14 @@ def run(args):
     return {"losses": [(0.5).hex()], "preloaded": os.environ.get("PRELOADED", "")}
 
 harness.main("made_up", run, harness.flags("made up", steps=1))
+"""
+
+MADE_UP_SLEEPER = """
+import os, time
+with open("{started}", "w") as out:
+    out.write(str(os.getpid()))
+os.rename("{started}", "{whole}")
+time.sleep(1000)
 """
 
 MADE_UP_PLAN = """
@@ -142,6 +151,21 @@ class RunAll(Scratch):
         (run,) = self.only("hangs")["runs"]
         self.assertTrue(run["stopped"])
         self.assertLess(run["exit_code"], 0)
+
+    def test_what_runs_ends_with_what_runs_it(self):
+        started = self.at / "started"
+        whole = self.at / "whole"
+        self.write("made_up.py", MADE_UP_SLEEPER.format(started=started, whole=whole))
+        words = ["--weir", self.weir, "--output", self.output, "--device", "cpu", "--only", "good"]
+        command = [sys.executable, "-B", str(self.at / "run_all.py"), *map(str, words)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 60
+            while not whole.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.terminate()
+            self.assertEqual(process.wait(60), 143)
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int(whole.read_text(encoding="utf-8")), 0)
 
     def test_copies_each_have_a_summary(self):
         runs = self.only("many")["runs"]

@@ -112,9 +112,13 @@ def torch_figures(torch, args, losses, clock):
     return figures
 
 
+# Of errors that have no class of their own: JAX's, and those of calls beside the allocator, such as the
+# load of a kernel into a device that is full.
+FULL = ("RESOURCE_EXHAUSTED", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+
+
 def is_out_of_memory(error):
-    name = type(error).__name__
-    return name == "OutOfMemoryError" or "RESOURCE_EXHAUSTED" in str(error)
+    return type(error).__name__ == "OutOfMemoryError" or any(text in str(error) for text in FULL)
 
 
 def main(name, run, parser):

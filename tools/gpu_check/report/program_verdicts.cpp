@@ -143,9 +143,9 @@ std::vector<Verdict> judge_shared(const std::vector<std::string>& conditions,
     } else if (!run.weir) {
       found.push_back("no summary: " + run.unreadable);
     } else if (run.weir->peak_reserved_bytes > run.weir->budget_bytes) {
-      found.push_back("reserved more than its budget");
+      found.emplace_back("reserved more than its budget");
     } else if (plain == nullptr || !same_losses(run, *plain)) {
-      found.push_back("losses differ from those of a process alone");
+      found.emplace_back("losses differ from those of a process alone");
     } else {
       ++good;
     }
@@ -159,6 +159,7 @@ template <typename Judge>
 void judge_program(const UnmodifiedProgram& which, const std::vector<std::string>& what,
                    const json& evidence, std::vector<Verdict>& verdicts, const Judge& judge_it) {
   std::vector<std::string> conditions;
+  conditions.reserve(what.size());
   for (const std::string& one : what) conditions.push_back(std::string(which.title) + ": " + one);
   judge_figures(conditions, evidence, kProgramsStep, verdicts,
                 [&](const json& figures, const Step& step) {
