@@ -21,7 +21,8 @@ class NoBallast(Exception):
 
 
 class Runner:
-    """`weir` is the command, `library` what it preloads, `folder` where logs and summaries go, `deadline` a time.monotonic()."""
+    """`weir` is the command, `library` what it preloads, `folder` where logs and summaries go,
+    `deadline` a time.monotonic()."""
 
     def __init__(self, weir, library, folder, deadline, device, small):
         self._weir = weir
