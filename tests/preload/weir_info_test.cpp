@@ -8,6 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "allocator/bytes.hpp"
+#ifdef STANDIN_FOLDER
+#include "tools/preload/table.hpp"
+#endif
 #include "weir_process.hpp"
 
 namespace weir::testing {
@@ -97,6 +100,9 @@ TEST(WeirInfo, HooksAreATableOfAllThatTheLibraryStandsInFrontOf) {
   EXPECT_THAT(weir.out, StartsWith("function "));
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuMemFree_v2 +3.2 +own  to the pool"));
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuLaunchKernel, _ptsz +4.0 +pace  paced\n"));
+  // One line for the heading, and one for each function.
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(weir.out, '\n')),
+            preload::hooks().size() + 1);
 }
 
 Variables standin(const std::string& budget) {

@@ -59,7 +59,8 @@ std::string json_string(std::string_view text) {
 
 std::string json_share(double share) {
   constexpr unsigned kDigits = 1'000'000;
-  const auto parts = static_cast<unsigned>(std::clamp(share, 0.0, 1.0) * kDigits + 0.5);
+  // Rounded without libm, which a preloaded library does without.
+  const unsigned parts = (static_cast<unsigned>(std::clamp(share, 0.0, 1.0) * kDigits * 2) + 1) / 2;
   char text[16];
   std::snprintf(text, sizeof text, "%u.%06u", parts / kDigits, parts % kDigits);
   return text;

@@ -10,7 +10,8 @@ namespace weir::preload {
 namespace {
 
 std::string percent(double share) {
-  const auto tenths = static_cast<unsigned>(share * 1000 + 0.5);
+  // Rounded without libm, which a preloaded library does without.
+  const unsigned tenths = (static_cast<unsigned>(share * 2000) + 1) / 2;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
 }
 

@@ -1,5 +1,9 @@
 // The table of a build that has the library.
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "tools/preload/table.hpp"
 #include "tools/weir/driver.hpp"
 #include "tools/weir/info.hpp"
@@ -7,12 +11,24 @@
 
 namespace weir::cli {
 
+namespace {
+
+/// `cuLaunchKernel, _ptsz`: a hook's own form, and what its per-thread form has behind that.
+std::string names_of(const preload::Hook& hook) {
+  if (hook.symbol == nullptr) return hook.per_thread;
+  if (hook.per_thread == nullptr) return hook.symbol;
+  std::string_view ending = hook.per_thread;
+  if (ending.starts_with(hook.symbol)) ending.remove_prefix(std::string_view(hook.symbol).size());
+  return std::string(hook.symbol).append(", ").append(ending);
+}
+
+}  // namespace
+
 std::string hooks_text() {
   std::vector<std::vector<std::string>> rows{{"function", "since", "action", "what"}};
   for (const preload::Hook& hook : preload::hooks()) {
-    const std::string per_thread = hook.per_thread != nullptr ? ", _ptsz" : "";
-    rows.push_back({hook.symbol + per_thread, format_version(hook.since),
-                    std::string(to_string(hook.action)), hook.what});
+    rows.push_back({names_of(hook), format_version(hook.since), std::string(to_string(hook.action)),
+                    hook.what});
   }
   return format_table(rows);
 }

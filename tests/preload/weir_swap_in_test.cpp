@@ -1,0 +1,45 @@
+// `weir` with the real library, on the stand-in for a GPU.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weir_process.hpp"
+
+namespace weir::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Variables on_standin() {
+  return {{"WEIR_LIBRARY", ""}, {"LD_LIBRARY_PATH", STANDIN_FOLDER}, {"CUDA_VISIBLE_DEVICES", ""}};
+}
+
+TEST(WeirSwapIn, TheLibraryOfTheBuildIsFoundWithoutBeingNamed) {
+  EXPECT_EQ(run_weir({"info", "--library"}, on_standin()).out, SWAP_IN_LIBRARY "\n");
+}
+
+TEST(WeirSwapIn, AProgramThatUsesCudaLeavesItsFigures) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("summary.json");
+  const Finished weir = run_weir(
+      run_words({"--budget", "50%", "--json", json}, {"legacy"}, STANDIN_PROGRAM), on_standin());
+  // Not its exit code: it looks whether the driver has all memory back, some of which the pool
+  // keeps.
+  ASSERT_EQ(weir.signal, 0);
+  EXPECT_THAT(weir.err, HasSubstr("served by Weir"));
+  const Json device = Json::parse(read_file(json)).at("devices").at(0);
+  EXPECT_GT(device.at("served_bytes"), 0);
+  EXPECT_EQ(device.at("budget_bytes").get<std::uint64_t>() * 2, device.at("total_bytes"));
+}
+
+TEST(WeirSwapIn, AProgramThatUsesNoCudaHasNoSummary) {
+  const Finished weir = run_weir(run_words({"--log", "info"}, {"exit", "3"}), on_standin());
+  EXPECT_EQ(weir.exit_code, 3);
+  EXPECT_EQ(weir.err, "weir: there is no summary: the program used no CUDA\n");
+}
+
+}  // namespace
+}  // namespace weir::testing
