@@ -1,0 +1,112 @@
+// The table of hooks against the toolkit, and the library against the table.
+
+#include "tools/preload/table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "symbols.hpp"
+
+namespace weir::preload {
+namespace {
+
+using ::testing::Contains;
+using ::testing::IsEmpty;
+
+Names symbols_of_table() {
+  Names names;
+  for (const Hook& hook : hooks()) {
+    if (hook.symbol != nullptr) names.insert(hook.symbol);
+    if (hook.per_thread != nullptr) names.insert(hook.per_thread);
+  }
+  return names;
+}
+
+struct Version {
+  std::string base;
+  int version;
+  bool operator==(const Version&) const = default;
+};
+void PrintTo(const Version& one, std::ostream* out) { *out << one.base << " " << one.version; }
+
+std::vector<Version> versions_of_toolkit() {
+#define PLAIN(base, version) Version{#base, version},
+#define PER_THREAD(base, version, suffix)
+  return {
+#include "typedefs.inc"
+  };
+#undef PLAIN
+#undef PER_THREAD
+}
+
+/// Versions of hooked functions that came after the latest one which is hooked.
+std::vector<Version> newer_than_hooked(const std::vector<Version>& all) {
+  std::vector<Version> newer;
+  for (const Version& one : all) {
+    int latest = 0;
+    for (const Hook& hook : hooks()) {
+      // A form for per-thread default streams alone has the version of those, not the function's.
+      if (hook.symbol != nullptr && hook.base == one.base) latest = std::max(latest, hook.since);
+    }
+    if (latest != 0 && one.version > latest) newer.push_back(one);
+  }
+  return newer;
+}
+
+/// Those that are left to the driver on purpose: {{"base", version}}, with the reason above it.
+const std::vector<Version> kLeftToTheDriver{};
+
+TEST(Hooks, AreFunctionsOfTheDriver) {
+  const std::string stub = WEIR_CUDA_STUB;
+  if (stub.empty()) GTEST_SKIP() << "NOT CHECKED: this toolkit has no stubs/libcuda.so";
+  const Names driver = exported_by(stub);
+  ASSERT_THAT(driver, Contains("cuInit"));
+  for (const std::string& name : symbols_of_table()) EXPECT_THAT(driver, Contains(name));
+}
+
+TEST(Hooks, AreTheLatestVersionsOrSayWhyNot) {
+  const auto newer = newer_than_hooked(versions_of_toolkit());
+  for (const Version& one : newer) EXPECT_THAT(kLeftToTheDriver, Contains(one));
+  for (const Version& one : kLeftToTheDriver) EXPECT_THAT(newer, Contains(one)) << "is outdated";
+}
+
+TEST(Hooks, CheckFindsANewerVersion) {
+  auto all = versions_of_toolkit();
+  all.push_back({"cuMemAlloc", 99000});
+  EXPECT_THAT(newer_than_hooked(all), Contains(Version{"cuMemAlloc", 99000}));
+}
+
+TEST(Hooks, AreLookedUpByOneNameOnce) {
+  std::vector<std::pair<std::string, int>> seen;
+  for (const Hook& hook : hooks()) {
+    const std::pair one{std::string(hook.base), hook.since};
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), one), 0) << hook.base;
+    seen.push_back(one);
+  }
+}
+
+TEST(Hooks, AreAllThatTheLibraryLetsOutBesideItsBorders) {
+  Names expected = symbols_of_table();
+  expected.insert({"dlsym", "InitializeInjectionNvtx2"});
+  expected.insert({"weir_api_version", "weir_batch_begin", "weir_batch_end", "weir_memory_info",
+                   "weir_settings", "weir_trim"});
+  expected.insert({"weir_torch_alloc", "weir_torch_alloc_or_null", "weir_torch_base_alloc",
+                   "weir_torch_free", "weir_torch_init", "weir_torch_memory_fraction",
+                   "weir_torch_record_stream", "weir_torch_reset"});
+  EXPECT_EQ(exported_by(WEIR_SWAP_IN), expected);
+}
+
+// One that is missing would keep every program from starting.
+TEST(Hooks, NeedTheCLibraryAlone) {
+  Names needed = needed_by(WEIR_SWAP_IN);
+  needed.erase("ld-linux-x86-64.so.2");  // the loader itself, which is there before it
+  EXPECT_EQ(needed, Names{"libc.so.6"});
+}
+
+}  // namespace
+}  // namespace weir::preload

@@ -1,0 +1,50 @@
+// The table against the types of the toolkit: that this compiles is the test.
+
+// So that the toolkit's headers have the types of older versions too.
+#define __CUDA_API_VERSION_INTERNAL  // NOLINT(bugprone-reserved-identifier): theirs
+#include <cudaTypedefs.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+#include "tools/preload/driver.hpp"
+
+namespace weir::preload {
+namespace {
+
+template <std::size_t n>
+struct Text {
+  // Not explicit: a template's argument is written as a literal.
+  consteval Text(const char (&text)[n]) { std::copy_n(text, n, letters); }
+  char letters[n] = {};
+};
+
+/// What cuGetProcAddress gives for a name at a version, for per-thread default streams.
+template <Text base, int version>
+struct PerThread;
+#define PLAIN(base, version)
+#define PER_THREAD(base, version, suffix)            \
+  template <>                                        \
+  struct PerThread<#base, version> {                 \
+    using Type = PFN_##base##_v##version##_##suffix; \
+  };
+#include "typedefs.inc"
+
+// There were no per-thread default streams before 7.0.
+#define HOOK(base, since, symbol, action, what)                             \
+  static_assert(std::is_same_v<PFN_##base##_v##since, decltype(&::symbol)>, \
+                #symbol " takes other arguments");
+#define HOOK_STREAM(base, since, symbol, action, what)                                           \
+  static_assert(std::is_same_v<PFN_##base##_v##since, decltype(&::symbol)>,                      \
+                #symbol " takes other arguments");                                               \
+  static_assert(                                                                                 \
+      std::is_same_v<PerThread<#base, std::max(since, 7000)>::Type, decltype(&::symbol##_ptsz)>, \
+      #symbol "_ptsz takes other arguments");
+#define HOOK_PTDS(base, since, symbol, action, what)                                       \
+  static_assert(std::is_same_v<PerThread<#base, since>::Type, decltype(&::symbol##_ptds)>, \
+                #symbol "_ptds takes other arguments");
+#include "tools/preload/hooks.inc"
+
+}  // namespace
+}  // namespace weir::preload
