@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <utility>
 
 #include "tests/standin/driver/capture.hpp"
 #include "tests/standin/driver/memory.hpp"
@@ -87,8 +88,20 @@ Driver& driver() {
 }
 
 Thread& this_thread() {
-  thread_local Thread thread;
-  return thread;
+  // Programs call the driver in exit handlers too, when the variables of the thread that ends the
+  // process are gone: the main thread keeps its contexts, another one begins anew.
+  static constinit thread_local Thread* mine = nullptr;
+  struct End {
+    ~End() {
+      if (gettid() != getpid()) delete std::exchange(mine, nullptr);
+    }
+  };
+  if (mine == nullptr) {
+    mine = new Thread;
+    static thread_local const End kEnd;
+    (void)kEnd;
+  }
+  return *mine;
 }
 
 bool Device::charge(std::size_t bytes) {
