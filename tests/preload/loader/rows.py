@@ -1,0 +1,91 @@
+"""Runs programs on the stand-in driver with libweir.so preloaded, and says what became of them.
+
+A file of rows has functions row_NAME, each of which is a test, and ends with main(globals()).
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+WEIR = os.environ["LOADER_WEIR"]
+STANDIN = os.environ["LOADER_STANDIN"]
+PROGRAMS = Path(os.environ["LOADER_PROGRAMS"])
+LIMIT = 60  # seconds for a program, which needs less than one
+
+
+class Finished:
+    """What a program left behind: its exit code, its output, and the summaries of Weir."""
+
+    def __init__(self, code, out, err, summaries):
+        self.code, self.out, self.err, self.summaries = code, out, err, summaries
+
+    def swapped(self, library=""):
+        """The driver's functions that a library (a part of its path) looked up and got from Weir."""
+        found = re.findall(r"^weir: swapped (\w+) for (.*)$", self.err, re.MULTILINE)
+        return {name for name, path in found if library in path}
+
+    def served_bytes(self):
+        return [sum(device["served_bytes"] for device in one["devices"]) for one in self.summaries]
+
+    def expect(self, holds, what):
+        if holds:
+            return
+        print(f"not so: {what}\nexit code {self.code}, summaries {self.summaries}")
+        print(f"---- standard output\n{self.out}\n---- standard error\n{self.err}")
+        sys.exit(1)
+
+    def expect_served(self, processes=1):
+        """It ended well, and Weir served the memory of so many processes."""
+        self.expect(self.code == 0, "the program ends with 0")
+        served = self.served_bytes()
+        self.expect(len(served) == processes, f"there are {processes} summaries")
+        self.expect(all(one > 0 for one in served), "Weir served memory in each")
+        return self
+
+    def expect_silent(self):
+        """It ended well, and nothing shows that Weir was there."""
+        self.expect(self.code == 0, "the program ends with 0")
+        self.expect(self.err == "", "nothing is said")
+        self.expect(not self.summaries, "there is no summary")
+        return self
+
+
+def run(*command, preload=(WEIR,), path=STANDIN, **settings):
+    """Runs a program, by its name one of this folder's, with WEIR_LOG=debug and a summary."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("WEIR_", "LD_", "CUDA_", "PYTORCH_", "MXNET_"))
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {
+            **kept,
+            "WEIR_LOG": "debug",
+            "WEIR_SUMMARY": f"{folder}/%p.json",
+            "LD_PRELOAD": ":".join(str(one) for one in preload),
+            **({"LD_LIBRARY_PATH": str(path)} if path else {}),
+            **settings,
+        }
+        done = subprocess.run(
+            [str(PROGRAMS / command[0]), *command[1:]],  # an absolute path stays what it is
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=LIMIT,
+            check=False,
+        )
+        summaries = [json.loads(one.read_text()) for one in sorted(Path(folder).iterdir())]
+    return Finished(done.returncode, done.stdout, done.stderr, summaries)
+
+
+def main(rows):
+    name = f"row_{sys.argv[1]}" if len(sys.argv) == 2 else ""
+    if name not in rows:
+        sys.exit(f"{sys.argv[0]}: which row? {' '.join(sys.argv[1:])}")
+    rows[name]()
