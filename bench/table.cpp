@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace weir::bench {
@@ -45,10 +46,15 @@ std::string against_of(const Row& row) {
   return row.against.starts_with(own) ? row.against.substr(own.size()) : row.against;
 }
 
-/// The targets in words and whether all of them are met; two empty texts without one. `ratio` is 0
+/// `+12.3 ns`.
+std::string more(double ns) { return (ns < 0 ? "-" : "+") + time(std::abs(ns)); }
+
+/// The targets in words and whether all of them are met; two empty texts without one. `other` is 0
 /// when the other did not run.
-std::array<std::string, 2> verdict(const Row& row, double ns, double ratio) {
+std::array<std::string, 2> verdict(const Row& row, double ns, double other) {
+  const double ratio = other > 0 ? ns / other : 0;
   std::string targets;
+  std::string difference;
   bool met = true;
   if (row.most_ns > 0) {
     targets = "<= " + time(row.most_ns);
@@ -58,7 +64,13 @@ std::array<std::string, 2> verdict(const Row& row, double ns, double ratio) {
     targets += (targets.empty() ? "<= " : ", <= ") + digits(row.most_ratio) + "x";
     met = met && ratio <= row.most_ratio;
   }
-  return {targets, targets.empty() ? "" : met ? "met" : "MISSED"};
+  if (row.most_more_ns > 0 && other > 0) {
+    targets += (targets.empty() ? "<= " : ", <= ") + more(row.most_more_ns);
+    met = met && ns - other <= row.most_more_ns;
+  }
+  if (other > 0 && (row.most_more_ns > 0 || row.shows_more)) difference = more(ns - other);
+  const std::string word = targets.empty() ? "" : met ? "met" : "MISSED";
+  return {targets, word + (word.empty() || difference.empty() ? "" : ", ") + difference};
 }
 
 }  // namespace
@@ -77,16 +89,16 @@ std::vector<std::string> Table::cells(const Row& row) const {
                                  ? time(own.least) + " - " + time(own.most)
                                  : digits(1e9 / own.most) + " - " + digits(1e9 / own.least);
   std::vector<std::string> cells{row.figure, value(row, own.median), spread};
-  double ratio = 0;
+  double others = 0;
   const auto other = times_.find(row.against);
   if (other != times_.end()) {
-    const double median = spread_of(other->second).median;
-    ratio = own.median / median;
-    cells.insert(cells.end(), {against_of(row), value(row, median), digits(ratio) + "x"});
+    others = spread_of(other->second).median;
+    cells.insert(cells.end(),
+                 {against_of(row), value(row, others), digits(own.median / others) + "x"});
   } else {
     cells.resize(cells.size() + 3);
   }
-  const auto [targets, met] = verdict(row, own.median, ratio);
+  const auto [targets, met] = verdict(row, own.median, others);
   cells.insert(cells.end(), {targets, met});
   return cells;
 }

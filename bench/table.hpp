@@ -15,11 +15,13 @@ namespace weir::bench {
 /// One line of the table. Times are wall time; with several threads, that of the run over the
 /// operations of all threads.
 struct Row {
-  std::string figure{};   ///< the benchmark, by the name that it was registered under
-  std::string against{};  ///< another benchmark of the same run; empty: none
-  double most_ns = 0;     ///< target: at most this time; 0: none
-  double most_ratio = 0;  ///< target: at most this many times the other's time; 0: none
-  std::string rate{};     ///< shown as so many of these per second instead of as a time
+  std::string figure{};     ///< the benchmark, by the name that it was registered under
+  std::string against{};    ///< another benchmark of the same run; empty: none
+  double most_ns = 0;       ///< target: at most this time; 0: none
+  double most_ratio = 0;    ///< target: at most this many times the other's time; 0: none
+  double most_more_ns = 0;  ///< target: at most this much more than the other; 0: none
+  bool shows_more = false;  ///< says how much more than the other, without a target for it
+  std::string rate{};       ///< shown as so many of these per second instead of as a time
 };
 
 /// Collects what Google Benchmark measures and prints the rows whose benchmarks ran.
@@ -46,5 +48,6 @@ void add_log(Table& table);
 void add_policy(Table& table);
 void add_pool(Table& table);
 void add_submit(Table& table);
+void add_swap_in(Table& table);
 
 }  // namespace weir::bench

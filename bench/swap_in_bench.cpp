@@ -1,0 +1,105 @@
+// What libweir.so adds to a program's calls, on the stand-in driver. Every repetition is a process
+// of its own, with or without the library, so that both meet the same machine in turn.
+
+#include <benchmark/benchmark.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "swap_in_paths.hpp"
+#include "table.hpp"
+
+namespace weir::bench {
+namespace {
+
+/// Our environment with `preload` preloaded, and without any setting of Weir's but quiet.
+std::vector<std::string> environment_with(const std::string& preload) {
+  std::vector<std::string> result;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string variable = *each;
+    if (!variable.starts_with("LD_PRELOAD=") && !variable.starts_with("WEIR_") &&
+        !variable.starts_with("MXNET_")) {
+      result.push_back(variable);
+    }
+  }
+  if (!preload.empty()) result.push_back("LD_PRELOAD=" + preload);
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// What the program prints, all of it; empty where it failed.
+std::string output_of(std::vector<std::string> arguments, std::vector<std::string> environment) {
+  std::array<int, 2> pipe_ends{};
+  if (pipe(pipe_ends.data()) != 0) return {};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, pipe_ends[0]);
+  pid_t child = 0;
+  const int failed = posix_spawn(&child, arguments.front().c_str(), &actions, nullptr,
+                                 pointers(arguments).data(), pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_ends[1]);
+  std::string text;
+  std::array<char, 256> part{};
+  ssize_t length = 0;
+  while (failed == 0 && (length = read(pipe_ends[0], part.data(), part.size())) > 0) {
+    text.append(part.data(), static_cast<std::size_t>(length));
+  }
+  close(pipe_ends[0]);
+  int status = 0;
+  const bool ended = failed == 0 && waitpid(child, &status, 0) == child;
+  return ended && status == 0 ? text : std::string();
+}
+
+void run(benchmark::State& state, const std::string& figure, bool swapped_in) {
+  for ([[maybe_unused]] auto _ : state) {
+    const std::string text = output_of({kSwapInCalls, figure, swapped_in ? "swapped-in" : "driver"},
+                                       environment_with(swapped_in ? kSwapIn : ""));
+    const double ns = std::strtod(text.c_str(), nullptr);
+    if (ns <= 0) state.SkipWithError("the program failed");
+    state.SetIterationTime(ns * 1e-9);
+  }
+}
+
+void add(Table& table, Row row) {
+  const std::string own = row.figure;
+  const std::string figure = own.substr(own.find('/') + 1);
+  row.against = own + "/driver";
+  for (const bool swapped_in : {true, false}) {
+    benchmark::RegisterBenchmark(
+        (swapped_in ? own : row.against).c_str(),
+        [figure, swapped_in](benchmark::State& state) { run(state, figure, swapped_in); })
+        ->UseManualTime()
+        ->Iterations(1);
+  }
+  table.add(row);
+}
+
+}  // namespace
+
+void add_swap_in(Table& table) {
+  if (*kSwapIn == '\0') return;  // built without a CUDA toolkit
+  add(table, {.figure = "swap-in/alloc-free", .most_ns = 500});
+  add(table, {.figure = "swap-in/alloc-free/streams:8"});
+  add(table, {.figure = "swap-in/alloc-free-async"});
+  add(table, {.figure = "swap-in/launch", .most_more_ns = 50});
+  for (const char* figure : {"launch/point", "launch/point/awaiting", "launch/enqueued",
+                             "dlsym/other", "dlsym/driver", "get-proc-address", "process"}) {
+    add(table, {.figure = std::string("swap-in/") + figure, .shows_more = true});
+  }
+}
+
+}  // namespace weir::bench

@@ -1,0 +1,246 @@
+// One figure of what libweir.so costs: a program of the driver's API on the stand-in, measured as
+// it is and with the library preloaded. swap_in_bench.cpp starts it.
+//
+//   swap_in_calls FIGURE driver|swapped-in      prints the nanoseconds of one operation
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/standin/standin.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBytes = 64 << 10;
+constexpr int kLaunchesOfAPoint = 32;  // as tools/preload/hooks_work.cpp has it
+
+[[noreturn]] void give_up(const char* what, int code) {
+  std::fprintf(stderr, "swap_in_calls: %s: %d\n", what, code);
+  std::exit(1);
+}
+
+void check(CUresult code, const char* what) {
+  if (code != CUDA_SUCCESS) give_up(what, code);
+}
+#define CHECK(call) check(call, #call)
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+/// The median of the means of chunks. Each is some tens of microseconds, less than the system leaves
+/// a thread at once, so that other work on the machine spoils some of them and not the median.
+template <typename Chunk>
+double median(std::size_t chunks, const Chunk& chunk) {
+  std::vector<double> means(chunks);
+  for (double& mean : means) mean = chunk();  // warm by the middle of them
+  std::sort(means.begin(), means.end());
+  return means.at(chunks / 2);
+}
+
+template <typename Operation>
+double time_of(std::size_t chunks, int count, const Operation& operation) {
+  return median(chunks, [&] {
+    const auto start = Clock::now();
+    for (int i = 0; i < count; ++i) operation();
+    return since(start) / count;
+  });
+}
+
+void use_device() {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CHECK(cuInit(0));
+  CHECK(cuDeviceGet(&device, 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+}
+
+CUstream new_stream() {
+  CUstream stream = nullptr;
+  CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  return stream;
+}
+
+double alloc_free(int streams) {
+  use_device();
+  for (int i = 0; i < streams; ++i) (void)new_stream();
+  return time_of(401, 32, [] {
+    CUdeviceptr pointer = 0;
+    CHECK(cuMemAlloc(&pointer, kBytes));
+    CHECK(cuMemFree(pointer));
+  });
+}
+
+/// As a program that frees its blocks together, and allocates their like afterwards: one fence, and
+/// one look at the streams, is for all of them.
+double alloc_free_batch() {
+  use_device();
+  (void)new_stream();
+  constexpr int kBatch = 32;
+  std::vector<CUdeviceptr> pointers(kBatch);
+  return time_of(401, 1, [&] {
+    for (CUdeviceptr& pointer : pointers) CHECK(cuMemAlloc(&pointer, kBytes));
+    for (const CUdeviceptr pointer : pointers) CHECK(cuMemFree(pointer));
+  }) / kBatch;
+}
+
+double alloc_free_async() {
+  use_device();
+  CUstream stream = new_stream();
+  return time_of(401, 32, [&] {
+    CUdeviceptr pointer = 0;
+    CHECK(cuMemAllocAsync(&pointer, kBytes, stream));
+    CHECK(cuMemFreeAsync(pointer, stream));
+  });
+}
+
+/// A launch that the stand-in refuses at its first look: nothing is enqueued, no thread is woken,
+/// and the hook, which looks at none of this, does as it does with every other.
+void refused_launch(CUstream stream) {
+  const CUresult code = cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
+  if (code != CUDA_ERROR_INVALID_HANDLE) give_up("a launch of nothing", code);
+}
+
+double launch() {
+  use_device();
+  CUstream stream = new_stream();
+  return time_of(401, kLaunchesOfAPoint * 10, [&] { refused_launch(stream); });
+}
+
+/// Every 32nd launch by itself, with the clock's own time, which both programs pay.
+double point_of(CUstream stream) {
+  return median(401, [&] {
+    for (int i = 1; i < kLaunchesOfAPoint; ++i) refused_launch(stream);
+    const auto start = Clock::now();
+    refused_launch(stream);
+    return since(start);
+  });
+}
+
+double launch_point() {
+  use_device();
+  CUstream stream = new_stream();
+  return point_of(stream);
+}
+
+/// The same while freed memory waits for a stream that is late, so that there is something to pace
+/// for. Without a soft limit, under which the launches would be held back.
+double launch_point_awaiting() {
+  setenv("WEIR_RUN_AHEAD", "off", 1);
+  use_device();
+  CUstream late = new_stream();
+  CUstream other = new_stream();
+  CUdeviceptr pointer = 0;
+  weir_standin_hold(late);
+  CHECK(cuMemAllocAsync(&pointer, kBytes, other));
+  CHECK(cuMemsetD8Async(pointer, 1, kBytes, late));
+  CHECK(cuMemFreeAsync(pointer, late));
+  for (int i = 2; i < kLaunchesOfAPoint; ++i) refused_launch(other);  // the set was the first
+  refused_launch(other);
+  const double point = point_of(other);
+  weir_standin_release(late);
+  return point;
+}
+
+/// A launch that the stand-in does enqueue, on a stream that is held meanwhile: its thread does not
+/// compete for the processor.
+double launch_enqueued() {
+  use_device();
+  CUstream stream = new_stream();
+  weir_standin_register_kernel(
+      nullptr, "nothing", [](const WeirStandinLaunch*) {}, nullptr, 0);
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+  CHECK(cuLibraryLoadData(&library, "code", nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CHECK(cuLibraryGetKernel(&kernel, library, "nothing"));
+  CHECK(cuKernelGetFunction(&function, kernel));
+  return median(101, [&] {
+    constexpr int kLaunches = kLaunchesOfAPoint * 4;
+    weir_standin_hold(stream);
+    const auto start = Clock::now();
+    for (int i = 0; i < kLaunches; ++i) {
+      CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+    }
+    const double mean = since(start) / kLaunches;
+    weir_standin_release(stream);
+    CHECK(cuStreamSynchronize(stream));
+    return mean;
+  });
+}
+
+double dlsym_of(void* library, const char* name) {
+  if (dlsym(library, name) == nullptr) give_up(name, 0);
+  return time_of(401, 200, [&] { (void)dlsym(library, name); });
+}
+
+void* driver_library() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
+
+/// As a runtime looks up the driver's functions, some 440 of them when it starts.
+double get_proc_address() {
+  use_device();
+  return time_of(401, 200, [] {
+    void* function = nullptr;
+    CUdriverProcAddressQueryResult result{};
+    CHECK(cuGetProcAddress("cuMemAlloc", &function, 13000, 0, &result));
+  });
+}
+
+/// From its start to its end, a program that does not use CUDA; with our environment, and so with
+/// what is preloaded into us.
+double process() {
+  return time_of(21, 1, [] {
+    char name[] = "true";
+    char* const arguments[] = {name, nullptr};
+    pid_t child = 0;
+    int status = 0;
+    if (posix_spawnp(&child, name, nullptr, nullptr, arguments, environ) != 0 ||
+        waitpid(child, &status, 0) != child || status != 0) {
+      give_up("true", status);
+    }
+  });
+}
+
+const std::pair<std::string_view, std::function<double()>> kFigures[] = {
+    {"alloc-free", [] { return alloc_free(1); }},
+    {"alloc-free/streams:8", [] { return alloc_free(8); }},
+    {"alloc-free/batches:32", alloc_free_batch},
+    {"alloc-free-async", alloc_free_async},
+    {"launch", launch},
+    {"launch/point", launch_point},
+    {"launch/point/awaiting", launch_point_awaiting},
+    {"launch/enqueued", launch_enqueued},
+    {"dlsym/other", [] { return dlsym_of(RTLD_DEFAULT, "malloc"); }},
+    {"dlsym/driver", [] { return dlsym_of(driver_library(), "cuMemAlloc_v2"); }},
+    {"get-proc-address", get_proc_address},
+    {"process", process},
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::string_view figure = count == 3 ? arguments[1] : "";
+  const std::string_view swapped = count == 3 ? arguments[2] : "";
+  const bool is_swapped = dlsym(RTLD_DEFAULT, "weir_api_version") != nullptr;
+  if (is_swapped != (swapped == "swapped-in")) give_up("LD_PRELOAD is not as was said", is_swapped);
+  for (const auto& [name, measure] : kFigures) {
+    if (name != figure) continue;
+    std::printf("%.6g\n", measure());
+    return 0;
+  }
+  give_up("no such figure", count);
+}
