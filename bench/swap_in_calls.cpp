@@ -41,8 +41,9 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-/// The median of the means of chunks. Each is some tens of microseconds, less than the system leaves
-/// a thread at once, so that other work on the machine spoils some of them and not the median.
+/// The median of the means of chunks. Each is some tens of microseconds, less than the system
+/// leaves a thread at once, so that other work on the machine spoils some of them and not the
+/// median.
 template <typename Chunk>
 double median(std::size_t chunks, const Chunk& chunk) {
   std::vector<double> means(chunks);
@@ -92,10 +93,12 @@ double alloc_free_batch() {
   (void)new_stream();
   constexpr int kBatch = 32;
   std::vector<CUdeviceptr> pointers(kBatch);
-  return time_of(401, 1, [&] {
-    for (CUdeviceptr& pointer : pointers) CHECK(cuMemAlloc(&pointer, kBytes));
-    for (const CUdeviceptr pointer : pointers) CHECK(cuMemFree(pointer));
-  }) / kBatch;
+  return time_of(401, 1,
+                 [&] {
+                   for (CUdeviceptr& pointer : pointers) CHECK(cuMemAlloc(&pointer, kBytes));
+                   for (const CUdeviceptr pointer : pointers) CHECK(cuMemFree(pointer));
+                 }) /
+         kBatch;
 }
 
 double alloc_free_async() {

@@ -118,7 +118,7 @@ class Fences final : public Progress {
   void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
   void sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_passed(Fence& fence) noexcept WEIR_REQUIRES(mutex_);
-  void tell_measures() noexcept WEIR_REQUIRES(mutex_);
+  void tell_measures(Clock::time_point now) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t passed_locked(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
   void wait_on_device(const Lane& waiter, Point point) WEIR_REQUIRES(mutex_);
 

@@ -88,7 +88,7 @@ CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
   const auto by_driver = [&] { return pass(real, pointer, stream); };
   if (arena != nullptr && captured(*process, *arena, stream, per_thread)) return by_driver();
   if (arena != nullptr) {
-    if (const auto code = process->free(pointer, &stream, per_thread)) return *code;
+    if (const auto code = process->free(arena, pointer, &stream, per_thread)) return *code;
   }
   return free_passed(process, pointer, by_driver);
 }
@@ -136,7 +136,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     if (code != CUDA_SUCCESS) return code;
   }
   if (process != nullptr) {
-    if (const auto code = process->free(pointer, nullptr, false)) return *code;
+    if (const auto code = process->free(arena, pointer, nullptr, false)) return *code;
   }
   return free_passed(process, pointer, [&] { return pass(&Driver::cuMemFree_v2, pointer); });
 }

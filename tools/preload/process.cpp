@@ -200,7 +200,7 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
   return code;
 }
 
-std::optional<CUresult> Process::free(CUdeviceptr pointer, const CUstream* stream,
+std::optional<CUresult> Process::free(Arena* here, CUdeviceptr pointer, const CUstream* stream,
                                       bool per_thread) noexcept {
   const auto try_in = [&](Arena& arena) {
     Fences& fences = arena.fences();
@@ -208,7 +208,6 @@ std::optional<CUresult> Process::free(CUdeviceptr pointer, const CUstream* strea
                       stream != nullptr ? fences.find(*stream, per_thread) : fences.everything());
   };
   try {
-    Arena* const here = current();
     if (here != nullptr) {
       if (const auto code = try_in(*here)) return code;
     }

@@ -53,9 +53,9 @@ class Process {
   [[nodiscard]] CUresult allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes,
                                   StreamId stream) noexcept;
   /// Frees it in the arena that it is from, in the order of `stream` there, or behind everything
-  /// (null). Nothing where it is from none.
-  [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const CUstream* stream,
-                                             bool per_thread) noexcept;
+  /// (null). Nothing where it is from none. `here` is the current context's, or null.
+  [[nodiscard]] std::optional<CUresult> free(Arena* here, CUdeviceptr pointer,
+                                             const CUstream* stream, bool per_thread) noexcept;
   /// Takes `bytes` of the current device's budget for memory that the driver is about to serve,
   /// from the pools' caches where they have it.
   [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
