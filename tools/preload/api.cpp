@@ -23,6 +23,8 @@ Arena* arena_of(int device) noexcept {
 }  // namespace
 
 bool begin_batch(std::string_view kind) noexcept {
+  if (Process::get_if_any() == nullptr)
+    marks = {};  // in a child, what its parent began is nobody's
   if (marks.batch.arena != nullptr) {
     ++marks.joined;
     return true;
@@ -36,6 +38,7 @@ bool begin_batch(std::string_view kind) noexcept {
 }
 
 void end_batch() noexcept {
+  if (Process::get_if_any() == nullptr) marks = {};
   if (marks.joined != 0) {
     --marks.joined;
     return;
@@ -102,13 +105,16 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
   Arena* const arena = process != nullptr ? process->primary(device) : nullptr;
   if (arena == nullptr || bytes == 0) return nullptr;
   try {
+    Fences& fences = arena->fences();
+    // A graph runs anywhere and at any time, so what is captured gets nothing that work still
+    // touches; and it uses its memory with each launch, long after it is freed, and nobody says
+    // when it is gone.
+    const bool captured = fences.capturing();
     CUdeviceptr pointer = 0;
-    const CUresult code =
-        process->allocate(*arena, pointer, bytes, arena->fences().find(stream, false));
+    const CUresult code = process->allocate(*arena, pointer, bytes,
+                                            captured ? fences.sync() : fences.find(stream, false));
     if (code != CUDA_SUCCESS) return nullptr;
-    // A graph that is captured now uses it with each of its launches, long after it is freed, and
-    // nobody says when the graph is gone.
-    if (arena->fences().capturing()) arena->keep(pointer);
+    if (captured) arena->keep(pointer);
     return reinterpret_cast<void*>(pointer);
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("an allocation failed: ") + error.what());
@@ -121,11 +127,11 @@ void free_on(int device, void* pointer, CUstream stream) noexcept {
   if (arena == nullptr || pointer == nullptr) return;
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   if (arena->is_kept(address)) return;
-  if (arena->fences().capturing()) {
-    arena->keep(address);
-    return;
+  try {
+    (void)arena->free(address, arena->fences().find(stream, false));
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a free failed: ") + error.what());
   }
-  (void)arena->free(address, arena->fences().find(stream, false));
 }
 
 void record_use_on(int device, void* pointer, CUstream stream) noexcept {

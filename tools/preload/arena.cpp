@@ -17,6 +17,8 @@ constinit thread_local std::stop_source* admission_stop = nullptr;
 /// The batch that the calling thread has open.
 constinit thread_local OpenBatch own_batch{};
 
+constexpr std::uint64_t kMostGiveUps = 2;
+
 constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
                              &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
 
@@ -142,14 +144,16 @@ void Arena::hold_back() {
     }
     {
       const Lock lock(mutex_);
-      if (given_up_ && *given_up_ == *point) break;
+      if (give_ups_ >= kMostGiveUps || (given_up_ && *given_up_ == *point)) break;
     }
     waited = true;
     const bool reached = fences_.wait(*point, {});
     if (!reached) {
-      // What it stands for may depend on this very thread: it goes on, and is not asked again.
+      // What it stands for may depend on this very thread: it goes on, and is not asked again. A
+      // program that does so twice would be held back with each of its steps.
       const Lock lock(mutex_);
       given_up_ = point;
+      ++give_ups_;
       break;
     }
     pool_.poll();
@@ -200,13 +204,17 @@ std::optional<TicketRef> Arena::ticket_here() const {
   return open_.size() == 1 ? std::optional(open_.front()) : std::nullopt;
 }
 
-void Arena::charge(void* pointer, Bytes bytes) {
+void Arena::charge(void* pointer, Bytes bytes) noexcept {
   const auto ticket = ticket_here();
   if (!ticket) return;
+  try {
+    const Lock lock(mutex_);
+    charged_.insert_or_assign(pointer, Charge{*ticket, bytes});
+    charged_blocks_.store(charged_.size(), std::memory_order_relaxed);
+  } catch (const std::exception&) {
+    return;  // charged to nobody
+  }
   admission_.note_allocated(*ticket, bytes);
-  const Lock lock(mutex_);
-  charged_.insert_or_assign(pointer, Charge{*ticket, bytes});
-  charged_blocks_.store(charged_.size(), std::memory_order_relaxed);
 }
 
 std::optional<Arena::Charge> Arena::take_charge(void* pointer) noexcept {

@@ -78,7 +78,7 @@ class Arena {
   };
   /// What a failed request is reported with; counts the failure where the pool has not.
   void tell(const Attempt& attempt, const std::exception& why, std::string& report) noexcept;
-  void charge(void* pointer, Bytes bytes);
+  void charge(void* pointer, Bytes bytes) noexcept;
   [[nodiscard]] std::optional<Charge> take_charge(void* pointer) noexcept;
   [[nodiscard]] std::optional<TicketRef> ticket_here() const;
   void hold_back();
@@ -103,6 +103,7 @@ class Arena {
   Waits paced_ WEIR_GUARDED_BY(mutex_);
   /// A point for which a wait ran out: nobody is paced for it again.
   std::optional<Point> given_up_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t give_ups_ WEIR_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weir::preload

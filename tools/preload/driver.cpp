@@ -1,10 +1,10 @@
 #include "tools/preload/driver.hpp"
 
 #include <dlfcn.h>
-#include <sched.h>
 
 #include <atomic>
 #include <cstring>
+#include <new>
 
 namespace weir::preload {
 namespace {
@@ -19,25 +19,25 @@ void find(void* library, const char* name, F& function) noexcept {
 }
 
 // Constant-initialised: the first hooked call may come before anybody's constructors.
-constinit Driver loaded;
-constinit std::atomic<int> state{0};  // 0: not looked for, 1: somebody looks, 2: there
+constinit std::atomic<const Driver*> loaded{nullptr};
 
-void load(void* library) noexcept {
-#define HOOK(base, since, symbol, action, what) find(library, #symbol, loaded.symbol);
+void load(void* library, Driver& driver) noexcept {
+#define HOOK(base, since, symbol, action, what) find(library, #symbol, driver.symbol);
 #define HOOK_STREAM(base, since, symbol, action, what) \
-  find(library, #symbol, loaded.symbol);               \
-  find(library, #symbol "_ptsz", loaded.symbol##_ptsz);
+  find(library, #symbol, driver.symbol);               \
+  find(library, #symbol "_ptsz", driver.symbol##_ptsz);
 #define HOOK_PTDS(base, since, symbol, action, what) \
-  find(library, #symbol "_ptds", loaded.symbol##_ptds);
+  find(library, #symbol "_ptds", driver.symbol##_ptds);
 #include "tools/preload/hooks.inc"
-#define CALL(symbol) find(library, #symbol, loaded.symbol);
+#define CALL(symbol) find(library, #symbol, driver.symbol);
 #include "tools/preload/driver_calls.inc"
 }
 
 }  // namespace
 
 const Driver* driver() noexcept {
-  if (state.load(std::memory_order_acquire) == 2) return &loaded;
+  const Driver* const there = loaded.load(std::memory_order_acquire);
+  if (there != nullptr) return there;
   // Found by what it is called, also where a program loaded it for itself alone (RTLD_LOCAL). It is
   // never loaded by us: a process that does not use CUDA stays as it is.
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -45,16 +45,16 @@ const Driver* driver() noexcept {
     (void)dlerror();  // the program's next question must not meet our failure
     return nullptr;
   }
-  int before = 0;
-  if (state.compare_exchange_strong(before, 1)) {
-    load(library);  // kept open: the pointers must stay good
-    (void)dlerror();
-    state.store(2, std::memory_order_release);
-    return &loaded;
-  }
+  // Each thread for itself: one that waited for another could be in the way of the loader's lock.
+  auto* const mine = new (std::nothrow) Driver;
+  if (mine == nullptr) return nullptr;
+  load(library, *mine);
+  (void)dlerror();
+  const Driver* first = nullptr;
+  if (loaded.compare_exchange_strong(first, mine)) return mine;  // the library stays open
+  delete mine;
   dlclose(library);
-  while (state.load(std::memory_order_acquire) != 2) sched_yield();
-  return &loaded;
+  return first;
 }
 
 void* real_dlsym_address() noexcept {

@@ -1,5 +1,7 @@
 #include "tools/preload/fences.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -9,8 +11,17 @@
 namespace weir::preload {
 namespace {
 
-/// When the calling thread's request must stop waiting; set by its first wait.
-constinit thread_local Fences::Clock::time_point wait_until{};
+/// When the calling thread's request began: also what waits behind others for its turn to wait is
+/// told when it has waited long enough.
+constinit thread_local Fences::Clock::time_point request_began{};
+
+/// The steady clock to a tick of the kernel, which costs next to nothing.
+Fences::Clock::time_point coarse_now() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return Fences::Clock::time_point(std::chrono::seconds(now.tv_sec) +
+                                   std::chrono::nanoseconds(now.tv_nsec));
+}
 
 /// Never used again, unlike the system's: a new thread's default stream is a new stream.
 std::uint64_t this_thread() noexcept {
@@ -40,7 +51,7 @@ Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds
   (void)add(CU_STREAM_LEGACY, 0);
 }
 
-void Fences::begin_request() noexcept { wait_until = {}; }
+void Fences::begin_request() noexcept { request_began = coarse_now(); }
 
 Fences::Lane* Fences::lane(StreamId id) const {
   const auto found = lanes_.find(id.value);
@@ -74,6 +85,38 @@ StreamId Fences::find(CUstream stream, bool per_thread) {
   return found != by_handle_.end() ? found->second->id : add(stream, 0).id;
 }
 
+std::optional<StreamId> Fences::find_known(CUstream stream, bool per_thread) {
+  const bool default_stream =
+      stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+  if (default_stream) return find(stream, per_thread);
+  const Lock lock(mutex_);
+  const auto found = by_handle_.find(stream);
+  return found != by_handle_.end() ? std::optional(found->second->id) : std::nullopt;
+}
+
+std::vector<CUevent> Fences::events_of(StreamId stream) {
+  const Lock lock(mutex_);
+  Fence fence;
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  if (!scope.good() || gone_) return {};
+  if (!captured_.empty() || lost_) throw Error("no fence can be recorded now");
+  Lane* const found = lane(stream);
+  if (found == nullptr) return {};
+  if (found->removed) throw Error("the stream is gone");
+  cover(fence, *found);
+  // What is left of streams that are gone has no events to give away.
+  if (!fence.others.empty()) (void)driver_.cuCtxSynchronize();
+  // They leave this context's store: whoever adopts them destroys them.
+  for (const CUevent event : fence.events) foreign_.erase(event);
+  return std::move(fence.events);
+}
+
+void Fences::adopt(const std::vector<CUevent>& events) {
+  const Lock lock(mutex_);
+  adopted_.insert(adopted_.end(), events.begin(), events.end());
+}
+
 void Fences::created(CUstream stream) {
   const Lock lock(mutex_);
   const auto found = by_handle_.find(stream);
@@ -84,7 +127,7 @@ void Fences::created(CUstream stream) {
 void Fences::remove(CUstream stream) noexcept {
   const Lock lock(mutex_);
   const auto found = by_handle_.find(stream);
-  if (found == by_handle_.end()) return;
+  if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return;
   Lane& gone = *found->second;
   by_handle_.erase(found);
   captured_.erase(gone.id);
@@ -93,12 +136,22 @@ void Fences::remove(CUstream stream) noexcept {
   // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
   // capture elsewhere is not touched by that, and one that it is a part of would be.
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!gone_ && !lost_ && scope.good() &&
-      driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-      status == CU_STREAM_CAPTURE_STATUS_NONE) {
-    (void)close(gone);
-  }
+  const bool fenced = !gone_ && !lost_ && scope.good() &&
+                      driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+                      status == CU_STREAM_CAPTURE_STATUS_NONE && close(gone);
   gone.removed = true;
+  gone.unfenced = !fenced;
+}
+
+void Fences::await_unfenced(Lane& lane) noexcept {
+  if (!lane.unfenced || driver_.cuCtxSynchronize() != CUDA_SUCCESS) return;
+  lane.unfenced = false;
+  for (Fence& fence : lane.fences) {
+    free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
+  }
+  lane.fences.clear();
+  lane.passed = lane.next++;
+  lane.points = 0;
 }
 
 void Fences::end_capture(StreamId stream) noexcept {
@@ -124,7 +177,8 @@ Point Fences::record(StreamId stream) {
   const Lock lock(mutex_);
   Lane* const found = lane(stream);
   if (found == nullptr) return {stream, 0};
-  if (found->removed) return {stream, found->next - 1};  // its last fence has all of its work
+  // Its last fence has all of its work.
+  if (found->removed) return {stream, found->unfenced ? found->next : found->next - 1};
   const Point point{stream, found->next};
   if (++found->points < kPointsOfAFence || !captured_.empty() || gone_ || lost_) return point;
   const Inside inside;
@@ -169,6 +223,8 @@ void Fences::cover_everything(Fence& fence) {
   for (auto it = lanes_.begin(); it != lanes_.end();) {
     Lane& lane = *it->second;
     if (lane.removed) {
+      await_unfenced(lane);
+      if (lane.unfenced) throw Error("a stream went without a last fence");
       sweep(lane);
       if (lane.fences.empty()) {
         it = lanes_.erase(it);
@@ -184,6 +240,10 @@ void Fences::cover_everything(Fence& fence) {
     }
     ++it;
   }
+  fence.events.insert(fence.events.end(), adopted_.begin(), adopted_.end());
+  foreign_.insert(adopted_.begin(), adopted_.end());
+  free_events_.reserve(free_events_.size() + fence.events.size());
+  adopted_.clear();
 }
 
 bool Fences::busy(Lane& lane) {
@@ -219,7 +279,11 @@ bool Fences::is_passed(Fence& fence) noexcept {
       lost_ = true;  // the program meets the same error in its own next call
       return false;
     }
-    free_events_.push_back(fence.events.back());
+    if (!foreign_.empty() && foreign_.erase(fence.events.back()) != 0) {
+      (void)driver_.cuEventDestroy_v2(fence.events.back());
+    } else {
+      free_events_.push_back(fence.events.back());
+    }
     fence.events.pop_back();
   }
   std::erase_if(fence.others, [&](Point point) WEIR_REQUIRES(mutex_) {
@@ -238,19 +302,22 @@ void Fences::sweep(Lane& lane) noexcept {
     if (!is_passed(fence)) return;
     // Nothing was under way when it was recorded: that spares the clock on the way of each
     // cuMemAlloc that follows its block's cuMemFree.
-    if (lane.id == everything_) tell_measures(was_idle ? fence.recorded : Clock::now());
+    if (lane.id == everything_) {
+      tell_measures(fence.sequence, was_idle ? fence.recorded : Clock::now());
+    }
     lane.passed = fence.sequence;
     lane.fences.pop_front();
   }
 }
 
-void Fences::tell_measures(Clock::time_point now) noexcept {
-  for (const Measure& measure : measures_) {
+void Fences::tell_measures(std::uint64_t sequence, Clock::time_point now) noexcept {
+  std::erase_if(measures_, [&](const Measure& measure) WEIR_REQUIRES(mutex_) {
+    if (measure.sequence > sequence) return false;
     const auto took = now - std::max(measure.since, everything_passed_);
     measure.device_time->fetch_add(std::max<std::int64_t>(took.count(), 1),
                                    std::memory_order_relaxed);
-  }
-  measures_.clear();
+    return true;
+  });
   everything_passed_ = now;
 }
 
@@ -258,12 +325,14 @@ std::uint64_t Fences::passed_locked(StreamId stream) noexcept {
   Lane* const found = lane(stream);
   if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest is of points without a fence
   if (!captured_.empty() || lost_) return found->passed;
-  if (found->fences.empty() && found->points == 0) return found->passed;  // nothing to ask for
+  if (found->fences.empty() && found->points == 0 && !found->unfenced) return found->passed;
   const Inside inside;
   const ContextScope scope(driver_, context_);
   if (!scope.good()) return found->passed;
+  await_unfenced(*found);
   sweep(*found);
-  if (found->fences.empty() && found->points != 0 && close(*found)) sweep(*found);
+  const bool wanted = found->fences.empty() && found->points != 0 && !found->removed;
+  if (wanted && close(*found)) sweep(*found);
   return found->passed;
 }
 
@@ -296,19 +365,20 @@ Fences::Clock::time_point Fences::recorded(Point point) const {
 
 void Fences::measure(std::atomic<std::int64_t>& device_time, Clock::time_point since) {
   const Lock lock(mutex_);
-  measures_.push_back({&device_time, since});
+  const Lane* const all = lane(everything_);
+  measures_.push_back({&device_time, since, all->next});
 }
 
 bool Fences::wait(Point point, std::stop_token stop) {
   const auto start = Clock::now();
-  if (wait_until == Clock::time_point{}) wait_until = start + max_wait_;
+  const auto wait_until = request_began + max_wait_;
   for (;;) {
     {
       const Lock lock(mutex_);
       if (point.stream == sync_ || passed_locked(point.stream) >= point.sequence) return true;
       if (!captured_.empty() || lost_) return false;
       Lane* const found = lane(point.stream);
-      if (found != nullptr && found->next == point.sequence) {
+      if (found != nullptr && !found->removed && found->next == point.sequence) {
         const Inside inside;
         const ContextScope scope(driver_, context_);
         if (scope.good()) (void)close(*found);
@@ -339,8 +409,9 @@ void Fences::make_wait(StreamId waiter, Point point) {
 void Fences::wait_on_device(const Lane& waiter, Point point) {
   Lane* const behind = lane(point.stream);
   if (behind == nullptr) return;
-  if (behind->next == point.sequence && !close(*behind))
+  if (behind->next == point.sequence && (behind->removed || !close(*behind))) {
     throw Error("no fence can be recorded now");
+  }
   for (const Fence& fence : behind->fences) {
     if (fence.sequence < point.sequence) continue;
     for (const CUevent event : fence.events) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -41,6 +42,10 @@ class Fences final : public Progress {
   /// default stream is the thread's own. Handles that are used again are other streams once
   /// `remove` was told of the first.
   [[nodiscard]] StreamId find(CUstream stream, bool per_thread);
+  /// The same, but nothing for a stream that is not followed here yet: it may be another context's.
+  [[nodiscard]] std::optional<StreamId> find_known(CUstream stream, bool per_thread);
+  /// Whether the driver's streams are of this context at all.
+  [[nodiscard]] CUcontext context() const noexcept { return context_; }
   /// The driver made it now: whatever had this handle before is another stream.
   void created(CUstream stream);
   /// To be called before the driver destroys it.
@@ -56,15 +61,21 @@ class Fences final : public Progress {
   template <typename Begin>
   CUresult begin_capture(StreamId stream, const Begin& begin) {
     const Lock lock(mutex_);
-    captured_.insert(stream);
+    const bool first = captured_.insert(stream).second;
     const CUresult code = begin();
-    if (code != CUDA_SUCCESS) captured_.erase(stream);
+    if (code != CUDA_SUCCESS && first) captured_.erase(stream);
     return code;
   }
   void end_capture(StreamId stream) noexcept;
   [[nodiscard]] bool capturing() const;
 
-  /// The calling thread's next request: what it may wait starts anew.
+  /// Events behind all work that is on `stream` now, or on any stream that is busy, for the fences
+  /// of another context: `adopt` takes them. Throws where none can be recorded now.
+  [[nodiscard]] std::vector<CUevent> events_of(StreamId stream);
+  /// The next fence on everything stands for these, too.
+  void adopt(const std::vector<CUevent>& events);
+
+  /// The calling thread's next request: what it may wait starts now.
   static void begin_request() noexcept;
   /// Records the stream's fence now if there is a point for it.
   void fence(StreamId stream) noexcept;
@@ -90,6 +101,7 @@ class Fences final : public Progress {
   struct Measure {
     std::atomic<std::int64_t>* device_time;
     Clock::time_point since;
+    std::uint64_t sequence;  ///< of the fence on everything that tells it
   };
   struct Fence {
     std::uint64_t sequence = 0;
@@ -102,6 +114,7 @@ class Fences final : public Progress {
     CUstream stream = nullptr;  ///< null for everything()
     std::uint64_t owner = 0;    ///< of a thread's default stream: the thread
     bool removed = false;
+    bool unfenced = false;     ///< gone without a last fence: only the whole context tells
     std::uint64_t next = 1;    ///< the sequence that the next fence gets
     std::uint32_t points = 0;  ///< given for it
     std::uint64_t passed = 0;
@@ -114,11 +127,13 @@ class Fences final : public Progress {
   bool close(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   void cover(Fence& fence, const Lane& lane) WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
+  /// A stream that went without a last fence has passed all once the context has.
+  void await_unfenced(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool busy(Lane& lane) WEIR_REQUIRES(mutex_);
   void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
   void sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_passed(Fence& fence) noexcept WEIR_REQUIRES(mutex_);
-  void tell_measures(Clock::time_point now) noexcept WEIR_REQUIRES(mutex_);
+  void tell_measures(std::uint64_t sequence, Clock::time_point now) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t passed_locked(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
   void wait_on_device(const Lane& waiter, Point point) WEIR_REQUIRES(mutex_);
 
@@ -135,6 +150,8 @@ class Fences final : public Progress {
   std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<StreamId> captured_ WEIR_GUARDED_BY(mutex_);
   std::vector<CUevent> free_events_ WEIR_GUARDED_BY(mutex_);
+  std::vector<CUevent> adopted_ WEIR_GUARDED_BY(mutex_);  ///< for the next fence on everything
+  std::unordered_set<CUevent> foreign_ WEIR_GUARDED_BY(mutex_);  ///< of other contexts
   std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);
   Clock::time_point everything_passed_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t recorded_ WEIR_GUARDED_BY(mutex_) = 0;

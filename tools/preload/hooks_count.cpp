@@ -13,22 +13,30 @@ namespace {
 /// Makes room for `bytes` in the budget, lets `call` have the driver serve them, and counts them
 /// under `handle()`. Where the driver itself has no room, what the pools keep is given back first.
 template <typename Call, typename Handle>
-CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
-  Process* const process = Process::get();
-  Account* const account = process != nullptr ? process->current_account() : nullptr;
+CUresult counted(Process* process, Account* account, CUcontext context, Kind kind, Bytes bytes,
+                 const Call& call, const Handle& handle) noexcept {
   if (account == nullptr) return call();
   if (!process->make_room(*account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult code = call();
   if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-    process->trim(*account);
+    process->trim(*account, bytes);
     code = call();
   }
   if (code != CUDA_SUCCESS) {
     account->give_back(bytes);
     return code;
   }
-  process->count(*account, kind, bytes, handle(), process->current_context());
+  process->count(*account, kind, bytes, handle(), context);
   return code;
+}
+
+/// The same for memory of the current context.
+template <typename Call, typename Handle>
+CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
+  Process* const process = Process::get();
+  Account* const account = process != nullptr ? process->current_account() : nullptr;
+  return counted(process, account, account != nullptr ? process->current_context() : nullptr, kind,
+                 bytes, call, handle);
 }
 
 /// The same for what is never refused: it is counted once it is there.
@@ -82,6 +90,11 @@ Bytes array_bytes(const Descriptor* d) noexcept {
   return bytes * element_bytes(d->Format) * d->NumChannels;
 }
 
+/// What is measured by what a device has less is other programs' doing as well: no more than this
+/// is believed.
+constexpr Bytes kMostOfAModule = mib(256);
+constexpr Bytes kMostOfAContext = gib(1);
+
 /// Loads code by `call`, and counts what the device has less afterwards.
 template <typename Call, typename Handle>
 CUresult loaded(const Call& call, const Handle& handle) noexcept {
@@ -103,7 +116,8 @@ CUresult loaded(const Call& call, const Handle& handle) noexcept {
   const CUresult code = call();
   if (code != CUDA_SUCCESS || driver.cuMemGetInfo_v2(&after, &total) != CUDA_SUCCESS) return code;
   const Bytes grown = minus_or_zero(account.used(), used_before);  // by others meanwhile
-  const Bytes taken = minus_or_zero(minus_or_zero({before}, {after}), grown);
+  const Bytes taken =
+      std::min(minus_or_zero(minus_or_zero({before}, {after}), grown), kMostOfAModule);
   if (taken.count == 0) return code;
   account.charge(taken);
   process->count(account, Kind::kModules, taken, handle(), arena->context());
@@ -127,7 +141,7 @@ CUresult retained(CUcontext* context, CUdevice device, const Call& call) noexcep
   Account* const account = code == CUDA_SUCCESS && before ? process->account(device) : nullptr;
   if (account == nullptr) return code;
   const auto after = free_without_context(process->driver(), device);
-  const Bytes taken = minus_or_zero(*before, after.value_or(*before));
+  const Bytes taken = std::min(minus_or_zero(*before, after.value_or(*before)), kMostOfAContext);
   if (taken.count == 0) return code;
   account->charge(taken);
   process->count(*account, Kind::kContexts, taken, number(*context), *context);
@@ -190,7 +204,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
   if (properties == nullptr || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return by_driver();
   }
-  return counted(Kind::kMappable, {bytes}, by_driver,
+  Process* const process = Process::get();
+  Account* const account = process != nullptr ? process->account(properties->location.id) : nullptr;
+  // Of a device and of no context: it outlives those.
+  return counted(process, account, nullptr, Kind::kMappable, {bytes}, by_driver,
                  [&] { return static_cast<std::uint64_t>(*handle); });
 }
 

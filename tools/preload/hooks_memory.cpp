@@ -40,7 +40,8 @@ template <typename F>
 CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
                         CUstream stream) noexcept {
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, stream); };
   if (arena == nullptr) return by_driver();
   if (captured(*process, *arena, stream, per_thread)) {
@@ -50,14 +51,15 @@ CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, 
   if (process->has_own_pool(arena->account().device())) {
     return count_pooled(*process, *arena, pointer, bytes, by_driver);
   }
-  return process->allocate(*arena, *pointer, bytes, arena->fences().find(stream, per_thread));
+  return process->allocate(*arena, *pointer, bytes, here.stream);
 }
 
 template <typename F>
 CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
                        CUmemoryPool pool, CUstream stream) noexcept {
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, pool, stream); };
   if (arena == nullptr) return by_driver();
   if (captured(*process, *arena, stream, per_thread)) {
@@ -67,7 +69,7 @@ CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, s
   if (process->default_pool_of(pool) != arena->account().device()) {
     return count_pooled(*process, *arena, pointer, bytes, by_driver);
   }
-  return process->allocate(*arena, *pointer, bytes, arena->fences().find(stream, per_thread));
+  return process->allocate(*arena, *pointer, bytes, here.stream);
 }
 
 /// What no arena has: the driver's, perhaps counted.
@@ -84,13 +86,30 @@ template <typename F>
 CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
                     CUstream stream) noexcept {
   Process* const process = pointer != 0 ? Process::get() : nullptr;
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   const auto by_driver = [&] { return pass(real, pointer, stream); };
-  if (arena != nullptr && captured(*process, *arena, stream, per_thread)) return by_driver();
-  if (arena != nullptr) {
-    if (const auto code = process->free(arena, pointer, &stream, per_thread)) return *code;
+  if (here.arena != nullptr) {
+    if (captured(*process, *here.arena, stream, per_thread)) return by_driver();
+    if (const auto code = process->free(pointer, here)) return *code;
   }
   return free_passed(process, pointer, by_driver);
+}
+
+/// Memory of cuMemAlloc at `base` is the program's alone from now on. False: it must not be shared.
+bool give_away(Process& process, CUdeviceptr base) noexcept {
+  try {
+    for (Arena* const arena : process.arenas()) {
+      Bytes given;
+      const Arena::Shared shared = arena->share(base, given);
+      if (shared == Arena::Shared::kRefused) return false;
+      if (shared == Arena::Shared::kNotOurs) continue;
+      process.count(arena->account(), Kind::kShared, given, base, arena->context());
+      break;
+    }
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 /// cuMemAllocPitch's rows: of a multiple of what cuMemAlloc aligns to.
@@ -136,7 +155,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     if (code != CUDA_SUCCESS) return code;
   }
   if (process != nullptr) {
-    if (const auto code = process->free(arena, pointer, nullptr, false)) return *code;
+    if (const auto code = process->free(pointer, {.arena = arena})) return *code;
   }
   return free_passed(process, pointer, [&] { return pass(&Driver::cuMemFree_v2, pointer); });
 }
@@ -170,19 +189,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
       process->driver().cuMemGetAddressRange_v2(&base, &size, pointer) != CUDA_SUCCESS) {
     return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
   }
-  for (Arena* const arena : process->arenas()) {
-    Bytes given;
-    const Arena::Shared shared = arena->share(base, given);
-    if (shared == Arena::Shared::kRefused) {
-      weir::log(weir::LogLevel::kWarn,
-                "cuIpcGetMemHandle refused: memory in stream order is used again before another "
-                "process could know; share memory of cuMemAlloc");
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (shared == Arena::Shared::kGiven) {
-      process->count(arena->account(), Kind::kShared, given, base, arena->context());
-      break;
-    }
+  if (!give_away(*process, base)) {
+    weir::log(weir::LogLevel::kWarn,
+              "cuIpcGetMemHandle refused: memory in stream order is used again before another "
+              "process could know; share memory of cuMemAlloc");
+    return CUDA_ERROR_INVALID_VALUE;
   }
   return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
 }

@@ -33,41 +33,12 @@ void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
   if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) value += now.reserved.peak.count;
 }
 
-/// Memory of `arena` can be used by work on `device` from now on.
-void let_in(const Process& process, Arena& arena, int device) noexcept {
-  const Driver& driver = process.driver();
-  CUcontext peer = nullptr;
-  const Inside inside;
-  if (device == arena.account().device()) return;
-  if (driver.cuDevicePrimaryCtxRetain(&peer, device) != CUDA_SUCCESS) return;
-  CUresult code = CUDA_ERROR_INVALID_CONTEXT;
-  {
-    const ContextScope scope(driver, peer);
-    if (scope.good()) code = driver.cuCtxEnablePeerAccess(arena.context(), 0);
-  }
-  (void)driver.cuDevicePrimaryCtxRelease_v2(device);
-  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return;
-  log(LogLevel::kWarn, "GPU " + std::to_string(device) + " gets no access to memory of GPU " +
-                           std::to_string(arena.account().device()) + " (" +
-                           std::to_string(static_cast<int>(code)) + ")");
-}
-
-/// What graphs have reserved, as the driver says: nothing else tells.
-void refresh_graphs(const Process& process, Account& account) {
-  cuuint64_t reserved = 0;
-  const auto ask = process.driver().cuDeviceGetGraphMemAttribute;
-  if (!account.uses_graphs() || ask == nullptr) return;
-  if (ask(account.device(), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) == CUDA_SUCCESS) {
-    account.set_passed(Kind::kGraphs, {reserved});
-  }
-}
-
 /// What of the budget, and of the device, the program could still have.
 void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total) noexcept {
   try {
     Account& account = arena.account();
     if (!arena.fences().capturing()) {
-      refresh_graphs(process, account);
+      process.refresh_graphs(account);
       arena.pool().poll();
     }
     Bytes cached;
@@ -120,17 +91,27 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, std::size_t count) {
   const CUresult code = pass(&Driver::cuMemPoolSetAccess, pool, accesses, count);
-  if (code != CUDA_SUCCESS) return code;
-  Process* const process = Process::get();
-  for_arenas_of(process, pool, [&](Arena& arena) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const CUmemAccessDesc& access = accesses[i];
-      if (access.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-          access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
-        let_in(*process, arena, access.location.id);
-      }
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  const int owner = process != nullptr ? process->default_pool_of(pool) : -1;
+  for (std::size_t i = 0; owner >= 0 && i < count; ++i) {
+    const CUmemAccessDesc& access = accesses[i];
+    if (access.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+      process->grant(owner, access.location.id);
     }
-  });
+  }
+  return code;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  const CUresult code = pass(&Driver::cuMemPoolDestroy, pool);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  for (int device = 0; process != nullptr && device < 64; ++device) {
+    if (!process->has_own_pool(device)) continue;
+    CUmemoryPool now = nullptr;
+    const bool known = pass(&Driver::cuDeviceGetMemPool, &now, device) == CUDA_SUCCESS;
+    process->set_own_pool(device, known && process->default_pool_of(now) != device);
+  }
   return code;
 }
 

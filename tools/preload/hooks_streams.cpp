@@ -27,13 +27,18 @@ CUresult created(CUresult code, const CUstream* stream) noexcept {
   return code;
 }
 
+/// The stream and its context's arena; none where the call is not ours to follow.
+Located located(CUstream stream, bool per_thread) noexcept {
+  Process* const process = Process::get();
+  return process != nullptr ? process->locate(stream, per_thread) : Located{};
+}
+
 template <typename Begin>
 CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noexcept {
-  Arena* const arena = followed();
-  if (arena == nullptr) return begin();
+  const Located here = located(stream, per_thread);
+  if (here.arena == nullptr) return begin();
   try {
-    Fences& fences = arena->fences();
-    return fences.begin_capture(fences.find(stream, per_thread), begin);
+    return here.arena->fences().begin_capture(here.stream, begin);
   } catch (const std::exception&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -42,18 +47,14 @@ CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noe
 template <typename End>
 CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept {
   const CUresult code = end();
-  Arena* const arena = followed();
+  const Located here = located(stream, per_thread);
   // A capture that broke has ended, too; one that was to end elsewhere goes on.
-  if (arena == nullptr || code == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
+  if (here.arena == nullptr || code == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
       code == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
     return code;
   }
-  try {
-    arena->fences().end_capture(arena->fences().find(stream, per_thread));
-    if (!arena->fences().capturing()) arena->upstream().give_back_held();
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("the end of a capture is not known: ") + error.what());
-  }
+  here.arena->fences().end_capture(here.stream);
+  if (!here.arena->fences().capturing()) here.arena->upstream().give_back_held();
   return code;
 }
 
@@ -73,9 +74,9 @@ struct HostFunction {
 };
 
 template <typename F>
-CUresult launch_host_function(F Driver::*real, CUstream stream, CUhostFn function,
+CUresult launch_host_function(F Driver::*real, bool per_thread, CUstream stream, CUhostFn function,
                               void* data) noexcept {
-  Arena* const arena = function != nullptr ? followed() : nullptr;
+  Arena* const arena = function != nullptr ? located(stream, per_thread).arena : nullptr;
   // Kept for ever where it may be captured: nobody says when the last graph that has it is gone.
   auto* const mark = arena != nullptr
                          ? new (std::nothrow)
@@ -150,7 +151,10 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   Process* const process = Process::get();
   if (process != nullptr) {
     try {
-      for (Arena* const arena : process->arenas()) arena->fences().remove(stream);
+      for (Arena* const arena : process->arenas()) {
+        arena->fences().remove(stream);
+        if (!arena->fences().capturing()) arena->upstream().give_back_held();
+      }
     } catch (const std::exception& error) {
       weir::log(weir::LogLevel::kError,
                 std::string("a stream's end is not known: ") + error.what());
@@ -194,10 +198,10 @@ CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
-  return launch_host_function(&Driver::cuLaunchHostFunc, stream, function, data);
+  return launch_host_function(&Driver::cuLaunchHostFunc, false, stream, function, data);
 }
 CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
-  return launch_host_function(&Driver::cuLaunchHostFunc_ptsz, stream, function, data);
+  return launch_host_function(&Driver::cuLaunchHostFunc_ptsz, true, stream, function, data);
 }
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* data,
                              unsigned int flags) {
@@ -206,6 +210,12 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* d
 CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, void* data,
                                   unsigned int flags) {
   return add_callback(&Driver::cuStreamAddCallback_ptsz, stream, function, data, flags);
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  Process* const process = Process::get();
+  if (process != nullptr) process->use_peers();
+  return pass(&Driver::cuCtxEnablePeerAccess, peer, flags);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {

@@ -14,13 +14,10 @@ constinit thread_local std::uint32_t launches = 0;
 
 [[gnu::noinline, gnu::cold]] void look(CUstream stream, bool per_thread) noexcept {
   Process* const process = Process::get_if_any();
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
-  if (arena == nullptr || arena->fences().capturing()) return;
-  try {
-    arena->note_launches(arena->fences().find(stream, per_thread));
-  } catch (const std::exception&) {
-    // Memory of the host is short: this launch is not counted.
-  }
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  if (here.arena == nullptr || here.arena->fences().capturing()) return;
+  process->refresh_graphs(here.arena->account());
+  here.arena->note_launches(here.stream);
 }
 
 inline void note(CUstream stream, bool per_thread) noexcept {
@@ -78,6 +75,26 @@ PACED(cuMemcpyPeerAsync,
       (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
        std::size_t bytes, CUstream stream),
       (to, to_context, from, from_context, bytes, stream), stream)
+PACED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER* copy, CUstream stream), (copy, stream),
+      stream)
+PACED(cuMemcpyHtoAAsync_v2,
+      (CUarray to, std::size_t offset, const void* from, std::size_t bytes, CUstream stream),
+      (to, offset, from, bytes, stream), stream)
+PACED(cuMemcpyAtoHAsync_v2,
+      (void* to, CUarray from, std::size_t offset, std::size_t bytes, CUstream stream),
+      (to, from, offset, bytes, stream), stream)
+PACED(cuMemsetD2D8Async,
+      (CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
+       std::size_t height, CUstream stream),
+      (to, pitch, value, width, height, stream), stream)
+PACED(cuMemsetD2D16Async,
+      (CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
+       std::size_t height, CUstream stream),
+      (to, pitch, value, width, height, stream), stream)
+PACED(cuMemsetD2D32Async,
+      (CUdeviceptr to, std::size_t pitch, unsigned int value, std::size_t width, std::size_t height,
+       CUstream stream),
+      (to, pitch, value, width, height, stream), stream)
 PACED(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, std::size_t count, CUstream stream),
       (to, value, count, stream), stream)
 PACED(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, std::size_t count, CUstream stream),
@@ -106,6 +123,18 @@ ON_DEFAULT(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* copy), (copy))
 ON_DEFAULT(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* copy), (copy))
 ON_DEFAULT(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* copy), (copy))
 ON_DEFAULT(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* copy), (copy))
+ON_DEFAULT(cuMemcpyDtoA_v2, (CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes),
+           (to, offset, from, bytes))
+ON_DEFAULT(cuMemcpyAtoD_v2, (CUdeviceptr to, CUarray from, std::size_t offset, std::size_t bytes),
+           (to, from, offset, bytes))
+ON_DEFAULT(cuMemcpyHtoA_v2, (CUarray to, std::size_t offset, const void* from, std::size_t bytes),
+           (to, offset, from, bytes))
+ON_DEFAULT(cuMemcpyAtoH_v2, (void* to, CUarray from, std::size_t offset, std::size_t bytes),
+           (to, from, offset, bytes))
+ON_DEFAULT(cuMemcpyAtoA_v2,
+           (CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
+            std::size_t bytes),
+           (to, to_offset, from, from_offset, bytes))
 ON_DEFAULT(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, std::size_t count),
            (to, value, count))
 ON_DEFAULT(cuMemsetD16_v2, (CUdeviceptr to, unsigned short value, std::size_t count),

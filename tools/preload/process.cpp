@@ -36,7 +36,7 @@ void pass_all_in_child() noexcept {
 
 [[noreturn]] void refuse_to_go_on(const char* why) noexcept {
   log(LogLevel::kError, why);
-  std::fflush(nullptr);
+  std::fflush(stdout);  // not all: another thread may sit in a read of its input
   _exit(2);  // the program is inside a call of its runtime: its exit handlers could wait for that
 }
 
@@ -86,7 +86,16 @@ Arena* Process::current() noexcept {
   return arena;
 }
 
+Arena* Process::made_for(CUcontext context) const noexcept {
+  const Lock lock(mutex_);
+  for (const auto& known : arenas_) {
+    if (known->context() == context) return known.get();
+  }
+  return nullptr;
+}
+
 Arena* Process::find_or_make(CUcontext context) noexcept {
+  if (Arena* const known = made_for(context)) return known;
   const Inside inside;
   CUdevice device = 0;
   if (driver_.cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
@@ -94,19 +103,89 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
   if (its == nullptr) return nullptr;
   bool first = false;
   Arena* arena = nullptr;
+  std::vector<std::pair<int, int>> grants;
   try {
+    // Outside the lock: it may begin an allocation log, which has locks of its own.
+    auto made = std::make_unique<Arena>(driver_, context, *its, settings_);
     const Lock lock(mutex_);
     for (const auto& known : arenas_) {
-      if (known->context() == context) return known.get();
+      if (known->context() == context) return known.get();  // another thread was faster
     }
     first = arenas_.empty() && gone_.empty();
-    arenas_.push_back(std::make_unique<Arena>(driver_, context, *its, settings_));
+    grants = grants_;
+    arenas_.push_back(std::move(made));
     arena = arenas_.back().get();
   } catch (const std::exception& error) {
     refuse_to_go_on(error.what());
   }
+  const BudgetRequest& asked = settings_.pool.budget.value;
+  if (asked.percent <= 0 && asked.bytes > its->total()) {
+    log(LogLevel::kWarn, "budget (" + settings_.pool.budget.source + ") " + format_budget(asked) +
+                             " is more than GPU " + std::to_string(device) +
+                             " has: " + format_bytes(its->total()) + " is the budget there");
+  }
   if (first) say_active(*its);
+  for (const auto& [owner, accessor] : grants) {
+    if (owner == device) let_in(*arena, accessor);
+  }
   return arena;
+}
+
+Located Process::locate(CUstream stream, bool per_thread) noexcept {
+  try {
+    Arena* const here = current();
+    if (here != nullptr) {
+      if (const auto known = here->fences().find_known(stream, per_thread)) return {here, *known};
+    }
+    CUcontext context = nullptr;
+    if (driver_.cuStreamGetCtx == nullptr ||
+        driver_.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS || context == nullptr) {
+      return {};
+    }
+    Arena* arena = here;
+    if (here == nullptr || here->context() != context) {
+      const Inside inside;
+      const ContextScope scope(driver_, context);
+      arena = scope.good() ? find_or_make(context) : nullptr;
+    }
+    if (arena == nullptr) return {};
+    return {arena, arena->fences().find(stream, per_thread)};
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
+    return {};
+  }
+}
+
+void Process::grant(int owner, int device) noexcept {
+  use_peers();
+  try {
+    {
+      const Lock lock(mutex_);
+      grants_.emplace_back(owner, device);
+    }
+    for (Arena* const arena : arenas()) {
+      if (arena->account().device() == owner) let_in(*arena, device);
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("an access was not granted: ") + error.what());
+  }
+}
+
+void Process::let_in(Arena& arena, int device) const noexcept {
+  CUcontext peer = nullptr;
+  const Inside inside;
+  if (device == arena.account().device()) return;
+  if (driver_.cuDevicePrimaryCtxRetain(&peer, device) != CUDA_SUCCESS) return;
+  CUresult code = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const ContextScope scope(driver_, peer);
+    if (scope.good()) code = driver_.cuCtxEnablePeerAccess(arena.context(), 0);
+  }
+  (void)driver_.cuDevicePrimaryCtxRelease_v2(device);
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return;
+  log(LogLevel::kWarn, "GPU " + std::to_string(device) + " gets no access to memory of GPU " +
+                           std::to_string(arena.account().device()) + " (" +
+                           std::to_string(static_cast<int>(code)) + ")");
 }
 
 void Process::say_active(const Account& account) const {
@@ -130,7 +209,10 @@ Account* Process::account(int device) noexcept {
   if (driver_.cuDeviceTotalMem_v2(&total, device) != CUDA_SUCCESS) return nullptr;
   try {
     const auto& asked = settings_.pool.budget;
-    const Bytes budget = resolve_budget(asked.value, {total}, "budget (" + asked.source + ")");
+    // Of several devices the smallest need not be one that the program means to use.
+    const bool more = asked.value.percent <= 0 && asked.value.bytes.count > total;
+    const Bytes budget =
+        more ? Bytes{total} : resolve_budget(asked.value, {total}, "budget (" + asked.source + ")");
     accounts_.push_back(std::make_unique<Account>(device, Bytes{total}, budget));
     return accounts_.back().get();
   } catch (const std::exception& error) {
@@ -150,6 +232,12 @@ Account* Process::current_account() noexcept {
 }
 
 Arena* Process::primary(int device) noexcept {
+  static constinit thread_local int last_device = -1;
+  static constinit thread_local Remembered last{};
+  const std::uint64_t generation = generation_.load(std::memory_order_acquire);
+  if (last_device == device && last.generation == generation && last.arena != nullptr) {
+    return last.arena;
+  }
   unsigned int flags = 0;
   int active = 0;
   CUcontext context = nullptr;
@@ -160,7 +248,10 @@ Arena* Process::primary(int device) noexcept {
   }
   (void)driver_.cuDevicePrimaryCtxRelease_v2(device);  // others hold it: it is active
   const ContextScope scope(driver_, context);
-  return scope.good() ? find_or_make(context) : nullptr;
+  if (!scope.good()) return nullptr;
+  last_device = device;
+  last = {context, generation, find_or_make(context)};
+  return last.arena;
 }
 
 std::vector<Arena*> Process::arenas() const {
@@ -172,12 +263,15 @@ std::vector<Arena*> Process::arenas() const {
 
 int Process::default_pool_of(CUmemoryPool pool) noexcept {
   const Inside inside;
-  const Lock lock(mutex_);
-  for (const auto& account : accounts_) {
+  int count = 0;
+  if (driver_.cuDeviceGetDefaultMemPool == nullptr ||
+      driver_.cuDeviceGetCount(&count) != CUDA_SUCCESS) {
+    return -1;
+  }
+  for (int device = 0; device < count; ++device) {
     CUmemoryPool its = nullptr;
-    if (driver_.cuDeviceGetDefaultMemPool != nullptr &&
-        driver_.cuDeviceGetDefaultMemPool(&its, account->device()) == CUDA_SUCCESS && its == pool) {
-      return account->device();
+    if (driver_.cuDeviceGetDefaultMemPool(&its, device) == CUDA_SUCCESS && its == pool) {
+      return device;
     }
   }
   return -1;
@@ -196,37 +290,58 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
                            StreamId stream) noexcept {
   std::string why;
   const CUresult code = arena.allocate(pointer, bytes, stream, why);
-  if (!why.empty()) report(arena.account(), why);
+  // A probe for more than there ever was is no news.
+  if (!why.empty() && Bytes{bytes} <= arena.account().budget()) report(arena.account(), why);
   return code;
 }
 
-std::optional<CUresult> Process::free(Arena* here, CUdeviceptr pointer, const CUstream* stream,
-                                      bool per_thread) noexcept {
-  const auto try_in = [&](Arena& arena) {
-    Fences& fences = arena.fences();
-    return arena.free(pointer,
-                      stream != nullptr ? fences.find(*stream, per_thread) : fences.everything());
-  };
+std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) noexcept {
   try {
-    if (here != nullptr) {
-      if (const auto code = try_in(*here)) return code;
+    const bool in_order = here.stream != StreamId{};
+    if (here.arena != nullptr) {
+      Fences& fences = here.arena->fences();
+      if (!in_order && peers_.load(std::memory_order_relaxed) &&
+          here.arena->pool().find(reinterpret_cast<void*>(pointer))) {
+        cover_peers(*here.arena, {});
+      }
+      const StreamId stream = in_order ? here.stream : fences.everything();
+      if (const auto code = here.arena->free(pointer, stream)) return code;
     }
-    for (Arena* const arena : arenas()) {
-      if (arena == here) continue;
-      // A stream of one context says nothing in another: there all of them are waited for.
-      if (const auto code = arena->free(pointer, arena->fences().everything())) return code;
-    }
+    return free_elsewhere(pointer, here);
   } catch (const std::exception& error) {
+    // It stays allocated: better lost than used while work may still touch it.
     log(LogLevel::kError, std::string("a free failed: ") + error.what());
     return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+std::optional<CUresult> Process::free_elsewhere(CUdeviceptr pointer, const Located& here) {
+  for (Arena* const arena : arenas()) {
+    if (arena == here.arena || !arena->pool().find(reinterpret_cast<void*>(pointer))) continue;
+    cover_peers(*arena, here);
+    if (const auto code = arena->free(pointer, arena->fences().everything())) return code;
   }
   return std::nullopt;
 }
 
-void Process::trim(const Account& account) noexcept {
+void Process::cover_peers(Arena& owner, const Located& here) {
+  if (here.stream != StreamId{}) {
+    owner.fences().adopt(here.arena->fences().events_of(here.stream));
+    return;
+  }
+  for (Arena* const other : arenas()) {
+    if (other == &owner) continue;
+    owner.fences().adopt(other->fences().events_of(other->fences().everything()));
+  }
+}
+
+void Process::trim(const Account& account, Bytes need) noexcept {
   try {
     for (Arena* const arena : arenas()) {
-      if (&arena->account() == &account && !arena->fences().capturing()) (void)arena->pool().trim();
+      if (&arena->account() != &account || arena->fences().capturing()) continue;
+      const Bytes reserved = arena->pool().statistics().reserved.current;
+      need = minus_or_zero(need, arena->pool().trim(minus_or_zero(reserved, need)));
+      if (need.count == 0) return;
     }
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("nothing could be given back: ") + error.what());
@@ -248,12 +363,23 @@ void Process::drain(const Account& account) noexcept {
   }
 }
 
+void Process::refresh_graphs(Account& account) noexcept {
+  cuuint64_t reserved = 0;
+  const auto ask = driver_.cuDeviceGetGraphMemAttribute;
+  if (!account.uses_graphs() || ask == nullptr) return;
+  if (ask(account.device(), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) == CUDA_SUCCESS) {
+    account.set_passed(Kind::kGraphs, {reserved});
+  }
+}
+
 bool Process::make_room(Account& account, Bytes bytes) noexcept {
+  refresh_graphs(account);
   if (account.take(bytes)) return true;
-  trim(account);
+  const auto missing = [&] { return minus_or_zero(account.used() + bytes, account.budget()); };
+  trim(account, missing());
   if (account.take(bytes)) return true;
   drain(account);
-  trim(account);
+  trim(account, missing());
   if (account.take(bytes)) return true;
   report(account, "out of memory: asked " + format_bytes(bytes) + " of the driver, budget " +
                       format_bytes(account.budget()) + ", in use " + format_bytes(account.used()));
@@ -274,9 +400,8 @@ void Process::forget(CUcontext context) noexcept {
   Arena* gone = nullptr;
   {
     const Lock lock(mutex_);
-    const auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const auto& arena) {
-      return arena->context() == context;
-    });
+    const auto found = std::find_if(arenas_.begin(), arenas_.end(),
+                                    [&](const auto& arena) { return arena->context() == context; });
     if (found != arenas_.end()) {
       gone = found->get();
       gone_.push_back(std::move(*found));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/preload/account.hpp"
@@ -12,6 +13,13 @@
 #include "tools/preload/settings.hpp"
 
 namespace weir::preload {
+
+/// A stream, and the arena of its context; none where it has no context or memory of the host is
+/// short.
+struct Located {
+  Arena* arena = nullptr;
+  StreamId stream{};
+};
 
 /// Made by the first call that needs it, never destroyed. Thread-safe.
 class Process {
@@ -29,6 +37,9 @@ class Process {
 
   /// The arena of the context that is current, made with it; null where none is.
   [[nodiscard]] Arena* current() noexcept;
+  /// The arena of the context that `stream` is of, which need not be current; the default streams
+  /// are the current one's.
+  [[nodiscard]] Located locate(CUstream stream, bool per_thread) noexcept;
   /// The same of the primary context of `device`, without making it.
   [[nodiscard]] Arena* primary(int device) noexcept;
   /// Every arena whose context is there.
@@ -52,15 +63,20 @@ class Process {
   /// them. CUDA_ERROR_NOT_INITIALIZED stands for: pass it to the driver.
   [[nodiscard]] CUresult allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes,
                                   StreamId stream) noexcept;
-  /// Frees it in the arena that it is from, in the order of `stream` there, or behind everything
-  /// (null). Nothing where it is from none. `here` is the current context's, or null.
-  [[nodiscard]] std::optional<CUresult> free(Arena* here, CUdeviceptr pointer,
-                                             const CUstream* stream, bool per_thread) noexcept;
+  /// Frees it in the arena that it is from, in the order of `here`, or, without a stream there,
+  /// behind everything. Nothing where it is from none.
+  [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const Located& here) noexcept;
+  /// Work of one context may use memory of another from now on.
+  void use_peers() noexcept { peers_.store(true, std::memory_order_relaxed); }
+  /// Work on `device` may use all memory in stream order of `owner`, of contexts to come as well.
+  void grant(int owner, int device) noexcept;
   /// Takes `bytes` of the current device's budget for memory that the driver is about to serve,
   /// from the pools' caches where they have it.
   [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
   /// Gives what the pools of a device keep and do not need back to the driver.
-  void trim(const Account& account) noexcept;
+  void trim(const Account& account, Bytes need) noexcept;
+  /// Learns what graphs have reserved, as the driver says: nothing else tells.
+  void refresh_graphs(Account& account) noexcept;
   /// The driver served `bytes` of a device's budget, taken by make_room, under `handle`, to end
   /// with `context`.
   void count(Account& account, Kind kind, Bytes bytes, std::uint64_t handle,
@@ -76,6 +92,11 @@ class Process {
   static void set_up() noexcept;
   /// Waits, as long as one call may, for all that the device has to do.
   void drain(const Account& account) noexcept;
+  [[nodiscard]] Arena* made_for(CUcontext context) const noexcept;
+  [[nodiscard]] std::optional<CUresult> free_elsewhere(CUdeviceptr pointer, const Located& here);
+  /// The next fence on everything of `owner` covers what runs elsewhere, too.
+  void cover_peers(Arena& owner, const Located& here);
+  void let_in(Arena& arena, int device) const noexcept;
   [[nodiscard]] Arena* find_or_make(CUcontext context) noexcept;
   void say_active(const Account& account) const;
   void at_exit() const noexcept;
@@ -88,7 +109,9 @@ class Process {
   std::vector<std::unique_ptr<Arena>> gone_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> generation_{1};  ///< of arenas_: what threads remember of it
-  std::atomic<std::uint64_t> own_pools_{0};   ///< a bit for each device
+  std::vector<std::pair<int, int>> grants_ WEIR_GUARDED_BY(mutex_);
+  std::atomic<bool> peers_{false};
+  std::atomic<std::uint64_t> own_pools_{0};  ///< a bit for each device
   std::atomic<bool> reported_{false};
 };
 

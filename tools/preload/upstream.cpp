@@ -25,8 +25,8 @@ void* DriverUpstream::allocate(Bytes size) {
 void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
   if (gone_.load(std::memory_order_relaxed)) return;
   if (fences_.capturing()) {
-    const Lock lock(mutex_);
-    held_.emplace_back(pointer, size);
+    hold(pointer, size);
+    if (!fences_.capturing()) give_back_held();  // it ended meanwhile
     return;
   }
   const Inside inside;
@@ -41,6 +41,15 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
   // It stays in the books: it is out for ever.
   log(LogLevel::kError, format_bytes(size) + " cannot be given back: cuMemFree failed (" +
                             std::to_string(static_cast<int>(code)) + ")");
+}
+
+void DriverUpstream::hold(void* pointer, Bytes size) noexcept {
+  try {
+    const Lock lock(mutex_);
+    held_.emplace_back(pointer, size);
+  } catch (const std::exception&) {
+    log(LogLevel::kError, format_bytes(size) + " cannot be given back: the host's memory is full");
+  }
 }
 
 void DriverUpstream::give_back_held() noexcept {

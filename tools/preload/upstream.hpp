@@ -30,6 +30,8 @@ class DriverUpstream final : public Upstream {
   void forget() noexcept;
 
  private:
+  void hold(void* pointer, Bytes size) noexcept;
+
   const Driver& driver_;
   const CUcontext context_;
   Account& account_;

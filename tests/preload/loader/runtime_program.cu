@@ -1,5 +1,5 @@
-// A program as nvcc makes them, which allocates, launches and frees, and lives and ends in many ways.
-// 0, or 1 and lines that say what is not so.
+// A program as nvcc makes them, which allocates, launches and frees, and lives and ends in many
+// ways. 0, or 1 and lines that say what is not so.
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -42,7 +42,9 @@ F* stand_in(const char* name, F* /*like*/) {
 }
 #define STAND_IN(name) stand_in(#name, static_cast<decltype(&(name))>(nullptr))
 
-void add_one_on_host(const WeirStandinLaunch* launch) { ++**static_cast<int**>(launch->arguments[0]); }
+void add_one_on_host(const WeirStandinLaunch* launch) {
+  ++**static_cast<int**>(launch->arguments[0]);
+}
 
 void register_kernel() {
   const std::size_t sizes[] = {sizeof(int*)};

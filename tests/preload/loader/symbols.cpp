@@ -29,7 +29,8 @@ std::istringstream output_of(const std::string& command) {
 
 Names exported_by(const std::string& library) {
   // Lines of a name, a letter for its kind, and where it is. Kind A are names of versions.
-  auto lines = output_of(WEIR_NM " -D --extern-only --defined-only --format=posix '" + library + "'");
+  auto lines =
+      output_of(WEIR_NM " -D --extern-only --defined-only --format=posix '" + library + "'");
   Names names;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);

@@ -49,9 +49,8 @@ bool find_by_address(void* library, bool old, Functions& f) {
   if (get == nullptr) return false;
   const auto ask = [&](const char* name, int version) {
     void* found = nullptr;
-    const CUresult code =
-        old ? reinterpret_cast<Old>(get)(name, &found, version, 0)
-            : reinterpret_cast<New>(get)(name, &found, version, 0, nullptr);
+    const CUresult code = old ? reinterpret_cast<Old>(get)(name, &found, version, 0)
+                              : reinterpret_cast<New>(get)(name, &found, version, 0, nullptr);
     return code == CUDA_SUCCESS ? found : nullptr;
   };
   const int version = old ? 11030 : 12000;
@@ -106,8 +105,8 @@ int use_driver(const char* how, const char* expected) {
   Functions functions;
 #ifdef LOADER_LINKED
   if (std::strcmp(how, "linked") == 0) {
-    functions = {&cuInit,     &cuDevicePrimaryCtxRetain, &cuCtxSetCurrent,
-                 &cuMemAlloc, &cuMemFree,                nullptr};
+    functions = {&cuInit, &cuDevicePrimaryCtxRetain, &cuCtxSetCurrent, &cuMemAlloc, &cuMemFree,
+                 nullptr};
     if (!set(functions.calls, dlsym(RTLD_DEFAULT, "weir_standin_calls"))) return 1;
     return check(functions, expected);
   }

@@ -1,5 +1,5 @@
-// Which look-ups at newer_driver.cpp get Weir's functions: those of a version that it is made for, in
-// the form for the default stream that is meant. 0, or 1 and lines that say what is not so.
+// Which look-ups at newer_driver.cpp get Weir's functions: those of a version that it is made for,
+// in the form for the default stream that is meant. 0, or 1 and lines that say what is not so.
 
 #include <cuda.h>
 #include <dlfcn.h>
