@@ -5,6 +5,7 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/thread_scratch.hpp"
 
 namespace weir {
 namespace {
@@ -182,9 +183,12 @@ std::optional<Point> Pool::oldest_awaiting() const {
 }
 
 void Pool::poll() {
-  // Scratch of the thread, so that a poll on the way of every batch allocates nothing.
-  thread_local std::vector<StreamId> pending;
-  thread_local std::vector<StreamId> unrecorded;
+  // Of the thread, so that a poll on the way of every batch allocates nothing.
+  struct Scratch {
+    std::vector<StreamId> pending;
+    std::vector<StreamId> unrecorded;
+  };
+  auto& [pending, unrecorded] = thread_scratch<Scratch>();
   pending.clear();
   unrecorded.clear();
   Lock lock(mutex_);

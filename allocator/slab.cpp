@@ -8,6 +8,7 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/thread_scratch.hpp"
 
 namespace weir {
 
@@ -159,10 +160,16 @@ bool Slab::all_reached(std::span<const Point> uses) {
 }
 
 void Slab::poll() {
-  // Scratch of the thread: a submission that comes here allocates nothing once warm.
-  thread_local std::vector<Point> passed;    // how far each stream is that a slot awaits
-  thread_local std::vector<Point> recorded;  // new points, of streams that lack one
-  thread_local std::vector<std::unique_ptr<Chunk>> empties;
+  // Of the thread: a submission that comes here allocates nothing once warm.
+  struct Scratch {
+    std::vector<Point> passed;    // how far each stream is that a slot awaits
+    std::vector<Point> recorded;  // new points, of streams that lack one
+    std::vector<std::unique_ptr<Chunk>> empties;
+  };
+  auto& scratch = thread_scratch<Scratch>();
+  std::vector<Point>& passed = scratch.passed;
+  std::vector<Point>& recorded = scratch.recorded;
+  std::vector<std::unique_ptr<Chunk>>& empties = scratch.empties;
   passed.clear();
   recorded.clear();
   empties.clear();
