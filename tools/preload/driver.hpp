@@ -7,8 +7,12 @@
 
 // <cuda.h> gives some names another meaning, and does not declare the forms of another default
 // stream.
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
 #undef cuGetProcAddress
 extern "C" {
+CUresult cuDevicePrimaryCtxRelease(CUdevice device);
+CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
 #define HOOK(base, since, symbol, action, what)
 #define HOOK_STREAM(base, since, symbol, action, what) extern decltype(symbol) symbol##_ptsz;

@@ -127,6 +127,29 @@ CUcontext primary_context(const Driver& driver, CUdevice device) noexcept {
   return context;
 }
 
+template <typename F>
+CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
+  Process* const process = Process::get();
+  const CUcontext context =
+      process != nullptr ? primary_context(process->driver(), device) : nullptr;
+  const CUresult code = pass(real, device);
+  if (code == CUDA_SUCCESS && context != nullptr) process->forget(context);
+  return code;
+}
+
+template <typename F>
+CUresult release_primary(F Driver::*real, CUdevice device) noexcept {
+  Process* const process = Process::get();
+  const CUcontext context =
+      process != nullptr ? primary_context(process->driver(), device) : nullptr;
+  const CUresult code = pass(real, device);
+  if (code == CUDA_SUCCESS && context != nullptr &&
+      primary_context(process->driver(), device) == nullptr) {
+    process->forget(context);
+  }
+  return code;
+}
+
 }  // namespace
 }  // namespace weir::preload
 
@@ -218,25 +241,18 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
   return pass(&Driver::cuCtxEnablePeerAccess, peer, flags);
 }
 
+CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  return reset_primary(&Driver::cuDevicePrimaryCtxReset, device);
+}
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-  Process* const process = Process::get();
-  const CUcontext context =
-      process != nullptr ? primary_context(process->driver(), device) : nullptr;
-  const CUresult code = pass(&Driver::cuDevicePrimaryCtxReset_v2, device);
-  if (code == CUDA_SUCCESS && context != nullptr) process->forget(context);
-  return code;
+  return reset_primary(&Driver::cuDevicePrimaryCtxReset_v2, device);
 }
 
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return release_primary(&Driver::cuDevicePrimaryCtxRelease, device);
+}
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-  Process* const process = Process::get();
-  const CUcontext context =
-      process != nullptr ? primary_context(process->driver(), device) : nullptr;
-  const CUresult code = pass(&Driver::cuDevicePrimaryCtxRelease_v2, device);
-  if (code == CUDA_SUCCESS && context != nullptr &&
-      primary_context(process->driver(), device) == nullptr) {
-    process->forget(context);
-  }
-  return code;
+  return release_primary(&Driver::cuDevicePrimaryCtxRelease_v2, device);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {

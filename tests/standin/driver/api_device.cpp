@@ -7,6 +7,10 @@
 #include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/stream.hpp"
 
+// Which <cuda.h> makes the later versions' names.
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
+
 namespace {
 
 using namespace weir::standin;
@@ -153,6 +157,12 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
     return CUDA_SUCCESS;
   });
 }
+
+// Until 11.0, and what runtimes of later versions still ask for.
+CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
+  return cuDevicePrimaryCtxRelease_v2(ordinal);
+}
+CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) { return cuDevicePrimaryCtxReset_v2(ordinal); }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned int flags) {
   return api("cuDevicePrimaryCtxSetFlags", Needs::kDriver, [&](Call& call) {

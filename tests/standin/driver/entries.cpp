@@ -6,6 +6,8 @@
 
 #include <array>
 
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
 #undef cuEventElapsedTime
 #undef cuGetProcAddress
 
@@ -13,6 +15,8 @@ extern "C" {
 
 // Not in <cuda.h>, or not in that of every toolkit.
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease(CUdevice device);
+CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end);
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
@@ -84,6 +88,8 @@ std::span<const Entry> entries() {
         entry("cuDeviceGetAttribute", 2000, &cuDeviceGetAttribute),
         entry("cuDeviceTotalMem", 3020, &cuDeviceTotalMem_v2),
         entry("cuDevicePrimaryCtxRetain", 7000, &cuDevicePrimaryCtxRetain),
+        entry("cuDevicePrimaryCtxRelease", 7000, &cuDevicePrimaryCtxRelease),
+        entry("cuDevicePrimaryCtxReset", 7000, &cuDevicePrimaryCtxReset),
         entry("cuDevicePrimaryCtxRelease", 11000, &cuDevicePrimaryCtxRelease_v2),
         entry("cuDevicePrimaryCtxReset", 11000, &cuDevicePrimaryCtxReset_v2),
         entry("cuDevicePrimaryCtxSetFlags", 11000, &cuDevicePrimaryCtxSetFlags_v2),
