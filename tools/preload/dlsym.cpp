@@ -33,12 +33,18 @@ __attribute__((visibility("hidden"), used)) void* weir_choose_symbol(void* libra
 
 }  // extern "C"
 
-// Keeps both arguments over the choice; the stack is as at the entry when it jumps.
+// Keeps both arguments over the choice; the stack is as at the entry when it jumps. It has the
+// versions of the C library's: another library that overrides dlsym finds the next one by them.
 asm(R"(
   .text
-  .globl dlsym
-  .type dlsym, @function
-dlsym:
+  .globl weir_dlsym
+  .globl weir_older_dlsym
+  .symver weir_dlsym, dlsym@@GLIBC_2.34
+  .symver weir_older_dlsym, dlsym@GLIBC_2.2.5
+  .type weir_dlsym, @function
+  .type weir_older_dlsym, @function
+weir_dlsym:
+weir_older_dlsym:
   .cfi_startproc
   endbr64
   pushq %rdi
@@ -60,5 +66,6 @@ dlsym:
 1:
   ret
   .cfi_endproc
-  .size dlsym, .-dlsym
+  .size weir_dlsym, .-weir_dlsym
+  .size weir_older_dlsym, .-weir_older_dlsym
 )");

@@ -64,6 +64,10 @@ void* real_dlsym_address() noexcept {
   if (found != nullptr) return found;
   found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
   if (found == nullptr) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+  // That is the C library's, past every library that has a dlsym without a version. It knows them.
+  Dlsym libc = nullptr;
+  std::memcpy(&libc, &found, sizeof libc);
+  if (void* const next = libc(RTLD_NEXT, "dlsym"); next != nullptr) found = next;
   real.store(found, std::memory_order_release);
   return found;
 }
