@@ -66,12 +66,12 @@ def row_NextLookUpIsServed():
 
 def row_OldGetProcAddressIsServed():
     done = run("loader_driver", "address-11030", "served").expect_served()
-    done.expect(done.swapped() == {"cuMemAlloc", "cuMemFree"}, "its two calls were swapped")
+    done.expect(done.swapped() >= {"cuMemAlloc", "cuMemFree"}, "its calls were swapped")
 
 
 def row_GetProcAddressIsServed():
     done = run("loader_driver", "address-12000", "served").expect_served()
-    done.expect(done.swapped() == {"cuMemAlloc", "cuMemFree"}, "its two calls were swapped")
+    done.expect(done.swapped() >= {"cuMemAlloc", "cuMemFree"}, "its calls were swapped")
 
 
 def row_LibrariesWithAnRpathAreServed():
@@ -88,7 +88,7 @@ def other_dlsym(*preload):
     done = served_runtime("loader_runtime_shared", preload=preload)
     done.expect("other: cuGetProcAddress_v2" in done.err, "the other dlsym is asked as well")
     run("loader_driver", "local", "served", preload=preload).expect_served()
-    done = run("loader_driver", "address-12000", "served", preload=preload).expect_served()
+    run("loader_driver", "address-12000", "served", preload=preload).expect_served()
 
 
 def row_DlsymOverriddenBehindWeirIsAsked():

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,7 +16,6 @@ namespace weir::preload {
 namespace {
 
 using ::testing::Contains;
-using ::testing::IsEmpty;
 
 Names symbols_of_table() {
   Names names;
@@ -32,7 +31,9 @@ struct Version {
   int version;
   bool operator==(const Version&) const = default;
 };
-void PrintTo(const Version& one, std::ostream* out) { *out << one.base << " " << one.version; }
+std::ostream& operator<<(std::ostream& out, const Version& one) {
+  return out << one.base << " " << one.version;
+}
 
 std::vector<Version> versions_of_toolkit() {
 #define PLAIN(base, version) Version{#base, version},

@@ -1,7 +1,7 @@
 // The table against the types of the toolkit: that this compiles is the test.
 
 // So that the toolkit's headers have the types of older versions too.
-#define __CUDA_API_VERSION_INTERNAL  // NOLINT(bugprone-reserved-identifier): theirs
+#define __CUDA_API_VERSION_INTERNAL
 #include <cudaTypedefs.h>
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 namespace weir::preload {
 namespace {
 
-template <std::size_t n>
+template <std::size_t Size>
 struct Text {
   // Not explicit: a template's argument is written as a literal.
-  consteval Text(const char (&text)[n]) { std::copy_n(text, n, letters); }
-  char letters[n] = {};
+  consteval Text(const char (&text)[Size]) { std::copy_n(text, Size, letters); }
+  char letters[Size] = {};
 };
 
 /// What cuGetProcAddress gives for a name at a version, for per-thread default streams.
-template <Text base, int version>
+template <Text Base, int Version>
 struct PerThread;
 #define PLAIN(base, version)
 #define PER_THREAD(base, version, suffix)            \
