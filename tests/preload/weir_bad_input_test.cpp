@@ -82,7 +82,8 @@ TEST(WeirBadInput, EachVariable) {
     expect_run_refused({}, named, {{name, "bad"}});
     expect_refused({"info"}, named, {{name, "bad"}});
   }
-  expect_run_refused({}, "WEIR_POOL_PAGE_SIZE", {{"WEIR_POOL_PAGE_SIZE", "5000"}});
+  expect_run_refused({}, "WEIR_POOL_PAGE_SIZE",
+                     {{"WEIR_POOL", "round"}, {"WEIR_POOL_PAGE_SIZE", "5000"}});
   expect_run_refused({}, "WEIR_ALLOC_LOG='/nowhere/log'", {{"WEIR_ALLOC_LOG", "/nowhere/log"}});
   expect_run_refused({}, "TMPDIR='/nowhere'", {{"TMPDIR", "/nowhere"}});
 }
