@@ -22,12 +22,6 @@ void add(Gauge& sum, const Gauge& gauge) {
   sum.peak += gauge.peak;
 }
 
-std::string with_process(std::string path, std::uint64_t process) {
-  const auto at = path.find("%p");
-  if (at != std::string::npos) path.replace(at, 2, std::to_string(process));
-  return path;
-}
-
 void write_file(const std::string& path, const std::string& text) {
   std::FILE* const file = std::fopen(path.c_str(), "we");
   const bool good =
@@ -72,9 +66,10 @@ void write_summary(const Summary& summary, const Settings& settings) {
   }
   if (!any) return;
   if (!settings.summary.value.empty()) {
-    write_file(with_process(settings.summary.value, summary.process), to_json(summary));
+    write_file(settings.summary.value, to_json(summary));
+  } else if (settings.log.value >= LogLevel::kInfo) {
+    log(LogLevel::kInfo, "summary\n" + to_text(summary));
   }
-  if (settings.log.value >= LogLevel::kInfo) log(LogLevel::kInfo, "summary\n" + to_text(summary));
 }
 
 }  // namespace weir::preload

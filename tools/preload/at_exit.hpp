@@ -13,8 +13,8 @@ namespace weir::preload {
 [[nodiscard]] std::string program_path();
 /// Adds what one context of it did.
 void add(DeviceSummary& device, const Arena& arena);
-/// To the file of WEIR_SUMMARY, and at WEIR_LOG=info to standard error; nothing of a process that
-/// took no memory. A file that cannot be written is one line.
+/// To the file of WEIR_SUMMARY, or else, at WEIR_LOG=info, to standard error; nothing of a process
+/// that took no memory. A file that cannot be written is one line.
 void write_summary(const Summary& summary, const Settings& settings);
 
 }  // namespace weir::preload
