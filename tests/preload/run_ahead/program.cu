@@ -23,9 +23,12 @@ extern "C" __global__ void step(std::uint64_t* state, const std::uint64_t* batch
 
 namespace {
 
-constexpr int kBatches = 40;
-constexpr int kCount = (1 << 20) / 8;
-constexpr std::uint64_t kDelay = 5'000'000;  // ns of each operation on the compute stream
+constexpr int kBatches = 24;
+constexpr std::size_t kBytes = 1 << 20;  // of a batch's buffer
+constexpr int kCount = 4096;             // numbers in it that are computed with: loading is quick
+/// Nanoseconds of each operation on the compute stream: far more than the host takes for a batch,
+/// on a busy machine, too.
+constexpr std::uint64_t kDelay = 12'000'000;
 
 void step_on_host(std::uint64_t* state, const std::uint64_t* batch, int count) {
   for (int i = 0; i < count; ++i) *state = *state * 31 + batch[i];
@@ -80,6 +83,7 @@ struct Loop {
     CHECK(cudaEventCreateWithFlags(&copied, cudaEventDisableTiming));
     CHECK(cudaMalloc(&state, sizeof *state));
     CHECK(cudaMemset(state, 0, sizeof *state));
+    CHECK(cudaDeviceSynchronize());  // the set runs late, and no stream of ours waits for it
     STAND_IN(weir_standin_register_kernel)(nullptr, "step", &run_step, sizes, 3);
     STAND_IN(weir_standin_delay)(compute, kDelay);
   }
@@ -108,7 +112,7 @@ struct Loop {
 /// Memory in stream order: taken on the copy stream, given back behind the work on the other.
 void streamed(Loop& loop, int batch) {
   std::uint64_t* input = nullptr;
-  CHECK(cudaMallocAsync(&input, kCount * sizeof *input, loop.copy));
+  CHECK(cudaMallocAsync(&input, kBytes, loop.copy));
   loop.enqueue(input, batch);
   CHECK(cudaFreeAsync(input, loop.compute));
 }
@@ -116,7 +120,7 @@ void streamed(Loop& loop, int batch) {
 /// Memory for anybody, given back at once: without Weir that waits for the device.
 void freed(Loop& loop, int batch) {
   std::uint64_t* input = nullptr;
-  CHECK(cudaMalloc(&input, kCount * sizeof *input));
+  CHECK(cudaMalloc(&input, kBytes));
   loop.enqueue(input, batch);
   CHECK(cudaFree(input));
 }
@@ -135,7 +139,7 @@ void listed(Loop& loop, int batch) {
   }
   (void)cudaGetLastError();  // an event that is not ready leaves its code there
   Used used{};
-  CHECK(cudaMallocAsync(&used.input, kCount * sizeof *used.input, loop.copy));
+  CHECK(cudaMallocAsync(&used.input, kBytes, loop.copy));
   CHECK(cudaEventCreateWithFlags(&used.done, cudaEventDisableTiming));
   loop.enqueue(used.input, batch);
   CHECK(cudaEventRecord(used.done, loop.compute));
@@ -147,13 +151,13 @@ int needs_more(Loop& loop) {
   std::vector<std::uint64_t*> kept;
   std::uint64_t* input = nullptr;
   cudaError_t code = cudaSuccess;
-  while (kept.size() < 1000 && (code = cudaMalloc(&input, 1 << 20)) == cudaSuccess) {
+  while (kept.size() < 1000 && (code = cudaMalloc(&input, kBytes)) == cudaSuccess) {
     kept.push_back(input);
   }
   for (int again = 0; again < 3; ++again) {
-    if (cudaMalloc(&input, 1 << 20) != cudaErrorMemoryAllocation) code = cudaErrorUnknown;
+    if (cudaMalloc(&input, kBytes) != cudaErrorMemoryAllocation) code = cudaErrorUnknown;
   }
-  if (cudaMallocAsync(&input, 1 << 20, loop.copy) != cudaErrorMemoryAllocation) {
+  if (cudaMallocAsync(&input, kBytes, loop.copy) != cudaErrorMemoryAllocation) {
     code = cudaErrorUnknown;
   }
   if (code != cudaErrorMemoryAllocation || cudaGetLastError() != code || kept.size() < 3) {
@@ -161,9 +165,9 @@ int needs_more(Loop& loop) {
     return 1;
   }
   for (int i = 0; i < 2; ++i, kept.pop_back()) CHECK(cudaFree(kept.back()));
-  CHECK(cudaMalloc(&input, 1 << 19));
+  CHECK(cudaMalloc(&input, kBytes / 2));
   CHECK(cudaFree(input));
-  CHECK(cudaMalloc(&input, 1 << 20));
+  CHECK(cudaMalloc(&input, kBytes));
   loop.enqueue(input, 0);
   return loop.finish(1);
 }
