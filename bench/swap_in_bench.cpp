@@ -34,6 +34,7 @@ std::vector<std::string> environment_with(const std::string& preload) {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts) result.push_back(text.data());
   result.push_back(nullptr);
   return result;
@@ -74,17 +75,19 @@ void run(benchmark::State& state, const std::string& figure, bool swapped_in) {
   }
 }
 
+void add_one(const std::string& name, const std::string& figure, bool swapped_in) {
+  benchmark::RegisterBenchmark(
+      name.c_str(),
+      [figure, swapped_in](benchmark::State& state) { run(state, figure, swapped_in); })
+      ->UseManualTime()
+      ->Iterations(1);
+}
+
 void add(Table& table, Row row) {
-  const std::string own = row.figure;
-  const std::string figure = own.substr(own.find('/') + 1);
-  row.against = own + "/driver";
-  for (const bool swapped_in : {true, false}) {
-    benchmark::RegisterBenchmark(
-        (swapped_in ? own : row.against).c_str(),
-        [figure, swapped_in](benchmark::State& state) { run(state, figure, swapped_in); })
-        ->UseManualTime()
-        ->Iterations(1);
-  }
+  const std::string figure = row.figure.substr(row.figure.find('/') + 1);
+  row.against = row.figure + "/driver";
+  add_one(row.figure, figure, true);
+  add_one(row.against, figure, false);
   table.add(row);
 }
 
@@ -93,7 +96,10 @@ void add(Table& table, Row row) {
 void add_swap_in(Table& table) {
   if (*kSwapIn == '\0') return;  // built without a CUDA toolkit
   add(table, {.figure = "swap-in/alloc-free", .most_ns = 500});
+  add_one("swap-in/alloc-free/calls", "alloc-free/calls", true);
+  table.add({.figure = "swap-in/alloc-free/calls"});
   add(table, {.figure = "swap-in/alloc-free/streams:8"});
+  add(table, {.figure = "swap-in/alloc-free/batches:32", .most_ns = 500});
   add(table, {.figure = "swap-in/alloc-free-async"});
   add(table, {.figure = "swap-in/launch", .most_more_ns = 50});
   for (const char* figure : {"launch/point", "launch/point/awaiting", "launch/enqueued",

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -83,6 +84,37 @@ double alloc_free(int streams) {
     CUdeviceptr pointer = 0;
     CHECK(cuMemAlloc(&pointer, kBytes));
     CHECK(cuMemFree(pointer));
+  });
+}
+
+/// The calls of the driver that one such pair makes with the library, by themselves: the part of
+/// its time that is the stand-in's.
+double alloc_free_calls() {
+  use_device();
+  CUstream stream = new_stream();
+  constexpr std::uint64_t kPairs = 320;
+  const auto pair = [] {
+    CUdeviceptr pointer = 0;
+    CHECK(cuMemAlloc(&pointer, kBytes));
+    CHECK(cuMemFree(pointer));
+  };
+  pair();
+  weir_standin_clear_counters();
+  for (std::uint64_t i = 0; i < kPairs; ++i) pair();
+  const auto gets = weir_standin_calls("cuCtxGetCurrent");
+  const auto modes = weir_standin_calls("cuThreadExchangeStreamCaptureMode");
+  const auto queries = weir_standin_calls("cuStreamQuery");
+  const auto others = weir_standin_calls(nullptr) - gets - modes - queries;
+  if (others != 0) give_up("calls of other functions", static_cast<int>(others));
+  return time_of(401, 32, [&] {
+    CUcontext context = nullptr;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    for (std::uint64_t i = 0; i < gets / kPairs; ++i) CHECK(cuCtxGetCurrent(&context));
+    for (std::uint64_t i = 0; i < modes / kPairs; ++i)
+      CHECK(cuThreadExchangeStreamCaptureMode(&mode));
+    for (std::uint64_t i = 0; i < queries / kPairs; ++i) {
+      CHECK(cuStreamQuery(i % 2 == 0 ? CU_STREAM_LEGACY : stream));
+    }
   });
 }
 
@@ -221,6 +253,7 @@ double process() {
 const std::pair<std::string_view, std::function<double()>> kFigures[] = {
     {"alloc-free", [] { return alloc_free(1); }},
     {"alloc-free/streams:8", [] { return alloc_free(8); }},
+    {"alloc-free/calls", alloc_free_calls},
     {"alloc-free/batches:32", alloc_free_batch},
     {"alloc-free-async", alloc_free_async},
     {"launch", launch},
