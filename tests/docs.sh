@@ -2,10 +2,12 @@
 # Checks that pages name and show what is there.
 #
 #   docs.sh invariants ROOT   docs/invariants.md names tests that exist, and every invariant's tests
-#   docs.sh names ROOT        docs/architecture.md names classes, functions and files that exist
+#   docs.sh names ROOT        docs/architecture.md names classes, functions and files that exist, and
+#                             docs/swap-in.md members of classes
 #   docs.sh shown ROOT        pages show the program and the project that the tests build
 #   docs.sh calls ROOT        docs/cuda.md lists the calls of CUDA that the sources make, and no others
 #   docs.sh --self-test       the check of names finds what is invented, and nothing else
+# shellcheck disable=SC2016  # backticks of pages stand in single quotes
 set -euo pipefail
 
 # Test names of the sources under root $1 as Suite.Name.
@@ -17,7 +19,6 @@ known_tests() {
 check_invariants() {
   local root=$1 page=$1/docs/invariants.md failed=0 known named name number
   known=$(known_tests "$root")
-  # shellcheck disable=SC2016  # backticks of a page, here and below
   named=$(grep -oE '`[A-Z][A-Za-z0-9]*\.[A-Z][A-Za-z0-9]*`' "$page" | tr -d '`' |
     grep -v '^Docs\.' | sort -u)
   if [[ -z $known || -z $named ]]; then
@@ -52,7 +53,7 @@ strip_sources() {
   while IFS= read -r file; do
     mkdir -p "$stripped/$(dirname "$file")"
     sed -E 's|//.*$||; s|"[^"]*"||g' "$root/$file" >"$stripped/$file"
-  done < <(cd "$root" && find allocator scheduler kernels trainer tests \
+  done < <(cd "$root" && find allocator scheduler kernels trainer tests tools/preload \
     \( -name '*.hpp' -o -name '*.cpp' \) -type f)
 }
 
@@ -96,7 +97,6 @@ cuda_calls() {
 check_calls() {
   local root=$1 page=$1/docs/cuda.md failed=0 made listed name
   made=$(cuda_calls "$root")
-  # shellcheck disable=SC2016
   listed=$(grep '^|' "$page" | grep -oE '`(cuda|cublas)[A-Z][A-Za-z0-9_]*`' | tr -d '`' | sort -u)
   if [[ -z $made || -z $listed ]]; then
     echo "docs.sh: found no calls of CUDA, or none on the page: the check itself is broken"
@@ -119,7 +119,6 @@ check_names() {
   local -A spared=([unbounded]=1 [barrier]=1 [throttled]=1 [backstop]=1)
   rm -rf "$stripped"
   strip_sources "$root" "$stripped"
-  # shellcheck disable=SC2016
   names=$(grep -oE '`[^`]+`' "$page" | tr -d '`' | sort -u)
   if [[ $(grep -cE '::|\(' <<<"$names") -eq 0 ]]; then
     echo "docs.sh: found no functions on the page: the check itself is broken"
@@ -131,6 +130,13 @@ check_names() {
       failed=1
     fi
   done <<<"$names"
+  # That page is full of CUDA's names and of variables, which are not looked for.
+  while IFS= read -r name; do
+    if ! exists "$root" "$stripped" "$name"; then
+      echo "docs/swap-in.md names $name, which the sources do not have"
+      failed=1
+    fi
+  done < <(grep -oE '`[A-Z][A-Za-z]*::[a-z_]+`' "$root/docs/swap-in.md" | tr -d '`' | sort -u)
   return "$failed"
 }
 
@@ -152,7 +158,6 @@ check_shown() {
 # Expects verdict $1 (ok or bad) when a page of the tree in $tree names $2 beside what exists.
 expect() {
   local actual=ok
-  # shellcheck disable=SC2016  # these are backticks of a page
   printf 'Calls `Pool::grow` and `%s`.\n' "$2" >"$tree/docs/architecture.md"
   check_names "$tree" >/dev/null || actual=bad
   if [[ $actual != "$1" ]]; then
@@ -163,7 +168,8 @@ expect() {
 
 self_test() {
   local tree=$scratch/tree failed=0
-  mkdir -p "$tree"/{docs,allocator,scheduler,kernels,trainer,tests/allocator}
+  mkdir -p "$tree"/{docs,allocator,scheduler,kernels,trainer,tests/allocator,tools/preload}
+  touch "$tree/docs/swap-in.md"
   cat >"$tree/allocator/pool.hpp" <<'SOURCE'
 class Pool {
   void* grow(int request);  // once mentioned()
@@ -189,7 +195,6 @@ SOURCE
   done
   mkdir -p "$tree"/{scheduler,kernels,trainer,bench,tools}
   echo 'check(cudaFree(p)); look_up(library, "cublasCreate_v2", create);' >"$tree/allocator/free_cuda.cpp"
-  # shellcheck disable=SC2016
   for name in '| `cudaFree`, `cublasCreate_v2` |:ok' '| `cudaFree` |:bad' \
     '| `cudaFree`, `cublasCreate_v2`, `cudaMalloc` |:bad' 'cudaFree, cublasCreate_v2:bad'; do
     echo "${name%:*}" >"$tree/docs/cuda.md"
@@ -198,6 +203,17 @@ SOURCE
       failed=1
     fi
   done
+  printf 'Calls `Pool::grow`.\n' >"$tree/docs/architecture.md"
+  printf 'Calls `Pool::invented`, and `cuMemAlloc`.\n' >"$tree/docs/swap-in.md"
+  if check_names "$tree" >/dev/null; then
+    echo "self-test: an invented member on the page of the swap-in was not found"
+    failed=1
+  fi
+  printf 'Calls `Pool::grow`, and `cuMemAlloc`.\n' >"$tree/docs/swap-in.md"
+  if ! check_names "$tree" >/dev/null; then
+    echo "self-test: the page of the swap-in was found bad, not ok"
+    failed=1
+  fi
   echo 'Names nothing.' >"$tree/docs/architecture.md"
   if check_names "$tree" >/dev/null; then
     echo "self-test: a page without names was found ok"
