@@ -1,0 +1,165 @@
+// Memory of one context and work of another: whatever stream a free is ordered on, the block is
+// handed out again only behind the work that was enqueued. The hooks are linked in, so a call of
+// the driver's here is one of a program that Weir is swapped into. Each test is a process of its
+// own.
+
+#include <cuda.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "tests/standin/standin.hpp"
+
+namespace weir::preload {
+namespace {
+
+constexpr std::size_t kMiB = 1U << 20U;
+constexpr std::size_t kBytes = 4 * kMiB;
+
+class StreamsElsewhere : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("WEIR_BUDGET", "64MiB", 1);
+    setenv("WEIR_MAX_WAIT", "50ms", 1);
+    weir_standin_set_devices(2);
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    for (int i = 0; i < 2; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts_.at(at), i), CUDA_SUCCESS);
+      use(at);
+      ASSERT_EQ(cuStreamCreate(&streams_.at(at), CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    }
+  }
+  void TearDown() override {
+    for (const CUstream stream : streams_) weir_standin_release(stream);
+  }
+
+  void use(std::size_t context) { ASSERT_EQ(cuCtxSetCurrent(contexts_.at(context)), CUDA_SUCCESS); }
+
+  /// A block of `context` that late work of the other one writes to.
+  CUdeviceptr block_in_late_use(std::size_t context) {
+    CUdeviceptr pointer = 0;
+    use(context);
+    EXPECT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+    use(1 - context);
+    weir_standin_hold(streams_.at(1 - context));
+    EXPECT_EQ(cuMemsetD8Async(pointer, 7, kBytes, streams_.at(1 - context)), CUDA_SUCCESS);
+    return pointer;
+  }
+
+  /// What the context hands out next for a block of the same size.
+  CUdeviceptr next_of(std::size_t context) {
+    CUdeviceptr pointer = 0;
+    use(context);
+    EXPECT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+    return pointer;
+  }
+
+  std::array<CUcontext, 2> contexts_{};
+  std::array<CUstream, 2> streams_{};
+};
+
+TEST_F(StreamsElsewhere, AFreeInTheOrderOfAnotherContextsStreamWaitsForThatStream) {
+  const CUdeviceptr pointer = block_in_late_use(1);
+  ASSERT_EQ(cuMemFreeAsync(pointer, streams_.at(0)), CUDA_SUCCESS);
+  EXPECT_NE(next_of(1), pointer);
+  weir_standin_release(streams_.at(0));
+  use(0);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(next_of(1), pointer);
+}
+
+TEST_F(StreamsElsewhere, AFreeWaitsForPeersThatMayUseTheMemory) {
+  use(0);
+  ASSERT_EQ(cuCtxEnablePeerAccess(contexts_.at(1), 0), CUDA_SUCCESS);
+  const CUdeviceptr pointer = block_in_late_use(1);
+  use(1);
+  ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+  EXPECT_NE(next_of(1), pointer);
+  weir_standin_release(streams_.at(0));
+  use(0);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(next_of(1), pointer);
+}
+
+TEST_F(StreamsElsewhere, MemoryInTheOrderOfAStreamIsOfThatStreamsDevice) {
+  use(0);
+  CUdeviceptr pointer = 0;
+  ASSERT_EQ(cuMemAllocAsync(&pointer, kBytes, streams_.at(1)), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(weir_standin_used(1), kBytes);
+}
+
+TEST_F(StreamsElsewhere, CopiesOnAnotherDevicesStreamDoNotStopTheFencesOfThisOne) {
+  use(0);
+  CUdeviceptr pointer = 0;
+  ASSERT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+  weir_standin_hold(streams_.at(1));
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_EQ(cuMemsetD8Async(pointer, 1, 16, streams_.at(1)), CUDA_SUCCESS);
+  }
+  CUdeviceptr other = 0;
+  ASSERT_EQ(cuMemAlloc(&other, 48 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(other), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, 48 * kMiB), CUDA_SUCCESS);
+}
+
+TEST_F(StreamsElsewhere, AStreamThatGoesDuringItsCaptureIsWaitedForAllTheSame) {
+  use(0);
+  const CUstream stream = streams_.at(0);
+  CUdeviceptr pointer = 0;
+  ASSERT_EQ(cuMemAllocAsync(&pointer, kBytes, stream), CUDA_SUCCESS);
+  weir_standin_delay(stream, 20'000'000);
+  ASSERT_EQ(cuMemsetD8Async(pointer, 7, kBytes, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  CUdeviceptr next = 0;
+  ASSERT_EQ(cuMemAlloc(&next, kBytes), CUDA_SUCCESS);
+  // The stand-in breaks the context of a copy or set that comes to memory of somebody else.
+  ASSERT_EQ(cuMemFree(next), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  streams_.at(0) = nullptr;
+}
+
+TEST_F(StreamsElsewhere, ACaptureThatIsBegunTwiceStaysUnbroken) {
+  use(0);
+  const CUstream stream = streams_.at(0);
+  CUdeviceptr pointer = 0;
+  ASSERT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_NE(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+}
+
+TEST_F(StreamsElsewhere, ABudgetLargerThanADeviceIsAllOfThatDevice) {
+  weir_standin_set_memory(32 * kMiB);
+  std::size_t total = 0;
+  ASSERT_EQ(cuDeviceTotalMem(&total, 1), CUDA_SUCCESS);
+  EXPECT_EQ(total, 32 * kMiB);
+}
+
+TEST(SwapInLog, IsWritten) {
+  std::string path = "/tmp/weir-swap-in-XXXXXX";
+  const int file = mkstemp(path.data());
+  ASSERT_GE(file, 0);
+  setenv("WEIR_ALLOC_LOG", path.c_str(), 1);
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+  EXPECT_GT(lseek(file, 0, SEEK_END), 0);
+  close(file);
+  unlink(path.c_str());
+}
+
+}  // namespace
+}  // namespace weir::preload
