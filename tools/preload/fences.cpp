@@ -124,13 +124,11 @@ void Fences::created(CUstream stream) {
   (void)add(stream, 0);
 }
 
-void Fences::remove(CUstream stream) noexcept {
+CUresult Fences::remove(CUstream stream) noexcept {
   const Lock lock(mutex_);
   const auto found = by_handle_.find(stream);
-  if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return;
+  if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return CUDA_SUCCESS;
   Lane& gone = *found->second;
-  by_handle_.erase(found);
-  captured_.erase(gone.id);
   const Inside inside;
   const ContextScope scope(driver_, context_);
   // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
@@ -138,9 +136,16 @@ void Fences::remove(CUstream stream) noexcept {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const bool fenced = !gone_ && !lost_ && scope.good() &&
                       driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-                      status == CU_STREAM_CAPTURE_STATUS_NONE && close(gone);
+                      status == CU_STREAM_CAPTURE_STATUS_NONE;
+  if (fenced) {
+    const CUresult code = close_last(gone);
+    if (code != CUDA_SUCCESS) return code;
+  }
+  by_handle_.erase(found);
+  captured_.erase(gone.id);
   gone.removed = true;
   gone.unfenced = !fenced;
+  return CUDA_SUCCESS;
 }
 
 void Fences::await_unfenced(Lane& lane) noexcept {
@@ -189,24 +194,39 @@ Point Fences::record(StreamId stream) {
 
 bool Fences::close(Lane& lane) noexcept {
   try {
-    Fence fence{.sequence = lane.next, .events = {}, .others = {}, .recorded = Clock::now()};
-    lane.fences.emplace_back();  // first: nothing may fail once events are recorded
-    try {
-      cover(fence, lane);
-    } catch (...) {
-      lane.fences.pop_back();
-      free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
-      throw;
-    }
-    lane.fences.back() = std::move(fence);
+    record_fence(lane);
+    return true;
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("a fence is recorded later: ") + error.what());
     return false;
   }
+}
+
+CUresult Fences::close_last(Lane& lane) noexcept {
+  try {
+    record_fence(lane);
+    return CUDA_SUCCESS;
+  } catch (const DriverError& error) {
+    return error.code();
+  } catch (const std::exception&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+void Fences::record_fence(Lane& lane) {
+  Fence fence{.sequence = lane.next, .events = {}, .others = {}, .recorded = Clock::now()};
+  lane.fences.emplace_back();  // first: nothing may fail once events are recorded
+  try {
+    cover(fence, lane);
+  } catch (...) {
+    lane.fences.pop_back();
+    free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
+    throw;
+  }
+  lane.fences.back() = std::move(fence);
   ++lane.next;
   lane.points = 0;
   ++recorded_;
-  return true;
 }
 
 void Fences::cover(Fence& fence, const Lane& lane) {

@@ -48,8 +48,9 @@ class Fences final : public Progress {
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
   /// The driver made it now: whatever had this handle before is another stream.
   void created(CUstream stream);
-  /// To be called before the driver destroys it.
-  void remove(CUstream stream) noexcept;
+  /// To be called before the driver destroys it. The driver's code where its last work cannot be
+  /// fenced: then it has to stay.
+  [[nodiscard]] CUresult remove(CUstream stream) noexcept;
   /// Some thread uses its own default stream, which others have no name for: from now on a fence on
   /// everything has an event on the legacy stream, which waits for all of those.
   static void use_per_thread() noexcept {
@@ -125,6 +126,9 @@ class Fences final : public Progress {
   Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
   /// Records the next fence; false where it cannot be had now.
   bool close(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  /// The same, with the driver's code.
+  CUresult close_last(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  void record_fence(Lane& lane) WEIR_REQUIRES(mutex_);
   void cover(Fence& fence, const Lane& lane) WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
   /// A stream that went without a last fence has passed all once the context has.

@@ -175,7 +175,8 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   if (process != nullptr) {
     try {
       for (Arena* const arena : process->arenas()) {
-        arena->fences().remove(stream);
+        const CUresult code = arena->fences().remove(stream);
+        if (code != CUDA_SUCCESS) return code;
         if (!arena->fences().capturing()) arena->upstream().give_back_held();
       }
     } catch (const std::exception& error) {
