@@ -229,14 +229,26 @@ void Fences::record_fence(Lane& lane) {
   ++recorded_;
 }
 
-void Fences::cover(Fence& fence, const Lane& lane) {
+void Fences::cover(Fence& fence, Lane& lane) {
   if (lane.id == everything_) {
     cover_everything(fence);
   } else if (lane.owner != 0 && lane.owner != this_thread()) {
     record_event(fence, CU_STREAM_LEGACY);  // waits for every thread's default stream
-  } else {
+  } else if (!captured_.empty() || busy(lane) || !idle()) {
     record_event(fence, lane.stream);
   }
+}
+
+/// Then there is nothing to record an event for, which would take the device a moment to pass: who
+/// synchronizes and trims is to get all of it. That the one stream is idle says too little: what a
+/// blocking stream has to wait for may be in the default stream, and the other way around.
+bool Fences::idle() {
+  if (per_thread_.load(std::memory_order_relaxed)) return false;
+  return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& each) WEIR_REQUIRES(mutex_) {
+    Lane& lane = *each.second;
+    if (lane.removed) return lane.fences.empty() && !lane.unfenced;
+    return lane.stream == nullptr || !busy(lane);
+  });
 }
 
 void Fences::cover_everything(Fence& fence) {

@@ -129,7 +129,9 @@ class Fences final : public Progress {
   /// The same, with the driver's code.
   CUresult close_last(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   void record_fence(Lane& lane) WEIR_REQUIRES(mutex_);
-  void cover(Fence& fence, const Lane& lane) WEIR_REQUIRES(mutex_);
+  void cover(Fence& fence, Lane& lane) WEIR_REQUIRES(mutex_);
+  /// Whether no stream of the context has work.
+  [[nodiscard]] bool idle() WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
   /// A stream that went without a last fence has passed all once the context has.
   void await_unfenced(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
