@@ -1,0 +1,161 @@
+// Batches that the program marks.
+
+#include <atomic>
+
+#include "tests/preload/inside/inside.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+class Batches : public Inside {
+ protected:
+  /// One batch whose work stays on a stream that is held.
+  static void run_batch(CUstream stream, CUdeviceptr block) {
+    ASSERT_TRUE(begin_batch("step"));
+    ASSERT_EQ(cuMemsetD8Async(block, 1, 1, stream), CUDA_SUCCESS);
+    end_batch();
+  }
+  static bool somebody_asks_again() {
+    const std::uint64_t before = weir_standin_calls("cuEventQuery");
+    return eventually([&] { return weir_standin_calls("cuEventQuery") > before + 20; });
+  }
+};
+
+TEST_F(Batches, ThrottledHoldsTheThirdBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kMib);
+  hold(stream);
+  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+  Arena& here = arena();
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  std::atomic<bool> admitted{false};
+  std::thread other([&] {
+    EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    EXPECT_TRUE(begin_batch("step"));
+    admitted = true;
+    end_batch();
+  });
+  EXPECT_TRUE(somebody_asks_again());
+  EXPECT_FALSE(admitted);
+  weir_standin_release(stream);
+  other.join();
+  EXPECT_TRUE(admitted);
+  EXPECT_EQ(here.batches(), 3U);
+  EXPECT_EQ(here.batch_waits().count, 1U);
+}
+
+TEST_F(Batches, ABatchGoesOnAfterTheLongestWait) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "50ms"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kMib);
+  hold(stream);
+  for (int i = 0; i < 2; ++i) ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+  EXPECT_FALSE(begin_batch("step"));
+  end_batch();
+  EXPECT_EQ(cuMemsetD8Async(block, 1, 1, stream), CUDA_SUCCESS);
+}
+
+TEST_F(Batches, ABatchInsideAnotherJoinsIt) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  EXPECT_TRUE(begin_batch("outer"));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(begin_batch("inner"));
+    end_batch();
+  }
+  EXPECT_TRUE(begin_batch("inner"));
+  EXPECT_TRUE(begin_batch("innermost"));
+  end_batch();
+  end_batch();
+  EXPECT_EQ(arena().batches(), 1U);
+  end_batch();
+  EXPECT_TRUE(begin_batch("next"));
+  EXPECT_EQ(arena().batches(), 2U);
+  end_batch();
+}
+
+TEST_F(Batches, AnEndWithoutABeginIsNothing) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  end_batch();
+  EXPECT_TRUE(begin_batch("step"));
+  end_batch();
+  end_batch();
+  EXPECT_EQ(arena().batches(), 1U);
+}
+
+TEST_F(Batches, BarrierWaitsForTheDeviceAtTheEnd) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POLICY", "barrier"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kMib);
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  hold(stream);
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+    ended = true;
+  });
+  EXPECT_TRUE(somebody_asks_again());
+  EXPECT_FALSE(ended);
+  weir_standin_release(stream);
+  other.join();
+}
+
+TEST_F(Batches, WhatOtherThreadsAllocateIsTheOnlyOpenBatchs) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  Arena& here = arena();
+  const auto batch = here.begin_batch("step");
+  ASSERT_TRUE(batch);
+  CUdeviceptr block = 0;
+  std::thread([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    block = allocate(kMib, make_stream());
+  }).join();
+  EXPECT_EQ(batch->ticket.ticket->net, mib(1));
+  EXPECT_EQ(batch->ticket.ticket->peak, mib(1));
+  free(block);
+  EXPECT_EQ(batch->ticket.ticket->awaiting, mib(1));
+  here.end_batch(*batch);
+}
+
+TEST_F(Batches, WithTwoOpenOnlyTheOwnThreadsAllocationsAreABatchs) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  Arena& here = arena();
+  const auto batch = here.begin_batch("step");
+  ASSERT_TRUE(batch);
+  CUdeviceptr theirs = 0;
+  std::thread([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    const auto other = here.begin_batch("other");
+    ASSERT_TRUE(other);
+    theirs = allocate(2 * kMib);
+    EXPECT_EQ(other->ticket.ticket->net, mib(2));
+    std::thread([&] {
+      ASSERT_NO_FATAL_FAILURE(use_device(0));
+      (void)allocate(4 * kMib);
+    }).join();
+    EXPECT_EQ(other->ticket.ticket->net, mib(2));
+    here.end_batch(*other);
+  }).join();
+  EXPECT_EQ(batch->ticket.ticket->net, Bytes{});
+  const CUdeviceptr own = allocate(kMib);
+  EXPECT_EQ(batch->ticket.ticket->net, mib(1));
+  free(own);
+  free(theirs);
+  here.end_batch(*batch);
+}
+
+TEST_F(Batches, NoneIsBegunInACapture) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_FALSE(begin_batch("step"));
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing

@@ -1,0 +1,103 @@
+// What the program is told of the device's memory.
+
+#include "tests/preload/inside/inside.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+class BudgetView : public Inside {
+ protected:
+  struct Told {
+    std::size_t free = 0;
+    std::size_t total = 0;
+  };
+  [[nodiscard]] static Told told() {
+    Told now;
+    EXPECT_EQ(cuMemGetInfo(&now.free, &now.total), CUDA_SUCCESS);
+    return now;
+  }
+};
+
+TEST_F(BudgetView, IsWhatTheProgramSeesOfTheDevice) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  std::size_t total = 0;
+  ASSERT_EQ(cuDeviceTotalMem(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 64 * kMib);
+  EXPECT_EQ(told().total, 64 * kMib);
+  EXPECT_EQ(told().free, 64 * kMib);
+}
+
+TEST_F(BudgetView, AShareIsOfTheWholeDevice) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "25%"}, {"WEIR_STANDIN_MEMORY", "256M"}}));
+  EXPECT_EQ(told().total, 64 * kMib);
+}
+
+TEST_F(BudgetView, FreeIsWhatTheProgramCouldStillHave) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(16 * kMib);
+  EXPECT_EQ(told().free, 48 * kMib);
+  keep_busy(stream, block);
+  free(block);
+  EXPECT_EQ(told().free, 48 * kMib);
+  settle();
+  // It is kept, and still the program's to have.
+  EXPECT_EQ(weir_standin_used(0), 16 * kMib);
+  EXPECT_EQ(told().free, 64 * kMib);
+}
+
+TEST_F(BudgetView, FreeIsNoMoreThanTheDeviceHas) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MEMORY", "64M"}}));
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {};
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemGenericAllocationHandle others = 0;
+  {
+    // As another process's: not counted here.
+    const preload::Inside inside;
+    ASSERT_EQ(cuMemCreate(&others, 40 * kMib, &properties, 0), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(told().free, 24 * kMib);
+  free(allocate(16 * kMib));
+  settle();
+  EXPECT_EQ(told().free, 24 * kMib);
+}
+
+TEST_F(BudgetView, AcceptsThatAFigureIsNotAskedFor) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  std::size_t bytes = 0;
+  EXPECT_EQ(cuMemGetInfo(nullptr, &bytes), CUDA_SUCCESS);
+  EXPECT_EQ(bytes, 64 * kMib);
+  bytes = 0;
+  EXPECT_EQ(cuMemGetInfo(&bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(bytes, 64 * kMib);
+  EXPECT_EQ(cuMemGetInfo(nullptr, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuDeviceTotalMem(nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuDeviceTotalMem(&bytes, 7), CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_F(BudgetView, IsWhatTheApiTells) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  MemoryInfo info;
+  EXPECT_FALSE(memory_info(3, info));
+  const CUstream stream = make_stream();
+  const CUdeviceptr kept = allocate(kMib);
+  const CUdeviceptr freed = allocate(2 * kMib);
+  keep_busy(stream, freed);
+  free(freed);
+  ASSERT_TRUE(memory_info(0, info));
+  EXPECT_EQ(info.total, gib(1));
+  EXPECT_EQ(info.budget, mib(64));
+  EXPECT_EQ(info.allocated, mib(1));
+  EXPECT_EQ(info.awaiting, mib(2));
+  EXPECT_EQ(info.reserved, mib(3));
+  EXPECT_EQ(trim(0), Bytes{});
+  settle();
+  EXPECT_EQ(trim(-1), mib(2));
+  EXPECT_EQ(trim(3), Bytes{});
+  free(kept);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing

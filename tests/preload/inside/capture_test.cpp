@@ -1,0 +1,197 @@
+// While a stream is captured: nothing of ours touches the capture, and memory goes on.
+
+#include "tests/preload/inside/inside.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+constexpr std::size_t kBytes = 8192;
+
+class Capture : public Inside {
+ protected:
+  static void begin(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
+    ASSERT_EQ(cuStreamBeginCapture(stream, mode), CUDA_SUCCESS);
+  }
+  static void expect_end(CUstream stream) {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    EXPECT_NE(graph, nullptr);
+  }
+  /// Calls that a capture forbids, or that could become a part of it.
+  static std::uint64_t unsafe_calls() {
+    std::uint64_t sum = 0;
+    for (const char* call :
+         {"cuEventQuery", "cuStreamQuery", "cuEventRecord", "cuEventSynchronize",
+          "cuStreamSynchronize", "cuCtxSynchronize", "cuStreamWaitEvent", "cuMemFree"}) {
+      sum += weir_standin_calls(call);
+    }
+    return sum;
+  }
+};
+
+TEST_F(Capture, AnAllocationOnTheCapturedStreamIsTheGraphs) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  ASSERT_NO_FATAL_FAILURE(begin(stream));
+  const CUdeviceptr block = allocate(kBytes, stream);
+  ASSERT_EQ(cuMemsetD8Async(block, 1, kBytes, stream), CUDA_SUCCESS);
+  free(block, stream);
+  EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
+  EXPECT_EQ(weir_standin_calls("cuMemFreeAsync"), 1U);
+  EXPECT_EQ(books().reserved.current, Bytes{});
+  expect_end(stream);
+  EXPECT_EQ(allocate(kBytes, stream) != 0, true);
+  EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
+}
+
+TEST_F(Capture, WhatGraphsReserveIsCounted) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUstream stream = make_stream();
+  ASSERT_NO_FATAL_FAILURE(begin(stream));
+  const CUdeviceptr block = allocate(4 * kMib, stream);
+  free(block, stream);
+  expect_end(stream);
+  std::size_t free_now = 0;
+  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(free_now, 60 * kMib);
+}
+
+TEST_F(Capture, OtherStreamsAreServedFromTheCache) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kBytes, stream);
+  const CUdeviceptr any = allocate(kBytes);
+  free(block, stream);
+  free(any);
+  settle();
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  weir_standin_clear_counters();
+  EXPECT_EQ(allocate(kBytes, stream), block);
+  EXPECT_EQ(allocate(kBytes), any);
+  EXPECT_EQ(unsafe_calls(), 0U);
+  expect_end(captured);
+}
+
+TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
+  const CUstream captured = make_stream();
+  const CUstream stream = make_stream();
+  const CUstream other = make_stream();
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(allocate(kBytes));
+  std::vector<CUdeviceptr> ordered;
+  for (int i = 0; i < 100; ++i) ordered.push_back(allocate(kBytes, stream));
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  free(allocate(kMib));
+  settle();
+
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  weir_standin_clear_counters();
+  for (const CUdeviceptr block : blocks) free(block);
+  for (const CUdeviceptr block : ordered) free(block, other);
+  EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+  EXPECT_EQ(trim(0), Bytes{});
+  EXPECT_EQ(cuMemGetInfo(nullptr, nullptr), CUDA_SUCCESS);
+  cuuint64_t used = 0;
+  EXPECT_EQ(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used), CUDA_SUCCESS);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(cuLaunchHostFunc(
+                  captured, [](void*) {}, nullptr),
+              CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD8Async(ordered.front(), 1, 1, captured), CUDA_SUCCESS);
+  }
+  CUdeviceptr none = 0;
+  EXPECT_EQ(cuMemAlloc(&none, 8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  const CUstream brief = make_stream();
+  free(allocate(kBytes, brief), brief);
+  EXPECT_EQ(unsafe_calls(), 0U);
+  EXPECT_EQ(cuStreamDestroy(brief), CUDA_SUCCESS);
+  expect_end(captured);
+
+  // What was freed meanwhile is usable afterwards.
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+  (void)allocate(8 * kMib);
+}
+
+TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(stream, block);
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  free(block);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  expect_end(captured);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+TEST_F(Capture, OurCallsOnAnotherThreadDoNotBreakIt) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  std::thread([] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    const CUstream stream = make_stream();
+    for (std::size_t bytes = 4096; bytes < kMib; bytes *= 2) {
+      free(allocate(bytes));
+      free(allocate(bytes, stream), stream);
+    }
+    EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  }).join();
+  expect_end(captured);
+}
+
+TEST_F(Capture, ACaptureThatBreaksEndsForUsToo) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  free(block);
+  EXPECT_NE(cuStreamSynchronize(captured), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_FALSE(arena().fences().capturing());
+  settle();
+  EXPECT_EQ(allocate(kBytes), block);
+}
+
+TEST_F(Capture, AStreamThatIsDestroyedMeanwhileEndsItForUsToo) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  free(block);
+  EXPECT_EQ(cuStreamDestroy(captured), CUDA_SUCCESS);
+  EXPECT_FALSE(arena().fences().capturing());
+  settle();
+  EXPECT_EQ(allocate(kBytes), block);
+}
+
+TEST_F(Capture, SegmentsThatAreGivenUpMeanwhileGoBackAfterwards) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "unpooled"}}));
+  const CUstream captured = make_stream();
+  const CUstream stream = make_stream();
+  const CUdeviceptr passed = allocate(kBytes, stream);
+  free(passed, stream);
+  settle();
+  (void)trim(0);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  const CUdeviceptr block = allocate(kBytes, stream);
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  weir_standin_clear_counters();
+  free(block, stream);
+  EXPECT_EQ(unsafe_calls(), 0U);
+  expect_end(captured);
+  settle();
+  (void)trim(0);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing

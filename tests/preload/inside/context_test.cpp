@@ -1,0 +1,162 @@
+// Contexts that end, several of one device, several devices.
+
+#include "tests/preload/inside/inside.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+/// So large that the stand-in does not use the address again at once.
+constexpr std::size_t kLarge = 32 * kMib;
+
+class Contexts : public Inside {
+ protected:
+  static CUcontext make_context(int device = 0) {
+    CUcontext context = nullptr;
+#if CUDA_VERSION >= 13000
+    EXPECT_EQ(cuCtxCreate(&context, nullptr, 0, device), CUDA_SUCCESS);
+#else
+    EXPECT_EQ(cuCtxCreate(&context, 0, device), CUDA_SUCCESS);
+#endif
+    return context;
+  }
+  static CUcontext current() {
+    CUcontext context = nullptr;
+    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    return context;
+  }
+  static Bytes used(int device) { return Process::get()->account(device)->used(); }
+};
+
+TEST_F(Contexts, AResetForgetsTheBlocks) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUdeviceptr lost = allocate(kLarge);
+  const CUdeviceptr cached = allocate(kMib);
+  free(cached);
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  EXPECT_EQ(used(0), Bytes{});
+  ASSERT_NO_FATAL_FAILURE(use_device(0));
+  const CUdeviceptr fresh = allocate(kLarge);
+  ASSERT_NE(fresh, lost);
+  EXPECT_EQ(cuMemFree(lost), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFreeAsync(lost, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD8(fresh, 1, kLarge), CUDA_SUCCESS);
+  EXPECT_EQ(books().allocated.current, Bytes{kLarge});
+  EXPECT_EQ(used(0), Bytes{kLarge});
+  free(fresh);
+}
+
+TEST_F(Contexts, TheLastReleaseIsAReset) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  ASSERT_NO_FATAL_FAILURE(use_device(0));  // a second time
+  const CUdeviceptr block = allocate(kLarge);
+  ASSERT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+  EXPECT_EQ(used(0), Bytes{kLarge});
+  EXPECT_EQ(cuMemsetD8(block, 1, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+  EXPECT_EQ(used(0), Bytes{});
+  ASSERT_NO_FATAL_FAILURE(use_device(0));
+  EXPECT_EQ(cuMemFree(block), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Contexts, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(use_device(0));
+  EXPECT_FALSE(arena().fences().capturing());
+  free(allocate(kMib));
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+TEST_F(Contexts, AContextOfItsOwnEndsWithItsBlocksAlone) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "128MiB"}}));
+  const CUdeviceptr kept = allocate(kLarge);
+  const CUcontext mine = make_context();
+  const CUdeviceptr lost = allocate(kLarge);
+  EXPECT_EQ(used(0), Bytes{2 * kLarge});
+  ASSERT_EQ(cuCtxDestroy(mine), CUDA_SUCCESS);
+  EXPECT_EQ(used(0), Bytes{kLarge});
+  EXPECT_EQ(cuMemFree(lost), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD8(kept, 1, kLarge), CUDA_SUCCESS);
+  free(kept);
+}
+
+TEST_F(Contexts, ContextsOfOneDeviceShareItsBudget) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
+  (void)allocate(48 * kMib);
+  (void)make_context();
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAlloc(&pointer, 32 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  std::size_t free_now = 0;
+  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(free_now, 16 * kMib);
+  free(allocate(16 * kMib));
+}
+
+TEST_F(Contexts, EachDeviceHasABudget) {
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_MAX_WAIT", "20ms"}}));
+  (void)allocate(64 * kMib);
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  const CUdeviceptr other = allocate(64 * kMib);
+  EXPECT_EQ(used(0), mib(64));
+  EXPECT_EQ(used(1), mib(64));
+  EXPECT_EQ(weir_standin_used(1), 64 * kMib);
+  free(other);
+}
+
+TEST_F(Contexts, MemoryIsFreedWhileAnotherDevicesContextIsCurrent) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
+  const CUcontext first = current();
+  const CUstream stream = make_stream();
+  const CUdeviceptr busy = allocate(kMib);
+  const CUdeviceptr idle = allocate(2 * kMib, stream);
+  keep_busy(stream, busy);
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  const CUstream there = make_stream();
+  free(busy);
+  free(idle, there);
+  EXPECT_EQ(books().reserved.current, Bytes{});
+  ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
+  EXPECT_EQ(books().allocated.current, Bytes{});
+  EXPECT_FALSE(is_handed_out(busy, kMib));
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
+  const CUcontext first = current();
+  const CUstream home = make_stream();
+  const CUdeviceptr block = allocate(kMib, home);
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  const CUcontext second = current();
+  const CUstream there = make_stream();
+  keep_busy(there, block);  // as with access between the two
+  free(block, there);
+  ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
+  EXPECT_FALSE(is_handed_out(block, kMib, home));
+  EXPECT_FALSE(is_handed_out(block, kMib));
+  weir_standin_release(there);
+  ASSERT_EQ(cuCtxSetCurrent(second), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_TRUE(is_handed_out(block, kMib, home, 5));
+}
+
+TEST_F(Contexts, WithoutAContextTheDriverAnswers) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_EQ(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuMemAllocAsync(&pointer, kMib, nullptr), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing

@@ -1,0 +1,216 @@
+// Memory that the driver serves past the pool, against the budget.
+
+#include <cstring>
+
+#include "tests/preload/inside/inside.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+class Counted : public Inside {
+ protected:
+  static CUmemAllocationProp on_device() {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return properties;
+  }
+  static CUDA_ARRAY_DESCRIPTOR floats(std::size_t width, std::size_t height) {
+    CUDA_ARRAY_DESCRIPTOR d{};
+    d.Width = width;
+    d.Height = height;
+    d.Format = CU_AD_FORMAT_FLOAT;
+    d.NumChannels = 4;
+    return d;
+  }
+  static CUmemoryPool make_pool() {
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemoryPool pool = nullptr;
+    EXPECT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    return pool;
+  }
+  static Bytes used() { return arena().account().used(); }
+  static Bytes passed(const std::string& kind) {
+    for (const Passed& each : arena().account().passed_kinds()) {
+      if (each.kind == kind) return each.level.current;
+    }
+    return {};
+  }
+};
+
+TEST_F(Counted, PagesUntilTheyAreReleased) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemAllocationProp properties = on_device();
+  CUmemGenericAllocationHandle pages = 0;
+  ASSERT_EQ(cuMemCreate(&pages, 16 * kMib, &properties, 0), CUDA_SUCCESS);
+  EXPECT_EQ(passed("mappable"), mib(16));
+  std::size_t free_now = 0;
+  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(free_now, 48 * kMib);
+  CUmemGenericAllocationHandle more = 0;
+  EXPECT_EQ(cuMemCreate(&more, 64 * kMib, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(used(), mib(16));
+  ASSERT_EQ(cuMemRelease(pages), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+  EXPECT_NE(cuMemRelease(pages), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, ThePoolsCacheMakesRoomForThem) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  free(allocate(64 * kMib));
+  settle();
+  EXPECT_EQ(used(), mib(64));
+  const CUmemAllocationProp properties = on_device();
+  CUmemGenericAllocationHandle pages = 0;
+  ASSERT_EQ(cuMemCreate(&pages, 16 * kMib, &properties, 0), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(16));
+}
+
+TEST_F(Counted, TheDevicesQueuedWorkMakesRoomForThem) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(64 * kMib);
+  keep_busy(stream, block);
+  free(block);
+  std::thread other([&] {
+    // Its fence is asked for once by the trim, and then again and again by who waits.
+    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+    weir_standin_release(stream);
+  });
+  const CUmemAllocationProp properties = on_device();
+  CUmemGenericAllocationHandle pages = 0;
+  EXPECT_EQ(cuMemCreate(&pages, 16 * kMib, &properties, 0), CUDA_SUCCESS);
+  other.join();
+}
+
+TEST_F(Counted, PagesOfTheHostAreNot) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  CUmemAllocationProp properties = on_device();
+  properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  CUmemGenericAllocationHandle pages = 0;
+  (void)cuMemCreate(&pages, 16 * kMib, &properties, 0);
+  EXPECT_EQ(weir_standin_calls("cuMemCreate"), 1U);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, MemoryOfAPoolOfTheProgramsUntilItIsFreedInEitherWay) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemoryPool pool = make_pool();
+  const CUstream stream = make_stream();
+  CUdeviceptr first = 0;
+  CUdeviceptr second = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&first, 4 * kMib, pool, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&second, 2 * kMib, pool, stream), CUDA_SUCCESS);
+  EXPECT_EQ(passed("pools"), mib(6));
+  CUdeviceptr large = 0;
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&large, 62 * kMib, pool, stream), CUDA_ERROR_OUT_OF_MEMORY);
+  free(first, stream);
+  EXPECT_EQ(passed("pools"), mib(2));
+  free(second);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, ArraysUntilTheyAreDestroyed) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUDA_ARRAY_DESCRIPTOR flat = floats(1024, 256);
+  CUarray array = nullptr;
+  ASSERT_EQ(cuArrayCreate(&array, &flat), CUDA_SUCCESS);
+  EXPECT_EQ(passed("arrays"), mib(4));
+  CUDA_ARRAY3D_DESCRIPTOR deep{};
+  deep.Width = deep.Height = 256;
+  deep.Depth = 4;
+  deep.Format = CU_AD_FORMAT_HALF;
+  deep.NumChannels = 2;
+  CUarray other = nullptr;
+  ASSERT_EQ(cuArray3DCreate(&other, &deep), CUDA_SUCCESS);
+  EXPECT_EQ(passed("arrays"), mib(5));
+  CUmipmappedArray levels = nullptr;
+  deep.Depth = 0;
+  ASSERT_EQ(cuMipmappedArrayCreate(&levels, &deep, 3), CUDA_SUCCESS);
+  EXPECT_GT(passed("arrays"), mib(5));
+  const CUDA_ARRAY_DESCRIPTOR large = floats(16384, 16384);
+  CUarray none = nullptr;
+  EXPECT_EQ(cuArrayCreate(&none, &large), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMipmappedArrayDestroy(levels), CUDA_SUCCESS);
+  EXPECT_EQ(cuArrayDestroy(other), CUDA_SUCCESS);
+  EXPECT_EQ(cuArrayDestroy(array), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+  EXPECT_NE(cuArrayCreate(nullptr, &flat), CUDA_SUCCESS);
+  EXPECT_NE(cuArrayCreate(&none, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, ManagedMemoryAndItIsNeverRefused) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
+  CUdeviceptr managed = 0;
+  ASSERT_EQ(cuMemAllocManaged(&managed, 16 * kMib, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(passed("managed"), mib(16));
+  std::size_t free_now = 1;
+  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(free_now, 0U);
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  free(managed);
+  EXPECT_EQ(used(), Bytes{});
+  free(allocate(kMib));
+}
+
+TEST_F(Counted, MemoryOfTheHostByItself) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
+  void* one = nullptr;
+  void* two = nullptr;
+  ASSERT_EQ(cuMemHostAlloc(&one, 16 * kMib, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocHost(&two, kMib), CUDA_SUCCESS);
+  EXPECT_EQ(passed("host"), mib(17));
+  EXPECT_EQ(used(), Bytes{});
+  EXPECT_EQ(cuMemFreeHost(one), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeHost(two), CUDA_SUCCESS);
+  EXPECT_EQ(passed("host"), Bytes{});
+}
+
+TEST_F(Counted, CodeByWhatTheDeviceHasLessForIt) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MODULE_MEMORY", "3M"}}));
+  constexpr int kImage = 0;
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
+  EXPECT_EQ(passed("modules"), mib(3));
+  ASSERT_EQ(cuLibraryLoadData(&library, &kImage, nullptr, nullptr, 0, nullptr, nullptr, 0),
+            CUDA_SUCCESS);
+  EXPECT_EQ(passed("modules"), mib(6));
+  EXPECT_EQ(used(), mib(6));
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, SharedMemoryIsTheProgramsAloneFromThenOn) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUdeviceptr block = allocate(4 * kMib);
+  CUipcMemHandle of_base;
+  CUipcMemHandle of_inside;
+  ASSERT_EQ(cuIpcGetMemHandle(&of_base, block), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcGetMemHandle(&of_inside, block + kMib), CUDA_SUCCESS);
+  EXPECT_EQ(std::memcmp(&of_base, &of_inside, sizeof of_base), 0);
+  EXPECT_EQ(passed("shared"), mib(4));
+  EXPECT_EQ(used(), mib(4));
+  EXPECT_EQ(books().reserved.current, Bytes{});
+  free(block);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, MemoryInStreamOrderIsNotShared) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUdeviceptr block = allocate(4 * kMib, make_stream());
+  CUipcMemHandle handle;
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, block), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
+  free(block, nullptr);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing

@@ -1,0 +1,159 @@
+#pragma once
+
+// A program that the swap-in serves: its hooks are linked in, in front of the stand-in driver. What
+// a test calls by the driver's names is what a program would call.
+
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/standin/standin.hpp"
+#include "tests/support/print.hpp"
+#include "tools/preload/api.hpp"
+#include "tools/preload/driver.hpp"
+#include "tools/preload/process.hpp"
+
+extern char** environ;
+
+namespace weir::preload::testing {
+
+inline constexpr std::size_t kMib = std::size_t{1} << 20;
+
+/// Whether `condition` came true before a time that only a fault can use up.
+template <typename Condition>
+[[nodiscard]] bool eventually(const Condition& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+class Inside : public ::testing::Test {
+ protected:
+  using Variables = std::initializer_list<std::pair<const char*, const char*>>;
+
+  ~Inside() override { release_all(); }
+
+  /// The program begins: with these variables alone, and the first device's primary context. To be
+  /// asserted, as each of a test's preparations: ASSERT_NO_FATAL_FAILURE(start()).
+  static void start(Variables variables = {}) {
+    ASSERT_EQ(Process::get_if_any(), nullptr)
+        << "settings are read once, so each of these tests needs a process of its own: use ctest";
+    forget_variables();
+    for (const auto& [name, value] : variables) setenv(name, value, 1);
+    weir_standin_reset();
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    use_device(0);
+  }
+  /// Makes the primary context of `device` current on this thread.
+  static void use_device(int device) {
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  }
+
+  [[nodiscard]] static CUstream make_stream(unsigned flags = CU_STREAM_NON_BLOCKING) {
+    CUstream stream = nullptr;
+    EXPECT_EQ(cuStreamCreate(&stream, flags), CUDA_SUCCESS);
+    return stream;
+  }
+  [[nodiscard]] static CUdeviceptr allocate(std::size_t bytes) {
+    CUdeviceptr pointer = 0;
+    EXPECT_EQ(cuMemAlloc(&pointer, bytes), CUDA_SUCCESS);
+    return pointer;
+  }
+  [[nodiscard]] static CUdeviceptr allocate(std::size_t bytes, CUstream stream) {
+    CUdeviceptr pointer = 0;
+    EXPECT_EQ(cuMemAllocAsync(&pointer, bytes, stream), CUDA_SUCCESS);
+    return pointer;
+  }
+  static void free(CUdeviceptr pointer) { EXPECT_EQ(cuMemFree(pointer), CUDA_SUCCESS); }
+  static void free(CUdeviceptr pointer, CUstream stream) {
+    EXPECT_EQ(cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+  }
+  /// Work on `stream` that uses the memory, and goes on until the stream is released.
+  static void keep_busy(CUstream stream, CUdeviceptr pointer) {
+    hold(stream);
+    EXPECT_EQ(cuMemsetD8Async(pointer, 1, 1, stream), CUDA_SUCCESS);
+  }
+  static void hold(CUstream stream) {
+    held().push_back(stream);
+    weir_standin_hold(stream);
+  }
+  static void release_all() {
+    for (const CUstream stream : held()) weir_standin_release(stream);
+    weir_standin_release(weir_standin_all_streams());
+  }
+  /// Whether any of several new blocks is `pointer`; they are given back.
+  [[nodiscard]] static bool is_handed_out(CUdeviceptr pointer, std::size_t bytes) {
+    return is_among(
+        pointer, [&] { return allocate(bytes); }, [](CUdeviceptr p) { free(p); });
+  }
+  [[nodiscard]] static bool is_handed_out(CUdeviceptr pointer, std::size_t bytes, CUstream stream,
+                                          int requests = 4) {
+    return is_among(
+        pointer, [&] { return allocate(bytes, stream); }, [&](CUdeviceptr p) { free(p, stream); },
+        requests);
+  }
+  /// Lets everything end, and the pool learn of it.
+  static void settle() {
+    release_all();
+    // An event that is recorded by the first poll is passed by the next.
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+      arena().pool().poll();
+    }
+  }
+
+  [[nodiscard]] static Arena& arena() {
+    Arena* const found = Process::get()->current();
+    if (found == nullptr) std::abort();  // a test without a context
+    return *found;
+  }
+  [[nodiscard]] static Statistics books() { return arena().pool().statistics(); }
+  /// Calls of the driver since the counters were cleared, but for the question which context is
+  /// current: each call of a program begins with it.
+  [[nodiscard]] static std::uint64_t calls() {
+    return weir_standin_calls(nullptr) - weir_standin_calls("cuCtxGetCurrent");
+  }
+
+ private:
+  static std::vector<CUstream>& held() {
+    static std::vector<CUstream> streams;
+    return streams;
+  }
+  static void forget_variables() {
+    std::vector<std::string> names;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      const std::string text = *variable;
+      const std::string name = text.substr(0, text.find('='));
+      const bool ours = name.starts_with("WEIR_") || name.starts_with("MXNET_");
+      if (ours && !name.starts_with("WEIR_TEST_")) names.push_back(name);
+    }
+    for (const std::string& name : names) unsetenv(name.c_str());
+  }
+  template <typename Allocate, typename Free>
+  static bool is_among(CUdeviceptr pointer, const Allocate& allocate_one, const Free& free_one,
+                       int requests = 4) {
+    std::vector<CUdeviceptr> taken;
+    bool found = false;
+    for (int i = 0; i < requests; ++i) {
+      taken.push_back(allocate_one());
+      found = found || taken.back() == pointer;
+    }
+    for (const CUdeviceptr each : taken) free_one(each);
+    return found;
+  }
+};
+
+}  // namespace weir::preload::testing

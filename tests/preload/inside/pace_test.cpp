@@ -1,0 +1,201 @@
+// Launches that are held back: the decision for each small state, and who is held back by it.
+
+#include "tools/preload/pace.hpp"
+
+#include <array>
+
+#include "tests/preload/inside/inside.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Of a budget of 6400: more than 100 has to await the device, held is hard from 6080 on, and what
+/// would be left has to be below 5440.
+struct State {
+  Bytes held;
+  Bytes awaiting;
+  bool worth_it;
+  bool hard;
+};
+constexpr std::array kStates{
+    State{{0}, {0}, false, false},      State{{6400}, {0}, false, false},
+    State{{6400}, {100}, false, false}, State{{6400}, {101}, true, false},
+    State{{101}, {101}, true, false},   State{{6079}, {6079}, true, false},
+    State{{6080}, {640}, true, false},  State{{6080}, {641}, true, true},
+    State{{6400}, {6400}, true, true},  State{{9000}, {3000}, true, false},
+    State{{9000}, {9000}, true, true},
+};
+
+TEST(Pace, DecidesEverySmallState) {
+  const RunAhead by_default{};
+  const RunAhead off{.batches = std::nullopt};
+  const RunAhead batches_alone{.batches = 4, .time = {}};
+  for (const Policy policy :
+       {Policy::kThrottled, Policy::kBackstop, Policy::kUnbounded, Policy::kBarrier}) {
+    for (const State& state : kStates) {
+      for (const auto behind : {milliseconds(0), milliseconds(20), milliseconds(21)}) {
+        for (const RunAhead& run_ahead : {by_default, off, batches_alone}) {
+          Pace expected = Pace::kGo;
+          const bool by_time = run_ahead == by_default && behind > milliseconds(20);
+          if (policy == Policy::kThrottled && state.worth_it) {
+            if (by_time) expected = Pace::kWaitSoft;
+            if (state.hard) expected = Pace::kWaitHard;
+          }
+          const Queue queue{
+              .held = state.held, .awaiting = state.awaiting, .budget = {6400}, .behind = behind};
+          EXPECT_EQ(pace(queue, policy, run_ahead), expected)
+              << to_string(policy) << " held " << state.held << " awaiting " << state.awaiting
+              << " behind " << behind.count() << "ms " << format_run_ahead(run_ahead);
+        }
+      }
+    }
+  }
+}
+
+class Pacing : public Inside {
+ protected:
+  static constexpr std::size_t kBudget = 8 * kMib;
+  static constexpr int kOfAPoint = 32;  // launches of a thread
+
+  /// The whole budget, freed while a stream that is held still uses it: hard pressure, and queued
+  /// work holds it.
+  [[nodiscard]] static CUstream queue_the_budget() {
+    const CUstream stream = make_stream();
+    const CUdeviceptr block = allocate(kBudget);
+    keep_busy(stream, block);
+    free(block);
+    return stream;
+  }
+  static void launch(int count, CUstream stream) {
+    // Page-locked: from other memory the host would wait for the copy. Two bytes of each call's
+    // own.
+    static CUdeviceptr at = pinned();
+    at += 2;
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(cuMemcpyAsync(at, at + 1, 1, stream), CUDA_SUCCESS);
+    }
+  }
+
+ private:
+  static CUdeviceptr pinned() {
+    void* memory = nullptr;
+    EXPECT_EQ(cuMemHostAlloc(&memory, 4096, 0), CUDA_SUCCESS);
+    return reinterpret_cast<CUdeviceptr>(memory);
+  }
+};
+
+TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream other = make_stream();
+  const CUstream stream = queue_the_budget();
+  weir_standin_clear_counters();
+  std::thread releasing([&] {
+    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+    weir_standin_release(stream);
+  });
+  launch(kOfAPoint, other);
+  releasing.join();
+  EXPECT_EQ(arena().paced().count, 1U);
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+  launch(10 * kOfAPoint, other);
+  EXPECT_EQ(arena().paced().count, 1U);
+}
+
+TEST_F(Pacing, WithoutMemoryToBeReleasedNothingIsHeldBack) {
+  // With waits that would outlast the test: it ends, so there were none.
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}, {"WEIR_RUN_AHEAD", "1us"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kBudget);
+  keep_busy(stream, block);
+  launch(10 * kOfAPoint, stream);
+  launch(10 * kOfAPoint, make_stream());
+  EXPECT_EQ(arena().paced().count, 0U);
+}
+
+TEST_F(Pacing, WithRoomLeftTheRunAheadDecides) {
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}, {"WEIR_RUN_AHEAD", "1us"}}));
+  const CUstream other = make_stream();
+  const CUstream stream = queue_the_budget();
+  weir_standin_clear_counters();
+  std::thread releasing([&] {
+    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+    weir_standin_release(stream);
+  });
+  // The fence of the frees is recorded by the first look, so the second is late for certain.
+  launch(2 * kOfAPoint, other);
+  releasing.join();
+  EXPECT_GE(arena().paced().count, 1U);
+}
+
+TEST_F(Pacing, WithRoomLeftAndNoRunAheadLaunchesGo) {
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}, {"WEIR_RUN_AHEAD", "off"}}));
+  const CUstream other = make_stream();
+  (void)queue_the_budget();
+  launch(10 * kOfAPoint, other);
+  EXPECT_EQ(arena().paced().count, 0U);
+}
+
+TEST_F(Pacing, OtherPoliciesHoldNothingBack) {
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}, {"WEIR_POLICY", "backstop"}}));
+  const CUstream other = make_stream();
+  (void)queue_the_budget();
+  launch(10 * kOfAPoint, other);
+  EXPECT_EQ(arena().paced().count, 0U);
+}
+
+TEST_F(Pacing, EndsAfterTheLongestWaitAndIsNotRepeatedForTheSamePoint) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
+  const CUstream other = make_stream();
+  (void)queue_the_budget();
+  launch(kOfAPoint, other);
+  EXPECT_EQ(arena().paced().count, 1U);
+  launch(20 * kOfAPoint, other);
+  EXPECT_EQ(arena().paced().count, 1U);
+}
+
+TEST_F(Pacing, ACaptureIsNotHeldBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream captured = make_stream();
+  const CUstream other = make_stream();
+  launch(1, other);
+  (void)queue_the_budget();
+  ASSERT_EQ(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  weir_standin_clear_counters();
+  launch(10 * kOfAPoint, captured);
+  launch(10 * kOfAPoint, other);
+  EXPECT_EQ(weir_standin_calls("cuEventQuery"), 0U);
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(arena().paced().count, 0U);
+}
+
+/// What a callback, which runs on its stream's own thread, does with the driver.
+void launch_in_callback(void* data) {
+  (void)cuCtxSetCurrent(*static_cast<CUcontext*>(data));
+  for (int i = 0; i < 1000; ++i) (void)cuMemsetD8Async(0, 0, 0, nullptr);
+}
+
+TEST_F(Pacing, ACallbackIsNotHeldBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  const CUstream other = make_stream();
+  (void)queue_the_budget();
+  ASSERT_EQ(cuLaunchHostFunc(other, &launch_in_callback, &context), CUDA_SUCCESS);
+  ASSERT_EQ(
+      cuStreamAddCallback(
+          other, [](CUstream, CUresult, void* data) { launch_in_callback(data); }, &context, 0),
+      CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
+  EXPECT_EQ(arena().paced().count, 0U);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing

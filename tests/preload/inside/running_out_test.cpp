@@ -1,0 +1,140 @@
+// Requests that do not fit in the budget.
+
+#include <functional>
+
+#include "tests/preload/inside/inside.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+class RunningOutInside : public Inside {
+ protected:
+  /// A budget's worth of memory, freed while work on a stream that is held still uses it.
+  [[nodiscard]] static CUstream fill_and_free(std::size_t bytes) {
+    const CUstream stream = make_stream();
+    const CUdeviceptr block = allocate(bytes);
+    keep_busy(stream, block);
+    free(block);
+    return stream;
+  }
+  /// Runs `call` while another thread releases `stream`, once somebody waits.
+  static void release_meanwhile(CUstream stream, const std::function<void()>& call) {
+    Arena& here = arena();
+    std::thread other([&] {
+      EXPECT_TRUE(eventually([&] { return here.pool().statistics().waits != 0; }));
+      weir_standin_release(stream);
+    });
+    call();
+    other.join();
+  }
+};
+
+TEST_F(RunningOutInside, WaitsForTheDeviceAndSucceeds) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = fill_and_free(8 * kMib);
+  release_meanwhile(stream, [] { (void)allocate(8 * kMib); });
+  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
+}
+
+TEST_F(RunningOutInside, WaitsForTheDeviceAndGivesBackWhatHasAnotherSize) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = fill_and_free(8 * kMib);
+  release_meanwhile(stream, [] { (void)allocate(kMib); });
+  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
+}
+
+TEST_F(RunningOutInside, WaitsInStreamOrderToo) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = fill_and_free(8 * kMib);
+  release_meanwhile(stream, [] { (void)allocate(kMib, make_stream()); });
+  EXPECT_EQ(books().failures, 0U);
+}
+
+TEST_F(RunningOutInside, GivesUpAfterTheLongestWaitAndSaysSoOnce) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
+  const weir::testing::LogCapture log;
+  (void)fill_and_free(8 * kMib);
+  for (int i = 0; i < 3; ++i) {
+    CUdeviceptr pointer = 0;
+    EXPECT_EQ(cuMemAlloc(&pointer, 16 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(pointer, 0U);
+  }
+  EXPECT_EQ(books().failures, 3U);
+  ASSERT_EQ(log.containing("said once").size(), 1U);
+  EXPECT_NE(log.containing("said once").front().find("GPU 0"), std::string::npos);
+  EXPECT_EQ(log.containing("").size(), 1U);
+  // Smaller requests are not harmed by it.
+  const CUdeviceptr small = allocate(4 * kMib);
+  free(small);
+}
+
+TEST_F(RunningOutInside, TheReportGoesToStandardError) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
+  (void)allocate(kMib / 2);
+  ::testing::internal::CaptureStderr();
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAlloc(&pointer, 2 * kMib), CUDA_ERROR_OUT_OF_MEMORY);  // a probe is no news
+  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  const auto first = text.find("weir: GPU 0: ");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("weir: ", first + 1), std::string::npos) << text;
+}
+
+TEST_F(RunningOutInside, AProbeBeyondTheBudgetFailsWithoutWaiting) {
+  // With a wait that would outlast the test.
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  (void)fill_and_free(8 * kMib);
+  for (std::size_t bytes = std::size_t{1} << 40; bytes > 16 * kMib; bytes /= 2) {
+    CUdeviceptr pointer = 0;
+    EXPECT_EQ(cuMemAlloc(&pointer, bytes), CUDA_ERROR_OUT_OF_MEMORY) << bytes;
+    EXPECT_EQ(cuMemAllocAsync(&pointer, bytes, nullptr), CUDA_ERROR_OUT_OF_MEMORY) << bytes;
+  }
+  EXPECT_EQ(books().waits, 0U);
+  EXPECT_EQ(books().reserved.current, mib(8));
+}
+
+TEST_F(RunningOutInside, UnboundedNeitherWaitsNorHandsOver) {
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_POLICY", "unbounded"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(8 * kMib, stream);
+  keep_busy(stream, block);
+  free(block, stream);
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAllocAsync(&pointer, 8 * kMib, make_stream()), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(books().waits, 0U);
+  EXPECT_EQ(books().handovers, 0U);
+}
+
+TEST_F(RunningOutInside, ACallbackIsNeverMadeToWait) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  (void)fill_and_free(8 * kMib);
+  // On its own stream's thread; it would wait for ever, for a test's purposes.
+  struct Shared {
+    CUcontext context = nullptr;
+    CUresult code = CUDA_SUCCESS;
+  } shared;
+  ASSERT_EQ(cuCtxGetCurrent(&shared.context), CUDA_SUCCESS);
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuLaunchHostFunc(
+                stream,
+                [](void* data) {
+                  auto& here = *static_cast<Shared*>(data);
+                  CUdeviceptr pointer = 0;
+                  (void)cuCtxSetCurrent(here.context);
+                  here.code = cuMemAlloc(&pointer, kMib);
+                },
+                &shared),
+            CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_NE(shared.code, CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing

@@ -1,0 +1,109 @@
+// A block that cuMemFree frees is nobody's while any stream works, whichever it is.
+
+#include <algorithm>
+#include <functional>
+
+#include "tests/preload/inside/inside.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+constexpr std::size_t kBytes = 8192;
+
+class FreedBySync : public Inside {
+ protected:
+  /// `use(block)` enqueues work that uses the block, while every stream is held.
+  static void expect_kept_from_everybody(const std::function<void(CUdeviceptr)>& use) {
+    const CUstream other = make_stream();
+    const CUdeviceptr block = allocate(kBytes);
+    weir_standin_hold(weir_standin_all_streams());
+    use(block);
+    free(block);
+    EXPECT_FALSE(is_handed_out(block, kBytes));
+    EXPECT_FALSE(is_handed_out(block, kBytes, other));
+    EXPECT_FALSE(is_handed_out(block, kBytes, CU_STREAM_LEGACY));
+    settle();
+    EXPECT_EQ(books().awaiting.current, Bytes{});
+    weir_standin_clear_counters();
+    // Those that were asked for above are there, too: all of them are taken.
+    std::vector<CUdeviceptr> taken;
+    for (int i = 0; i < 5; ++i) taken.push_back(allocate(kBytes));
+    EXPECT_NE(std::find(taken.begin(), taken.end(), block), taken.end());
+    EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
+  }
+  static void use_on(CUstream stream, CUdeviceptr block) {
+    EXPECT_EQ(cuMemsetD32Async(block, 7, kBytes / 4, stream), CUDA_SUCCESS);
+  }
+};
+
+TEST_F(FreedBySync, AwaitsANonBlockingStream) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+  expect_kept_from_everybody([&](CUdeviceptr block) { use_on(stream, block); });
+}
+
+TEST_F(FreedBySync, AwaitsABlockingStream) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream(CU_STREAM_DEFAULT);
+  expect_kept_from_everybody([&](CUdeviceptr block) { use_on(stream, block); });
+}
+
+TEST_F(FreedBySync, AwaitsAStreamWithAPriority) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1), CUDA_SUCCESS);
+  expect_kept_from_everybody([&](CUdeviceptr block) { use_on(stream, block); });
+}
+
+TEST_F(FreedBySync, AwaitsTheLegacyStream) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  expect_kept_from_everybody([&](CUdeviceptr block) { use_on(nullptr, block); });
+}
+
+TEST_F(FreedBySync, AwaitsAStreamThatWasMadeAfterTheBlock) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  expect_kept_from_everybody([&](CUdeviceptr block) { use_on(make_stream(), block); });
+}
+
+TEST_F(FreedBySync, AwaitsAStreamThatIsDestroyedMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  expect_kept_from_everybody([&](CUdeviceptr block) {
+    use_on(stream, block);
+    EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  });
+}
+
+TEST_F(FreedBySync, AwaitsTheDefaultStreamOfThisThread) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  expect_kept_from_everybody([&](CUdeviceptr block) {
+    EXPECT_EQ(cuMemsetD32Async_ptsz(block, 7, kBytes / 4, nullptr), CUDA_SUCCESS);
+  });
+}
+
+TEST_F(FreedBySync, AwaitsTheDefaultStreamOfAnotherThread) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  expect_kept_from_everybody([&](CUdeviceptr block) {
+    std::thread([&] {
+      ASSERT_NO_FATAL_FAILURE(use_device(0));
+      use_on(CU_STREAM_PER_THREAD, block);
+    }).join();
+  });
+}
+
+TEST_F(FreedBySync, AwaitsAGraph) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  expect_kept_from_everybody([&](CUdeviceptr block) {
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    use_on(stream, block);
+    ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  });
+}
+
+}  // namespace
+}  // namespace weir::preload::testing
