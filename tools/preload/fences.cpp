@@ -1,3 +1,6 @@
+// How fences are recorded, asked for and waited for. In one file, long as it is: every function
+// here stands on the same few rules of fences.hpp, under one lock.
+
 #include "tools/preload/fences.hpp"
 
 #include <time.h>
@@ -106,7 +109,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   if (found->removed) throw Error("the stream is gone");
   cover(fence, *found);
   // What is left of streams that are gone has no events to give away.
-  if (!fence.others.empty()) (void)driver_.cuCtxSynchronize();
+  if (!fence.others.empty()) throw Error("work of a stream that is gone is still under way");
   // They leave this context's store: whoever adopts them destroys them.
   for (const CUevent event : fence.events) foreign_.erase(event);
   return std::move(fence.events);
@@ -129,34 +132,30 @@ CUresult Fences::remove(CUstream stream) noexcept {
   const auto found = by_handle_.find(stream);
   if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return CUDA_SUCCESS;
   Lane& gone = *found->second;
-  const Inside inside;
-  const ContextScope scope(driver_, context_);
-  // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
-  // capture elsewhere is not touched by that, and one that it is a part of would be.
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const bool fenced = !gone_ && !lost_ && scope.good() &&
-                      driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-                      status == CU_STREAM_CAPTURE_STATUS_NONE;
-  if (fenced) {
-    const CUresult code = close_last(gone);
+  if (captured_.erase(gone.id) == 0) {
+    const Inside inside;
+    const ContextScope scope(driver_, context_);
+    // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
+    // capture elsewhere is not touched by that, and one that it is a part of would be.
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const bool can = !gone_ && !lost_ && scope.good() &&
+                     driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+                     status == CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code = can ? close_last(gone) : CUDA_SUCCESS;
     if (code != CUDA_SUCCESS) return code;
+    gone.unfenced = !can;
   }
   by_handle_.erase(found);
-  captured_.erase(gone.id);
   gone.removed = true;
-  gone.unfenced = !fenced;
   return CUDA_SUCCESS;
 }
 
-void Fences::await_unfenced(Lane& lane) noexcept {
-  if (!lane.unfenced || driver_.cuCtxSynchronize() != CUDA_SUCCESS) return;
-  lane.unfenced = false;
-  for (Fence& fence : lane.fences) {
-    free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
-  }
-  lane.fences.clear();
-  lane.passed = lane.next++;
-  lane.points = 0;
+void Fences::fence_before_capture(StreamId stream) noexcept {
+  Lane* const found = lane(stream);
+  if (found == nullptr || captured_.contains(stream) || gone_ || lost_) return;
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  found->unfenced = !scope.good() || close_last(*found) != CUDA_SUCCESS;
 }
 
 void Fences::end_capture(StreamId stream) noexcept {
@@ -224,6 +223,7 @@ void Fences::record_fence(Lane& lane) {
     throw;
   }
   lane.fences.back() = std::move(fence);
+  lane.unfenced = false;
   ++lane.next;
   lane.points = 0;
   ++recorded_;
@@ -255,7 +255,6 @@ void Fences::cover_everything(Fence& fence) {
   for (auto it = lanes_.begin(); it != lanes_.end();) {
     Lane& lane = *it->second;
     if (lane.removed) {
-      await_unfenced(lane);
       if (lane.unfenced) throw Error("a stream went without a last fence");
       sweep(lane);
       if (lane.fences.empty()) {
@@ -357,11 +356,10 @@ std::uint64_t Fences::passed_locked(StreamId stream) noexcept {
   Lane* const found = lane(stream);
   if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest is of points without a fence
   if (!captured_.empty() || lost_) return found->passed;
-  if (found->fences.empty() && found->points == 0 && !found->unfenced) return found->passed;
+  if (found->fences.empty() && found->points == 0) return found->passed;
   const Inside inside;
   const ContextScope scope(driver_, context_);
   if (!scope.good()) return found->passed;
-  await_unfenced(*found);
   sweep(*found);
   const bool wanted = found->fences.empty() && found->points != 0 && !found->removed;
   if (wanted && close(*found)) sweep(*found);

@@ -62,6 +62,7 @@ class Fences final : public Progress {
   template <typename Begin>
   CUresult begin_capture(StreamId stream, const Begin& begin) {
     const Lock lock(mutex_);
+    fence_before_capture(stream);
     const bool first = captured_.insert(stream).second;
     const CUresult code = begin();
     if (code != CUDA_SUCCESS && first) captured_.erase(stream);
@@ -115,7 +116,7 @@ class Fences final : public Progress {
     CUstream stream = nullptr;  ///< null for everything()
     std::uint64_t owner = 0;    ///< of a thread's default stream: the thread
     bool removed = false;
-    bool unfenced = false;     ///< gone without a last fence: only the whole context tells
+    bool unfenced = false;     ///< no fence covers what it was given: it stands for nothing
     std::uint64_t next = 1;    ///< the sequence that the next fence gets
     std::uint32_t points = 0;  ///< given for it
     std::uint64_t passed = 0;
@@ -133,8 +134,8 @@ class Fences final : public Progress {
   /// Whether no stream of the context has work.
   [[nodiscard]] bool idle() WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
-  /// A stream that went without a last fence has passed all once the context has.
-  void await_unfenced(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  /// While it is captured nothing can be recorded on it, and it may be destroyed meanwhile.
+  void fence_before_capture(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool busy(Lane& lane) WEIR_REQUIRES(mutex_);
   void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
   void sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
