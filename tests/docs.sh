@@ -12,7 +12,7 @@ set -euo pipefail
 
 # Test names of the sources under root $1 as Suite.Name.
 known_tests() {
-  cat "$1"/tests/*/*.cpp | tr '\n' ' ' | grep -oE 'TEST(_[PF])?\( *[A-Za-z0-9_]+, *[A-Za-z0-9_]+\)' |
+  find "$1/tests" -name '*.cpp' -exec cat {} + | tr '\n' ' ' | grep -oE 'TEST(_[PF])?\( *[A-Za-z0-9_]+, *[A-Za-z0-9_]+\)' |
     sed -E 's/^TEST(_[PF])?\( *([A-Za-z0-9_]+), *([A-Za-z0-9_]+)\)$/\2.\3/' | sort -u
 }
 

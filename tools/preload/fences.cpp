@@ -3,9 +3,8 @@
 
 #include "tools/preload/fences.hpp"
 
-#include <time.h>
-
 #include <algorithm>
+#include <ctime>
 #include <thread>
 #include <utility>
 
@@ -243,7 +242,7 @@ void Fences::cover(Fence& fence, Lane& lane) {
 /// synchronizes and trims is to get all of it. That the one stream is idle says too little: what a
 /// blocking stream has to wait for may be in the default stream, and the other way around.
 bool Fences::idle() {
-  if (per_thread_.load(std::memory_order_relaxed)) return false;
+  if (per_thread_used.load(std::memory_order_relaxed)) return false;
   return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& each) WEIR_REQUIRES(mutex_) {
     Lane& lane = *each.second;
     if (lane.removed) return lane.fences.empty() && !lane.unfenced;
@@ -263,7 +262,7 @@ void Fences::cover_everything(Fence& fence) {
       }
       fence.others.push_back({lane.id, lane.next - 1});
     } else if (lane.stream == CU_STREAM_LEGACY) {
-      if (per_thread_.load(std::memory_order_relaxed) || busy(lane)) {
+      if (per_thread_used.load(std::memory_order_relaxed) || busy(lane)) {
         record_event(fence, lane.stream);
       }
     } else if (lane.stream != nullptr && lane.owner == 0 && busy(lane)) {

@@ -54,7 +54,7 @@ class Fences final : public Progress {
   /// Some thread uses its own default stream, which others have no name for: from now on a fence on
   /// everything has an event on the legacy stream, which waits for all of those.
   static void use_per_thread() noexcept {
-    if (!per_thread_.load(std::memory_order_relaxed)) per_thread_.store(true);
+    if (!per_thread_used.load(std::memory_order_relaxed)) per_thread_used.store(true);
   }
 
   /// Calls `begin`, which begins a capture of `stream` (and may not come back here), while no fence
@@ -149,7 +149,7 @@ class Fences final : public Progress {
   const std::chrono::nanoseconds max_wait_;
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
-  inline static constinit std::atomic<bool> per_thread_{false};
+  inline static constinit std::atomic<bool> per_thread_used{false};
 
   mutable Mutex mutex_{LockRank::kStream};
   std::unordered_map<std::uint64_t, std::unique_ptr<Lane>> lanes_ WEIR_GUARDED_BY(mutex_);

@@ -92,6 +92,7 @@ Bytes array_bytes(const Descriptor* d) noexcept {
 
 /// What is measured by what a device has less is other programs' doing as well: no more than this
 /// is believed.
+constinit std::mutex loads;
 constexpr Bytes kMostOfAModule = mib(256);
 constexpr Bytes kMostOfAContext = gib(1);
 
@@ -101,11 +102,9 @@ CUresult loaded(const Call& call, const Handle& handle) noexcept {
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr || arena->fences().capturing()) return call();
-  // One at a time, so that none is counted twice. Recursive: the driver may load more on the way.
-  static constinit std::recursive_mutex* mutex = nullptr;
-  static std::once_flag made;
-  std::call_once(made, [] { mutex = new std::recursive_mutex; });
-  const std::lock_guard lock(*mutex);
+  // What the driver loads on the way is not measured by itself.
+  const std::lock_guard lock(loads);
+  const Inside inside;
   Account& account = arena->account();
   const Driver& driver = process->driver();
   std::size_t before = 0;

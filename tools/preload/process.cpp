@@ -325,7 +325,7 @@ std::optional<CUresult> Process::free_elsewhere(CUdeviceptr pointer, const Locat
 }
 
 void Process::cover_peers(Arena& owner, const Located& here) {
-  if (here.stream != StreamId{}) {
+  if (here.arena != nullptr && here.stream != StreamId{}) {
     owner.fences().adopt(here.arena->fences().events_of(here.stream));
     return;
   }

@@ -39,28 +39,28 @@ class ContextScope {
 /// those that the driver makes by its own names.
 class Inside {
  public:
-  Inside() noexcept : before_(now_) { now_ = true; }
-  ~Inside() { now_ = before_; }
+  Inside() noexcept : before_(inside_now) { inside_now = true; }
+  ~Inside() { inside_now = before_; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  [[nodiscard]] static bool now() noexcept { return now_; }
+  [[nodiscard]] static bool now() noexcept { return inside_now; }
 
  private:
-  inline static constinit thread_local bool now_ = false;
+  inline static constinit thread_local bool inside_now = false;
   const bool before_;
 };
 
 /// While it lives, the thread runs a callback for the device, and nothing makes it wait.
 class InCallback {
  public:
-  InCallback() noexcept : before_(now_) { now_ = true; }
-  ~InCallback() { now_ = before_; }
+  InCallback() noexcept : before_(in_callback_now) { in_callback_now = true; }
+  ~InCallback() { in_callback_now = before_; }
   InCallback(const InCallback&) = delete;
   InCallback& operator=(const InCallback&) = delete;
-  [[nodiscard]] static bool now() noexcept { return now_; }
+  [[nodiscard]] static bool now() noexcept { return in_callback_now; }
 
  private:
-  inline static constinit thread_local bool now_ = false;
+  inline static constinit thread_local bool in_callback_now = false;
   const bool before_;
 };
 
