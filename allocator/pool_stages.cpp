@@ -248,12 +248,6 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   request.wait_allowed = running_out_.wait;
   if (request.block > statistics_.budget) return false;
   if (line_up(line, lock)) return true;
-  // What is handed out comes back by no work that is submitted, so beside it there is no room for
-  // this one, however long it waits. A probe for the largest block that can be had is answered
-  // soon.
-  const bool hopeless =
-      request.block > minus_or_zero(statistics_.budget, statistics_.allocated.current);
-  if (hopeless && transits_ == 0) return false;
   // What another thread freed, gave back or found passed since release looked was not there to be
   // taken yet, and may not be outstanding any more.
   const Bytes taken = statistics_.reserved.current + growing_;

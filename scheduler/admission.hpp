@@ -54,8 +54,8 @@ struct AdmissionStatistics {
 /// Where the work of batches runs, by the roles of its streams; one that no batch touches may be
 /// no stream.
 struct BatchStreams {
-  Progress& progress;  ///< of all of them
-  std::array<StreamId, kStreamRoles> ids{};
+  Progress& progress;                        ///< of all of them
+  std::array<StreamId, kStreamRoles> ids{};  ///< in the order of kAllRoles
 };
 
 /// Lines up, admits and settles the batches of one scheduler.

@@ -11,7 +11,7 @@ says() {
   [[ $found == *"$1"* ]] || { echo "facts: wrong: there is no $1 in: $found" && failed=1; }
 }
 [[ $(grep -c '"fact": ' <<<"$found") == 8 ]] || { echo "facts: wrong: there are eight" && failed=1; }
-says '"not answered: cuMemAllocPitch returned 801"'
+says '"the width up to a multiple of 512"'
 says '"512 bytes"'
 says '"906"'
 says '"907"'

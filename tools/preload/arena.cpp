@@ -19,6 +19,29 @@ constinit thread_local OpenBatch own_batch{};
 
 constexpr std::uint64_t kMostGiveUps = 2;
 
+/// What is handed out comes back by no work that is submitted: a request for more than there is
+/// beside it waits in vain. A framework's probe for the largest block is answered soon.
+class Hopeless final : public Fences::Hopeless {
+ public:
+  Hopeless(const Pool& pool, Bytes bytes) noexcept : pool_(pool), bytes_(bytes) {}
+  [[nodiscard]] bool operator()() const override {
+    const Statistics now = pool_.statistics();
+    return bytes_ > minus_or_zero(now.budget, now.allocated.current);
+  }
+
+ private:
+  const Pool& pool_;
+  const Bytes bytes_;
+};
+
+/// The thread's request is over, with what was asked on its behalf.
+struct EndRequest {
+  EndRequest() = default;
+  EndRequest(const EndRequest&) = delete;
+  EndRequest& operator=(const EndRequest&) = delete;
+  ~EndRequest() { Fences::end_request(); }
+};
+
 constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
                              &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
 
@@ -67,7 +90,9 @@ Arena::~Arena() = default;
 
 CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                          std::string& report) noexcept {
-  Fences::begin_request();
+  const Hopeless hopeless(pool_, {bytes});
+  Fences::begin_request(&hopeless);
+  const EndRequest end;
   Attempt attempt;
   try {
     const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";

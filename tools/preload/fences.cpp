@@ -16,6 +16,7 @@ namespace {
 /// When the calling thread's request began: also what waits behind others for its turn to wait is
 /// told when it has waited long enough.
 constinit thread_local Fences::Clock::time_point request_began{};
+constinit thread_local const Fences::Hopeless* request_hopeless = nullptr;
 
 /// The steady clock to a tick of the kernel, which costs next to nothing.
 Fences::Clock::time_point coarse_now() noexcept {
@@ -53,7 +54,10 @@ Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds
   (void)add(CU_STREAM_LEGACY, 0);
 }
 
-void Fences::begin_request() noexcept { request_began = coarse_now(); }
+void Fences::begin_request(const Hopeless* hopeless) noexcept {
+  request_began = coarse_now();
+  request_hopeless = hopeless;
+}
 
 Fences::Lane* Fences::lane(StreamId id) const {
   const auto found = lanes_.find(id.value);
@@ -74,6 +78,8 @@ Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
   }
   return lane;
 }
+
+void Fences::end_request() noexcept { request_hopeless = nullptr; }
 
 StreamId Fences::find(CUstream stream, bool per_thread) {
   if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -401,6 +407,7 @@ void Fences::measure(std::atomic<std::int64_t>& device_time, Clock::time_point s
 bool Fences::wait(Point point, std::stop_token stop) {
   const auto start = Clock::now();
   const auto wait_until = request_began + max_wait_;
+  if (request_hopeless != nullptr && (*request_hopeless)()) return false;
   for (;;) {
     {
       const Lock lock(mutex_);

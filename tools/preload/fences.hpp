@@ -77,8 +77,19 @@ class Fences final : public Progress {
   /// The next fence on everything stands for these, too.
   void adopt(const std::vector<CUevent>& events);
 
-  /// The calling thread's next request: what it may wait starts now.
-  static void begin_request() noexcept;
+  /// Whether a request could not be served by all that is submitted: then it need not wait.
+  class Hopeless {
+   public:
+    Hopeless() = default;
+    Hopeless(const Hopeless&) = delete;
+    Hopeless& operator=(const Hopeless&) = delete;
+    virtual ~Hopeless() = default;
+    [[nodiscard]] virtual bool operator()() const = 0;
+  };
+  /// The calling thread's next request: what it may wait starts now. `hopeless` is asked before it
+  /// waits, and lives until `end_request`.
+  static void begin_request(const Hopeless* hopeless = nullptr) noexcept;
+  static void end_request() noexcept;
   /// Records the stream's fence now if there is a point for it.
   void fence(StreamId stream) noexcept;
   /// When the fence of a point that is not passed was recorded; now, where it was not yet.
