@@ -122,6 +122,7 @@ function(weir_test)
   _weir_configure(${ARG_NAME})
   target_link_libraries(${ARG_NAME} PRIVATE weir_test_support ${ARG_DEPS} GTest::gmock
                                             GTest::gtest_main)
+  target_compile_options(${ARG_NAME} PRIVATE ${WEIR_TEST_OPTIONS})
   target_precompile_headers(${ARG_NAME} REUSE_FROM weir_test_headers)
   if("gpu" IN_LIST ARG_LABELS)
     _weir_gpu_suite(${ARG_NAME} weir_test_support ${ARG_DEPS} GTest::gmock)
