@@ -1,7 +1,7 @@
 /* A library that overrides dlsym itself, as overlays and tracers do, and says what of CUDA went
    through it. */
 
-#define _GNU_SOURCE
+#define _GNU_SOURCE  // NOLINT(readability-identifier-naming): the name is the C library's
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A library that stands in front of functions and asks for the next ones, as wrappers of malloc and
    tracers of CUDA do. */
 
-#define _GNU_SOURCE
+#define _GNU_SOURCE  // NOLINT(readability-identifier-naming): the name is the C library's
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A program that never uses CUDA: threads, a child, look-ups of its own. */
 
-#define _GNU_SOURCE
+#define _GNU_SOURCE  // NOLINT(readability-identifier-naming): the name is the C library's
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
