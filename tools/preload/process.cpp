@@ -1,3 +1,6 @@
+// What a process shares: contexts, accounts and what is granted between them. In one file, long as
+// it is, because these lists change together, under one lock.
+
 #include "tools/preload/process.hpp"
 
 #include <pthread.h>
