@@ -18,15 +18,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Operations that queue up before the worker may work them off, which is not measured.
-constexpr int kQueued = 1000;
+constexpr int kSubmitted = 1000;
 
 /// `submit_one(scheduler)` again and again, in an open batch, behind a worker that is busy.
 template <typename SubmitOne>
 void worker_busy(benchmark::State& state, Rig& rig, const SubmitOne& submit_one) {
   const Batch batch = rig.scheduler.begin_batch("bench");
   auto busy = std::make_unique<Busy>(rig.scheduler);
-  while (state.KeepRunningBatch(kQueued)) {
-    for (int i = 0; i < kQueued; ++i) submit_one();
+  while (state.KeepRunningBatch(kSubmitted)) {
+    for (int i = 0; i < kSubmitted; ++i) submit_one();
     state.PauseTiming();
     busy.reset();
     busy = std::make_unique<Busy>(rig.scheduler);

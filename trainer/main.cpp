@@ -1,64 +1,12 @@
-// weir-train: finds the subcommand and runs it.
+// weir-train: says what ended the program, and with which code.
 
-#include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <vector>
+#include <exception>
 
 #include "allocator/error.hpp"
-#include "allocator/log.hpp"
-#include "allocator/version.hpp"
 #include "kernels/blas.hpp"
-#include "trainer/command.hpp"
-#include "trainer/interrupt.hpp"
-
-namespace weir {
-namespace {
-
-/// `run, compare, predict or dispatch`.
-std::string names_of(const std::vector<Command>& commands) {
-  std::string names;
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    if (i != 0) names += i + 1 == commands.size() ? " or " : ", ";
-    names += commands[i].app->get_name();
-  }
-  return names;
-}
-
-int run_program(int argc, char** argv) {
-  const std::stop_token stop = stop_on_interrupt();
-  // A reader of the table that went away is an error to report, after the figures are in their
-  // file; so is a file that may not become as large as it should.
-  for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
-  set_log_level(log_level_from_environment());
-  CLI::App app{"Trains under a memory budget: the host may run ahead, but only as far as it fits."};
-  app.set_version_flag("--version", "weir-train " + std::string(kVersion));
-  app.require_subcommand(1);
-  app.fallthrough(false);
-  const std::vector<Command> commands{add_run_command(app), add_compare_command(app),
-                                      add_predict_command(app), add_dispatch_command(app)};
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::RequiredError& error) {
-    // CLI11 misses the subcommand even where a wrong word stands in its place.
-    const std::vector<std::string> words = app.remaining();
-    if (words.empty()) throw UsageError(std::string(error.what()) + ": " + names_of(commands));
-    throw UsageError("'" + words.front() + "' is not known: " + names_of(commands));
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (see weir-train --help)");
-  }
-  for (const Command& command : commands) {
-    if (command.app->parsed()) return command.run(stop);
-  }
-  return 1;  // not reached: one subcommand is required
-}
-
-}  // namespace
-}  // namespace weir
+#include "trainer/program.hpp"
 
 int main(int argc, char** argv) {
   try {

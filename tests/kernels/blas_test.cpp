@@ -21,7 +21,7 @@ using weir::reference::Matrix;
 using weir::reference::random_numbers;
 using weir::reference::unwritten;
 
-constexpr std::array<GemmShape, 7> kShapes{
+constexpr std::array<GemmShape, 7> kGemmShapes{
     {{1, 1, 1}, {1, 7, 3}, {5, 1, 9}, {17, 13, 31}, {64, 64, 64}, {65, 127, 33}, {129, 67, 511}}};
 
 void expect_product(GemmShape shape, GemmOptions options) {
@@ -48,7 +48,7 @@ void expect_product(GemmShape shape, GemmOptions options) {
 }
 
 TEST(Gemm, MultipliesForEveryTransposition) {
-  for (const GemmShape shape : kShapes) {
+  for (const GemmShape shape : kGemmShapes) {
     for (const Transpose a : {Transpose::kNo, Transpose::kYes}) {
       for (const Transpose b : {Transpose::kNo, Transpose::kYes}) {
         expect_product(shape, {.a = a, .b = b});
@@ -58,7 +58,7 @@ TEST(Gemm, MultipliesForEveryTransposition) {
 }
 
 TEST(Gemm, ScalesTheProductByAlphaAndWhatWasThereByBeta) {
-  for (const GemmShape shape : kShapes) {
+  for (const GemmShape shape : kGemmShapes) {
     expect_product(shape, {.alpha = -0.75F});
     expect_product(shape, {.beta = 1.0F});
     expect_product(shape, {.alpha = 2.5F, .beta = -0.5F});

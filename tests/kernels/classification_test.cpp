@@ -27,7 +27,7 @@ using weir::reference::random_numbers;
 using weir::reference::unwritten;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::array<LogitShape, 7> kShapes{
+constexpr std::array<LogitShape, 7> kLogitShapes{
     {{1, 1}, {1, 10}, {3, 2}, {64, 10}, {7, 33}, {1500, 5}, {2, 3000}}};
 
 std::vector<float> random_labels(LogitShape shape, std::uint32_t seed) {
@@ -111,7 +111,7 @@ TEST(ExpOfNegative, OfItsEndsIsExact) {
 // A total errs by 1.5e-7 for its terms and 74 roundings for two passes of the sum, so its logarithm
 // by 4.6e-6; the mean adds another 37 for each pass.
 TEST(SoftmaxCrossEntropy, EqualsTheFloat64ReferenceForEveryShape) {
-  for (const LogitShape shape : kShapes) {
+  for (const LogitShape shape : kLogitShapes) {
     SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.classes));
     const std::vector<float> z = random_logits(shape, 1);
     const std::vector<float> labels = random_labels(shape, 2);
@@ -121,7 +121,7 @@ TEST(SoftmaxCrossEntropy, EqualsTheFloat64ReferenceForEveryShape) {
 }
 
 TEST(SoftmaxCrossEntropyGradient, EqualsTheFloat64ReferenceForEveryShape) {
-  for (const LogitShape shape : kShapes) {
+  for (const LogitShape shape : kLogitShapes) {
     SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.classes));
     const std::vector<float> z = random_logits(shape, 3);
     const std::vector<float> labels = random_labels(shape, 4);

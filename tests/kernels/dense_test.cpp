@@ -20,7 +20,7 @@ using weir::reference::kUnitRoundoff;
 using weir::reference::random_numbers;
 using weir::reference::unwritten;
 
-constexpr std::array<DenseShape, 6> kShapes{
+constexpr std::array<DenseShape, 6> kDenseShapes{
     {{1, 1, 1}, {3, 5, 7}, {33, 64, 65}, {64, 1, 129}, {67, 255, 1}, {129, 31, 64}}};
 
 struct Layer {
@@ -39,7 +39,7 @@ struct Layer {
 class DenseForward : public testing::TestWithParam<Activation> {};
 
 TEST_P(DenseForward, IsTheActivationOfTheProductPlusTheBias) {
-  for (const DenseShape shape : kShapes) {
+  for (const DenseShape shape : kDenseShapes) {
     const Layer layer(shape);
     std::vector<float> y = unwritten(shape.m * shape.n);
     weir::dense_forward(shape, layer.x, layer.w, layer.b, y, GetParam());
@@ -69,7 +69,7 @@ TEST(DenseForwardRelu, KeepsANanSoThatADivergedRunShows) {
 }
 
 TEST(DenseWeightGradient, IsTheTransposedInputTimesTheGradient) {
-  for (const DenseShape shape : kShapes) {
+  for (const DenseShape shape : kDenseShapes) {
     const Layer layer(shape);
     std::vector<float> dw = unwritten(shape.k * shape.n);
     weir::dense_weight_gradient(shape, layer.x, layer.dy, dw);
@@ -82,7 +82,7 @@ TEST(DenseWeightGradient, IsTheTransposedInputTimesTheGradient) {
 }
 
 TEST(DenseInputGradient, IsTheGradientTimesTheTransposedWeights) {
-  for (const DenseShape shape : kShapes) {
+  for (const DenseShape shape : kDenseShapes) {
     const Layer layer(shape);
     std::vector<float> dx = unwritten(shape.m * shape.k);
     weir::dense_input_gradient(shape, layer.dy, layer.w, dx);

@@ -17,8 +17,7 @@
 namespace weir::preload {
 namespace {
 
-constexpr std::size_t kMiB = 1U << 20U;
-constexpr std::size_t kBytes = 4 * kMiB;
+constexpr std::size_t kBytes = std::size_t{4} << 20U;
 
 class StreamsElsewhere : public ::testing::Test {
  protected:
@@ -103,9 +102,9 @@ TEST_F(StreamsElsewhere, CopiesOnAnotherDevicesStreamDoNotStopTheFencesOfThisOne
     ASSERT_EQ(cuMemsetD8Async(pointer, 1, 16, streams_.at(1)), CUDA_SUCCESS);
   }
   CUdeviceptr other = 0;
-  ASSERT_EQ(cuMemAlloc(&other, 48 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc(&other, 12 * kBytes), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(other), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAlloc(&other, 48 * kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, 12 * kBytes), CUDA_SUCCESS);
 }
 
 TEST_F(StreamsElsewhere, AStreamThatGoesDuringItsCaptureIsWaitedForAllTheSame) {
@@ -139,10 +138,10 @@ TEST_F(StreamsElsewhere, ACaptureThatIsBegunTwiceStaysUnbroken) {
 }
 
 TEST_F(StreamsElsewhere, ABudgetLargerThanADeviceIsAllOfThatDevice) {
-  weir_standin_set_memory(32 * kMiB);
+  weir_standin_set_memory(8 * kBytes);
   std::size_t total = 0;
   ASSERT_EQ(cuDeviceTotalMem(&total, 1), CUDA_SUCCESS);
-  EXPECT_EQ(total, 32 * kMiB);
+  EXPECT_EQ(total, 8 * kBytes);
 }
 
 TEST(SwapInLog, IsWritten) {

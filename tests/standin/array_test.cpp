@@ -7,8 +7,6 @@
 namespace weir::standin::testing {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 class StandInArray : public StandIn {
  protected:
   static CUDA_ARRAY3D_DESCRIPTOR floats(std::size_t width, std::size_t height, std::size_t depth,

@@ -12,6 +12,8 @@
 
 namespace weir::standin::testing {
 
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
 class StandIn : public ::testing::Test {
  protected:
   StandIn() {

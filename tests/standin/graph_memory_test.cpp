@@ -5,8 +5,6 @@
 namespace weir::standin::testing {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 class StandInGraphMemory : public StandIn {
  protected:
   static std::uint64_t ask(cudaGraphMemAttributeType attribute) {

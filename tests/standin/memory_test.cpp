@@ -8,8 +8,6 @@
 namespace weir::standin::testing {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 class StandInMemory : public StandIn {
  protected:
   static std::size_t free_bytes() {

@@ -5,8 +5,6 @@
 namespace weir::standin::testing {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 class StandInModule : public StandIn {
  protected:
   /// A context that begins with what is set.

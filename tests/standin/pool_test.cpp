@@ -5,8 +5,6 @@
 namespace weir::standin::testing {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 class StandInPool : public StandIn {
  protected:
   cudaMemPool_t default_pool() {

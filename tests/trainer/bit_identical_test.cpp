@@ -8,7 +8,7 @@
 namespace weir::testing {
 namespace {
 
-using Weights = std::vector<std::vector<float>>;
+using LayerWeights = std::vector<std::vector<float>>;
 
 /// The smallest budget of one pool, found once: each policy needs the same.
 Bytes smallest_of(PoolKind pool) {
@@ -21,8 +21,8 @@ Bytes smallest_of(PoolKind pool) {
 class BitIdentical : public ::testing::TestWithParam<PoolKind> {
  protected:
   static void SetUpTestSuite() { expected() = train(scaled_job()).weights; }
-  static Weights& expected() {
-    static Weights weights;
+  static LayerWeights& expected() {
+    static LayerWeights weights;
     return weights;
   }
   static void expect_same(const TrainResult& run) {

@@ -27,9 +27,9 @@ constexpr std::array<Glyph, kDigits> kGlyphs{{
 // clang-format on
 
 /// A word for each use in each image; those of one image start at its number.
-class Words {
+class RandomWords {
  public:
-  Words(std::uint64_t seed, std::size_t image)
+  RandomWords(std::uint64_t seed, std::size_t image)
       : key_{static_cast<std::uint32_t>(seed), 1}, image_(static_cast<std::uint32_t>(image)) {}
   [[nodiscard]] std::uint32_t below(std::uint32_t limit) {
     return philox4x32({.x = next_++, .y = image_}, key_).x % limit;
@@ -41,7 +41,7 @@ class Words {
   std::uint32_t next_ = 0;
 };
 
-void draw_digit(std::size_t digit, Words words, std::uint8_t* pixels) {
+void draw_digit(std::size_t digit, RandomWords words, std::uint8_t* pixels) {
   const std::size_t top = 1 + words.below(2);
   const std::size_t left = 1 + words.below(3);
   const std::uint32_t bright = 150 + words.below(70);
@@ -68,7 +68,8 @@ LabelledImages draw_digits(std::size_t count, std::uint64_t seed) {
   images.pixels.resize(count * images.pixels_per_image());
   for (std::size_t i = 0; i < count; ++i) {
     images.labels.push_back(static_cast<std::uint8_t>(i % kDigits));
-    draw_digit(i % kDigits, Words(seed, i), images.pixels.data() + i * images.pixels_per_image());
+    draw_digit(i % kDigits, RandomWords(seed, i),
+               images.pixels.data() + i * images.pixels_per_image());
   }
   return images;
 }

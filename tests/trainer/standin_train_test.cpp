@@ -12,7 +12,7 @@
 namespace weir::testing {
 namespace {
 
-using Weights = std::vector<std::vector<float>>;
+using LayerWeights = std::vector<std::vector<float>>;
 
 TrainSettings gpu_job() {
   TrainSettings settings = tiny_job();
@@ -34,7 +34,7 @@ class StandinTraining : public ::testing::Test {
 };
 
 /// Norm of the difference over the norm of `expected`.
-double relative_difference(const Weights& actual, const Weights& expected) {
+double relative_difference(const LayerWeights& actual, const LayerWeights& expected) {
   double difference = 0;
   double norm = 0;
   EXPECT_EQ(actual.size(), expected.size());
@@ -49,7 +49,7 @@ double relative_difference(const Weights& actual, const Weights& expected) {
 }
 
 TEST_F(StandinTraining, GivesTheSameWeightsUnderEveryPolicyAndPool) {
-  std::optional<Weights> expected;
+  std::optional<LayerWeights> expected;
   for (const Policy policy : kAllPolicies) {
     for (const PoolKind pool : kAllPools) {
       SCOPED_TRACE(std::string(to_string(policy)) + ", " + std::string(to_string(pool)));

@@ -26,6 +26,7 @@ function(weir_gpu_command)
     message(FATAL_ERROR "weir_gpu_command: NAME, a target as PROGRAM and MAIN are needed: ${ARGV}")
   endif()
 
+  set_source_files_properties("${ARG_MAIN}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set(main weir_gpu_${ARG_NAME}_main)
   add_library(${main} OBJECT EXCLUDE_FROM_ALL "${ARG_MAIN}")
   foreach(kind IN ITEMS CXX_STANDARD_REQUIRED CXX_EXTENSIONS COMPILE_FEATURES COMPILE_DEFINITIONS

@@ -19,7 +19,7 @@ void find(void* library, const char* name, F& function) noexcept {
 }
 
 // Constant-initialised: the first hooked call may come before anybody's constructors.
-constinit std::atomic<const Driver*> loaded{nullptr};
+constinit std::atomic<const Driver*> loaded_driver{nullptr};
 
 void load(void* library, Driver& driver) noexcept {
 #define HOOK(base, since, symbol, action, what) find(library, #symbol, driver.symbol);
@@ -36,7 +36,7 @@ void load(void* library, Driver& driver) noexcept {
 }  // namespace
 
 const Driver* driver() noexcept {
-  const Driver* const there = loaded.load(std::memory_order_acquire);
+  const Driver* const there = loaded_driver.load(std::memory_order_acquire);
   if (there != nullptr) return there;
   // Found by what it is called, also where a program loaded it for itself alone (RTLD_LOCAL). It is
   // never loaded by us: a process that does not use CUDA stays as it is.
@@ -51,7 +51,7 @@ const Driver* driver() noexcept {
   load(library, *mine);
   (void)dlerror();
   const Driver* first = nullptr;
-  if (loaded.compare_exchange_strong(first, mine)) return mine;  // the library stays open
+  if (loaded_driver.compare_exchange_strong(first, mine)) return mine;  // the library stays open
   delete mine;
   dlclose(library);
   return first;

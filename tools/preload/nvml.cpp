@@ -23,7 +23,7 @@ struct Nvml {
   bool good = false;
 };
 constinit Nvml nvml;
-constinit pthread_once_t once = PTHREAD_ONCE_INIT;
+constinit pthread_once_t nvml_once = PTHREAD_ONCE_INIT;
 
 template <typename F>
 bool find(void* library, const char* name, F& function) noexcept {
@@ -44,7 +44,7 @@ void load() noexcept {
 }  // namespace
 
 std::optional<Bytes> free_without_context(const Driver& driver, CUdevice device) noexcept {
-  pthread_once(&once, &load);
+  pthread_once(&nvml_once, &load);
   std::array<char, 32> bus{};
   void* handle = nullptr;
   NvmlMemory memory{};

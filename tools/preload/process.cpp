@@ -21,7 +21,7 @@ namespace {
 
 constinit std::atomic<Process*> instance{nullptr};
 constinit std::atomic<bool> in_child{false};
-constinit pthread_once_t once = PTHREAD_ONCE_INIT;
+constinit pthread_once_t process_once = PTHREAD_ONCE_INIT;
 
 /// What a thread found last.
 struct Remembered {
@@ -50,7 +50,7 @@ Process* Process::get() noexcept {
   Process* const there = instance.load(std::memory_order_acquire);
   if (there != nullptr) return there;
   if (in_child.load(std::memory_order_relaxed) || preload::driver() == nullptr) return nullptr;
-  pthread_once(&once, &Process::set_up);
+  pthread_once(&process_once, &Process::set_up);
   return instance.load(std::memory_order_acquire);
 }
 

@@ -21,7 +21,7 @@ constexpr int kDeepest = 5;
   throw UsageError(what + " " + why);
 }
 
-std::string quoted(const std::string& path) { return "'" + path + "'"; }
+std::string in_quotes(const std::string& path) { return "'" + path + "'"; }
 
 /// Nothing for an executable file; what else it is otherwise.
 std::optional<std::string> not_executable(const std::string& path) {
@@ -56,7 +56,7 @@ void check_elf(const std::string& what, const std::string& path) {
 std::string find_program(const std::string& name, const Environment& environment) {
   if (name.empty()) fail("the program's name", "is empty");
   if (name.find('/') != std::string::npos) {
-    if (const auto why = not_executable(name)) fail(quoted(name), *why);
+    if (const auto why = not_executable(name)) fail(in_quotes(name), *why);
     return name;
   }
   const char* variable = environment("PATH");
@@ -72,12 +72,12 @@ std::string find_program(const std::string& name, const Environment& environment
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) passed_over = path;
   }
-  if (!passed_over.empty()) fail(quoted(passed_over), *not_executable(passed_over));
-  fail("the program " + quoted(name), "is in no folder of PATH");
+  if (!passed_over.empty()) fail(in_quotes(passed_over), *not_executable(passed_over));
+  fail("the program " + in_quotes(name), "is in no folder of PATH");
 }
 
 void check_program(const std::string& path, const Environment& environment) {
-  std::string what = quoted(path);
+  std::string what = in_quotes(path);
   std::string file = path;
   for (int depth = 0; depth < kDeepest; ++depth) {
     constexpr std::size_t kFirstLine = 256;  // all that the kernel reads of it
@@ -85,18 +85,18 @@ void check_program(const std::string& path, const Environment& environment) {
     if (!front) return;  // may be run and not be read: the kernel alone knows what it is
     const std::optional<Interpreter> interpreter = interpreter_of(*front);
     if (!interpreter) return check_elf(what, file);
-    const std::string script = quoted(file);
+    const std::string script = in_quotes(file);
     if (interpreter->name.empty()) fail(script, "is a script that names no interpreter after #!");
     try {
       file =
           interpreter->in_path ? find_program(interpreter->name, environment) : interpreter->name;
-      if (const auto why = not_executable(file)) fail(quoted(file), *why);
+      if (const auto why = not_executable(file)) fail(in_quotes(file), *why);
     } catch (const UsageError& error) {
       throw UsageError(std::string(error.what()) + "; the script " + script + " names it");
     }
-    what = quoted(file) + ", which runs the script " + script + ",";
+    what = in_quotes(file) + ", which runs the script " + script + ",";
   }
-  fail(quoted(path), "is a script of a script, more than the kernel follows");
+  fail(in_quotes(path), "is a script of a script, more than the kernel follows");
 }
 
 }  // namespace weir::cli

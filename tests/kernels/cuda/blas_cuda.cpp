@@ -19,7 +19,7 @@ using weir::testing::DeviceArray;
 using weir::testing::expect_same_bits;
 using weir::testing::expect_within;
 
-constexpr std::array<GemmShape, 7> kShapes{
+constexpr std::array<GemmShape, 7> kGemmShapes{
     {{1, 1, 1}, {1, 7, 3}, {5, 1, 9}, {17, 13, 31}, {64, 64, 64}, {65, 127, 33}, {129, 67, 511}}};
 
 class GemmOnDevice : public weir::testing::GpuTest {
@@ -56,7 +56,7 @@ class GemmOnDevice : public weir::testing::GpuTest {
 };
 
 TEST_F(GemmOnDevice, MultipliesForEveryTransposition) {
-  for (const GemmShape shape : kShapes) {
+  for (const GemmShape shape : kGemmShapes) {
     for (const Transpose a : {Transpose::kNo, Transpose::kYes}) {
       for (const Transpose b : {Transpose::kNo, Transpose::kYes}) {
         expect_product(shape, {.a = a, .b = b});
@@ -67,7 +67,7 @@ TEST_F(GemmOnDevice, MultipliesForEveryTransposition) {
 }
 
 TEST_F(GemmOnDevice, ScalesTheProductByAlphaAndWhatWasThereByBeta) {
-  for (const GemmShape shape : kShapes) {
+  for (const GemmShape shape : kGemmShapes) {
     expect_product(shape, {.alpha = -0.75F});
     expect_product(shape, {.beta = 1.0F});
     expect_product(shape, {.alpha = 2.5F, .beta = -0.5F});

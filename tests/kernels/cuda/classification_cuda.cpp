@@ -18,20 +18,20 @@ using weir::testing::fresh_seed;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 /// Few and many classes, on both sides of a warp, a tile and two tiles; rows beyond one pass of the
 /// sum; and rows whose terms do not fit at once.
-constexpr std::array<LogitShape, 14> kShapes{{{1, 1},
-                                              {3, 1},
-                                              {1, 10},
-                                              {4, 31},
-                                              {5, 32},
-                                              {31, 33},
-                                              {1023, 3},
-                                              {1024, 10},
-                                              {1025, 4},
-                                              {3, 1024},
-                                              {2, 1025},
-                                              {2, 100003},
-                                              {1, (1U << 20U) + 1029},
-                                              {(1U << 16U) + 1027, 2}}};
+constexpr std::array<LogitShape, 14> kLogitShapes{{{1, 1},
+                                                   {3, 1},
+                                                   {1, 10},
+                                                   {4, 31},
+                                                   {5, 32},
+                                                   {31, 33},
+                                                   {1023, 3},
+                                                   {1024, 10},
+                                                   {1025, 4},
+                                                   {3, 1024},
+                                                   {2, 1025},
+                                                   {2, 100003},
+                                                   {1, (1U << 20U) + 1029},
+                                                   {(1U << 16U) + 1027, 2}}};
 
 /// A row in double: its softmax and its loss.
 struct ReferenceRow {
@@ -103,7 +103,7 @@ std::string describe(LogitShape shape) {
 // A total errs by 1.5e-7 for its terms and 37 roundings for each pass of its sum, so its logarithm
 // by 7e-6; the mean adds another 37 for each pass.
 TEST_F(ClassificationOnDevice, LossHasTheCpusBitsAndEqualsTheFloat64Reference) {
-  for (const LogitShape shape : kShapes) {
+  for (const LogitShape shape : kLogitShapes) {
     SCOPED_TRACE(describe(shape));
     const std::vector<float> z = random_logits(shape);
     const std::vector<float> labels = random_labels(shape);
@@ -125,7 +125,7 @@ TEST_F(ClassificationOnDevice, LossHasTheCpusBitsAndEqualsTheFloat64Reference) {
 }
 
 TEST_F(ClassificationOnDevice, GradientHasTheCpusBitsAndEqualsTheFloat64Reference) {
-  for (const LogitShape shape : kShapes) {
+  for (const LogitShape shape : kLogitShapes) {
     SCOPED_TRACE(describe(shape));
     const std::vector<float> z = random_logits(shape);
     const std::vector<float> labels = random_labels(shape);
@@ -172,7 +172,7 @@ TEST_F(ClassificationOnDevice, GradientMayOverwriteTheLogits) {
 }
 
 TEST_F(ClassificationOnDevice, CountsTheRowsWhoseLabelHasTheFirstOfTheLargestLogits) {
-  for (const LogitShape shape : kShapes) {
+  for (const LogitShape shape : kLogitShapes) {
     SCOPED_TRACE(describe(shape));
     std::vector<float> z = random_logits(shape);
     std::vector<float> labels = random_labels(shape);

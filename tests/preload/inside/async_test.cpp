@@ -5,8 +5,6 @@
 namespace weir::preload::testing {
 namespace {
 
-constexpr std::size_t kBytes = 8192;
-
 class Async : public Inside {
  protected:
   static void use(CUdeviceptr block, CUstream stream) {

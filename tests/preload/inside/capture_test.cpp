@@ -5,8 +5,6 @@
 namespace weir::preload::testing {
 namespace {
 
-constexpr std::size_t kBytes = 8192;
-
 class Capture : public Inside {
  protected:
   static void begin(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {

@@ -7,7 +7,6 @@
 namespace weir::preload::testing {
 namespace {
 
-constexpr std::size_t kBytes = kMib;
 constexpr CUresult kCode = CUDA_ERROR_LAUNCH_FAILED;
 
 struct FaultCase {
@@ -29,7 +28,7 @@ class DriverFault : public Inside, public ::testing::WithParamInterface<FaultCas
     for (int i = 0; i < 6; ++i) {
       CUdeviceptr pointer = 0;
       const CUresult code =
-          i % 2 == 0 ? cuMemAlloc(&pointer, kBytes) : cuMemAllocAsync(&pointer, kBytes, stream);
+          i % 2 == 0 ? cuMemAlloc(&pointer, kMib) : cuMemAllocAsync(&pointer, kMib, stream);
       expect_allowed(code);
       EXPECT_EQ(code == CUDA_SUCCESS, pointer != 0);
       EXPECT_NE(pointer, busy);
@@ -49,7 +48,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyThatCuMemFreeFreed) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "4MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
   const CUstream stream = make_stream();
   const CUstream other = make_stream();
-  const CUdeviceptr block = allocate(kBytes);
+  const CUdeviceptr block = allocate(kMib);
   keep_busy(stream, block);
   break_it();
   free(block);
@@ -64,7 +63,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyThatAnotherStreamFreed) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "4MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
   const CUstream home = make_stream();
   const CUstream busy = make_stream();
-  const CUdeviceptr block = allocate(kBytes, home);
+  const CUdeviceptr block = allocate(kMib, home);
   keep_busy(busy, block);
   break_it();
   free(block, busy);
@@ -79,8 +78,8 @@ TEST_P(DriverFault, GivesNoBlockEarlyWhoseStreamIsDestroyed) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "4MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
   const CUstream stream = make_stream();
   const CUstream other = make_stream();
-  const CUdeviceptr in_order = allocate(kBytes, stream);
-  const CUdeviceptr for_all = allocate(kBytes);
+  const CUdeviceptr in_order = allocate(kMib, stream);
+  const CUdeviceptr for_all = allocate(kMib);
   weir_standin_hold(weir_standin_all_streams());
   keep_busy(stream, in_order);
   ASSERT_EQ(cuMemsetD8Async(for_all, 1, 1, stream), CUDA_SUCCESS);
@@ -99,13 +98,13 @@ TEST_P(DriverFault, AHandoverThatFailsGivesNothing) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
   const CUstream stream = make_stream();
   const CUstream other = make_stream();
-  const CUdeviceptr block = allocate(kBytes, stream);
+  const CUdeviceptr block = allocate(kMib, stream);
   keep_busy(stream, block);
   free(block, stream);
   break_it();
   weir_standin_clear_counters();
   CUdeviceptr pointer = 0;
-  const CUresult code = cuMemAllocAsync(&pointer, kBytes, other);
+  const CUresult code = cuMemAllocAsync(&pointer, kMib, other);
   expect_allowed(code);
   if (code == CUDA_SUCCESS) {
     // Then it waits on the device, whatever failed on the way.
@@ -116,22 +115,22 @@ TEST_P(DriverFault, AHandoverThatFailsGivesNothing) {
     EXPECT_EQ(books().handovers, 0U);
     // Its own stream's it still is.
     weir_standin_clear_faults();
-    EXPECT_EQ(allocate(kBytes, stream), block);
+    EXPECT_EQ(allocate(kMib, stream), block);
   }
   expect_books_agree();
 }
 
 TEST_P(DriverFault, ARequestThatGrowsGetsTheCode) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "4MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
-  free(allocate(kBytes));
+  free(allocate(kMib));
   settle();
   break_it();
   CUdeviceptr pointer = 0;
-  const CUresult code = cuMemAlloc(&pointer, 2 * kBytes);
+  const CUresult code = cuMemAlloc(&pointer, 2 * kMib);
   const bool its_own = std::string(GetParam().call) == "cuMemAlloc";
   EXPECT_EQ(code, its_own ? kCode : CUDA_SUCCESS);
   weir_standin_clear_faults();
-  free(allocate(2 * kBytes));
+  free(allocate(2 * kMib));
   expect_books_agree();
 }
 

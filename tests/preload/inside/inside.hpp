@@ -26,6 +26,8 @@ extern char** environ;
 namespace weir::preload::testing {
 
 inline constexpr std::size_t kMib = std::size_t{1} << 20;
+/// A block of the size that most tests need no other than.
+inline constexpr std::size_t kBytes = 8192;
 
 /// Whether `condition` came true before a time that only a fault can use up.
 template <typename Condition>

@@ -8,8 +8,6 @@
 namespace weir::preload::testing {
 namespace {
 
-constexpr std::size_t kBytes = 8192;
-
 class FreedBySync : public Inside {
  protected:
   /// `use(block)` enqueues work that uses the block, while every stream is held.

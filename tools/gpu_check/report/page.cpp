@@ -1,6 +1,5 @@
 #include "tools/gpu_check/report/page.hpp"
 
-#include "allocator/bytes.hpp"
 #include "tools/gpu_check/report/bench_figures.hpp"
 #include "tools/gpu_check/report/comparison.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
@@ -16,8 +15,6 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string code(const std::string& text) { return "`" + text + "`"; }
-
-std::string bytes(double count) { return format_bytes({static_cast<std::uint64_t>(count)}); }
 
 std::string machine_table(const json& evidence) {
   const json& machine = evidence.at("machine");

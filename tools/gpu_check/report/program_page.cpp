@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "allocator/bytes.hpp"
 #include "tools/gpu_check/report/page.hpp"
 #include "tools/gpu_check/report/programs.hpp"
 #include "tools/gpu_check/report/text.hpp"
@@ -13,8 +12,6 @@ using nlohmann::json;
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
-
-std::string bytes(double count) { return format_bytes({static_cast<std::uint64_t>(count)}); }
 
 /// Its time over that of the same without Weir.
 std::string time_ratio(const ProgramFigures& program, const ProgramRun& run) {

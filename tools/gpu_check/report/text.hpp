@@ -3,8 +3,11 @@
 // How figures are written on the page and in the verdicts.
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+
+#include "allocator/bytes.hpp"
 
 namespace weir::gpu_check {
 
@@ -13,6 +16,10 @@ namespace weir::gpu_check {
   std::string text(size, '\0');
   (void)std::snprintf(text.data(), size + 1, "%.*f", digits, value);
   return text;
+}
+
+[[nodiscard]] inline std::string bytes(double count) {
+  return format_bytes({static_cast<std::uint64_t>(count)});
 }
 
 /// `1 test`, `3 tests`.
