@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "tests/standin/standin.hpp"
 
@@ -135,6 +136,24 @@ TEST_F(StreamsElsewhere, ACaptureThatIsBegunTwiceStaysUnbroken) {
   ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+}
+
+TEST_F(StreamsElsewhere, AGlobalCaptureInOneContextIsNotBrokenByFreesInAnother) {
+  CUdeviceptr pointer = 0;
+  use(0);
+  ASSERT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+  use(1);
+  ASSERT_EQ(cuStreamBeginCapture(streams_.at(1), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  std::thread([&] {
+    use(0);
+    for (int i = 0; i < 64; ++i) {
+      EXPECT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+      EXPECT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+    }
+  }).join();
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(streams_.at(1), &graph), CUDA_SUCCESS);
 }
 
 TEST_F(StreamsElsewhere, ABudgetLargerThanADeviceIsAllOfThatDevice) {

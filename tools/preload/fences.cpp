@@ -47,6 +47,7 @@ void pause_since(Fences::Clock::time_point start) {
 
 Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait)
     : driver_(driver), context_(context), max_wait_(max_wait) {
+  contexts.fetch_add(1);
   const Lock lock(mutex_);
   auto all = std::make_unique<Lane>();
   all->id = everything_;
@@ -106,7 +107,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   const Lock lock(mutex_);
   Fence fence;
   const Inside inside;
-  const ContextScope scope(driver_, context_);
+  const ContextScope scope(driver_, context_, captures());
   if (!scope.good() || gone_) return {};
   if (!captured_.empty() || lost_) throw Error("no fence can be recorded now");
   Lane* const found = lane(stream);
@@ -139,7 +140,7 @@ CUresult Fences::remove(CUstream stream) noexcept {
   Lane& gone = *found->second;
   if (captured_.erase(gone.id) == 0) {
     const Inside inside;
-    const ContextScope scope(driver_, context_);
+    const ContextScope scope(driver_, context_, captures());
     // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
     // capture elsewhere is not touched by that, and one that it is a part of would be.
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -159,7 +160,7 @@ void Fences::fence_before_capture(StreamId stream) noexcept {
   Lane* const found = lane(stream);
   if (found == nullptr || captured_.contains(stream) || gone_ || lost_) return;
   const Inside inside;
-  const ContextScope scope(driver_, context_);
+  const ContextScope scope(driver_, context_, captures());
   found->unfenced = !scope.good() || close_last(*found) != CUDA_SUCCESS;
 }
 
@@ -191,7 +192,7 @@ Point Fences::record(StreamId stream) {
   const Point point{stream, found->next};
   if (++found->points < kPointsOfAFence || !captured_.empty() || gone_ || lost_) return point;
   const Inside inside;
-  const ContextScope scope(driver_, context_);
+  const ContextScope scope(driver_, context_, captures());
   if (scope.good()) (void)close(*found);  // if not now, then when it is asked for
   return point;
 }
@@ -363,7 +364,7 @@ std::uint64_t Fences::passed_locked(StreamId stream) noexcept {
   if (!captured_.empty() || lost_) return found->passed;
   if (found->fences.empty() && found->points == 0) return found->passed;
   const Inside inside;
-  const ContextScope scope(driver_, context_);
+  const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) return found->passed;
   sweep(*found);
   const bool wanted = found->fences.empty() && found->points != 0 && !found->removed;
@@ -383,7 +384,7 @@ void Fences::fence(StreamId stream) noexcept {
   if (found == nullptr || found->points == 0 || found->removed) return;
   if (!captured_.empty() || gone_ || lost_) return;
   const Inside inside;
-  const ContextScope scope(driver_, context_);
+  const ContextScope scope(driver_, context_, captures());
   if (scope.good()) (void)close(*found);
 }
 
@@ -416,7 +417,7 @@ bool Fences::wait(Point point, std::stop_token stop) {
       Lane* const found = lane(point.stream);
       if (found != nullptr && !found->removed && found->next == point.sequence) {
         const Inside inside;
-        const ContextScope scope(driver_, context_);
+        const ContextScope scope(driver_, context_, captures());
         if (scope.good()) (void)close(*found);
       }
     }
@@ -437,7 +438,7 @@ void Fences::make_wait(StreamId waiter, Point point) {
   if (found == nullptr || found->removed) throw Error("the stream that is to wait is gone");
   if (!captured_.empty() || lost_) throw Error("no fence can be waited for now");
   const Inside inside;
-  const ContextScope scope(driver_, context_);
+  const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) throw Error("the context is gone");
   wait_on_device(*found, point);
 }

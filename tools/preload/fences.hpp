@@ -69,6 +69,9 @@ class Fences final : public Progress {
     return code;
   }
   void end_capture(StreamId stream) noexcept;
+  /// Returns when what this context asks its driver now is answered. Before a capture begins in one
+  /// context, the others must have come here: from then on they know that it is possible.
+  void await_calls() const { const Lock lock(mutex_); }
   [[nodiscard]] bool capturing() const;
 
   /// Events behind all work that is on `stream` now, or on any stream that is busy, for the fences
@@ -134,6 +137,10 @@ class Fences final : public Progress {
     std::deque<Fence> fences;  ///< recorded and not passed, in order
   };
 
+  /// With one context alone a capture would be its own, and that one begins under the lock.
+  [[nodiscard]] Captures captures() const noexcept WEIR_REQUIRES(mutex_) {
+    return contexts.load() == 1 && captured_.empty() ? Captures::kNone : Captures::kPossible;
+  }
   [[nodiscard]] Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
   Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
   /// Records the next fence; false where it cannot be had now.
@@ -161,6 +168,7 @@ class Fences final : public Progress {
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
   inline static constinit std::atomic<bool> per_thread_used{false};
+  inline static constinit std::atomic<int> contexts{0};  ///< that were ever followed
 
   mutable Mutex mutex_{LockRank::kStream};
   std::unordered_map<std::uint64_t, std::unique_ptr<Lane>> lanes_ WEIR_GUARDED_BY(mutex_);

@@ -126,6 +126,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr) return pass(&Driver::cuMemAlloc_v2, pointer, bytes);
+  const CurrentContext current(arena->context());
   return process->allocate(*arena, *pointer, bytes, arena->fences().sync());
 }
 

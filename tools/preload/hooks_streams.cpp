@@ -38,6 +38,9 @@ CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noe
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) return begin();
   try {
+    for (Arena* const other : Process::get()->arenas()) {
+      if (other != here.arena) other->fences().await_calls();
+    }
     return here.arena->fences().begin_capture(here.stream, begin);
   } catch (const std::exception&) {
     return CUDA_ERROR_OUT_OF_MEMORY;

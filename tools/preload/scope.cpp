@@ -18,17 +18,21 @@ std::string message(const char* call, CUresult code) {
 DriverError::DriverError(const char* call, CUresult code)
     : Error(message(call, code)), code_(code) {}
 
-ContextScope::ContextScope(const Driver& driver, CUcontext context) noexcept : driver_(driver) {
-  CUcontext current = nullptr;
-  good_ = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS;
-  if (good_ && current != context) {
-    good_ = pushed_ = driver.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+ContextScope::ContextScope(const Driver& driver, CUcontext context, Captures captures) noexcept
+    : driver_(driver), current_(context) {
+  if (current_.before() != context) {
+    CUcontext current = nullptr;
+    good_ = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS;
+    if (good_ && current != context) {
+      good_ = pushed_ = driver.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+    }
   }
-  if (good_) (void)driver.cuThreadExchangeStreamCaptureMode(&mode_);
+  relaxed_ = good_ && captures == Captures::kPossible;
+  if (relaxed_) (void)driver.cuThreadExchangeStreamCaptureMode(&mode_);
 }
 
 ContextScope::~ContextScope() {
-  if (good_) (void)driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+  if (relaxed_) (void)driver_.cuThreadExchangeStreamCaptureMode(&mode_);
   CUcontext popped = nullptr;
   if (pushed_) (void)driver_.cuCtxPopCurrent_v2(&popped);
 }

@@ -17,11 +17,36 @@ class DriverError : public Error {
   CUresult code_;
 };
 
+/// While it lives, the calling thread knows which context is current: whoever makes it has asked
+/// the driver, or told it. None of the program's own code runs meanwhile.
+class CurrentContext {
+ public:
+  explicit CurrentContext(CUcontext context) noexcept : before_(known_context) {
+    known_context = context;
+  }
+  ~CurrentContext() { known_context = before_; }
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+  /// What the thread knew before.
+  [[nodiscard]] CUcontext before() const noexcept { return before_; }
+
+ private:
+  inline static constinit thread_local CUcontext known_context = nullptr;
+  const CUcontext before_;
+};
+
+/// Whether a capture may be under way elsewhere.
+enum class Captures : bool {
+  kNone,      ///< the caller has seen to it that there is none and that none begins
+  kPossible,  ///< calls that it forbids by default are to be let through
+};
+
 /// Makes `context` current until it ends, and lets the thread make calls that a capture elsewhere
 /// forbids by default: ours touch no captured stream.
 class ContextScope {
  public:
-  ContextScope(const Driver& driver, CUcontext context) noexcept;
+  ContextScope(const Driver& driver, CUcontext context,
+               Captures captures = Captures::kPossible) noexcept;
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
@@ -30,8 +55,10 @@ class ContextScope {
 
  private:
   const Driver& driver_;
+  const CurrentContext current_;
   bool good_ = true;
   bool pushed_ = false;
+  bool relaxed_ = false;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 

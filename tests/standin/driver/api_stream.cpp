@@ -75,10 +75,10 @@ CUresult cuStreamSynchronize(CUstream handle) {
 }
 
 CUresult cuStreamQuery(CUstream handle) {
-  return ask_stream(
-      "cuStreamQuery", handle, [](Call& /*call*/, const std::shared_ptr<Stream>& stream) {
-        return passed(points_of(stream)) ? stream->context->broken : CUDA_ERROR_NOT_READY;
-      });
+  return ask_stream("cuStreamQuery", handle,
+                    [](Call& /*call*/, const std::shared_ptr<Stream>& stream) {
+                      return is_idle(*stream) ? stream->context->broken : CUDA_ERROR_NOT_READY;
+                    });
 }
 
 CUresult cuStreamGetFlags(CUstream handle, unsigned int* flags) {

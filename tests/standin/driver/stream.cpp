@@ -1,5 +1,7 @@
 #include "tests/standin/driver/stream.hpp"
 
+#include <algorithm>
+
 #include "tests/standin/driver/capture.hpp"
 #include "tests/standin/driver/memory.hpp"
 
@@ -155,11 +157,13 @@ void wait_for(Call& call, const std::vector<Point>& points) {
   for (const Point& point : points) point.wait(call.lock);
 }
 
-bool passed(const std::vector<Point>& points) {
-  for (const Point& point : points) {
-    if (!point.passed()) return false;
-  }
-  return true;
+bool is_idle(const Stream& stream) {
+  if (stream.ended != stream.enqueued) return false;
+  const Context& context = *stream.context;
+  return &stream != context.legacy.get() ||
+         std::ranges::all_of(context.streams, [](const auto& other) {
+           return !other->blocking() || other->ended == other->enqueued;
+         });
 }
 
 void wait_for_context(Call& call, Context& context) {
