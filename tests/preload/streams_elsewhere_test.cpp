@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -154,6 +155,38 @@ TEST_F(StreamsElsewhere, AGlobalCaptureInOneContextIsNotBrokenByFreesInAnother) 
   }).join();
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(streams_.at(1), &graph), CUDA_SUCCESS);
+}
+
+TEST(ContextMetLater, IsKnownBeforeACaptureBeginsInIt) {
+  setenv("WEIR_BUDGET", "64MiB", 1);
+  weir_standin_set_devices(2);
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  std::array<CUcontext, 2> contexts{};
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(contexts.data(), 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts.at(1), 1), CUDA_SUCCESS);
+  std::atomic<int> pairs{0};
+  std::atomic<bool> ended{false};
+  std::thread busy([&] {
+    EXPECT_EQ(cuCtxSetCurrent(contexts.front()), CUDA_SUCCESS);
+    while (!ended) {
+      CUdeviceptr pointer = 0;
+      EXPECT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
+      EXPECT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+      ++pairs;
+    }
+  });
+  const auto await_pairs = [&] {
+    for (const int until = pairs + 64; pairs < until;) std::this_thread::yield();
+  };
+  await_pairs();
+  EXPECT_EQ(cuCtxSetCurrent(contexts.at(1)), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamBeginCapture(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL),
+            CUDA_SUCCESS);
+  await_pairs();
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph), CUDA_SUCCESS);
+  ended = true;
+  busy.join();
 }
 
 TEST_F(StreamsElsewhere, ABudgetLargerThanADeviceIsAllOfThatDevice) {

@@ -34,6 +34,11 @@ std::uint64_t this_thread() noexcept {
   return number;
 }
 
+bool forbidden_by_capture(CUresult code) noexcept {
+  return code >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+         code <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
 /// Short at first, since waking takes longer than many a kernel.
 void pause_since(Fences::Clock::time_point start) {
   if (Fences::Clock::now() - start < std::chrono::microseconds(200)) {
@@ -47,7 +52,7 @@ void pause_since(Fences::Clock::time_point start) {
 
 Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait)
     : driver_(driver), context_(context), max_wait_(max_wait) {
-  contexts.fetch_add(1);
+  followed.fetch_add(1);
   const Lock lock(mutex_);
   auto all = std::make_unique<Lane>();
   all->id = everything_;
@@ -138,7 +143,9 @@ CUresult Fences::remove(CUstream stream) noexcept {
   const auto found = by_handle_.find(stream);
   if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return CUDA_SUCCESS;
   Lane& gone = *found->second;
-  if (captured_.erase(gone.id) == 0) {
+  if (captured_.erase(gone.id) != 0) {
+    expect_unknown_captures();  // until the driver has destroyed it, which ends the capture
+  } else {
     const Inside inside;
     const ContextScope scope(driver_, context_, captures());
     // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
@@ -164,8 +171,18 @@ void Fences::fence_before_capture(StreamId stream) noexcept {
   found->unfenced = !scope.good() || close_last(*found) != CUDA_SUCCESS;
 }
 
-void Fences::end_capture(StreamId stream) noexcept {
+void Fences::note_end_of_capture(StreamId stream, bool ended) noexcept {
   const Lock lock(mutex_);
+  const Lane* const found = lane(stream);
+  if (!ended && found != nullptr && !gone_) {
+    // A capture that broke has ended, too. One that was to end elsewhere goes on, for example.
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const Inside inside;
+    if (driver_.cuStreamIsCapturing(found->stream, &status) != CUDA_SUCCESS) {
+      expect_unknown_captures();
+    }
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE) return;
+  }
   captured_.erase(stream);
 }
 
@@ -312,6 +329,10 @@ bool Fences::is_passed(Fence& fence) noexcept {
   while (!fence.events.empty()) {
     const CUresult code = driver_.cuEventQuery(fence.events.back());
     if (code == CUDA_ERROR_NOT_READY) return false;
+    if (forbidden_by_capture(code)) {
+      expect_unknown_captures();  // and asked again
+      return false;
+    }
     if (code != CUDA_SUCCESS) {
       lost_ = true;  // the program meets the same error in its own next call
       return false;

@@ -35,6 +35,9 @@ class Fences final : public Progress {
   static constexpr std::uint32_t kPointsOfAFence = 32;
 
   Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait);
+  ~Fences() override { followed.fetch_sub(1); }
+  Fences(const Fences&) = delete;
+  Fences& operator=(const Fences&) = delete;
 
   [[nodiscard]] StreamId sync() const noexcept { return sync_; }
   [[nodiscard]] StreamId everything() const noexcept { return everything_; }
@@ -68,9 +71,13 @@ class Fences final : public Progress {
     if (code != CUDA_SUCCESS && first) captured_.erase(stream);
     return code;
   }
-  void end_capture(StreamId stream) noexcept;
-  /// Returns when what this context asks its driver now is answered. Before a capture begins in one
-  /// context, the others must have come here: from then on they know that it is possible.
+  /// The program has called the end of a capture, and was told so.
+  void note_end_of_capture(StreamId stream, bool ended) noexcept;
+  /// A capture may be under way that nobody here knows of: from now on no call of ours counts on
+  /// knowing them all.
+  static void expect_unknown_captures() noexcept { unknown_captures.store(true); }
+  /// Returns when what this context asks its driver now is answered. After another one was made and
+  /// before the program can begin a capture in that, this one has to know that it is there.
   void await_calls() const { const Lock lock(mutex_); }
   [[nodiscard]] bool capturing() const;
 
@@ -139,7 +146,8 @@ class Fences final : public Progress {
 
   /// With one context alone a capture would be its own, and that one begins under the lock.
   [[nodiscard]] Captures captures() const noexcept WEIR_REQUIRES(mutex_) {
-    return contexts.load() == 1 && captured_.empty() ? Captures::kNone : Captures::kPossible;
+    const bool all_known = followed.load() == 1 && !unknown_captures.load();
+    return all_known && captured_.empty() ? Captures::kNone : Captures::kPossible;
   }
   [[nodiscard]] Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
   Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
@@ -168,7 +176,8 @@ class Fences final : public Progress {
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
   inline static constinit std::atomic<bool> per_thread_used{false};
-  inline static constinit std::atomic<int> contexts{0};  ///< that were ever followed
+  inline static constinit std::atomic<int> followed{0};  ///< contexts, also those that are gone
+  inline static constinit std::atomic<bool> unknown_captures{false};
 
   mutable Mutex mutex_{LockRank::kStream};
   std::unordered_map<std::uint64_t, std::unique_ptr<Lane>> lanes_ WEIR_GUARDED_BY(mutex_);

@@ -36,11 +36,11 @@ Located located(CUstream stream, bool per_thread) noexcept {
 template <typename Begin>
 CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noexcept {
   const Located here = located(stream, per_thread);
-  if (here.arena == nullptr) return begin();
+  if (here.arena == nullptr) {
+    Fences::expect_unknown_captures();
+    return begin();
+  }
   try {
-    for (Arena* const other : Process::get()->arenas()) {
-      if (other != here.arena) other->fences().await_calls();
-    }
     return here.arena->fences().begin_capture(here.stream, begin);
   } catch (const std::exception&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -51,12 +51,8 @@ template <typename End>
 CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept {
   const CUresult code = end();
   const Located here = located(stream, per_thread);
-  // A capture that broke has ended, too; one that was to end elsewhere goes on.
-  if (here.arena == nullptr || code == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
-      code == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
-    return code;
-  }
-  here.arena->fences().end_capture(here.stream);
+  if (here.arena == nullptr) return code;
+  here.arena->fences().note_end_of_capture(here.stream, code == CUDA_SUCCESS);
   if (!here.arena->fences().capturing()) here.arena->upstream().give_back_held();
   return code;
 }

@@ -110,6 +110,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
   try {
     // Outside the lock: it may begin an allocation log, which has locks of its own.
     auto made = std::make_unique<Arena>(driver_, context, *its, settings_);
+    for (Arena* const other : arenas()) other->fences().await_calls();
     const Lock lock(mutex_);
     for (const auto& known : arenas_) {
       if (known->context() == context) return known.get();  // another thread was faster

@@ -19,14 +19,15 @@ DriverError::DriverError(const char* call, CUresult code)
     : Error(message(call, code)), code_(code) {}
 
 ContextScope::ContextScope(const Driver& driver, CUcontext context, Captures captures) noexcept
-    : driver_(driver), current_(context) {
-  if (current_.before() != context) {
+    : driver_(driver) {
+  if (CurrentContext::known() != context) {
     CUcontext current = nullptr;
     good_ = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS;
     if (good_ && current != context) {
       good_ = pushed_ = driver.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
     }
   }
+  if (good_) current_.emplace(context);
   relaxed_ = good_ && captures == Captures::kPossible;
   if (relaxed_) (void)driver.cuThreadExchangeStreamCaptureMode(&mode_);
 }

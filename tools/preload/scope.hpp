@@ -2,6 +2,8 @@
 
 // What the swap-in's own calls of the driver are made in.
 
+#include <optional>
+
 #include "allocator/error.hpp"
 #include "tools/preload/driver.hpp"
 
@@ -27,8 +29,7 @@ class CurrentContext {
   ~CurrentContext() { known_context = before_; }
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;
-  /// What the thread knew before.
-  [[nodiscard]] CUcontext before() const noexcept { return before_; }
+  [[nodiscard]] static CUcontext known() noexcept { return known_context; }
 
  private:
   inline static constinit thread_local CUcontext known_context = nullptr;
@@ -55,7 +56,7 @@ class ContextScope {
 
  private:
   const Driver& driver_;
-  const CurrentContext current_;
+  std::optional<CurrentContext> current_;
   bool good_ = true;
   bool pushed_ = false;
   bool relaxed_ = false;

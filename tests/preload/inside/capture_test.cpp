@@ -15,6 +15,15 @@ class Capture : public Inside {
     EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     EXPECT_NE(graph, nullptr);
   }
+  /// A block that was freed while `stream` goes on to use it, so that an event stands for it.
+  [[nodiscard]] static CUdeviceptr freed_in_use(CUstream stream) {
+    const CUdeviceptr block = allocate(kBytes);
+    keep_busy(stream, block);
+    free(block);
+    EXPECT_FALSE(is_handed_out(block, kBytes));
+    EXPECT_NE(weir_standin_calls("cuEventRecord"), 0U);
+    return block;
+  }
   /// Calls that a capture forbids, or that could become a part of it.
   static std::uint64_t unsafe_calls() {
     std::uint64_t sum = 0;
@@ -127,6 +136,46 @@ TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
   EXPECT_FALSE(is_handed_out(block, kBytes));
   settle();
   EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  const CUdeviceptr block = freed_in_use(make_stream());
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  EXPECT_EQ(cuStreamEndCapture(captured, nullptr), CUDA_ERROR_INVALID_VALUE);
+  weir_standin_clear_counters();
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  EXPECT_EQ(unsafe_calls(), 0U);
+  expect_end(captured);
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+TEST_F(Capture, OneThatNobodyKnowsOfLosesNoFence) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  const CUdeviceptr block = freed_in_use(make_stream());
+  const Driver& driver = Process::get()->driver();  // past the hooks
+  ASSERT_EQ(driver.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  CUgraph graph = nullptr;
+  (void)driver.cuStreamEndCapture(captured, &graph);  // our question may have broken it
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+TEST_F(Capture, OneWhoseStreamIsDestroyedIsReckonedWithUntilTheDriverEndsIt) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  free(allocate(kBytes));
+  weir_standin_clear_counters();
+  free(allocate(kBytes));
+  EXPECT_EQ(weir_standin_calls("cuThreadExchangeStreamCaptureMode"), 0U);
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  ASSERT_EQ(cuStreamDestroy(captured), CUDA_SUCCESS);
+  free(allocate(kBytes));
+  EXPECT_NE(weir_standin_calls("cuThreadExchangeStreamCaptureMode"), 0U);
 }
 
 TEST_F(Capture, OurCallsOnAnotherThreadDoNotBreakIt) {
