@@ -24,7 +24,7 @@ void enqueue(const std::shared_ptr<Stream>& stream, Operation operation);
 /// its blocking streams have.
 std::vector<Point> points_of(const std::shared_ptr<Stream>& stream);
 void wait_for(Call& call, const std::vector<Point>& points);
-/// Whether all of these have passed, without a list of them: programs ask often.
+/// Whether all of `points_of` have passed, without a list of them: programs ask often.
 [[nodiscard]] bool is_idle(const Stream& stream);
 /// Waits for all that was enqueued on the context's streams so far.
 void wait_for_context(Call& call, Context& context);
