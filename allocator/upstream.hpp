@@ -11,6 +11,8 @@
 
 namespace weir {
 
+class PageSource;
+
 /// A source of raw memory.
 class Upstream {
  public:
@@ -32,6 +34,9 @@ class Upstream {
   /// What of it could be had now, as far as it knows: less than `capacity` where others, too, take
   /// from the same memory.
   [[nodiscard]] virtual Bytes available() const { return capacity(); }
+
+  /// The same memory page by page, under the same capacity; null where it cannot be had that way.
+  [[nodiscard]] virtual PageSource* pages() noexcept { return nullptr; }
 
   /// What CUDA documents for cudaMalloc is 256; drivers give 512 (CUDA C++ Best Practices, 9.2.1).
   static constexpr std::size_t kAlignment = 512;
