@@ -2,7 +2,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
+
+#include "allocator/page_source_memfd.hpp"
+#include "allocator/page_source_simulated.hpp"
 
 namespace weir {
 namespace {
@@ -21,6 +26,16 @@ bool CapacityGauge::take(Bytes size) noexcept {
   return true;
 }
 
+std::size_t CapacityGauge::take_up_to(std::size_t count, Bytes size) noexcept {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  std::uint64_t taken = 0;
+  do {
+    taken = std::min<std::uint64_t>(count, minus_or_zero(capacity_, {used}).count / size.count);
+  } while (
+      !used_.compare_exchange_weak(used, used + taken * size.count, std::memory_order_relaxed));
+  return taken;
+}
+
 void* HostUpstream::allocate(Bytes size) {
   if (!gauge_.take(size)) return nullptr;
   void* pointer = std::aligned_alloc(kAlignment, padded(size).count);
@@ -31,6 +46,10 @@ void* HostUpstream::allocate(Bytes size) {
 void HostUpstream::deallocate(void* pointer, Bytes size) noexcept {
   std::free(pointer);
   gauge_.give_back(size);
+}
+
+PageSource* HostUpstream::pages() noexcept {
+  return pages_.get([this] { return std::make_unique<MemfdPages>(gauge_); });
 }
 
 void* MappedUpstream::allocate(Bytes size) {
@@ -47,6 +66,10 @@ void MappedUpstream::deallocate(void* pointer, Bytes size) noexcept {
   gauge_.give_back(size);
 }
 
+PageSource* MappedUpstream::pages() noexcept {
+  return pages_.get([this] { return std::make_unique<MemfdPages>(gauge_); });
+}
+
 void* SimulatedUpstream::allocate(Bytes size) {
   if (!gauge_.take(size)) return nullptr;
   const std::uint64_t address =
@@ -56,6 +79,10 @@ void* SimulatedUpstream::allocate(Bytes size) {
 
 void SimulatedUpstream::deallocate(void* /*pointer*/, Bytes size) noexcept {
   gauge_.give_back(size);
+}
+
+PageSource* SimulatedUpstream::pages() noexcept {
+  return pages_.get([this] { return std::make_unique<SimulatedPages>(gauge_, next_address_); });
 }
 
 }  // namespace weir

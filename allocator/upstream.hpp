@@ -7,11 +7,11 @@
 #include <atomic>
 
 #include "allocator/bytes.hpp"
+#include "allocator/page_source.hpp"
+#include "allocator/page_source_on_demand.hpp"
 #include "allocator/progress.hpp"
 
 namespace weir {
-
-class PageSource;
 
 /// A source of raw memory.
 class Upstream {
@@ -36,6 +36,7 @@ class Upstream {
   [[nodiscard]] virtual Bytes available() const { return capacity(); }
 
   /// The same memory page by page, under the same capacity; null where it cannot be had that way.
+  /// Always the same source, which lives as long as this; made when it is first asked for.
   [[nodiscard]] virtual PageSource* pages() noexcept { return nullptr; }
 
   /// What CUDA documents for cudaMalloc is 256; drivers give 512 (CUDA C++ Best Practices, 9.2.1).
@@ -50,6 +51,8 @@ class CapacityGauge {
   explicit CapacityGauge(Bytes capacity) noexcept : capacity_(capacity) {}
   /// Takes `size` if it fits; false, with nothing taken, if not.
   [[nodiscard]] bool take(Bytes size) noexcept;
+  /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
+  [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
   /// Gives back what `take` took.
   void give_back(Bytes size) noexcept { used_.fetch_sub(size.count, std::memory_order_relaxed); }
   [[nodiscard]] Bytes capacity() const noexcept { return capacity_; }  ///< as constructed
@@ -69,11 +72,14 @@ class HostUpstream final : public Upstream {
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  /// Pages of a file in memory: see MemfdPages. Null where the system has no such files.
+  [[nodiscard]] PageSource* pages() noexcept override;
   /// Out now.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
   CapacityGauge gauge_;
+  PageSourceOnDemand pages_;
 };
 
 /// Host memory under a capacity, in whole pages straight from the operating system. A program whose
@@ -85,11 +91,14 @@ class MappedUpstream final : public Upstream {
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  /// As HostUpstream.
+  [[nodiscard]] PageSource* pages() noexcept override;
   /// Bytes that are out now.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
   CapacityGauge gauge_;
+  PageSourceOnDemand pages_;
 };
 
 /// Addresses without memory behind them: pools can be driven at any scale on any machine. The
@@ -101,12 +110,15 @@ class SimulatedUpstream final : public Upstream {
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
+  /// Numbers in place of pages.
+  [[nodiscard]] PageSource* pages() noexcept override;
   /// Out now.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
   CapacityGauge gauge_;
   std::atomic<std::uint64_t> next_address_{std::uint64_t{1} << 40U};
+  PageSourceOnDemand pages_;
 };
 
 /// What a pool needs of a device: its raw memory and how far its streams have come.

@@ -1,20 +1,22 @@
 #pragma once
 
 // An upstream around another one that refuses or throws on demand, counts, and checks that no lock
-// of ours is held when it is called.
+// of ours is held when it is called. Its pages are behind a FaultyPageSource.
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "allocator/mutex.hpp"
 #include "allocator/upstream.hpp"
 #include "support/fault.hpp"
+#include "support/faulty_page_source.hpp"
+#include "support/level.hpp"
 
 namespace weir::testing {
 
@@ -41,8 +43,7 @@ class FaultyUpstream final : public Upstream {
     const std::lock_guard lock(mutex_);
     if (pointer == nullptr) return nullptr;
     ++segments_;
-    used_ += size;
-    peak_ = std::max(peak_, used_);
+    used_.rise(size.count);
     return pointer;
   }
 
@@ -53,7 +54,7 @@ class FaultyUpstream final : public Upstream {
       // ours.
       const std::lock_guard lock(mutex_);
       --segments_;
-      used_ -= size;
+      used_.fall(size.count);
       if (keep_returned_) returned_.push_back({pointer, size});
     }
     inner_.deallocate(pointer, size);
@@ -61,6 +62,13 @@ class FaultyUpstream final : public Upstream {
   }
 
   [[nodiscard]] Bytes capacity() const override { return inner_.capacity(); }
+  [[nodiscard]] FaultyPageSource* pages() noexcept override {
+    std::call_once(pages_once_, [this] {
+      PageSource* const pages = inner_.pages();
+      if (pages != nullptr) pages_.emplace(*pages, &used_);
+    });
+    return pages_ ? &*pages_ : nullptr;
+  }
 
   void refuse_calls(Fault fault) {
     const std::lock_guard lock(mutex_);
@@ -88,14 +96,9 @@ class FaultyUpstream final : public Upstream {
     const std::lock_guard lock(mutex_);
     return segments_;
   }
-  [[nodiscard]] Bytes used() const {
-    const std::lock_guard lock(mutex_);
-    return used_;
-  }
-  [[nodiscard]] Bytes peak() const {
-    const std::lock_guard lock(mutex_);
-    return peak_;
-  }
+  /// Bytes that are out, pages among them: now, and the most at once.
+  [[nodiscard]] Bytes used() const { return {used_.now()}; }
+  [[nodiscard]] Bytes peak() const { return {used_.peak()}; }
   [[nodiscard]] std::vector<Returned> returned() const {
     const std::lock_guard lock(mutex_);
     return returned_;
@@ -106,8 +109,9 @@ class FaultyUpstream final : public Upstream {
   mutable std::mutex mutex_;
   std::uint64_t calls_ = 0;
   std::uint64_t segments_ = 0;
-  Bytes used_;
-  Bytes peak_;
+  Level used_;
+  std::once_flag pages_once_;
+  std::optional<FaultyPageSource> pages_;
   Fault refusing_;
   Fault throwing_;
   bool keep_returned_ = true;

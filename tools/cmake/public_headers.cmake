@@ -8,6 +8,7 @@ set(WEIR_PUBLIC_HEADERS
     allocator/bytes.hpp
     allocator/error.hpp
     allocator/log.hpp
+    allocator/page_source.hpp
     allocator/pool.hpp
     allocator/pool_options.hpp
     allocator/pressure.hpp

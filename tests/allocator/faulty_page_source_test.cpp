@@ -1,0 +1,110 @@
+// The fake itself: that it fails where it is told to, counts, and finds each misuse.
+
+#include "support/faulty_page_source.hpp"
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "support/faulty_upstream.hpp"
+#include "support/print.hpp"
+
+namespace weir {
+namespace {
+
+using testing::Fault;
+using testing::FaultyPageSource;
+using testing::FaultyUpstream;
+
+class FaultyPages : public ::testing::Test {
+ protected:
+  FaultyPages() { EXPECT_EQ(source.create(pages), pages.size()); }
+  [[nodiscard]] Mapping at(std::size_t n, std::size_t page) const {
+    return {static_cast<std::byte*>(range) + n * mib(2).count, pages.at(page)};
+  }
+  std::size_t map(std::vector<Mapping> mappings) { return source.map(mappings); }
+  std::size_t unmap(std::vector<Mapping> mappings) { return source.unmap(mappings); }
+
+  SimulatedUpstream raw{mib(64)};
+  FaultyUpstream upstream{raw};
+  FaultyPageSource& source = *upstream.pages();
+  void* const range = source.reserve(mib(16));
+  std::vector<Page> pages = std::vector<Page>(4);
+};
+
+TEST_F(FaultyPages, CountWhatIsThereNowAndWasAtTheMost) {
+  EXPECT_EQ(source.created(), 4U);
+  EXPECT_EQ(upstream.used(), mib(8)) << "pages are bytes of the upstream";
+  EXPECT_EQ(map({at(0, 0), at(1, 1), at(4, 2)}), 3U);
+  EXPECT_EQ(unmap({at(1, 1)}), 1U);
+  source.destroy(std::vector{pages[1], pages[3]});
+  void* const block = upstream.allocate(mib(1));
+  EXPECT_EQ(upstream.used(), mib(5));
+  EXPECT_EQ(upstream.peak(), mib(8));
+  EXPECT_EQ(source.created(), 2U);
+  EXPECT_EQ(source.peak_created(), 4U);
+  EXPECT_EQ(source.mapped(), 2U);
+  EXPECT_EQ(source.peak_mapped(), 3U);
+  EXPECT_EQ(source.reserved(), mib(16));
+  EXPECT_EQ(source.mapped_pages(), 3U);
+  EXPECT_EQ(source.unmapped_pages(), 1U);
+  EXPECT_EQ(source.map_calls() + source.unmap_calls() + source.create_calls(), 3U);
+  upstream.deallocate(block, mib(1));
+}
+
+TEST_F(FaultyPages, FailAtThePageTheyAreTold) {
+  std::vector<Page> more(5);
+  source.refuse_create(Fault::at(3));
+  EXPECT_EQ(source.create(more), 2U);
+  EXPECT_EQ(source.create(std::span(more).subspan(2)), 3U);
+  source.throw_create(Fault::at(2));
+  std::vector<Page> none(3);
+  EXPECT_THROW((void)source.create(none), std::runtime_error);
+  EXPECT_EQ(source.created(), 9U);
+  source.refuse_reserve(Fault::at(1));
+  EXPECT_EQ(source.reserve(mib(2)), nullptr);
+  source.refuse_map(Fault::at(2));
+  EXPECT_EQ(map({at(0, 0), at(1, 1)}), 1U);
+  EXPECT_EQ(map({at(1, 1)}), 1U);
+  source.refuse_unmap(Fault::always());
+  EXPECT_EQ(unmap({at(0, 0), at(1, 1)}), 0U);
+  EXPECT_EQ(source.mapped(), 2U);
+}
+
+TEST_F(FaultyPages, FindWhatIsMappedWrongly) {
+  ASSERT_EQ(map({at(0, 0)}), 1U);
+  EXPECT_NONFATAL_FAILURE((void)map({at(0, 1)}), "map over a mapping");
+  EXPECT_NONFATAL_FAILURE((void)map({at(1, 0)}), "mapped twice");
+  EXPECT_NONFATAL_FAILURE((void)map({at(8, 2)}), "map where nothing is reserved");
+  EXPECT_NONFATAL_FAILURE((void)map({{at(2, 0).address, Page{1000}}}), "map of what is no page");
+}
+
+TEST_F(FaultyPages, FindWhatIsUnmappedOrGivenBackWrongly) {
+  ASSERT_EQ(map({at(0, 0)}), 1U);
+  EXPECT_NONFATAL_FAILURE((void)unmap({at(1, 1)}), "page 2, which is not mapped at");
+  EXPECT_NONFATAL_FAILURE(source.unreserve(range, mib(16)), "unreserve where pages are mapped");
+  EXPECT_NONFATAL_FAILURE(source.unreserve(range, mib(16)), "unreserve of what was not reserved");
+  EXPECT_NONFATAL_FAILURE((void)unmap({at(0, 1)}), "page 2, which is not mapped at");
+  EXPECT_NONFATAL_FAILURE(source.destroy(std::vector{pages[1], pages[1]}), "destroy of what is no");
+}
+
+TEST_F(FaultyPages, FindAPageThatIsDestroyedWhileItIsMapped) {
+  ASSERT_EQ(map({at(0, 0)}), 1U);
+  EXPECT_NONFATAL_FAILURE(source.destroy(std::vector{pages[0]}),
+                          "destroy of a page that is mapped");
+}
+
+TEST_F(FaultyPages, FindALockThatIsHeld) {
+  Mutex mutex(LockRank::kLeaf);
+  const Lock lock(mutex);
+  EXPECT_NONFATAL_FAILURE((void)map({at(0, 0)}), "while a lock is held");
+  EXPECT_NONFATAL_FAILURE((void)unmap({at(0, 0)}), "while a lock is held");
+  EXPECT_NONFATAL_FAILURE((void)source.reserve(mib(2)), "while a lock is held");
+  EXPECT_NONFATAL_FAILURE((void)source.create({}), "while a lock is held");
+  EXPECT_NONFATAL_FAILURE(source.destroy({}), "while a lock is held");
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,48 @@
+#pragma once
+
+// What the conformance suite of page sources needs of each kind. A program links one kit: the
+// host's, or the GPU's, which runs on the stand-in driver and on a real one alike.
+
+#include <cstddef>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include "allocator/upstream.hpp"
+
+namespace weir::testing {
+
+/// An upstream that has pages, and a way to touch their memory.
+class PagedUpstream {
+ public:
+  PagedUpstream() = default;
+  PagedUpstream(const PagedUpstream&) = delete;
+  PagedUpstream& operator=(const PagedUpstream&) = delete;
+  virtual ~PagedUpstream() = default;
+
+  [[nodiscard]] virtual Upstream& upstream() = 0;
+  [[nodiscard]] virtual Bytes used() const = 0;
+  /// Sets `bytes` bytes from `to` on; false, with none set, where they cannot be touched.
+  [[nodiscard]] virtual bool write(void* to, unsigned char value, std::size_t bytes) = 0;
+  /// The bytes from `from` on; none where they cannot be touched.
+  [[nodiscard]] virtual std::vector<unsigned char> read(void* from, std::size_t bytes) = 0;
+};
+
+struct PageKind {
+  const char* name;
+  std::unique_ptr<PagedUpstream> (*make)(Bytes capacity);
+  bool has_memory = true;  ///< false: addresses and numbers only, which are not to be touched
+  std::size_t many = 0;    ///< pages that a test may make without filling the machine
+  Bytes huge;              ///< addresses that may well be refused
+};
+
+inline void PrintTo(
+    const PageKind& kind,
+    std::ostream* out) {  // NOLINT(readability-identifier-naming): googletest's name
+  *out << kind.name;
+}
+
+/// Those of this program.
+[[nodiscard]] std::vector<PageKind> page_kinds();
+
+}  // namespace weir::testing

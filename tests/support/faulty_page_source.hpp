@@ -1,0 +1,250 @@
+#pragma once
+
+// A page source around another one that refuses or throws on demand, counts, checks that it is used
+// as its contract says, and that no lock of ours is held when it is called.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <span>
+#include <stdexcept>
+
+#include "allocator/mutex.hpp"
+#include "allocator/page_source.hpp"
+#include "support/fault.hpp"
+#include "support/level.hpp"
+
+namespace weir::testing {
+
+/// Faults strike at single pages: what came before one in the same call is done, the rest is not. A
+/// call that throws does nothing.
+class FaultyPageSource final : public PageSource {
+ public:
+  /// What is made counts in `used` as well, if there is one.
+  explicit FaultyPageSource(PageSource& inner, Level* used = nullptr)
+      : inner_(inner), used_(used), page_(inner.page_size().count) {}
+
+  [[nodiscard]] Bytes page_size() const override { return inner_.page_size(); }
+
+  [[nodiscard]] void* reserve(Bytes size) override {
+    expect_no_lock("reserve");
+    EXPECT_EQ(size.count % page_, 0U) << "addresses come in whole pages";
+    {
+      const std::lock_guard lock(mutex_);
+      if (refusing_reserve_.strikes()) return nullptr;
+    }
+    void* const address = inner_.reserve(size);
+    const std::lock_guard lock(mutex_);
+    if (address == nullptr) return nullptr;
+    ranges_.emplace(number(address), size);
+    reserved_.rise(size.count);
+    return address;
+  }
+
+  void unreserve(void* address, Bytes size) noexcept override {
+    expect_no_lock("unreserve");
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = ranges_.find(number(address));
+      if (found == ranges_.end() || found->second != size) {
+        ADD_FAILURE() << "unreserve of what was not reserved: " << address;
+        return;
+      }
+      EXPECT_FALSE(is_mapped(number(address), size.count)) << "unreserve where pages are mapped";
+      ranges_.erase(found);
+      reserved_.fall(size.count);
+    }
+    inner_.unreserve(address, size);
+  }
+
+  [[nodiscard]] std::size_t create(std::span<Page> pages) override {
+    expect_no_lock("create");
+    if (before_create) before_create(pages.size());
+    std::size_t allowed = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      ++create_calls_;
+      if (until(throwing_create_, pages.size()) < pages.size()) {
+        throw std::runtime_error("page source: a fault on demand");
+      }
+      allowed = until(refusing_create_, pages.size());
+    }
+    const std::size_t made = inner_.create(pages.first(allowed));
+    const std::lock_guard lock(mutex_);
+    for (const Page page : pages.first(made)) {
+      EXPECT_NE(page.id, 0U) << "zero is no page";
+      EXPECT_TRUE(pages_.emplace(page.id, 0).second) << "made twice: page " << page.id;
+    }
+    created_.rise(made);
+    if (used_ != nullptr) used_->rise(made * page_);
+    return made;
+  }
+
+  void destroy(std::span<const Page> pages) noexcept override {
+    expect_no_lock("destroy");
+    {
+      // Before they are inner's again: a peak that only a late subtraction made would be ours.
+      const std::lock_guard lock(mutex_);
+      for (const Page page : pages) {
+        const auto found = pages_.find(page.id);
+        if (found == pages_.end()) {
+          ADD_FAILURE() << "destroy of what is no page: " << page.id;
+          return;
+        }
+        EXPECT_EQ(found->second, 0U) << "destroy of a page that is mapped: " << page.id;
+        pages_.erase(found);
+      }
+      created_.fall(pages.size());
+      if (used_ != nullptr) used_->fall(pages.size() * page_);
+    }
+    inner_.destroy(pages);
+  }
+
+  [[nodiscard]] std::size_t map(std::span<const Mapping> mappings) noexcept override {
+    expect_no_lock("map");
+    if (before_map) before_map(mappings.size());
+    std::size_t allowed = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      ++map_calls_;
+      allowed = until(refusing_map_, mappings.size());
+      for (const Mapping& each : mappings.first(allowed)) note_mapped(each);
+    }
+    const std::size_t done = inner_.map(mappings.first(allowed));
+    const std::lock_guard lock(mutex_);
+    for (const Mapping& each : mappings.subspan(done, allowed - done)) note_unmapped(each);
+    mapped_pages_ += done;
+    mapped_.rise(done);
+    return done;
+  }
+
+  [[nodiscard]] std::size_t unmap(std::span<const Mapping> mappings) noexcept override {
+    expect_no_lock("unmap");
+    if (before_unmap) before_unmap(mappings.size());
+    std::size_t allowed = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      ++unmap_calls_;
+      allowed = until(refusing_unmap_, mappings.size());
+      for (const Mapping& each : mappings.first(allowed)) expect_mapped(each);
+    }
+    const std::size_t done = inner_.unmap(mappings.first(allowed));
+    const std::lock_guard lock(mutex_);
+    for (const Mapping& each : mappings.first(done)) note_unmapped(each);
+    unmapped_pages_ += done;
+    mapped_.fall(done);
+    return done;
+  }
+
+  void refuse_reserve(Fault fault) { set(refusing_reserve_, fault); }
+  void refuse_create(Fault fault) { set(refusing_create_, fault); }
+  void throw_create(Fault fault) { set(throwing_create_, fault); }
+  void refuse_map(Fault fault) { set(refusing_map_, fault); }
+  void refuse_unmap(Fault fault) { set(refusing_unmap_, fault); }
+
+  /// Called without the fake's lock, with the pages of the call; set before other threads start.
+  std::function<void(std::size_t)> before_create;
+  std::function<void(std::size_t)> before_map;
+  std::function<void(std::size_t)> before_unmap;
+
+  /// Pages that exist, pages that are mapped, bytes of addresses: now, and the most at once.
+  [[nodiscard]] std::uint64_t created() const { return created_.now(); }
+  [[nodiscard]] std::uint64_t peak_created() const { return created_.peak(); }
+  [[nodiscard]] std::uint64_t mapped() const { return mapped_.now(); }
+  [[nodiscard]] std::uint64_t peak_mapped() const { return mapped_.peak(); }
+  [[nodiscard]] Bytes reserved() const { return {reserved_.now()}; }
+  [[nodiscard]] Bytes peak_reserved() const { return {reserved_.peak()}; }
+
+  /// Calls, those that did nothing among them.
+  [[nodiscard]] std::uint64_t create_calls() const { return read(create_calls_); }
+  [[nodiscard]] std::uint64_t map_calls() const { return read(map_calls_); }
+  [[nodiscard]] std::uint64_t unmap_calls() const { return read(unmap_calls_); }
+  /// Pages that were mapped and unmapped so far.
+  [[nodiscard]] std::uint64_t mapped_pages() const { return read(mapped_pages_); }
+  [[nodiscard]] std::uint64_t unmapped_pages() const { return read(unmapped_pages_); }
+
+ private:
+  static std::uintptr_t number(const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address);
+  }
+  static void expect_no_lock(const char* call) {
+    EXPECT_EQ(held_lock_ranks(), 0U) << call << " was called while a lock is held";
+  }
+  /// How many of `count` come before the fault strikes.
+  static std::size_t until(Fault& fault, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (fault.strikes()) return i;
+    }
+    return count;
+  }
+  void set(Fault& which, Fault fault) {
+    const std::lock_guard lock(mutex_);
+    which = fault;
+  }
+  template <typename T>
+  [[nodiscard]] T read(const T& value) const {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
+
+  [[nodiscard]] bool is_mapped(std::uintptr_t address, std::uint64_t bytes) const {
+    const auto first = mappings_.lower_bound(address);
+    return first != mappings_.end() && first->first < address + bytes;
+  }
+  [[nodiscard]] bool is_reserved(std::uintptr_t address) const {
+    const auto after = ranges_.upper_bound(address);
+    return after != ranges_.begin() &&
+           address - std::prev(after)->first < std::prev(after)->second.count;
+  }
+  void note_mapped(const Mapping& each) {
+    const std::uintptr_t address = number(each.address);
+    EXPECT_EQ(address % page_, 0U) << "a page is mapped at no multiple of its size";
+    EXPECT_TRUE(is_reserved(address)) << "map where nothing is reserved: " << each.address;
+    EXPECT_TRUE(mappings_.emplace(address, each.page.id).second)
+        << "map over a mapping: " << each.address;
+    const auto page = pages_.find(each.page.id);
+    if (page == pages_.end()) {
+      ADD_FAILURE() << "map of what is no page: " << each.page.id;
+    } else {
+      EXPECT_EQ(page->second++, 0U) << "mapped twice: page " << each.page.id;
+    }
+  }
+  void expect_mapped(const Mapping& each) const {
+    const auto found = mappings_.find(number(each.address));
+    EXPECT_TRUE(found != mappings_.end() && found->second == each.page.id)
+        << "unmap of page " << each.page.id << ", which is not mapped at " << each.address;
+  }
+  void note_unmapped(const Mapping& each) {
+    const auto found = mappings_.find(number(each.address));
+    if (found == mappings_.end()) return;  // said already
+    if (const auto page = pages_.find(found->second); page != pages_.end()) --page->second;
+    mappings_.erase(found);
+  }
+
+  PageSource& inner_;
+  Level* const used_;
+  const std::uint64_t page_;
+  mutable std::mutex mutex_;
+  std::map<std::uintptr_t, Bytes> ranges_;            ///< reserved
+  std::map<std::uintptr_t, std::uint64_t> mappings_;  ///< which page is where
+  std::map<std::uint64_t, std::uint64_t> pages_;      ///< at how many places each page is mapped
+  Level created_;
+  Level mapped_;
+  Level reserved_;
+  std::uint64_t create_calls_ = 0;
+  std::uint64_t map_calls_ = 0;
+  std::uint64_t unmap_calls_ = 0;
+  std::uint64_t mapped_pages_ = 0;
+  std::uint64_t unmapped_pages_ = 0;
+  Fault refusing_reserve_;
+  Fault refusing_create_;
+  Fault throwing_create_;
+  Fault refusing_map_;
+  Fault refusing_unmap_;
+};
+
+}  // namespace weir::testing
