@@ -16,12 +16,12 @@
 namespace weir {
 
 struct Block;
-struct CachedList;
+struct FreeOwner;
 
 /// Neighbours in one intrusive list; a block can be in several lists through several of these.
 struct BlockLink {
-  Block* previous = nullptr;
-  Block* next = nullptr;
+  Block* previous;
+  Block* next;
 };
 
 enum class BlockState : std::uint8_t {
@@ -29,14 +29,18 @@ enum class BlockState : std::uint8_t {
   kFreeing,    ///< its free is recording points, on one thread, outside the lock
   kAwaiting,   ///< freed; a point that it waits for is not passed
   kCached,     ///< free
+  kMoving,     ///< no block: its pages are being mapped or unmapped, outside the lock
+  kVoid,       ///< no block: addresses with no page behind them
 };
 
 /// Two cache lines, both of which a free and an allocation touch: with very many blocks, reading
-/// them from memory is most of what either costs.
+/// them from memory is most of what either costs. In pools that split blocks it is also a free
+/// piece of a segment.
 struct alignas(64) Block {
   /// A point that could not be recorded yet; nothing ever passes it.
   static constexpr std::uint64_t kUnrecorded = std::numeric_limits<std::uint64_t>::max();
-  static constexpr std::size_t kLabel = 31;  ///< characters of a label that are kept
+  static constexpr std::size_t kLabel = 31;   ///< characters of a label that are kept
+  static constexpr unsigned kCountBits = 56;  ///< enough for two years of an event a nanosecond
 
   void* pointer = nullptr;
   Bytes size;
@@ -46,15 +50,22 @@ struct alignas(64) Block {
   /// Streams other than home that use it, and of its free: the points there. Null until there was
   /// one, as for most.
   std::unique_ptr<std::vector<Point>> others;
-  std::uint64_t moved_at = 0;  ///< the pool's count of events at its allocation or last free
-  CachedList* list =
-      nullptr;  ///< of its size and a stream that it was freed on last; null at first
+  /// Cached: who may have it. Otherwise who had it last, or null; and, in a free, who will.
+  FreeOwner* owner = nullptr;
+  BlockLink by_stream{};   ///< cached: with those of its owner; awaiting: of the same stream
+  BlockLink neighbours{};  ///< those next to it in its segment, by address, if it was cut from one
+  union {
+    BlockLink by_age;  ///< cached: least recently freed first
+    /// Not cached: what its holder calls it, cut to fit, zeros behind it.
+    std::array<char, kLabel> label{};
+  };
+  /// The pool's count of events at its allocation or last free.
+  std::uint64_t moved_at : kCountBits = 0;
+  BlockState state : 8 = BlockState::kAllocated;
 
-  BlockLink by_age;                  ///< cached: all, least recently freed first
-  BlockLink by_stream;               ///< cached: same size and home; awaiting: same stream
-  std::array<char, kLabel> label{};  ///< what its holder calls it, cut to fit, zeros behind it
-  BlockState state = BlockState::kAllocated;
-
+  void note_moved(std::uint64_t events) noexcept {
+    moved_at = events & ((std::uint64_t{1} << kCountBits) - 1);
+  }
   [[nodiscard]] Point home_point() const { return {home, home_sequence}; }
   [[nodiscard]] bool has_others() const noexcept { return others != nullptr && !others->empty(); }
   /// The points on streams other than home.
@@ -65,6 +76,10 @@ struct alignas(64) Block {
   void add_use(StreamId stream);
   void set_label(std::string_view text) noexcept;
   [[nodiscard]] std::string_view label_view() const noexcept;
+  [[nodiscard]] std::uintptr_t begin() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(pointer);
+  }
+  [[nodiscard]] std::uintptr_t end() const noexcept { return begin() + size.count; }
 };
 static_assert(sizeof(Block) == 128);
 
@@ -85,6 +100,12 @@ class BlockList {
     Block* place = back_;
     while (place != nullptr && key(*place) > key(block)) place = (place->*Link).previous;
     insert_after(place, block);
+  }
+
+  /// `block`, in no list, takes the place of `old`.
+  void replace(Block& old, Block& block) noexcept {
+    insert_after(&old, block);
+    remove(old);
   }
 
   void remove(Block& block) noexcept {

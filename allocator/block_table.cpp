@@ -6,7 +6,7 @@
 namespace weir {
 
 Block& BlockTable::insert(void* pointer) {
-  make_room();
+  make_room(promised_ + 1);
   const std::uint32_t number = free_.back();
   free_.pop_back();
   const std::size_t place = place_of(pointer);
@@ -17,9 +17,14 @@ Block& BlockTable::insert(void* pointer) {
   return block;
 }
 
-void BlockTable::make_room() {
+void BlockTable::promise(std::size_t blocks) {
+  make_room(promised_ + blocks);
+  promised_ += blocks;
+}
+
+void BlockTable::make_room(std::size_t blocks) {
   constexpr std::size_t kFewest = 256;
-  if (free_.empty()) {
+  while (free_.size() < blocks) {
     const std::size_t first = chunks_.size() * kChunk + 1;
     free_.reserve(first + kChunk);  // for all numbers, so that erasing cannot fail
     chunks_.push_back(std::make_unique<Chunk>());

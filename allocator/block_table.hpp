@@ -30,6 +30,11 @@ class BlockTable {
   /// is no memory for it, nothing changes.
   Block& insert(void* pointer);
   void erase(Block& block) noexcept;
+  /// Sets memory for `blocks` insertions aside, which others do not touch until `redeem`. May fail,
+  /// and has changed nothing then.
+  void promise(std::size_t blocks);
+  /// Ends such a promise: so many insertions that follow now cannot fail.
+  void redeem(std::size_t blocks) noexcept { promised_ -= blocks; }
 
   /// Calls `visit(const Block&)` for each, in no particular order.
   template <typename Visit>
@@ -78,12 +83,13 @@ class BlockTable {
       if ((slot & ~number_mask()) == own.tag && block_of(slot).pointer == pointer) return i;
     }
   }
-  void make_room();
+  void make_room(std::size_t blocks);
 
   std::vector<std::uint32_t> slots_;  ///< a power of two of them, or none yet
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<std::uint32_t> free_;  ///< numbers that no block has now
   std::size_t size_ = 0;
+  std::size_t promised_ = 0;
 };
 
 }  // namespace weir

@@ -16,6 +16,7 @@
 #define WEIR_CAPABILITY(name) WEIR_TSA(capability(name))
 #define WEIR_SCOPED_CAPABILITY WEIR_TSA(scoped_lockable)
 #define WEIR_GUARDED_BY(lock) WEIR_TSA(guarded_by(lock))
+#define WEIR_PT_GUARDED_BY(lock) WEIR_TSA(pt_guarded_by(lock))
 #define WEIR_REQUIRES(...) WEIR_TSA(requires_capability(__VA_ARGS__))
 #define WEIR_ACQUIRE(...) WEIR_TSA(acquire_capability(__VA_ARGS__))
 #define WEIR_RELEASE(...) WEIR_TSA(release_capability(__VA_ARGS__))

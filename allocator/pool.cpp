@@ -4,7 +4,11 @@
 #include <utility>
 
 #include "allocator/error.hpp"
+#include "allocator/heap_index.hpp"
 #include "allocator/log.hpp"
+#include "allocator/page_source.hpp"
+#include "allocator/paged_index.hpp"
+#include "allocator/size_class_index.hpp"
 #include "allocator/thread_scratch.hpp"
 
 namespace weir {
@@ -28,6 +32,22 @@ Bytes budget_of(const PoolOptions& options, const Upstream& upstream) {
   return fitted;
 }
 
+std::unique_ptr<BlockIndex> index_of(const PoolOptions& options, Upstream& upstream) {
+  switch (options.kind.value) {
+    case PoolKind::kBestFit:
+      return std::make_unique<HeapIndex>();
+    case PoolKind::kPaged:
+      if (PageSource* pages = upstream.pages()) {
+        return std::make_unique<PagedIndex>(pages->page_size());
+      }
+      throw UsageError("pool (" + options.kind.source +
+                       "): 'paged' needs memory that is mapped page by page, and this device has "
+                       "none; allowed: best_fit, round, naive, unpooled");
+    default:
+      return std::make_unique<SizeClassIndex>(options.kind.value == PoolKind::kUnpooled);
+  }
+}
+
 }  // namespace
 
 Pool::Pool(DeviceMemory memory, PoolOptions options)
@@ -35,7 +55,8 @@ Pool::Pool(DeviceMemory memory, PoolOptions options)
       progress_(memory.progress),
       options_(validated(std::move(options))),
       log_(options_.open_log()),
-      index_(options_.kind.value == PoolKind::kUnpooled) {
+      index_(index_of(options_, upstream_)),
+      paged_(dynamic_cast<PagedIndex*>(index_.get())) {
   const Bytes budget = budget_of(options_, upstream_);
   const Lock lock(mutex_);
   statistics_.budget = budget;
@@ -47,13 +68,13 @@ Pool::~Pool() {
   std::vector<Point> points;
   {
     const Lock lock(mutex_);
-    index_.for_each([&](const Block& block) {
+    index_->for_each([&](const Block& block) {
       // Of a free block its points say all, and its streams may be gone, so that none could be
       // recorded now.
       const bool in_use = block.state == BlockState::kAllocated;
       const auto add = [&](Point point) {
         if (in_use) point.sequence = Block::kUnrecorded;
-        points.push_back(point);
+        if (point.sequence != 0) points.push_back(point);
       };
       add(block.home_point());
       for (const Point& point : block.other_points()) add(point);
@@ -73,10 +94,17 @@ Pool::~Pool() {
         "a pool cannot learn that the device is done with its memory: kept for ever");
     return;
   }
-  Lock lock(mutex_);
-  const BlockIndex last = std::move(index_);
-  lock.unlock();
-  last.for_each([&](const Block& block) { upstream_.deallocate(block.pointer, block.size); });
+  std::unique_ptr<BlockIndex> last;
+  {
+    const Lock lock(mutex_);
+    last = std::move(index_);
+  }
+  if (paged_ != nullptr) {
+    give_back_pages(*paged_);
+    return;
+  }
+  last->for_each_segment(
+      [&](Segment segment) { upstream_.deallocate(segment.pointer, segment.size); });
 }
 
 void* Pool::allocate(Bytes bytes, StreamId stream, std::string_view label) {
@@ -118,10 +146,10 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
 
 std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   Lock lock(mutex_);
-  Block* block = index_.find(pointer);
+  Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
   block->add_use(stream);
-  index_.prepare_free(*block);
+  index_->prepare_free(*block);
   block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
   ++transits_;
   lock.unlock();
@@ -137,10 +165,9 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   for (Point& other : block->other_points()) other.sequence = record(other.stream);
 
   lock.lock();
-  settle_freed(*block);
-  const std::uint64_t sequence = block->moved_at;
   const Bytes requested = block->requested;
-  const Freed freed = block->state == BlockState::kCached ? Freed::kCached : Freed::kAwaiting;
+  const Freed freed = settle_freed(*block);
+  const std::uint64_t sequence = events_;
   --transits_;
   ++transits_ended_;
   const News changes = news();
@@ -151,23 +178,24 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   return freed;
 }
 
-void Pool::settle_freed(Block& block) {
+Freed Pool::settle_freed(Block& block) {
+  const Bytes size = block.size;
   statistics_.requested.remove(block.requested);
-  statistics_.allocated.remove(block.size);
-  block.moved_at = ++events_;
-  index_.place_freed(block);
-  if (block.state == BlockState::kCached) {
-    statistics_.held.remove(block.size);
-    statistics_.cached.add(block.size);
-  } else {
-    statistics_.awaiting.add(block.size);
+  statistics_.allocated.remove(size);
+  block.note_moved(++events_);
+  if (index_->place_freed(block) == BlockState::kAwaiting) {
+    statistics_.awaiting.add(size);
+    return Freed::kAwaiting;
   }
+  statistics_.held.remove(size);
+  statistics_.cached.add(size);
+  return Freed::kCached;
 }
 
 void Pool::record_use(void* pointer, StreamId stream) {
   if (pointer == nullptr) return;
   Lock lock(mutex_);
-  Block* block = index_.find(pointer);
+  Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) {
     throw UsageError("record_use: the pointer is not allocated from this pool");
   }
@@ -179,7 +207,7 @@ void Pool::record_use(void* pointer, StreamId stream) {
 
 std::optional<Point> Pool::oldest_awaiting() const {
   const Lock lock(mutex_);
-  return index_.oldest_awaiting();
+  return index_->oldest_awaiting();
 }
 
 void Pool::poll() {
@@ -192,7 +220,7 @@ void Pool::poll() {
   pending.clear();
   unrecorded.clear();
   Lock lock(mutex_);
-  index_.pending_streams(pending, unrecorded);
+  index_->pending_streams(pending, unrecorded);
   const std::uint64_t looked = events_;
   lock.unlock();
   for (const StreamId stream : unrecorded) {
@@ -203,13 +231,13 @@ void Pool::poll() {
       continue;  // still not to be had: the blocks stay parked, which is always safe
     }
     lock.lock();
-    became_cached(index_.note_recorded(point, looked));
+    became_cached(index_->note_recorded(point, looked));
     lock.unlock();
   }
   for (const StreamId stream : pending) {
     const std::uint64_t passed = progress_.passed(stream);
     lock.lock();
-    became_cached(index_.note_passed(stream, passed));
+    became_cached(index_->note_passed(stream, passed));
     lock.unlock();
   }
   if (pending.empty() && unrecorded.empty()) return;
@@ -227,10 +255,11 @@ void Pool::became_cached(Bytes bytes) {
 
 Bytes Pool::trim(Bytes keep) {
   poll();
+  if (paged_ != nullptr) return trim_pages(keep);
   std::vector<Segment> segments;
   Lock lock(mutex_);
   const Bytes sum =
-      index_.take_releasable(minus_or_zero(statistics_.reserved.current, keep), segments);
+      index_->take_releasable(minus_or_zero(statistics_.reserved.current, keep), segments);
   if (segments.empty()) return {};
   ++transits_;
   lock.unlock();
@@ -246,21 +275,21 @@ Bytes Pool::trim(Bytes keep) {
 
 std::optional<BlockInUse> Pool::find(const void* pointer) const {
   const Lock lock(mutex_);
-  const Block* block = index_.find(pointer);
+  const Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
   return BlockInUse{.home = block->home, .size = block->size, .requested = block->requested};
 }
 
 std::optional<BlockInUse> Pool::give_away(void* pointer) {
   Lock lock(mutex_);
-  Block* block = index_.find(pointer);
+  Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
   const BlockInUse holding{.home = block->home, .size = block->size, .requested = block->requested};
+  if (!index_->remove_allocated(*block)) return std::nullopt;
   statistics_.requested.remove(holding.requested);
   statistics_.allocated.remove(holding.size);
   statistics_.held.remove(holding.size);
   statistics_.reserved.remove(holding.size);
-  index_.remove_allocated(*block);
   const std::uint64_t sequence = ++events_;
   ++events_;
   const News changes = news();
@@ -308,7 +337,7 @@ void Pool::reset_peaks() {
 
 Bytes Pool::largest_cached() const {
   const Lock lock(mutex_);
-  return index_.largest_cached();
+  return index_->largest_cached();
 }
 
 void Pool::set_limits(Bytes budget, RunningOut running_out) {

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <condition_variable>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@
 #include "allocator/upstream.hpp"
 
 namespace weir {
+
+class PagedIndex;
+struct PageMove;
 
 /// The stages of running out that a policy may leave out.
 struct RunningOut {
@@ -150,14 +154,22 @@ class Pool {
 
   [[nodiscard]] Block* run_stages(Attempt& request);
   /// Asks the upstream; the caller has claimed the room (growing_, transits_).
-  [[nodiscard]] Block* grow_claimed(Attempt& request);
+  [[nodiscard]] Block* grow_claimed(Attempt& request, Bytes segment);
+  // The same over pages (pool_paging.cpp).
+  [[nodiscard]] Block* grow_pages(Attempt& request);
+  [[nodiscard]] Block* move_pages(Attempt& request, PageMove& move);
+  /// Addresses that a block of `block` bytes fits in; false where there are none.
+  [[nodiscard]] bool add_region(Bytes block);
+  [[nodiscard]] Bytes trim_pages(Bytes keep);
+  void give_back_pages(const PagedIndex& last);
   /// Gives segments that left the index back to the upstream; the books hold them until then.
   void release(std::vector<Segment>& segments);
   void sleep(Lock& lock) WEIR_REQUIRES(mutex_);
   /// Lines up, once; true when it had to sleep, so that what was found before is old news.
   [[nodiscard]] bool line_up(Line& line, Lock& lock) WEIR_REQUIRES(mutex_);
   void mark_allocated(Block& block, const Attempt& request) WEIR_REQUIRES(mutex_);
-  void settle_freed(Block& block) WEIR_REQUIRES(mutex_);
+  /// The block may be a part of another from then on.
+  Freed settle_freed(Block& block) WEIR_REQUIRES(mutex_);
   /// Moves `bytes` in the books, of blocks that the index moved from awaiting to cached.
   void became_cached(Bytes bytes) WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::string report(const Attempt& attempt) const;
@@ -185,7 +197,9 @@ class Pool {
   std::uint16_t log_pool_ = 0;
 
   mutable Mutex mutex_{LockRank::kPool};
-  BlockIndex index_ WEIR_GUARDED_BY(mutex_);
+  std::unique_ptr<BlockIndex> index_ WEIR_PT_GUARDED_BY(mutex_);
+  /// `index_`, where the pool is over pages; null otherwise.
+  PagedIndex* const paged_ WEIR_PT_GUARDED_BY(mutex_);
   Statistics statistics_ WEIR_GUARDED_BY(mutex_);
   RunningOut running_out_ WEIR_GUARDED_BY(mutex_);
   /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "allocator/allocation_log.hpp"
+#include "allocator/free_bins.hpp"
 #include "allocator/size_class.hpp"
 
 namespace weir {
@@ -23,8 +24,11 @@ struct KindName {
   PoolKind kind;
   std::string_view name;
 };
-constexpr std::array<KindName, 3> kKindNames{
-    {{PoolKind::kRound, "round"}, {PoolKind::kNaive, "naive"}, {PoolKind::kUnpooled, "unpooled"}}};
+constexpr std::array<KindName, 5> kKindNames{{{PoolKind::kRound, "round"},
+                                              {PoolKind::kNaive, "naive"},
+                                              {PoolKind::kUnpooled, "unpooled"},
+                                              {PoolKind::kBestFit, "best_fit"},
+                                              {PoolKind::kPaged, "paged"}}};
 
 /// Sizes as MXNet's variables have them (a plain number of bytes) or with a unit.
 std::optional<Bytes> parse_plain_or_unit(std::string_view text) {
@@ -41,7 +45,7 @@ PoolKind parse_pool_kind(std::string_view name, std::string_view text) {
     };
     if (std::ranges::equal(text, known.name, same_letter)) return known.kind;
   }
-  refuse(name, text, "round, naive or unpooled");
+  refuse(name, text, "round, naive, unpooled, best_fit or paged");
 }
 
 Bytes parse_page(std::string_view name, std::string_view text) {
@@ -157,6 +161,9 @@ std::optional<Bytes> PoolOptions::block_size(Bytes bytes) const noexcept {
       return naive_block(bytes, page.value, large_round.value);
     case PoolKind::kRound:
       return round_block(bytes, page.value, cutoff.value);
+    case PoolKind::kBestFit:
+    case PoolKind::kPaged:
+      return round_up(bytes, FreeBins::kGranule);
   }
   return std::nullopt;
 }

@@ -20,6 +20,8 @@ enum class PoolKind {
   kUnpooled,  ///< every request straight to the upstream
   kNaive,     ///< exact sizes, rounded to a page
   kRound,     ///< powers of two, linear above a cutoff
+  kBestFit,   ///< segments that are split and joined again
+  kPaged,     ///< the same over addresses with pages only where something lives
 };
 
 /// Which of MXNet's variables apply beside ours: those of its GPU context, or those of its CPU
@@ -31,7 +33,7 @@ enum class MxnetContext {
 
 /// Defaults and ranges are MXNet's except for the kind, which is `naive` there.
 struct PoolOptions {
-  /// `round`, `naive` or `unpooled`.
+  /// `round`, `naive`, `unpooled`, `best_fit` or `paged`.
   Setting<PoolKind> kind = Setting<PoolKind>::by_default(PoolKind::kRound);
   /// Smallest unit of naive and round; at least 32, for round a power of two.
   Setting<Bytes> page = Setting<Bytes>::by_default(kib(4));
@@ -65,7 +67,8 @@ struct PoolOptions {
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept;
 };
 
-/// `round`, `naive` or `unpooled`, in any case. UsageError otherwise, naming `name`.
+/// `round`, `naive`, `unpooled`, `best_fit` or `paged`, in any case. UsageError otherwise, naming
+/// `name`.
 [[nodiscard]] PoolKind parse_pool_kind(std::string_view name, std::string_view text);
 /// A number of bytes, plain or with a unit, 32 or more. UsageError otherwise.
 [[nodiscard]] Bytes parse_page(std::string_view name, std::string_view text);

@@ -24,8 +24,8 @@ std::string stage(std::string_view name, const std::string& found) {
 
 std::string Pool::holders_locked(std::size_t most) const {
   std::map<std::string, Holding> by_label;
-  index_.for_each([&](const Block& block) {
-    if (block.state == BlockState::kCached) return;
+  index_->for_each([&](const Block& block) {
+    if (block.state >= BlockState::kCached) return;
     std::string label(block.label_view());
     if (label.empty()) label = "(no label)";
     if (block.state != BlockState::kAllocated) label += " (freed, awaiting the device)";
@@ -61,7 +61,7 @@ std::string Pool::report(const Attempt& attempt) const {
   text += " on stream " + std::to_string(attempt.stream.value) + ", budget " + bytes(s.budget);
   text += "\n  reserved " + bytes(s.reserved.current) + " = allocated " +
           bytes(s.allocated.current) + " + awaiting " + bytes(s.awaiting.current) + " + cached " +
-          bytes(s.cached.current) + "; largest free block " + bytes(index_.largest_cached());
+          bytes(s.cached.current) + "; largest free block " + bytes(index_->largest_cached());
   text += "\n  biggest holders: " + holders_locked(5);
   if (attempt.block.count == 0) return text + "\n  no stage was tried";
   text += "\n  what each stage found:";

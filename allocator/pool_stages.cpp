@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "allocator/pool.hpp"
+#include "allocator/pool_claim.hpp"
 
 namespace weir {
 
@@ -43,27 +44,6 @@ bool Pool::line_up(Line& line, Lock& lock) {
   return slept;
 }
 
-/// Ends a growth's claim on the budget, whatever came of it.
-class Pool::Claim {
- public:
-  Claim(Pool& pool, Bytes size) noexcept : pool_(pool), size_(size) {}
-  Claim(const Claim&) = delete;
-  Claim& operator=(const Claim&) = delete;
-  ~Claim() {
-    Lock lock(pool_.mutex_);
-    pool_.growing_ -= size_;
-    --pool_.transits_;
-    ++pool_.transits_ended_;
-    const News changes = pool_.news();
-    lock.unlock();
-    pool_.tell(changes);
-  }
-
- private:
-  Pool& pool_;
-  const Bytes size_;
-};
-
 Block* Pool::run_stages(Attempt& request) {
   Line line(*this);
   for (;;) {
@@ -92,7 +72,7 @@ void Pool::mark_allocated(Block& block, const Attempt& request) {
   block.home = request.stream;
   if (block.others != nullptr) block.others->clear();
   block.requested = request.asked;
-  block.moved_at = ++events_;
+  block.note_moved(++events_);
   block.set_label(request.label);
   statistics_.requested.add(request.asked);
   if (from_cache) statistics_.cached.remove(block.size);
@@ -104,7 +84,7 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
   Lock lock(mutex_);
   if (line_next_ != line_serving_) (void)line_up(line, lock);
   if (options_.kind.value == PoolKind::kUnpooled) return nullptr;
-  Block* block = index_.take_own(request.block, request.stream);
+  Block* block = index_->take_own(request.block, request.stream);
   if (block == nullptr) return nullptr;
   mark_allocated(*block, request);
   ++statistics_.hits;
@@ -122,8 +102,8 @@ Block* Pool::take_passed(const Attempt& request) {
   poll();
   Lock lock(mutex_);
   // An own block may have stopped awaiting just now; it needs no point at all.
-  Block* block = index_.take_own(request.block, request.stream);
-  if (block == nullptr) block = index_.take_passed(request.block);
+  Block* block = index_->take_own(request.block, request.stream);
+  if (block == nullptr) block = index_->take_passed(request.block, request.stream);
   if (block == nullptr) return nullptr;
   mark_allocated(*block, request);
   ++statistics_.hits;
@@ -134,37 +114,44 @@ Block* Pool::take_passed(const Attempt& request) {
 }
 
 Block* Pool::grow(Attempt& request) {
+  if (paged_ != nullptr) return grow_pages(request);
   request.upstream_refused = false;  // what it said in an earlier round is old news
   Lock lock(mutex_);
   const Bytes taken = statistics_.reserved.current + growing_;
   request.growth_room = minus_or_zero(statistics_.budget, taken);
   if (request.block > request.growth_room) return nullptr;
-  growing_ += request.block;
+  const Bytes segment = index_->segment_size(request.block, request.growth_room);
+  growing_ += segment;
   ++transits_;
   lock.unlock();
-  return grow_claimed(request);
+  return grow_claimed(request, segment);
 }
 
-Block* Pool::grow_claimed(Attempt& request) {
-  const Claim claim(*this, request.block);
-  void* pointer = upstream_.allocate(request.block);
+Block* Pool::grow_claimed(Attempt& request, Bytes segment) {
+  const Claim claim(*this, segment);
+  void* pointer = upstream_.allocate(segment);
+  if (pointer == nullptr && segment > request.block) {
+    segment = request.block;  // a part of the claim then stays unused
+    pointer = upstream_.allocate(segment);
+  }
   request.upstream_refused = pointer == nullptr;
   if (pointer == nullptr) return nullptr;
   Lock lock(mutex_);
   Block* block = nullptr;
   try {
-    block = &index_.add(pointer, request.block);
+    block = &index_->add({pointer, segment}, request.block);
   } catch (...) {
     lock.unlock();
-    upstream_.deallocate(pointer, request.block);
+    upstream_.deallocate(pointer, segment);
     throw;
   }
-  statistics_.reserved.add(block->size);
+  statistics_.reserved.add(segment);
+  statistics_.cached.add(segment - block->size);
   const std::uint64_t sequence = ++events_;
   mark_allocated(*block, request);
   ++statistics_.misses;
   lock.unlock();
-  log_event(AllocationEvent::kGrow, sequence, pointer, request.block);
+  log_event(AllocationEvent::kGrow, sequence, pointer, segment);
   return block;
 }
 
@@ -181,34 +168,37 @@ bool Pool::await_growth(const Attempt& request, Line& line) {
 }
 
 Block* Pool::release_and_grow(Attempt& request) {
+  if (paged_ != nullptr) return nullptr;  // growth took what can be had: pages move
   std::vector<Segment> victims;
   // Again while the upstream refuses: what was released may not be the piece that it lacked.
   for (;;) {
     Lock lock(mutex_);
     const Bytes taken = statistics_.reserved.current + growing_;
     request.growth_room = minus_or_zero(statistics_.budget, taken);
-    request.releasable = index_.releasable();
+    request.releasable = index_->releasable();
     Bytes need = minus_or_zero(taken + request.block, statistics_.budget);
     if (need > request.releasable) return nullptr;  // it would not make room: keep the cache
     if (request.upstream_refused) {
       if (request.releasable.count == 0) return nullptr;
       need = std::max(need, request.block);
     }
-    (void)index_.take_releasable(need, victims);
+    const Bytes released = index_->take_releasable(need, victims);
+    const Bytes segment =
+        index_->segment_size(request.block, minus_or_zero(statistics_.budget + released, taken));
     // The room is claimed before it is made, so that nobody else grows into it.
-    growing_ += request.block;
+    growing_ += segment;
     ++transits_;
     request.releases += victims.size();
     lock.unlock();
     release(victims);
-    if (Block* block = grow_claimed(request)) return block;
+    if (Block* block = grow_claimed(request, segment)) return block;
   }
 }
 
 Block* Pool::hand_over(const Attempt& request) {
   Lock lock(mutex_);
   if (!running_out_.hand_over) return nullptr;
-  Block* block = index_.take_unpassed(request.block);
+  Block* block = index_->take_unpassed(request.block);
   if (block == nullptr) return nullptr;
   const Point point = block->home_point();
   mark_allocated(*block, request);
@@ -251,9 +241,9 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   // What another thread freed, gave back or found passed since release looked was not there to be
   // taken yet, and may not be outstanding any more.
   const Bytes taken = statistics_.reserved.current + growing_;
-  const Bytes room = minus_or_zero(statistics_.budget, taken) + index_.releasable();
+  const Bytes room = minus_or_zero(statistics_.budget, taken) + index_->releasable();
   if (room > request.growth_room + request.releasable) return true;
-  const auto point = running_out_.wait ? index_.oldest_outstanding() : std::nullopt;
+  const auto point = running_out_.wait ? index_->oldest_outstanding() : std::nullopt;
   if (!point) return transits_ != 0;
   ++statistics_.waits;
   ++request.waits;

@@ -44,7 +44,9 @@ struct Statistics {
   std::uint64_t waits = 0;      ///< waits on the host for memory
   std::uint64_t retries = 0;    ///< times that a request started again after a wait on the host
   std::uint64_t releases = 0;   ///< segments given back to the upstream
-  std::uint64_t failures = 0;   ///< requests that nothing could serve
+  std::uint64_t mapped_pages = 0;     ///< pages put behind addresses (paged)
+  std::uint64_t unmapped_pages = 0;   ///< pages taken from behind addresses (paged)
+  std::uint64_t failures = 0;         ///< requests that nothing could serve
   std::chrono::nanoseconds waited{};  ///< total of those waits
 };
 

@@ -14,7 +14,8 @@
 
 namespace weir::testing {
 
-inline constexpr std::array kAllKinds{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound};
+inline constexpr std::array kAllKinds{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound,
+                                      PoolKind::kBestFit};
 
 [[nodiscard]] inline PoolOptions options_of(Bytes budget, PoolKind kind = PoolKind::kRound) {
   PoolOptions options;

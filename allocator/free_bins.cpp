@@ -1,0 +1,72 @@
+#include "allocator/free_bins.hpp"
+
+namespace weir {
+
+void FreeBins::reserve(Bytes largest) {
+  for (std::size_t group = 0; group <= place_of(largest).group; ++group) {
+    auto& place = groups_.at(group);
+    if (place == nullptr) place = std::make_unique<Group>();
+  }
+}
+
+void FreeBins::insert(Block& piece) noexcept {
+  const auto [number, bin] = place_of(piece.size);
+  Group& group = *groups_[number];
+  group.bins[bin].push_back(piece);
+  group.used |= std::uint64_t{1} << bin;
+  used_ |= std::uint64_t{1} << number;
+}
+
+void FreeBins::remove(Block& piece) noexcept {
+  const auto [number, bin] = place_of(piece.size);
+  Group& group = *groups_[number];
+  group.bins[bin].remove(piece);
+  if (!group.bins[bin].empty()) return;
+  group.used &= ~(std::uint64_t{1} << bin);
+  if (group.used == 0) used_ &= ~(std::uint64_t{1} << number);
+}
+
+Block* FreeBins::best_of(const Bin& bin, Bytes size) noexcept {
+  constexpr int kMostLookedAt = 16;
+  Block* best = nullptr;
+  int looked_at = 0;
+  for (Block* piece = bin.front(); piece != nullptr; piece = Bin::next(*piece)) {
+    const bool fits = piece->size >= size && (best == nullptr || piece->size < best->size);
+    if (fits) best = piece;
+    if (best != nullptr && (best->size == size || looked_at >= kMostLookedAt)) break;
+    ++looked_at;
+  }
+  return best;
+}
+
+Block* FreeBins::best(Bytes size) const noexcept {
+  const auto [number, bin] = place_of(size);
+  const auto from = [](std::size_t bit) { return ~std::uint64_t{0} << bit; };
+  if ((used_ >> number & 1U) != 0) {
+    const Group& group = *groups_[number];
+    if ((group.used >> bin & 1U) != 0) {
+      if (Block* piece = best_of(group.bins[bin], size)) return piece;
+    }
+    const std::uint64_t larger = bin + 1 < kBins ? group.used & from(bin + 1) : 0;
+    if (larger != 0) {
+      return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(larger))], size);
+    }
+  }
+  const std::uint64_t groups = used_ & from(number + 1);
+  if (groups == 0) return nullptr;
+  const Group& group = *groups_[static_cast<std::size_t>(std::countr_zero(groups))];
+  return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(group.used))], size);
+}
+
+Bytes FreeBins::largest() const noexcept {
+  if (used_ == 0) return {};
+  const Group& group = *groups_[static_cast<std::size_t>(std::bit_width(used_) - 1)];
+  Bytes largest;
+  const Bin& bin = group.bins[static_cast<std::size_t>(std::bit_width(group.used) - 1)];
+  for (const Block* piece = bin.front(); piece != nullptr; piece = Bin::next(*piece)) {
+    if (piece->size > largest) largest = piece->size;
+  }
+  return largest;
+}
+
+}  // namespace weir

@@ -1,0 +1,76 @@
+#pragma once
+
+// Free pieces by size, to find the best fit among any number of them in a few steps: bins of equal
+// or nearly equal sizes, 64 for each doubling, and a bit for each that is not empty. The two levels
+// of bits are those of TLSF (Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004). A data structure
+// only: it takes no lock.
+//
+// Sizes are multiples of the granule. Up to 64 granules a bin holds one size alone; above, sizes of
+// a bin differ by less than 1/64, and the best of the first few is taken.
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+
+#include "allocator/block.hpp"
+#include "allocator/bytes.hpp"
+
+namespace weir {
+
+class FreeBins {
+ public:
+  static constexpr Bytes kGranule{512};
+
+  /// Makes room for pieces of up to `largest`. Other calls can not fail.
+  void reserve(Bytes largest);
+  /// `piece` is no larger than what room was made for, and in no list by its by_stream link.
+  void insert(Block& piece) noexcept;
+  void remove(Block& piece) noexcept;
+  /// The smallest piece that holds `size`, or one hardly larger; null when none does.
+  [[nodiscard]] Block* best(Bytes size) const noexcept;
+  [[nodiscard]] Bytes largest() const noexcept;
+
+  /// Calls `visit(Block&)` for each piece of `least` bytes or more, and for some that are smaller.
+  template <typename Visit>
+  void for_each_from(Bytes least, const Visit& visit) const {
+    for (std::size_t group = place_of(least).group; group < kGroups; ++group) {
+      if ((used_ >> group & 1U) == 0) continue;
+      for (const Bin& bin : groups_.at(group)->bins) {
+        for (Block* piece = bin.front(); piece != nullptr;) {
+          Block* next = Bin::next(*piece);
+          visit(*piece);
+          piece = next;
+        }
+      }
+    }
+  }
+
+ private:
+  using Bin = BlockList<&Block::by_stream>;
+  static constexpr unsigned kBinBits = 6;
+  static constexpr std::size_t kBins = std::size_t{1} << kBinBits;
+  static constexpr std::size_t kGroups = 50;  ///< for sizes up to 2^64
+  struct Group {
+    std::uint64_t used = 0;  ///< a bit for each bin that is not empty
+    std::array<Bin, kBins> bins;
+  };
+  struct Place {
+    std::size_t group;
+    std::size_t bin;
+  };
+
+  /// Group 0 has the sizes below 64 granules, each further one a doubling.
+  [[nodiscard]] static constexpr Place place_of(Bytes size) noexcept {
+    const std::uint64_t granules = size.count / kGranule.count;
+    if (granules < kBins) return {0, static_cast<std::size_t>(granules)};
+    const auto doubling = static_cast<unsigned>(std::bit_width(granules)) - kBinBits - 1;
+    return {doubling + 1U, static_cast<std::size_t>(granules >> doubling) - kBins};
+  }
+  [[nodiscard]] static Block* best_of(const Bin& bin, Bytes size) noexcept;
+
+  std::uint64_t used_ = 0;  ///< a bit for each group that is not empty
+  std::array<std::unique_ptr<Group>, kGroups> groups_;
+};
+
+}  // namespace weir

@@ -1,0 +1,302 @@
+#include "allocator/heap_index.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+namespace weir {
+
+HeapIndex::HeapIndex() {
+  nobody_.passed = std::numeric_limits<std::uint64_t>::max() - 1;
+  for (const Area area : {kSmallArea, kLargeArea}) {
+    common_.at(area).book = &nobody_;
+    common_.at(area).area = area;
+  }
+}
+
+Bytes HeapIndex::segment_size(Bytes size, Bytes room) const {
+  Bytes wanted = size;
+  if (area_of(size) == kSmallArea) {
+    wanted = kSmallSegment;
+  } else {
+    wanted = size.count * 2 < kLargeSegment.count ? kLargeSegment : size;
+  }
+  const Bytes whole{room.count / FreeBins::kGranule.count * FreeBins::kGranule.count};
+  return std::max(size, std::min(wanted, whole));
+}
+
+HeapIndex::Owner* HeapIndex::find_owner(StreamId stream, Area area) const {
+  const auto owners = owners_.find(stream);
+  return owners == owners_.end() ? nullptr : &owners->second->at(area);
+}
+
+void HeapIndex::reserve_bins(Area area, Bytes largest) {
+  if (largest <= largest_.at(area)) return;
+  common_.at(area).bins.reserve(largest);
+  for (const auto& [stream, owners] : owners_) owners->at(area).bins.reserve(largest);
+  largest_.at(area) = largest;
+}
+
+void HeapIndex::set_owner(Block& block) {
+  if (block.owner->home == block.home) return;
+  auto& owners = owners_[block.home];
+  if (owners == nullptr) {
+    auto made = std::make_unique<Owners>();
+    for (const Area area : {kSmallArea, kLargeArea}) {
+      made->at(area).home = block.home;
+      made->at(area).book = &book_of(block.home);
+      made->at(area).area = area;
+      made->at(area).bins.reserve(largest_.at(area));
+    }
+    owners = std::move(made);
+  }
+  block.owner = &owners->at(owner_of(block).area);
+}
+
+Block& HeapIndex::add(Segment segment, Bytes size) {
+  const Area area = area_of(size);
+  reserve_bins(area, segment.size);
+  Block& block = blocks_.insert(segment.pointer);
+  block.size = segment.size;
+  block.owner = &common_.at(area);
+  if (segment.size > size) {
+    try {
+      insert(split(block, size));
+    } catch (...) {
+      blocks_.erase(block);
+      throw;
+    }
+  }
+  return block;
+}
+
+bool HeapIndex::remove_allocated(Block& block) {
+  if (!is_whole_segment(block)) return false;
+  blocks_.erase(block);
+  return true;
+}
+
+void HeapIndex::insert(Block& piece) noexcept {
+  piece.state = BlockState::kCached;
+  Owner& owner = owner_of(piece);
+  owner.bins.insert(piece);
+  if (!is_common(piece)) {
+    owner.by_point.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
+  }
+}
+
+void HeapIndex::take_out(Block& piece) noexcept {
+  Owner& owner = owner_of(piece);
+  owner.bins.remove(piece);
+  if (!is_common(piece)) owner.by_point.remove(piece);
+}
+
+Block& HeapIndex::split(Block& piece, Bytes size) {
+  Block& rest = blocks_.insert(static_cast<std::byte*>(piece.pointer) + size.count);
+  rest.size = piece.size - size;
+  rest.home = piece.home;
+  rest.home_sequence = piece.home_sequence;
+  rest.owner = piece.owner;
+  rest.moved_at = piece.moved_at;
+  rest.state = piece.state;
+  Block* after = piece.neighbours.next;
+  rest.neighbours = {.previous = &piece, .next = after};
+  if (after != nullptr) after->neighbours.previous = &rest;
+  piece.neighbours.next = &rest;
+  piece.size = size;
+  return rest;
+}
+
+Block* HeapIndex::take_front(Block& piece, Bytes size) {
+  if (piece.size == size) {
+    take_out(piece);
+    return &piece;
+  }
+  Owner& owner = owner_of(piece);
+  owner.bins.remove(piece);
+  Block* rest = nullptr;
+  try {
+    rest = &split(piece, size);
+  } catch (...) {
+    owner.bins.insert(piece);
+    throw;
+  }
+  owner.bins.insert(*rest);
+  if (!is_common(piece)) owner.by_point.replace(piece, *rest);
+  return &piece;
+}
+
+Block* HeapIndex::take_own(Bytes size, StreamId stream) {
+  const Area area = area_of(size);
+  Block* best = common_.at(area).bins.best(size);
+  if (const Owner* own = find_owner(stream, area)) {
+    Block* piece = own->bins.best(size);
+    if (piece != nullptr && (best == nullptr || piece->size <= best->size)) best = piece;
+  }
+  return best != nullptr ? take_front(*best, size) : nullptr;
+}
+
+Block* HeapIndex::take_passed(Bytes size, StreamId stream) {
+  if (Block* block = take_own(size, stream)) return block;
+  return join_own_with_common(stream, area_of(size)) ? take_own(size, stream) : nullptr;
+}
+
+bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
+  Owner* own = find_owner(stream, area);
+  if (own == nullptr) return false;
+  bool joined = false;
+  for (Block* piece = own->by_point.front(); piece != nullptr;) {
+    Block* following = BlockList<&Block::by_age>::next(*piece);
+    Block* next = piece->neighbours.next;
+    Block* previous = piece->neighbours.previous;
+    const auto is_free_for_all = [this](const Block* block) {
+      return block != nullptr && block->state == BlockState::kCached && is_common(*block);
+    };
+    if (is_free_for_all(next) || is_free_for_all(previous)) {
+      joined = true;
+      take_out(*piece);
+      if (is_free_for_all(next)) {
+        take_out(*next);
+        absorb_next(*piece, *next);
+      }
+      if (is_free_for_all(previous)) {
+        take_out(*previous);
+        absorb_next(*previous, *piece);
+        piece = previous;
+      }
+      place_piece(*piece);
+    }
+    piece = following;
+  }
+  return joined;
+}
+
+Block* HeapIndex::take_unpassed(Bytes size) {
+  const Area area = area_of(size);
+  Block* oldest = nullptr;
+  for (const auto& [stream, owners] : owners_) {
+    Block* piece = owners->at(area).bins.best(size);
+    if (piece == nullptr) continue;
+    if (oldest == nullptr || piece->moved_at < oldest->moved_at) oldest = piece;
+  }
+  return oldest != nullptr ? take_front(*oldest, size) : nullptr;
+}
+
+bool HeapIndex::can_join(const Block& a, const Block& b) const {
+  if (a.state != BlockState::kCached || b.state != BlockState::kCached) return false;
+  if (a.owner == b.owner) return true;
+  // A stream that took in what is everybody's would keep it from the others until its point is
+  // passed: only where there are no others, or where it lacks just that (join_own_with_common).
+  return owners_.size() == 1 && (is_common(a) || is_common(b));
+}
+
+void HeapIndex::absorb_next(Block& piece, Block& next) noexcept {
+  piece.size += next.size;
+  if (is_common(piece)) {
+    piece.owner = next.owner;
+    piece.home = next.home;
+    piece.home_sequence = next.home_sequence;
+  } else if (!is_common(next)) {
+    piece.home_sequence = std::max(piece.home_sequence, next.home_sequence);
+  }
+  if (next.moved_at > piece.moved_at) piece.moved_at = next.moved_at;
+  Block* after = next.neighbours.next;
+  piece.neighbours.next = after;
+  if (after != nullptr) after->neighbours.previous = &piece;
+  blocks_.erase(next);
+}
+
+void HeapIndex::place_piece(Block& piece) {
+  piece.state = BlockState::kCached;
+  Block* next = piece.neighbours.next;
+  if (next != nullptr && can_join(piece, *next)) {
+    take_out(*next);
+    absorb_next(piece, *next);
+  }
+  Block* previous = piece.neighbours.previous;
+  if (previous == nullptr || !can_join(*previous, piece)) {
+    insert(piece);
+    return;
+  }
+  take_out(*previous);
+  absorb_next(*previous, piece);
+  insert(*previous);
+}
+
+void HeapIndex::place_cached(Block& block) { place_piece(block); }
+
+void HeapIndex::passed_more(StreamId stream) {
+  const auto owners = owners_.find(stream);
+  if (owners == owners_.end()) return;
+  for (Owner& owner : *owners->second) {
+    while (Block* piece = owner.by_point.front()) {
+      if (!owner.passed(*piece)) break;
+      take_out(*piece);
+      piece->owner = &common_.at(owner.area);
+      place_piece(*piece);
+    }
+  }
+}
+
+Bytes HeapIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
+  std::vector<Block*> whole;
+  for (const Owner& owner : common_) {
+    owner.bins.for_each_from({}, [&](Block& piece) {
+      if (is_whole_segment(piece)) whole.push_back(&piece);
+    });
+  }
+  std::ranges::sort(whole, {}, [](const Block* piece) { return std::uint64_t{piece->moved_at}; });
+  taken.reserve(taken.size() + whole.size());
+  Bytes sum;
+  for (Block* piece : whole) {
+    if (sum >= need) break;
+    sum += piece->size;
+    taken.push_back({piece->pointer, piece->size});
+    take_out(*piece);
+    blocks_.erase(*piece);
+  }
+  return sum;
+}
+
+Bytes HeapIndex::releasable() const {
+  Bytes sum;
+  for (const Owner& owner : common_) {
+    owner.bins.for_each_from({}, [&](const Block& piece) {
+      if (is_whole_segment(piece)) sum += piece.size;
+    });
+  }
+  return sum;
+}
+
+void HeapIndex::for_each_segment(const std::function<void(Segment)>& visit) const {
+  for_each([&](const Block& first) {
+    if (first.neighbours.previous != nullptr) return;
+    Bytes size;
+    for (const Block* b = &first; b != nullptr; b = b->neighbours.next) size += b->size;
+    visit({first.pointer, size});
+  });
+}
+
+const Block* HeapIndex::oldest_unpassed() const {
+  const Block* oldest = nullptr;
+  for (const auto& [stream, owners] : owners_) {
+    for (const Owner& owner : *owners) {
+      const Block* front = owner.by_point.front();
+      if (front == nullptr) continue;
+      if (oldest == nullptr || front->moved_at < oldest->moved_at) oldest = front;
+    }
+  }
+  return oldest;
+}
+
+Bytes HeapIndex::largest_cached() const {
+  Bytes largest;
+  const auto look = [&](const Owners& owners) {
+    for (const Owner& owner : owners) largest = std::max(largest, owner.bins.largest());
+  };
+  look(common_);
+  for (const auto& [stream, owners] : owners_) look(*owners);
+  return largest;
+}
+
+}  // namespace weir

@@ -1,0 +1,95 @@
+#pragma once
+
+// The blocks of `best_fit`: pieces of segments, split for a request and joined again with their
+// free neighbours. Free pieces are in bins by size (free_bins.hpp), one set for each stream, for
+// those that it freed and whose point is not known to be passed, and one set for all, with those
+// that the device is known to be done with. Requests up to kSmall have segments of their own, so
+// that what lives long and is small does not cut up what is large.
+//
+// No two neighbours in the same bins are free and not joined.
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+
+#include "allocator/block_index.hpp"
+#include "allocator/free_bins.hpp"
+
+namespace weir {
+
+class HeapIndex : public BlockIndex {
+ public:
+  static constexpr Bytes kSmall = mib(1);
+  static constexpr Bytes kSmallSegment = mib(2);
+  static constexpr Bytes kLargeSegment = mib(20);
+
+  HeapIndex();
+
+  [[nodiscard]] Bytes segment_size(Bytes size, Bytes room) const override;
+  [[nodiscard]] Block& add(Segment segment, Bytes size) override;
+  [[nodiscard]] bool remove_allocated(Block& block) override;
+  [[nodiscard]] Block* take_own(Bytes size, StreamId stream) override;
+  [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
+  [[nodiscard]] Block* take_unpassed(Bytes size) override;
+  Bytes take_releasable(Bytes need, std::vector<Segment>& taken) override;
+  [[nodiscard]] Bytes releasable() const override;
+  void for_each_segment(const std::function<void(Segment)>& visit) const override;
+  [[nodiscard]] Bytes largest_cached() const override;
+
+ protected:
+  enum Area : std::uint8_t { kSmallArea, kLargeArea };
+  static constexpr std::size_t kAreas = 2;
+  /// A stream's free pieces of one area.
+  struct Owner : FreeOwner {
+    Area area = kSmallArea;
+    FreeBins bins;
+    BlockList<&Block::by_age> by_point;  ///< in the order of the points of their frees
+  };
+  using Owners = std::array<Owner, kAreas>;
+
+  [[nodiscard]] static Area area_of(Bytes size) { return size <= kSmall ? kSmallArea : kLargeArea; }
+  [[nodiscard]] static Owner& owner_of(const Block& piece) {
+    return static_cast<Owner&>(*piece.owner);
+  }
+  [[nodiscard]] bool is_common(const Block& piece) const {
+    return piece.owner == &common_[kSmallArea] || piece.owner == &common_[kLargeArea];
+  }
+  [[nodiscard]] Owner* find_owner(StreamId stream, Area area) const;
+  /// Makes room in all bins of `area` for pieces of `largest`.
+  void reserve_bins(Area area, Bytes largest);
+
+  void insert(Block& piece) noexcept;  ///< into the bins of its owner
+  void take_out(Block& piece) noexcept;
+  /// Cuts a piece that is in no list: it keeps its first `size` bytes, the rest is what it was and
+  /// is returned. May fail, and has changed nothing then.
+  Block& split(Block& piece, Bytes size);
+  /// The first `size` bytes of a cached piece, taken out; the rest stays cached.
+  Block* take_front(Block& piece, Bytes size);
+  [[nodiscard]] bool can_join(const Block& a, const Block& b) const;
+  /// `next`, right behind `piece`, becomes a part of it. Both are in no list.
+  void absorb_next(Block& piece, Block& next) noexcept;
+  /// Joins a piece that is in no list with its neighbours, as far as may be, and inserts it.
+  void place_piece(Block& piece);
+
+  /// Joins what only `stream` may have with what all may, where they touch; whether any did. Then
+  /// it is the stream's alone, until the device has passed the point.
+  bool join_own_with_common(StreamId stream, Area area);
+
+  void set_owner(Block& block) override;
+  void place_cached(Block& block) override;
+  void passed_more(StreamId stream) override;
+  [[nodiscard]] const Block* oldest_unpassed() const override;
+
+  Owners common_;
+  std::unordered_map<StreamId, std::unique_ptr<Owners>> owners_;
+
+ private:
+  [[nodiscard]] static bool is_whole_segment(const Block& piece) {
+    return piece.neighbours.previous == nullptr && piece.neighbours.next == nullptr;
+  }
+
+  StreamBook nobody_;  ///< of the common owners
+  std::array<Bytes, kAreas> largest_{};
+};
+
+}  // namespace weir

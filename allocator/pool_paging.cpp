@@ -1,0 +1,159 @@
+// What a pool over pages (`paged`) does in place of growth and release: pages move to where a
+// request fits, from under what is free or, within the budget, from the source.
+
+#include <algorithm>
+
+#include "allocator/error.hpp"
+#include "allocator/page_source.hpp"
+#include "allocator/paged_index.hpp"
+#include "allocator/pool.hpp"
+#include "allocator/pool_claim.hpp"
+
+namespace weir {
+namespace {
+
+/// What a plan says, one call to the source after the other, each for as much as the one before has
+/// given. Rethrows what `create` throws, with what was done by then in the books of `move`.
+void carry_out(PageSource& source, PageMove& move) {
+  move.unmapped = source.unmap(move.unmap);
+  for (std::size_t i = 0; i < move.unmapped; ++i) move.pages.push_back(move.unmap[i].page);
+  if (move.create != 0 && move.unmapped == move.unmap.size()) {
+    const std::size_t had = move.pages.size();
+    move.pages.resize(had + move.create);
+    try {
+      move.created = source.create(std::span(move.pages).subspan(had));
+    } catch (...) {
+      move.pages.resize(had);
+      throw;
+    }
+    move.pages.resize(had + move.created);
+  }
+  if (move.pages.size() < move.places.size()) return;
+  std::vector<Mapping>& mappings = move.unmap;  // its memory: it was as long, or is long enough
+  mappings.clear();
+  for (std::size_t i = 0; i < move.places.size(); ++i) {
+    mappings.push_back({move.places[i], move.pages[i]});
+  }
+  move.mapped = source.map(mappings);
+}
+
+}  // namespace
+
+bool Pool::add_region(Bytes block) {
+  PageSource& source = *upstream_.pages();
+  const Bytes page = source.page_size();
+  const Bytes twice{2 * std::max(upstream_.capacity().count, block.count)};
+  // Half as much, and again, where addresses are short.
+  for (Bytes size = *round_up(twice, page); size >= block;
+       size = *round_up({size.count / 2}, page)) {
+    void* address = source.reserve(size);
+    if (address == nullptr) {
+      if (size == page) break;
+      continue;
+    }
+    const Lock lock(mutex_);
+    paged_->add_region(address, size, block);
+    return true;
+  }
+  return false;
+}
+
+Block* Pool::grow_pages(Attempt& request) {
+  for (;;) {
+    PageMove move;
+    Lock lock(mutex_);
+    const Bytes page = paged_->page();
+    const Bytes taken = statistics_.reserved.current + growing_;
+    request.growth_room = minus_or_zero(statistics_.budget, taken);
+    request.releasable = index_->releasable();
+    const auto plan =
+        paged_->plan(request.block, request.stream, request.growth_room.count / page.count, move);
+    if (plan == PagedIndex::Plan::kNoPages) return nullptr;
+    if (plan == PagedIndex::Plan::kNoAddresses) {
+      lock.unlock();
+      if (add_region(request.block)) continue;
+      request.upstream_refused = true;
+      return nullptr;
+    }
+    const Bytes fresh{move.create * page.count};
+    growing_ += fresh;
+    ++transits_;
+    lock.unlock();
+    const Claim claim(*this, fresh);
+    return move_pages(request, move);
+  }
+}
+
+Block* Pool::move_pages(Attempt& request, PageMove& move) {
+  std::exception_ptr fault;
+  try {
+    carry_out(*upstream_.pages(), move);
+  } catch (...) {
+    fault = std::current_exception();
+  }
+  Lock lock(mutex_);
+  const Bytes created{move.created * paged_->page().count};
+  Block* block = paged_->finish(move);
+  statistics_.reserved.add(created);
+  statistics_.cached.add(created);
+  statistics_.unmapped_pages += move.unmapped;
+  statistics_.mapped_pages += move.mapped;
+  std::uint64_t sequence = 0;
+  if (created.count != 0) sequence = ++events_;
+  if (block != nullptr) {
+    statistics_.cached.remove(block->size);
+    mark_allocated(*block, request);
+    ++statistics_.misses;
+  }
+  lock.unlock();
+  if (sequence != 0) {
+    log_event(AllocationEvent::kGrow, sequence, reinterpret_cast<void*>(move.at), created);
+  }
+  if (fault != nullptr) std::rethrow_exception(fault);
+  request.upstream_refused = block == nullptr;
+  return block;
+}
+
+Bytes Pool::trim_pages(Bytes keep) {
+  PageMove move;
+  Lock lock(mutex_);
+  const Bytes page = paged_->page();
+  const Bytes most = minus_or_zero(statistics_.reserved.current, keep);
+  paged_->plan_release(most.count / page.count, move);
+  if (move.pages.empty() && move.unmap.empty()) return {};
+  ++transits_;
+  lock.unlock();
+  PageSource& source = *upstream_.pages();
+  move.unmapped = source.unmap(move.unmap);
+  for (std::size_t i = 0; i < move.unmapped; ++i) move.pages.push_back(move.unmap[i].page);
+  source.destroy(move.pages);
+  move.destroyed = move.pages.size();
+  move.pages.clear();
+  const Bytes sum{move.destroyed * page.count};
+  lock.lock();
+  (void)paged_->finish(move);
+  statistics_.cached.remove(sum);
+  statistics_.reserved.remove(sum);
+  statistics_.releases += move.destroyed;
+  statistics_.unmapped_pages += move.unmapped;
+  const std::uint64_t sequence = ++events_;
+  --transits_;
+  ++transits_ended_;
+  const News changes = news();
+  lock.unlock();
+  tell(changes);
+  log_event(AllocationEvent::kRelease, sequence, nullptr, sum);
+  return sum;
+}
+
+void Pool::give_back_pages(const PagedIndex& last) {
+  PageSource& source = *upstream_.pages();
+  const auto give_back = [&](Mapping mapping) {
+    if (source.unmap(std::span(&mapping, 1)) == 1) source.destroy(std::span(&mapping.page, 1));
+  };
+  last.for_each_mapping(give_back);
+  source.destroy(last.spare());
+  last.for_each_region([&](Segment region) { source.unreserve(region.pointer, region.size); });
+}
+
+}  // namespace weir
