@@ -8,6 +8,7 @@
 
 #include "allocator/error_cuda.hpp"
 #include "allocator/log.hpp"
+#include "allocator/page_source_cuda.hpp"
 #include "allocator/scope_cuda.hpp"
 
 namespace weir {
@@ -68,6 +69,10 @@ void CudaUpstream::deallocate(void* pointer, Bytes size) noexcept {
 
 Bytes CudaUpstream::available() const {
   return std::min(cuda_memory_info(device_).free, minus_or_zero(capacity(), used()));
+}
+
+PageSource* CudaUpstream::pages() noexcept {
+  return pages_.get([this] { return CudaPages::open(device_, gauge_); });
 }
 
 void* PinnedUpstream::allocate(Bytes size) {

@@ -28,12 +28,17 @@ class CudaUpstream final : public Upstream {
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
   /// What the driver has left now, at most the rest of the capacity.
   [[nodiscard]] Bytes available() const override;
+  /// Pages of cuMemCreate, mapped into addresses of cuMemAddressReserve: memory of this device that
+  /// no other GPU has access to and no other process can be given. Null where the driver or the
+  /// device has no virtual memory management.
+  [[nodiscard]] PageSource* pages() noexcept override;
   /// Out now.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
   const int device_;
   CapacityGauge gauge_;
+  PageSourceOnDemand pages_;
 };
 
 /// Page-locked host memory from cudaHostAlloc: the only kind that is copied while the host goes on.

@@ -144,7 +144,7 @@ TEST_P(EveryPageSource, SharesItsCapacityWithWholeAllocations) {
 TEST_P(EveryPageSource, NeverExceedsItsCapacityFromManyThreads) {
   open(10);
   const auto pages_of = [this](std::size_t count) {
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < GetParam().rounds; ++i) {
       std::vector<Page> pages(count);
       pages.resize(source->create(pages));
       if (paged->used() > paged->upstream().capacity()) ADD_FAILURE() << "more than there is";
@@ -152,7 +152,7 @@ TEST_P(EveryPageSource, NeverExceedsItsCapacityFromManyThreads) {
     }
   };
   const auto blocks = [this] {
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < GetParam().rounds; ++i) {
       void* const block = paged->upstream().allocate(page * 3);
       if (paged->used() > paged->upstream().capacity()) ADD_FAILURE() << "more than there is";
       if (block != nullptr) paged->upstream().deallocate(block, page * 3);

@@ -33,7 +33,8 @@ struct PageKind {
   std::unique_ptr<PagedUpstream> (*make)(Bytes capacity);
   bool has_memory = true;  ///< false: addresses and numbers only, which are not to be touched
   std::size_t many = 0;    ///< pages that a test may make without filling the machine
-  Bytes huge;              ///< addresses that may well be refused
+  int rounds = 0;  ///< of threads that make and destroy pages: new ones may cost their bytes
+  Bytes huge;      ///< addresses that may well be refused
 };
 
 inline void PrintTo(

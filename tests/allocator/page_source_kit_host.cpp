@@ -45,9 +45,9 @@ std::vector<PageKind> page_kinds() {
   // over more.
   const Bytes huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024);
   const std::size_t many = WEIR_TEST_SANITIZED != 0 ? 500 : 4000;
-  return {{"host", make<HostUpstream>, true, many, huge},
-          {"mapped", make<MappedUpstream>, true, many, huge},
-          {"simulated", make<SimulatedUpstream>, false, 100'000, gib(16 * 1024)}};
+  return {{"host", make<HostUpstream>, true, many, 300, huge},
+          {"mapped", make<MappedUpstream>, true, many, 300, huge},
+          {"simulated", make<SimulatedUpstream>, false, 100'000, 300, gib(16 * 1024)}};
 }
 
 }  // namespace weir::testing

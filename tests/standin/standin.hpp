@@ -26,6 +26,8 @@ void weir_standin_set_context_memory(std::size_t bytes);
 /// Bytes that a module or a library takes of the device of the context that it is loaded in.
 /// WEIR_STANDIN_MODULE_MEMORY, or none.
 void weir_standin_set_module_memory(std::size_t bytes);
+/// Whether the devices have virtual memory management (cuMemCreate); they do.
+void weir_standin_set_pages_supported(int supported);
 /// What cuDriverGetVersion says. WEIR_STANDIN_DRIVER_VERSION, or the toolkit's.
 void weir_standin_set_driver_version(int version);
 /// Ends holds, waits for all work, forgets every stream, event and allocation, and takes faults,

@@ -111,6 +111,10 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (find_device(call.driver, ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     *value = device_attribute(attribute, ordinal);
+    if (attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
+        !call.driver.pages_supported) {
+      *value = 0;
+    }
     return CUDA_SUCCESS;
   });
 }

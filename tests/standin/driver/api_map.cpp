@@ -1,5 +1,6 @@
 // Physical pages, mapped into reserved addresses. Pages are files in memory, so that the same page
-// can be seen at two places and comes back as it was left.
+// can be seen at two places and comes back as it was left. They are of the process: of the codes
+// that <cuda.h> lists for these functions none is about a context.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -137,7 +138,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes) {
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
-  return api("cuMemCreate", Needs::kCanCapture, [&](Call& call) {
+  return api("cuMemCreate", Needs::kDriverCanCapture, [&](Call& call) {
     if (handle == nullptr || properties == nullptr || bytes == 0 || bytes % kPage != 0 ||
         flags != 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -146,6 +147,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
         properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
       return CUDA_ERROR_NOT_SUPPORTED;
     }
+    if (!call.driver.pages_supported) return CUDA_ERROR_NOT_SUPPORTED;
     const int ordinal = properties->location.id;
     if (ordinal < 0 || ordinal >= call.driver.device_count) return CUDA_ERROR_INVALID_DEVICE;
     Device& device = call.driver.devices.at(static_cast<std::size_t>(ordinal));
@@ -162,7 +164,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return api("cuMemRelease", Needs::kCanCapture, [&](Call& call) {
+  return api("cuMemRelease", Needs::kDriverCanCapture, [&](Call& call) {
     const auto found = call.driver.pages.find(handle);
     if (found == call.driver.pages.end() || found->second.references == 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -174,7 +176,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  return api("cuMemRetainAllocationHandle", Needs::kCanCapture, [&](Call& call) {
+  return api("cuMemRetainAllocationHandle", Needs::kDriverCanCapture, [&](Call& call) {
     auto after = call.driver.mappings.upper_bound(reinterpret_cast<std::uintptr_t>(address));
     if (handle == nullptr || after == call.driver.mappings.begin()) return CUDA_ERROR_INVALID_VALUE;
     const auto& [start, mapping] = *std::prev(after);
@@ -189,7 +191,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  return api("cuMemMap", Needs::kCanCapture, [&](Call& call) {
+  return api("cuMemMap", Needs::kDriverCanCapture, [&](Call& call) {
     const auto found = call.driver.pages.find(handle);
     if (found == call.driver.pages.end() || found->second.references == 0 || flags != 0 ||
         offset != 0 || bytes != found->second.bytes || pointer % kPage != 0 ||
@@ -207,7 +209,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 }
 
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
-  return api("cuMemUnmap", Needs::kCanCapture, [&](Call& call) {
+  return api("cuMemUnmap", Needs::kDriverCanCapture, [&](Call& call) {
     const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
     if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
     for (const std::uintptr_t start : whole) {
@@ -224,7 +226,7 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
                         size_t count) {
-  return api("cuMemSetAccess", Needs::kCanCapture, [&](Call& call) {
+  return api("cuMemSetAccess", Needs::kDriverCanCapture, [&](Call& call) {
     if (access == nullptr || count == 0 || mappings_of(call.driver, pointer, bytes).empty()) {
       return CUDA_ERROR_INVALID_VALUE;
     }

@@ -71,6 +71,11 @@ void weir_standin_set_module_memory(std::size_t bytes) {
   driver().module_memory = bytes;
 }
 
+void weir_standin_set_pages_supported(int supported) {
+  const Lock lock(driver().mutex);
+  driver().pages_supported = supported != 0;
+}
+
 void weir_standin_set_driver_version(int version) {
   const Lock lock(driver().mutex);
   driver().version = version;

@@ -80,6 +80,7 @@ void Driver::read_settings() {
   for (Device& device : devices) device.total = bytes;
   context_memory = number_of("WEIR_STANDIN_CONTEXT_MEMORY", 0);
   module_memory = number_of("WEIR_STANDIN_MODULE_MEMORY", 0);
+  pages_supported = true;
 }
 
 Driver& driver() {
@@ -134,6 +135,7 @@ CUresult enter(Call& call, const char* name, Needs needs) {
   if (!call.driver.initialized) return CUDA_ERROR_NOT_INITIALIZED;
   if (this_thread().in_host_function) return CUDA_ERROR_NOT_PERMITTED;
   if (needs == Needs::kDriver) return CUDA_SUCCESS;
+  if (needs == Needs::kDriverCanCapture) return refuse_unsafe(call.driver);
   if (this_thread().contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   call.context = find_context(call.driver, this_thread().contexts.back());
   if (call.context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;

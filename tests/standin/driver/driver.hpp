@@ -55,6 +55,7 @@ struct Driver {
   int version = CUDA_VERSION;
   std::size_t context_memory = 0;  ///< that a context takes of its device
   std::size_t module_memory = 0;   ///< that a module or library takes
+  bool pages_supported = true;     ///< virtual memory management, as the attribute says
   std::array<Device, kMostDevices> devices;
 
   Handles<CUcontext, std::shared_ptr<Context>> contexts{0x1c0000000000};
@@ -114,6 +115,7 @@ enum class Needs {
   kDriver,      ///< initialized
   kContext,     ///< and a current context, not destroyed and not broken
   kCanCapture,  ///< and neither this thread nor a global capture of another forbids unsafe calls
+  kDriverCanCapture,  ///< kDriver, and no capture forbids it
 };
 
 /// What a function works with. The lock is held when it begins.

@@ -1,0 +1,53 @@
+#include <cuda_runtime_api.h>
+
+#include "allocator/error_cuda.hpp"
+#include "allocator/page_source_kit.hpp"
+#include "allocator/upstream_cuda.hpp"
+#include "support/sanitized.hpp"
+
+namespace weir::testing {
+namespace {
+
+/// Asked before an access: work that touches what is not mapped would break the context.
+bool is_of_device(const void* address) {
+  cudaPointerAttributes attributes{};
+  return take_cuda_error(cudaPointerGetAttributes(&attributes, address)) == cudaSuccess &&
+         attributes.type == cudaMemoryTypeDevice;
+}
+
+class CudaPaged final : public PagedUpstream {
+ public:
+  explicit CudaPaged(Bytes capacity) : upstream_(0, capacity) {}
+  [[nodiscard]] Upstream& upstream() override { return upstream_; }
+  [[nodiscard]] Bytes used() const override { return upstream_.used(); }
+  [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
+    if (!is_of_device(to)) return false;
+    check_cuda(cudaMemset(to, value, bytes), "cudaMemset");
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return true;
+  }
+  [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
+    if (!is_of_device(from)) return {};
+    std::vector<unsigned char> there(bytes);
+    check_cuda(cudaMemcpy(there.data(), from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return there;
+  }
+
+ private:
+  CudaUpstream upstream_;
+};
+
+}  // namespace
+
+std::vector<PageKind> page_kinds() {
+  const auto make = [](Bytes capacity) -> std::unique_ptr<PagedUpstream> {
+    return std::make_unique<CudaPaged>(capacity);
+  };
+  return {{.name = "cuda",
+           .make = make,
+           .many = 100,
+           .rounds = 30,
+           .huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024)}};
+}
+
+}  // namespace weir::testing
