@@ -42,26 +42,28 @@ struct alignas(64) Block {
   static constexpr std::size_t kLabel = 31;   ///< characters of a label that are kept
   static constexpr unsigned kCountBits = 56;  ///< enough for two years of an event a nanosecond
 
+  // The first line is what a neighbour that is freed looks at as well.
   void* pointer = nullptr;
   Bytes size;
+  /// Cached: who may have it. Otherwise who had it last, or null; and, in a free, who will.
+  FreeOwner* owner = nullptr;
+  BlockLink by_stream{};   ///< cached: with those of its owner; awaiting: of the same stream
+  BlockLink neighbours{};  ///< those next to it in its segment, by address, if it was cut from one
+  /// The pool's count of events at its allocation or last free.
+  std::uint64_t moved_at : kCountBits = 0;
+  BlockState state : 8 = BlockState::kAllocated;
+
   Bytes requested;
   StreamId home;                    ///< the stream that it was allocated on
   std::uint64_t home_sequence = 0;  ///< of its free: the point on home
   /// Streams other than home that use it, and of its free: the points there. Null until there was
   /// one, as for most.
   std::unique_ptr<std::vector<Point>> others;
-  /// Cached: who may have it. Otherwise who had it last, or null; and, in a free, who will.
-  FreeOwner* owner = nullptr;
-  BlockLink by_stream{};   ///< cached: with those of its owner; awaiting: of the same stream
-  BlockLink neighbours{};  ///< those next to it in its segment, by address, if it was cut from one
   union {
     BlockLink by_age;  ///< cached: least recently freed first
     /// Not cached: what its holder calls it, cut to fit, zeros behind it.
     std::array<char, kLabel> label{};
   };
-  /// The pool's count of events at its allocation or last free.
-  std::uint64_t moved_at : kCountBits = 0;
-  BlockState state : 8 = BlockState::kAllocated;
 
   void note_moved(std::uint64_t events) noexcept {
     moved_at = events & ((std::uint64_t{1} << kCountBits) - 1);

@@ -9,10 +9,10 @@ Block& BlockTable::insert(void* pointer) {
   make_room(promised_ + 1);
   const std::uint32_t number = free_.back();
   free_.pop_back();
-  const std::size_t place = place_of(pointer);
-  slots_[place] = hash(pointer).tag | number;
+  const Slot slot{.number = number, .hash = hash(pointer)};
+  slots_[empty_place(slot.hash)] = slot;
   ++size_;
-  Block& block = block_of(slots_[place]);
+  Block& block = block_of(slot);
   block.pointer = pointer;
   return block;
 }
@@ -30,37 +30,32 @@ void BlockTable::make_room(std::size_t blocks) {
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i-- > 0;) free_.push_back(static_cast<std::uint32_t>(first + i));
   }
-  // Every number fits the slots' low bits, and at most seven eighths of the slots are full.
+  // At most three quarters of the slots are full: searches stay short.
   const std::size_t most = chunks_.size() * kChunk;
-  if (most * 8 <= slots_.size() * 7) return;
-  std::vector<std::uint32_t> slots(std::max(kFewest, std::bit_ceil(most * 8 / 7 + 1)));
-  std::vector<std::pair<const void*, std::uint32_t>> numbers;
-  numbers.reserve(size_);
-  for (const std::uint32_t slot : slots_) {
-    if (slot != 0) numbers.emplace_back(block_of(slot).pointer, slot & number_mask());
-  }
+  if (most * 4 <= slots_.size() * 3) return;
+  std::vector<Slot> slots(std::max(kFewest, std::bit_ceil(most * 4 / 3 + 1)));
   slots_.swap(slots);
-  for (const auto& [pointer, number] : numbers) {
-    slots_[place_of(pointer)] = hash(pointer).tag | number;
+  for (const Slot slot : slots) {
+    if (slot.number != 0) slots_[empty_place(slot.hash)] = slot;
   }
 }
 
 void BlockTable::erase(Block& block) noexcept {
   std::size_t hole = place_of(block.pointer);
-  free_.push_back(slots_[hole] & number_mask());
+  free_.push_back(slots_[hole].number);
   --size_;
   // Slots behind the hole move into it when their search, which starts at home, passes there, so
   // that nothing dead is left behind (Knuth 3, 6.4, algorithm R).
   const auto distance = [this](std::size_t from, std::size_t to) {
     return (to - from) & (slots_.size() - 1);
   };
-  for (std::size_t i = next(hole); slots_[i] != 0; i = next(i)) {
-    const std::size_t home = hash(block_of(slots_[i]).pointer).home;
+  for (std::size_t i = next(hole); slots_[i].number != 0; i = next(i)) {
+    const std::size_t home = home_of(slots_[i].hash);
     if (distance(home, i) < distance(hole, i)) continue;
     slots_[hole] = slots_[i];
     hole = i;
   }
-  slots_[hole] = 0;
+  slots_[hole] = {};
   block = {};
 }
 

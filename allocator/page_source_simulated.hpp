@@ -15,9 +15,10 @@ namespace weir {
 class SimulatedPages final : public PageSource {
  public:
   /// Pages are taken of `gauge`, addresses of `next_address`: both outlive this.
-  SimulatedPages(CapacityGauge& gauge, std::atomic<std::uint64_t>& next_address) noexcept
-      : gauge_(gauge), next_address_(next_address) {}
-  [[nodiscard]] Bytes page_size() const override { return kPageSize; }
+  SimulatedPages(CapacityGauge& gauge, std::atomic<std::uint64_t>& next_address,
+                 Bytes page_size) noexcept
+      : gauge_(gauge), next_address_(next_address), page_size_(page_size) {}
+  [[nodiscard]] Bytes page_size() const override { return page_size_; }
   [[nodiscard]] void* reserve(Bytes size) override;
   void unreserve(void* /*address*/, Bytes /*size*/) noexcept override {}
   [[nodiscard]] std::size_t create(std::span<Page> pages) override;
@@ -29,11 +30,10 @@ class SimulatedPages final : public PageSource {
     return mappings.size();
   }
 
-  static constexpr Bytes kPageSize = mib(2);  ///< as on a GPU
-
  private:
   CapacityGauge& gauge_;
   std::atomic<std::uint64_t>& next_address_;
+  const Bytes page_size_;
   std::atomic<std::uint64_t> next_page_{1};
 };
 

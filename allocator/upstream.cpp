@@ -82,7 +82,8 @@ void SimulatedUpstream::deallocate(void* /*pointer*/, Bytes size) noexcept {
 }
 
 PageSource* SimulatedUpstream::pages() noexcept {
-  return pages_.get([this] { return std::make_unique<SimulatedPages>(gauge_, next_address_); });
+  return pages_.get(
+      [this] { return std::make_unique<SimulatedPages>(gauge_, next_address_, page_size_); });
 }
 
 }  // namespace weir

@@ -105,8 +105,10 @@ class MappedUpstream final : public Upstream {
 /// addresses are never handed out twice and must not be dereferenced.
 class SimulatedUpstream final : public Upstream {
  public:
-  /// At most `capacity` bytes are out at one time.
-  explicit SimulatedUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
+  /// At most `capacity` bytes are out at one time. Pages are of `page_size`, a power of two: as a
+  /// GPU's, unless told.
+  explicit SimulatedUpstream(Bytes capacity, Bytes page_size = mib(2)) noexcept
+      : gauge_(capacity), page_size_(page_size) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
@@ -117,6 +119,7 @@ class SimulatedUpstream final : public Upstream {
 
  private:
   CapacityGauge gauge_;
+  const Bytes page_size_;
   std::atomic<std::uint64_t> next_address_{std::uint64_t{1} << 40U};
   PageSourceOnDemand pages_;
 };
