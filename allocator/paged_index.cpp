@@ -129,8 +129,7 @@ std::size_t PagedIndex::find_victims(Range kept, std::vector<Block*>& pieces) co
   return count;
 }
 
-PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, std::size_t most_new,
-                                  PageMove& move) {
+PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move) {
   const Area area = area_of(size);
   const Owner* own = find_owner(stream, area);
   const Site site = find_site(size, own, area);
@@ -146,7 +145,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, std::size_t most_
   }
   std::vector<Block*> pieces;
   const std::size_t movable = find_victims(range, pieces);
-  if (site.new_pages > spare_.size() + movable + most_new) return Plan::kNoPages;
+  if (site.new_pages > spare_.size() + movable + allowed.most) return Plan::kNoPages;
 
   // All memory that any step from here to the end of `finish` needs.
   const std::size_t count = site.new_pages;
@@ -156,7 +155,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, std::size_t most_
   move.victims.reserve(pieces.size() + 2);
   std::vector<Block*> left;
   left.reserve(pieces.size() + 2);
-  promise_for(move, count, pieces.size() + 2, std::min(count, most_new));
+  promise_for(move, count, pieces.size() + 2, std::min(count, allowed.most));
 
   claim_target(site, range, move);
   move.at = site.at;
@@ -165,8 +164,10 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, std::size_t most_
     move.pages.push_back(spare_.back());
     spare_.pop_back();
   }
+  const std::size_t lacking = count - move.pages.size();
+  const std::size_t rather_new = std::min({lacking, allowed.rather, allowed.most});
   find_victims({}, left);  // again: some were cut
-  claim_victims(left, count - move.pages.size(), move);
+  claim_victims(left, lacking - rather_new, move);
   move.create = count - move.pages.size() - move.unmap.size();
   return Plan::kMade;
 }

@@ -49,9 +49,14 @@ class PagedIndex final : public HeapIndex {
     kNoPages,      ///< more are needed than can be moved and, besides, be had
     kNoAddresses,  ///< no run of free addresses is long enough
   };
-  /// Plans a block of `size` for `stream` with at most `most_new` new pages. What the plan names is
-  /// nobody else's until it is finished. May throw, and has changed nothing then.
-  [[nodiscard]] Plan plan(Bytes size, StreamId stream, std::size_t most_new, PageMove& move);
+  /// How many new pages a plan may ask for.
+  struct NewPages {
+    std::size_t rather = 0;  ///< before it takes any from under free pieces
+    std::size_t most = 0;    ///< at all
+  };
+  /// Plans a block of `size` for `stream`. What the plan names is nobody else's until it is finished.
+  /// May throw, and has changed nothing then.
+  [[nodiscard]] Plan plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move);
   /// Plans to destroy up to `most` pages, spare ones first.
   void plan_release(std::size_t most, PageMove& move);
   /// Takes over what was carried out. The block, marked as handed out to nobody yet; null where not
