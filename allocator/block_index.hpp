@@ -40,6 +40,11 @@ class BlockIndex {
   [[nodiscard]] Block* find(const void* pointer) const { return blocks_.find(pointer); }
   /// The segment to ask of the upstream for a block of `size` where there is room for `room`.
   [[nodiscard]] virtual Bytes segment_size(Bytes size, Bytes room) const = 0;
+  /// How much cached memory had better go back before the pool grows to `reserved` bytes, where it
+  /// never held more than `most_held`.
+  [[nodiscard]] virtual Bytes unused_by(Bytes /*reserved*/, Bytes /*most_held*/) const {
+    return {};
+  }
   /// A new segment. Its first `size` bytes are a block that is handed out, the rest is cached.
   [[nodiscard]] virtual Block& add(Segment segment, Bytes size) = 0;
   /// A block that is handed out leaves the index for good, unless it is only a part of a segment:

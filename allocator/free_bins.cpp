@@ -31,9 +31,11 @@ Block* FreeBins::best_of(const Bin& bin, Bytes size) noexcept {
   Block* best = nullptr;
   int looked_at = 0;
   for (Block* piece = bin.front(); piece != nullptr; piece = Bin::next(*piece)) {
-    const bool fits = piece->size >= size && (best == nullptr || piece->size < best->size);
-    if (fits) best = piece;
-    if (best != nullptr && (best->size == size || looked_at >= kMostLookedAt)) break;
+    const auto is_better = [](const Block& a, const Block& b) {
+      return a.size < b.size || (a.size == b.size && a.begin() < b.begin());
+    };
+    if (piece->size >= size && (best == nullptr || is_better(*piece, *best))) best = piece;
+    if (best != nullptr && looked_at >= kMostLookedAt) break;
     ++looked_at;
   }
   return best;

@@ -14,17 +14,6 @@ HeapIndex::HeapIndex() {
   }
 }
 
-Bytes HeapIndex::segment_size(Bytes size, Bytes room) const {
-  Bytes wanted = size;
-  if (area_of(size) == kSmallArea) {
-    wanted = kSmallSegment;
-  } else {
-    wanted = size.count * 2 < kLargeSegment.count ? kLargeSegment : size;
-  }
-  const Bytes whole{room.count / FreeBins::kGranule.count * FreeBins::kGranule.count};
-  return std::max(size, std::min(wanted, whole));
-}
-
 HeapIndex::Owner* HeapIndex::find_owner(StreamId stream, Area area) const {
   const auto owners = owners_.find(stream);
   return owners == owners_.end() ? nullptr : &owners->second->at(area);
@@ -51,29 +40,6 @@ void HeapIndex::set_owner(Block& block) {
     owners = std::move(made);
   }
   block.owner = &owners->at(owner_of(block).area);
-}
-
-Block& HeapIndex::add(Segment segment, Bytes size) {
-  const Area area = area_of(size);
-  reserve_bins(area, segment.size);
-  Block& block = blocks_.insert(segment.pointer);
-  block.size = segment.size;
-  block.owner = &common_.at(area);
-  if (segment.size > size) {
-    try {
-      insert(split(block, size));
-    } catch (...) {
-      blocks_.erase(block);
-      throw;
-    }
-  }
-  return block;
-}
-
-bool HeapIndex::remove_allocated(Block& block) {
-  if (!is_whole_segment(block)) return false;
-  blocks_.erase(block);
-  return true;
 }
 
 void HeapIndex::insert(Block& piece) noexcept {
@@ -126,14 +92,18 @@ Block* HeapIndex::take_front(Block& piece, Bytes size) {
   return &piece;
 }
 
-Block* HeapIndex::take_own(Bytes size, StreamId stream) {
-  const Area area = area_of(size);
+Block* HeapIndex::best(Bytes size, StreamId stream, Area area) const {
   Block* best = common_.at(area).bins.best(size);
   if (const Owner* own = find_owner(stream, area)) {
     Block* piece = own->bins.best(size);
     if (piece != nullptr && (best == nullptr || piece->size <= best->size)) best = piece;
   }
-  return best != nullptr ? take_front(*best, size) : nullptr;
+  return best;
+}
+
+Block* HeapIndex::take_own(Bytes size, StreamId stream) {
+  Block* piece = best(size, stream, area_of(size));
+  return piece != nullptr ? take_front(*piece, size) : take_elsewhere(size, stream);
 }
 
 Block* HeapIndex::take_passed(Bytes size, StreamId stream) {
@@ -213,14 +183,21 @@ void HeapIndex::place_piece(Block& piece) {
     take_out(*next);
     absorb_next(piece, *next);
   }
+  Block* whole = &piece;
   Block* previous = piece.neighbours.previous;
-  if (previous == nullptr || !can_join(*previous, piece)) {
-    insert(piece);
-    return;
+  if (previous != nullptr && can_join(*previous, piece)) {
+    take_out(*previous);
+    absorb_next(*previous, piece);
+    whole = previous;
   }
-  take_out(*previous);
-  absorb_next(*previous, piece);
-  insert(*previous);
+  if (!changes_area(*whole)) return insert(*whole);
+  change_area(*whole);
+  place_piece(*whole);  // at most once more: changes_area is about one of the areas
+}
+
+void HeapIndex::change_area(Block& piece) {
+  const Area other = is_small(piece) ? kLargeArea : kSmallArea;
+  piece.owner = is_common(piece) ? &common_.at(other) : find_owner(piece.owner->home, other);
 }
 
 void HeapIndex::place_cached(Block& block) { place_piece(block); }
@@ -236,45 +213,6 @@ void HeapIndex::passed_more(StreamId stream) {
       place_piece(*piece);
     }
   }
-}
-
-Bytes HeapIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
-  std::vector<Block*> whole;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from({}, [&](Block& piece) {
-      if (is_whole_segment(piece)) whole.push_back(&piece);
-    });
-  }
-  std::ranges::sort(whole, {}, [](const Block* piece) { return std::uint64_t{piece->moved_at}; });
-  taken.reserve(taken.size() + whole.size());
-  Bytes sum;
-  for (Block* piece : whole) {
-    if (sum >= need) break;
-    sum += piece->size;
-    taken.push_back({piece->pointer, piece->size});
-    take_out(*piece);
-    blocks_.erase(*piece);
-  }
-  return sum;
-}
-
-Bytes HeapIndex::releasable() const {
-  Bytes sum;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from({}, [&](const Block& piece) {
-      if (is_whole_segment(piece)) sum += piece.size;
-    });
-  }
-  return sum;
-}
-
-void HeapIndex::for_each_segment(const std::function<void(Segment)>& visit) const {
-  for_each([&](const Block& first) {
-    if (first.neighbours.previous != nullptr) return;
-    Bytes size;
-    for (const Block* b = &first; b != nullptr; b = b->neighbours.next) size += b->size;
-    visit({first.pointer, size});
-  });
 }
 
 const Block* HeapIndex::oldest_unpassed() const {

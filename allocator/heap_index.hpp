@@ -20,20 +20,12 @@ namespace weir {
 class HeapIndex : public BlockIndex {
  public:
   static constexpr Bytes kSmall = mib(1);
-  static constexpr Bytes kSmallSegment = mib(2);
-  static constexpr Bytes kLargeSegment = mib(20);
 
   HeapIndex();
 
-  [[nodiscard]] Bytes segment_size(Bytes size, Bytes room) const override;
-  [[nodiscard]] Block& add(Segment segment, Bytes size) override;
-  [[nodiscard]] bool remove_allocated(Block& block) override;
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_unpassed(Bytes size) override;
-  Bytes take_releasable(Bytes need, std::vector<Segment>& taken) override;
-  [[nodiscard]] Bytes releasable() const override;
-  void for_each_segment(const std::function<void(Segment)>& visit) const override;
   [[nodiscard]] Bytes largest_cached() const override;
 
  protected:
@@ -54,7 +46,12 @@ class HeapIndex : public BlockIndex {
   [[nodiscard]] bool is_common(const Block& piece) const {
     return piece.owner == &common_[kSmallArea] || piece.owner == &common_[kLargeArea];
   }
+  [[nodiscard]] static bool is_small(const Block& piece) {
+    return owner_of(piece).area == kSmallArea;
+  }
   [[nodiscard]] Owner* find_owner(StreamId stream, Area area) const;
+  /// The piece with the least to spare of those that `stream` may have at once; null if none fits.
+  [[nodiscard]] Block* best(Bytes size, StreamId stream, Area area) const;
   /// Makes room in all bins of `area` for pieces of `largest`.
   void reserve_bins(Area area, Bytes largest);
 
@@ -71,6 +68,15 @@ class HeapIndex : public BlockIndex {
   /// Joins a piece that is in no list with its neighbours, as far as may be, and inserts it.
   void place_piece(Block& piece);
 
+  /// Cuts a block from something else, where its area has nothing that fits; null where there is
+  /// none.
+  [[nodiscard]] virtual Block* take_elsewhere(Bytes /*size*/, StreamId /*stream*/) {
+    return nullptr;
+  }
+  /// Whether a free piece, all of it, is to be the other area's from now on.
+  [[nodiscard]] virtual bool changes_area(const Block& /*piece*/) const { return false; }
+  /// The same piece, which is in no list, in the other area.
+  void change_area(Block& piece);
   /// Joins what only `stream` may have with what all may, where they touch; whether any did. Then
   /// it is the stream's alone, until the device has passed the point.
   bool join_own_with_common(StreamId stream, Area area);
@@ -84,10 +90,6 @@ class HeapIndex : public BlockIndex {
   std::unordered_map<StreamId, std::unique_ptr<Owners>> owners_;
 
  private:
-  [[nodiscard]] static bool is_whole_segment(const Block& piece) {
-    return piece.neighbours.previous == nullptr && piece.neighbours.next == nullptr;
-  }
-
   StreamBook nobody_;  ///< of the common owners
   std::array<Bytes, kAreas> largest_{};
 };

@@ -1,6 +1,7 @@
 #include "allocator/paged_index.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <tuple>
 
 namespace weir {
@@ -10,6 +11,10 @@ Page& PagedIndex::page_at(std::uintptr_t address) {
     return address >= r.begin && address - r.begin < r.size.count;
   });
   return region->pages[(address - region->begin) / page_.count];
+}
+
+Block& PagedIndex::add(Segment /*segment*/, Bytes /*size*/) {
+  throw std::logic_error("paged: grows by pages, not by segments");
 }
 
 void PagedIndex::add_region(void* address, Bytes size, Bytes for_block) {

@@ -54,8 +54,8 @@ class PagedIndex final : public HeapIndex {
     std::size_t rather = 0;  ///< before it takes any from under free pieces
     std::size_t most = 0;    ///< at all
   };
-  /// Plans a block of `size` for `stream`. What the plan names is nobody else's until it is finished.
-  /// May throw, and has changed nothing then.
+  /// Plans a block of `size` for `stream`. What the plan names is nobody else's until it is
+  /// finished. May throw, and has changed nothing then.
   [[nodiscard]] Plan plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move);
   /// Plans to destroy up to `most` pages, spare ones first.
   void plan_release(std::size_t most, PageMove& move);
@@ -71,11 +71,14 @@ class PagedIndex final : public HeapIndex {
   void for_each_region(const std::function<void(Segment)>& visit) const;
   [[nodiscard]] const std::vector<Page>& spare() const noexcept { return spare_; }
 
+  // Growth is by pages: there is no segment to add or to give back.
+  [[nodiscard]] Bytes segment_size(Bytes size, Bytes /*room*/) const override { return size; }
+  [[nodiscard]] Block& add(Segment segment, Bytes size) override;
   [[nodiscard]] Bytes releasable() const override;
-  /// Segments are never given back, pages are: plan_release.
   Bytes take_releasable(Bytes /*need*/, std::vector<Segment>& /*taken*/) override { return {}; }
   /// A block is a part of a region, always.
   [[nodiscard]] bool remove_allocated(Block& /*block*/) override { return false; }
+  void for_each_segment(const std::function<void(Segment)>& /*visit*/) const override {}
 
  private:
   struct Region {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "allocator/error.hpp"
-#include "allocator/heap_index.hpp"
 #include "allocator/log.hpp"
 #include "allocator/page_source.hpp"
 #include "allocator/paged_index.hpp"
+#include "allocator/segment_index.hpp"
 #include "allocator/size_class_index.hpp"
 #include "allocator/thread_scratch.hpp"
 
@@ -35,7 +35,7 @@ Bytes budget_of(const PoolOptions& options, const Upstream& upstream) {
 std::unique_ptr<BlockIndex> index_of(const PoolOptions& options, Upstream& upstream) {
   switch (options.kind.value) {
     case PoolKind::kBestFit:
-      return std::make_unique<HeapIndex>();
+      return std::make_unique<SegmentIndex>(options.segment.value);
     case PoolKind::kPaged:
       if (PageSource* pages = upstream.pages()) {
         return std::make_unique<PagedIndex>(pages->page_size());
@@ -301,6 +301,7 @@ std::optional<BlockInUse> Pool::give_away(void* pointer) {
 }
 
 void Pool::release(std::vector<Segment>& segments) {
+  if (segments.empty()) return;
   for (const Segment& segment : segments) upstream_.deallocate(segment.pointer, segment.size);
   Lock lock(mutex_);
   std::uint64_t sequence = events_;

@@ -204,6 +204,7 @@ class Pool {
   RunningOut running_out_ WEIR_GUARDED_BY(mutex_);
   /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.
   std::uint64_t events_ WEIR_GUARDED_BY(mutex_) = 1;
+  Bytes most_held_ WEIR_GUARDED_BY(mutex_);  ///< ever; statistics_'s peak can be reset
   /// Budget claimed by growths that are under way, before it shows in `reserved`.
   Bytes growing_ WEIR_GUARDED_BY(mutex_);
   /// Frees, releases and growths between their two locked halves; each ends without waiting.

@@ -15,6 +15,8 @@ namespace weir {
 namespace {
 
 constexpr Bytes kSmallestPage{32};
+constexpr Bytes kSmallestSegment = mib(2);
+constexpr std::string_view kSegments = "a size of 2MiB or more, or all";
 constexpr Bytes kSmallestLog = mib(1);
 constexpr std::string_view kLogLimits = "a size of 1MiB or more";
 constexpr unsigned kSmallestCutoff = 20;
@@ -58,6 +60,17 @@ Bytes parse_large_round(std::string_view name, std::string_view text) {
   const auto large = parse_plain_or_unit(text);
   if (!large || large->count == 0) refuse(name, text, "a number of bytes above zero");
   return *large;
+}
+
+Bytes parse_segment(std::string_view name, std::string_view text) {
+  if (text == "all") return PoolOptions::kWholeBudget;
+  const auto segment = parse_plain_or_unit(text);
+  if (!segment || *segment < kSmallestSegment) refuse(name, text, kSegments);
+  return *segment;
+}
+
+std::string format_segment(Bytes segment) {
+  return segment == PoolOptions::kWholeBudget ? "all" : std::to_string(segment.count);
 }
 
 std::string parse_log(std::string_view name, std::string_view text) {
@@ -113,6 +126,7 @@ PoolOptions PoolOptions::from_environment(MxnetContext context, const Environmen
                {"WEIR_POOL_LINEAR_CUTOFF", "MXNET_CPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
                 "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF"},
                parse_cutoff);
+  read_setting(options.segment, lookup, {"WEIR_POOL_SEGMENT_SIZE"}, parse_segment);
   read_setting(options.budget, lookup, {"WEIR_BUDGET"}, parse_budget);
   if (options.budget.source == "default") {
     read_setting(options.budget, lookup,
@@ -137,6 +151,9 @@ void PoolOptions::validate() const {
   }
   if (large_round.value.count == 0) {
     refuse("large rounding (" + large_round.source + ")", "0", "a number of bytes above zero");
+  }
+  if (segment.value < kSmallestSegment) {
+    refuse("segment (" + segment.source + ")", std::to_string(segment.value.count), kSegments);
   }
   if (kind.value != PoolKind::kRound) return;
   const std::string page_name = "page (" + page.source + ")";

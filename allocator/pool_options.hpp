@@ -41,6 +41,9 @@ struct PoolOptions {
   Setting<Bytes> large_round = Setting<Bytes>::by_default(mib(2));
   /// round: log2 of where powers of two end; 20 to 34 and at least log2(page).
   Setting<unsigned> cutoff = Setting<unsigned>::by_default(24);
+  /// best_fit: what is asked of the upstream at a time, unless a block is larger; at least 2 MiB.
+  /// kWholeBudget asks for all the room there is.
+  Setting<Bytes> segment = Setting<Bytes>::by_default(mib(64));
   /// The hard limit, in bytes or as a share of the upstream's capacity.
   Setting<BudgetRequest> budget = Setting<BudgetRequest>::by_default({.percent = 95});
   /// A file to log every allocation and free to; none when empty.
@@ -48,10 +51,13 @@ struct PoolOptions {
   /// How large that file may get; at least a MiB. Later events are lost, and counted.
   Setting<Bytes> log_limit = Setting<Bytes>::by_default(gib(1));
 
+  /// Larger than any budget.
+  static constexpr Bytes kWholeBudget{std::uint64_t{1} << 63U};
+
   /// Reads ours (WEIR_POOL, WEIR_POOL_PAGE_SIZE, WEIR_POOL_LARGE_ROUND_SIZE,
-  /// WEIR_POOL_LINEAR_CUTOFF, WEIR_BUDGET, WEIR_ALLOC_LOG, WEIR_ALLOC_LOG_LIMIT), then MXNet's;
-  /// checks nothing across settings. Throws UsageError naming the variable, the value and what is
-  /// allowed.
+  /// WEIR_POOL_LINEAR_CUTOFF, WEIR_POOL_SEGMENT_SIZE, WEIR_BUDGET, WEIR_ALLOC_LOG,
+  /// WEIR_ALLOC_LOG_LIMIT), then MXNet's; checks nothing across settings. Throws UsageError naming
+  /// the variable, the value and what is allowed.
   [[nodiscard]] static PoolOptions from_environment(
       MxnetContext context = MxnetContext::kGpu,
       const Environment& environment = process_environment());
@@ -76,6 +82,11 @@ struct PoolOptions {
 [[nodiscard]] Bytes parse_large_round(std::string_view name, std::string_view text);
 /// The log2 of a number of bytes, 20 to 34. UsageError otherwise.
 [[nodiscard]] unsigned parse_cutoff(std::string_view name, std::string_view text);
+/// A number of bytes, plain or with a unit, 2 MiB or more, or `all`, which is kWholeBudget.
+/// UsageError otherwise.
+[[nodiscard]] Bytes parse_segment(std::string_view name, std::string_view text);
+/// As parse_segment reads it.
+[[nodiscard]] std::string format_segment(Bytes segment);
 /// The name of a file, in which `%p` is the process's number. UsageError when empty.
 [[nodiscard]] std::string parse_log(std::string_view name, std::string_view text);
 /// A number of bytes, plain or with a unit, at least a MiB. UsageError otherwise.

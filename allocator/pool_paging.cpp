@@ -37,12 +37,13 @@ void carry_out(PageSource& source, PageMove& move) {
   move.mapped = source.map(mappings);
 }
 
-/// Bytes that are rather made new than moved, where `taken` are reserved: up to 2% more than was ever
-/// held at a time. A loop of fixed shapes needs the same pages in two places of each iteration, and
-/// would move them for ever; with so many to spare it comes to rest (docs/fragmentation.md).
-std::size_t pages_to_spare(Bytes peak_held, Bytes taken) {
+/// Bytes that are rather made new than moved, where `taken` are reserved: up to 2% more than was
+/// ever held at a time. A loop of fixed shapes needs the same pages in two places of each
+/// iteration, and would move them for ever; with so many to spare it comes to rest
+/// (docs/fragmentation.md).
+std::size_t pages_to_spare(Bytes most_held, Bytes taken) {
   constexpr std::uint64_t kPart = 50;
-  return minus_or_zero(peak_held + Bytes{peak_held.count / kPart}, taken).count;
+  return minus_or_zero(most_held + Bytes{most_held.count / kPart}, taken).count;
 }
 
 }  // namespace
@@ -74,9 +75,8 @@ Block* Pool::grow_pages(Attempt& request) {
     const Bytes taken = statistics_.reserved.current + growing_;
     request.growth_room = minus_or_zero(statistics_.budget, taken);
     request.releasable = index_->releasable();
-    const PagedIndex::NewPages allowed{
-        .rather = pages_to_spare(statistics_.held.peak, taken) / page.count,
-        .most = request.growth_room.count / page.count};
+    const PagedIndex::NewPages allowed{.rather = pages_to_spare(most_held_, taken) / page.count,
+                                       .most = request.growth_room.count / page.count};
     const auto plan = paged_->plan(request.block, request.stream, allowed, move);
     if (plan == PagedIndex::Plan::kNoPages) return nullptr;
     if (plan == PagedIndex::Plan::kNoAddresses) {

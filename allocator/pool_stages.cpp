@@ -78,6 +78,7 @@ void Pool::mark_allocated(Block& block, const Attempt& request) {
   if (from_cache) statistics_.cached.remove(block.size);
   statistics_.allocated.add(block.size);
   statistics_.held.add(block.size);
+  most_held_ = std::max(most_held_, statistics_.held.current);
 }
 
 Block* Pool::take_own(const Attempt& request, Line& line) {
@@ -116,14 +117,19 @@ Block* Pool::take_passed(const Attempt& request) {
 Block* Pool::grow(Attempt& request) {
   if (paged_ != nullptr) return grow_pages(request);
   request.upstream_refused = false;  // what it said in an earlier round is old news
+  std::vector<Segment> victims;
   Lock lock(mutex_);
   const Bytes taken = statistics_.reserved.current + growing_;
   request.growth_room = minus_or_zero(statistics_.budget, taken);
   if (request.block > request.growth_room) return nullptr;
   const Bytes segment = index_->segment_size(request.block, request.growth_room);
+  const Bytes unused = index_->unused_by(taken + segment, most_held_);
+  if (unused.count != 0) (void)index_->take_releasable(unused, victims);
   growing_ += segment;
   ++transits_;
+  request.releases += victims.size();
   lock.unlock();
+  release(victims);
   return grow_claimed(request, segment);
 }
 

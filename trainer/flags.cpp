@@ -41,13 +41,16 @@ void add_memory_flags(TrainFlags& flags) {
       "96MiB, or 80% of the device's memory (WEIR_BUDGET)");
   flags.add(
       "--pool", [](S & s) -> auto& { return s.pool.kind; }, parse_pool_kind,
-      "round, naive or unpooled (WEIR_POOL)");
+      "round, naive, unpooled, best_fit or paged (WEIR_POOL)");
   flags.add(
       "--pool-page-size", [](S & s) -> auto& { return s.pool.page; }, parse_page,
       "smallest unit of a pool in bytes (WEIR_POOL_PAGE_SIZE)");
   flags.add(
       "--pool-linear-cutoff", [](S & s) -> auto& { return s.pool.cutoff; }, parse_cutoff,
       "log2 of where round's powers of two end, 20 to 34 (WEIR_POOL_LINEAR_CUTOFF)");
+  flags.add(
+      "--pool-segment-size", [](S & s) -> auto& { return s.pool.segment; }, parse_segment,
+      "best_fit asks for so much at a time, 2MiB or more, or all (WEIR_POOL_SEGMENT_SIZE)");
   flags.add(
       "--pool-large-round-size", [](S & s) -> auto& { return s.pool.large_round; },
       parse_large_round,

@@ -47,12 +47,16 @@ std::string TrainSettings::describe_memory() const {
             std::string(to_string(policy.policy.value)) + ")";
   }
   text += kSeparator + describe_setting("pool", std::string(to_string(pool.kind.value)), pool.kind);
-  if (pool.kind.value != PoolKind::kUnpooled) {
+  if (pool.kind.value == PoolKind::kRound || pool.kind.value == PoolKind::kNaive) {
     text += kSeparator + describe_setting("page", std::to_string(pool.page.value.count), pool.page);
   }
   if (pool.kind.value == PoolKind::kRound) {
     text += kSeparator +
             describe_setting("linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
+  }
+  if (pool.kind.value == PoolKind::kBestFit) {
+    text +=
+        kSeparator + describe_setting("segment", format_segment(pool.segment.value), pool.segment);
   }
   if (pool.kind.value == PoolKind::kNaive) {
     text +=

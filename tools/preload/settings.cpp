@@ -37,11 +37,14 @@ class Lines {
   }
   void add_pool(const PoolOptions& pool) {
     add("pool", std::string(to_string(pool.kind.value)), pool.kind);
-    if (pool.kind.value != PoolKind::kUnpooled) {
+    if (pool.kind.value == PoolKind::kRound || pool.kind.value == PoolKind::kNaive) {
       add("pool-page-size", std::to_string(pool.page.value.count), pool.page);
     }
     if (pool.kind.value == PoolKind::kNaive) {
       add("pool-large-round-size", std::to_string(pool.large_round.value.count), pool.large_round);
+    }
+    if (pool.kind.value == PoolKind::kBestFit) {
+      add("pool-segment-size", format_segment(pool.segment.value), pool.segment);
     }
     if (pool.kind.value == PoolKind::kRound) {
       add("pool-linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);

@@ -1,0 +1,97 @@
+#include "allocator/segment_index.hpp"
+
+#include <algorithm>
+
+namespace weir {
+
+Bytes SegmentIndex::segment_size(Bytes size, Bytes room) const {
+  const Bytes whole{room.count / FreeBins::kGranule.count * FreeBins::kGranule.count};
+  return std::min(std::max(size, segment_), std::max(size, whole));
+}
+
+Block& SegmentIndex::add(Segment segment, Bytes size) {
+  reserve_bins(kSmallArea, segment.size);
+  reserve_bins(kLargeArea, segment.size);
+  blocks_.promise(3);  // so that nothing fails half way
+  blocks_.redeem(3);
+  Block& block = blocks_.insert(segment.pointer);
+  block.size = segment.size;
+  block.owner = &common_.at(kLargeArea);
+  const bool small = area_of(size) == kSmallArea;
+  const Bytes front = small ? std::max(size, std::min(kSmallRun, segment.size)) : size;
+  if (block.size > front) insert(split(block, front));
+  return small ? *begin_run(block, size) : block;
+}
+
+Block* SegmentIndex::begin_run(Block& run, Bytes size) {
+  change_area(run);
+  if (run.size > size) insert(split(run, size));
+  return &run;
+}
+
+Block* SegmentIndex::take_elsewhere(Bytes size, StreamId stream) {
+  if (area_of(size) != kSmallArea) return nullptr;
+  Bytes run = kSmallRun;
+  Block* piece = best(run, stream, kLargeArea);
+  if (piece == nullptr) {
+    // The last resort: it cuts up what a large request would need.
+    run = size;
+    piece = best(run, stream, kLargeArea);
+  }
+  if (piece == nullptr) return nullptr;
+  blocks_.promise(2);
+  blocks_.redeem(2);
+  return begin_run(*take_front(*piece, run), size);
+}
+
+bool SegmentIndex::changes_area(const Block& piece) const {
+  const auto is_same = [](const Block* next) { return next != nullptr && is_small(*next); };
+  return is_small(piece) && !is_same(piece.neighbours.previous) && !is_same(piece.neighbours.next);
+}
+
+bool SegmentIndex::remove_allocated(Block& block) {
+  if (!is_whole_segment(block)) return false;
+  blocks_.erase(block);
+  return true;
+}
+
+Bytes SegmentIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
+  std::vector<Block*> whole;
+  for (const Owner& owner : common_) {
+    owner.bins.for_each_from({}, [&](Block& piece) {
+      if (is_whole_segment(piece)) whole.push_back(&piece);
+    });
+  }
+  std::ranges::sort(whole, {}, [](const Block* piece) { return std::uint64_t{piece->moved_at}; });
+  taken.reserve(taken.size() + whole.size());
+  Bytes sum;
+  for (Block* piece : whole) {
+    if (sum >= need) break;
+    sum += piece->size;
+    taken.push_back({piece->pointer, piece->size});
+    take_out(*piece);
+    blocks_.erase(*piece);
+  }
+  return sum;
+}
+
+Bytes SegmentIndex::releasable() const {
+  Bytes sum;
+  for (const Owner& owner : common_) {
+    owner.bins.for_each_from({}, [&](const Block& piece) {
+      if (is_whole_segment(piece)) sum += piece.size;
+    });
+  }
+  return sum;
+}
+
+void SegmentIndex::for_each_segment(const std::function<void(Segment)>& visit) const {
+  for_each([&](const Block& first) {
+    if (first.neighbours.previous != nullptr) return;
+    Bytes size;
+    for (const Block* b = &first; b != nullptr; b = b->neighbours.next) size += b->size;
+    visit({first.pointer, size});
+  });
+}
+
+}  // namespace weir
