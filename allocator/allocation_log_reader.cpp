@@ -14,6 +14,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kHeader = AllocationLogHeader::kBytes;
+constexpr double kLongestTick = 1e9;  // ns
 
 std::string contents_of(const std::string& path) {
   errno = 0;
@@ -27,7 +28,7 @@ std::string contents_of(const std::string& path) {
 /// One file, with its name for what it says of errors.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), bytes_(contents_of(path)) {}
+  Reader(const std::string& path, std::string_view bytes) : path_(path), bytes_(bytes) {}
 
   [[nodiscard]] AllocationLogContents read() {
     if (bytes_.size() < kHeader) {
@@ -52,6 +53,10 @@ class Reader {
     contents.complete = at<std::uint32_t>(offsetof(AllocationLogHeader, closed)) == 1;
     began_ = at<std::uint64_t>(offsetof(AllocationLogHeader, began_ticks));
     ns_per_tick_ = at<double>(offsetof(AllocationLogHeader, ns_per_tick));
+    if (!(ns_per_tick_ > 0 && ns_per_tick_ <= kLongestTick)) {
+      refuse_at(offsetof(AllocationLogHeader, ns_per_tick), "a tick of up to a second",
+                std::to_string(ns_per_tick_) + " ns");
+    }
     for (std::size_t begin = kHeader; begin < bytes_.size(); begin += chunk) {
       read_chunk(begin, std::min(bytes_.size(), begin + chunk), contents.records);
     }
@@ -101,19 +106,26 @@ class Reader {
       }
       // A core's counter may be a little behind the one that the log began on.
       const std::uint64_t ticks = record.time > began_ ? record.time - began_ : 0;
-      record.time = static_cast<std::uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
+      const double ns = static_cast<double>(ticks) * ns_per_tick_;
+      record.time = ns < 0x1p63 ? static_cast<std::uint64_t>(ns) : 0;
       records.push_back(record);
     }
   }
 
   const std::string& path_;
-  const std::string bytes_;
+  const std::string_view bytes_;
   std::uint64_t began_ = 0;
   double ns_per_tick_ = 1;
 };
 
 }  // namespace
 
-AllocationLogContents read_allocation_log(const std::string& path) { return Reader(path).read(); }
+AllocationLogContents read_allocation_log(const std::string& path) {
+  return parse_allocation_log(path, contents_of(path));
+}
+
+AllocationLogContents parse_allocation_log(const std::string& path, std::string_view bytes) {
+  return Reader(path, bytes).read();
+}
 
 }  // namespace weir

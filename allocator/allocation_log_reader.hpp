@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "allocator/allocation_log.hpp"
@@ -22,5 +23,8 @@ struct AllocationLogContents {
 /// Reads the log at `path`. UsageError naming the file, the offset, what was expected and what was
 /// found, unless it is a log of this version. A log that a crash cut short is read up to the crash.
 [[nodiscard]] AllocationLogContents read_allocation_log(const std::string& path);
+/// The same of `bytes` that were read from there.
+[[nodiscard]] AllocationLogContents parse_allocation_log(const std::string& path,
+                                                         std::string_view bytes);
 
 }  // namespace weir

@@ -32,6 +32,14 @@ constexpr std::array<KindName, 5> kKindNames{{{PoolKind::kRound, "round"},
                                               {PoolKind::kBestFit, "best_fit"},
                                               {PoolKind::kPaged, "paged"}}};
 
+/// In the order of the enumeration.
+constexpr auto kKinds = [] {
+  std::array<PoolKind, kKindNames.size()> kinds{};
+  std::ranges::transform(kKindNames, kinds.begin(), &KindName::kind);
+  std::ranges::sort(kinds);
+  return kinds;
+}();
+
 /// Sizes as MXNet's variables have them (a plain number of bytes) or with a unit.
 std::optional<Bytes> parse_plain_or_unit(std::string_view text) {
   if (const auto whole = parse_whole(text)) return Bytes{*whole};
@@ -103,6 +111,8 @@ std::string_view to_string(PoolKind kind) noexcept {
   }
   return "unknown";
 }
+
+std::span<const PoolKind> pool_kinds() noexcept { return kKinds; }
 
 PoolOptions PoolOptions::from_environment(MxnetContext context, const Environment& environment) {
   // On a cpu device MXNet's CPU variables are looked up first; elsewhere they do not apply.

@@ -4,6 +4,7 @@
 /// What a pool can be told, by code, by flag or by environment variable.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -93,5 +94,7 @@ struct PoolOptions {
 [[nodiscard]] Bytes parse_log_limit(std::string_view name, std::string_view text);
 /// As parse_pool_kind reads it.
 [[nodiscard]] std::string_view to_string(PoolKind kind) noexcept;
+/// Every kind, in the order in which they are listed to people.
+[[nodiscard]] std::span<const PoolKind> pool_kinds() noexcept;
 
 }  // namespace weir

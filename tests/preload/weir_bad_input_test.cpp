@@ -46,9 +46,9 @@ void expect_run_refused(Words flags, const std::string& named, Variables variabl
 }
 
 TEST(WeirBadInput, Subcommands) {
-  expect_refused({}, "run or info");
-  expect_refused({"--"}, "run or info");
-  expect_refused({"fly"}, "'fly' is not known: run or info");
+  expect_refused({}, "run, info or replay");
+  expect_refused({"--"}, "run, info or replay");
+  expect_refused({"fly"}, "'fly' is not known: run, info or replay");
   expect_refused({"--wings"}, "--wings");
   expect_refused({"info", "--wings"}, "--wings");
   expect_refused({"info", "--", "words"}, "no words after --");

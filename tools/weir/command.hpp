@@ -22,5 +22,6 @@ struct Command {
 
 [[nodiscard]] Command add_run_command(CLI::App& program);
 [[nodiscard]] Command add_info_command(CLI::App& program);
+[[nodiscard]] Command add_replay_command(CLI::App& program);
 
 }  // namespace weir::cli

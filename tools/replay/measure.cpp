@@ -1,0 +1,106 @@
+#include "tools/replay/measure.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace weir::replay {
+namespace {
+
+/// Calls `work(i)` for every i below `count` on up to `threads` threads; rethrows what the first of
+/// them to fail threw, once all have ended.
+void for_each_index(std::size_t count, unsigned threads,
+                    const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) {
+      helpers.emplace_back(run);
+    }
+    run();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void search_least(const Trace& trace, const Candidate& candidate, Bytes peak, Bytes most,
+                  Measured& measured) {
+  measured.least =
+      least_capacity({.low = peak,
+                      .high = measured.figures.peak_reserved,
+                      .most = most,
+                      .step = search_step(peak)},
+                     [&](Bytes capacity) { return completes(trace, *candidate.make(capacity)); });
+  if (measured.least) {
+    measured.at_least = replay(trace, *candidate.make(measured.least->capacity));
+  }
+}
+
+double quickest(const Trace& trace, const Candidate& candidate, const MeasureOptions& options) {
+  double best = 0;
+  for (unsigned i = 0; i < options.timings; ++i) {
+    const double ns = time_replay(trace, *candidate.make(options.capacity));
+    best = i == 0 ? ns : std::min(best, ns);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<TraceResults> measure_all(std::span<const Trace> traces,
+                                      std::span<const Candidate> candidates,
+                                      const MeasureOptions& options, const Progressed& progressed) {
+  std::vector<TraceResults> results(traces.size());
+  for (std::size_t t = 0; t < traces.size(); ++t) {
+    results[t].trace = &traces[t];
+    results[t].peak_requested = peak_requested(traces[t]);
+    results[t].measured.resize(candidates.size());
+  }
+  const std::size_t pairs = traces.size() * candidates.size();
+  const std::size_t all = pairs * (options.timings > 0 ? 2 : 1);
+  std::mutex mutex;
+  std::size_t done = 0;
+  const auto tell = [&](const Trace& trace, const Candidate& candidate) {
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (progressed) progressed(done, all, trace.name + ": " + candidate.name);
+  };
+
+  for_each_index(pairs, options.threads, [&](std::size_t i) {
+    const Trace& trace = traces[i / candidates.size()];
+    const Candidate& candidate = candidates[i % candidates.size()];
+    TraceResults& result = results[i / candidates.size()];
+    Measured& measured = result.measured[i % candidates.size()];
+    measured.subject = candidate.name;
+    measured.figures = replay(trace, *candidate.make(options.capacity));
+    if (options.search) {
+      search_least(trace, candidate, result.peak_requested, options.capacity, measured);
+    }
+    tell(trace, candidate);
+  });
+  if (options.timings == 0) return results;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const Trace& trace = traces[i / candidates.size()];
+    const Candidate& candidate = candidates[i % candidates.size()];
+    results[i / candidates.size()].measured[i % candidates.size()].ns_per_operation =
+        quickest(trace, candidate, options);
+    tell(trace, candidate);
+  }
+  return results;
+}
+
+}  // namespace weir::replay

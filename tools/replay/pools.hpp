@@ -1,0 +1,34 @@
+#pragma once
+
+// Which of our pools a trace is replayed against, as a user names them.
+
+#include <string_view>
+#include <vector>
+
+#include "allocator/pool_options.hpp"
+#include "tools/replay/measure.hpp"
+#include "tools/replay/pool_subject.hpp"
+
+namespace weir::replay {
+
+/// A pool with its settings, and a name that tells it from the others in a table.
+struct PoolChoice {
+  std::string name;
+  PoolOptions options;
+};
+
+/// `naive`, `round:28` (its cutoff) or `naive:1MiB` (what large sizes are rounded to); the rest as
+/// in `base`. UsageError naming `flag` otherwise.
+[[nodiscard]] PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
+                                           const PoolOptions& base);
+/// Several, with commas between them. `all` is every pool that there is, `round` with the cutoffs
+/// 24 and 28. The same pool twice counts once.
+[[nodiscard]] std::vector<PoolChoice> parse_pool_choices(std::string_view flag,
+                                                         std::string_view text,
+                                                         const PoolOptions& base);
+
+/// What makes it, on what `upstream` makes.
+[[nodiscard]] Candidate candidate_of(const PoolChoice& choice, const MakeUpstream& upstream,
+                                     std::uint64_t lag);
+
+}  // namespace weir::replay

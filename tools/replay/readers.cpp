@@ -1,0 +1,51 @@
+#include "tools/replay/readers.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "allocator/allocation_log.hpp"
+#include "allocator/error.hpp"
+
+namespace weir::replay {
+namespace {
+
+bool is_allocation_log(std::string_view bytes) {
+  std::uint64_t magic = 0;
+  if (bytes.size() < sizeof magic) return false;
+  std::memcpy(&magic, bytes.data(), sizeof magic);
+  return magic == AllocationLogHeader::kMagic;
+}
+
+/// The beginning of a line, as far as it can be shown.
+std::string shown(std::string_view line) {
+  constexpr std::size_t kMost = 60;
+  std::string text(line.substr(0, kMost));
+  std::ranges::replace_if(
+      text, [](char c) { return std::isprint(static_cast<unsigned char>(c)) == 0; }, '?');
+  return text.empty() ? "nothing" : "'" + text + "'";
+}
+
+Trace read_csv(const Source& source) {
+  Csv csv(source);
+  if (is_rmm_log(csv)) return read_rmm_log(source.name, csv);
+  if (is_lifetimes(csv)) return read_lifetimes(source.name, csv);
+  throw UsageError(source.name + ": no trace: its first line is " + shown(csv.header()) +
+                   "; expected is an allocation log of Weir, RMM's log (Thread,Time,Action,Pointer,"
+                   "Size,Stream) or lifetimes (buffer,start,end,size)");
+}
+
+}  // namespace
+
+std::vector<Trace> read_traces(const Source& source) {
+  if (is_allocation_log(source.bytes)) return read_log_traces(source);
+  std::vector<Trace> traces{read_csv(source)};
+  if (!traces.front().operations.empty()) return traces;
+  const std::string& cut = traces.front().cut;
+  throw UsageError(source.name + ": the trace has no allocations" +
+                   (cut.empty() ? "" : " (" + cut + ")"));
+}
+
+std::vector<Trace> read_traces(const std::string& path) { return read_traces(read_source(path)); }
+
+}  // namespace weir::replay

@@ -1,0 +1,159 @@
+#include "tools/replay/report.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "trainer/json_text.hpp"
+#include "trainer/table.hpp"
+
+namespace weir::replay {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string percent(std::optional<double> share) {
+  return share ? format_number(100 * *share, 1) + "%" : "-";
+}
+
+/// `1.034`: how many times the trace's peak.
+std::string times(Bytes bytes, Bytes peak) {
+  return peak.count == 0
+             ? "-"
+             : format_number(static_cast<double>(bytes.count) / static_cast<double>(peak.count), 3);
+}
+
+std::string heading(const TraceResults& result) {
+  const Trace& trace = *result.trace;
+  std::string text = trace.name + ": " + format_count(trace.operations.size(), "operation") + ", " +
+                     format_count(trace.buffers, "buffer") + ", " +
+                     format_count(trace.streams, "stream") + ", peak requested " +
+                     format_bytes(result.peak_requested) + "\n";
+  if (!trace.cut.empty()) text += "  cut short: " + trace.cut + "\n";
+  for (const std::string& note : trace.notes) text += "  " + note + "\n";
+  return text;
+}
+
+std::string outcome(const Measured& measured) {
+  if (!measured.figures.refusal) return "";
+  const Refusal& refusal = *measured.figures.refusal;
+  return measured.subject + ": out of memory at operation " + std::to_string(refusal.operation) +
+         ": asked " + format_bytes(refusal.asked) + " with " + format_bytes(refusal.requested) +
+         " requested, " + format_bytes(refusal.footprint.allocated) + " allocated, " +
+         format_bytes(refusal.footprint.reserved) + " reserved, largest free block " +
+         format_bytes(refusal.footprint.largest_free) + "\n";
+}
+
+std::vector<std::string> cells(const Measured& measured, Bytes peak) {
+  const Figures& figures = measured.figures;
+  const bool counts = figures.peak_allocated.count != 0;
+  return {
+      measured.subject,
+      counts ? format_bytes(figures.peak_allocated) : "-",
+      format_bytes(figures.peak_reserved),
+      times(figures.peak_reserved, peak),
+      percent(figures.fragmentation()),
+      counts ? format_bytes(figures.waste) : "-",
+      percent(figures.largest_free_share()),
+      std::to_string(figures.driver_calls),
+      std::to_string(figures.mapped_pages),
+      std::to_string(figures.waits),
+      measured.ns_per_operation > 0 ? format_number(measured.ns_per_operation, 0) : "-",
+      measured.least ? format_bytes(measured.least->capacity) : "-",
+      measured.least ? times(measured.least->capacity, peak) : "-",
+      measured.at_least ? format_bytes(measured.at_least->peak_reserved) : "-",
+      figures.refusal ? "out of memory" : "completed",
+  };
+}
+
+Json figures_json(const Figures& figures) {
+  Json json{{"operations", figures.operations},
+            {"completed", !figures.refusal},
+            {"peak_requested_bytes", figures.peak_requested.count},
+            {"peak_allocated_bytes", figures.peak_allocated.count},
+            {"peak_reserved_bytes", figures.peak_reserved.count},
+            {"fragmentation", nullptr},
+            {"internal_waste_bytes", figures.waste.count},
+            {"free_at_peak_bytes", figures.free_at_peak.count},
+            {"largest_free_at_peak_bytes", figures.largest_free_at_peak.count},
+            {"driver_calls", figures.driver_calls},
+            {"mapped_pages", figures.mapped_pages},
+            {"waits", figures.waits}};
+  if (const auto share = figures.fragmentation()) json["fragmentation"] = *share;
+  if (figures.refusal) {
+    const Refusal& refusal = *figures.refusal;
+    json["out_of_memory"] = {{"operation", refusal.operation},
+                             {"asked_bytes", refusal.asked.count},
+                             {"requested_bytes", refusal.requested.count},
+                             {"allocated_bytes", refusal.footprint.allocated.count},
+                             {"reserved_bytes", refusal.footprint.reserved.count},
+                             {"largest_free_bytes", refusal.footprint.largest_free.count}};
+  }
+  return json;
+}
+
+Json measured_json(const Measured& measured) {
+  Json json = figures_json(measured.figures);
+  json["pool"] = measured.subject;
+  json["ns_per_operation"] =
+      measured.ns_per_operation > 0 ? Json(measured.ns_per_operation) : Json(nullptr);
+  if (measured.least) {
+    json["least_capacity"] = {{"bytes", measured.least->capacity.count},
+                              {"failed_bytes", measured.least->failed.count},
+                              {"tries", measured.least->tries}};
+  }
+  if (measured.at_least) json["at_least_capacity"] = figures_json(*measured.at_least);
+  return json;
+}
+
+}  // namespace
+
+std::string results_text(std::span<const TraceResults> results, const Setup& setup) {
+  std::string text = "upstream " + setup.upstream + " of " + format_bytes(setup.capacity) +
+                     ", the device " + format_count(setup.lag, "operation") + " behind the host\n";
+  for (const TraceResults& result : results) {
+    text += "\n" + heading(result) + "\n";
+    std::vector<std::vector<std::string>> rows{
+        {"pool", "allocated", "reserved", "x peak", "fragmentation", "waste", "largest free",
+         "driver calls", "maps", "waits", "ns/op", "least capacity", "x peak", "reserved there",
+         "outcome"}};
+    std::string outcomes;
+    for (const Measured& measured : result.measured) {
+      rows.push_back(cells(measured, result.peak_requested));
+      outcomes += outcome(measured);
+    }
+    text += format_table(rows) + (outcomes.empty() ? "" : "\n" + outcomes);
+  }
+  return text;
+}
+
+std::string results_json(std::span<const TraceResults> results, const Setup& setup) {
+  Json traces = Json::array();
+  for (const TraceResults& result : results) {
+    const Trace& trace = *result.trace;
+    Json pools = Json::array();
+    for (const Measured& measured : result.measured) pools.push_back(measured_json(measured));
+    traces.push_back({{"trace", trace.name},
+                      {"operations", trace.operations.size()},
+                      {"buffers", trace.buffers},
+                      {"streams", trace.streams},
+                      {"peak_requested_bytes", result.peak_requested.count},
+                      {"complete", trace.cut.empty()},
+                      {"cut", trace.cut},
+                      {"notes", trace.notes},
+                      {"pools", std::move(pools)}});
+  }
+  return json_text({{"upstream", setup.upstream},
+                    {"capacity_bytes", setup.capacity.count},
+                    {"lag", setup.lag},
+                    {"traces", std::move(traces)}});
+}
+
+bool any_refused(std::span<const TraceResults> results) {
+  return std::ranges::any_of(results, [](const TraceResults& result) {
+    return std::ranges::any_of(result.measured, [](const Measured& measured) {
+      return measured.figures.refusal.has_value();
+    });
+  });
+}
+
+}  // namespace weir::replay
