@@ -10,16 +10,6 @@
 namespace weir::replay {
 namespace {
 
-constexpr std::size_t kMostShown = 40;  // of a bad field
-
-std::string quoted(std::string_view text) {
-  std::string shown = "'";
-  for (const char c : text.substr(0, kMostShown)) {
-    shown += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-  }
-  return shown + (text.size() > kMostShown ? "…'" : "'");
-}
-
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
@@ -48,11 +38,20 @@ std::uint64_t whole(std::string_view digits, int base, std::string_view text,
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value, base);
   if (error == std::errc{} && stop == end) return value;
-  throw Malformed(std::string(what) + " is " + quoted(text) + ": a whole " +
+  throw Malformed(std::string(what) + " is " + shown_text(text) + ": a whole " +
                   (base == 16 ? "hexadecimal " : "") + "number below 2^64 is expected");
 }
 
 }  // namespace
+
+std::string shown_text(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  if (text.empty()) return "nothing";
+  std::string shown(text.substr(0, kMost));
+  std::ranges::replace_if(
+      shown, [](char c) { return std::isprint(static_cast<unsigned char>(c)) == 0; }, '?');
+  return "'" + shown + (text.size() > kMost ? "…'" : "'");
+}
 
 std::uint64_t number_in(std::string_view text, std::string_view what) {
   return whole(text, 10, text, what);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace weir::replay {
 /// The same, hexadecimal; `0x` before it or not, and `(nil)` is 0.
 [[nodiscard]] std::uint64_t hexadecimal_in(std::string_view text, std::string_view what);
 
+/// The beginning of `text` in quotes, what cannot be printed as `?`; `nothing` where it is empty.
+[[nodiscard]] std::string shown_text(std::string_view text);
+
 /// Fields have no quotes and no commas in them. Lines end with LF or CRLF; empty ones, and comments
 /// that begin with #, are passed over. A last line that does not end is not read: it may be a part.
 class Csv {
@@ -30,6 +34,8 @@ class Csv {
   /// The column of one of these names.
   [[nodiscard]] std::optional<std::size_t> column(
       std::initializer_list<std::string_view> names) const;
+  /// Bytes of the whole file.
+  [[nodiscard]] std::size_t size() const noexcept { return source_.bytes.size(); }
   /// The header's line.
   [[nodiscard]] std::string_view header() const noexcept { return header_; }
 

@@ -1,7 +1,9 @@
 #include "tools/replay/pools.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <span>
 
 namespace weir::replay {
 namespace {
@@ -22,6 +24,15 @@ void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const Pool
       add_once(choices, parse_pool_choice(flag, name + ":28", base));
     }
   }
+}
+
+/// What may stand behind the colon.
+std::span<const std::string_view> settings_to_try(PoolKind kind) {
+  static constexpr std::array<std::string_view, 5> kCutoffs{"20", "22", "24", "26", "28"};
+  static constexpr std::array<std::string_view, 3> kRoundings{"512KiB", "8MiB", "32MiB"};
+  if (kind == PoolKind::kRound) return kCutoffs;
+  if (kind == PoolKind::kNaive) return kRoundings;
+  return {};
 }
 
 }  // namespace
@@ -66,6 +77,36 @@ std::vector<PoolChoice> parse_pool_choices(std::string_view flag, std::string_vi
     if (comma == std::string_view::npos) return choices;
     text.remove_prefix(comma + 1);
   }
+}
+
+std::vector<PoolChoice> recommendable_choices(const PoolOptions& base) {
+  constexpr std::string_view kName = "--recommend";
+  std::vector<PoolChoice> choices;
+  for (const PoolKind kind : pool_kinds()) {
+    if (kind == PoolKind::kUnpooled) continue;
+    const std::string name(to_string(kind));
+    add_once(choices, parse_pool_choice(kName, name, base));
+    for (const std::string_view setting : settings_to_try(kind)) {
+      add_once(choices, parse_pool_choice(kName, name + ":" + std::string(setting), base));
+    }
+  }
+  return choices;
+}
+
+std::string variables_of(const PoolChoice& choice) {
+  const PoolOptions& options = choice.options;
+  const PoolKind kind = options.kind.value;
+  std::string text = "WEIR_POOL=" + std::string(to_string(kind));
+  const auto add = [&text](const char* name, std::uint64_t value) {
+    text += std::string(" ") + name + "=" + std::to_string(value);
+  };
+  if (kind == PoolKind::kRound) add("WEIR_POOL_LINEAR_CUTOFF", options.cutoff.value);
+  if (kind == PoolKind::kNaive) add("WEIR_POOL_LARGE_ROUND_SIZE", options.large_round.value.count);
+  const bool has_page = kind == PoolKind::kRound || kind == PoolKind::kNaive;
+  if (has_page && options.page.source != "default") {
+    add("WEIR_POOL_PAGE_SIZE", options.page.value.count);
+  }
+  return text;
 }
 
 Candidate candidate_of(const PoolChoice& choice, const MakeUpstream& upstream, std::uint64_t lag) {

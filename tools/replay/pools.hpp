@@ -2,6 +2,7 @@
 
 // Which of our pools a trace is replayed against, as a user names them.
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct PoolChoice {
 [[nodiscard]] std::vector<PoolChoice> parse_pool_choices(std::string_view flag,
                                                          std::string_view text,
                                                          const PoolOptions& base);
+
+/// What `weir replay --recommend` chooses from: every pool that keeps memory, `round` with cutoffs
+/// from 20 to 28, `naive` with several roundings of large sizes.
+[[nodiscard]] std::vector<PoolChoice> recommendable_choices(const PoolOptions& base);
+
+/// The environment variables that make a program use it: `WEIR_POOL=round …`.
+[[nodiscard]] std::string variables_of(const PoolChoice& choice);
 
 /// What makes it, on what `upstream` makes.
 [[nodiscard]] Candidate candidate_of(const PoolChoice& choice, const MakeUpstream& upstream,

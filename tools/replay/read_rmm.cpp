@@ -42,8 +42,8 @@ class RmmReader {
     } else if (line.action == "allocate failure") {
       ++failures_;
     } else {
-      throw Malformed("the action is '" + std::string(line.action.substr(0, 40)) +
-                      "': allocate, free or allocate failure is expected");
+      throw Malformed("the action is " + shown_text(line.action) +
+                      ": allocate, free or allocate failure is expected");
     }
   }
 

@@ -1,7 +1,5 @@
 #include "tools/replay/readers.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <cstring>
 
 #include "allocator/allocation_log.hpp"
@@ -17,20 +15,11 @@ bool is_allocation_log(std::string_view bytes) {
   return magic == AllocationLogHeader::kMagic;
 }
 
-/// The beginning of a line, as far as it can be shown.
-std::string shown(std::string_view line) {
-  constexpr std::size_t kMost = 60;
-  std::string text(line.substr(0, kMost));
-  std::ranges::replace_if(
-      text, [](char c) { return std::isprint(static_cast<unsigned char>(c)) == 0; }, '?');
-  return text.empty() ? "nothing" : "'" + text + "'";
-}
-
 Trace read_csv(const Source& source) {
   Csv csv(source);
   if (is_rmm_log(csv)) return read_rmm_log(source.name, csv);
   if (is_lifetimes(csv)) return read_lifetimes(source.name, csv);
-  throw UsageError(source.name + ": no trace: its first line is " + shown(csv.header()) +
+  throw UsageError(source.name + ": no trace: its first line is " + shown_text(csv.header()) +
                    "; expected is an allocation log of Weir, RMM's log (Thread,Time,Action,Pointer,"
                    "Size,Stream) or lifetimes (buffer,start,end,size)");
 }

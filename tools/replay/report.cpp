@@ -105,11 +105,54 @@ Json measured_json(const Measured& measured) {
   return json;
 }
 
+std::string why(const Score& score) {
+  return "reserves " + format_number(score.reserved, 3) + " x the peak requested; " +
+         format_number(score.total_ns(), 0) +
+         " ns an operation: " + format_number(score.ns_per_operation, 0) + " its own, and " +
+         format_number(score.driver_calls, 4) + " driver calls of " +
+         format_number(kDriverCallNs / 1000, 0) + " us";
+}
+
+Json score_json(const Score& score, const std::string& variables) {
+  return {{"variables", variables},
+          {"reserved_over_peak", score.reserved},
+          {"driver_calls_per_operation", score.driver_calls},
+          {"ns_per_operation", score.ns_per_operation},
+          {"ns_per_operation_with_driver_calls", score.total_ns()}};
+}
+
+Json advice_json(const Advice& advice) {
+  if (!advice.recommendation) return nullptr;
+  const Recommendation& found = *advice.recommendation;
+  Json json{{"best", score_json(found.best, advice.variables[found.best.candidate])},
+            {"second", nullptr}};
+  if (found.second) {
+    json["second"] = score_json(*found.second, advice.variables[found.second->candidate]);
+  }
+  return json;
+}
+
 }  // namespace
 
+std::string advice_text(const Advice& advice) {
+  if (!advice.recommendation) return "recommended: none, since no pool completed every trace\n";
+  const Recommendation& found = *advice.recommendation;
+  std::string text =
+      "recommended: " + advice.variables[found.best.candidate] + "\n  " + why(found.best) + "\n";
+  if (found.second) {
+    text += "second best: " + advice.variables[found.second->candidate] + "\n  " +
+            why(*found.second) + "\n";
+  }
+  return text;
+}
+
+std::string setup_text(const Setup& setup) {
+  return "upstream " + setup.upstream + " of " + format_bytes(setup.capacity) + ", the device " +
+         format_count(setup.lag, "operation") + " behind the host";
+}
+
 std::string results_text(std::span<const TraceResults> results, const Setup& setup) {
-  std::string text = "upstream " + setup.upstream + " of " + format_bytes(setup.capacity) +
-                     ", the device " + format_count(setup.lag, "operation") + " behind the host\n";
+  std::string text = setup_text(setup) + "\n";
   for (const TraceResults& result : results) {
     text += "\n" + heading(result) + "\n";
     std::vector<std::vector<std::string>> rows{
@@ -126,7 +169,8 @@ std::string results_text(std::span<const TraceResults> results, const Setup& set
   return text;
 }
 
-std::string results_json(std::span<const TraceResults> results, const Setup& setup) {
+std::string results_json(std::span<const TraceResults> results, const Setup& setup,
+                         const std::optional<Advice>& advice) {
   Json traces = Json::array();
   for (const TraceResults& result : results) {
     const Trace& trace = *result.trace;
@@ -142,10 +186,12 @@ std::string results_json(std::span<const TraceResults> results, const Setup& set
                       {"notes", trace.notes},
                       {"pools", std::move(pools)}});
   }
-  return json_text({{"upstream", setup.upstream},
-                    {"capacity_bytes", setup.capacity.count},
-                    {"lag", setup.lag},
-                    {"traces", std::move(traces)}});
+  Json json{{"upstream", setup.upstream},
+            {"capacity_bytes", setup.capacity.count},
+            {"lag", setup.lag},
+            {"traces", std::move(traces)}};
+  if (advice) json["recommendation"] = advice_json(*advice);
+  return json_text(json);
 }
 
 bool any_refused(std::span<const TraceResults> results) {

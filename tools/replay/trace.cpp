@@ -25,6 +25,11 @@ void TraceBuilder::check_size(Bytes bytes) {
   }
 }
 
+void TraceBuilder::expect(std::size_t operations) {
+  trace_.operations.reserve(operations);
+  sizes_.reserve(operations / 2);
+}
+
 std::uint32_t TraceBuilder::allocate(Bytes bytes, std::uint32_t stream) {
   check_size(bytes);
   if (bytes > kMostInAll - in_all_) {

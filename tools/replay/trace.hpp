@@ -54,6 +54,8 @@ class TraceBuilder {
 
   explicit TraceBuilder(std::string name) { trace_.name = std::move(name); }
 
+  /// That many are to come, about.
+  void expect(std::size_t operations);
   /// The number of the new buffer.
   [[nodiscard]] std::uint32_t allocate(Bytes bytes, std::uint32_t stream);
   /// `buffer` is one that was allocated and not yet freed.

@@ -4,53 +4,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <system_error>
 
 #include "allocator/error.hpp"
-#include "tools/replay/measure.hpp"
-#include "tools/replay/pools.hpp"
+#include "tools/replay/picture.hpp"
 #include "tools/replay/readers.hpp"
 #include "tools/replay/report.hpp"
-#include "tools/replay/upstreams.hpp"
 #include "tools/weir/command.hpp"
+#include "tools/weir/replay_flags.hpp"
+#include "trainer/output_file.hpp"
 #include "trainer/table.hpp"
 
 namespace weir::cli {
 namespace {
-
-struct ReplayFlags {
-  std::vector<std::string> traces;
-  std::string pool = "all";
-  std::string capacity;
-  std::string budget = "100%";
-  std::string upstream = "simulated";
-  std::string lag = "0";
-  bool no_search = false;
-  bool json = false;
-};
-
-/// The settings that the pools have in common.
-PoolOptions base_options(const ReplayFlags& flags) {
-  PoolOptions options = PoolOptions::from_environment();
-  options.log = {};  // what is replayed is a log already
-  options.budget = {parse_budget("--budget", flags.budget), "--budget"};
-  return options;
-}
-
-Bytes parse_capacity(const std::string& text) {
-  const auto capacity = parse_bytes(text);
-  if (!capacity || capacity->count == 0 || *capacity > replay::TraceBuilder::kMostInAll) {
-    refuse("--capacity", text, "a size such as 80GiB");
-  }
-  return *capacity;
-}
-
-std::uint64_t parse_lag(const std::string& text) {
-  const auto lag = parse_whole(text);
-  if (!lag) refuse("--lag", text, "a whole number of operations");
-  return *lag;
-}
 
 std::vector<replay::Trace> read_all(const std::vector<std::string>& paths) {
   std::vector<replay::Trace> traces;
@@ -66,6 +34,52 @@ Bytes largest_peak(const std::vector<replay::Trace>& traces) {
   return peak;
 }
 
+/// The files that the traces' pictures go to, opened now so that nothing is computed in vain.
+std::vector<std::unique_ptr<OutputFile>> open_pictures(const std::string& path,
+                                                       std::size_t traces) {
+  std::vector<std::unique_ptr<OutputFile>> files;
+  if (path.empty()) return files;
+  const std::size_t place = path.find("%t");
+  if (place == std::string::npos && traces > 1) {
+    refuse("--svg", path, "for " + format_count(traces, "trace") + " a name with %t in it");
+  }
+  for (std::size_t i = 1; i <= traces; ++i) {
+    std::string name = path;
+    if (place != std::string::npos) name.replace(place, 2, std::to_string(i));
+    files.push_back(std::make_unique<OutputFile>("--svg", name));
+  }
+  return files;
+}
+
+replay::Picture picture_of(const replay::Trace& trace,
+                           const std::vector<replay::Candidate>& candidates,
+                           const replay::Setup& setup, std::size_t mapped) {
+  replay::Picture picture{.title = std::filesystem::path(trace.name).filename().string() + ": " +
+                                   format_count(trace.operations.size(), "operation") +
+                                   ", peak requested " +
+                                   format_bytes(replay::peak_requested(trace)),
+                          .subtitle = replay::setup_text(setup),
+                          .bands = {},
+                          .mapped = candidates[mapped].name,
+                          .map = replay::AddressMap(trace.operations.size())};
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    picture.bands.push_back(replay::record_band(trace, candidates[i], setup.capacity,
+                                                i == mapped ? &*picture.map : nullptr));
+  }
+  return picture;
+}
+
+std::optional<replay::Advice> advice_for(const std::vector<replay::TraceResults>& results,
+                                         const ReplayRequest& request) {
+  replay::Advice advice;
+  advice.recommendation = replay::recommend(
+      replay::scores_of(results), request.capacity ? replay::kAnyNeed : replay::kSameNeed);
+  for (const replay::PoolChoice& choice : request.choices) {
+    advice.variables.push_back(replay::variables_of(choice));
+  }
+  return advice;
+}
+
 void print(const std::string& text) {
   errno = 0;
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
@@ -76,31 +90,40 @@ void print(const std::string& text) {
 
 int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
   if (!words.empty()) throw UsageError("weir replay takes no words after --");
-  const auto choices = replay::parse_pool_choices("--pool", flags.pool, base_options(flags));
-  const auto kind = replay::parse_upstream("--upstream", flags.upstream);
-  const std::uint64_t lag = parse_lag(flags.lag);
-  const replay::MakeUpstream upstream = replay::upstreams_of(kind);
+  const ReplayRequest request = checked(flags);
+  const replay::MakeUpstream upstream = replay::upstreams_of(request.upstream);
   const std::vector<replay::Trace> traces = read_all(flags.traces);
+  const auto pictures = open_pictures(flags.svg, traces.size());
 
-  replay::MeasureOptions options{
-      .capacity = flags.capacity.empty() ? replay::default_capacity(kind, largest_peak(traces))
-                                         : parse_capacity(flags.capacity),
-      .search = !flags.no_search};
-  // Real memory is one program's at a time.
-  if (kind != replay::UpstreamKind::kSimulated) options.threads = 1;
+  const replay::Setup setup{
+      .upstream = flags.upstream,
+      .capacity = request.capacity
+                      ? *request.capacity
+                      : replay::default_capacity(request.upstream, largest_peak(traces)),
+      .lag = request.lag};
   std::vector<replay::Candidate> candidates;
-  for (const replay::PoolChoice& choice : choices) {
-    candidates.push_back(replay::candidate_of(choice, upstream, lag));
+  for (const replay::PoolChoice& choice : request.choices) {
+    candidates.push_back(replay::candidate_of(choice, upstream, request.lag));
   }
+  // Real memory is one replay's at a time.
+  const bool real = request.upstream != replay::UpstreamKind::kSimulated;
   ProgressBar bar;
-  const auto results =
-      replay::measure_all(traces, candidates, options,
-                          [&bar](std::size_t done, std::size_t all, const std::string& what) {
-                            bar.show(what, done, all);
-                          });
+  const auto results = replay::measure_all(
+      traces, candidates,
+      {.capacity = setup.capacity, .search = !flags.no_search, .threads = real ? 1U : 2U},
+      [&bar](std::size_t done, std::size_t all, const std::string& what) {
+        bar.show(what, done, all);
+      });
   bar.clear();
-  const replay::Setup setup{.upstream = flags.upstream, .capacity = options.capacity, .lag = lag};
-  print(flags.json ? results_json(results, setup) : results_text(results, setup));
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    pictures[i]->commit(draw(picture_of(traces[i], candidates, setup, request.mapped)));
+  }
+  const auto advice = flags.recommend ? advice_for(results, request) : std::nullopt;
+  if (flags.json) {
+    print(replay::results_json(results, setup, advice));
+  } else {
+    print(replay::results_text(results, setup) + (advice ? "\n" + advice_text(*advice) : ""));
+  }
   return replay::any_refused(results) ? 3 : 0;
 }
 
@@ -109,25 +132,7 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
 Command add_replay_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "replay", "replay traces of allocations against pools, and print what each of them costs");
-  const auto flags = std::make_shared<ReplayFlags>();
-  app->add_option("TRACE", flags->traces,
-                  "an allocation log (WEIR_ALLOC_LOG), RMM's log, or lifetimes "
-                  "(buffer,start,end,size); also gzip's")
-      ->required();
-  app->add_option("--pool", flags->pool,
-                  "which pools, with commas: their names, round:CUTOFF, naive:SIZE, or all")
-      ->capture_default_str();
-  app->add_option("--capacity", flags->capacity,
-                  "what the device has: 80GiB; more than enough unless given");
-  app->add_option("--budget", flags->budget, "of the capacity: 6GiB, or 80%")
-      ->capture_default_str();
-  app->add_option("--lag", flags->lag, "how many operations the device is behind the host")
-      ->capture_default_str();
-  app->add_option("--upstream", flags->upstream, "simulated, host or cuda")->capture_default_str();
-  app->add_flag("--no-search", flags->no_search,
-                "leave the least capacity out, which takes longest");
-  app->add_flag("--json", flags->json, "print it for a program");
-  app->footer("Exit code 3: out of memory with that capacity; 2: bad input.");
+  const auto flags = std::make_shared<ReplayFlags>(*app);
   return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
 }
 

@@ -1,0 +1,70 @@
+#pragma once
+
+// What lay where, and when: the buffers of a trace and the memory that a pool held, as areas over
+// operations and addresses.
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "tools/replay/counted_upstream.hpp"
+#include "tools/replay/engine.hpp"
+
+namespace weir::replay {
+
+/// What one cell of a picture shows; of several the one that most of it is.
+enum class Cell : std::uint8_t {
+  kNothing,   ///< not held
+  kHole,      ///< held, and mostly not in use
+  kPartLive,  ///< about half in use
+  kLive,      ///< mostly in use
+};
+
+struct Raster {
+  std::size_t columns = 0;  ///< along the operations
+  std::size_t rows = 0;     ///< along the addresses, from the lowest
+  std::vector<Cell> cells;  ///< row by row
+
+  [[nodiscard]] Cell at(std::size_t row, std::size_t column) const {
+    return cells[row * columns + column];
+  }
+};
+
+class AddressMap {
+ public:
+  explicit AddressMap(std::uint64_t operations) : operations_(operations) {}
+
+  // While the trace is replayed, in order.
+  void add(const Step& step);
+  void add(const DriverEvent& event);
+  /// What is live and held now stays so up to operation `end`, and no more comes.
+  void finish(std::uint64_t end);
+
+  [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
+  /// The sum of all addresses that were ever held. Addresses between them are left out.
+  [[nodiscard]] Bytes height() const;
+  [[nodiscard]] Raster raster(std::size_t columns, std::size_t rows) const;
+
+ private:
+  /// Addresses from `begin` up to `end`, during the operations from `from` up to `to`.
+  struct Area {
+    std::uint64_t begin = 0, end = 0;
+    std::uint64_t from = 0, to = 0;
+  };
+  /// Of addresses that were held at some time, the lowest of a run and how many are below it.
+  struct Run {
+    std::uint64_t begin = 0, end = 0;
+    std::uint64_t below = 0;
+  };
+  using Open = std::map<std::uint64_t, Area>;  ///< by address
+
+  static void close(Open& open, Open::iterator area, std::uint64_t now, std::vector<Area>& closed);
+  [[nodiscard]] std::vector<Run> runs() const;
+
+  const std::uint64_t operations_;
+  std::uint64_t now_ = 0;  ///< the operation that is under way
+  Open live_, held_;
+  std::vector<Area> was_live_, was_held_;
+};
+
+}  // namespace weir::replay
