@@ -1,0 +1,157 @@
+// `weir replay` as its users meet it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "../trainer/child_process.hpp"
+#include "../trainer/temporary_directory.hpp"
+#include "gzip.hpp"
+#include "xml.hpp"
+
+namespace weir::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+class WeirReplay : public ::testing::Test {
+ protected:
+  WeirReplay() {
+    write_file(trace_, "buffer,start,end,size\n1,0,3,1048576\n2,1,4,2097152\n3,5,6,3145728\n");
+  }
+
+  static Finished replay(Words words, const Variables& variables = {}) {
+    words.insert(words.begin(), "replay");
+    return ChildProcess(words, {.environment = variables}).wait();
+  }
+  /// One line on standard error, nothing on standard output, exit code 2.
+  static void expect_refused(const Words& words, const std::string& what) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    const Finished weir = replay(words);
+    EXPECT_EQ(weir.exit_code, 2);
+    EXPECT_EQ(weir.out, "");
+    EXPECT_THAT(weir.err, AllOf(StartsWith("weir: "), HasSubstr(what)));
+    EXPECT_EQ(std::ranges::count(weir.err, '\n'), 1) << weir.err;
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string trace_ = directory_.file("trace.csv");
+};
+
+TEST_F(WeirReplay, PrintsATableForATrace) {
+  const Finished weir = replay({trace_});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_EQ(weir.err, "");
+  EXPECT_THAT(weir.out, StartsWith("upstream simulated of 1 TiB, the device 0 operations behind"));
+  EXPECT_THAT(weir.out, HasSubstr(trace_ + ": 6 operations, 3 buffers, 1 stream, peak requested "
+                                           "3 MiB\n"));
+  for (const char* pool : {"unpooled", "naive", "round:24", "round:28"}) {
+    EXPECT_THAT(weir.out, ::testing::ContainsRegex("\n" + std::string(pool) + " .* completed\n"));
+  }
+}
+
+TEST_F(WeirReplay, ReadsGzipAndSeveralFiles) {
+  const std::string packed = directory_.file("packed");
+  write_file(packed, gzip_of(read_file(trace_)));
+  const Finished weir = replay({packed, trace_, "--pool", "naive", "--json"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  const Json traces = Json::parse(weir.out).at("traces");
+  ASSERT_EQ(traces.size(), 2U);
+  EXPECT_EQ(traces[0].at("peak_requested_bytes"), traces[1].at("peak_requested_bytes"));
+  EXPECT_EQ(traces[0].at("pools").at(0).at("least_capacity").at("bytes"), 4 << 20)
+      << "two, of 2 MiB each";
+}
+
+TEST_F(WeirReplay, OutOfMemoryIsExitCode3AndInTheTable) {
+  const Finished weir = replay({trace_, "--capacity", "2MiB", "--pool", "naive"});
+  EXPECT_EQ(weir.exit_code, 3);
+  EXPECT_EQ(weir.err, "");
+  EXPECT_THAT(weir.out, AllOf(HasSubstr("out of memory\n"),
+                              HasSubstr("naive: out of memory at operation 2: asked 2 MiB with "
+                                        "1 MiB requested")));
+}
+
+TEST_F(WeirReplay, SettingsComeFromFlagsAndVariables) {
+  const Finished weir = replay({trace_, "--json", "--pool", "round,naive", "--budget", "50%",
+                                "--capacity", "16MiB", "--lag", "5", "--no-search"},
+                               {{"WEIR_POOL_LINEAR_CUTOFF", "22"},
+                                {"WEIR_BUDGET", "1%"},
+                                {"WEIR_ALLOC_LOG", directory_.file("log")}});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  const Json json = Json::parse(weir.out);
+  EXPECT_EQ(json.at("capacity_bytes"), 16 << 20);
+  EXPECT_EQ(json.at("lag"), 5);
+  const Json& pools = json.at("traces").at(0).at("pools");
+  EXPECT_EQ(pools.at(0).at("pool"), "round:22");
+  EXPECT_EQ(pools.at(1).at("pool"), "naive");
+  EXPECT_FALSE(pools.at(0).contains("least_capacity"));
+  EXPECT_EQ(directory_.entries(), 1U) << "a replay is no run to be logged";
+}
+
+TEST_F(WeirReplay, RealMemoryCanBeUnderIt) {
+  const Finished weir = replay({trace_, "--upstream", "host", "--capacity", "64MiB"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, StartsWith("upstream host of 64 MiB"));
+}
+
+TEST_F(WeirReplay, DrawsAPictureOfEachTrace) {
+  const std::string picture = directory_.file("picture.svg");
+  const Finished weir =
+      replay({trace_, "--svg", picture, "--map", "naive", "--pool", "naive,round"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_EQ(xml_fault(read_file(picture)), "");
+  EXPECT_THAT(read_file(picture), AllOf(HasSubstr("<title>trace.csv: 6 operations"),
+                                        HasSubstr(">naive: what lay where<")));
+  EXPECT_EQ(replay({trace_, trace_, "--svg", directory_.file("%t.svg")}).exit_code, 0);
+  EXPECT_EQ(xml_fault(read_file(directory_.file("1.svg"))), "");
+  EXPECT_EQ(read_file(directory_.file("1.svg")), read_file(directory_.file("2.svg")));
+}
+
+TEST_F(WeirReplay, RecommendsVariablesToSet) {
+  const Finished weir = replay({trace_, "--recommend"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\nrecommended: WEIR_POOL=[a-z_]+.*\n  reserves"));
+  EXPECT_THAT(weir.out, HasSubstr("\nsecond best: WEIR_POOL="));
+  const Json json = Json::parse(replay({trace_, "--recommend", "--json"}).out);
+  EXPECT_THAT(json.at("recommendation").at("best").at("variables").get<std::string>(),
+              StartsWith("WEIR_POOL="));
+}
+
+TEST_F(WeirReplay, BadInputIsRefusedInOneLine) {
+  const std::string bad = directory_.file("bad.csv");
+  write_file(bad, "buffer,start,end,size\n1,0,3,10\n2,4,3,10\n");
+  expect_refused({}, "TRACE");
+  expect_refused({directory_.file("none")}, "No such file");
+  expect_refused({bad}, bad + ": line 3: the end, 3, is not after the start, 4");
+  expect_refused({trace_, "--pool", "square"}, "--pool='square' is not allowed");
+  expect_refused({trace_, "--pool", "round:3"}, "--pool='3' is not allowed");
+  expect_refused({trace_, "--capacity", "0B"}, "--capacity='0B' is not allowed");
+  expect_refused({trace_, "--capacity", "lots"}, "--capacity='lots' is not allowed");
+  expect_refused({trace_, "--budget", "110%"}, "--budget='110%' is not allowed");
+  expect_refused({trace_, "--lag", "-1"}, "--lag='-1' is not allowed");
+  expect_refused({trace_, "--upstream", "moon"}, "--upstream='moon' is not allowed");
+  expect_refused({trace_, "--upstream", "cuda"}, "the memory of a GPU cannot be had: ");
+  expect_refused({trace_, "--map", "naive"}, "--svg FILE is missing");
+  expect_refused({trace_, "--svg", bad, "--map", "naive", "--pool", "round"},
+                 "--map='naive' is not allowed: one of the pools that are replayed: round:24");
+  expect_refused({trace_, trace_, "--svg", directory_.file("a.svg")}, "a name with %t in it");
+  expect_refused({trace_, "--svg", "/nowhere/a.svg"}, "/nowhere/a.svg");
+  expect_refused({trace_, "--", "more"}, "takes no words after --");
+  expect_refused({trace_, "--fast"}, "--fast");
+}
+
+TEST_F(WeirReplay, ATraceThatIsCutShortIsReplayedAndSaysSo) {
+  write_file(trace_, "buffer,start,end,size\n1,0,3,10\n2,4,");
+  const Finished weir = replay({trace_, "--pool", "naive"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, HasSubstr("\n  cut short: line 3 is not whole: no newline ends it\n"));
+}
+
+}  // namespace
+}  // namespace weir::testing

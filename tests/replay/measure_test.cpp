@@ -1,0 +1,157 @@
+// Several traces against several pools, and how the figures are shown.
+
+#include "tools/replay/measure.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/replay/pools.hpp"
+#include "tools/replay/report.hpp"
+#include "traces.hpp"
+
+namespace weir::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using replay::Trace;
+
+class ReplayMeasure : public ::testing::Test {
+ protected:
+  ReplayMeasure() {
+    traces_.push_back(trace_of({allocate(0, 4096), allocate(1, 4096), release(0, 4096),
+                                release(1, 4096), allocate(2, 8192)},
+                               3));
+    traces_.push_back(trace_of({allocate(0, 1 << 20), release(0, 1 << 20)}, 1));
+    traces_[1].name = "second";
+    traces_[1].cut = "the gzip ends early";
+    PoolOptions base;
+    base.budget = BudgetRequest{.percent = 100};
+    for (const auto& choice : replay::parse_pool_choices("t", "naive,unpooled", base)) {
+      candidates_.push_back(replay::candidate_of(
+          choice, [](Bytes capacity) { return std::make_unique<SimulatedUpstream>(capacity); }, 0));
+    }
+  }
+
+  std::vector<Trace> traces_;
+  std::vector<replay::Candidate> candidates_;
+};
+
+TEST_F(ReplayMeasure, EveryPairIsMeasuredAndTold) {
+  std::size_t told = 0;
+  const auto results = replay::measure_all(
+      traces_, candidates_, {.capacity = gib(1)},
+      [&](std::size_t done, std::size_t all, const std::string& what) {
+        EXPECT_EQ(done, ++told);
+        EXPECT_EQ(all, 8U);
+        EXPECT_THAT(what, ::testing::ContainsRegex("(t|second): (naive|unpooled)"));
+      });
+  EXPECT_EQ(told, 8U);
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].peak_requested, kib(8));
+  const replay::Measured& naive = results[0].measured.at(0);
+  EXPECT_EQ(naive.subject, "naive");
+  EXPECT_EQ(naive.figures.peak_reserved, kib(16));
+  ASSERT_TRUE(naive.least);
+  EXPECT_EQ(naive.least->capacity, kib(8));  // both pages are given back when they are in the way
+  EXPECT_EQ(naive.at_least->peak_reserved, kib(8));
+  EXPECT_EQ(naive.at_least->driver_calls, 5U);
+  EXPECT_GT(naive.ns_per_operation, 0);
+  EXPECT_EQ(results[1].measured.at(1).figures.driver_calls, 2U);
+}
+
+TEST_F(ReplayMeasure, WhatIsNotAskedForIsNotMeasured) {
+  const auto results = replay::measure_all(traces_, candidates_,
+                                           {.capacity = gib(1), .search = false, .timings = 0});
+  EXPECT_FALSE(results[0].measured[0].least);
+  EXPECT_FALSE(results[0].measured[0].at_least);
+  EXPECT_EQ(results[0].measured[0].ns_per_operation, 0);
+}
+
+TEST_F(ReplayMeasure, WhatAReplayThrowsIsThrown) {
+  candidates_[1].make = [](Bytes) -> std::unique_ptr<replay::Subject> {
+    throw std::runtime_error("no such device");
+  };
+  EXPECT_THROW((void)replay::measure_all(traces_, candidates_, {.capacity = gib(1)}),
+               std::runtime_error);
+}
+
+TEST_F(ReplayMeasure, TheTableHasARowForEachPoolAndSaysWhatWasCut) {
+  const auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
+  const std::string text = replay::results_text(results, {"simulated", gib(1), 3});
+  EXPECT_THAT(text, ::testing::StartsWith(
+                        "upstream simulated of 1 GiB, the device 3 operations behind the host\n"));
+  EXPECT_THAT(text, HasSubstr("\nt: 5 operations, 3 buffers, 4 streams, peak requested 8 KiB\n"));
+  EXPECT_THAT(text, HasSubstr("\n  cut short: the gzip ends early\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive +8 KiB +16 KiB +2.000 +50.0% +0 B +50.0%"));
+  EXPECT_FALSE(replay::any_refused(results));
+}
+
+TEST_F(ReplayMeasure, OutOfMemoryIsShownWithWhereAndWhatThereWas) {
+  const auto results =
+      replay::measure_all(traces_, candidates_, {.capacity = kib(8), .search = false});
+  EXPECT_TRUE(replay::any_refused(results));
+  const std::string text = replay::results_text(results, {"simulated", kib(8), 0});
+  EXPECT_THAT(text, HasSubstr("\nnaive: out of memory at operation 1: asked 1 MiB with 0 B "
+                              "requested, 0 B allocated, 0 B reserved, largest free block 0 B\n"));
+  const Json json = Json::parse(replay::results_json(results, {"simulated", kib(8), 0}));
+  const Json& pool = json.at("traces").at(1).at("pools").at(0);
+  EXPECT_EQ(pool.at("completed"), false);
+  EXPECT_EQ(pool.at("out_of_memory").at("operation"), 1);
+  EXPECT_EQ(pool.at("out_of_memory").at("asked_bytes"), 1 << 20);
+}
+
+TEST_F(ReplayMeasure, JsonHasTheSameFigures) {
+  const auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
+  replay::Advice advice{.recommendation = replay::recommend(replay::scores_of(results)),
+                        .variables = {"WEIR_POOL=naive", "WEIR_POOL=unpooled"}};
+  const Json json = Json::parse(replay::results_json(results, {"simulated", gib(1), 3}, advice));
+  EXPECT_EQ(json.at("upstream"), "simulated");
+  EXPECT_EQ(json.at("capacity_bytes"), gib(1).count);
+  EXPECT_EQ(json.at("lag"), 3);
+  const Json& trace = json.at("traces").at(0);
+  EXPECT_EQ(trace.at("trace"), "t");
+  EXPECT_EQ(trace.at("operations"), 5);
+  EXPECT_EQ(trace.at("buffers"), 3);
+  EXPECT_EQ(trace.at("peak_requested_bytes"), 8192);
+  EXPECT_EQ(trace.at("complete"), true);
+  EXPECT_EQ(json.at("traces").at(1).at("cut"), "the gzip ends early");
+  const Json& naive = trace.at("pools").at(0);
+  EXPECT_EQ(naive.at("pool"), "naive");
+  EXPECT_EQ(naive.at("completed"), true);
+  EXPECT_EQ(naive.at("peak_allocated_bytes"), 8192);
+  EXPECT_EQ(naive.at("peak_reserved_bytes"), 16384);
+  EXPECT_EQ(naive.at("fragmentation"), 0.5);
+  EXPECT_EQ(naive.at("internal_waste_bytes"), 0);
+  EXPECT_EQ(naive.at("largest_free_at_peak_bytes"), 4096);
+  EXPECT_EQ(naive.at("free_at_peak_bytes"), 8192);
+  EXPECT_EQ(naive.at("driver_calls"), 3);
+  EXPECT_EQ(naive.at("mapped_pages"), 0);
+  EXPECT_EQ(naive.at("waits"), 0);
+  EXPECT_GT(naive.at("ns_per_operation"), 0);
+  EXPECT_EQ(naive.at("least_capacity").at("bytes"), 8192);
+  EXPECT_EQ(naive.at("at_least_capacity").at("peak_reserved_bytes"), 8192);
+  EXPECT_EQ(json.at("recommendation").at("best").at("variables"), "WEIR_POOL=unpooled");
+  EXPECT_EQ(json.at("recommendation").at("second").at("reserved_over_peak"), 2.0);
+}
+
+TEST_F(ReplayMeasure, AdviceIsTheVariablesAndTheReason) {
+  replay::Advice advice{.recommendation = replay::Recommendation{.best = {.candidate = 1,
+                                                                          .reserved = 1.25,
+                                                                          .driver_calls = 0.01,
+                                                                          .ns_per_operation = 100},
+                                                                 .second = {}},
+                        .variables = {"WEIR_POOL=naive", "WEIR_POOL=round"}};
+  EXPECT_EQ(replay::advice_text(advice),
+            "recommended: WEIR_POOL=round\n"
+            "  reserves 1.250 x the peak requested; 300 ns an operation: 100 its own, and 0.0100 "
+            "driver calls of 20 us\n");
+  advice.recommendation.reset();
+  EXPECT_EQ(replay::advice_text(advice),
+            "recommended: none, since no pool completed every trace\n");
+}
+
+}  // namespace
+}  // namespace weir::testing

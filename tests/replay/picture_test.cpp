@@ -1,0 +1,181 @@
+#include "tools/replay/picture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "support/random_seed.hpp"
+#include "tools/replay/pools.hpp"
+#include "tools/replay/svg.hpp"
+#include "traces.hpp"
+#include "xml.hpp"
+
+namespace weir::testing {
+namespace {
+
+using replay::AddressMap;
+using replay::Cell;
+using replay::Levels;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<replay::Candidate> candidates_of(const char* pools) {
+  PoolOptions base;
+  base.budget = BudgetRequest{.percent = 100};
+  std::vector<replay::Candidate> candidates;
+  for (const auto& choice : replay::parse_pool_choices("t", pools, base)) {
+    candidates.push_back(replay::candidate_of(
+        choice, [](Bytes capacity) { return std::make_unique<SimulatedUpstream>(capacity); }, 0));
+  }
+  return candidates;
+}
+
+replay::Picture picture_of(const replay::Trace& trace, const char* pools, Bytes capacity = gib(8)) {
+  replay::Picture picture{.title = "a trace",
+                          .subtitle = "as it was",
+                          .bands = {},
+                          .mapped = {},
+                          .map = AddressMap(trace.operations.size())};
+  for (const replay::Candidate& candidate : candidates_of(pools)) {
+    const bool last = picture.bands.empty();
+    picture.bands.push_back(
+        replay::record_band(trace, candidate, capacity, last ? &*picture.map : nullptr));
+    if (last) picture.mapped = candidate.name;
+  }
+  return picture;
+}
+
+TEST(ReplayXml, CheckFindsWhatIsNotWellFormed) {
+  EXPECT_EQ(xml_fault("<a x=\"1\"><b/>t &amp; u</a>\n"), "");
+  for (const char* text : {"", "t", "<a>", "<a></b>", "<a></a><b/>", "<a x=1/>", "<a x=\"1/>",
+                           "<a x=\"1\" x=\"2\"/>", "<a>t & u</a>", "<a>t > u</a>", "<a/", "<a/>t",
+                           "<a x=\"<\"/>", "<a>\xc3\xa4</a>", "</a>"}) {
+    EXPECT_NE(xml_fault(text), "") << text;
+  }
+}
+
+TEST(ReplayPicture, TimelineHasTheHighestLevelsOfEachColumn) {
+  replay::Timeline timeline(6, 3);
+  const replay::Operation operation{};
+  const auto add = [&](std::uint64_t i, std::uint64_t requested, std::uint64_t reserved) {
+    replay::Footprint footprint;
+    footprint.allocated = {requested + 1};
+    footprint.reserved = {reserved};
+    timeline.add(
+        {.operation = i, .what = operation, .requested = {requested}, .footprint = footprint});
+  };
+  add(0, 10, 50);
+  add(1, 20, 40);
+  add(2, 5, 40);
+  add(3, 4, 60);
+  EXPECT_EQ(timeline.width(), 3U);
+  EXPECT_THAT(timeline.columns(), ElementsAre(Levels{{20}, {21}, {50}}, Levels{{5}, {6}, {60}}));
+  EXPECT_EQ(replay::Timeline(2, 3).width(), 2U);
+}
+
+/// The rows of a raster from the lowest address up: `.` nothing, `o` a hole, `+` partly live, `#`.
+std::vector<std::string> rows_of(const replay::Raster& raster) {
+  std::vector<std::string> rows;
+  for (std::size_t row = 0; row < raster.rows; ++row) {
+    std::string text;
+    for (std::size_t column = 0; column < raster.columns; ++column) {
+      text += ".o+#"[static_cast<unsigned>(raster.at(row, column))];
+    }
+    rows.push_back(text);
+  }
+  return rows;
+}
+
+TEST(ReplayPicture, MapShowsWhatIsLiveWhatIsAHoleAndWhatIsNotHeld) {
+  // Two pages come from the driver at operation 0 and 2, far apart; the first goes back at 6.
+  AddressMap map(8);
+  const auto pointer = [](std::uint64_t address) { return reinterpret_cast<const void*>(address); };
+  const replay::Footprint footprint;
+  std::uint64_t now = 0;
+  const auto step = [&](const replay::Operation& what, std::uint64_t address) {
+    map.add({.operation = now++,
+             .what = what,
+             .pointer = pointer(address),
+             .requested = {},
+             .footprint = footprint});
+  };
+  map.add(replay::DriverEvent{.address = 4096, .size = {4096}, .obtained = true});
+  step(allocate(0, 4096), 4096);
+  step(use(0, 4096, 1), 4096);
+  map.add(replay::DriverEvent{.address = 1 << 20, .size = {4096}, .obtained = true});
+  step(allocate(1, 2048), 1 << 20);
+  step(release(0, 4096), 4096);
+  step(allocate(2, 1200), 4096);
+  step(release(2, 1200), 4096);
+  map.add(replay::DriverEvent{.address = 4096, .size = {4096}, .obtained = false});
+  step(use(1, 2048, 1), 1 << 20);
+  step(use(1, 2048, 1), 1 << 20);
+  map.finish(8);
+  EXPECT_EQ(map.height(), kib(8));
+  EXPECT_THAT(rows_of(map.raster(8, 4)), ElementsAre("###o+o..",  // 1200 of 2048 bytes, 4 to 5
+                                                     "###ooo..", "..######", "..oooooo"));
+}
+
+TEST(ReplayPicture, MapOfNothingHeldIsEmpty) {
+  AddressMap map(4);
+  map.finish(4);
+  EXPECT_EQ(map.height(), Bytes{});
+  EXPECT_THAT(rows_of(map.raster(2, 2)), ElementsAre("..", ".."));
+}
+
+TEST(ReplayPicture, HasABandForEachPoolALegendAxesAndUnits) {
+  const replay::Trace trace =
+      trace_of({allocate(0, 3 << 20), allocate(1, 1 << 20), release(0, 3 << 20)}, 2);
+  const std::string svg = draw(picture_of(trace, "naive,round"));
+  EXPECT_EQ(xml_fault(svg), "");
+  for (const char* part :
+       {"<title>a trace</title>", ">as it was<", ">requested<", ">naive<", ">round:24<",
+        ">operation<", ">2 MiB<", ">4 MiB<", ">peak reserved 5 MiB, fragmentation 0.0%<",
+        ">naive: what lay where<", ">a hole that holds memory<"}) {
+    EXPECT_THAT(svg, HasSubstr(part));
+  }
+}
+
+TEST(ReplayPicture, TextCannotBreakIt) {
+  replay::Picture picture = picture_of(trace_of({allocate(0, 1)}, 1), "naive");
+  picture.title = "a <b> & \"c\" \xff\x01";
+  const std::string svg = draw(picture);
+  EXPECT_EQ(xml_fault(svg), "");
+  EXPECT_THAT(svg, HasSubstr("<title>a &lt;b&gt; &amp; &quot;c&quot; ?"
+                             "?</title>"));
+}
+
+TEST(ReplayPicture, OfAReplayThatRanOutEndsThere) {
+  const replay::Trace trace = trace_of({allocate(0, 1 << 20), allocate(1, 8 << 20)}, 2);
+  const std::string svg = draw(picture_of(trace, "naive", mib(4)));
+  EXPECT_EQ(xml_fault(svg), "");
+  EXPECT_THAT(svg, HasSubstr("out of memory at operation 2"));
+}
+
+TEST(ReplayPicture, StaysSmallWhateverTheTrace) {
+  SCOPED_TRACE(seed_message(random_seed()));
+  std::mt19937_64 random(random_seed());
+  std::vector<replay::Operation> operations;
+  std::vector<replay::Operation> live;
+  std::uint32_t buffers = 0;
+  while (operations.size() < 30'000) {
+    if (live.size() > 400) {
+      std::swap(live[random() % live.size()], live.back());
+      operations.push_back(release(live.back().buffer, live.back().bytes.count));
+      live.pop_back();
+    } else {
+      live.push_back(allocate(buffers++, 1 + random() % (1U << (10 + random() % 12))));
+      operations.push_back(live.back());
+    }
+  }
+  const std::string svg =
+      draw(picture_of(trace_of(operations, buffers),
+                      "naive,round,unpooled,round:20,round:21,round:22,round:23,naive:1MiB"));
+  EXPECT_EQ(xml_fault(svg), "");
+  EXPECT_LT(svg.size(), 500'000U);
+  EXPECT_GT(svg.size(), 100'000U) << "the map is there";
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,161 @@
+#include "tools/replay/recommend.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "allocator/error.hpp"
+#include "support/message_of.hpp"
+#include "tools/replay/pools.hpp"
+#include "traces.hpp"
+
+namespace weir::testing {
+namespace {
+
+using replay::Measured;
+using replay::recommend;
+using replay::Score;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Score score(std::size_t candidate, double reserved, double driver_calls, double ns) {
+  return {.candidate = candidate,
+          .reserved = reserved,
+          .driver_calls = driver_calls,
+          .ns_per_operation = ns};
+}
+
+std::vector<std::size_t> chosen(const std::vector<Score>& scores,
+                                double same_need = replay::kSameNeed) {
+  std::vector<std::size_t> candidates;
+  const auto found = recommend(scores, same_need);
+  if (!found) return candidates;
+  candidates.push_back(found->best.candidate);
+  if (found->second) candidates.push_back(found->second->candidate);
+  return candidates;
+}
+
+TEST(ReplayRecommend, IsTheOneThatReservesLeast) {
+  EXPECT_THAT(chosen({score(0, 1.9, 0, 50), score(1, 1.1, 0, 200), score(2, 1.4, 0, 50)}),
+              ElementsAre(1, 2));
+}
+
+TEST(ReplayRecommend, IsTheQuickestOfThoseThatReserveAboutTheLeast) {
+  EXPECT_THAT(chosen({score(0, 1.00, 0, 200), score(1, 1.03, 0, 100), score(2, 1.04, 0, 10)}),
+              ElementsAre(1, 0));
+}
+
+TEST(ReplayRecommend, DriverCallsCount) {
+  // One in 200 operations is 100 ns.
+  EXPECT_THAT(chosen({score(0, 1, 0.005, 50), score(1, 1, 0, 149)}), ElementsAre(1, 0));
+  EXPECT_THAT(chosen({score(0, 1, 0.005, 50), score(1, 1, 0, 151)}), ElementsAre(0, 1));
+}
+
+TEST(ReplayRecommend, AtEqualTimeIsTheFirst) {
+  EXPECT_THAT(chosen({score(4, 1.02, 0, 100), score(5, 1, 0, 100), score(6, 1, 0, 100)}),
+              ElementsAre(4, 5));
+}
+
+TEST(ReplayRecommend, OnAGivenCapacityIsTheQuickestThatCompletes) {
+  EXPECT_THAT(chosen({score(0, 1, 0, 200), score(1, 3, 0, 50)}, replay::kAnyNeed),
+              ElementsAre(1, 0));
+}
+
+TEST(ReplayRecommend, MayHaveNoSecondAndMayBeNothing) {
+  EXPECT_THAT(chosen({score(0, 1, 0, 200)}), ElementsAre(0));
+  EXPECT_THAT(chosen({}), ElementsAre());
+}
+
+Measured measured(std::uint64_t reserved, std::uint64_t calls, double ns,
+                  std::uint64_t operations) {
+  Measured figures;
+  figures.figures.operations = operations;
+  figures.figures.peak_reserved = {reserved};
+  figures.figures.driver_calls = calls;
+  figures.ns_per_operation = ns;
+  return figures;
+}
+
+TEST(ReplayRecommend, ScoresAreOfAllTracesTogether) {
+  std::vector<replay::TraceResults> results{
+      {.peak_requested = {100}, .measured = {measured(150, 10, 100, 1000)}},
+      {.peak_requested = {1000}, .measured = {measured(1200, 50, 400, 2000)}}};
+  const std::vector<Score> scores = replay::scores_of(results);
+  ASSERT_EQ(scores.size(), 1U);
+  EXPECT_DOUBLE_EQ(scores[0].reserved, 1.5);
+  EXPECT_DOUBLE_EQ(scores[0].driver_calls, 60.0 / 3000);
+  EXPECT_DOUBLE_EQ(scores[0].ns_per_operation, 300);
+  EXPECT_DOUBLE_EQ(scores[0].total_ns(), 300 + 0.02 * 20'000);
+}
+
+TEST(ReplayRecommend, WhoRanOutOfMemoryOnceHasNoScore) {
+  std::vector<replay::TraceResults> results{
+      {.peak_requested = {100}, .measured = {measured(150, 1, 1, 10), measured(150, 1, 1, 10)}},
+      {.peak_requested = {100}, .measured = {measured(150, 1, 1, 10), measured(150, 1, 1, 10)}}};
+  results[1].measured[0].figures.refusal.emplace();
+  const std::vector<Score> scores = replay::scores_of(results);
+  ASSERT_EQ(scores.size(), 1U);
+  EXPECT_EQ(scores[0].candidate, 1U);
+}
+
+// The pools by name.
+
+std::vector<std::string> names_of(const char* text, const PoolOptions& base = {}) {
+  std::vector<std::string> names;
+  for (const auto& choice : replay::parse_pool_choices("--pool", text, base)) {
+    names.push_back(choice.name);
+  }
+  return names;
+}
+
+TEST(ReplayPools, AreNamedWithTheSettingThatTellsThemApart) {
+  EXPECT_THAT(names_of("round,round:28,naive,naive:512KiB,unpooled"),
+              ElementsAre("round:24", "round:28", "naive", "naive:512KiB", "unpooled"));
+  EXPECT_THAT(names_of("round:24,round,ROUND:24"), ElementsAre("round:24"));
+}
+
+TEST(ReplayPools, AllIsEveryKindAndRoundWithBothCutoffs) {
+  const std::vector<std::string> names = names_of("all");
+  for (const PoolKind kind : pool_kinds()) {
+    const std::string name(to_string(kind));
+    EXPECT_THAT(names, ::testing::Contains(kind == PoolKind::kRound ? name + ":24" : name));
+  }
+  EXPECT_THAT(names, ::testing::Contains("round:28"));
+  EXPECT_EQ(names.size(), pool_kinds().size() + 1);
+}
+
+TEST(ReplayPools, KeepTheOtherSettings) {
+  PoolOptions base;
+  base.cutoff = 26;
+  base.page = kib(8);
+  EXPECT_THAT(names_of("round,round:24", base), ElementsAre("round:26", "round:24"));
+  EXPECT_EQ(replay::parse_pool_choice("--pool", "round:24", base).options.page.value, kib(8));
+}
+
+TEST(ReplayPools, ABadNameOrSettingIsRefused) {
+  const auto refused = [](const char* text) {
+    return message_of<UsageError>([&] { (void)names_of(text); });
+  };
+  EXPECT_THAT(refused("square"), HasSubstr("--pool='square' is not allowed"));
+  EXPECT_THAT(refused("round,"), HasSubstr("--pool='' is not allowed"));
+  EXPECT_THAT(refused("round:99"), HasSubstr("--pool='99' is not allowed: a whole number from 20"));
+  EXPECT_THAT(refused("naive:0"), HasSubstr("--pool='0' is not allowed"));
+  EXPECT_THAT(refused("unpooled:1"), HasSubstr("unpooled takes nothing behind a colon"));
+}
+
+TEST(ReplayPools, SayTheVariablesThatChooseThem) {
+  const auto variables = [](const char* text) {
+    return replay::variables_of(replay::parse_pool_choice("--pool", text, {}));
+  };
+  EXPECT_EQ(variables("round:28"), "WEIR_POOL=round WEIR_POOL_LINEAR_CUTOFF=28");
+  EXPECT_EQ(variables("naive:1MiB"), "WEIR_POOL=naive WEIR_POOL_LARGE_ROUND_SIZE=1048576");
+  EXPECT_EQ(variables("unpooled"), "WEIR_POOL=unpooled");
+}
+
+TEST(ReplayPools, WhatIsRecommendedFromKeepsMemory) {
+  for (const auto& choice : replay::recommendable_choices({})) {
+    EXPECT_NE(choice.options.kind.value, PoolKind::kUnpooled) << choice.name;
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing
