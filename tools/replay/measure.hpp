@@ -22,7 +22,7 @@ struct Candidate {
 struct MeasureOptions {
   Bytes capacity;        ///< of the device
   bool search = true;    ///< for the least capacity
-  unsigned timings = 3;  ///< replays that are timed, of which the quickest counts; 0: none
+  unsigned timings = 5;  ///< replays that are timed, of which the quickest counts; 0: none
   unsigned threads = 2;  ///< for what is not timed
 };
 

@@ -85,10 +85,11 @@ std::vector<PoolChoice> recommendable_choices(const PoolOptions& base) {
   for (const PoolKind kind : pool_kinds()) {
     if (kind == PoolKind::kUnpooled) continue;
     const std::string name(to_string(kind));
-    add_once(choices, parse_pool_choice(kName, name, base));
+    if (kind != PoolKind::kRound) add_once(choices, parse_pool_choice(kName, name, base));
     for (const std::string_view setting : settings_to_try(kind)) {
       add_once(choices, parse_pool_choice(kName, name + ":" + std::string(setting), base));
     }
+    add_once(choices, parse_pool_choice(kName, name, base));  // of which round has a cutoff too
   }
   return choices;
 }
