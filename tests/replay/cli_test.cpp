@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "../trainer/child_process.hpp"
 #include "../trainer/temporary_directory.hpp"
@@ -151,6 +152,46 @@ TEST_F(WeirReplay, ATraceThatIsCutShortIsReplayedAndSaysSo) {
   const Finished weir = replay({trace_, "--pool", "naive"});
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
   EXPECT_THAT(weir.out, HasSubstr("\n  cut short: line 3 is not whole: no newline ends it\n"));
+}
+
+/// The first block of `language` on `page`, behind `from`.
+std::string block_of(const std::string& page, const std::string& language,
+                     const std::string& from) {
+  const std::string fence = "```" + language + "\n";
+  const std::size_t begin = page.find(fence, page.find(from) + from.size()) + fence.size();
+  return page.substr(begin, page.find("```\n", begin) - begin);
+}
+
+/// The cells of each line, without the times, which no two runs have in common.
+std::vector<std::vector<std::string>> cells_of(const std::string& table) {
+  std::vector<std::vector<std::string>> rows;
+  std::size_t time = std::string::npos;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string>& cells = rows.emplace_back();
+    for (std::size_t at = 0; (at = line.find_first_not_of(' ', at)) < line.size();) {
+      const std::size_t end = std::min(line.find("  ", at), line.size());
+      cells.push_back(line.substr(at, end - at));
+      at = end;
+    }
+    const auto heading = std::ranges::find(cells, "ns/op");
+    if (heading != cells.end()) time = static_cast<std::size_t>(heading - cells.begin());
+    if (time < cells.size()) cells[time] = "time";
+  }
+  return rows;
+}
+
+TEST_F(WeirReplay, ThePageShowsWhatIsPrinted) {
+  const std::string page = read_file(WEIR_REPLAY_PAGE);
+  const std::string trace = directory_.file("steps.csv");
+  write_file(trace, block_of(page, "csv", "## One trace"));
+  const Finished weir = replay({trace, "--pool", "unpooled,naive,round:24"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  std::string shown =
+      block_of(page, "", "weir replay steps.csv --pool unpooled,naive,round:24\n```\n");
+  shown.replace(shown.find("steps.csv"), 9, trace);
+  EXPECT_EQ(cells_of(shown), cells_of(weir.out));
+  EXPECT_GT(cells_of(shown).size(), 6U);
 }
 
 }  // namespace
