@@ -95,6 +95,7 @@ class BlockList {
   [[nodiscard]] static Block* next(const Block& block) noexcept { return (block.*Link).next; }
 
   void push_back(Block& block) noexcept { insert_after(back_, block); }
+  void push_front(Block& block) noexcept { insert_after(nullptr, block); }
 
   /// Keeps the list ascending by `key`. Searched from the back: what is freed now belongs there.
   template <typename Key>

@@ -12,7 +12,13 @@ void FreeBins::reserve(Bytes largest) {
 void FreeBins::insert(Block& piece) noexcept {
   const auto [number, bin] = place_of(piece.size);
   Group& group = *groups_[number];
-  group.bins[bin].push_back(piece);
+  Bin& pieces = group.bins[bin];
+  // Of equal pieces the one at the lowest address is found first, as far as that costs nothing.
+  if (!pieces.empty() && piece.begin() < pieces.front()->begin()) {
+    pieces.push_front(piece);
+  } else {
+    pieces.push_back(piece);
+  }
   group.used |= std::uint64_t{1} << bin;
   used_ |= std::uint64_t{1} << number;
 }
@@ -26,19 +32,14 @@ void FreeBins::remove(Block& piece) noexcept {
   if (group.used == 0) used_ &= ~(std::uint64_t{1} << number);
 }
 
-Block* FreeBins::best_of(const Bin& bin, Bytes size) noexcept {
-  constexpr int kMostLookedAt = 16;
-  Block* best = nullptr;
-  int looked_at = 0;
-  for (Block* piece = bin.front(); piece != nullptr; piece = Bin::next(*piece)) {
-    const auto is_better = [](const Block& a, const Block& b) {
-      return a.size < b.size || (a.size == b.size && a.begin() < b.begin());
-    };
-    if (piece->size >= size && (best == nullptr || is_better(*piece, *best))) best = piece;
-    if (best != nullptr && looked_at >= kMostLookedAt) break;
-    ++looked_at;
+Block* FreeBins::first_fit(const Bin& bin, Bytes size) noexcept {
+  // Of so many that are hardly too small: the next bin's first fits, and is hardly larger.
+  constexpr int kMostLookedAt = 8;
+  Block* piece = bin.front();
+  for (int i = 0; piece != nullptr && i < kMostLookedAt; ++i, piece = Bin::next(*piece)) {
+    if (piece->size >= size) return piece;
   }
-  return best;
+  return nullptr;
 }
 
 Block* FreeBins::best(Bytes size) const noexcept {
@@ -47,17 +48,17 @@ Block* FreeBins::best(Bytes size) const noexcept {
   if ((used_ >> number & 1U) != 0) {
     const Group& group = *groups_[number];
     if ((group.used >> bin & 1U) != 0) {
-      if (Block* piece = best_of(group.bins[bin], size)) return piece;
+      if (Block* piece = first_fit(group.bins[bin], size)) return piece;
     }
     const std::uint64_t larger = bin + 1 < kBins ? group.used & from(bin + 1) : 0;
     if (larger != 0) {
-      return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(larger))], size);
+      return group.bins[static_cast<std::size_t>(std::countr_zero(larger))].front();
     }
   }
   const std::uint64_t groups = used_ & from(number + 1);
   if (groups == 0) return nullptr;
   const Group& group = *groups_[static_cast<std::size_t>(std::countr_zero(groups))];
-  return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(group.used))], size);
+  return group.bins[static_cast<std::size_t>(std::countr_zero(group.used))].front();
 }
 
 Bytes FreeBins::largest() const noexcept {

@@ -34,7 +34,8 @@ RunFlags::RunFlags(CLI::App& app)
       "throttled, backstop, unbounded or barrier");
   add(app, "--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
       "auto, a number of batches, a time such as 20ms, or off");
-  add(app, "--pool", "WEIR_POOL", check_with<parse_pool_kind>, "round, naive, unpooled, best_fit or paged");
+  add(app, "--pool", "WEIR_POOL", check_with<parse_pool_kind>,
+      "round, naive, unpooled, best_fit or paged");
   add(app, "--batch-range", "WEIR_BATCH_RANGE", check_range,
       "an NVTX range of this name is a batch");
   app.add_flag("--sync-free", sync_free_,
