@@ -1,0 +1,123 @@
+"""Records the lifetimes of the tensors of a workload that runs on the CPU, from PyTorch's profiler.
+
+A workload is a function `run(device, steps, step)` that makes its model, calls `step(shape)` before
+each of its steps, and has let go of nothing that a training script would keep when it returns.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+from typing import NamedTuple
+
+# Large pages: most of the time of a run would be spent on the faults of small ones. Read once, by PyTorch.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+import torch
+from torch._C._profiler import _EventType
+from torch.profiler import ProfilerActivity, profile, record_function
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[2] / "tools" / "replay"))
+from lifetimes import CsvFile, Lifetimes  # noqa: E402
+
+STEP = "workload step: "
+# Kernels that allocate, beside tensors, room to rearrange their operands for the processor's matrix
+# instructions, some 500 times a call: no tensor, and nothing that a GPU's kernel would ask for.
+REARRANGING = {"aten::_scaled_dot_product_flash_attention_for_cpu_backward"}
+
+
+def main(name, about, run, steps):
+    """Records workload `name` and writes NAME.csv.gz, and beside it NAME.json: where its steps begin."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--into", type=pathlib.Path, default=HERE.parent, help="a folder")
+    args = parser.parse_args()
+    if args.steps <= 0:
+        parser.error("--steps must be above zero")
+    torch.set_num_threads(2)
+    torch.manual_seed(1)
+    lifetimes, marks, left_out = lifetimes_of(profiled(run, args.steps))
+    with CsvFile(args.into / f"{name}.csv.gz") as out:
+        lifetimes.write(out)
+    about = {
+        "workload": name,
+        "torch": torch.__version__,
+        "device": "cpu",
+        "events": lifetimes.events,
+        "left_out": left_out,
+        "steps": marks,
+    }
+    (args.into / f"{name}.json").write_text(json.dumps(about, indent=1) + "\n")
+    peak = lifetimes.peak() / 2**30
+    print(f"{name}: {args.steps} steps, {len(lifetimes.rows)} buffers, peak {peak:.2f} GiB requested")
+
+
+class MemoryEvent(NamedTuple):
+    """An allocation, or a free, whose bytes are below zero."""
+
+    time: int
+    address: int
+    bytes: int
+    total: int  # what is allocated now by the profiler's own count
+    kernel: str  # the operator that asked for it
+
+
+class StepEvent(NamedTuple):
+    time: int
+    shape: str
+
+
+def profiled(run, steps):
+    """What the profiler has to tell of a run, memory and steps of every thread, in order of time."""
+    def step(shape):
+        print(f"  {shape}", file=sys.stderr, flush=True)
+        with record_function(STEP + shape):
+            pass
+
+    # Begun before the model is made: an allocation from before would have no start.
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        kept = run("cpu", steps, step)
+    del kept
+    found = []
+    unread = [(root, "") for root in profiler.profiler.kineto_results.experimental_event_tree()]
+    while unread:
+        # An event's parent is not asked for: it would be gone once the profiler is.
+        event, parent = unread.pop()
+        unread.extend((child, event.name) for child in event.children)
+        time = event.start_time_ns
+        if event.tag == _EventType.Allocation:
+            of = event.extra_fields
+            found.append(MemoryEvent(time, of.ptr, of.alloc_size, of.total_allocated, parent))
+        elif event.name.startswith(STEP):
+            found.append(StepEvent(time, event.name[len(STEP):]))
+    return sorted(found, key=lambda event: event.time)
+
+
+def lifetimes_of(events):
+    """The lifetimes, the steps as {"event", "shape"}, and how many allocations are left out.
+
+    The profiler's own count of the bytes allocated is compared at every event: an event that is
+    missing, or out of order, would make the two differ.
+    """
+    lifetimes, steps, rearranging, total, left_out = Lifetimes(), [], {}, 0, 0
+    for number, event in enumerate(events):
+        if isinstance(event, StepEvent):
+            steps.append({"event": lifetimes.events, "shape": event.shape})
+            continue
+        size = abs(event.bytes)
+        if event.bytes < 0:
+            freed = rearranging.pop(event.address, None) or lifetimes.free(event.address)
+            if freed != size:
+                raise SystemExit(f"event {number} frees {size} bytes where {freed} are allocated")
+        elif event.kernel in REARRANGING:
+            rearranging[event.address] = size
+            left_out += 1
+        else:
+            lifetimes.allocate(event.address, size)
+        total += event.bytes
+        if total != event.total:
+            raise SystemExit(f"after event {number} {total} bytes are allocated, and {event.total} by the "
+                             "profiler's count")
+    return lifetimes, steps, left_out

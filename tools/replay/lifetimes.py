@@ -1,0 +1,96 @@
+"""Lifetimes of buffers, from allocations and frees in the order in which they happened, and the CSV of
+them that `weir replay` reads. Needs nothing but Python."""
+
+import gzip
+
+HEADER = ("buffer", "start", "end", "size")
+
+
+class Lifetimes:
+    """Follows allocations and frees, each of which is an event, numbered from 0.
+
+    An address is known by its last allocation, so that one that is used again is another buffer.
+    Allocations of no bytes are left out and are no events. What is never freed ends one past the last
+    event.
+    """
+
+    def __init__(self):
+        self.events = 0
+        self.rows = []  # [start, end or None, size, stream], in the order of start
+        self._live = {}  # address: row
+        self._empty = set()
+
+    def allocate(self, address, size, stream=0):
+        if address in self._live or address in self._empty:
+            raise ValueError(f"{address:#x} is allocated twice")
+        if size == 0:
+            self._empty.add(address)
+            return
+        row = [self.events, None, size, stream]
+        self.rows.append(row)
+        self._live[address] = row
+        self.events += 1
+
+    def free(self, address):
+        """Ends the buffer at `address` and returns its size, or None where none is known there."""
+        if address in self._empty:
+            self._empty.remove(address)
+            return 0
+        row = self._live.pop(address, None)
+        if row is None:
+            return None
+        row[1] = self.events
+        self.events += 1
+        return row[2]
+
+    def size_at(self, address):
+        """The size of the buffer at `address`, or None where none is known there."""
+        if address in self._empty:
+            return 0
+        row = self._live.get(address)
+        return row[2] if row else None
+
+    def live(self):
+        """The addresses of the buffers that are alive now."""
+        return self._live.keys()
+
+    def peak(self):
+        """The most bytes alive at once."""
+        changes = [0] * self.events
+        for start, end, size, _ in self.rows:
+            changes[start] += size
+            if end is not None:
+                changes[end] -= size
+        total = most = 0
+        for change in changes:
+            total += change
+            most = max(most, total)
+        return most
+
+    def write(self, file, streams=False):
+        """Writes the CSV to `file`, with the column `stream` where asked for."""
+        file.write(",".join(HEADER + (("stream",) if streams else ())) + "\n")
+        for buffer, (start, end, size, stream) in enumerate(self.rows):
+            line = f"{buffer},{start},{self.events if end is None else end},{size}"
+            file.write(f"{line},{stream}\n" if streams else f"{line}\n")
+
+
+class CsvFile:
+    """A text file to write, through gzip where its name ends so: the same bytes for the same lines."""
+
+    def __init__(self, path):
+        self._file = open(path, "wb")
+        # Neither a time nor a name in its head: a trace recorded again is the same file.
+        self._out = (
+            gzip.GzipFile("", "wb", 9, self._file, mtime=0) if str(path).endswith(".gz") else self._file
+        )
+
+    def write(self, text):
+        self._out.write(text.encode("ascii"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._out.close()
+        self._file.close()
