@@ -5,6 +5,8 @@ import torch
 import gpt
 import recorder
 
+STEPS = 10
+
 
 def run(device, steps, step):
     draw = torch.Generator().manual_seed(2)
@@ -19,4 +21,4 @@ def run(device, steps, step):
 
 
 if __name__ == "__main__":
-    recorder.main("gpt_fixed", __doc__, run, steps=10)
+    recorder.main("gpt_fixed", __doc__, run, steps=STEPS)

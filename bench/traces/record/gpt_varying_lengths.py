@@ -5,6 +5,8 @@ import torch
 import gpt
 import recorder
 
+STEPS = 20
+
 
 def run(device, steps, step):
     draw = torch.Generator().manual_seed(2)
@@ -14,4 +16,4 @@ def run(device, steps, step):
 
 
 if __name__ == "__main__":
-    recorder.main("gpt_varying_lengths", __doc__, run, steps=20)
+    recorder.main("gpt_varying_lengths", __doc__, run, steps=STEPS)

@@ -5,6 +5,7 @@ each of its steps, and has let go of nothing that a training script would keep w
 """
 
 import argparse
+import ctypes
 import json
 import os
 import pathlib
@@ -22,6 +23,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2] / "tools" / "replay"))
 from lifetimes import CsvFile, Lifetimes  # noqa: E402
 
+M_MMAP_THRESHOLD = -3  # of mallopt(3)
+SEED = 1
 STEP = "workload step: "
 # Kernels that allocate, beside tensors, room to rearrange their operands for the processor's matrix
 # instructions, some 500 times a call: no tensor, and nothing that a GPU's kernel would ask for.
@@ -36,8 +39,11 @@ def main(name, about, run, steps):
     args = parser.parse_args()
     if args.steps <= 0:
         parser.error("--steps must be above zero")
+    # What is large goes back to the system when it is freed. Else the C library's heap would keep it, and
+    # a run would hold several times what it asks for: the fault that the traces are about.
+    ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 20)
     torch.set_num_threads(2)
-    torch.manual_seed(1)
+    torch.manual_seed(SEED)
     lifetimes, marks, left_out = lifetimes_of(profiled(run, args.steps))
     with CsvFile(args.into / f"{name}.csv.gz") as out:
         lifetimes.write(out)

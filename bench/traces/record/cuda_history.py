@@ -1,0 +1,54 @@
+"""Records a workload on a GPU, from PyTorch's own history of its memory.
+
+Besides what the CPU's traces have, the history has streams, and what cuBLAS, cuDNN and the kernels of a
+GPU ask of PyTorch's allocator.
+"""
+
+import argparse
+import importlib
+import pathlib
+import sys
+
+import recorder  # first: it says where snapshot_to_csv is
+from recorder import torch
+import snapshot_to_csv
+
+WORKLOADS = ("conv_varying_images", "gpt_fixed", "gpt_recompute_lora", "gpt_varying_lengths",
+             "kv_cache", "moe_uneven")
+
+
+def history_of(run, steps):
+    """The snapshot of a run that is still held, so that what outlives the steps is alive in it."""
+    # Nothing else may have allocated before: it would be in the trace as there from the beginning.
+    torch.cuda.memory._record_memory_history("all", context=None)
+    kept = run("cuda", steps, lambda shape: print(f"  {shape}", file=sys.stderr, flush=True))
+    torch.cuda.synchronize()
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(None)
+    del kept
+    return snapshot
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("csv", type=pathlib.Path, help="through gzip where its name ends in .gz")
+    parser.add_argument("--steps", type=int, help="another number than on the CPU")
+    args = parser.parse_args()
+    workload = importlib.import_module(args.workload)
+    steps = workload.STEPS if args.steps is None else args.steps
+    if steps <= 0:
+        parser.error("--steps must be above zero")
+    if not torch.cuda.is_available():
+        print("cuda_history: PyTorch finds no GPU that it can use", file=sys.stderr)
+        sys.exit(2)
+    torch.manual_seed(recorder.SEED)
+    converted = snapshot_to_csv.convert(history_of(workload.run, steps))
+    with snapshot_to_csv.CsvFile(args.csv) as out:
+        converted.lifetimes.write(out, streams=True)
+    print(f"{args.csv}: {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
+          f"{snapshot_to_csv.report(converted)}")
+
+
+if __name__ == "__main__":
+    main()
