@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Converts a memory snapshot of PyTorch to a CSV of lifetimes that `weir replay` reads.
+
+The snapshot is what torch.cuda.memory._dump_snapshot writes while
+torch.cuda.memory._record_memory_history is on. A buffer begins where its allocation is recorded and
+ends where its free is asked for. One that was allocated before the history begins is put at the front;
+one that the history does not see freed lives to the end. Sizes are those asked for. Streams are
+numbered in the order in which they come up; 0 is the default one. Needs nothing but Python.
+"""
+
+import argparse
+import pickle
+import sys
+from typing import NamedTuple
+
+from lifetimes import CsvFile, Lifetimes
+
+# As a snapshot calls a block that is in use; those of other names are free or on their way to be.
+IN_USE = "active_allocated"
+
+
+class BadInput(Exception):
+    """The snapshot is not what it should be; says where, and what is allowed."""
+
+
+class Plain(pickle.Unpickler):
+    """Reads containers, numbers and strings. Anything else in a pickle is a call of what it names."""
+
+    def find_class(self, module, name):
+        raise BadInput(f"names {module}.{name}, and a snapshot has only containers, numbers and strings")
+
+    def persistent_load(self, pid):
+        raise BadInput("refers to something outside of it, which a snapshot does not")
+
+
+class Change(NamedTuple):
+    where: str
+    allocates: bool
+    address: int
+    size: int
+    stream: int
+
+
+class Converted(NamedTuple):
+    lifetimes: Lifetimes
+    device: int
+    before: int  # buffers that were allocated before the history begins
+    before_freed: int  # those of them that the history sees freed
+    after: int  # blocks in use that were allocated once the history had ended: left out
+    ignored: int  # entries that are neither an allocation nor a free
+
+
+def read(path):
+    with open(path, "rb") as file:
+        try:
+            return Plain(file).load()
+        except (BadInput, OSError):
+            raise
+        # A pickle that is cut short or is none at all fails in many ways.
+        except Exception as error:
+            raise BadInput(f"is not a whole pickle: {error}") from error
+
+
+def field(entry, where, name, kind=int):
+    """Member `name` of an entry; a number has to be at least 0."""
+    if not isinstance(entry, dict):
+        raise BadInput(f"{where} is {shown(entry)}, and has to be a dict")
+    value = entry.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and value < 0):
+        allowed = {int: "a whole number from 0 on", str: "a string", list: "a list"}[kind]
+        raise BadInput(f"{where}: {name!r} is {shown(value)}, and has to be {allowed}")
+    return value
+
+
+def shown(value):
+    text = "missing" if value is None else repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def pick_device(traces, device):
+    """The device whose history is meant: the one asked for, or the only one that has any."""
+    have = [number for number, trace in enumerate(traces) if trace]
+    if device is None and len(have) > 1:
+        raise BadInput(f"has the history of devices {', '.join(map(str, have))}: name one by --device")
+    if device is None and not have:
+        raise BadInput("has no history: it is recorded from _record_memory_history on")
+    if device is not None and device not in have:
+        raise BadInput(f"has no history of device {device}, but of: {', '.join(map(str, have)) or 'none'}")
+    return have[0] if device is None else device
+
+
+def changes(trace, device):
+    """The allocations and frees of a history, and how many other entries there are.
+
+    A free is where it is asked for. Where only its completion is recorded it is there: the history may
+    have been told to skip the other, or begin between the two.
+    """
+    found, asked, ignored = [], set(), 0
+    for number, entry in enumerate(trace):
+        where = f"device_traces[{device}][{number}]"
+        action = field(entry, where, "action", str)
+        if action not in ("alloc", "free_requested", "free_completed"):
+            ignored += 1
+            continue
+        change = Change(where, action == "alloc", field(entry, where, "addr"),
+                        field(entry, where, "size"), field(entry, where, "stream"))
+        if action == "free_completed" and change.address in asked:
+            asked.remove(change.address)
+            continue
+        if action == "free_requested":
+            asked.add(change.address)
+        else:
+            asked.discard(change.address)
+        found.append(change)
+    return found, ignored
+
+
+def freed_from_before(found):
+    """The frees of what was allocated before the history begins. Refuses a history that allocates what
+    is in use, or frees what is not."""
+    in_use, before = {}, []
+    for change in found:
+        since = in_use.get(change.address)
+        if change.allocates and since is not None and since.allocates:
+            raise BadInput(f"{change.where} allocates {change.address:#x}, which {since.where} has allocated "
+                           "and nothing has freed")
+        if not change.allocates and since is not None and not since.allocates:
+            raise BadInput(f"{change.where} frees {change.address:#x}, which {since.where} has freed")
+        if not change.allocates and since is None:
+            before.append(change)
+        in_use[change.address] = change
+    return before
+
+
+def blocks_in_use(snapshot, device):
+    """The blocks that are in use when the snapshot is taken, as allocations."""
+    for number, segment in enumerate(field(snapshot, "the snapshot", "segments", list)):
+        where = f"segments[{number}]"
+        at, stream = field(segment, where, "address"), field(segment, where, "stream")
+        if segment.get("device", device) != device:
+            continue
+        for place, block in enumerate(field(segment, where, "blocks", list)):
+            inside = f"{where}.blocks[{place}]"
+            size = field(block, inside, "size")
+            if field(block, inside, "state", str) == IN_USE:
+                # Older snapshots have neither.
+                address = field(block, inside, "address") if "address" in block else at
+                asked = field(block, inside, "requested_size") if "requested_size" in block else size
+                yield Change(inside, True, address, asked, stream)
+            at += size
+
+
+def convert(snapshot, device=None):
+    """The lifetimes that a snapshot, as torch.cuda.memory._snapshot() returns it, tells of."""
+    traces = field(snapshot, "the snapshot", "device_traces", list)
+    for number, trace in enumerate(traces):
+        if not isinstance(trace, list):
+            raise BadInput(f"device_traces[{number}] is {shown(trace)}, and has to be a list")
+    device = pick_device(traces, device)
+    found, ignored = changes(traces[device], device)
+    freed = freed_from_before(found)
+
+    last = {change.address: change for change in found}
+    blocks = list(blocks_in_use(snapshot, device))
+    never_seen = [block for block in blocks if block.address not in last]
+    after = [block for block in blocks if block.address in last and not last[block.address].allocates]
+
+    lifetimes, streams = Lifetimes(), {0: 0}
+    for change in [free._replace(allocates=True) for free in freed] + never_seen + found:
+        if change.allocates:
+            stream = streams.setdefault(change.stream, len(streams))
+            lifetimes.allocate(change.address, change.size, stream)
+        else:
+            lifetimes.free(change.address)
+    before = len(freed) + len(never_seen)
+    return Converted(lifetimes, device, before, len(freed), len(after), ignored)
+
+
+def report(converted):
+    """What to tell of a conversion, in a line."""
+    buffers, peak = len(converted.lifetimes.rows), converted.lifetimes.peak()
+    text = f"device {converted.device}: {buffers} buffers, at most {peak} bytes of them at once"
+    if converted.before:
+        text += (f"; {converted.before} allocated before the history begins, "
+                 f"{converted.before_freed} of them freed in it")
+    if converted.after:
+        text += f"; {converted.after} allocated after the history ends, left out"
+    return text + f"; {converted.ignored} entries that neither allocate nor free"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("snapshot", help="what torch.cuda.memory._dump_snapshot wrote")
+    parser.add_argument("csv", help="the file to write; through gzip where its name ends in .gz")
+    parser.add_argument("--device", type=int, help="whose history; needed where several have one")
+    args = parser.parse_args()
+    try:
+        converted = convert(read(args.snapshot), args.device)
+        with CsvFile(args.csv) as out:
+            converted.lifetimes.write(out, streams=True)
+    except BadInput as error:
+        print(f"snapshot_to_csv: {args.snapshot}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        print(f"snapshot_to_csv: {error.filename}: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
+    print(f"{args.csv}: {report(converted)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
