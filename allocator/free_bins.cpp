@@ -32,14 +32,19 @@ void FreeBins::remove(Block& piece) noexcept {
   if (group.used == 0) used_ &= ~(std::uint64_t{1} << number);
 }
 
-Block* FreeBins::first_fit(const Bin& bin, Bytes size) noexcept {
-  // Of so many that are hardly too small: the next bin's first fits, and is hardly larger.
-  constexpr int kMostLookedAt = 8;
+Block* FreeBins::best_of(const Bin& bin, Bytes size) noexcept {
+  constexpr int kEnough = 4;  // to look at more gained nothing on any trace
+  constexpr int kMost = 16;   // hardly too small: the next bin's fit, and are hardly larger
+  const auto is_better = [](const Block& a, const Block& b) {
+    return a.size < b.size || (a.size == b.size && a.begin() < b.begin());
+  };
+  Block* best = nullptr;
   Block* piece = bin.front();
-  for (int i = 0; piece != nullptr && i < kMostLookedAt; ++i, piece = Bin::next(*piece)) {
-    if (piece->size >= size) return piece;
+  for (int i = 0; piece != nullptr && i < kMost; ++i, piece = Bin::next(*piece)) {
+    if (piece->size >= size && (best == nullptr || is_better(*piece, *best))) best = piece;
+    if (best != nullptr && i >= kEnough) break;
   }
-  return nullptr;
+  return best;
 }
 
 Block* FreeBins::best(Bytes size) const noexcept {
@@ -48,17 +53,17 @@ Block* FreeBins::best(Bytes size) const noexcept {
   if ((used_ >> number & 1U) != 0) {
     const Group& group = *groups_[number];
     if ((group.used >> bin & 1U) != 0) {
-      if (Block* piece = first_fit(group.bins[bin], size)) return piece;
+      if (Block* piece = best_of(group.bins[bin], size)) return piece;
     }
     const std::uint64_t larger = bin + 1 < kBins ? group.used & from(bin + 1) : 0;
     if (larger != 0) {
-      return group.bins[static_cast<std::size_t>(std::countr_zero(larger))].front();
+      return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(larger))], size);
     }
   }
   const std::uint64_t groups = used_ & from(number + 1);
   if (groups == 0) return nullptr;
   const Group& group = *groups_[static_cast<std::size_t>(std::countr_zero(groups))];
-  return group.bins[static_cast<std::size_t>(std::countr_zero(group.used))].front();
+  return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(group.used))], size);
 }
 
 Bytes FreeBins::largest() const noexcept {

@@ -68,7 +68,7 @@ class FreeBins {
     const auto doubling = static_cast<unsigned>(std::bit_width(granules)) - kBinBits - 1;
     return {doubling + 1U, static_cast<std::size_t>(granules >> doubling) - kBins};
   }
-  [[nodiscard]] static Block* first_fit(const Bin& bin, Bytes size) noexcept;
+  [[nodiscard]] static Block* best_of(const Bin& bin, Bytes size) noexcept;
 
   std::uint64_t used_ = 0;  ///< a bit for each group that is not empty
   std::array<std::unique_ptr<Group>, kGroups> groups_;

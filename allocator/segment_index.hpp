@@ -13,7 +13,7 @@ namespace weir {
 
 class SegmentIndex final : public HeapIndex {
  public:
-  static constexpr Bytes kSmallRun = mib(2);
+  static constexpr Bytes kSmallRun = mib(4);
 
   /// Segments of `segment`, or as large as there is room, if that is less.
   explicit SegmentIndex(Bytes segment) : segment_(segment) {}

@@ -1,0 +1,119 @@
+// What is promised of the real traces in bench/traces, on each of them. The peaks are computed
+// here, from the files alone, by code that shares nothing with the readers and the engine.
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/replay/engine.hpp"
+#include "tools/replay/pools.hpp"
+#include "tools/replay/readers.hpp"
+
+namespace weir::testing {
+namespace {
+
+using replay::Figures;
+using replay::PoolSubject;
+
+constexpr Bytes kPage = mib(2);
+
+std::vector<std::string> real_traces() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(WEIR_TRACES)) {
+    if (entry.path().string().ends_with(".csv.gz")) paths.push_back(entry.path().string());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+/// The most bytes that are live at one time in a file of lifetimes, each `buffer,start,end,size`.
+std::uint64_t peak_by_hand(const std::string& path) {
+  const gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) return 0;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> changes;  // at a time; ends are negative
+  std::array<char, 256> line{};
+  while (gzgets(file, line.data(), static_cast<int>(line.size())) != nullptr) {
+    unsigned long start = 0;
+    unsigned long end = 0;
+    long size = 0;
+    if (std::sscanf(line.data(), "%*u,%lu,%lu,%ld", &start, &end, &size) != 3) continue;
+    changes.emplace_back(start, size);
+    changes.emplace_back(end, -size);
+  }
+  gzclose(file);
+  std::ranges::sort(changes);  // what ends at a time comes before what starts then
+  std::int64_t live = 0;
+  std::int64_t peak = 0;
+  for (const auto& [time, change] : changes) peak = std::max(peak, live += change);
+  return static_cast<std::uint64_t>(peak);
+}
+
+struct OnEachTrace : ::testing::TestWithParam<std::string> {
+  /// 1.03 times the peak and two pages, for the one stream of each.
+  [[nodiscard]] Bytes bound() const {
+    const std::uint64_t peak = peak_by_hand(GetParam());
+    return Bytes{peak + peak * 3 / 100} + kPage * 2;
+  }
+  [[nodiscard]] std::unique_ptr<PoolSubject> paged(Bytes capacity) const {
+    PoolOptions base;
+    base.budget = BudgetRequest{.percent = 100};
+    return std::make_unique<PoolSubject>(std::make_unique<SimulatedUpstream>(capacity),
+                                         replay::parse_pool_choice("test", "paged", base).options,
+                                         0);
+  }
+  const replay::Trace trace = replay::read_traces(GetParam()).front();
+};
+
+INSTANTIATE_TEST_SUITE_P(RealTraces, OnEachTrace, ::testing::ValuesIn(real_traces()),
+                         [](const auto& path) {
+                           const std::string name = std::filesystem::path(path.param).filename();
+                           return name.substr(0, name.find('.'));
+                         });
+
+TEST_P(OnEachTrace, TheReaderAgreesWithThePeakByHand) {
+  EXPECT_EQ(replay::peak_requested(trace).count, peak_by_hand(GetParam()));
+  EXPECT_EQ(trace.streams, 1U);
+  EXPECT_TRUE(trace.cut.empty());
+}
+
+TEST_P(OnEachTrace, PagedReservesHardlyMoreThanIsRequestedAtThePeak) {
+  const Figures figures = replay::replay(trace, *paged(gib(1024)));
+  EXPECT_FALSE(figures.refusal);
+  EXPECT_LE(figures.peak_reserved, bound());
+}
+
+TEST_P(OnEachTrace, PagedCompletesWhereThereIsHardlyMoreThanThat) {
+  EXPECT_TRUE(replay::completes(trace, *paged(bound())));
+}
+
+TEST(RealTrace, FixedShapesMapAndUnmapNothingOnceTheirIterationsRepeat) {
+  PoolOptions base;
+  base.budget = BudgetRequest{.percent = 100};
+  PoolSubject subject(std::make_unique<SimulatedUpstream>(gib(1024)),
+                      replay::parse_pool_choice("test", "paged", base).options, 0);
+  const replay::Trace trace =
+      replay::read_traces(std::string(WEIR_TRACES) + "/gpt_fixed.csv.gz").front();
+  // Ten iterations: the first has the optimizer's state to make, the next ones find their places.
+  std::uint64_t mapped = 0;
+  std::uint64_t unmapped = 0;
+  const Figures figures = replay::replay(trace, subject, [&](const replay::Step& step) {
+    if (step.operation * 2 > trace.operations.size()) return;
+    mapped = subject.pool().statistics().mapped_pages;
+    unmapped = subject.pool().statistics().unmapped_pages;
+  });
+  EXPECT_FALSE(figures.refusal);
+  EXPECT_GT(mapped, 0U);
+  EXPECT_EQ(subject.pool().statistics().mapped_pages, mapped);
+  EXPECT_EQ(subject.pool().statistics().unmapped_pages, unmapped);
+}
+
+}  // namespace
+}  // namespace weir::testing
