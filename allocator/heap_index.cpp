@@ -200,7 +200,11 @@ void HeapIndex::change_area(Block& piece) {
   piece.owner = is_common(piece) ? &common_.at(other) : find_owner(piece.owner->home, other);
 }
 
-void HeapIndex::place_cached(Block& block) { place_piece(block); }
+void HeapIndex::place_cached(Block& block) {
+  // Nobody tells of a point again that was passed already, when the block awaited another stream.
+  if (block.owner->passed(block)) block.owner = &common_.at(owner_of(block).area);
+  place_piece(block);
+}
 
 void HeapIndex::passed_more(StreamId stream) {
   const auto owners = owners_.find(stream);
