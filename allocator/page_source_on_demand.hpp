@@ -3,6 +3,7 @@
 // The page source that an upstream has once somebody asks for it: most pools never do, and making
 // one opens a file or asks a driver.
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -23,16 +24,22 @@ class PageSourceOnDemand {
     std::call_once(once_, [&]() noexcept {
       try {
         source_ = make();
+        there_.store(source_.get(), std::memory_order_release);
       } catch (const std::exception& error) {
         log(LogLevel::kError, std::string("memory cannot be had page by page: ") + error.what());
       }
     });
     return source_.get();
   }
+  /// What `get` gave; null where nobody has asked yet, too.
+  [[nodiscard]] PageSource* get_if_any() const noexcept {
+    return there_.load(std::memory_order_acquire);
+  }
 
  private:
   std::once_flag once_;
   std::unique_ptr<PageSource> source_;
+  std::atomic<PageSource*> there_{nullptr};
 };
 
 }  // namespace weir

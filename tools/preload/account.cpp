@@ -1,5 +1,6 @@
 #include "tools/preload/account.hpp"
 
+#include <algorithm>
 #include <exception>
 
 namespace weir::preload {
@@ -28,6 +29,16 @@ bool Account::take(Bytes bytes) noexcept {
     if (used > budget_.count || bytes.count > budget_.count - used) return false;
   } while (!used_.compare_exchange_weak(used, used + bytes.count, std::memory_order_relaxed));
   return true;
+}
+
+std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  std::uint64_t taken = 0;
+  do {
+    taken = std::min<std::uint64_t>(count, minus_or_zero(budget_, {used}).count / size.count);
+  } while (
+      !used_.compare_exchange_weak(used, used + taken * size.count, std::memory_order_relaxed));
+  return taken;
 }
 
 void Account::add_passed(Kind kind, Bytes bytes) {

@@ -48,6 +48,8 @@ class Account {
 
   /// Takes `bytes` if they fit; false, with nothing taken, if not.
   [[nodiscard]] bool take(Bytes bytes) noexcept;
+  /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
+  [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
   void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
 
   /// Takes `bytes` whether they fit or not: they are taken of the device already.

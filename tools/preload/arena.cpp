@@ -189,21 +189,24 @@ void Arena::hold_back() {
   paced_.total += Fences::Clock::now() - start;
 }
 
-Arena::Shared Arena::share(CUdeviceptr pointer, Bytes& size) noexcept {
-  void* const address = reinterpret_cast<void*>(pointer);
+Arena::Shared Arena::share(CUdeviceptr base, Bytes& size) noexcept {
+  void* const address = reinterpret_cast<void*>(base);
+  const auto whole = upstream_.given(address);
+  if (!whole) return Shared::kNotOurs;
   try {
     const auto held = pool_.find(address);
-    if (!held) return Shared::kNotOurs;
-    if (held->home != fences_.sync()) return Shared::kRefused;
-    if (!pool_.give_away(address)) return Shared::kNotOurs;
+    // Of a part the handle would be for its neighbours as well.
+    if (!held || held->size != *whole) return Shared::kPart;
+    if (held->home != fences_.sync()) return Shared::kInOrder;
+    if (!pool_.give_away(address)) return Shared::kPart;
     if (const auto charge = take_charge(address)) {
       admission_.note_freed(charge->ticket, charge->bytes, false);
     }
-    upstream_.let_go(held->size);
+    upstream_.let_go(address, held->size);
     size = held->size;
     return Shared::kGiven;
   } catch (const std::exception&) {
-    return Shared::kNotOurs;
+    return Shared::kPart;
   }
 }
 

@@ -45,9 +45,15 @@ class Arena {
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, StreamId stream) noexcept;
   /// Work was enqueued on `stream`: a fence for it, and perhaps a wait.
   void note_launches(StreamId stream) noexcept;
-  /// Takes the memory at `pointer` out of the pool for good, where cuMemAlloc gave it.
-  enum class Shared { kNotOurs, kRefused, kGiven };
-  [[nodiscard]] Shared share(CUdeviceptr pointer, Bytes& size) noexcept;
+  /// Whether memory could be taken out of the pool for good.
+  enum class Shared {
+    kNotOurs,
+    kInOrder,  ///< no: it was allocated in stream order
+    kPart,     ///< no: it is a part of what the driver gave, or nobody has it
+    kGiven,
+  };
+  /// Tries it with what the driver gave at `base`.
+  [[nodiscard]] Shared share(CUdeviceptr base, Bytes& size) noexcept;
 
   /// The memory at `pointer` is a captured graph's, too: it is never handed out again.
   void keep(CUdeviceptr pointer) noexcept;

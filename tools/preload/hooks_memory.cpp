@@ -1,6 +1,8 @@
 // Memory that the pool serves, and its frees.
 
+#include <algorithm>
 #include <optional>
+#include <string>
 
 #include "allocator/log.hpp"
 #include "tools/preload/pass.hpp"
@@ -95,21 +97,53 @@ CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
   return free_passed(process, pointer, by_driver);
 }
 
-/// Memory of cuMemAlloc at `base` is the program's alone from now on. False: it must not be shared.
-bool give_away(Process& process, CUdeviceptr base) noexcept {
+/// Memory of cuMemAlloc, which the driver gave at `base`, is the program's alone from now on. Null,
+/// or why it must not be shared.
+const char* give_away(Process& process, CUdeviceptr base) noexcept {
+  constexpr const char* kPart =
+      "a block of this pool is a part of what the driver gave, and the handle would be for the "
+      "rest "
+      "as well; set WEIR_POOL=naive";
   try {
     for (Arena* const arena : process.arenas()) {
       Bytes given;
-      const Arena::Shared shared = arena->share(base, given);
-      if (shared == Arena::Shared::kRefused) return false;
-      if (shared == Arena::Shared::kNotOurs) continue;
-      process.count(arena->account(), Kind::kShared, given, base, arena->context());
-      break;
+      switch (arena->share(base, given)) {
+        case Arena::Shared::kNotOurs:
+          continue;
+        case Arena::Shared::kInOrder:
+          return "memory in stream order is used again before another process could know; share "
+                 "memory of cuMemAlloc";
+        case Arena::Shared::kPart:
+          return kPart;
+        case Arena::Shared::kGiven:
+          process.count(arena->account(), Kind::kShared, given, base, arena->context());
+          return nullptr;
+      }
     }
-    return true;
+    return nullptr;
+  } catch (const std::exception&) {
+    return "the host's memory is full";
+  }
+}
+
+/// Whether the pointer is an address of a pool's pages.
+bool is_paged(const Process& process, CUdeviceptr pointer) noexcept {
+  try {
+    const auto arenas = process.arenas();
+    return std::ranges::any_of(
+        arenas, [pointer](Arena* arena) { return arena->upstream().is_paged(pointer); });
   } catch (const std::exception&) {
     return false;
   }
+}
+
+CUresult refuse_handle(const char* why) noexcept {
+  try {
+    log(LogLevel::kWarn, std::string("cuIpcGetMemHandle refused: ") + why);
+  } catch (const std::exception&) {
+    log(LogLevel::kWarn, why);
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 /// cuMemAllocPitch's rows: of a multiple of what cuMemAlloc aligns to.
@@ -184,18 +218,17 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   Process* const process = Process::get();
+  if (process != nullptr && is_paged(*process, pointer)) {
+    return refuse_handle(
+        "the driver has no handles for memory that this pool maps; set WEIR_POOL=naive");
+  }
   CUdeviceptr base = 0;
   std::size_t size = 0;
   if (process == nullptr ||
       process->driver().cuMemGetAddressRange_v2(&base, &size, pointer) != CUDA_SUCCESS) {
     return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
   }
-  if (!give_away(*process, base)) {
-    weir::log(weir::LogLevel::kWarn,
-              "cuIpcGetMemHandle refused: memory in stream order is used again before another "
-              "process could know; share memory of cuMemAlloc");
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (const char* const why = give_away(*process, base)) return refuse_handle(why);
   return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
 }
 

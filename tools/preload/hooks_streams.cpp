@@ -238,7 +238,9 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, vo
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
   Process* const process = Process::get();
   if (process != nullptr) process->use_peers();
-  return pass(&Driver::cuCtxEnablePeerAccess, peer, flags);
+  const CUresult code = pass(&Driver::cuCtxEnablePeerAccess, peer, flags);
+  if (process != nullptr && code == CUDA_SUCCESS) process->let_into_pages(peer);
+  return code;
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device) {

@@ -107,6 +107,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
   bool first = false;
   Arena* arena = nullptr;
   std::vector<std::pair<int, int>> grants;
+  std::vector<std::pair<CUcontext, int>> page_peers;
   try {
     // Outside the lock: it may begin an allocation log, which has locks of its own.
     auto made = std::make_unique<Arena>(driver_, context, *its, settings_);
@@ -117,6 +118,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
     }
     first = arenas_.empty() && gone_.empty();
     grants = grants_;
+    page_peers = page_peers_;
     arenas_.push_back(std::move(made));
     arena = arenas_.back().get();
   } catch (const std::exception& error) {
@@ -131,6 +133,9 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
   if (first) say_active(*its);
   for (const auto& [owner, accessor] : grants) {
     if (owner == device) let_in(*arena, accessor);
+  }
+  for (const auto& [owner, accessor] : page_peers) {
+    if (owner == context) arena->upstream().allow(accessor);
   }
   return arena;
 }
@@ -175,6 +180,20 @@ void Process::grant(int owner, int device) noexcept {
   }
 }
 
+void Process::let_into_pages(CUcontext owner) noexcept {
+  CUdevice device = 0;
+  if (driver_.cuCtxGetDevice(&device) != CUDA_SUCCESS) return;
+  try {
+    {
+      const Lock lock(mutex_);
+      page_peers_.emplace_back(owner, device);
+    }
+    if (Arena* const arena = made_for(owner)) arena->upstream().allow(device);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("an access was not granted: ") + error.what());
+  }
+}
+
 void Process::let_in(Arena& arena, int device) const noexcept {
   CUcontext peer = nullptr;
   const Inside inside;
@@ -186,7 +205,10 @@ void Process::let_in(Arena& arena, int device) const noexcept {
     if (scope.good()) code = driver_.cuCtxEnablePeerAccess(arena.context(), 0);
   }
   (void)driver_.cuDevicePrimaryCtxRelease_v2(device);
-  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return;
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
+    arena.upstream().allow(device);
+    return;
+  }
   log(LogLevel::kWarn, "GPU " + std::to_string(device) + " gets no access to memory of GPU " +
                            std::to_string(arena.account().device()) + " (" +
                            std::to_string(static_cast<int>(code)) + ")");
@@ -412,6 +434,7 @@ void Process::forget(CUcontext context) noexcept {
       arenas_.erase(found);
       generation_.fetch_add(1);
     }
+    std::erase_if(page_peers_, [&](const auto& each) { return each.first == context; });
   }
   if (gone != nullptr) gone->forget();
   passed_.forget(context);

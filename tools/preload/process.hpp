@@ -68,6 +68,9 @@ class Process {
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const Located& here) noexcept;
   /// Work of one context may use memory of another from now on.
   void use_peers() noexcept { peers_.store(true, std::memory_order_relaxed); }
+  /// Work of the current context may use memory of `owner`: the driver sees to that for what it
+  /// allocates, and not for pages.
+  void let_into_pages(CUcontext owner) noexcept;
   /// Work on `device` may use all memory in stream order of `owner`, of contexts to come as well.
   void grant(int owner, int device) noexcept;
   /// Takes `bytes` of the current device's budget for memory that the driver is about to serve,
@@ -110,6 +113,8 @@ class Process {
   std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> generation_{1};  ///< of arenas_: what threads remember of it
   std::vector<std::pair<int, int>> grants_ WEIR_GUARDED_BY(mutex_);
+  /// Contexts, and devices that have access to their pages.
+  std::vector<std::pair<CUcontext, int>> page_peers_ WEIR_GUARDED_BY(mutex_);
   std::atomic<bool> peers_{false};
   std::atomic<std::uint64_t> own_pools_{0};  ///< a bit for each device
   std::atomic<bool> reported_{false};

@@ -14,10 +14,12 @@ void* DriverUpstream::allocate(Bytes size) {
   const CUresult code =
       scope.good() ? driver_.cuMemAlloc_v2(&pointer, size.count) : CUDA_ERROR_INVALID_CONTEXT;
   if (code == CUDA_SUCCESS) {
-    used_.fetch_add(size.count, std::memory_order_relaxed);
-    return reinterpret_cast<void*>(pointer);
+    void* const memory = reinterpret_cast<void*>(pointer);
+    if (note(memory, size)) return memory;
+    (void)driver_.cuMemFree_v2(pointer);
   }
   account_.give_back(size);
+  if (code == CUDA_SUCCESS) return nullptr;
   if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
   throw DriverError("cuMemAlloc", code);
 }
@@ -29,15 +31,16 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
     if (!fences_.capturing()) give_back_held();  // it ended meanwhile
     return;
   }
+  let_go(pointer, size);  // before the driver may give the address again
   const Inside inside;
   const ContextScope scope(driver_, context_);
   const CUresult code = scope.good() ? driver_.cuMemFree_v2(reinterpret_cast<CUdeviceptr>(pointer))
                                      : CUDA_ERROR_INVALID_CONTEXT;
   if (code == CUDA_SUCCESS) {
-    let_go(size);
     account_.give_back(size);
     return;
   }
+  (void)note(pointer, size);
   // It stays in the books: it is out for ever.
   log(LogLevel::kError, format_bytes(size) + " cannot be given back: cuMemFree failed (" +
                             std::to_string(static_cast<int>(code)) + ")");
@@ -52,20 +55,54 @@ void DriverUpstream::hold(void* pointer, Bytes size) noexcept {
   }
 }
 
+void DriverUpstream::allow(int device) noexcept {
+  ContextPages* const pages = pages_if_any();
+  if (pages == nullptr || pages->allow(device)) return;
+  log(LogLevel::kWarn, "a GPU gets no access to pages of GPU " + std::to_string(account_.device()));
+}
+
 void DriverUpstream::give_back_held() noexcept {
+  if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->give_back_held();
   Lock lock(mutex_);
   const auto held = std::exchange(held_, {});
   lock.unlock();
   for (const auto& [pointer, size] : held) deallocate(pointer, size);
 }
 
-void DriverUpstream::let_go(Bytes size) noexcept {
+bool DriverUpstream::note(const void* pointer, Bytes size) noexcept {
+  try {
+    const Lock lock(mutex_);
+    given_.insert_or_assign(pointer, size);
+  } catch (const std::exception&) {
+    return false;  // the host's memory is full
+  }
+  used_.fetch_add(size.count, std::memory_order_relaxed);
+  return true;
+}
+
+std::optional<Bytes> DriverUpstream::given(const void* pointer) const noexcept {
+  const Lock lock(mutex_);
+  const auto found = given_.find(pointer);
+  return found == given_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void DriverUpstream::let_go(const void* pointer, Bytes size) noexcept {
+  {
+    const Lock lock(mutex_);
+    given_.erase(pointer);
+  }
   used_.fetch_sub(size.count, std::memory_order_relaxed);
+}
+
+ContextPages* DriverUpstream::pages() noexcept {
+  return static_cast<ContextPages*>(
+      pages_.get([this] { return ContextPages::open(driver_, context_, account_, fences_); }));
 }
 
 void DriverUpstream::forget() noexcept {
   gone_.store(true);
   account_.give_back({used_.exchange(0)});
+  if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->forget();
 }
 
 }  // namespace weir::preload

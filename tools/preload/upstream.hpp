@@ -3,12 +3,15 @@
 // Device memory of one context, under the budget of its device.
 
 #include <atomic>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "allocator/upstream.hpp"
 #include "tools/preload/account.hpp"
 #include "tools/preload/fences.hpp"
+#include "tools/preload/pages.hpp"
 
 namespace weir::preload {
 
@@ -22,15 +25,31 @@ class DriverUpstream final : public Upstream {
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return account_.budget(); }
+  /// Null where the driver or the device has no virtual memory management.
+  [[nodiscard]] ContextPages* pages() noexcept override;
+  /// Whether `pointer` is an address of its pages.
+  [[nodiscard]] bool is_paged(CUdeviceptr pointer) const noexcept {
+    const ContextPages* const pages = pages_if_any();
+    return pages != nullptr && pages->has(pointer);
+  }
+  /// Work on `device` may use its pages, now and later.
+  void allow(int device) noexcept;
   /// No capture is under way any more: gives back what was held.
   void give_back_held() noexcept;
-  /// `size` bytes that it gave are somebody else's to give back and to count.
-  void let_go(Bytes size) noexcept;
+  /// The size of what `allocate` gave at `pointer` and nobody gave back; nothing if it did not.
+  [[nodiscard]] std::optional<Bytes> given(const void* pointer) const noexcept;
+  /// What it gave at `pointer` is somebody else's to give back and to count.
+  void let_go(const void* pointer, Bytes size) noexcept;
   /// The context is gone, and all that it gave.
   void forget() noexcept;
 
  private:
   void hold(void* pointer, Bytes size) noexcept;
+  /// False where the host's memory is full.
+  bool note(const void* pointer, Bytes size) noexcept;
+  [[nodiscard]] ContextPages* pages_if_any() const noexcept {
+    return static_cast<ContextPages*>(pages_.get_if_any());
+  }
 
   const Driver& driver_;
   const CUcontext context_;
@@ -38,8 +57,10 @@ class DriverUpstream final : public Upstream {
   const Fences& fences_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<bool> gone_{false};
-  Mutex mutex_{LockRank::kLeaf};
+  mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::pair<void*, Bytes>> held_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, Bytes> given_ WEIR_GUARDED_BY(mutex_);
+  PageSourceOnDemand pages_;
 };
 
 }  // namespace weir::preload

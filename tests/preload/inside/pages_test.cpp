@@ -1,0 +1,335 @@
+// Pages of a context: under its budget, past the hooks, gone with it, and in no hand that would be
+// hurt when they move.
+
+#include "tools/preload/pages.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tests/preload/inside/inside.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+constexpr std::size_t kPage = 2 * kMib;
+
+class ContextPagesTest : public Inside {
+ protected:
+  /// `count` pages at the beginning of a range of 32.
+  static void begin(std::size_t count, Variables variables = {{"WEIR_BUDGET", "64MiB"}}) {
+    ASSERT_NO_FATAL_FAILURE(start(variables));
+    source = arena().upstream().pages();
+    ASSERT_NE(source, nullptr);
+    ASSERT_EQ(source->page_size(), Bytes{kPage});
+    range = static_cast<std::byte*>(source->reserve({32 * kPage}));
+    ASSERT_NE(range, nullptr);
+    pages.resize(count);
+    ASSERT_EQ(source->create(pages), count);
+    mappings.clear();
+    for (std::size_t i = 0; i < count; ++i) mappings.push_back({range + i * kPage, pages[i]});
+  }
+  static void map() { ASSERT_EQ(source->map(mappings), mappings.size()); }
+  static CUdeviceptr address(std::size_t n = 0) {
+    return reinterpret_cast<CUdeviceptr>(range + n * kPage);
+  }
+  static Bytes used() { return arena().account().used(); }
+  static Bytes passed(const char* kind) {
+    for (const Passed& each : arena().account().passed_kinds()) {
+      if (each.kind == kind) return each.level.current;
+    }
+    return {};
+  }
+  static void end() {
+    ASSERT_EQ(source->unmap(mappings), mappings.size());
+    source->destroy(pages);
+    source->unreserve(range, {32 * kPage});
+    expect_nothing_left();
+    EXPECT_EQ(used(), Bytes{});
+  }
+  static void expect_nothing_left() {
+    EXPECT_EQ(weir_standin_live().mappings, 0U);
+    EXPECT_EQ(weir_standin_live().physical, 0U);
+    EXPECT_EQ(weir_standin_live().reservations, 0U);
+    EXPECT_EQ(weir_standin_used(0), 0U);
+  }
+
+  inline static ContextPages* source = nullptr;
+  inline static std::byte* range = nullptr;
+  inline static std::vector<Page> pages;
+  inline static std::vector<Mapping> mappings;
+};
+
+TEST_F(ContextPagesTest, AreOfTheBudgetAndCountedOnce) {
+  ASSERT_NO_FATAL_FAILURE(begin(4));
+  map();
+  EXPECT_EQ(used(), Bytes{4 * kPage});
+  EXPECT_EQ(passed("mappable"), Bytes{}) << "counted as the program's own";
+  std::size_t free_now = 0;
+  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(free_now, 64 * kMib - 4 * kPage);
+  std::vector<Page> more(100);
+  EXPECT_EQ(source->create(more), 28U);
+  EXPECT_EQ(used(), mib(64));
+  source->destroy(std::span(more).first(28));
+  end();
+}
+
+TEST_F(ContextPagesTest, AreMemoryToTheProgram) {
+  ASSERT_NO_FATAL_FAILURE(begin(2));
+  map();
+  EXPECT_EQ(cuMemsetD8(address(), 3, 2 * kPage), CUDA_SUCCESS);
+  std::vector<unsigned char> seen(2 * kPage);
+  EXPECT_EQ(cuMemcpyDtoH(seen.data(), address(), seen.size()), CUDA_SUCCESS);
+  EXPECT_TRUE(std::ranges::all_of(seen, [](unsigned char byte) { return byte == 3; }));
+  int device = -1;
+  EXPECT_EQ(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address(1)),
+            CUDA_SUCCESS);
+  EXPECT_EQ(device, 0);
+  end();
+}
+
+TEST_F(ContextPagesTest, GoWithTheirContext) {
+  ASSERT_NO_FATAL_FAILURE(begin(4));
+  map();
+  const Account& account = arena().account();
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  expect_nothing_left();
+  EXPECT_EQ(account.used(), Bytes{});
+  // Its pool may still come with what it knew.
+  EXPECT_EQ(source->map(mappings), 0U);
+  EXPECT_EQ(source->create(pages), 0U);
+  EXPECT_EQ(source->reserve({kPage}), nullptr);
+  EXPECT_EQ(source->unmap(mappings), mappings.size());
+  source->destroy(pages);
+  source->unreserve(range, {32 * kPage});
+  EXPECT_EQ(account.used(), Bytes{});
+  expect_nothing_left();
+}
+
+TEST_F(ContextPagesTest, GoWithAContextThatIsDestroyedAndNoOther) {
+  ASSERT_NO_FATAL_FAILURE(begin(2));
+  map();
+  CUcontext mine = nullptr;
+#if CUDA_VERSION >= 13000
+  ASSERT_EQ(cuCtxCreate(&mine, nullptr, 0, 0), CUDA_SUCCESS);
+#else
+  ASSERT_EQ(cuCtxCreate(&mine, 0, 0), CUDA_SUCCESS);
+#endif
+  ContextPages* const its = arena().upstream().pages();
+  ASSERT_NE(its, source);
+  void* const its_range = its->reserve({kPage});
+  Page page;
+  ASSERT_EQ(its->create({&page, 1}), 1U);
+  const Mapping mapping{its_range, page};
+  ASSERT_EQ(its->map({&mapping, 1}), 1U);
+  ASSERT_EQ(cuCtxDestroy(mine), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_live().mappings, 2U);
+  EXPECT_EQ(weir_standin_live().physical, 2U);
+  EXPECT_EQ(weir_standin_live().reservations, 1U);
+  EXPECT_EQ(cuMemsetD8(address(), 3, 2 * kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  end();
+}
+
+TEST_F(ContextPagesTest, StayWhereTheyAreDuringACapture) {
+  ASSERT_NO_FATAL_FAILURE(begin(3));
+  map();
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(source->unmap(mappings), 0U);
+  // What is needed can be had all the same.
+  std::vector<Page> more(2);
+  ASSERT_EQ(source->create(more), 2U);
+  const Mapping extra{range + 8 * kPage, more[0]};
+  EXPECT_EQ(source->map({&extra, 1}), 1U);
+  source->destroy({&more[1], 1});
+  EXPECT_EQ(weir_standin_live().physical, 5U) << "held until the capture is over";
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << "the capture was broken";
+  EXPECT_EQ(weir_standin_live().physical, 4U);
+  EXPECT_EQ(used(), Bytes{4 * kPage});
+  EXPECT_EQ(source->unmap({&extra, 1}), 1U);
+  source->destroy({&more[0], 1});
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  end();
+}
+
+TEST_F(ContextPagesTest, HaveNoHandleForOtherProcesses) {
+  const weir::testing::LogCapture log;
+  ASSERT_NO_FATAL_FAILURE(begin(2));
+  map();
+  CUipcMemHandle handle;
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, address()), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, address(1) + 512), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
+  EXPECT_FALSE(log.containing("cuIpcGetMemHandle refused").empty());
+  end();
+}
+
+TEST_F(ContextPagesTest, AreOpenedToPeers) {
+  ASSERT_NO_FATAL_FAILURE(begin(3, {{"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_BUDGET", "64MiB"}}));
+  CUcontext owner = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&owner), CUDA_SUCCESS);
+  const std::vector<Mapping> all = mappings;
+  mappings.resize(2);
+  map();
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  weir_standin_clear_counters();
+  ASSERT_EQ(cuCtxEnablePeerAccess(owner, 0), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cuMemSetAccess"), 2U) << "what is mapped";
+  EXPECT_EQ(source->map({&all[2], 1}), 1U);
+  EXPECT_EQ(weir_standin_calls("cuMemSetAccess"), 4U) << "and for each device what will be";
+  mappings = all;
+  ASSERT_EQ(cuCtxSetCurrent(owner), CUDA_SUCCESS);
+  end();
+}
+
+TEST_F(ContextPagesTest, AreGivenBackWhereOneStepFails) {
+  ASSERT_NO_FATAL_FAILURE(begin(2));
+  weir_standin_fail("cuMemCreate", 3, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinOnce);
+  std::vector<Page> more(5);
+  EXPECT_EQ(source->create(more), 2U);
+  source->destroy(std::span(more).first(2));
+  weir_standin_fail("cuMemCreate", 2, CUDA_ERROR_UNKNOWN, kWeirStandinOnce);
+  EXPECT_THROW((void)source->create(more), DriverError);
+  EXPECT_EQ(weir_standin_live().physical, 2U);
+  EXPECT_EQ(used(), Bytes{2 * kPage});
+  weir_standin_fail("cuMemMap", 2, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinOnce);
+  EXPECT_EQ(source->map(mappings), 1U);
+  EXPECT_EQ(source->unmap({mappings.data(), 1}), 1U);
+  weir_standin_fail("cuMemSetAccess", 1, CUDA_ERROR_UNKNOWN, kWeirStandinOnce);
+  EXPECT_EQ(source->map(mappings), 0U);
+  EXPECT_EQ(weir_standin_live().mappings, 0U);
+  map();
+  weir_standin_fail("cuMemUnmap", 2, CUDA_ERROR_UNKNOWN, kWeirStandinOnce);
+  EXPECT_EQ(source->unmap(mappings), 1U);
+  ASSERT_EQ(source->map({mappings.data(), 1}), 1U);
+  end();
+}
+
+TEST_F(ContextPagesTest, AreNoneWhereTheDeviceHasNone) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  weir_standin_set_pages_supported(0);
+  EXPECT_EQ(arena().upstream().pages(), nullptr);
+}
+
+class PagedSwapIn : public ContextPagesTest {
+ protected:
+  static void begin(Variables more = {}) {
+    std::vector<std::pair<const char*, const char*>> all(more.begin(), more.end());
+    ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "paged"},
+                                   {"WEIR_BUDGET", "64MiB"},
+                                   {"WEIR_MAX_WAIT", "20ms"},
+                                   {"WEIR_STANDIN_DEVICES", "2"}}));
+  }
+};
+
+TEST_F(PagedSwapIn, ServesAProgram) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  const CUstream stream = make_stream();
+  const CUdeviceptr sync = allocate(5 * kMib);
+  const CUdeviceptr async = allocate(3 * kMib, stream);
+  EXPECT_EQ(cuMemsetD8(sync, 1, 5 * kMib), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD8Async(async, 2, 3 * kMib, stream), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
+  EXPECT_EQ(used(), books().reserved.current);
+  EXPECT_EQ(weir_standin_used(0), books().reserved.current.count);
+  free(async, stream);
+  free(sync);
+  settle();
+  CUipcMemHandle handle;
+  const CUdeviceptr again = allocate(4 * kMib);
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, again), CUDA_ERROR_INVALID_VALUE);
+  free(again);
+  settle();
+  (void)trim(0);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(PagedSwapIn, LosesEverythingWithItsContextAndGoesOnInAnother) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  const CUdeviceptr lost = allocate(32 * kMib);
+  free(allocate(16 * kMib));
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  expect_nothing_left();
+  ASSERT_NO_FATAL_FAILURE(use_device(0));
+  const CUdeviceptr fresh = allocate(64 * kMib);
+  EXPECT_EQ(cuMemsetD8(fresh, 1, 64 * kMib), CUDA_SUCCESS);
+  if (fresh != lost) {
+    EXPECT_EQ(cuMemFree(lost), CUDA_ERROR_INVALID_VALUE);
+  }
+  EXPECT_EQ(used(), mib(64));
+  free(fresh);
+}
+
+TEST_F(PagedSwapIn, MovesNoPageWhileAStreamIsCaptured) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  // The budget is full of holes between blocks that stay.
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(allocate(4 * kMib));
+  for (std::size_t i = 0; i < blocks.size(); i += 2) free(blocks[i]);
+  settle();
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAlloc(&pointer, 8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  pointer = allocate(8 * kMib);
+  EXPECT_EQ(cuMemsetD8(pointer, 1, 8 * kMib), CUDA_SUCCESS);
+  EXPECT_LE(used(), mib(64));
+  free(pointer);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) free(blocks[i]);
+}
+
+TEST_F(PagedSwapIn, OpensToPeersWhatItHasAndWillHave) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  CUcontext owner = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&owner), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  // Before there is a pool to open.
+  ASSERT_EQ(cuCtxEnablePeerAccess(owner, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(owner), CUDA_SUCCESS);
+  weir_standin_clear_counters();
+  const CUdeviceptr block = allocate(4 * kMib);
+  EXPECT_EQ(weir_standin_calls("cuMemSetAccess"), 2U) << "one for each device";
+  free(block);
+}
+
+class BestFitSwapIn : public Inside {};
+
+TEST_F(BestFitSwapIn, SharesNoPartOfASegment) {
+  const weir::testing::LogCapture log;
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}, {"WEIR_BUDGET", "128MiB"}}));
+  const CUdeviceptr first = allocate(4 * kMib);
+  const CUdeviceptr second = allocate(4 * kMib);
+  ASSERT_EQ(second, first + 4 * kMib) << "both in one segment";
+  CUipcMemHandle handle;
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, first), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, second), CUDA_ERROR_INVALID_VALUE);
+  free(first);
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, second), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
+  EXPECT_FALSE(log.containing("a part of what the driver gave").empty());
+  free(second);
+}
+
+TEST_F(BestFitSwapIn, SharesASegmentThatOneBlockHas) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}, {"WEIR_BUDGET", "128MiB"}}));
+  const CUdeviceptr block = allocate(32 * kMib);
+  CUipcMemHandle handle;
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, block + kMib), CUDA_SUCCESS);
+  EXPECT_EQ(books().reserved.current, Bytes{});
+  EXPECT_EQ(arena().account().used(), mib(32));
+  free(block);
+  EXPECT_EQ(arena().account().used(), Bytes{});
+}
+
+}  // namespace
+}  // namespace weir::preload::testing
