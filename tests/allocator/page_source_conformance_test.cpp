@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/error.hpp"
 #include "allocator/page_source_kit.hpp"
 #include "support/fault.hpp"
 #include "support/faulty_page_source.hpp"
@@ -23,13 +24,15 @@ using testing::PageKind;
 /// The source is used through a fake that checks how: a test that misuses it fails.
 class EveryPageSource : public ::testing::TestWithParam<PageKind> {
  protected:
-  /// With room for as many pages.
+  /// With room for as many pages, of the size that the capacities here are of. Throws otherwise:
+  /// there is nothing to go on with.
   void open(std::size_t pages) {
     paged = GetParam().make(mib(2) * pages);
-    ASSERT_NE(paged->upstream().pages(), nullptr);
-    source = std::make_unique<FaultyPageSource>(*paged->upstream().pages());
+    PageSource* const its = paged->upstream().pages();
+    if (its == nullptr) throw Error("there are no pages");
+    if (its->page_size() != mib(2)) throw Error("pages of " + format_bytes(its->page_size()));
+    source = std::make_unique<FaultyPageSource>(*its);
     page = source->page_size();
-    ASSERT_EQ(page, mib(2)) << "the capacities here are of such pages";
   }
   [[nodiscard]] std::vector<Page> make(std::size_t count) {
     std::vector<Page> pages(count);

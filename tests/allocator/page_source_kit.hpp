@@ -37,10 +37,8 @@ struct PageKind {
   Bytes huge;      ///< addresses that may well be refused
 };
 
-inline void PrintTo(
-    const PageKind& kind,
-    std::ostream* out) {  // NOLINT(readability-identifier-naming): googletest's name
-  *out << kind.name;
+inline std::ostream& operator<<(std::ostream& out, const PageKind& kind) {
+  return out << kind.name;
 }
 
 /// Those of this program.

@@ -10,9 +10,16 @@ failed=0
 says() {
   [[ $found == *"$1"* ]] || { echo "facts: wrong: there is no $1 in: $found" && failed=1; }
 }
-[[ $(grep -c '"fact": ' <<<"$found") == 8 ]] || { echo "facts: wrong: there are eight" && failed=1; }
+[[ $(grep -c '"fact": ' <<<"$found") == 18 ]] || { echo "facts: wrong: there are 18" && failed=1; }
 says '"the width up to a multiple of 512"'
 says '"512 bytes"'
 says '"906"'
 says '"907"'
+says '"2 MiB, recommended 2 MiB"'
+[[ $found =~ \"create\ (waits|does\ not),\ .*\ release\ (waits|does\ not)\" ]] || {
+  echo "facts: wrong: nothing is said of waits in: $found" && failed=1
+}
+[[ $found =~ \"create\ [0-9.]+\ us,\ map\ [0-9.]+\ us,\ set\ access\ [0-9.]+\ us,\ unmap\ [0-9.]+\ us,\ release\ [0-9.]+\ us\" ]] || {
+  echo "facts: wrong: there is no cost of a page in: $found" && failed=1
+}
 exit "$failed"

@@ -1,49 +1,13 @@
-// The driver itself is asked, by the names of its own functions: under a program of ours stands the
-// runtime, which answers some of this otherwise.
-
-#include <cuda.h>
-#include <dlfcn.h>
-
 #include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
 
-#include "allocator/error.hpp"
 #include "tools/gpu_check/facts.hpp"
+#include "tools/gpu_check/facts_driver_cuda.hpp"
 
 namespace weir::gpu_check {
 namespace {
-
-/// The driver's functions that are called here.
-class Driver {
- public:
-  explicit Driver(void* library) : library_(library) {}
-
-  /// What `name` returns. Error where the driver has no function of that name.
-  template <typename Function, typename... Arguments>
-  CUresult raw(const char* name, Arguments... arguments) const {
-    const auto function = reinterpret_cast<Function*>(dlsym(library_, name));
-    if (function == nullptr) throw Error("the driver has no " + std::string(name));
-    return function(arguments...);
-  }
-
- private:
-  void* library_;
-};
-
-// NOLINTNEXTLINE(cppcoreguidelines-macro-usage): the symbol's version is in the name's own macro
-#define WEIR_TEXT(name) #name
-// NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
-#define WEIR_SYMBOL(name) WEIR_TEXT(name)
-// NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
-#define RAW(driver, name, ...) (driver).raw<decltype(name)>(WEIR_SYMBOL(name), __VA_ARGS__)
-
-void check(CUresult code, const char* call) {
-  if (code != CUDA_SUCCESS) throw Error(std::string(call) + " returned " + std::to_string(code));
-}
-// NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
-#define CALL(driver, name, ...) check(RAW(driver, name, __VA_ARGS__), #name)
 
 /// Device memory for as long as a question takes.
 class Memory {
@@ -60,26 +24,6 @@ class Memory {
   const Driver& driver_;
   CUdeviceptr at_ = 0;
 };
-
-class Stream {
- public:
-  explicit Stream(const Driver& driver) : driver_(driver) {
-    // One that waits for the legacy stream, as most programs' do.
-    CALL(driver_, cuStreamCreate, &stream_, CU_STREAM_DEFAULT);
-  }
-  ~Stream() { (void)RAW(driver_, cuStreamDestroy, stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  [[nodiscard]] CUstream get() const { return stream_; }
-
- private:
-  const Driver& driver_;
-  CUstream stream_ = nullptr;
-};
-
-std::string code_text(CUresult code) {
-  return code == CUDA_SUCCESS ? "yes" : "no, " + std::to_string(code);
-}
 
 /// The multiple that all pitches are the least of; the widths and pitches where there is none.
 std::string pitch(const Driver& driver) {
@@ -148,18 +92,6 @@ std::string handle_inside(const Driver& driver) {
   return std::memcmp(&base, &inside, sizeof base) == 0 ? "that of its base" : "another one";
 }
 
-/// What `ask` returns while a stream captures; the capture is ended whatever it was.
-template <typename Ask>
-std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask) {
-  const Stream stream(driver);
-  CALL(driver, cuStreamBeginCapture, stream.get(), mode);
-  const CUresult code = ask(stream.get());
-  CUgraph graph = nullptr;
-  (void)RAW(driver, cuStreamEndCapture, stream.get(), &graph);
-  if (graph != nullptr) (void)RAW(driver, cuGraphDestroy, graph);
-  return std::to_string(code);
-}
-
 std::string legacy_stream(const Driver& driver) {
   return during_capture(driver, CU_STREAM_CAPTURE_MODE_GLOBAL, [&](CUstream) {
     CUstreamCaptureStatus status{};
@@ -186,11 +118,6 @@ std::string global_event(const Driver& driver) {
   return captured_event(driver, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-struct Question {
-  const char* fact;
-  const char* expected;
-  std::string (*ask)(const Driver&);
-};
 constexpr std::array kQuestions{
     Question{"pitch of cuMemAllocPitch", "the width up to a multiple of 512", pitch},
     Question{"alignment of cuMemAlloc", "512 bytes", alignment},
@@ -214,6 +141,17 @@ void use_first_device(const Driver& driver) {
   CALL(driver, cuCtxSetCurrent, context);
 }
 
+Fact ask(const Driver& driver, const Question& question) {
+  Fact fact{question.fact, question.expected, "", false};
+  try {
+    fact.answer = question.ask(driver);
+    fact.answered = true;
+  } catch (const Error& error) {
+    fact.answer = std::string("not answered: ") + error.what();
+  }
+  return fact;
+}
+
 }  // namespace
 
 Facts ask_facts() {
@@ -230,16 +168,8 @@ Facts ask_facts() {
     found.why = std::string("the driver does not answer: ") + error.what();
     return found;
   }
-  for (const Question& question : kQuestions) {
-    Fact fact{question.fact, question.expected, "", false};
-    try {
-      fact.answer = question.ask(driver);
-      fact.answered = true;
-    } catch (const Error& error) {
-      fact.answer = std::string("not answered: ") + error.what();
-    }
-    found.facts.push_back(std::move(fact));
-  }
+  for (const Question& question : kQuestions) found.facts.push_back(ask(driver, question));
+  for (const Question& question : page_questions()) found.facts.push_back(ask(driver, question));
   return found;
 }
 
