@@ -64,6 +64,21 @@ TEST_F(StandInMap, APageIsMemoryOnceItIsMappedAndAllowed) {
   EXPECT_TRUE(all_bytes(bytes_at(address), 3, kPage));
 }
 
+TEST_F(StandInMap, APageCanBeAddressesOnly) {
+  constexpr std::size_t kLarge = std::size_t{1} << 34U;
+  weir_standin_set_memory(kLarge);
+  weir_standin_set_addresses_only(1);
+  const CUdeviceptr address = reserve(kLarge);
+  const auto page = make_page(kLarge);
+  EXPECT_EQ(weir_standin_used(0), kLarge);
+  ASSERT_EQ(cuMemMap(address, kLarge, 0, page, 0), CUDA_SUCCESS);
+  ASSERT_EQ(allow(address, kLarge), CUDA_SUCCESS);
+  EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
+  ASSERT_EQ(cuMemUnmap(address, kLarge), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(page), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+}
+
 TEST_F(StandInMap, APageMovesWithWhatItHolds) {
   const CUdeviceptr first = reserve(kPage);
   const CUdeviceptr second = reserve(4 * kPage, 4 * kPage);

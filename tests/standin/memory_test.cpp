@@ -53,6 +53,25 @@ TEST_F(StandInMemory, RunsOutAtItsSize) {
   EXPECT_EQ(cudaFree(most), cudaSuccess);
 }
 
+TEST_F(StandInMemory, CanBeAddressesOnlyOfADeviceOfAnySize) {
+  constexpr std::size_t kLarge = std::size_t{1} << 34U;
+  weir_standin_set_memory(kLarge);
+  weir_standin_set_addresses_only(1);
+  unsigned char* half = make_memory(kLarge / 2);
+  unsigned char* rest = make_memory(kLarge / 2);
+  void* more = nullptr;
+  EXPECT_EQ(cudaMalloc(&more, 1), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  ASSERT_EQ(cudaFree(half), cudaSuccess);
+  EXPECT_EQ(free_bytes(), kLarge / 2);
+  weir_standin_set_addresses_only(0);  // of what is allocated from now on
+  unsigned char* memory = make_memory(kMiB);
+  memory[0] = 1;
+  ASSERT_EQ(cudaFree(rest), cudaSuccess);
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(free_bytes(), kLarge);
+}
+
 TEST_F(StandInMemory, OfNoBytesIsNothing) {
   void* memory = &memory;
   EXPECT_EQ(cudaMalloc(&memory, 0), cudaSuccess);

@@ -14,6 +14,8 @@ namespace {
 
 using namespace weir::standin;
 
+constexpr int kNoFile = -2;  ///< of pages that are addresses only
+
 /// Where nothing is mapped or may be accessed; of a reservation, `fixed` tells where.
 void* reserve(std::size_t bytes, void* fixed) {
   const int flags =
@@ -52,12 +54,16 @@ std::vector<std::uintptr_t> mappings_of(const Driver& driver, std::uintptr_t add
   return next == address + bytes ? found : std::vector<std::uintptr_t>{};
 }
 
+void close_file(const Pages& pages) {
+  if (pages.file != kNoFile) close(pages.file);
+}
+
 void drop_if_unused(Driver& driver, std::uint64_t handle) {
   const auto found = driver.pages.find(handle);
   Pages& pages = found->second;
   if (pages.references > 0 || pages.mappings > 0) return;
   pages.device->credit(pages.bytes);
-  close(pages.file);
+  close_file(pages);
   driver.pages.erase(found);
 }
 
@@ -87,7 +93,7 @@ void weir::standin::forget_pages(Driver& driver) {
   driver.reservations.clear();
   for (const auto& [handle, pages] : driver.pages) {
     pages.device->credit(pages.bytes);
-    close(pages.file);
+    close_file(pages);
   }
   driver.pages.clear();
 }
@@ -152,8 +158,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
     if (ordinal < 0 || ordinal >= call.driver.device_count) return CUDA_ERROR_INVALID_DEVICE;
     Device& device = call.driver.devices.at(static_cast<std::size_t>(ordinal));
     if (!device.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    const int file = make_file(bytes);
-    if (file < 0) {
+    const int file = call.driver.addresses_only ? kNoFile : make_file(bytes);
+    if (file < 0 && file != kNoFile) {
       device.credit(bytes);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -199,9 +205,12 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (is_mapped(call.driver, pointer, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    void* memory = mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
-                        found->second.file, 0);
-    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    // Addresses only: they are reserved already, and stay out of reach.
+    if (found->second.file != kNoFile &&
+        mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+             found->second.file, 0) == MAP_FAILED) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     ++found->second.mappings;
     call.driver.mappings.emplace(pointer, Mapping{bytes, handle});
     return CUDA_SUCCESS;
@@ -227,18 +236,22 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
                         size_t count) {
   return api("cuMemSetAccess", Needs::kDriverCanCapture, [&](Call& call) {
-    if (access == nullptr || count == 0 || mappings_of(call.driver, pointer, bytes).empty()) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
+    if (access == nullptr || count == 0 || whole.empty()) return CUDA_ERROR_INVALID_VALUE;
     int protection = PROT_NONE;
     for (std::size_t i = 0; i < count; ++i) {
       if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
         protection = PROT_READ | PROT_WRITE;
       if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
     }
-    return mprotect(reinterpret_cast<void*>(pointer), bytes, protection) == 0
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
+    for (const std::uintptr_t start : whole) {
+      const Mapping& mapping = call.driver.mappings.at(start);
+      if (call.driver.pages.at(mapping.pages).file == kNoFile) continue;
+      if (mprotect(reinterpret_cast<void*>(start), mapping.bytes, protection) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
+    }
+    return CUDA_SUCCESS;
   });
 }
 

@@ -76,6 +76,11 @@ void weir_standin_set_pages_supported(int supported) {
   driver().pages_supported = supported != 0;
 }
 
+void weir_standin_set_addresses_only(int on) {
+  const Lock lock(driver().mutex);
+  driver().addresses_only = on != 0;
+}
+
 void weir_standin_set_driver_version(int version) {
   const Lock lock(driver().mutex);
   driver().version = version;

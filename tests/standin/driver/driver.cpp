@@ -81,6 +81,7 @@ void Driver::read_settings() {
   context_memory = number_of("WEIR_STANDIN_CONTEXT_MEMORY", 0);
   module_memory = number_of("WEIR_STANDIN_MODULE_MEMORY", 0);
   pages_supported = true;
+  addresses_only = number_of("WEIR_STANDIN_ADDRESSES_ONLY", 0) != 0;
 }
 
 Driver& driver() {

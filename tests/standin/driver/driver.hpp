@@ -56,6 +56,7 @@ struct Driver {
   std::size_t context_memory = 0;  ///< that a context takes of its device
   std::size_t module_memory = 0;   ///< that a module or library takes
   bool pages_supported = true;     ///< virtual memory management, as the attribute says
+  bool addresses_only = false;     ///< new device memory has nothing behind it
   std::array<Device, kMostDevices> devices;
 
   Handles<CUcontext, std::shared_ptr<Context>> contexts{0x1c0000000000};

@@ -27,6 +27,13 @@ bool is_mapped(BlockKind kind, std::size_t bytes) {
   return kind == BlockKind::kHost || bytes >= kLarge;
 }
 
+/// Addresses that nobody else has, with nothing behind them.
+void* take_addresses(std::size_t bytes) {
+  void* memory = mmap(nullptr, round_up(bytes, kAlignment), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
 void put_out_of_reach(void* memory, std::size_t bytes) {
   static std::deque<std::pair<void*, std::size_t>> kept;
   if (mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
@@ -111,14 +118,19 @@ CUresult allocate_block(Call& call, BlockKind kind, std::size_t bytes, CUdevicep
   Device& device = *call.context->device;
   const std::size_t charged = round_up(bytes, kAlignment);
   if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* memory = take_memory(kind, bytes);
+  const bool addresses_only = call.driver.addresses_only && kind == BlockKind::kDevice;
+  void* memory = addresses_only ? take_addresses(bytes) : take_memory(kind, bytes);
   if (memory == nullptr) {
     device.credit(charged);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *pointer = reinterpret_cast<CUdeviceptr>(memory);
   add_block(call.driver, *pointer,
-            {.kind = kind, .bytes = bytes, .charged = charged, .context = call.context});
+            {.kind = kind,
+             .bytes = bytes,
+             .charged = charged,
+             .context = call.context,
+             .addresses_only = addresses_only});
   return CUDA_SUCCESS;
 }
 
@@ -144,7 +156,11 @@ void release_block(Driver& driver, std::uintptr_t base) {
     case BlockKind::kRegistered:
       return;
   }
-  give_memory(block.kind, base, block.bytes);
+  if (block.addresses_only) {
+    munmap(reinterpret_cast<void*>(base), round_up(block.bytes, kAlignment));
+  } else {
+    give_memory(block.kind, base, block.bytes);
+  }
 }
 
 void free_blocks_of(Driver& driver, const Context& context) {

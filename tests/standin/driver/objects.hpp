@@ -145,6 +145,7 @@ struct Block {
   std::uint64_t shared = 0;      ///< what its handle for other processes says, once there is one
   GraphMemory* graph = nullptr;  ///< whose memory this is
   std::shared_ptr<GraphMemory> taken = {};  ///< the same, while a launch has it
+  bool addresses_only = false;              ///< nothing is behind it
 };
 
 /// What cuArrayCreate and cuMipmappedArrayCreate give: bytes that are counted and hold nothing.

@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <cstdio>
 
+namespace {
+constexpr int kNotSupported = 3;  // NVML_ERROR_NOT_SUPPORTED
+}
+
 extern "C" {
 
 struct NvmlMemory {
@@ -36,5 +40,12 @@ int nvmlDeviceGetMemoryInfo(void* device, NvmlMemory* memory) {
   memory->free = memory->total - memory->used;
   return 0;
 }
+
+// Not imitated, but a library that takes all that it may call at once (PyTorch's libc10_cuda.so)
+// wants them to be there.
+int nvmlDeviceGetNvLinkRemoteDeviceType() { return kNotSupported; }
+int nvmlDeviceGetNvLinkRemotePciInfo_v2() { return kNotSupported; }
+int nvmlDeviceGetComputeRunningProcesses() { return kNotSupported; }
+int nvmlSystemGetCudaDriverVersion_v2() { return kNotSupported; }
 
 }  // extern "C"
