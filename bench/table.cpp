@@ -123,6 +123,10 @@ void Table::Finalize() {
     text.erase(text.find_last_not_of(' ') + 1);
     std::puts(text.c_str());
   }
+  for (const auto& [topic, line] : notes_) {
+    const auto ran = times_.lower_bound(topic + "/");
+    if (ran != times_.end() && ran->first.starts_with(topic + "/")) std::puts(line.c_str());
+  }
 }
 
 }  // namespace weir::bench

@@ -28,6 +28,10 @@ struct Row {
 class Table final : public benchmark::BenchmarkReporter {
  public:
   void add(Row row) { rows_.push_back(std::move(row)); }
+  /// A line under the table when a benchmark of `topic` ran.
+  void note(std::string topic, std::string line) {
+    notes_.emplace_back(std::move(topic), std::move(line));
+  }
 
   bool ReportContext(const Context& /*context*/) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override;
@@ -37,7 +41,8 @@ class Table final : public benchmark::BenchmarkReporter {
   [[nodiscard]] std::vector<std::string> cells(const Row& row) const;
 
   std::vector<Row> rows_;
-  std::map<std::string, std::vector<double>> times_;  ///< ns of each repetition
+  std::vector<std::pair<std::string, std::string>> notes_;  ///< topic and line
+  std::map<std::string, std::vector<double>> times_;        ///< ns of each repetition
 };
 
 // The topics. Each is measured by the file of its name, `pool_bench.cpp` and so on, and the names
@@ -45,6 +50,7 @@ class Table final : public benchmark::BenchmarkReporter {
 void add_admission(Table& table);
 void add_handover(Table& table);
 void add_log(Table& table);
+void add_peers(Table& table);
 void add_policy(Table& table);
 void add_pool(Table& table);
 void add_submit(Table& table);

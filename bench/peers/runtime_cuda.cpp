@@ -1,0 +1,78 @@
+#include <unordered_map>
+
+#include "allocator/error_cuda.hpp"
+#include "allocator/pool.hpp"
+#include "allocator/progress_cuda.hpp"
+#include "bench/peers/runtime.hpp"
+#include "bench/peers/streams_cuda.hpp"
+
+namespace weir::bench {
+namespace {
+
+class CudaPoolSubject final : public replay::Subject {
+ public:
+  CudaPoolSubject(const PoolOptions& options, Bytes capacity)
+      : upstream_(capacity), pool_(DeviceMemory{upstream_, progress_}, options) {}
+
+  [[nodiscard]] void* allocate(Bytes bytes, StreamId stream) override {
+    Attempt attempt;
+    return pool_.try_allocate(bytes, of(stream), {}, attempt);
+  }
+  void deallocate(void* pointer, Bytes /*bytes*/, StreamId stream) override {
+    (void)pool_.deallocate(pointer, of(stream));
+  }
+  void record_use(void* pointer, StreamId stream) override {
+    pool_.record_use(pointer, of(stream));
+  }
+  [[nodiscard]] replay::Footprint footprint() const override {
+    const Statistics books = pool_.statistics();
+    return {.allocated = books.allocated.current,
+            .reserved = books.reserved.current,
+            .largest_free = {}};
+  }
+
+ private:
+  /// The device's stream that stands for `id`. For one thread, as a benchmark has it.
+  [[nodiscard]] StreamId of(StreamId id) {
+    if (last_ != id) {
+      StreamId& known = ids_[id];
+      if (known == StreamId{}) known = progress_.add(streams_.of(id));
+      last_ = id;
+      last_known_ = known;
+    }
+    return last_known_;
+  }
+
+  PeerStreams streams_;
+  CudaProgress progress_{0};
+  SimulatedUpstream upstream_;
+  Pool pool_;
+  std::unordered_map<StreamId, StreamId> ids_;
+  StreamId last_;
+  StreamId last_known_;
+};
+
+std::unique_ptr<replay::Subject> make_pool(const PoolOptions& options, Bytes capacity) {
+  return std::make_unique<CudaPoolSubject>(options, capacity);
+}
+
+std::function<void()> make_event_recorder() {
+  const auto streams = std::make_shared<PeerStreams>();
+  cudaStream_t stream = streams->of(StreamId::next());
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  const std::shared_ptr<CUevent_st> owned(event, [](cudaEvent_t e) { (void)cudaEventDestroy(e); });
+  return [streams, stream, owned] {
+    check_cuda(cudaEventRecord(owned.get(), stream), "cudaEventRecord");
+  };
+}
+
+}  // namespace
+
+const PeersRuntime* peers_runtime() {
+  static constexpr PeersRuntime kRuntime{.make_pool = make_pool,
+                                         .make_event_recorder = make_event_recorder};
+  return &kRuntime;
+}
+
+}  // namespace weir::bench

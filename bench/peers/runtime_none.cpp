@@ -1,0 +1,7 @@
+#include "bench/peers/runtime.hpp"
+
+namespace weir::bench {
+
+const PeersRuntime* peers_runtime() { return nullptr; }
+
+}  // namespace weir::bench

@@ -1,0 +1,270 @@
+// Allocate and free of a cached block, for each of our pools and for other people's allocators.
+//
+// Ours stand on the cpu device's streams, as in pool_bench.cpp, and where the peers were found on
+// the runtime that they have as well. Nobody's blocks have memory behind them but jemalloc's, and
+// nobody's are touched. docs/peers.md says what each peer is told.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "allocator/pool.hpp"
+#include "bench/peers/peers.hpp"
+#include "bench/peers/runtime.hpp"
+#include "jemalloc.hpp"
+#include "scheduler/cpu_device.hpp"
+#include "table.hpp"
+
+namespace weir::bench {
+namespace {
+
+using replay::Subject;
+
+/// Room for every figure here, and no more than PyTorch's allocator is told that the device has.
+constexpr Bytes kCapacity = gib(1024);
+constexpr Bytes kSame = kib(64);
+constexpr const char* kReference = "rmm_pool";
+constexpr std::int64_t kMost = 100'000;  ///< blocks that are live at one time
+
+/// A pool on the cpu device: real streams, real points.
+class CpuPool final : public Subject {
+ public:
+  explicit CpuPool(const PoolOptions& options)
+      : device_(gib(1), std::make_unique<SimulatedUpstream>(kCapacity * 4)),
+        pool_({device_.upstream(), device_.progress()}, options) {}
+
+  [[nodiscard]] void* allocate(Bytes bytes, StreamId /*stream*/) override {
+    return pool_.allocate(bytes, stream_);
+  }
+  void deallocate(void* pointer, Bytes /*bytes*/, StreamId /*stream*/) override {
+    (void)pool_.deallocate(pointer, stream_);
+  }
+  void record_use(void* /*pointer*/, StreamId /*stream*/) override {}
+  [[nodiscard]] replay::Footprint footprint() const override { return {}; }
+
+ private:
+  CpuDevice device_;
+  const StreamId stream_ = device_.stream(StreamRole::kCompute);
+  Pool pool_;
+};
+
+/// jemalloc's malloc and free in an arena of its own.
+class JemallocSubject final : public Subject {
+ public:
+  JemallocSubject() { arena_.enter(); }
+  ~JemallocSubject() override { arena_.leave(); }
+  JemallocSubject(const JemallocSubject&) = delete;
+  JemallocSubject& operator=(const JemallocSubject&) = delete;
+
+  [[nodiscard]] void* allocate(Bytes bytes, StreamId /*stream*/) override {
+    return Jemalloc::kMalloc(bytes.count);
+  }
+  void deallocate(void* pointer, Bytes /*bytes*/, StreamId /*stream*/) override {
+    Jemalloc::kFree(pointer);
+  }
+  void record_use(void* /*pointer*/, StreamId /*stream*/) override {}
+  [[nodiscard]] replay::Footprint footprint() const override { return {}; }
+
+ private:
+  Jemalloc::Arena arena_;
+};
+
+struct Contestant {
+  std::string name;
+  std::function<std::unique_ptr<Subject>()> make;
+  /// A pool that splits and joins, which is what the targets are for.
+  bool has_targets = false;
+  /// Whether a free block serves any request that fits in it, so that sizes that never come again
+  /// find one.
+  bool serves_any_size = true;
+  /// Whether a call takes a time proportional to the blocks, so that many take too long to try
+  /// often.
+  bool is_linear = false;
+};
+
+void add_pools(std::vector<Contestant>& contestants) {
+  const PeersRuntime* const runtime = peers_runtime();
+  for (const PoolKind kind : {PoolKind::kNaive, PoolKind::kRound}) {
+    PoolOptions options;
+    options.kind.value = kind;
+    const std::string name(to_string(kind));
+    const bool targets = kind != PoolKind::kNaive && kind != PoolKind::kRound;
+    const bool any = kind != PoolKind::kNaive;
+    contestants.push_back({.name = name,
+                           .make = [options] { return std::make_unique<CpuPool>(options); },
+                           .has_targets = targets,
+                           .serves_any_size = any});
+    if (runtime == nullptr) continue;
+    contestants.push_back({.name = name + "/cuda",
+                           .make = [=] { return runtime->make_pool(options, kCapacity * 4); },
+                           .serves_any_size = any});
+  }
+}
+
+std::vector<Contestant> contestants() {
+  std::vector<Contestant> all;
+  add_pools(all);
+  for (const Peer& peer : find_peers().found) {
+    const replay::MakeSubject make =
+        peer.on([](Bytes capacity) { return std::make_unique<SimulatedUpstream>(capacity); });
+    all.push_back({.name = peer.name,
+                   .make = [make] { return make(kCapacity); },
+                   .is_linear = peer.name.starts_with("rmm_")});
+  }
+  all.push_back({.name = "jemalloc", .make = [] { return std::make_unique<JemallocSubject>(); }});
+  return all;
+}
+
+/// A steady number of live blocks of any size from 4 KiB to 8 MiB, each factor of two as likely as
+/// the next: a step frees a random one of them and allocates one of another size. Sizes hardly ever
+/// come again, so an allocator that splits has as many holes as it ever will.
+class Population {
+ public:
+  Population(Subject& subject, std::size_t live) : subject_(subject), blocks_(live) {
+    draw();
+    fill();
+    // A while longer, within reason for those who look at every hole.
+    for (std::size_t i = 0; i < std::min<std::size_t>(live, 2000); ++i) step();
+  }
+  ~Population() {
+    for (const Block& block : blocks_) subject_.deallocate(block.pointer, block.size, stream_);
+  }
+  Population(const Population&) = delete;
+  Population& operator=(const Population&) = delete;
+
+  void step() {
+    const Draw& draw = draws_[next_++ % draws_.size()];
+    Block& block = blocks_[draw.block];
+    // To read the next block's address from a list that no cache holds is not what is measured.
+    __builtin_prefetch(&blocks_[draws_[next_ % draws_.size()].block], 1);
+    subject_.deallocate(block.pointer, block.size, stream_);
+    block = {subject_.allocate(draw.size, stream_), draw.size};
+  }
+
+ private:
+  struct Block {
+    void* pointer = nullptr;
+    Bytes size;
+  };
+  struct Draw {
+    std::uint32_t block = 0;
+    Bytes size;
+  };
+
+  [[nodiscard]] Bytes any_size() {
+    std::uniform_real_distribution<double> log2(12, 23);
+    return {static_cast<std::uint64_t>(std::exp2(log2(random_)))};
+  }
+  void draw() {
+    std::uniform_int_distribution<std::uint32_t> any(
+        0, static_cast<std::uint32_t>(blocks_.size()) - 1);
+    for (Draw& draw : draws_) draw = {any(random_), any_size()};
+  }
+  /// Twice as many as are to stay, of which a random half goes: the holes that many steps would
+  /// make.
+  void fill() {
+    std::vector<Block> all(blocks_.size() * 2);
+    for (Block& block : all) {
+      const Bytes size = any_size();
+      block = {subject_.allocate(size, stream_), size};
+    }
+    std::shuffle(all.begin(), all.end(), random_);
+    const auto half = all.begin() + static_cast<std::ptrdiff_t>(blocks_.size());
+    std::copy(all.begin(), half, blocks_.begin());
+    for (auto block = half; block != all.end(); ++block) {
+      subject_.deallocate(block->pointer, block->size, stream_);
+    }
+  }
+
+  Subject& subject_;
+  const StreamId stream_{1};
+  std::vector<Block> blocks_;
+  std::minstd_rand random_{1};
+  std::vector<Draw> draws_{std::size_t{1} << 15U};
+  std::size_t next_ = 0;
+};
+
+void same_block(benchmark::State& state, Subject& subject) {
+  const StreamId stream{1};
+  for ([[maybe_unused]] auto _ : state) {
+    void* pointer = subject.allocate(kSame, stream);
+    benchmark::DoNotOptimize(pointer);
+    subject.deallocate(pointer, kSame, stream);
+  }
+}
+
+std::string same_name(const std::string& contestant) { return "peers/same/" + contestant; }
+std::string random_name(std::int64_t live, const std::string& contestant) {
+  return "peers/random/live:" + std::to_string(live) + "/" + contestant;
+}
+
+/// `figure`, unless it is the contestant's own.
+std::string other(const Contestant& contestant, const std::string& figure) {
+  return contestant.name == kReference ? "" : figure;
+}
+
+void add_same(Table& table, const Contestant& contestant) {
+  const std::string name = same_name(contestant.name);
+  benchmark::RegisterBenchmark(name.c_str(), [make = contestant.make](benchmark::State& state) {
+    const std::unique_ptr<Subject> subject = make();
+    const Population others(*subject, 10);
+    same_block(state, *subject);
+  })->UseRealTime();
+  table.add({.figure = name,
+             .against = other(contestant, same_name(kReference)),
+             .most_ns = contestant.has_targets ? 200.0 : 0});
+}
+
+void add_random(Table& table, const Contestant& contestant, std::int64_t live) {
+  const std::string name = random_name(live, contestant.name);
+  auto* const benchmark =
+      benchmark::RegisterBenchmark(name.c_str(), [make = contestant.make, live](auto& state) {
+        const std::unique_ptr<Subject> subject = make();
+        Population population(*subject, static_cast<std::size_t>(live));
+        for ([[maybe_unused]] auto _ : state) population.step();
+      });
+  benchmark->UseRealTime();
+  // To make so many blocks takes some allocators ten seconds, each time.
+  if (live == kMost && contestant.is_linear) benchmark->Iterations(200)->Repetitions(1);
+  const bool judged = contestant.has_targets && live == 10'000;
+  table.add(
+      {.figure = name, .against = random_name(live, "rmm_pool"), .most_ratio = judged ? 0.2 : 0});
+  if (live == kMost) {
+    table.add({.figure = name,
+               .against = random_name(10, contestant.name),
+               .most_ratio = contestant.has_targets ? 4.0 : 0});
+  }
+}
+
+}  // namespace
+
+void add_peers(Table& table) {
+  for (const std::string& missing : find_peers().missing) table.note("peers", missing);
+  if (const PeersRuntime* const runtime = peers_runtime(); runtime != nullptr) {
+    benchmark::RegisterBenchmark("peers/event_record", [=](benchmark::State& state) {
+      const std::function<void()> record = runtime->make_event_recorder();
+      for ([[maybe_unused]] auto _ : state) record();
+    })->UseRealTime();
+    table.add({.figure = "peers/event_record"});
+  }
+  const std::vector<Contestant> all = contestants();
+  for (const Contestant& contestant : all) add_same(table, contestant);
+  for (const std::int64_t live :
+       {std::int64_t{10}, std::int64_t{100}, std::int64_t{10'000}, kMost}) {
+    for (const Contestant& contestant : all) {
+      if (!contestant.serves_any_size) continue;
+      // One of them shows how it goes on.
+      if (live == kMost && contestant.is_linear && contestant.name != kReference) continue;
+      add_random(table, contestant, live);
+    }
+  }
+}
+
+}  // namespace weir::bench
