@@ -91,7 +91,8 @@ struct Contestant {
 
 void add_pools(std::vector<Contestant>& contestants) {
   const PeersRuntime* const runtime = peers_runtime();
-  for (const PoolKind kind : {PoolKind::kNaive, PoolKind::kRound}) {
+  for (const PoolKind kind : pool_kinds()) {
+    if (kind == PoolKind::kUnpooled) continue;
     PoolOptions options;
     options.kind.value = kind;
     const std::string name(to_string(kind));

@@ -5,17 +5,15 @@
 // not find one has one line that says so.
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "allocator/upstream.hpp"
+#include "tools/replay/pool_subject.hpp"
 #include "tools/replay/subject.hpp"
 
 namespace weir::bench {
 
-/// An upstream of that capacity.
-using MakeUpstream = std::function<std::unique_ptr<Upstream>(Bytes capacity)>;
+using replay::MakeUpstream;
 
 struct Peer {
   std::string name;      ///< in tables: `rmm_pool`

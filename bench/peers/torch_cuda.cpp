@@ -8,8 +8,8 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/cuda/PeerToPeerAccess.h>
+#include <c10/util/Logging.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
 #include <memory>
 #include <mutex>
@@ -20,6 +20,7 @@
 #include "allocator/error_cuda.hpp"
 #include "bench/peers/peers.hpp"
 #include "bench/peers/streams_cuda.hpp"
+#include "tests/standin/standin.hpp"
 
 // Exported, and declared nowhere that is installed: libtorch_cuda.so, which is not here, would tell
 // it whether a device has been used.
@@ -34,30 +35,20 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 constexpr c10::DeviceIndex kDevice = 0;
 
-/// Calls a function of the stand-in driver's, if that is what is loaded.
-template <typename Argument>
-void tell_standin(const char* name, Argument argument) {
-  void* const found = dlsym(RTLD_DEFAULT, name);
-  if (found != nullptr) reinterpret_cast<void (*)(Argument)>(found)(argument);
-}
-
-/// Device memory in all, once the allocator is ready for it.
-std::size_t begin_torch() {
-  static const std::size_t kTotal = [] {
-    tell_standin<std::size_t>("weir_standin_set_memory", gib(1024).count);
-    tell_standin("weir_standin_set_addresses_only", 1);
+/// Once in a process.
+void begin_torch() {
+  static const bool kBegun = [] {
+    weir_standin_set_addresses_only(1);
     c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
     // What expandable segments ask for: whether other devices or processes may see them.
     c10::cuda::detail::init_p2p_access_cache(1);
     caching::CUDAAllocatorConfig::set_expandable_segments_handle_type(
         caching::Expandable_Segments_Handle_Type::POSIX_FD);
+    FLAGS_caffe2_log_level = 2;  // errors: it tells of every mapping that is refused
     caching::init(1);
-    std::size_t free = 0;
-    std::size_t total = 0;
-    check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return total;
+    return true;
   }();
-  return kTotal;
+  (void)kBegun;
 }
 
 std::mutex& one_at_a_time() {
@@ -74,10 +65,12 @@ class Silence final : public c10::WarningHandler {
 class TorchSubject final : public replay::Subject {
  public:
   TorchSubject(Bytes capacity, const std::string& settings) : turn_(one_at_a_time()) {
-    const std::size_t total = begin_torch();
+    // The device is as large as that. Each segment takes 9/8 of the device's addresses where they
+    // are expandable, of what it was at the beginning.
+    weir_standin_set_memory(gib(1024).count);
+    begin_torch();
+    weir_standin_set_memory(capacity.count);
     c10::CachingAllocator::setAllocatorSettings(settings);
-    caching::setMemoryFraction(static_cast<double>(capacity.count) / static_cast<double>(total),
-                               kDevice);
     const auto before = caching::getDeviceStats(kDevice);
     calls_before_ = before.num_device_alloc + before.num_device_free;
   }

@@ -1,0 +1,111 @@
+// weir-peers: traces replayed against our pools and against other people's allocators, in one run.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "bench/peers/candidates.hpp"
+#include "tools/replay/pools.hpp"
+#include "tools/replay/readers.hpp"
+#include "tools/replay/report.hpp"
+#include "tools/replay/upstreams.hpp"
+#include "trainer/table.hpp"
+
+namespace weir::bench {
+namespace {
+
+struct Flags {
+  std::vector<std::string> traces;
+  std::string pools = "all";
+  std::string peers = "all";
+  std::string upstream = "simulated";
+  std::string capacity;
+  bool no_search = false;
+  bool json = false;
+};
+
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option("TRACE", flags.traces, "what weir replay reads, also in gzip")->required();
+  app.add_option("--pool", flags.pools, "our pools, with commas, as weir replay has them")
+      ->capture_default_str();
+  app.add_option("--peer", flags.peers, "other allocators, with commas: all, none, or names")
+      ->capture_default_str();
+  app.add_option("--upstream", flags.upstream, "where memory comes from: simulated or host")
+      ->capture_default_str();
+  app.add_option("--capacity", flags.capacity,
+                 "what the device has: 80GiB; more than enough unless given");
+  app.add_flag("--no-search", flags.no_search,
+               "leave out the least capacity, which takes the longest");
+  app.add_flag("--json", flags.json, "print it for a program");
+  app.footer("docs/peers.md says what each peer is and is told.");
+}
+
+int run(const Flags& flags) {
+  const replay::UpstreamKind kind = parse_peer_upstream("--upstream", flags.upstream);
+  std::vector<replay::Candidate> candidates =
+      pool_candidates("--pool", flags.pools, replay::upstreams_of(kind));
+  const PeerCandidates peers =
+      peer_candidates("--peer", flags.peers, kind, replay::upstreams_of(kind));
+  candidates.insert(candidates.end(), peers.candidates.begin(), peers.candidates.end());
+
+  std::vector<replay::Trace> traces;
+  Bytes peak;
+  for (const std::string& path : flags.traces) {
+    for (replay::Trace& trace : replay::read_traces(path)) traces.push_back(std::move(trace));
+  }
+  for (const replay::Trace& trace : traces) peak = std::max(peak, replay::peak_requested(trace));
+  replay::Setup setup{.upstream = flags.upstream, .capacity = replay::default_capacity(kind, peak)};
+  if (!flags.capacity.empty()) {
+    const auto capacity = parse_bytes(flags.capacity);
+    if (!capacity || capacity->count == 0 || *capacity > replay::TraceBuilder::kMostInAll) {
+      refuse("--capacity", flags.capacity, "a size such as 80GiB");
+    }
+    setup.capacity = *capacity;
+  }
+
+  ProgressBar bar;
+  const auto results = replay::measure_all(
+      traces, candidates, {.capacity = setup.capacity, .search = !flags.no_search},
+      [&bar](std::size_t done, std::size_t all, const std::string& what) {
+        bar.show(what, done, all);
+      });
+  bar.clear();
+  std::fputs(
+      (flags.json ? replay::results_json(results, setup) : replay::results_text(results, setup))
+          .c_str(),
+      stdout);
+  for (const std::string& line : peers.missing)
+    std::fprintf(stderr, "weir-peers: %s\n", line.c_str());
+  if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
+  return replay::any_refused(results) ? 3 : 0;
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app{"Replays traces of allocations against our pools and other people's allocators."};
+  Flags flags;
+  add_flags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (see weir-peers --help)");
+  }
+  return run(flags);
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  try {
+    return weir::bench::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir-peers: %s\n", error.what());
+    return weir::exit_code(error);
+  }
+}
