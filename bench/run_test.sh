@@ -14,7 +14,7 @@ wrong() {
 }
 
 listed=$("$run" --list)
-for topic in admission handover log peers policy pool submit swap-in; do
+for topic in admission handover log peers policy pool submit swap-in fragmentation oom; do
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
 "$run" --help | grep -q '^usage: ' || wrong "--help prints the usage"
@@ -34,4 +34,15 @@ grep -Eq '^admission/uncontended +[0-9.]+ (ns|us|ms) .*<= 200 ns +(met|MISSED)' 
   wrong "the table has the figure, its target and the verdict"
 grep -q '^pool/' <<<"$table" && wrong "only what is named is run"
 grep -q '"name": "admission/uncontended' "$scratch/figures.json" || wrong "the JSON has the figure"
+
+table=$("$run" --quick fragmentation)
+grep -Eq '^against paged +[0-9.]+ +[0-9.]+' <<<"$table" || wrong "fragmentation has a row for a pattern"
+grep -q '^JSON' <<<"$table" && wrong "a table of its own has no JSON"
+table=$("$run" --quick oom) || wrong "every failure is clean"
+grep -Eq '^comb +[x+]{5} ' <<<"$table" || wrong "oom marks each percentage"
+grep -Eq '^throttled +200 .*finished' <<<"$table" || wrong "run-ahead finishes under a policy"
+status=0
+"$run" --quick --upstream nonsense oom >"$scratch/out" 2>"$scratch/err" || status=$?
+((status == 2)) || wrong "an unknown upstream exits 2, not $status"
+grep -q "'nonsense'.*simulated" "$scratch/err" || wrong "the line says which there are"
 exit "$failed"

@@ -1,0 +1,98 @@
+// bench/run fragmentation: what each allocator reserves for each pattern, over what the pattern
+// asks for at its peak.
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "bench/stress/commands.hpp"
+#include "bench/stress/running_out.hpp"
+#include "trainer/table.hpp"
+
+namespace weir::bench {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string times(Bytes bytes, Bytes peak) {
+  return format_number(static_cast<double>(bytes.count) / static_cast<double>(peak.count), 3);
+}
+
+Rows heading(const Stress& stress) {
+  std::vector<std::string> cells{"pattern"};
+  for (const replay::Candidate& candidate : stress.candidates) cells.push_back(candidate.name);
+  cells.emplace_back("what it does");
+  return {std::move(cells)};
+}
+
+/// Whether it took the whole capacity though nobody needed it.
+bool takes_all(const replay::Figures& figures, const Stress& stress) {
+  return figures.peak_reserved.count > stress.capacity.count / 2;
+}
+
+std::string reserved_cell(const replay::Measured& measured, const Stress& stress, Bytes peak) {
+  if (measured.figures.refusal) return "oom";
+  return takes_all(measured.figures, stress) ? "all" : times(measured.figures.peak_reserved, peak);
+}
+
+std::string threads_cell(const Stress& stress, const replay::Candidate& candidate,
+                         const std::vector<replay::Trace>& traces) {
+  const std::unique_ptr<replay::Subject> subject = candidate.make(stress.capacity);
+  const ThreadsFigures figures = replay_threads(traces, *subject);
+  if (figures.refused > 0) return "oom";
+  if (figures.peak_reserved.count > stress.capacity.count / 2) return "all";
+  return times(figures.peak_reserved, figures.peak_requested);
+}
+
+std::vector<replay::TraceResults> measure(const Stress& stress,
+                                          const std::vector<replay::Trace>& traces) {
+  ProgressBar bar;
+  return replay::measure_all(
+      traces, stress.candidates,
+      {.capacity = stress.capacity, .search = true, .timings = 0, .threads = stress.threads},
+      [&bar](std::size_t done, std::size_t all, const std::string& what) {
+        bar.show(what, done, all);
+      });
+}
+
+}  // namespace
+
+int run_fragmentation(const Stress& stress) {
+  std::vector<replay::Trace> traces;
+  for (const Pattern& pattern : patterns()) traces.push_back(pattern.make(stress.patterns));
+  const auto results = measure(stress, traces);
+
+  Rows least = heading(stress);
+  Rows reserved = heading(stress);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Pattern& pattern = patterns()[i];
+    const Bytes peak = results[i].peak_requested;
+    least.push_back({pattern.name});
+    reserved.push_back({pattern.name});
+    for (const replay::Measured& measured : results[i].measured) {
+      least.back().push_back(measured.least ? times(measured.least->capacity, peak) : "-");
+      reserved.back().push_back(reserved_cell(measured, stress, peak));
+    }
+    least.back().push_back(pattern.what);
+    reserved.back().push_back(pattern.what);
+  }
+  const std::vector<replay::Trace> threaded = thread_patterns(stress.patterns, kPatternThreads);
+  reserved.push_back({"threads"});
+  for (const replay::Candidate& candidate : stress.candidates) {
+    reserved.back().push_back(threads_cell(stress, candidate, threaded));
+  }
+  reserved.back().push_back(kThreadsText);
+
+  std::printf("patterns of up to %s, upstream %s\n\n", format_bytes(stress.patterns.most).c_str(),
+              stress.upstream.c_str());
+  std::printf("the least capacity in which it completes, over the peak that is asked for\n%s\n",
+              format_table(least).c_str());
+  std::printf(
+      "the most that is reserved with room for everything, over the same (all: takes what there "
+      "is at once)\n%s",
+      format_table(reserved).c_str());
+  for (const std::string& line : stress.missing) std::printf("%s\n", line.c_str());
+  return 0;
+}
+
+}  // namespace weir::bench

@@ -1,0 +1,65 @@
+// weir-stress: the stress benchmarks, `fragmentation` and `oom`. bench/run is the way to call it.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "bench/stress/commands.hpp"
+
+namespace weir::bench {
+namespace {
+
+void add_flags(CLI::App& app, StressFlags& flags) {
+  app.add_option("--pool", flags.pools,
+                 "our pools, with commas, as weir replay has them; all but unpooled unless given");
+  app.add_option("--peer", flags.peers, "other allocators, with commas: all, none, or names")
+      ->capture_default_str();
+  app.add_option("--upstream", flags.upstream,
+                 "where memory comes from: simulated, host, or in a build without peers cuda")
+      ->capture_default_str();
+  app.add_option("--size", flags.size, "most that a pattern asks for at one time, from 64MiB on")
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "of the patterns that are drawn")->capture_default_str();
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app{"Stress benchmarks: what allocators reserve, and how they run out of memory."};
+  app.require_subcommand(1);
+  StressFlags flags;
+  CLI::App* const fragmentation =
+      app.add_subcommand("fragmentation", "what is reserved, a table of patterns and allocators");
+  CLI::App* const oom = app.add_subcommand(
+      "oom", "patterns in less memory than they need, and whether a failure is clean");
+  add_flags(*fragmentation, flags);
+  add_flags(*oom, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::RequiredError&) {
+    const std::vector<std::string> rest = app.remaining();
+    throw UsageError((rest.empty() ? "no table is named" : "'" + rest.front() + "' is not known") +
+                     std::string(": fragmentation or oom"));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (see weir-stress --help)");
+  }
+  const Stress stress = checked(flags);
+  const int code = fragmentation->parsed() ? run_fragmentation(stress) : run_oom(stress);
+  if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
+  return code;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  try {
+    return weir::bench::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir-stress: %s\n", error.what());
+    return weir::exit_code(error);
+  }
+}

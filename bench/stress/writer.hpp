@@ -1,0 +1,79 @@
+#pragma once
+
+// What the patterns are written with.
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/replay/trace.hpp"
+
+namespace weir::bench {
+
+struct PatternBuffer {
+  std::uint32_t number = 0;
+  std::uint32_t stream = 0;
+  Bytes bytes;
+};
+using PatternBuffers = std::vector<PatternBuffer>;
+
+/// A trace that is being made, what is live in it, and the luck that it is made with. The same seed
+/// makes the same trace wherever the standard library is the same.
+class PatternWriter {
+ public:
+  PatternWriter(std::string name, Bytes most, std::uint64_t seed)
+      : builder_(std::move(name)), most_(most), random_(seed) {}
+
+  [[nodiscard]] Bytes most() const { return most_; }
+  [[nodiscard]] Bytes room() const { return most_ - live_; }
+  [[nodiscard]] std::mt19937_64& random() { return random_; }
+  /// From `low` to `high`, each as likely.
+  [[nodiscard]] std::uint64_t draw(std::uint64_t low, std::uint64_t high) {
+    return std::uniform_int_distribution<std::uint64_t>(low, high)(random_);
+  }
+  /// From `low` to `high`, each factor of two as likely.
+  [[nodiscard]] Bytes draw_size(Bytes low, Bytes high) {
+    const std::uniform_real_distribution<double>::param_type range(
+        std::log2(static_cast<double>(low.count)), std::log2(static_cast<double>(high.count)));
+    const double log2 = std::uniform_real_distribution<double>(range)(random_);
+    return {static_cast<std::uint64_t>(std::exp2(log2))};
+  }
+
+  [[nodiscard]] PatternBuffer allocate(Bytes bytes, std::uint32_t stream = 0) {
+    live_ += bytes;
+    return {.number = builder_.allocate(bytes, stream), .stream = stream, .bytes = bytes};
+  }
+  /// In the order of the stream that it was allocated on.
+  void free(const PatternBuffer& buffer) { free_on(buffer, buffer.stream); }
+  void free_on(const PatternBuffer& buffer, std::uint32_t stream) {
+    live_ -= buffer.bytes;
+    builder_.free(buffer.number, stream);
+  }
+  void use(const PatternBuffer& buffer, std::uint32_t stream) {
+    builder_.use(buffer.number, stream);
+  }
+  /// And forgets them.
+  void free_all(PatternBuffers& buffers) {
+    for (const PatternBuffer& buffer : buffers) free(buffer);
+    buffers.clear();
+  }
+  /// Takes a random one out of `buffers`, which has one.
+  [[nodiscard]] PatternBuffer take_any(PatternBuffers& buffers) {
+    std::swap(buffers[draw(0, buffers.size() - 1)], buffers.back());
+    const PatternBuffer taken = buffers.back();
+    buffers.pop_back();
+    return taken;
+  }
+  [[nodiscard]] replay::Trace finish() { return builder_.finish(); }
+
+ private:
+  replay::TraceBuilder builder_;
+  const Bytes most_;
+  Bytes live_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace weir::bench
