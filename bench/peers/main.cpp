@@ -25,6 +25,7 @@ struct Flags {
   std::string upstream = "simulated";
   std::string capacity;
   bool no_search = false;
+  bool summary = false;
   bool json = false;
 };
 
@@ -40,6 +41,8 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "what the device has: 80GiB; more than enough unless given");
   app.add_flag("--no-search", flags.no_search,
                "leave out the least capacity, which takes the longest");
+  app.add_flag("--summary", flags.summary,
+               "one table for all traces, of reserved and least capacity");
   app.add_flag("--json", flags.json, "print it for a program");
   app.footer("docs/peers.md says what each peer is and is told.");
 }
@@ -74,10 +77,10 @@ int run(const Flags& flags) {
         bar.show(what, done, all);
       });
   bar.clear();
-  std::fputs(
-      (flags.json ? replay::results_json(results, setup) : replay::results_text(results, setup))
-          .c_str(),
-      stdout);
+  const std::string text = flags.json      ? replay::results_json(results, setup)
+                           : flags.summary ? replay::summary_text(results, setup)
+                                           : replay::results_text(results, setup);
+  std::fputs(text.c_str(), stdout);
   for (const std::string& line : peers.missing)
     std::fprintf(stderr, "weir-peers: %s\n", line.c_str());
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");

@@ -89,6 +89,14 @@ TEST_F(ReplayMeasure, TheTableHasARowForEachPoolAndSaysWhatWasCut) {
   EXPECT_FALSE(replay::any_refused(results));
 }
 
+TEST_F(ReplayMeasure, TheSummaryIsOneTableOfPoolsAndTraces) {
+  traces_[0].name = "traces/first.csv.gz";
+  const auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
+  const std::string text = replay::summary_text(results, {"simulated", gib(1), 0});
+  EXPECT_THAT(text, ::testing::ContainsRegex("\npool +first +second\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive +2.000 / 1.000 +1.000 / 1.000\n"));
+}
+
 TEST_F(ReplayMeasure, OutOfMemoryIsShownWithWhereAndWhatThereWas) {
   const auto results =
       replay::measure_all(traces_, candidates_, {.capacity = kib(8), .search = false});

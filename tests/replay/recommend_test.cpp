@@ -111,16 +111,19 @@ TEST(ReplayPools, AreNamedWithTheSettingThatTellsThemApart) {
   EXPECT_THAT(names_of("round,round:28,naive,naive:512KiB,unpooled"),
               ElementsAre("round:24", "round:28", "naive", "naive:512KiB", "unpooled"));
   EXPECT_THAT(names_of("round:24,round,ROUND:24"), ElementsAre("round:24"));
+  EXPECT_THAT(names_of("best_fit,best_fit:64MiB,best_fit:all,best_fit:16MiB"),
+              ElementsAre("best_fit", "best_fit:all", "best_fit:16MiB"));
 }
 
-TEST(ReplayPools, AllIsEveryKindAndRoundWithBothCutoffs) {
+TEST(ReplayPools, AllIsEveryKindAndTwoSettingsOfRoundAndOfBestFit) {
   const std::vector<std::string> names = names_of("all");
   for (const PoolKind kind : pool_kinds()) {
     const std::string name(to_string(kind));
     EXPECT_THAT(names, ::testing::Contains(kind == PoolKind::kRound ? name + ":24" : name));
   }
   EXPECT_THAT(names, ::testing::Contains("round:28"));
-  EXPECT_EQ(names.size(), pool_kinds().size() + 1);
+  EXPECT_THAT(names, ::testing::Contains("best_fit:all"));
+  EXPECT_EQ(names.size(), pool_kinds().size() + 2);
 }
 
 TEST(ReplayPools, KeepTheOtherSettings) {
@@ -139,6 +142,7 @@ TEST(ReplayPools, ABadNameOrSettingIsRefused) {
   EXPECT_THAT(refused("round,"), HasSubstr("--pool='' is not allowed"));
   EXPECT_THAT(refused("round:99"), HasSubstr("--pool='99' is not allowed: a whole number from 20"));
   EXPECT_THAT(refused("naive:0"), HasSubstr("--pool='0' is not allowed"));
+  EXPECT_THAT(refused("best_fit:1MiB"), HasSubstr("a size of 2MiB or more, or all"));
   EXPECT_THAT(refused("unpooled:1"), HasSubstr("unpooled takes nothing behind a colon"));
 }
 
@@ -147,6 +151,7 @@ TEST(ReplayPools, SayTheVariablesThatChooseThem) {
     return replay::variables_of(replay::parse_pool_choice("--pool", text, {}));
   };
   EXPECT_EQ(variables("round:28"), "WEIR_POOL=round WEIR_POOL_LINEAR_CUTOFF=28");
+  EXPECT_EQ(variables("best_fit:all"), "WEIR_POOL=best_fit WEIR_POOL_SEGMENT_SIZE=all");
   EXPECT_EQ(variables("naive:1MiB"), "WEIR_POOL=naive WEIR_POOL_LARGE_ROUND_SIZE=1048576");
   EXPECT_EQ(variables("unpooled"), "WEIR_POOL=unpooled");
 }

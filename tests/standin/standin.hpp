@@ -28,9 +28,9 @@ void weir_standin_set_context_memory(std::size_t bytes);
 void weir_standin_set_module_memory(std::size_t bytes);
 /// Whether the devices have virtual memory management (cuMemCreate); they do.
 void weir_standin_set_pages_supported(int supported);
-/// Whether cuMemAlloc and cuMemCreate give addresses with no memory behind them: a device of any size
-/// then costs the host nothing, and an access ends the program. What is allocated stays as it is.
-/// WEIR_STANDIN_ADDRESSES_ONLY (1 for yes), or no.
+/// Whether cuMemAlloc and cuMemCreate give addresses with no memory behind them: a device of any
+/// size then costs the host nothing, and an access ends the program. What is allocated stays as it
+/// is. WEIR_STANDIN_ADDRESSES_ONLY (1 for yes), or no.
 void weir_standin_set_addresses_only(int on);
 /// What cuDriverGetVersion says. WEIR_STANDIN_DRIVER_VERSION, or the toolkit's.
 void weir_standin_set_driver_version(int version);

@@ -14,7 +14,8 @@ void add_once(std::vector<PoolChoice>& choices, PoolChoice choice) {
   if (!known) choices.push_back(std::move(choice));
 }
 
-/// `round` with both cutoffs: 24 is the default, and 28 is what the fewest large sizes gain by.
+/// `round` with both cutoffs: 24 is the default, and 28 is what the fewest large sizes gain by;
+/// `best_fit` also with all its memory in one segment.
 void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const PoolOptions& base) {
   for (const PoolKind kind : pool_kinds()) {
     const std::string name(to_string(kind));
@@ -22,6 +23,9 @@ void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const Pool
     if (kind == PoolKind::kRound) {
       add_once(choices, parse_pool_choice(flag, name + ":24", base));
       add_once(choices, parse_pool_choice(flag, name + ":28", base));
+    }
+    if (kind == PoolKind::kBestFit) {
+      add_once(choices, parse_pool_choice(flag, name + ":all", base));
     }
   }
 }
@@ -32,6 +36,8 @@ std::span<const std::string_view> settings_to_try(PoolKind kind) {
   static constexpr std::array<std::string_view, 3> kRoundings{"512KiB", "8MiB", "32MiB"};
   if (kind == PoolKind::kRound) return kCutoffs;
   if (kind == PoolKind::kNaive) return kRoundings;
+  static constexpr std::array<std::string_view, 3> kSegments{"16MiB", "256MiB", "all"};
+  if (kind == PoolKind::kBestFit) return kSegments;
   return {};
 }
 
@@ -49,6 +55,8 @@ PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
       choice.options.cutoff = {parse_cutoff(flag, value), std::string(flag)};
     } else if (kind == PoolKind::kNaive) {
       choice.options.large_round = {parse_large_round(flag, value), std::string(flag)};
+    } else if (kind == PoolKind::kBestFit) {
+      choice.options.segment = {parse_segment(flag, value), std::string(flag)};
     } else {
       refuse(flag, text, std::string(to_string(kind)) + " takes nothing behind a colon");
     }
@@ -58,6 +66,12 @@ PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
   if (kind == PoolKind::kRound) choice.name += ":" + std::to_string(choice.options.cutoff.value);
   if (kind == PoolKind::kNaive && choice.options.large_round.value != mib(2)) {
     choice.name += ":" + format_bytes(choice.options.large_round.value);
+    std::erase(choice.name, ' ');
+  }
+  const Bytes segment = choice.options.segment.value;
+  if (kind == PoolKind::kBestFit && segment == PoolOptions::kWholeBudget) choice.name += ":all";
+  if (kind == PoolKind::kBestFit && segment != mib(64) && segment != PoolOptions::kWholeBudget) {
+    choice.name += ":" + format_bytes(segment);
     std::erase(choice.name, ' ');
   }
   return choice;
@@ -102,6 +116,9 @@ std::string variables_of(const PoolChoice& choice) {
     text += std::string(" ") + name + "=" + std::to_string(value);
   };
   if (kind == PoolKind::kRound) add("WEIR_POOL_LINEAR_CUTOFF", options.cutoff.value);
+  if (kind == PoolKind::kBestFit) {
+    text += " WEIR_POOL_SEGMENT_SIZE=" + format_segment(options.segment.value);
+  }
   if (kind == PoolKind::kNaive) add("WEIR_POOL_LARGE_ROUND_SIZE", options.large_round.value.count);
   const bool has_page = kind == PoolKind::kRound || kind == PoolKind::kNaive;
   if (has_page && options.page.source != "default") {

@@ -18,8 +18,9 @@ struct PoolChoice {
   PoolOptions options;
 };
 
-/// `naive`, `round:28` (its cutoff) or `naive:1MiB` (what large sizes are rounded to); the rest as
-/// in `base`. UsageError naming `flag` otherwise.
+/// `naive`, `round:28` (its cutoff), `naive:1MiB` (what large sizes are rounded to),
+/// `best_fit:16MiB` or `best_fit:all` (its segments); the rest as in `base`. UsageError naming
+/// `flag` otherwise.
 [[nodiscard]] PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
                                            const PoolOptions& base);
 /// Several, with commas between them. `all` is every pool that there is, `round` with the cutoffs

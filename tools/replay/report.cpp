@@ -15,6 +15,12 @@ std::string percent(std::optional<double> share) {
   return share ? format_number(100 * *share, 1) + "%" : "-";
 }
 
+/// The name of a trace's file without its folder and what says its format.
+std::string short_name(const std::string& name) {
+  const std::string file = name.substr(name.rfind('/') + 1);  // all of it where there is no folder
+  return file.substr(0, file.find('.'));
+}
+
 /// `1.034`: how many times the trace's peak.
 std::string times(Bytes bytes, Bytes peak) {
   return peak.count == 0
@@ -149,6 +155,24 @@ std::string advice_text(const Advice& advice) {
 std::string setup_text(const Setup& setup) {
   return "upstream " + setup.upstream + " of " + format_bytes(setup.capacity) + ", the device " +
          format_count(setup.lag, "operation") + " behind the host";
+}
+
+std::string summary_text(std::span<const TraceResults> results, const Setup& setup) {
+  std::vector<std::vector<std::string>> rows{{"pool"}};
+  for (const TraceResults& result : results) {
+    rows.front().push_back(short_name(result.trace->name));
+    for (std::size_t i = 0; i < result.measured.size(); ++i) {
+      const Measured& measured = result.measured[i];
+      if (rows.size() <= i + 1) rows.push_back({measured.subject});
+      const Bytes peak = result.peak_requested;
+      rows[i + 1].push_back(
+          (measured.figures.refusal ? "-" : times(measured.figures.peak_reserved, peak)) + " / " +
+          (measured.least ? times(measured.least->capacity, peak) : "-"));
+    }
+  }
+  return setup_text(setup) +
+         "\npeak reserved / least capacity, each in peaks of what is requested\n\n" +
+         format_table(rows);
 }
 
 std::string results_text(std::span<const TraceResults> results, const Setup& setup) {

@@ -30,6 +30,8 @@ struct Advice {
 
 /// A heading and a table for each trace.
 [[nodiscard]] std::string results_text(std::span<const TraceResults> results, const Setup& setup);
+/// One table for all of them: a row for each candidate, a column for each trace.
+[[nodiscard]] std::string summary_text(std::span<const TraceResults> results, const Setup& setup);
 /// A paragraph.
 [[nodiscard]] std::string advice_text(const Advice& advice);
 /// The same figures: sizes in bytes, shares from 0 to 1.
