@@ -11,7 +11,6 @@
 namespace weir::testing {
 namespace {
 
-using replay::Source;
 using replay::Trace;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -12,7 +12,6 @@
 namespace weir::testing {
 namespace {
 
-using replay::CapacitySearch;
 using replay::least_capacity;
 
 TEST(ReplayLeastCapacity, IsFoundExactlyWhereMoreIsNeverWorse) {

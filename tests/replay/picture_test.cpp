@@ -15,7 +15,6 @@ namespace weir::testing {
 namespace {
 
 using replay::AddressMap;
-using replay::Cell;
 using replay::Levels;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -66,8 +66,8 @@ std::string draw(const Picture& picture) {
   const auto bands = static_cast<double>(picture.bands.size());
   const double below = kTitle + bands * (kBand + kGap) + kNumbers;
   Svg svg(look::kWidth, below + (picture.map ? kMapHeight : 0), picture.title);
-  svg.text({look::kLeft, 22}, picture.title, "font-size=\"14\" font-weight=\"bold\"");
-  svg.text({look::kLeft, 39}, picture.subtitle, "fill=\"#555\"");
+  svg.text({look::kLeft, 22}, picture.title, R"(font-size="14" font-weight="bold")");
+  svg.text({look::kLeft, 39}, picture.subtitle, R"(fill="#555")");
   draw_legend(svg, 58, kBandLegend);
 
   Bytes most{1};

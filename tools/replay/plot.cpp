@@ -9,8 +9,8 @@
 namespace weir::replay {
 namespace {
 
-constexpr const char* kAxis = "stroke=\"#444\" stroke-width=\"1\"";
-constexpr const char* kGrid = "stroke=\"#ddd\" stroke-width=\"0.5\"";
+constexpr const char* kAxis = R"(stroke="#444" stroke-width="1")";
+constexpr const char* kGrid = R"(stroke="#ddd" stroke-width="0.5")";
 
 /// 1, 2 or 5 times a power of ten, so that about `parts` of it make `whole`.
 double decimal_step(double whole, double parts) {
@@ -31,7 +31,8 @@ double binary_step(double whole, double parts) {
 
 void Plot::grid(double parts) {
   const double step = binary_step(bytes_, parts);
-  for (double at = 0; at <= bytes_; at += step) {
+  for (unsigned i = 0; i * step <= bytes_; ++i) {
+    const double at = i * step;
     svg_.line({look::kLeft, y(at)}, {look::kLeft + look::kPlot, y(at)}, kGrid);
     svg_.text({look::kLeft - 6, y(at) + 4}, format_bytes({static_cast<std::uint64_t>(at)}),
               look::kEnd);
@@ -44,7 +45,8 @@ void Plot::frame(bool numbered) {
   svg_.line({look::kLeft, bottom()}, {kRight, bottom()}, kAxis);
   if (!numbered) return;
   const double step = decimal_step(operations_, 8);
-  for (double at = 0; at <= operations_; at += step) {
+  for (unsigned i = 0; i * step <= operations_; ++i) {
+    const double at = i * step;
     svg_.line({x(at), bottom()}, {x(at), bottom() + 4}, kAxis);
     svg_.text({x(at), bottom() + 16}, format_number(at, 0), look::kMiddle);
   }

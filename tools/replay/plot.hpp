@@ -16,15 +16,15 @@ inline constexpr double kWidth = 1000;
 inline constexpr double kLeft = 88;   ///< room for the numbers
 inline constexpr double kPlot = 840;  ///< as wide as a plot is
 
-inline constexpr const char* kReserved = "fill=\"#f6d8bf\" stroke=\"#b85c1e\" stroke-width=\"1\"";
-inline constexpr const char* kHole = "fill=\"#f6d8bf\"";
-inline constexpr const char* kAllocated = "fill=\"#8fb8de\"";
+inline constexpr const char* kReserved = R"(fill="#f6d8bf" stroke="#b85c1e" stroke-width="1")";
+inline constexpr const char* kHole = R"(fill="#f6d8bf")";
+inline constexpr const char* kAllocated = R"(fill="#8fb8de")";
 inline constexpr const char* kPartLive = kAllocated;
-inline constexpr const char* kLive = "fill=\"#1f5c99\"";
-inline constexpr const char* kNothing = "fill=\"#fff\" stroke=\"#999\"";
-inline constexpr const char* kEnd = "text-anchor=\"end\"";
-inline constexpr const char* kMiddle = "text-anchor=\"middle\"";
-inline constexpr const char* kBold = "font-weight=\"bold\"";
+inline constexpr const char* kLive = R"(fill="#1f5c99")";
+inline constexpr const char* kNothing = R"(fill="#fff" stroke="#999")";
+inline constexpr const char* kEnd = R"(text-anchor="end")";
+inline constexpr const char* kMiddle = R"(text-anchor="middle")";
+inline constexpr const char* kBold = R"(font-weight="bold")";
 
 }  // namespace weir::replay::look
 

@@ -33,7 +33,7 @@ void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const Pool
 /// What may stand behind the colon.
 std::span<const std::string_view> settings_to_try(PoolKind kind) {
   static constexpr std::array<std::string_view, 5> kCutoffs{"20", "22", "24", "26", "28"};
-  static constexpr std::array<std::string_view, 3> kRoundings{"512KiB", "8MiB", "32MiB"};
+  static constexpr std::array<std::string_view, 4> kRoundings{"512KiB", "2MiB", "8MiB", "32MiB"};
   if (kind == PoolKind::kRound) return kCutoffs;
   if (kind == PoolKind::kNaive) return kRoundings;
   static constexpr std::array<std::string_view, 3> kSegments{"16MiB", "256MiB", "all"};
@@ -99,11 +99,10 @@ std::vector<PoolChoice> recommendable_choices(const PoolOptions& base) {
   for (const PoolKind kind : pool_kinds()) {
     if (kind == PoolKind::kUnpooled) continue;
     const std::string name(to_string(kind));
-    if (kind != PoolKind::kRound) add_once(choices, parse_pool_choice(kName, name, base));
     for (const std::string_view setting : settings_to_try(kind)) {
       add_once(choices, parse_pool_choice(kName, name + ":" + std::string(setting), base));
     }
-    add_once(choices, parse_pool_choice(kName, name, base));  // of which round has a cutoff too
+    add_once(choices, parse_pool_choice(kName, name, base));
   }
   return choices;
 }
