@@ -219,14 +219,21 @@ TEST_F(ContextPagesTest, AreNoneWhereTheDeviceHasNone) {
 
 class PagedSwapIn : public ContextPagesTest {
  protected:
-  static void begin(Variables more = {}) {
-    std::vector<std::pair<const char*, const char*>> all(more.begin(), more.end());
+  static void begin() {
     ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "paged"},
                                    {"WEIR_BUDGET", "64MiB"},
                                    {"WEIR_MAX_WAIT", "20ms"},
                                    {"WEIR_STANDIN_DEVICES", "2"}}));
   }
 };
+
+TEST_F(PagedSwapIn, RefusesToGoOnWhereTheDeviceMapsNoPages) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ASSERT_NO_FATAL_FAILURE(begin());
+  weir_standin_set_pages_supported(0);
+  EXPECT_EXIT((void)allocate(kMib), ::testing::ExitedWithCode(2),
+              "pool \\(WEIR_POOL\\): 'paged' needs memory that is mapped page by page");
+}
 
 TEST_F(PagedSwapIn, ServesAProgram) {
   ASSERT_NO_FATAL_FAILURE(begin());
