@@ -75,6 +75,7 @@ Block* Pool::grow_pages(Attempt& request) {
     const Bytes taken = statistics_.reserved.current + growing_;
     request.growth_room = minus_or_zero(statistics_.budget, taken);
     request.releasable = index_->releasable();
+    if (request.block > statistics_.budget) return nullptr;  // nor does it get addresses
     const PagedIndex::NewPages allowed{.rather = pages_to_spare(most_held_, taken) / page.count,
                                        .most = request.growth_room.count / page.count};
     const auto plan = paged_->plan(request.block, request.stream, allowed, move);
