@@ -387,6 +387,9 @@ TEST_F(AllocationLogTest, ReadingWhatIsNoLogSaysFileOffsetExpectedAndFound) {
   write_log(3);
   overwrite(16, std::string(4, '\0'));
   EXPECT_NE(refusal().find("at offset 16: expected a chunk"), std::string::npos);
+  write_log(1);
+  overwrite(56, std::string(8, '\xff'));  // no number
+  EXPECT_NE(refusal().find("at offset 56: expected a tick of up to a second"), std::string::npos);
   write_log(3);
   const std::size_t event = AllocationLogHeader::kBytes + 2 * sizeof(AllocationRecord);
   overwrite(event + 46, "\x09");
