@@ -64,17 +64,24 @@ std::string Pool::report(const Attempt& attempt) const {
           bytes(s.cached.current) + "; largest free block " + bytes(index_->largest_cached());
   text += "\n  biggest holders: " + holders_locked(5);
   if (attempt.block.count == 0) return text + "\n  no stage was tried";
+  const bool splits =
+      options_.kind.value == PoolKind::kBestFit || options_.kind.value == PoolKind::kPaged;
+  const std::string none =
+      splits ? "no cached piece that holds it" : "no cached block of this size";
   text += "\n  what each stage found:";
-  text += stage("own stream", "no cached block of this size");
-  text += stage("other streams", "no cached block of this size that the device has passed");
+  text += stage("own stream", none);
+  text += stage("other streams", none + " that the device has passed");
   text += stage("growth", attempt.upstream_refused
                               ? "the upstream had no room (its capacity is " +
                                     bytes(upstream_.capacity()) + ")"
                               : "the budget had room for " + bytes(attempt.growth_room));
-  text += stage("release", bytes(attempt.releasable) + " cached could have been given back, " +
-                               std::to_string(attempt.releases) + " segments were");
-  text += stage("handover", attempt.hand_over_allowed ? "no cached block of this size on any stream"
-                                                      : "left out by the policy");
+  text +=
+      paged_ != nullptr
+          ? stage("pages", bytes(attempt.releasable) + " cached could have been moved")
+          : stage("release", bytes(attempt.releasable) + " cached could have been given back, " +
+                                 std::to_string(attempt.releases) + " segments were");
+  text += stage("handover",
+                attempt.hand_over_allowed ? none + " on any stream" : "left out by the policy");
   text += stage("wait", !attempt.wait_allowed ? "left out by the policy"
                         : attempt.block > s.budget
                             ? "in vain: the block is larger than the budget"

@@ -165,9 +165,13 @@ std::string summary_text(std::span<const TraceResults> results, const Setup& set
       const Measured& measured = result.measured[i];
       if (rows.size() <= i + 1) rows.push_back({measured.subject});
       const Bytes peak = result.peak_requested;
-      rows[i + 1].push_back(
-          (measured.figures.refusal ? "-" : times(measured.figures.peak_reserved, peak)) + " / " +
-          (measured.least ? times(measured.least->capacity, peak) : "-"));
+      const Bytes reserved = measured.figures.peak_reserved;
+      std::string cell = times(reserved, peak);
+      // Some take the whole of a device that is larger than anything could want.
+      if (reserved.count > setup.capacity.count / 2) cell = "all";
+      if (measured.figures.refusal) cell = "-";
+      cell += " / " + (measured.least ? times(measured.least->capacity, peak) : "-");
+      rows[i + 1].push_back(std::move(cell));
     }
   }
   return setup_text(setup) +
