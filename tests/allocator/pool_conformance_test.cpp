@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "allocator/error.hpp"
@@ -182,7 +183,7 @@ TEST_P(EveryPool, WaitsForTheDeviceBeforeItEnds) {
     pool.record_use(leaked, b);
     use = progress.enqueue(b);
     upstream.after_deallocate = expect_passed;
-    upstream.pages()->before_unmap = [&](std::size_t) { expect_passed({}); };
+    upstream.pages()->before_unmap = [&](std::span<const Mapping>) { expect_passed({}); };
   }
   expect_all_back(upstream);
 }

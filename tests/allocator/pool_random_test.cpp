@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "allocator/pool_random_run.hpp"
 #include "support/random_seed.hpp"
 
@@ -15,41 +17,59 @@ using testing::RandomRunOptions;
 std::string description(const RandomRunOptions& o) {
   return testing::seed_message(testing::random_seed()) + ", " + std::string(to_string(o.kind)) +
          (o.running_out.hand_over ? ", handover" : "") + (o.running_out.wait ? ", wait" : "") +
-         (o.points_are_entries ? ", points are entries" : "");
+         (o.points_are_entries ? ", points are entries" : "") + (o.scale != 0 ? ", large" : "");
+}
+
+/// One run after the other, each with a seed of its own, until one fails.
+void run_each(const std::vector<RandomRunOptions>& all) {
+  std::uint64_t seed = testing::random_seed();
+  for (RandomRunOptions options : all) {
+    SCOPED_TRACE(description(options));
+    options.seed = ++seed;
+    RandomRun(options).run();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+/// Requests from bytes to megabytes: blocks of both areas, many of them smaller than a page.
+RandomRunOptions large(RandomRunOptions options) {
+  constexpr unsigned kScale = 6;
+  options.scale = kScale;
+  options.budget = options.budget * (std::uint64_t{1} << kScale);
+  return options;
 }
 
 TEST(Invariant6, ABlockIsNeverInTwoHands) {
-  RandomRunOptions options{.seed = testing::random_seed(), .steps = 20'000};
+  std::vector<RandomRunOptions> all;
   for (const PoolKind kind : kAllKinds) {
     for (const bool hand_over : {true, false}) {
       for (const bool wait : {true, false}) {
         for (const bool entries : {true, false}) {
-          options.kind = kind;
-          options.running_out = {.hand_over = hand_over, .wait = wait};
-          options.points_are_entries = entries;
-          ++options.seed;
-          SCOPED_TRACE(description(options));
-          RandomRun(options).run();
-          if (HasFailure()) return;
+          all.push_back({.kind = kind,
+                         .running_out = {.hand_over = hand_over, .wait = wait},
+                         .points_are_entries = entries,
+                         .steps = 15'000});
+          if (testing::splits_blocks(kind)) all.push_back(large(all.back()));
         }
       }
     }
   }
+  run_each(all);
 }
 
 TEST(Invariant1, ReservedNeverExceedsTheBudgetWhateverBreaks) {
-  RandomRunOptions options{
-      .faults = true, .seed = testing::random_seed(), .steps = 10'000, .budget = kib(96)};
+  std::vector<RandomRunOptions> all;
   for (const PoolKind kind : kAllKinds) {
     for (const bool entries : {true, false}) {
-      options.kind = kind;
-      options.points_are_entries = entries;
-      ++options.seed;
-      SCOPED_TRACE(description(options));
-      RandomRun(options).run();
-      if (HasFailure()) return;
+      all.push_back({.kind = kind,
+                     .points_are_entries = entries,
+                     .faults = true,
+                     .steps = 10'000,
+                     .budget = kib(96)});
+      if (testing::splits_blocks(kind)) all.push_back(large(all.back()));
     }
   }
+  run_each(all);
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ class FaultyPageSource final : public PageSource {
 
   [[nodiscard]] std::size_t map(std::span<const Mapping> mappings) noexcept override {
     expect_no_lock("map");
-    if (before_map) before_map(mappings.size());
+    if (before_map) before_map(mappings);
     std::size_t allowed = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -124,7 +124,7 @@ class FaultyPageSource final : public PageSource {
 
   [[nodiscard]] std::size_t unmap(std::span<const Mapping> mappings) noexcept override {
     expect_no_lock("unmap");
-    if (before_unmap) before_unmap(mappings.size());
+    if (before_unmap) before_unmap(mappings);
     std::size_t allowed = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -146,10 +146,10 @@ class FaultyPageSource final : public PageSource {
   void refuse_map(Fault fault) { set(refusing_map_, fault); }
   void refuse_unmap(Fault fault) { set(refusing_unmap_, fault); }
 
-  /// Called without the fake's lock, with the pages of the call; set before other threads start.
-  std::function<void(std::size_t)> before_create;
-  std::function<void(std::size_t)> before_map;
-  std::function<void(std::size_t)> before_unmap;
+  /// Called without the fake's lock, with what is asked for; set before other threads start.
+  std::function<void(std::size_t pages)> before_create;
+  std::function<void(std::span<const Mapping>)> before_map;
+  std::function<void(std::span<const Mapping>)> before_unmap;
 
   /// Pages that exist, pages that are mapped, bytes of addresses: now, and the most at once.
   [[nodiscard]] std::uint64_t created() const { return created_.now(); }

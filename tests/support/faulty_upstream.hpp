@@ -40,8 +40,9 @@ class FaultyUpstream final : public Upstream {
       if (refusing_.strikes()) return nullptr;
     }
     void* pointer = inner_.allocate(size);
-    const std::lock_guard lock(mutex_);
     if (pointer == nullptr) return nullptr;
+    if (after_allocate) after_allocate(pointer, size);
+    const std::lock_guard lock(mutex_);
     ++segments_;
     used_.rise(size.count);
     return pointer;
@@ -49,6 +50,7 @@ class FaultyUpstream final : public Upstream {
 
   void deallocate(void* pointer, Bytes size) noexcept override {
     EXPECT_EQ(held_lock_ranks(), 0U) << "deallocate was called while a lock is held";
+    if (before_deallocate) before_deallocate(pointer, size);
     {
       // Before the segment is inner's again: a peak that only a late subtraction made would be
       // ours.
@@ -85,6 +87,8 @@ class FaultyUpstream final : public Upstream {
 
   /// Called without the fake's lock; set before other threads start.
   std::function<void(Bytes)> before_allocate;
+  std::function<void(void*, Bytes)> after_allocate;
+  std::function<void(void*, Bytes)> before_deallocate;
   std::function<void(Bytes)> after_deallocate;
 
   /// Calls of `allocate`, those that failed among them.
