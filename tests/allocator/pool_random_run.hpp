@@ -179,10 +179,11 @@ inline void RandomRun::run() {
 inline void RandomRun::end() {
   mend_everything();
   while (!live_.empty()) free_one();
-  for (const StreamId stream : streams_) progress_.pass_all(stream);
-  pool_->poll();  // which records what could not be at first
-  for (const StreamId stream : streams_) progress_.pass_all(stream);
-  pool_->trim();
+  // What could not be recorded at first is recorded stream by stream, as each is passed.
+  for (std::size_t i = 0; i <= kStreams; ++i) {
+    for (const StreamId stream : streams_) progress_.pass_all(stream);
+    pool_->trim();
+  }
   const Statistics s = pool_->statistics();
   EXPECT_EQ(s.reserved.current, Bytes{0}) << "lost, or kept for nobody";
   EXPECT_EQ(s.requested.current, Bytes{0});
@@ -411,17 +412,19 @@ inline void RandomRun::free_one() {
   }
   live_.erase(place);
   Work& work = work_.at(address);
-  pool_->deallocate(reinterpret_cast<void*>(address), streams_.at(stream));
-  allocated_ -= live.block;
-  requested_ -= live.requested;
   Freed freed{.block = live.block, .points = {}};
   for (std::size_t s = 0; s < kStreams; ++s) {
-    const std::uint64_t tail = progress_.tail(streams_.at(s));
-    if (live.used_on.at(s)) freed.points.at(s) = tail;
-    if (live.used_on.at(s) || s == live.home) work.frees.at(s) = tail;
+    // Or later, where it cannot be recorded now.
+    const std::uint64_t point =
+        progress_.tail(streams_.at(s)) + (options_.points_are_entries ? 1 : 0);
+    if (live.used_on.at(s)) freed.points.at(s) = point;
+    if (live.used_on.at(s) || s == live.home) work.frees.at(s) = point;
   }
   if (options_.kind == PoolKind::kUnpooled) freed.points.at(live.home) = work.frees.at(live.home);
   freed_.push_back(freed);
+  pool_->deallocate(reinterpret_cast<void*>(address), streams_.at(stream));
+  allocated_ -= live.block;
+  requested_ -= live.requested;
 }
 
 inline void RandomRun::expect_model() {
