@@ -328,7 +328,8 @@ TEST_F(BestFitSwapIn, SharesNoPartOfASegment) {
 }
 
 TEST_F(BestFitSwapIn, SharesASegmentThatOneBlockHas) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}, {"WEIR_BUDGET", "128MiB"}}));
+  ASSERT_NO_FATAL_FAILURE(start(
+      {{"WEIR_POOL", "best_fit"}, {"WEIR_POOL_SEGMENT_SIZE", "16MiB"}, {"WEIR_BUDGET", "128MiB"}}));
   const CUdeviceptr block = allocate(32 * kMib);
   CUipcMemHandle handle;
   EXPECT_EQ(cuIpcGetMemHandle(&handle, block + kMib), CUDA_SUCCESS);
