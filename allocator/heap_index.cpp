@@ -112,33 +112,36 @@ Block* HeapIndex::take_passed(Bytes size, StreamId stream) {
 }
 
 bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
-  Owner* own = find_owner(stream, area);
+  const Owner* own = find_owner(stream, area);
   if (own == nullptr) return false;
-  bool joined = false;
-  for (Block* piece = own->by_point.front(); piece != nullptr;) {
-    Block* following = BlockList<&Block::by_age>::next(*piece);
-    Block* next = piece->neighbours.next;
-    Block* previous = piece->neighbours.previous;
-    const auto is_free_for_all = [this](const Block* block) {
-      return block != nullptr && block->state == BlockState::kCached && is_common(*block);
-    };
-    if (is_free_for_all(next) || is_free_for_all(previous)) {
-      joined = true;
-      take_out(*piece);
-      if (is_free_for_all(next)) {
-        take_out(*next);
-        absorb_next(*piece, *next);
-      }
-      if (is_free_for_all(previous)) {
-        take_out(*previous);
-        absorb_next(*previous, *piece);
-        piece = previous;
-      }
-      place_piece(*piece);
+  const auto is_common_here = [this, area](const Block* block) {
+    return block != nullptr && block->state == BlockState::kCached &&
+           block->owner == &common_.at(area);
+  };
+  // By their addresses: to join one can end another of them.
+  std::vector<void*> touching;
+  for (const Block* piece = own->by_point.front(); piece != nullptr;
+       piece = BlockList<&Block::by_age>::next(*piece)) {
+    if (is_common_here(piece->neighbours.next) || is_common_here(piece->neighbours.previous)) {
+      touching.push_back(piece->pointer);
     }
-    piece = following;
   }
-  return joined;
+  for (void* address : touching) {
+    Block* piece = blocks_.find(address);
+    if (piece == nullptr || piece->owner != own) continue;
+    take_out(*piece);
+    if (Block* next = piece->neighbours.next; is_common_here(next)) {
+      take_out(*next);
+      absorb_next(*piece, *next);
+    }
+    if (Block* previous = piece->neighbours.previous; is_common_here(previous)) {
+      take_out(*previous);
+      absorb_next(*previous, *piece);
+      piece = previous;
+    }
+    place_piece(*piece);
+  }
+  return !touching.empty();
 }
 
 Block* HeapIndex::take_unpassed(Bytes size) {
@@ -155,6 +158,7 @@ Block* HeapIndex::take_unpassed(Bytes size) {
 bool HeapIndex::can_join(const Block& a, const Block& b) const {
   if (a.state != BlockState::kCached || b.state != BlockState::kCached) return false;
   if (a.owner == b.owner) return true;
+  if (is_small(a) != is_small(b)) return false;
   // A stream that took in what is everybody's would keep it from the others until its point is
   // passed: only where there are no others, or where it lacks just that (join_own_with_common).
   return owners_.size() == 1 && (is_common(a) || is_common(b));
