@@ -43,17 +43,6 @@ class Lifetimes:
         self.events += 1
         return row[2]
 
-    def size_at(self, address):
-        """The size of the buffer at `address`, or None where none is known there."""
-        if address in self._empty:
-            return 0
-        row = self._live.get(address)
-        return row[2] if row else None
-
-    def live(self):
-        """The addresses of the buffers that are alive now."""
-        return self._live.keys()
-
     def peak(self):
         """The most bytes alive at once."""
         changes = [0] * self.events

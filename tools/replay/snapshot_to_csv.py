@@ -109,8 +109,6 @@ def changes(trace, device):
             continue
         if action == "free_requested":
             asked.add(change.address)
-        else:
-            asked.discard(change.address)
         found.append(change)
     return found, ignored
 

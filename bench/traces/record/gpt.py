@@ -85,11 +85,11 @@ def draw_padded(batch, longest, draw):
     return text[:, :-1], targets
 
 
-def train(model, batches, device, step):
+def train(model, batches, device, step, rate=3e-4):
     """Trains as people do: a fused AdamW over all that is to be trained, bfloat16 by autocast, gradients
     clipped."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=3e-4, weight_decay=0.1, fused=True)
+    optimizer = torch.optim.AdamW(trained, lr=rate, weight_decay=0.1, fused=True)
     for text, targets in batches:
         step(f"{text.shape[0]}x{text.shape[1]} tokens")
         text, targets = text.to(device), targets.to(device)

@@ -22,7 +22,10 @@ class Mixture(nn.Module):
 
     def forward(self, x):
         tokens = x.flatten(0, 1)
-        weights, chosen = self.router(tokens).float().softmax(-1).topk(TAKEN, dim=-1)
+        shares = self.router(tokens).float().softmax(-1)
+        weights, chosen = shares.topk(TAKEN, dim=-1)
+        taken = F.one_hot(chosen, EXPERTS).float().mean(0).sum(0)
+        self.balance = EXPERTS * (taken * shares.mean(0)).sum()
         weights = (weights / weights.sum(-1, keepdim=True)).to(x.dtype)
         made = torch.zeros_like(tokens)
         for number, expert in enumerate(self.experts):
@@ -33,6 +36,14 @@ class Mixture(nn.Module):
         return made.view_as(x)
 
 
+class Model(gpt.Gpt):
+    """Is trained to use its experts about equally as well, or it would soon use but two of them."""
+
+    def forward(self, text, targets):
+        loss = super().forward(text, targets)
+        return loss + 0.02 * sum(block.mlp.balance for block in self.blocks)
+
+
 def run(device, steps, step):
     draw = torch.Generator().manual_seed(2)
 
@@ -41,8 +52,9 @@ def run(device, steps, step):
             text = gpt.draw_text(4, 513, draw)
             yield text[:, :-1], text[:, 1:]
 
-    model = gpt.Gpt(width=512, heads=8, layers=8, length=512, make_mlp=Mixture).to(device)
-    return gpt.train(model, batches(), device, step)
+    model = Model(width=512, heads=8, layers=8, length=512, make_mlp=Mixture).to(device)
+    # As in the first steps of a warm-up.
+    return gpt.train(model, batches(), device, step, rate=1e-5)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def main(name, about, run, steps):
     lifetimes, marks, left_out = lifetimes_of(profiled(run, args.steps))
     with CsvFile(args.into / f"{name}.csv.gz") as out:
         lifetimes.write(out)
-    about = {
+    beside = {
         "workload": name,
         "torch": torch.__version__,
         "device": "cpu",
@@ -55,7 +55,7 @@ def main(name, about, run, steps):
         "left_out": left_out,
         "steps": marks,
     }
-    (args.into / f"{name}.json").write_text(json.dumps(about, indent=1) + "\n")
+    (args.into / f"{name}.json").write_text(json.dumps(beside, indent=1) + "\n")
     peak = lifetimes.peak() / 2**30
     print(f"{name}: {args.steps} steps, {len(lifetimes.rows)} buffers, peak {peak:.2f} GiB requested")
 
