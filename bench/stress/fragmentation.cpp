@@ -25,14 +25,14 @@ Rows heading(const Stress& stress) {
   return {std::move(cells)};
 }
 
-/// Whether it took the whole capacity though nobody needed it.
-bool takes_all(const replay::Figures& figures, const Stress& stress) {
-  return figures.peak_reserved.count > stress.capacity.count / 2;
-}
+/// Whether it took the whole capacity, but for what rounding leaves, though nobody needed it.
+bool takes_all(Bytes reserved, const Stress& stress) { return reserved + mib(1) > stress.capacity; }
 
 std::string reserved_cell(const replay::Measured& measured, const Stress& stress, Bytes peak) {
   if (measured.figures.refusal) return "oom";
-  return takes_all(measured.figures, stress) ? "all" : times(measured.figures.peak_reserved, peak);
+  return takes_all(measured.figures.peak_reserved, stress)
+             ? "all"
+             : times(measured.figures.peak_reserved, peak);
 }
 
 std::string threads_cell(const Stress& stress, const replay::Candidate& candidate,
@@ -40,7 +40,7 @@ std::string threads_cell(const Stress& stress, const replay::Candidate& candidat
   const std::unique_ptr<replay::Subject> subject = candidate.make(stress.capacity);
   const ThreadsFigures figures = replay_threads(traces, *subject);
   if (figures.refused > 0) return "oom";
-  if (figures.peak_reserved.count > stress.capacity.count / 2) return "all";
+  if (takes_all(figures.peak_reserved, stress)) return "all";
   return times(figures.peak_reserved, figures.peak_requested);
 }
 
