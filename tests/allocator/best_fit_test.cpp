@@ -1,0 +1,227 @@
+// best_fit by small cases made by hand: what is split and joined, for whom, and what goes back.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "allocator/pool_fixture.hpp"
+#include "allocator/segment_index.hpp"
+
+namespace weir {
+namespace {
+
+using testing::expect_books;
+using testing::options_of;
+
+constexpr RunningOut kNoWaiting{.hand_over = false, .wait = false};
+
+struct BestFit : testing::PoolFixture {
+  /// Segments are as large as the budget or `segment`, and nobody waits for anything.
+  void open(Bytes budget, Bytes segment = gib(1)) {
+    PoolOptions options = options_of(budget, PoolKind::kBestFit);
+    options.segment = segment;
+    pool = std::make_unique<Pool>(memory(), options);
+    pool->set_limits(budget, kNoWaiting);
+  }
+  void* take(Bytes size, StreamId stream) { return pool->allocate(size, stream); }
+  void free(void* pointer, StreamId stream) { pool->deallocate(pointer, stream); }
+  /// Null when it does not fit.
+  void* try_take(Bytes size, StreamId stream) {
+    Attempt attempt;
+    return pool->try_allocate(size, stream, {}, attempt);
+  }
+  /// The device passes what is on `stream`, and the pool learns of it.
+  void pass(StreamId stream) {
+    progress.pass_all(stream);
+    pool->poll();
+  }
+  [[nodiscard]] static std::uint64_t distance(const void* from, const void* to) {
+    return reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
+  }
+
+  std::unique_ptr<Pool> pool;
+};
+
+TEST_F(BestFit, CutsBlocksFromOneSegmentSideBySide) {
+  open(kib(64));
+  void* first = take({1}, a);
+  EXPECT_EQ(distance(first, take({513}, a)), 512U);
+  EXPECT_EQ(distance(first, take(kib(4), a)), 512U + 1024U);
+  EXPECT_EQ(upstream.calls(), 1U);
+  EXPECT_EQ(pool->statistics().allocated.current, kib(4) + Bytes{512 + 1024});
+  EXPECT_EQ(pool->statistics().reserved.current, kib(64));
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, JoinsWhatIsFreeOnBothSides) {
+  open(kib(64));
+  std::vector<void*> blocks(16);
+  for (void*& block : blocks) block = take(kib(4), a);
+  for (const std::size_t i : {3U, 5U, 4U, 6U}) free(blocks.at(i), a);
+  EXPECT_EQ(pool->largest_cached(), kib(16));
+  EXPECT_EQ(take(kib(16), a), blocks.at(3));
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, TakesThePieceWithTheLeastToSpare) {
+  open(kib(64));
+  void* large = take(kib(16), a);
+  (void)take({512}, a);
+  void* fitting = take(kib(5), a);
+  (void)take({512}, a);
+  void* small = take(kib(4), a);
+  (void)take({512}, a);
+  for (void* block : {large, fitting, small}) free(block, a);
+  EXPECT_EQ(take({4097}, a), fitting);
+}
+
+TEST_F(BestFit, TakesItsOwnStreamsPieceBeforeOneThatIsEverybodys) {
+  open(kib(64));
+  void* everybodys = take(kib(4), b);
+  (void)take({512}, c);
+  void* own = take(kib(4), a);
+  (void)take({512}, c);
+  free(everybodys, b);
+  pass(b);
+  free(own, a);
+  EXPECT_EQ(take(kib(4), a), own);
+  EXPECT_EQ(take(kib(4), a), everybodys);
+}
+
+TEST_F(BestFit, WhatTwoStreamsFreedIsJoinedOnceTheDeviceHasPassedBoth) {
+  open(kib(16));
+  void* of_a = take(kib(8), a);
+  void* of_b = take(kib(8), b);
+  free(of_a, a);
+  free(of_b, b);
+  for (const StreamId stream : {a, b, c}) EXPECT_EQ(try_take(kib(16), stream), nullptr);
+  pass(a);
+  EXPECT_EQ(try_take(kib(16), c), nullptr);
+  EXPECT_EQ(pool->largest_cached(), kib(8)) << "b's part is not everybody's";
+  pass(b);
+  EXPECT_EQ(try_take(kib(16), c), of_a);
+}
+
+TEST_F(BestFit, AStreamGetsItsOwnTogetherWithWhatIsEverybodysNextToIt) {
+  open(kib(16));
+  std::vector<void*> blocks;
+  for (const StreamId stream : {b, a, b, c}) blocks.push_back(take(kib(4), stream));
+  free(blocks.at(0), b);
+  free(blocks.at(2), b);
+  pass(b);
+  free(blocks.at(1), a);
+  EXPECT_EQ(try_take(kib(12), b), nullptr) << "a's part is still a's";
+  EXPECT_EQ(try_take(kib(12), a), blocks.at(0));
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, WhatAStreamJoinedIsEverybodysWhenItIsPassed) {
+  open(kib(16));
+  void* of_a = take(kib(4), a);
+  void* of_b = take(kib(12), b);
+  free(of_b, b);
+  pass(b);
+  free(of_a, a);
+  void* all = take(kib(16), a);
+  free(all, a);
+  EXPECT_EQ(try_take(kib(4), b), nullptr);
+  pass(a);
+  EXPECT_EQ(try_take(kib(16), b), all);
+}
+
+TEST_F(BestFit, AStreamJoinsAllItsPiecesThatTouchWhatIsEverybodys) {
+  open(kib(40));
+  void* first = take(kib(4), a);
+  void* between = take(kib(4), b);
+  void* second = take(kib(4), a);  // the first takes this in as well
+  (void)take(kib(4), c);
+  void* third = take(kib(4), a);
+  void* large = take(kib(20), b);
+  free(between, b);
+  free(large, b);
+  pass(b);
+  for (void* block : {first, second, third}) free(block, a);
+  EXPECT_EQ(try_take(kib(24), a), third);
+  EXPECT_EQ(try_take(kib(12), a), first);
+}
+
+TEST_F(BestFit, SmallBlocksAreApartFromLargeOnes) {
+  open(mib(64));
+  void* small = take(kib(1), a);
+  void* large = take(mib(2), a);
+  EXPECT_LT(distance(small, take(kib(1), a)), SegmentIndex::kSmallRun.count);
+  EXPECT_GE(distance(small, large), SegmentIndex::kSmallRun.count);
+  EXPECT_EQ(upstream.calls(), 1U);
+}
+
+TEST_F(BestFit, ASmallBlockIsCutFromALargePieceWhereThereIsNoRoomForARun) {
+  open(mib(4));
+  void* large = take(mib(3), a);
+  EXPECT_NE(try_take(kib(512), a), nullptr);
+  EXPECT_NE(try_take(kib(512), a), nullptr);
+  EXPECT_EQ(try_take({1}, a), nullptr);
+  free(large, a);
+  EXPECT_NE(try_take(mib(1), a), nullptr);
+}
+
+TEST_F(BestFit, ASegmentOfWhichAPartIsInUseStays) {
+  open(mib(8), mib(4));
+  void* one = take(mib(2), a);
+  void* two = take(mib(2), a);
+  free(one, a);
+  pass(a);
+  EXPECT_EQ(pool->trim(), Bytes{0});
+  EXPECT_EQ(try_take(mib(6), a), nullptr);
+  free(two, a);
+  pass(a);
+  EXPECT_EQ(pool->trim(), mib(4));
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, ASegmentOfWhichAnotherStreamsPartIsUnpassedStays) {
+  open(mib(4));
+  void* one = take(mib(2), a);
+  void* two = take(mib(2), b);
+  free(one, a);
+  free(two, b);
+  pass(a);
+  EXPECT_EQ(pool->trim(), Bytes{0});
+  progress.pass_all(b);
+  EXPECT_EQ(pool->trim(), mib(4));
+}
+
+TEST_F(BestFit, OnlyAWholeSegmentCanBeGivenAway) {
+  open(mib(8), mib(2));
+  void* whole = take(mib(4), a);
+  void* part = take(kib(4), a);
+  EXPECT_FALSE(pool->give_away(part).has_value());
+  ASSERT_TRUE(pool->give_away(whole).has_value());
+  EXPECT_EQ(pool->find(whole), std::nullopt);
+  EXPECT_EQ(pool->statistics().reserved.current, mib(2));
+  upstream.deallocate(whole, mib(4));
+  free(part, a);
+}
+
+TEST_F(BestFit, AsksForNoMoreThanThereIsRoomFor) {
+  open(mib(5), mib(4));
+  void* first = take(mib(3), a);
+  EXPECT_EQ(pool->statistics().reserved.current, mib(4));
+  EXPECT_NE(try_take({mib(1).count / 2 + 1}, a), nullptr);
+  EXPECT_NE(try_take(mib(1), a), nullptr);
+  EXPECT_EQ(pool->statistics().reserved.current, mib(5));
+  free(first, a);
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, AsksForTheBlockAloneWhereTheUpstreamHasNoWholeSegment) {
+  open(mib(64), mib(32));
+  upstream.refuse_calls(testing::Fault::at(1));
+  EXPECT_NE(try_take(mib(3), a), nullptr);
+  EXPECT_EQ(pool->statistics().reserved.current, mib(3));
+  expect_books(*pool, upstream);
+}
+
+}  // namespace
+}  // namespace weir
