@@ -15,6 +15,7 @@ namespace {
 using testing::expect_books;
 using testing::options_of;
 
+constexpr Bytes kRun = SegmentIndex::kSmallRun;
 constexpr RunningOut kNoWaiting{.hand_over = false, .wait = false};
 
 struct BestFit : testing::PoolFixture {
@@ -151,9 +152,18 @@ TEST_F(BestFit, SmallBlocksAreApartFromLargeOnes) {
   open(mib(64));
   void* small = take(kib(1), a);
   void* large = take(mib(2), a);
-  EXPECT_LT(distance(small, take(kib(1), a)), SegmentIndex::kSmallRun.count);
-  EXPECT_GE(distance(small, large), SegmentIndex::kSmallRun.count);
+  EXPECT_LT(distance(small, take(kib(1), a)), kRun.count);
+  EXPECT_GE(distance(small, large), kRun.count);
   EXPECT_EQ(upstream.calls(), 1U);
+}
+
+TEST_F(BestFit, ASmallBlockThatIsFreedNextToALargePieceLeavesThatLarge) {
+  open(kRun * 8);
+  std::vector<void*> run;
+  for (Bytes filled; filled < kRun; filled += mib(1)) run.push_back(take(mib(1), a));
+  free(run.back(), a);  // what comes next is large
+  EXPECT_NE(try_take(kRun * 7, a), nullptr);
+  expect_books(*pool, upstream);
 }
 
 TEST_F(BestFit, ASmallBlockIsCutFromALargePieceWhereThereIsNoRoomForARun) {
