@@ -51,7 +51,8 @@ struct alignas(64) Block {
   BlockLink neighbours{};  ///< those next to it in its segment, by address, if it was cut from one
   /// The pool's count of events at its allocation or last free.
   std::uint64_t moved_at : kCountBits = 0;
-  BlockState state : 8 = BlockState::kAllocated;
+  BlockState state : 7 = BlockState::kAllocated;
+  bool begins_run : 1 = false;  ///< the first piece of a run of small ones (segment_index.hpp)
 
   Bytes requested;
   StreamId home;                    ///< the stream that it was allocated on

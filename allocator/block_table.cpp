@@ -56,7 +56,7 @@ void BlockTable::erase(Block& block) noexcept {
     hole = i;
   }
   slots_[hole] = {};
-  block = {};
+  block = Block();
 }
 
 }  // namespace weir

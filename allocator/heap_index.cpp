@@ -118,26 +118,33 @@ bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
     return block != nullptr && block->state == BlockState::kCached &&
            block->owner == &common_.at(area);
   };
+  const auto takes_next = [&](const Block& piece) {
+    const Block* next = piece.neighbours.next;
+    return is_common_here(next) && !next->begins_run;
+  };
+  const auto takes_previous = [&](const Block& piece) {
+    return is_common_here(piece.neighbours.previous) && !piece.begins_run;
+  };
   // By their addresses: to join one can end another of them.
   std::vector<void*> touching;
   for (const Block* piece = own->by_point.front(); piece != nullptr;
        piece = BlockList<&Block::by_age>::next(*piece)) {
-    if (is_common_here(piece->neighbours.next) || is_common_here(piece->neighbours.previous)) {
-      touching.push_back(piece->pointer);
-    }
+    if (takes_next(*piece) || takes_previous(*piece)) touching.push_back(piece->pointer);
   }
   for (void* address : touching) {
     Block* piece = blocks_.find(address);
     if (piece == nullptr || piece->owner != own) continue;
     take_out(*piece);
-    if (Block* next = piece->neighbours.next; is_common_here(next)) {
-      take_out(*next);
-      absorb_next(*piece, *next);
+    if (takes_next(*piece)) {
+      Block& next = *piece->neighbours.next;
+      take_out(next);
+      absorb_next(*piece, next);
     }
-    if (Block* previous = piece->neighbours.previous; is_common_here(previous)) {
-      take_out(*previous);
-      absorb_next(*previous, *piece);
-      piece = previous;
+    if (takes_previous(*piece)) {
+      Block& previous = *piece->neighbours.previous;
+      take_out(previous);
+      absorb_next(previous, *piece);
+      piece = &previous;
     }
     place_piece(*piece);
   }
@@ -157,8 +164,8 @@ Block* HeapIndex::take_unpassed(Bytes size) {
 
 bool HeapIndex::can_join(const Block& a, const Block& b) const {
   if (a.state != BlockState::kCached || b.state != BlockState::kCached) return false;
+  if (b.begins_run || is_small(a) != is_small(b)) return false;
   if (a.owner == b.owner) return true;
-  if (is_small(a) != is_small(b)) return false;
   // A stream that took in what is everybody's would keep it from the others until its point is
   // passed: only where there are no others, or where it lacks just that (join_own_with_common).
   return owners_.size() == 1 && (is_common(a) || is_common(b));
@@ -201,6 +208,7 @@ void HeapIndex::place_piece(Block& piece) {
 
 void HeapIndex::change_area(Block& piece) {
   const Area other = is_small(piece) ? kLargeArea : kSmallArea;
+  piece.begins_run = other == kSmallArea;
   piece.owner = is_common(piece) ? &common_.at(other) : find_owner(piece.owner->home, other);
 }
 

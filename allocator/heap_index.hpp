@@ -6,7 +6,8 @@
 // that the device is known to be done with. Requests up to kSmall have segments of their own, so
 // that what lives long and is small does not cut up what is large.
 //
-// No two neighbours in the same bins are free and not joined.
+// No two neighbours in the same bins are free and not joined, unless a run of small ones begins
+// between them (segment_index.hpp).
 
 #include <array>
 #include <memory>

@@ -45,8 +45,9 @@ Block* SegmentIndex::take_elsewhere(Bytes size, StreamId stream) {
 }
 
 bool SegmentIndex::changes_area(const Block& piece) const {
-  const auto is_same = [](const Block* next) { return next != nullptr && is_small(*next); };
-  return is_small(piece) && !is_same(piece.neighbours.previous) && !is_same(piece.neighbours.next);
+  const Block* next = piece.neighbours.next;
+  const bool ends_run = next == nullptr || !is_small(*next) || next->begins_run;
+  return piece.begins_run && ends_run;
 }
 
 bool SegmentIndex::remove_allocated(Block& block) {

@@ -166,6 +166,15 @@ TEST_F(BestFit, ASmallBlockThatIsFreedNextToALargePieceLeavesThatLarge) {
   expect_books(*pool, upstream);
 }
 
+TEST_F(BestFit, ARunThatIsFreeIsALargePieceAgain) {
+  open(kRun * 4);
+  std::vector<void*> blocks;
+  for (Bytes filled; filled < kRun * 4; filled += mib(1)) blocks.push_back(take(mib(1), a));
+  const std::size_t each = blocks.size() / 4;
+  for (std::size_t i = each; i < 3 * each; ++i) free(blocks.at(i), a);
+  EXPECT_EQ(try_take(kRun * 2, a), blocks.at(each)) << "two runs, with others on both sides";
+}
+
 TEST_F(BestFit, ASmallBlockIsCutFromALargePieceWhereThereIsNoRoomForARun) {
   open(mib(4));
   void* large = take(mib(3), a);
