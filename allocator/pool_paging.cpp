@@ -68,6 +68,8 @@ bool Pool::add_region(Bytes block) {
 }
 
 Block* Pool::grow_pages(Attempt& request) {
+  request.upstream_refused = false;  // what it said in an earlier round is old news
+  bool refused = false;
   for (;;) {
     PageMove move;
     Lock lock(mutex_);
@@ -76,8 +78,9 @@ Block* Pool::grow_pages(Attempt& request) {
     request.growth_room = minus_or_zero(statistics_.budget, taken);
     request.releasable = index_->releasable();
     if (request.block > statistics_.budget) return nullptr;  // nor does it get addresses
-    const PagedIndex::NewPages allowed{.rather = pages_to_spare(most_held_, taken) / page.count,
-                                       .most = request.growth_room.count / page.count};
+    PagedIndex::NewPages allowed{.rather = pages_to_spare(most_held_, taken) / page.count,
+                                 .most = request.growth_room.count / page.count};
+    if (refused) allowed = {};
     const auto plan = paged_->plan(request.block, request.stream, allowed, move);
     if (plan == PagedIndex::Plan::kNoPages) return nullptr;
     if (plan == PagedIndex::Plan::kNoAddresses) {
@@ -91,7 +94,10 @@ Block* Pool::grow_pages(Attempt& request) {
     ++transits_;
     lock.unlock();
     const Claim claim(*this, fresh);
-    return move_pages(request, move);
+    Block* block = move_pages(request, move);
+    // Where the source has no more, what is free may do.
+    if (block != nullptr || refused || move.created == move.create) return block;
+    refused = true;
   }
 }
 
