@@ -136,7 +136,7 @@ Bytes Pool::trim_pages(Bytes keep) {
   Lock lock(mutex_);
   const Bytes page = paged_->page();
   const Bytes most = minus_or_zero(statistics_.reserved.current, keep);
-  paged_->plan_release(most.count / page.count, move);
+  paged_->plan_release((most.count + page.count - 1) / page.count, move);
   if (move.pages.empty() && move.unmap.empty()) return {};
   ++transits_;
   lock.unlock();
