@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "allocator/error.hpp"
+#include "allocator/log.hpp"
 #include "allocator/page_source.hpp"
 #include "allocator/paged_index.hpp"
 #include "allocator/pool.hpp"
@@ -165,11 +166,20 @@ Bytes Pool::trim_pages(Bytes keep) {
 
 void Pool::give_back_pages(const PagedIndex& last) {
   PageSource& source = *upstream_.pages();
-  const auto give_back = [&](Mapping mapping) {
-    if (source.unmap(std::span(&mapping, 1)) == 1) source.destroy(std::span(&mapping.page, 1));
-  };
-  last.for_each_mapping(give_back);
+  bool all_unmapped = true;
+  last.for_each_mapping([&](Mapping mapping) {
+    if (source.unmap(std::span(&mapping, 1)) == 1) {
+      source.destroy(std::span(&mapping.page, 1));
+    } else {
+      all_unmapped = false;
+    }
+  });
   source.destroy(last.spare());
+  if (!all_unmapped) {
+    log(LogLevel::kError,
+        "pages of a pool could not be unmapped: they and the pool's addresses are kept for ever");
+    return;
+  }
   last.for_each_region([&](Segment region) { source.unreserve(region.pointer, region.size); });
 }
 
