@@ -1,6 +1,7 @@
 #include "allocator/pool.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "allocator/error.hpp"
@@ -174,7 +175,13 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   lock.unlock();
   tell(changes);
   log_event(AllocationEvent::kFree, sequence, pointer, requested, stream);
-  if (options_.kind.value == PoolKind::kUnpooled) trim();
+  if (options_.kind.value == PoolKind::kUnpooled) {
+    try {
+      trim();
+    } catch (const std::bad_alloc&) {
+      // It is freed all the same; the next call gives back what this one could not.
+    }
+  }
   return freed;
 }
 
