@@ -28,8 +28,8 @@ void HeapIndex::reserve_bins(Area area, Bytes largest) {
 
 void HeapIndex::set_owner(Block& block) {
   if (block.owner->home == block.home) return;
-  auto& owners = owners_[block.home];
-  if (owners == nullptr) {
+  auto owners = owners_.find(block.home);
+  if (owners == owners_.end()) {
     auto made = std::make_unique<Owners>();
     for (const Area area : {kSmallArea, kLargeArea}) {
       made->at(area).home = block.home;
@@ -37,9 +37,9 @@ void HeapIndex::set_owner(Block& block) {
       made->at(area).area = area;
       made->at(area).bins.reserve(largest_.at(area));
     }
-    owners = std::move(made);
+    owners = owners_.emplace(block.home, std::move(made)).first;
   }
-  block.owner = &owners->at(owner_of(block).area);
+  block.owner = &owners->second->at(owner_of(block).area);
 }
 
 void HeapIndex::insert(Block& piece) noexcept {
