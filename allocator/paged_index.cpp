@@ -179,10 +179,12 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
 
 void PagedIndex::promise_for(PageMove& move, std::size_t places, std::size_t victims,
                              std::size_t create) {
-  const std::size_t blocks = places + 2 * victims + 4;
+  const std::size_t claiming = 2 * victims + 2;  // either end of each, and of the target
+  const std::size_t finishing = places + 2 * victims + 4;
   spare_.reserve(pages_ + create);  // every page there is
-  blocks_.promise(blocks);
-  move.promised = blocks;
+  blocks_.promise(claiming + finishing);
+  blocks_.redeem(claiming);
+  move.promised = finishing;
   pages_ += create;
   move.promised_pages = create;
 }
@@ -252,6 +254,7 @@ void PagedIndex::plan_release(std::size_t most, PageMove& move) {
   std::vector<Block*> pieces;
   const std::size_t spare = std::min(most, spare_.size());
   const std::size_t count = std::min(most - spare, find_victims({}, pieces));
+  if (spare + count == 0) return;
   move.unmap.reserve(count);
   move.pages.reserve(spare + count);
   move.victims.reserve(pieces.size());

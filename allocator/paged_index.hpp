@@ -122,7 +122,8 @@ class PagedIndex final : public HeapIndex {
   void claim_target(const Site& site, Range range, PageMove& move);
   void claim_victims(const std::vector<Block*>& pieces, std::size_t count, PageMove& move);
 
-  /// Makes sure that finishing cannot fail; may fail itself, and has changed nothing then.
+  /// Makes sure that neither the claims, which follow at once, nor finishing can fail; may fail
+  /// itself, and has changed nothing then.
   void promise_for(PageMove& move, std::size_t places, std::size_t victims, std::size_t create);
   void take_any(Block& piece) noexcept;
   void place_void(Block& piece) noexcept;

@@ -1,0 +1,116 @@
+// What the index of paged plans and takes over, where no pool shows it.
+
+#include "allocator/paged_index.hpp"
+
+#include <gtest/gtest.h>
+
+#include "allocator/pool_fixture.hpp"
+
+namespace weir {
+namespace {
+
+struct PagedIndexTest : ::testing::Test {
+  PagedIndexTest() { index.add_region(reinterpret_cast<void*>(kRegion), kPage * 64, kib(1)); }
+  /// A block of `pages`, handed out to `stream`, of pages that are all new.
+  Block* allocate(std::size_t pages) {
+    PageMove move;
+    EXPECT_EQ(index.plan(kPage * pages, kStream, {.most = 64}, move), PagedIndex::Plan::kMade);
+    carry_out(move);
+    Block* block = index.finish(move);
+    EXPECT_NE(block, nullptr);
+    block->home = kStream;
+    return block;
+  }
+  void free_passed(Block& block) {
+    block.home_sequence = 0;
+    index.prepare_free(block);
+    block.note_moved(++events);
+    EXPECT_EQ(index.place_freed(block), BlockState::kCached);
+  }
+  void carry_out(PageMove& move) {
+    move.unmapped = move.unmap.size();
+    for (const Mapping& each : move.unmap) move.pages.push_back(each.page);
+    for (; move.created < move.create; ++move.created) move.pages.push_back(Page{++last_page});
+    move.mapped = move.places.size();
+  }
+
+  static constexpr Bytes kPage = testing::kPage;
+  static constexpr std::uintptr_t kRegion = std::uintptr_t{1} << 40U;
+  static constexpr StreamId kStream{7};
+  PagedIndex index{kPage};
+  std::uint64_t last_page = 0;
+  std::uint64_t events = 0;
+};
+
+TEST_F(PagedIndexTest, APlanSaysHowManyPagesAreMissing) {
+  PageMove move;
+  ASSERT_EQ(index.plan(kPage * 3, kStream, {.most = 64}, move), PagedIndex::Plan::kMade);
+  EXPECT_EQ(move.create, 3U);
+  EXPECT_EQ(move.places.size(), 3U);
+  EXPECT_TRUE(move.unmap.empty());
+  carry_out(move);
+  const Block* block = index.finish(move);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(block->begin(), kRegion);
+  EXPECT_EQ(block->size, kPage * 3);
+}
+
+TEST_F(PagedIndexTest, APlanThatNeedsMoreThanAllowedChangesNothing) {
+  Block* block = allocate(4);
+  free_passed(*block);
+  const Bytes releasable = index.releasable();
+  PageMove move;
+  EXPECT_EQ(index.plan(kPage * 8, kStream, {.most = 3}, move), PagedIndex::Plan::kNoPages);
+  EXPECT_EQ(move.promised, 0U);
+  EXPECT_EQ(move.promised_pages, 0U);
+  EXPECT_EQ(index.releasable(), releasable);
+  EXPECT_EQ(index.plan(kPage * 100, kStream, {.most = 100}, move), PagedIndex::Plan::kNoAddresses);
+  EXPECT_EQ(move.promised, 0U);
+}
+
+TEST_F(PagedIndexTest, WhatIsPlannedIsNobodyElses) {
+  free_passed(*allocate(4));
+  PageMove first;
+  ASSERT_EQ(index.plan(kPage * 6, kStream, {.most = 64}, first), PagedIndex::Plan::kMade);
+  EXPECT_EQ(first.create, 2U) << "beside the four that are there";
+  EXPECT_EQ(index.releasable(), Bytes{});
+  EXPECT_EQ(index.take_own(kPage, kStream), nullptr);
+  PageMove second;
+  ASSERT_EQ(index.plan(kPage * 6, kStream, {.most = 64}, second), PagedIndex::Plan::kMade);
+  EXPECT_EQ(second.create, 6U);
+  // In either order.
+  carry_out(second);
+  carry_out(first);
+  const Block* of_second = index.finish(second);
+  const Block* of_first = index.finish(first);
+  EXPECT_EQ(of_first->begin(), kRegion);
+  EXPECT_EQ(of_second->begin(), kRegion + kPage.count * 6);
+}
+
+TEST_F(PagedIndexTest, APlanToReleaseTakesSparePagesFirst) {
+  PageMove failed;
+  ASSERT_EQ(index.plan(kPage * 2, kStream, {.most = 64}, failed), PagedIndex::Plan::kMade);
+  carry_out(failed);
+  failed.mapped = 0;
+  EXPECT_EQ(index.finish(failed), nullptr);
+  EXPECT_EQ(index.spare().size(), 2U);
+  PageMove move;
+  index.plan_release(1, move);
+  EXPECT_EQ(move.pages.size(), 1U);
+  EXPECT_TRUE(move.unmap.empty());
+  move.destroyed = 1;
+  move.pages.clear();
+  EXPECT_EQ(index.finish(move), nullptr);
+  EXPECT_EQ(index.releasable(), kPage);
+}
+
+TEST_F(PagedIndexTest, APlanToReleaseNothingPromisesNothing) {
+  free_passed(*allocate(4));
+  PageMove move;
+  index.plan_release(0, move);
+  EXPECT_EQ(move.promised, 0U) << "nobody finishes it";
+  EXPECT_EQ(index.releasable(), kPage * 4);
+}
+
+}  // namespace
+}  // namespace weir

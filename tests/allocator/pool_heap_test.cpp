@@ -1,0 +1,211 @@
+// Pools in a program whose own heap runs out: each allocation of each call fails once. The call
+// throws, and everything else is as it was.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <vector>
+
+#include "allocator/pool.hpp"
+#include "allocator/pool_fixture.hpp"
+#include "support/failing_new.hpp"
+
+namespace weir {
+namespace {
+
+using testing::options_of;
+
+/// A device of counters, which needs no heap.
+class PlainProgress final : public Progress {
+ public:
+  void pass_all() { passed_ = tails_; }
+
+  [[nodiscard]] Point record(StreamId stream) override {
+    return {stream, ++tails_.at(stream.value - 1)};
+  }
+  [[nodiscard]] std::uint64_t passed(StreamId stream) override {
+    return passed_.at(stream.value - 1);
+  }
+  [[nodiscard]] bool wait(Point point, std::stop_token /*stop*/) override {
+    passed_.at(point.stream.value - 1) = point.sequence;
+    return true;
+  }
+  void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
+
+ private:
+  std::array<std::uint64_t, 3> tails_{};
+  std::array<std::uint64_t, 3> passed_{};
+};
+
+constexpr StreamId kA{1};
+constexpr StreamId kB{2};
+constexpr StreamId kC{3};
+constexpr Bytes kBudget = mib(64);
+
+/// A pool in use, of which every block is known.
+class Scene {
+ public:
+  /// Nothing is allocated.
+  Scene(PoolKind kind, Bytes budget) : pool_({upstream_, progress_}, options_of(budget, kind)) {}
+  explicit Scene(PoolKind kind) : Scene(kind, kBudget) {
+    // Of both areas; every second one is freed, of two streams, and the device has passed one.
+    for (int i = 0; i < 8; ++i) {
+      take(kib(6), kA);
+      take(mib(3), kA);
+    }
+    take(mib(2), kB);
+    for (std::size_t i = 0; i < 8; i += 2) free(i, kA);
+    progress_.pass_all();
+    pool_.poll();
+    free_last(kB);
+    free(0, kA);
+  }
+  ~Scene() {
+    while (!held_.empty()) free(0, kC);
+    progress_.pass_all();
+    pool_.trim();
+    EXPECT_EQ(pool_.statistics().reserved.current, Bytes{});
+    EXPECT_EQ(upstream_.used(), Bytes{});
+  }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  [[nodiscard]] Pool& pool() { return pool_; }
+  [[nodiscard]] PlainProgress& progress() { return progress_; }
+  [[nodiscard]] void* block(std::size_t i) const { return held_.at(i); }
+  void take(Bytes size, StreamId stream) {
+    held_.push_back(nullptr);
+    held_.back() = pool_.allocate(size, stream);
+  }
+  void free(std::size_t i, StreamId stream) {
+    pool_.deallocate(held_.at(i), stream);
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  void free_last(StreamId stream) { free(held_.size() - 1, stream); }
+  /// What a take that threw left behind.
+  void settle() { std::erase(held_, nullptr); }
+
+  void expect_books() const {
+    const Statistics s = pool_.statistics();
+    EXPECT_EQ(s.allocated.current + s.awaiting.current + s.cached.current, s.reserved.current);
+    EXPECT_EQ(s.reserved.current, upstream_.used());
+    Bytes allocated;
+    for (void* pointer : held_) {
+      const auto block = pool_.find(pointer);
+      ASSERT_TRUE(block.has_value()) << "not allocated any more";
+      allocated += block->size;
+    }
+    EXPECT_EQ(s.allocated.current, allocated);
+  }
+
+ private:
+  SimulatedUpstream upstream_{gib(1), testing::kPage};
+  PlainProgress progress_;
+  Pool pool_;
+  std::vector<void*> held_;
+};
+
+class PoolHeap : public ::testing::TestWithParam<PoolKind> {
+ protected:
+  /// `act` with its first allocation failing, then its second, until it gets through.
+  void fail_each(const std::function<void(Scene&)>& act) {
+    bool struck = true;
+    for (std::uint64_t n = 1; struck && !HasFailure(); ++n) {
+      SCOPED_TRACE("allocation " + std::to_string(n));
+      Scene scene(GetParam());
+      scene.expect_books();
+      testing::fail_new_at(n);
+      try {
+        act(scene);
+      } catch (const std::bad_alloc&) {
+        EXPECT_TRUE(testing::stop_failing_new());
+      }
+      struck = testing::stop_failing_new();
+      scene.settle();
+      scene.expect_books();
+      ASSERT_LT(n, 1000U) << "it never gets through";
+      for (const Bytes size : {kib(4), mib(2), mib(4)}) scene.take(size, kC);
+      scene.expect_books();
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolHeap, ::testing::ValuesIn(testing::kAllKinds),
+                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+
+TEST_P(PoolHeap, RunsOutWhileABlockIsTakenFromTheCache) {
+  fail_each([](Scene& scene) { scene.take(kib(4), kA); });
+}
+
+TEST_P(PoolHeap, RunsOutWhileThePoolGrows) {
+  fail_each([](Scene& scene) { scene.take(mib(9), kA); });
+}
+
+TEST_P(PoolHeap, RunsOutWhileManyBlocksAreTaken) {
+  fail_each([](Scene& scene) {
+    for (int i = 0; i < 300; ++i) scene.take({512}, kB);
+  });
+}
+
+TEST_P(PoolHeap, RunsOutWhileWhatIsFreeMakesRoom) {
+  fail_each([](Scene& scene) {
+    scene.progress().pass_all();
+    scene.take(mib(32), kA);
+  });
+}
+
+TEST_P(PoolHeap, RunsOutWhileABlockIsFreedThatOtherStreamsUse) {
+  fail_each([](Scene& scene) {
+    scene.pool().record_use(scene.block(1), kB);
+    scene.pool().record_use(scene.block(1), kC);
+    scene.free(1, kA);
+  });
+}
+
+TEST_P(PoolHeap, RunsOutWhileAStreamFreesItsFirstBlock) {
+  fail_each([](Scene& scene) {
+    scene.take(kib(4), kC);
+    scene.free_last(kC);
+  });
+}
+
+TEST_P(PoolHeap, RunsOutWhileThePoolIsTrimmed) {
+  fail_each([](Scene& scene) {
+    scene.progress().pass_all();
+    scene.pool().trim();
+  });
+}
+
+TEST(PoolHeapPaged, RunsOutWhilePagesMoveHoweverFullTheTableOfBlocksIs) {
+  // Memory for blocks is had for a number of them at once: some request meets the end of it.
+  constexpr std::size_t kOthers = 140;
+  constexpr std::size_t kSingle = 40;
+  constexpr Bytes kPage = testing::kPage;
+  for (std::size_t others = 0; others < kOthers && !::testing::Test::HasFailure(); ++others) {
+    bool struck = true;
+    for (std::uint64_t n = 1; struck && !::testing::Test::HasFailure(); ++n) {
+      SCOPED_TRACE("allocation " + std::to_string(n) + ", " + std::to_string(others) + " others");
+      Scene scene(PoolKind::kPaged, kPage * (kSingle + others));
+      for (std::size_t i = 0; i < kSingle + others; ++i) scene.take(kPage, kA);
+      for (std::size_t i = 0; i < kSingle / 2; ++i) scene.free(i, kA);  // of two one stays
+      scene.free_last(kA);  // where the block is going to begin
+      scene.progress().pass_all();
+      testing::fail_new_at(n);
+      try {
+        scene.take(kPage * (kSingle / 2 - 2) + Bytes{512}, kB);
+      } catch (const std::bad_alloc&) {
+        EXPECT_TRUE(testing::stop_failing_new());
+      }
+      struck = testing::stop_failing_new();
+      scene.settle();
+      scene.expect_books();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir

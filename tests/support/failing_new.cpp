@@ -1,0 +1,59 @@
+// A file of its own, so that no caller sees both an operator new and what its delete does:
+// compilers that do report a mismatch of the two.
+
+#include "support/failing_new.hpp"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local std::uint64_t coming = 0;  ///< allocations up to the one that fails; 0 when none does
+thread_local bool failed = false;
+
+void* allocated(std::size_t size, std::size_t alignment) {
+  if (coming != 0 && --coming == 0) {
+    failed = true;
+    throw std::bad_alloc();
+  }
+  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+  void* pointer = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  if (pointer == nullptr) throw std::bad_alloc();
+  return pointer;
+}
+
+}  // namespace
+
+namespace weir::testing {
+
+void fail_new_at(std::uint64_t n) noexcept {
+  failed = false;
+  coming = n;
+}
+
+bool stop_failing_new() noexcept {
+  coming = 0;
+  return failed;
+}
+
+}  // namespace weir::testing
+
+void* operator new(std::size_t size) { return allocated(size, alignof(std::max_align_t)); }
+void* operator new[](std::size_t size) { return allocated(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocated(size, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return allocated(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete[](void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
+void operator delete[](void* pointer, std::size_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete[](void* pointer, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::size_t, std::align_val_t) noexcept { std::free(pointer); }
+void operator delete[](void* pointer, std::size_t, std::align_val_t) noexcept {
+  std::free(pointer);
+}
