@@ -235,8 +235,9 @@ void add_random(Table& table, const Contestant& contestant, std::int64_t live) {
   // To make so many blocks takes some allocators ten seconds, each time.
   if (live == kMost && contestant.is_linear) benchmark->Iterations(200)->Repetitions(1);
   const bool judged = contestant.has_targets && live == 10'000;
-  table.add(
-      {.figure = name, .against = random_name(live, "rmm_pool"), .most_ratio = judged ? 0.2 : 0});
+  table.add({.figure = name,
+             .against = other(contestant, random_name(live, kReference)),
+             .most_ratio = judged ? 0.2 : 0});
   if (live == kMost) {
     table.add({.figure = name,
                .against = random_name(10, contestant.name),
