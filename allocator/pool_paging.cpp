@@ -9,6 +9,7 @@
 #include "allocator/paged_index.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_claim.hpp"
+#include "allocator/size_class.hpp"
 
 namespace weir {
 namespace {
