@@ -4,6 +4,15 @@
 
 namespace weir {
 
+Operation::Operation() {
+  constexpr std::size_t kMost = 8;
+  fresh.reserve(kMost);
+  inputs_.reserve(kMost);
+  outputs_.reserve(kMost);
+  input_views_.reserve(kMost);
+  output_views_.reserve(kMost);
+}
+
 void Operation::describe(std::string_view name, CallSite where, Ticket* ticket) {
   name_ = {};
   std::ranges::copy(name.substr(0, name_.size() - 1), name_.begin());

@@ -49,6 +49,10 @@ class OperationList;
 
 class Operation final : public Task {
  public:
+  /// With room for what most operations read and write, so that one that is used for the first time
+  /// for what reads more takes no memory for it in the middle of a training.
+  Operation();
+
   /// Sets what it is; `ticket` is null outside a batch.
   void describe(std::string_view name, CallSite where, Ticket* ticket);
   void add_input(TensorState& state);
