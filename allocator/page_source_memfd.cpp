@@ -70,15 +70,31 @@ bool clear(void* address, std::size_t bytes, int fixed) noexcept {
               0) == address;
 }
 
+constexpr std::size_t kSpare = 4096;
+
+/// A mapping that is joined with no other, and that a child does not get; null when there is none
+/// to be had.
+void* map_spare(int file) noexcept {
+  void* const spare = mmap(nullptr, kSpare, PROT_NONE, MAP_SHARED, file, 0);
+  if (spare == MAP_FAILED) return nullptr;
+  if (madvise(spare, kSpare, MADV_DONTFORK) == 0) return spare;
+  munmap(spare, kSpare);
+  return nullptr;
+}
+
 }  // namespace
 
 MemfdPages::MemfdPages(CapacityGauge& gauge)
     : gauge_(gauge),
       file_(open_file()),
       owner_(getpid()),
-      pages_in_file_(size_file(file_, gauge.capacity())) {}
+      pages_in_file_(size_file(file_, gauge.capacity())),
+      spare_(map_spare(file_)) {}
 
-MemfdPages::~MemfdPages() { close(file_); }
+MemfdPages::~MemfdPages() {
+  if (spare_ != nullptr && in_owner()) munmap(spare_, kSpare);
+  close(file_);
+}
 
 bool MemfdPages::in_owner() const noexcept { return getpid() == owner_; }
 
@@ -185,8 +201,20 @@ bool MemfdPages::map_run(const Mapping& first, std::size_t count) noexcept {
     return false;
   }
   if (madvise(first.address, bytes, MADV_DONTFORK) == 0) return true;
-  (void)clear(first.address, bytes, MAP_FIXED);
+  (void)clear_mapped(first.address, bytes);
   return false;
+}
+
+/// The page that was mapped last may have brought the process one past the limit, since a hole in a
+/// mapping makes three of it: then the operating system refuses every call that could make a
+/// mapping, this one too, although it takes two away.
+bool MemfdPages::clear_mapped(void* address, std::size_t bytes) noexcept {
+  if (clear(address, bytes, MAP_FIXED)) return true;
+  const Lock lock(mutex_);
+  if (spare_ != nullptr) munmap(spare_, kSpare);
+  const bool cleared = clear(address, bytes, MAP_FIXED);
+  spare_ = map_spare(file_);
+  return cleared;
 }
 
 std::size_t MemfdPages::unmap(std::span<const Mapping> mappings) noexcept {
@@ -195,7 +223,7 @@ std::size_t MemfdPages::unmap(std::span<const Mapping> mappings) noexcept {
   while (done < mappings.size()) {
     const auto rest = mappings.subspan(done);
     const std::size_t run = run_length(rest, is_next_address);
-    if (!clear(rest.front().address, run * kSize, MAP_FIXED)) break;
+    if (!clear_mapped(rest.front().address, run * kSize)) break;
     done += run;
   }
   return done;

@@ -14,7 +14,8 @@ namespace weir {
 
 /// Page n is the n-th piece of the file, counted from 1, so pages that are neighbours in the file
 /// and at their addresses are one mapping to the operating system, which allows a process some
-/// 65,000 (vm.max_map_count): past those, `map` and `unmap` do fewer.
+/// 65,000 (vm.max_map_count): past those, `map` does fewer. A page that is a mapping of its own can
+/// still be unmapped there, unless others take the room of a mapping that is kept for this.
 ///
 /// The mappings are shared ones, since a page keeps its bytes while it moves; so a child after fork
 /// would write into its parent's memory. It does not get the mappings (MADV_DONTFORK): an access
@@ -41,6 +42,8 @@ class MemfdPages final : public PageSource {
   [[nodiscard]] bool in_owner() const noexcept;
   [[nodiscard]] bool map_run(const Mapping& first, std::size_t count) noexcept;
   void give_back(Page first, std::size_t count) noexcept;
+  /// Addresses with nothing behind them, in place of what is mapped at `address`.
+  [[nodiscard]] bool clear_mapped(void* address, std::size_t bytes) noexcept;
 
   CapacityGauge& gauge_;
   const int file_;
@@ -51,6 +54,8 @@ class MemfdPages final : public PageSource {
   /// page made, so that giving one back needs no memory.
   std::vector<std::uint64_t> free_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t made_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// A mapping whose end makes room for another, at the limit; null where there was no room for it.
+  void* spare_ WEIR_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace weir

@@ -4,6 +4,7 @@
 #include "allocator/page_source_memfd.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -148,12 +150,39 @@ TEST_F(MemfdPagesTest, ManyRemapsLeaveNoMappingsBehind) {
   pages.unreserve(range, kPage * 2 * kCount);
 }
 
-TEST_F(MemfdPagesTest, PastTheLimitOnMappingsFewerAreMappedAndNothingIsLost) {
+/// Mappings that the operating system joins with no other: each is of an object of its own.
+class OwnMappings {
+ public:
+  explicit OwnMappings(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      made_.push_back(mmap(nullptr, 1, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    }
+  }
+  ~OwnMappings() {
+    for (void* mapping : made_) munmap(mapping, 1);
+  }
+  OwnMappings(const OwnMappings&) = delete;
+  OwnMappings& operator=(const OwnMappings&) = delete;
+
+ private:
+  std::vector<void*> made_;
+};
+
+/// With so many further mappings beside: a page takes two, so an even and an odd number differ in
+/// where the limit is met.
+class AtTheLimitOnMappings : public MemfdPagesTest,
+                             public ::testing::WithParamInterface<std::size_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Beside, AtTheLimitOnMappings, ::testing::Values(0U, 1U),
+                         ::testing::PrintToStringParamName());
+
+TEST_P(AtTheLimitOnMappings, FewerAreMappedAndNothingIsLost) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer would not survive the limit itself";
   std::size_t limit = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> limit;
   const std::size_t count = limit / 2 + 100;
   if (count * kPage.count > gauge.capacity().count) GTEST_SKIP() << "the limit is out of reach";
+  const OwnMappings beside(GetParam());
   void* const range = pages.reserve(kPage * 2 * count);
   ASSERT_NE(range, nullptr);
   const auto mappings = place(make(count), range, 2);
