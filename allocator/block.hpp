@@ -75,8 +75,6 @@ struct alignas(64) Block {
   [[nodiscard]] std::span<Point> other_points() const noexcept {
     return others != nullptr ? std::span<Point>(*others) : std::span<Point>();
   }
-  /// Notes that `stream` uses it too; nothing when that is known.
-  void add_use(StreamId stream);
   void set_label(std::string_view text) noexcept;
   [[nodiscard]] std::string_view label_view() const noexcept;
   [[nodiscard]] std::uintptr_t begin() const noexcept {

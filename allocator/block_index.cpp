@@ -34,12 +34,6 @@ class Oldest {
 
 }  // namespace
 
-void Block::add_use(StreamId stream) {
-  if (stream == home) return;
-  if (others == nullptr) others = std::make_unique<std::vector<Point>>();
-  if (std::ranges::count(*others, stream, &Point::stream) == 0) others->push_back({stream, 0});
-}
-
 void Block::set_label(std::string_view text) noexcept {
   label = {};
   std::ranges::copy(text.substr(0, kLabel), label.begin());
@@ -47,6 +41,31 @@ void Block::set_label(std::string_view text) noexcept {
 
 std::string_view Block::label_view() const noexcept {
   return {label.begin(), std::ranges::find(label, '\0')};
+}
+
+void BlockIndex::add_use(Block& block, StreamId stream) {
+  if (stream == block.home) return;
+  if (block.others == nullptr) block.others = take_points();
+  auto& others = *block.others;
+  if (std::ranges::count(others, stream, &Point::stream) == 0) others.push_back({stream, 0});
+}
+
+std::unique_ptr<std::vector<Point>> BlockIndex::take_points() {
+  if (spare_points_.empty()) {
+    if (points_made_ == spare_points_.capacity()) spare_points_.reserve(2 * points_made_ + 8);
+    auto points = std::make_unique<std::vector<Point>>();
+    ++points_made_;
+    return points;
+  }
+  auto points = std::move(spare_points_.back());
+  spare_points_.pop_back();
+  return points;
+}
+
+void BlockIndex::keep_points(Block& block) noexcept {
+  if (block.others == nullptr) return;
+  block.others->clear();
+  spare_points_.push_back(std::move(block.others));
 }
 
 void BlockIndex::prepare_free(Block& block) {

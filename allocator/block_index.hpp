@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -51,6 +52,8 @@ class BlockIndex {
   /// false.
   [[nodiscard]] virtual bool remove_allocated(Block& block) = 0;
 
+  /// Notes that `stream` uses a block that is handed out, too; nothing when that is known.
+  void add_use(Block& block, StreamId stream);
   /// Makes room for all that freeing `block` will need, so that the free itself cannot fail.
   void prepare_free(Block& block);
   /// Sorts a freed block, whose points are set, into awaiting or cached, and says which. One that
@@ -69,7 +72,8 @@ class BlockIndex {
   [[nodiscard]] virtual Block* take_own(Bytes size, StreamId stream) = 0;
   /// One of any stream whose point is passed.
   [[nodiscard]] virtual Block* take_passed(Bytes size, StreamId stream) = 0;
-  /// One of any stream, whatever its point: the one freed first.
+  /// One of any stream, whatever its point: the one freed first, or, of pieces, the oldest of each
+  /// stream's best fit.
   [[nodiscard]] virtual Block* take_unpassed(Bytes size) = 0;
 
   /// Takes cached segments that the device is done with, least recently freed first, until they sum
@@ -105,6 +109,9 @@ class BlockIndex {
   virtual void passed_more(StreamId /*stream*/) {}
   /// The cached block, of those whose point is not passed, that was freed first; null if none.
   [[nodiscard]] virtual const Block* oldest_unpassed() const = 0;
+  /// Takes the memory for its points from a block that is free and may end at any time, being
+  /// joined: the next that is used on a second stream has it.
+  void keep_points(Block& block) noexcept;
   [[nodiscard]] StreamBook& book_of(StreamId stream) { return streams_[stream]; }
 
   BlockTable blocks_;
@@ -112,8 +119,13 @@ class BlockIndex {
  private:
   [[nodiscard]] std::optional<Point> blocking_point(const Block& block) const;
   [[nodiscard]] bool is_passed(Point point) const;
+  [[nodiscard]] std::unique_ptr<std::vector<Point>> take_points();
 
   std::unordered_map<StreamId, StreamBook> streams_;
+  /// Those that no block has now; with room for all that were ever made, so that keeping one cannot
+  /// fail.
+  std::vector<std::unique_ptr<std::vector<Point>>> spare_points_;
+  std::size_t points_made_ = 0;
 };
 
 }  // namespace weir

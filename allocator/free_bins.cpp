@@ -13,8 +13,10 @@ void FreeBins::insert(Block& piece) noexcept {
   const auto [number, bin] = place_of(piece.size);
   Group& group = *groups_[number];
   Bin& pieces = group.bins[bin];
-  // Of equal pieces the one at the lowest address is found first, as far as that costs nothing.
-  if (!pieces.empty() && piece.begin() < pieces.front()->begin()) {
+  // A small one is reused while caches still hold what is known of it. A large one waits its turn,
+  // so that its neighbours may become free and join it: that costs less memory on most traces.
+  constexpr Bytes kWaits = mib(1);
+  if (piece.size < kWaits) {
     pieces.push_front(piece);
   } else {
     pieces.push_back(piece);
@@ -32,38 +34,40 @@ void FreeBins::remove(Block& piece) noexcept {
   if (group.used == 0) used_ &= ~(std::uint64_t{1} << number);
 }
 
-Block* FreeBins::best_of(const Bin& bin, Bytes size) noexcept {
-  constexpr int kEnough = 4;  // to look at more gained nothing on any trace
-  constexpr int kMost = 16;   // hardly too small: the next bin's fit, and are hardly larger
-  const auto is_better = [](const Block& a, const Block& b) {
-    return a.size < b.size || (a.size == b.size && a.begin() < b.begin());
-  };
-  Block* best = nullptr;
+Block* FreeBins::first_fit(const Bin& bin, Bytes size, std::size_t most) noexcept {
   Block* piece = bin.front();
-  for (int i = 0; piece != nullptr && i < kMost; ++i, piece = Bin::next(*piece)) {
-    if (piece->size >= size && (best == nullptr || is_better(*piece, *best))) best = piece;
-    if (best != nullptr && i >= kEnough) break;
+  for (std::size_t i = 0; piece != nullptr && i < most; ++i, piece = Bin::next(*piece)) {
+    if (piece->size >= size) return piece;
   }
-  return best;
+  return nullptr;
 }
 
 Block* FreeBins::best(Bytes size) const noexcept {
+  // To look further gained nothing on any trace: those of the next bin fit, and are hardly larger.
+  // To look at none, as TLSF does, cost memory on most of them.
+  constexpr std::size_t kMost = 4;
   const auto [number, bin] = place_of(size);
   const auto from = [](std::size_t bit) { return ~std::uint64_t{0} << bit; };
+  const auto lowest = [](std::uint64_t bits) {
+    return static_cast<std::size_t>(std::countr_zero(bits));
+  };
+  const Bin* own = nullptr;
   if ((used_ >> number & 1U) != 0) {
     const Group& group = *groups_[number];
     if ((group.used >> bin & 1U) != 0) {
-      if (Block* piece = best_of(group.bins[bin], size)) return piece;
+      own = &group.bins[bin];
+      if (Block* piece = first_fit(*own, size, kMost)) return piece;
     }
     const std::uint64_t larger = bin + 1 < kBins ? group.used & from(bin + 1) : 0;
-    if (larger != 0) {
-      return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(larger))], size);
-    }
+    if (larger != 0) return group.bins[lowest(larger)].front();
   }
   const std::uint64_t groups = used_ & from(number + 1);
-  if (groups == 0) return nullptr;
-  const Group& group = *groups_[static_cast<std::size_t>(std::countr_zero(groups))];
-  return best_of(group.bins[static_cast<std::size_t>(std::countr_zero(group.used))], size);
+  if (groups != 0) {
+    const Group& group = *groups_[lowest(groups)];
+    return group.bins[lowest(group.used)].front();
+  }
+  // There is nothing larger, and a piece that fits is worth looking at them all.
+  return own != nullptr ? first_fit(*own, size, SIZE_MAX) : nullptr;
 }
 
 Bytes FreeBins::largest() const noexcept {

@@ -6,8 +6,8 @@
 // only: it takes no lock.
 //
 // Sizes are multiples of the granule. Up to 128 granules a bin holds one size alone; above, sizes
-// of a bin differ by less than 1/64, and the first that fits is taken: to look for the best of them
-// gained nothing on any trace, and each look is memory that no cache holds.
+// of a bin differ by less than 1/64, and of its first few the first that fits is taken, or else a
+// piece of the next bin that has any.
 
 #include <array>
 #include <bit>
@@ -28,7 +28,7 @@ class FreeBins {
   /// `piece` is no larger than what room was made for, and in no list by its by_stream link.
   void insert(Block& piece) noexcept;
   void remove(Block& piece) noexcept;
-  /// The smallest piece that holds `size`, or one hardly larger; null when none does.
+  /// A piece that holds `size`; null when none does.
   [[nodiscard]] Block* best(Bytes size) const noexcept;
   [[nodiscard]] Bytes largest() const noexcept;
 
@@ -68,7 +68,7 @@ class FreeBins {
     const auto doubling = static_cast<unsigned>(std::bit_width(granules)) - kBinBits - 1;
     return {doubling + 1U, static_cast<std::size_t>(granules >> doubling) - kBins};
   }
-  [[nodiscard]] static Block* best_of(const Bin& bin, Bytes size) noexcept;
+  [[nodiscard]] static Block* first_fit(const Bin& bin, Bytes size, std::size_t most) noexcept;
 
   std::uint64_t used_ = 0;  ///< a bit for each group that is not empty
   std::array<std::unique_ptr<Group>, kGroups> groups_;

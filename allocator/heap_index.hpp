@@ -53,6 +53,9 @@ class HeapIndex : public BlockIndex {
   [[nodiscard]] Owner* find_owner(StreamId stream, Area area) const;
   /// The piece with the least to spare of those that `stream` may have at once; null if none fits.
   [[nodiscard]] Block* best(Bytes size, StreamId stream, Area area) const;
+  /// Of the best of each stream's pieces whose points are not passed the one freed first; null if
+  /// none fits.
+  [[nodiscard]] Block* oldest_unpassed(Bytes size, Area area) const;
   /// Makes room in all bins of `area` for pieces of `largest`.
   void reserve_bins(Area area, Bytes largest);
 
@@ -61,19 +64,26 @@ class HeapIndex : public BlockIndex {
   /// Cuts a piece that is in no list: it keeps its first `size` bytes, the rest is what it was and
   /// is returned. May fail, and has changed nothing then.
   Block& split(Block& piece, Bytes size);
-  /// The first `size` bytes of a cached piece, taken out; the rest stays cached.
-  Block* take_front(Block& piece, Bytes size);
+  /// `size` bytes of a cached piece, taken out; the rest stays cached. May fail, and has changed
+  /// nothing then.
+  Block* take_part(Block& piece, Bytes size);
   [[nodiscard]] bool can_join(const Block& a, const Block& b) const;
   /// `next`, right behind `piece`, becomes a part of it. Both are in no list.
   void absorb_next(Block& piece, Block& next) noexcept;
   /// Joins a piece that is in no list with its neighbours, as far as may be, and inserts it.
   void place_piece(Block& piece);
 
+  /// Whether a block of `size` is to be the last bytes of `piece`, and not the first.
+  [[nodiscard]] virtual bool cuts_at_end(const Block& /*piece*/, Bytes /*size*/) const {
+    return false;
+  }
   /// Cuts a block from something else, where its area has nothing that fits; null where there is
   /// none.
   [[nodiscard]] virtual Block* take_elsewhere(Bytes /*size*/, StreamId /*stream*/) {
     return nullptr;
   }
+  /// The same of pieces whose points are not passed.
+  [[nodiscard]] virtual Block* take_unpassed_elsewhere(Bytes /*size*/) { return nullptr; }
   /// Whether a free piece, all of it, is to be the other area's from now on.
   [[nodiscard]] virtual bool changes_area(const Block& /*piece*/) const { return false; }
   /// The same piece, which is in no list, in the other area.

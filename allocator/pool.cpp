@@ -15,11 +15,6 @@
 namespace weir {
 namespace {
 
-PoolOptions validated(PoolOptions options) {
-  options.validate();
-  return options;
-}
-
 Bytes budget_of(const PoolOptions& options, const Upstream& upstream) {
   const std::string name = "budget (" + options.budget.source + ")";
   const Bytes total = upstream.capacity();
@@ -33,10 +28,10 @@ Bytes budget_of(const PoolOptions& options, const Upstream& upstream) {
   return fitted;
 }
 
-std::unique_ptr<BlockIndex> index_of(const PoolOptions& options, Upstream& upstream) {
+std::unique_ptr<BlockIndex> index_of(const PoolOptions& options, Bytes budget, Upstream& upstream) {
   switch (options.kind.value) {
     case PoolKind::kBestFit:
-      return std::make_unique<SegmentIndex>(options.segment.value);
+      return std::make_unique<SegmentIndex>(options.segment.value, budget);
     case PoolKind::kPaged:
       if (PageSource* pages = upstream.pages()) {
         return std::make_unique<PagedIndex>(pages->page_size());
@@ -51,16 +46,24 @@ std::unique_ptr<BlockIndex> index_of(const PoolOptions& options, Upstream& upstr
 
 }  // namespace
 
+Pool::Resolved Pool::resolved(const Upstream& upstream, PoolOptions options) {
+  options.validate();
+  const Bytes budget = budget_of(options, upstream);
+  return {.options = std::move(options), .budget = budget};
+}
+
 Pool::Pool(DeviceMemory memory, PoolOptions options)
+    : Pool(resolved(memory.upstream, std::move(options)), memory) {}
+
+Pool::Pool(Resolved resolved, DeviceMemory memory)
     : upstream_(memory.upstream),
       progress_(memory.progress),
-      options_(validated(std::move(options))),
+      options_(std::move(resolved.options)),
       log_(options_.open_log()),
-      index_(index_of(options_, upstream_)),
+      index_(index_of(options_, resolved.budget, upstream_)),
       paged_(dynamic_cast<PagedIndex*>(index_.get())) {
-  const Bytes budget = budget_of(options_, upstream_);
   const Lock lock(mutex_);
-  statistics_.budget = budget;
+  statistics_.budget = resolved.budget;
   if (log_ != nullptr) log_pool_ = log_->add_pool(statistics_.budget);
 }
 
@@ -149,7 +152,7 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   Lock lock(mutex_);
   Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
-  block->add_use(stream);
+  index_->add_use(*block, stream);
   index_->prepare_free(*block);
   block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
   ++transits_;
@@ -206,7 +209,7 @@ void Pool::record_use(void* pointer, StreamId stream) {
   if (block == nullptr || block->state != BlockState::kAllocated) {
     throw UsageError("record_use: the pointer is not allocated from this pool");
   }
-  block->add_use(stream);
+  index_->add_use(*block, stream);
   const std::uint64_t sequence = ++events_;
   lock.unlock();
   log_event(AllocationEvent::kUse, sequence, pointer, {}, stream);

@@ -128,6 +128,13 @@ class Pool {
   void unobserve(PressureObserver& observer);
 
  private:
+  struct Resolved {
+    PoolOptions options;
+    Bytes budget;
+  };
+  [[nodiscard]] static Resolved resolved(const Upstream& upstream, PoolOptions options);
+  Pool(Resolved resolved, DeviceMemory memory);
+
   class Line;
   class Claim;
   /// What changed under the lock and is told after it is dropped.

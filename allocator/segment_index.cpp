@@ -5,8 +5,7 @@
 namespace weir {
 
 Bytes SegmentIndex::segment_size(Bytes size, Bytes room) const {
-  const Bytes whole{room.count / FreeBins::kGranule.count * FreeBins::kGranule.count};
-  return std::min(std::max(size, segment_), std::max(size, whole));
+  return std::min(std::max(size, segment_), std::max(size, whole_granules(room)));
 }
 
 Block& SegmentIndex::add(Segment segment, Bytes size) {
@@ -18,7 +17,7 @@ Block& SegmentIndex::add(Segment segment, Bytes size) {
   block.size = segment.size;
   block.owner = &common_.at(kLargeArea);
   const bool small = area_of(size) == kSmallArea;
-  const Bytes front = small ? std::max(size, std::min(kSmallRun, segment.size)) : size;
+  const Bytes front = small ? std::max(size, std::min(run_, segment.size)) : size;
   if (block.size > front) insert(split(block, front));
   return small ? *begin_run(block, size) : block;
 }
@@ -29,19 +28,28 @@ Block* SegmentIndex::begin_run(Block& run, Bytes size) {
   return &run;
 }
 
-Block* SegmentIndex::take_elsewhere(Bytes size, StreamId stream) {
+template <typename Find>
+Block* SegmentIndex::take_from_large(Bytes size, const Find& find) {
   if (area_of(size) != kSmallArea) return nullptr;
-  Bytes run = kSmallRun;
-  Block* piece = best(run, stream, kLargeArea);
+  Bytes run = std::max(size, run_);
+  Block* piece = find(run);
   if (piece == nullptr) {
     // The last resort: it cuts up what a large request would need.
     run = size;
-    piece = best(run, stream, kLargeArea);
+    piece = find(run);
   }
   if (piece == nullptr) return nullptr;
   blocks_.promise(2);
   blocks_.redeem(2);
-  return begin_run(*take_front(*piece, run), size);
+  return begin_run(*take_part(*piece, run), size);
+}
+
+Block* SegmentIndex::take_elsewhere(Bytes size, StreamId stream) {
+  return take_from_large(size, [&](Bytes run) { return best(run, stream, kLargeArea); });
+}
+
+Block* SegmentIndex::take_unpassed_elsewhere(Bytes size) {
+  return take_from_large(size, [&](Bytes run) { return oldest_unpassed(run, kLargeArea); });
 }
 
 bool SegmentIndex::changes_area(const Block& piece) const {
@@ -52,6 +60,7 @@ bool SegmentIndex::changes_area(const Block& piece) const {
 
 bool SegmentIndex::remove_allocated(Block& block) {
   if (!is_whole_segment(block)) return false;
+  keep_points(block);
   blocks_.erase(block);
   return true;
 }

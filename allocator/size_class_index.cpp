@@ -21,6 +21,7 @@ void SizeClassIndex::remove(Block& block) {
   // The lists of a size stay while blocks of that size do, so that steady reuse allocates nothing.
   const auto bucket = buckets_.find(block.size.count);
   if (--bucket->second.blocks == 0) buckets_.erase(bucket);
+  keep_points(block);
   blocks_.erase(block);
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "allocator/error.hpp"
@@ -15,7 +17,9 @@ namespace {
 using testing::expect_books;
 using testing::options_of;
 
+/// The least budget in which runs of small blocks have their full size.
 constexpr Bytes kRun = SegmentIndex::kSmallRun;
+constexpr Bytes kBudget = kRun * SegmentIndex::kRunShare;
 constexpr RunningOut kNoWaiting{.hand_over = false, .wait = false};
 
 struct BestFit : testing::PoolFixture {
@@ -148,8 +152,43 @@ TEST_F(BestFit, AStreamJoinsAllItsPiecesThatTouchWhatIsEverybodys) {
   EXPECT_EQ(try_take(kib(12), a), first);
 }
 
-TEST_F(BestFit, SmallBlocksAreApartFromLargeOnes) {
+TEST_F(BestFit, OfAWidePieceLargeBlocksGetTheFrontAndOthersTheEnd) {
+  open(mib(512));
+  const void* large = take(mib(32), a);
+  const void* other = take(SegmentIndex::kAtEnd, a);
+  EXPECT_EQ(distance(large, other), (mib(512) - SegmentIndex::kAtEnd).count);
+  const void* small = take(kib(4), a);
+  EXPECT_EQ(distance(small, other), kRun.count) << "in a run of small ones";
+  EXPECT_EQ(distance(large, take(mib(32), a)), mib(32).count);
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, ABlockThatFindsABetterPieceThanAWideOneIsItsFront) {
+  open(mib(512));
+  void* hole = take(mib(32), a);
+  (void)take(mib(32), a);
+  free(hole, a);
+  EXPECT_EQ(take(mib(8), a), hole);
+}
+
+TEST_F(BestFit, OfLargePiecesOfOneSizeTheOneFreeForLongestIsFirst) {
   open(mib(64));
+  std::vector<void*> blocks(8);
+  for (void*& block : blocks) block = take(mib(2), a);
+  for (const std::size_t i : {3U, 1U, 5U}) free(blocks.at(i), a);
+  for (const std::size_t i : {3U, 1U, 5U}) EXPECT_EQ(take(mib(2), a), blocks.at(i));
+}
+
+TEST_F(BestFit, OfSmallPiecesOfOneSizeTheLastFreedIsFirst) {
+  open(mib(64));
+  std::vector<void*> blocks(8);
+  for (void*& block : blocks) block = take(kib(4), a);
+  for (const std::size_t i : {3U, 1U, 5U}) free(blocks.at(i), a);
+  for (const std::size_t i : {5U, 1U, 3U}) EXPECT_EQ(take(kib(4), a), blocks.at(i));
+}
+
+TEST_F(BestFit, SmallBlocksAreApartFromLargeOnes) {
+  open(kBudget);
   void* small = take(kib(1), a);
   void* large = take(mib(2), a);
   EXPECT_LT(distance(small, take(kib(1), a)), kRun.count);
@@ -157,22 +196,81 @@ TEST_F(BestFit, SmallBlocksAreApartFromLargeOnes) {
   EXPECT_EQ(upstream.calls(), 1U);
 }
 
-TEST_F(BestFit, ASmallBlockThatIsFreedNextToALargePieceLeavesThatLarge) {
-  open(kRun * 8);
-  std::vector<void*> run;
-  for (Bytes filled; filled < kRun; filled += mib(1)) run.push_back(take(mib(1), a));
-  free(run.back(), a);  // what comes next is large
-  EXPECT_NE(try_take(kRun * 7, a), nullptr);
+TEST_F(BestFit, ARunIsASmallPartOfASmallBudget) {
+  open(mib(32));
+  void* small = take(kib(1), a);
+  EXPECT_EQ(distance(small, take(mib(2), a)), SegmentIndex::run_size(mib(32)).count);
+  EXPECT_EQ(SegmentIndex::run_size(mib(32)), kib(512));
+  EXPECT_EQ(SegmentIndex::run_size(kBudget), kRun);
+  EXPECT_EQ(SegmentIndex::run_size(gib(80)), kRun);
+}
+
+TEST_F(BestFit, ASmallBlockLeavesRoomForALargeOneInASmallBudget) {
+  open(mib(4));
+  EXPECT_NE(try_take(kib(1), a), nullptr);
+  EXPECT_NE(try_take(mib(2), a), nullptr);
+}
+
+TEST_F(BestFit, WhatIsCutFromTheEndOfAnOddSegmentIsAligned) {
+  open(gib(1), Bytes{322'122'547});  // 0.3 GiB
+  (void)take(mib(32), a);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(take(mib(8), a)) % Upstream::kAlignment, 0U);
   expect_books(*pool, upstream);
 }
 
-TEST_F(BestFit, ARunThatIsFreeIsALargePieceAgain) {
-  open(kRun * 4);
+TEST_F(BestFit, FindsAPieceThatFitsBehindAnyNumberThatAreHardlyTooSmall) {
+  open(mib(64));
+  const Bytes large = mib(2) + kib(16);  // of one bin with 2 MiB, which no other size here is in
   std::vector<void*> blocks;
-  for (Bytes filled; filled < kRun * 4; filled += mib(1)) blocks.push_back(take(mib(1), a));
+  for (int i = 0; i < 9; ++i) {
+    blocks.push_back(take(i < 8 ? mib(2) : large, a));
+    (void)take(kib(1100), a);  // so that they are not joined
+  }
+  while (try_take(mib(3), a) != nullptr) continue;
+  while (try_take(kib(1100), a) != nullptr) continue;
+  for (void* block : blocks) free(block, a);
+  EXPECT_EQ(try_take(large, a), blocks.back());
+}
+
+TEST_F(BestFit, TheEndOfAWidePieceIsHandedOverAndTheRestStaysItsStreams) {
+  open(mib(512));
+  pool->set_limits(mib(512), {.hand_over = true, .wait = false});
+  void* all = take(mib(512), a);
+  free(all, a);
+  EXPECT_EQ(distance(all, try_take(mib(8), b)), mib(504).count);
+  EXPECT_EQ(pool->statistics().handovers, 1U);
+  EXPECT_EQ(take(mib(500), a), all);
+  EXPECT_EQ(pool->statistics().handovers, 1U) << "its own needs none";
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, ASmallBlockThatIsFreedNextToALargePieceLeavesThatLarge) {
+  open(kBudget);
+  std::vector<void*> run;
+  for (Bytes filled; filled < kRun; filled += mib(1)) run.push_back(take(mib(1), a));
+  free(run.back(), a);  // what comes next is large
+  EXPECT_NE(try_take(kBudget - kRun, a), nullptr);
+  expect_books(*pool, upstream);
+}
+
+TEST_F(BestFit, RunsThatAreFreeAreOneLargePieceAgain) {
+  open(kBudget);
+  std::vector<void*> blocks;
+  for (Bytes filled; filled < kBudget; filled += mib(1)) blocks.push_back(take(mib(1), a));
   const std::size_t each = blocks.size() / 4;
   for (std::size_t i = each; i < 3 * each; ++i) free(blocks.at(i), a);
-  EXPECT_EQ(try_take(kRun * 2, a), blocks.at(each)) << "two runs, with others on both sides";
+  EXPECT_EQ(try_take({kBudget.count / 2}, a), blocks.at(each)) << "with others on both sides";
+}
+
+TEST_F(BestFit, ASmallBlockIsHandedOverAlsoWhereItsRunIsALargePieceAgain) {
+  open(kib(64));
+  pool->set_limits(kib(64), {.hand_over = true, .wait = false});
+  void* block = take(kib(64), a);
+  free(block, a);
+  EXPECT_EQ(try_take(kib(4), b), block);
+  EXPECT_EQ(pool->statistics().handovers, 1U);
+  EXPECT_EQ(progress.dependencies().size(), 1U);
+  expect_books(*pool, upstream);
 }
 
 TEST_F(BestFit, ASmallBlockIsCutFromALargePieceWhereThereIsNoRoomForARun) {

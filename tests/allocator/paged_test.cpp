@@ -1,5 +1,6 @@
 // paged by small cases made by hand: where a request goes, which pages move for it and when, and
-// what is left of a move that fails half way. Sizes are in pages.
+// what is left of a move that fails half way. Sizes are in pages. In one file, long as it is: all
+// cases stand on one fixture and one way to write down where pages are.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
