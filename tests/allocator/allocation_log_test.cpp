@@ -1,3 +1,6 @@
+// The log as a file: what is written, what is left of it after crashes, forks, full disks and torn
+// copies. In one file, long as it is: every case reads the same log in the same few ways.
+
 #include "allocator/allocation_log.hpp"
 
 #include <gtest/gtest.h>

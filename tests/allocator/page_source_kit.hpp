@@ -1,7 +1,7 @@
 #pragma once
 
-// What the conformance suite of page sources needs of each kind. A program links one kit: the
-// host's, or the GPU's, which runs on the stand-in driver and on a real one alike.
+// What the suites of page sources, and of pools over upstreams, need of each kind. A program links
+// one kit: the host's, or the GPU's, which runs on the stand-in driver and on a real one alike.
 
 #include <cstddef>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace weir::testing {
 
-/// An upstream that has pages, and a way to touch their memory.
+/// An upstream that has pages, but for those of kinds_without_pages, and a way to touch its memory.
 class PagedUpstream {
  public:
   PagedUpstream() = default;
@@ -43,5 +43,7 @@ inline std::ostream& operator<<(std::ostream& out, const PageKind& kind) {
 
 /// Those of this program.
 [[nodiscard]] std::vector<PageKind> page_kinds();
+/// Upstreams of this program that give whole allocations alone.
+[[nodiscard]] std::vector<PageKind> kinds_without_pages();
 
 }  // namespace weir::testing

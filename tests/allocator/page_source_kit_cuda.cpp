@@ -1,9 +1,12 @@
 #include <cuda_runtime_api.h>
 
+#include <cstring>
+
 #include "allocator/error_cuda.hpp"
 #include "allocator/page_source_kit.hpp"
 #include "allocator/upstream_cuda.hpp"
 #include "support/sanitized.hpp"
+#include "support/touchable.hpp"
 
 namespace weir::testing {
 namespace {
@@ -37,6 +40,27 @@ class CudaPaged final : public PagedUpstream {
   CudaUpstream upstream_;
 };
 
+/// Memory of the host, which needs no call to be touched.
+class PinnedMemory final : public PagedUpstream {
+ public:
+  explicit PinnedMemory(Bytes capacity) : upstream_(0, capacity) {}
+  [[nodiscard]] Upstream& upstream() override { return upstream_; }
+  [[nodiscard]] Bytes used() const override { return upstream_.used(); }
+  [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
+    if (!is_touchable(to)) return false;
+    std::memset(to, value, bytes);
+    return true;
+  }
+  [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
+    if (!is_touchable(from)) return {};
+    const auto* const first = static_cast<const unsigned char*>(from);
+    return {first, first + bytes};
+  }
+
+ private:
+  PinnedUpstream upstream_;
+};
+
 }  // namespace
 
 std::vector<PageKind> page_kinds() {
@@ -48,6 +72,13 @@ std::vector<PageKind> page_kinds() {
            .many = 100,
            .rounds = 30,
            .huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024)}};
+}
+
+std::vector<PageKind> kinds_without_pages() {
+  const auto make = [](Bytes capacity) -> std::unique_ptr<PagedUpstream> {
+    return std::make_unique<PinnedMemory>(capacity);
+  };
+  return {{.name = "pinned", .make = make, .huge = {}}};
 }
 
 }  // namespace weir::testing

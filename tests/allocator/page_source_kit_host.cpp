@@ -50,4 +50,6 @@ std::vector<PageKind> page_kinds() {
           {"simulated", make<SimulatedUpstream>, false, 100'000, 300, gib(16 * 1024)}};
 }
 
+std::vector<PageKind> kinds_without_pages() { return {}; }
+
 }  // namespace weir::testing

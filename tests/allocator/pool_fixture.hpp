@@ -6,6 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "allocator/pool.hpp"
 #include "support/faulty_upstream.hpp"
@@ -42,10 +48,29 @@ inline constexpr Bytes kPage = kib(4);
 struct KindAndUnit {
   PoolKind kind;
   Bytes unit;
+  friend std::ostream& operator<<(std::ostream& out, const KindAndUnit& tested) {
+    return out << to_string(tested.kind) << " in units of " << format_bytes(tested.unit);
+  }
 };
+inline constexpr KindAndUnit kUnpooledUnits{PoolKind::kUnpooled, kib(4)};
+inline constexpr KindAndUnit kNaiveUnits{PoolKind::kNaive, kib(4)};
 inline constexpr KindAndUnit kRoundUnits{PoolKind::kRound, kib(4)};
 inline constexpr KindAndUnit kBestFitUnits{PoolKind::kBestFit, mib(4)};
 inline constexpr KindAndUnit kPagedUnits{PoolKind::kPaged, kPage};
+inline constexpr std::array kAllUnits{kUnpooledUnits, kNaiveUnits, kRoundUnits, kBestFitUnits,
+                                      kPagedUnits};
+/// Of kinds that hand freed blocks out again.
+inline constexpr std::array kKeepingUnits{kNaiveUnits, kRoundUnits, kBestFitUnits, kPagedUnits};
+/// Of those that get and give back whole segments.
+inline constexpr std::array kSegmentUnits{kNaiveUnits, kRoundUnits, kBestFitUnits};
+
+/// What a suite over kinds calls its instances.
+[[nodiscard]] inline std::string kind_name(const ::testing::TestParamInfo<PoolKind>& info) {
+  return std::string(to_string(info.param));
+}
+[[nodiscard]] inline std::string unit_name(const ::testing::TestParamInfo<KindAndUnit>& info) {
+  return std::string(to_string(info.param.kind));
+}
 
 /// What the upstream has given, segment by segment or page by page, is what is reserved.
 inline void expect_given(const Pool& pool, FaultyUpstream& upstream) {
@@ -82,6 +107,7 @@ inline void expect_books(const Pool& pool, FaultyUpstream& upstream) {
 inline void expect_all_back(FaultyUpstream& upstream) {
   EXPECT_EQ(upstream.used(), Bytes{0});
   EXPECT_EQ(upstream.segments(), 0U);
+  if (upstream.pages() == nullptr) return;
   EXPECT_EQ(upstream.pages()->created(), 0U);
   EXPECT_EQ(upstream.pages()->mapped(), 0U);
   EXPECT_EQ(upstream.pages()->reserved(), Bytes{0});
@@ -96,6 +122,51 @@ struct PoolFixture : ::testing::Test {
   const StreamId a = StreamId::next();
   const StreamId b = StreamId::next();
   const StreamId c = StreamId::next();
+};
+
+/// The same for one kind and its unit, with one name for what each kind asks of the upstream.
+struct UnitFixture : PoolFixture, ::testing::WithParamInterface<KindAndUnit> {
+  [[nodiscard]] bool is_paged() const { return GetParam().kind == PoolKind::kPaged; }
+  [[nodiscard]] PoolOptions options(std::size_t units) const {
+    return options_of(unit * units, GetParam().kind);
+  }
+  /// Calls for segments, or for pages to be made.
+  [[nodiscard]] std::uint64_t growths() {
+    return upstream.calls() + upstream.pages()->create_calls();
+  }
+  /// Coming calls for segments, or pages that are to be made.
+  void refuse_growth(Fault fault) {
+    is_paged() ? upstream.pages()->refuse_create(fault) : upstream.refuse_calls(fault);
+  }
+  void throw_growth(Fault fault) {
+    is_paged() ? upstream.pages()->throw_create(fault) : upstream.throw_calls(fault);
+  }
+  /// Calls `act` with how much is asked for, before it is.
+  void before_growth(const std::function<void(Bytes)>& act) {
+    upstream.before_allocate = act;
+    upstream.pages()->before_create = [act](std::size_t pages) { act(kPage * pages); };
+  }
+  /// `count` blocks of `size` of `stream`, each with one of a unit behind it that stays: no two can
+  /// be joined.
+  std::vector<void*> take_apart(Pool& pool, std::size_t count, Bytes size, StreamId stream) {
+    std::vector<void*> taken(count);
+    for (void*& pointer : taken) {
+      pointer = pool.allocate(size, stream);
+      (void)pool.allocate(unit, stream);
+    }
+    return taken;
+  }
+  /// From now on `taken_from` has what went back from under free blocks, in that order: segments to
+  /// the upstream, pages to where they are needed.
+  void watch_returns() {
+    upstream.before_deallocate = [this](void* pointer, Bytes) { taken_from.push_back(pointer); };
+    upstream.pages()->before_unmap = [this](std::span<const Mapping> mappings) {
+      for (const Mapping& each : mappings) taken_from.push_back(each.address);
+    };
+  }
+
+  const Bytes unit = GetParam().unit;
+  std::vector<void*> taken_from;
 };
 
 }  // namespace weir::testing

@@ -1,5 +1,5 @@
-// A point that was passed before its block became free is never told again: the pools that join
-// blocks know it all the same.
+// A point that was passed before its block became free is never told again: pools know it all the
+// same, those that join blocks among them.
 
 #include <gtest/gtest.h>
 
@@ -42,9 +42,8 @@ TEST_P(PoolPassedPoint, LetsAllOfItGoBackToTheUpstream) {
   EXPECT_EQ(upstream.used(), Bytes{});
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, PoolPassedPoint,
-                         ::testing::Values(PoolKind::kBestFit, PoolKind::kPaged),
-                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolPassedPoint, ::testing::ValuesIn(testing::kKeepingKinds),
+                         testing::kind_name);
 
 }  // namespace
 }  // namespace weir

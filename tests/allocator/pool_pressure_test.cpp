@@ -32,12 +32,15 @@ class Listener final : public PressureObserver {
   const Pool& pool_;
 };
 
-struct PoolPressure : testing::PoolFixture {
-  Pool pool{memory(), options_of(kib(400))};
+struct PoolPressure : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
+  Pool pool{memory(), options_of(kib(400), GetParam())};
   Listener listener{pool};
 };
 
-TEST_F(PoolPressure, IsReadFromOneMoment) {
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolPressure, ::testing::ValuesIn(testing::kKeepingKinds),
+                         testing::kind_name);
+
+TEST_P(PoolPressure, IsReadFromOneMoment) {
   (void)pool.allocate(kib(4), a);
   void* awaiting = pool.allocate(kib(8), a);
   void* cached = pool.allocate(kib(16), a);
@@ -50,7 +53,7 @@ TEST_F(PoolPressure, IsReadFromOneMoment) {
   EXPECT_EQ(pressure.level, PressureLevel::kNone);
 }
 
-TEST_F(PoolPressure, IsToldOncePerChangeAndNeverUnderTheLock) {
+TEST_P(PoolPressure, IsToldOncePerChangeAndNeverUnderTheLock) {
   pool.observe(listener);
   void* half = pool.allocate(kib(256), a);
   EXPECT_EQ(listener.heard.size(), 0U);
@@ -74,7 +77,7 @@ TEST_F(PoolPressure, IsToldOncePerChangeAndNeverUnderTheLock) {
   pool.unobserve(listener);
 }
 
-TEST_F(PoolPressure, FollowsTheDeviceAndTheBudget) {
+TEST_P(PoolPressure, FollowsTheDeviceAndTheBudget) {
   pool.observe(listener);
   void* pointer = pool.allocate(kib(256), a);
   pool.record_use(pointer, b);
@@ -91,7 +94,7 @@ TEST_F(PoolPressure, FollowsTheDeviceAndTheBudget) {
   pool.unobserve(listener);
 }
 
-TEST_F(PoolPressure, DependsOnTheLevelBefore) {
+TEST_P(PoolPressure, DependsOnTheLevelBefore) {
   (void)pool.allocate(kib(256), a);
   void* more = pool.allocate(kib(64), a);  // 80%
   ASSERT_EQ(pool.pressure().level, PressureLevel::kSoft);
@@ -109,8 +112,8 @@ TEST_F(PoolPressure, DependsOnTheLevelBefore) {
   pool.unobserve(listener);
 }
 
-TEST_F(PoolPressure, AHandoverIsTold) {
-  Pool small(memory(), options_of(kib(16)));
+TEST_P(PoolPressure, AHandoverIsTold) {
+  Pool small(memory(), options_of(kib(16), GetParam()));
   void* pointer = small.allocate(kib(16), a);
   small.deallocate(pointer, a);
   Listener hears(small);
@@ -121,7 +124,13 @@ TEST_F(PoolPressure, AHandoverIsTold) {
   small.unobserve(hears);
 }
 
-TEST_F(PoolPressure, IsNotToldToWhoHasLeft) {
+/// Who is told, which is the same for every kind.
+struct PressureObservers : testing::PoolFixture {
+  Pool pool{memory(), options_of(kib(400))};
+  Listener listener{pool};
+};
+
+TEST_F(PressureObservers, AreNotToldWhatComesAfterTheyLeft) {
   pool.observe(listener);
   pool.unobserve(listener);
   (void)pool.allocate(kib(256), a);
@@ -130,7 +139,7 @@ TEST_F(PoolPressure, IsNotToldToWhoHasLeft) {
   EXPECT_EQ(listener.heard.size(), 0U);
 }
 
-TEST_F(PoolPressure, IsToldToSoManyAndNoMore) {
+TEST_F(PressureObservers, AreSoManyAndNoMore) {
   std::vector<std::unique_ptr<Listener>> listeners;
   for (std::size_t i = 0; i < Pool::kMostObservers; ++i) {
     listeners.push_back(std::make_unique<Listener>(pool));
@@ -155,7 +164,7 @@ class SlowListener final : public PressureObserver {
   bool done = false;  // plain on purpose: unobserve must order it before its return
 };
 
-TEST_F(PoolPressure, UnobserveReturnsWhenNoCallIsUnderWay) {
+TEST_F(PressureObservers, HaveLeftWhenNoCallIsUnderWay) {
   SlowListener slow;
   pool.observe(slow);
   std::thread allocating([&] {

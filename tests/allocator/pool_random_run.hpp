@@ -1,13 +1,16 @@
 #pragma once
 
 // A random run of one pool beside a trivial model of it: who holds what, which work may still touch
-// which memory, and what is allocated. Every step is checked against the model.
+// which memory, and what is allocated. Every step is checked against the model. In one file, long
+// as it is: every step keeps the same books, and every check reads them.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -18,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/page_source_kit.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "allocator/random_memory.hpp"
 #include "allocator/segment_index.hpp"
@@ -33,6 +37,14 @@ struct RandomRunOptions {
   int steps = 20'000;
   Bytes budget = kib(256);
   unsigned scale = 0;  ///< doublings of all sizes; the pages of a run that has any are of 64 KiB
+  Bytes segment = mib(2);         ///< of best_fit
+  PagedUpstream* over = nullptr;  ///< where the pool's memory comes from, in place of numbers
+  /// Every block is written to, and holds what was written until it is freed.
+  bool touch = false;
+  /// Breaks something before the first step, in place of what `faults` breaks now and then.
+  std::function<void(FaultyUpstream&)> arm{};
+  /// Called when nothing is to fail any more, before all is freed.
+  std::function<void(FaultyUpstream&)> mend{};
 };
 
 class RandomRun {
@@ -54,6 +66,7 @@ class RandomRun {
     Bytes requested;
     std::size_t home = 0;
     std::array<bool, kStreams> used_on{};
+    unsigned char stamp = 0;  ///< what is written in it, here and there
   };
   struct Freed {
     Bytes block;
@@ -65,10 +78,15 @@ class RandomRun {
   void allocate();
   /// Whether a request of `block` has to be served when the device has passed everything, or is
   /// waited for.
-  [[nodiscard]] bool has_room_for(Bytes block) const;
+  [[nodiscard]] bool has_room_for(Bytes block);
   [[nodiscard]] bool has_gap_for(Bytes block) const;
-  [[nodiscard]] bool has_pages_for(Bytes block) const;
+  [[nodiscard]] bool has_pages_for(Bytes block);
   void take_over(std::uintptr_t address, Bytes requested, std::size_t stream);
+  /// Calls `visit` with addresses of a block: its ends, and some of each page between.
+  static void visit_block(std::uintptr_t address, Bytes size,
+                          const std::function<void(void*)>& visit);
+  void stamp(std::uintptr_t address, Live& live);
+  void expect_stamped(std::uintptr_t address, const Live& live);
   void expect_nobody_has(AddressRange where) const;
   void expect_work_is_ordered(const Work& work, std::size_t stream) const;
   /// Nobody has it, and the device has passed every free of what was there.
@@ -96,7 +114,14 @@ class RandomRun {
       return progress_.passed_by_device(stream) == progress_.tail(stream);
     });
   }
-  [[nodiscard]] Bytes raw_page() const { return options_.scale == 0 ? kPage : kib(64); }
+  [[nodiscard]] Bytes simulated_page() const { return options_.scale == 0 ? kPage : kib(64); }
+  /// Of an upstream that has pages.
+  [[nodiscard]] static PoolOptions pool_options(const RandomRunOptions& options) {
+    PoolOptions pool = options_of(options.budget, options.kind);
+    pool.segment = options.segment;
+    return pool;
+  }
+  [[nodiscard]] Bytes raw_page() { return upstream_.pages()->page_size(); }
   [[nodiscard]] bool is_paged() const { return options_.kind == PoolKind::kPaged; }
   [[nodiscard]] std::size_t index_of(StreamId stream) const {
     return static_cast<std::size_t>(std::ranges::find(streams_, stream) - streams_.begin());
@@ -105,7 +130,7 @@ class RandomRun {
   const RandomRunOptions options_;
   std::mt19937_64 random_;
   SimulatedUpstream raw_;
-  FaultyUpstream upstream_{raw_};
+  FaultyUpstream upstream_;
   ManualProgress progress_;
   std::unique_ptr<Pool> pool_;
   std::array<StreamId, kStreams> streams_;
@@ -127,9 +152,9 @@ class RandomRun {
 inline RandomRun::RandomRun(const RandomRunOptions& options)
     : options_(options),
       random_(options.seed),
-      raw_(gib(1), raw_page()),
-      pool_(std::make_unique<Pool>(DeviceMemory{upstream_, progress_},
-                                   options_of(options.budget, options.kind))) {
+      raw_(gib(2), simulated_page()),
+      upstream_(options.over != nullptr ? options.over->upstream() : raw_),
+      pool_(std::make_unique<Pool>(DeviceMemory{upstream_, progress_}, pool_options(options))) {
   for (StreamId& stream : streams_) stream = StreamId::next();
   pool_->set_limits(options.budget, options.running_out);
   if (!options.points_are_entries) progress_.record_without_entries();
@@ -146,6 +171,7 @@ inline void RandomRun::watch_upstream() {
     expect_device_is_done({number(pointer), number(pointer) + size.count});
     segments_.erase(number(pointer));
   };
+  if (upstream_.pages() == nullptr) return;
   upstream_.pages()->before_map = [=, this](std::span<const Mapping> mappings) {
     const std::uint64_t page = raw_page().count;
     for (const Mapping& each : mappings) {
@@ -163,11 +189,13 @@ inline void RandomRun::watch_upstream() {
 inline void RandomRun::watch_nothing() {
   upstream_.after_allocate = nullptr;
   upstream_.before_deallocate = nullptr;
+  if (upstream_.pages() == nullptr) return;
   upstream_.pages()->before_map = nullptr;
   upstream_.pages()->before_unmap = nullptr;
 }
 
 inline void RandomRun::run() {
+  if (options_.arm) options_.arm(upstream_);
   for (int i = 0; i < options_.steps && !::testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("step " + std::to_string(i));
     step();
@@ -188,6 +216,9 @@ inline void RandomRun::end() {
   EXPECT_EQ(s.reserved.current, Bytes{0}) << "lost, or kept for nobody";
   EXPECT_EQ(s.requested.current, Bytes{0});
   expect_model();
+  // No claim on the budget was left behind.
+  void* const all = pool_->allocate({std::bit_floor(options_.budget.count)}, streams_.front());
+  pool_->deallocate(all, streams_.front());
   pool_.reset();
   expect_all_back(upstream_);
 }
@@ -214,11 +245,10 @@ inline void RandomRun::step() {
     return expect_awaiting();
   }
   if (what < 98) return (void)pool_->trim();
-  if (options_.faults) break_something();
+  if (options_.faults && !options_.arm) break_something();
 }
 
 inline void RandomRun::break_something() {
-  FaultyPageSource& pages = *upstream_.pages();
   switch (pick(is_paged() ? 9 : 4)) {
     case 0:
       return upstream_.refuse_calls(Fault::at(1, 1 + pick(3)));
@@ -230,15 +260,15 @@ inline void RandomRun::break_something() {
       return progress_.fail_make_waits(Fault::at(1));
     // The n-th page: what is half done by then has to go on from there or be given back.
     case 4:
-      return pages.refuse_create(Fault::at(1 + pick(8), 1 + pick(3)));
+      return upstream_.pages()->refuse_create(Fault::at(1 + pick(8), 1 + pick(3)));
     case 5:
-      return pages.throw_create(Fault::at(1 + pick(8)));
+      return upstream_.pages()->throw_create(Fault::at(1 + pick(8)));
     case 6:
-      return pages.refuse_map(Fault::at(1 + pick(8), 1 + pick(3)));
+      return upstream_.pages()->refuse_map(Fault::at(1 + pick(8), 1 + pick(3)));
     case 7:
-      return pages.refuse_unmap(Fault::at(1 + pick(8), 1 + pick(3)));
+      return upstream_.pages()->refuse_unmap(Fault::at(1 + pick(8), 1 + pick(3)));
     default:
-      return pages.refuse_reserve(Fault::at(1));
+      return upstream_.pages()->refuse_reserve(Fault::at(1));
   }
 }
 
@@ -247,6 +277,8 @@ inline void RandomRun::mend_everything() {
   upstream_.throw_calls(Fault::never());
   progress_.fail_records(Fault::never());
   progress_.fail_make_waits(Fault::never());
+  if (options_.mend) options_.mend(upstream_);
+  if (upstream_.pages() == nullptr) return;
   FaultyPageSource& pages = *upstream_.pages();
   pages.refuse_create(Fault::never());
   pages.throw_create(Fault::never());
@@ -275,7 +307,7 @@ inline void RandomRun::allocate() {
       << "failed to serve " << bytes << ", and there would have been room";
 }
 
-inline bool RandomRun::has_room_for(Bytes block) const {
+inline bool RandomRun::has_room_for(Bytes block) {
   switch (options_.kind) {
     case PoolKind::kBestFit:
       return has_gap_for(block);
@@ -289,7 +321,7 @@ inline bool RandomRun::has_room_for(Bytes block) const {
 /// All that is free between two blocks is three pieces at most: what is left of a run of small ones
 /// at either end, and what is large between. Segments that are free go back.
 inline bool RandomRun::has_gap_for(Bytes block) const {
-  const Bytes ends = block <= HeapIndex::kSmall ? block : SegmentIndex::kSmallRun;
+  const Bytes ends = block <= HeapIndex::kSmall ? block : SegmentIndex::run_size(options_.budget);
   const Bytes needed = block + ends * 2;
   Bytes kept;
   for (const auto& [begin, size] : segments_) {
@@ -308,7 +340,7 @@ inline bool RandomRun::has_gap_for(Bytes block) const {
 }
 
 /// Every page that nothing lives on can go to where it is needed.
-inline bool RandomRun::has_pages_for(Bytes block) const {
+inline bool RandomRun::has_pages_for(Bytes block) {
   const std::uint64_t page = raw_page().count;
   std::set<std::uint64_t> pinned;
   for (const auto& [address, live] : live_) {
@@ -327,10 +359,37 @@ inline void RandomRun::take_over(std::uintptr_t address, Bytes requested, std::s
   Work& work = work_.join(range);
   work.second_uses = {};
   work.uses.at(stream) = progress_.enqueue(streams_.at(stream)).sequence;
-  live_[address] = {.block = block, .requested = requested, .home = stream, .used_on = {}};
+  Live& live = live_[address];
+  live = {.block = block, .requested = requested, .home = stream, .used_on = {}};
+  stamp(address, live);
   allocated_ += block;
   requested_ += requested;
   ++served_;
+}
+
+inline void RandomRun::visit_block(std::uintptr_t address, Bytes size,
+                                   const std::function<void(void*)>& visit) {
+  constexpr std::uint64_t kStride = kib(512).count;
+  for (std::uint64_t at = 0; at < size.count; at += kStride) {
+    visit(reinterpret_cast<void*>(address + at));
+  }
+  visit(reinterpret_cast<void*>(address + size.count - 1));
+}
+
+inline void RandomRun::stamp(std::uintptr_t address, Live& live) {
+  if (!options_.touch) return;
+  live.stamp = static_cast<unsigned char>(served_);
+  visit_block(address, live.block, [&](void* at) {
+    EXPECT_TRUE(options_.over->write(at, live.stamp, 1)) << "no memory is there";
+  });
+}
+
+inline void RandomRun::expect_stamped(std::uintptr_t address, const Live& live) {
+  if (!options_.touch) return;
+  visit_block(address, live.block, [&](void* at) {
+    EXPECT_EQ(options_.over->read(at, 1), std::vector<unsigned char>{live.stamp})
+        << "somebody else wrote here";
+  });
 }
 
 inline void RandomRun::expect_nobody_has(AddressRange where) const {
@@ -405,6 +464,7 @@ inline void RandomRun::free_one() {
   const auto place = pick_live();
   const std::uintptr_t address = place->first;
   Live live = place->second;
+  expect_stamped(address, live);
   std::size_t stream = live.home;
   if (pick(10) == 0) {
     stream = pick(kStreams);

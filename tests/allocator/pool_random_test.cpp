@@ -17,7 +17,8 @@ using testing::RandomRunOptions;
 std::string description(const RandomRunOptions& o) {
   return testing::seed_message(testing::random_seed()) + ", " + std::string(to_string(o.kind)) +
          (o.running_out.hand_over ? ", handover" : "") + (o.running_out.wait ? ", wait" : "") +
-         (o.points_are_entries ? ", points are entries" : "") + (o.scale != 0 ? ", large" : "");
+         (o.points_are_entries ? ", points are entries" : "") +
+         (o.scale != 0 ? ", sizes times 2^" + std::to_string(o.scale) : "");
 }
 
 /// One run after the other, each with a seed of its own, until one fails.
@@ -39,6 +40,15 @@ RandomRunOptions large(RandomRunOptions options) {
   return options;
 }
 
+/// As much memory as blocks are cut from both ends of, in one segment.
+RandomRunOptions wide(RandomRunOptions options) {
+  constexpr unsigned kScale = 12;
+  options.scale = kScale;
+  options.budget = options.budget * (std::uint64_t{1} << kScale);
+  options.segment = PoolOptions::kWholeBudget;
+  return options;
+}
+
 TEST(Invariant6, ABlockIsNeverInTwoHands) {
   std::vector<RandomRunOptions> all;
   for (const PoolKind kind : kAllKinds) {
@@ -50,6 +60,7 @@ TEST(Invariant6, ABlockIsNeverInTwoHands) {
                          .points_are_entries = entries,
                          .steps = 15'000});
           if (testing::splits_blocks(kind)) all.push_back(large(all.back()));
+          if (kind == PoolKind::kBestFit) all.push_back(wide(all.at(all.size() - 2)));
         }
       }
     }

@@ -1,8 +1,13 @@
-// Who may have a freed block, and when: the pools that keep blocks.
+// Who may have a freed block, and when: the pools that keep blocks. Each block here is a segment of
+// its own, or pages.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <string>
 
 #include "allocator/pool_fixture.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir {
 namespace {
@@ -11,98 +16,82 @@ using testing::expect_books;
 using testing::Fault;
 using testing::options_of;
 
-struct PoolReuse : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
-  Pool pool{memory(), options_of(mib(16), GetParam())};
+struct PoolReuse : testing::UnitFixture {
+  Pool pool{memory(), options(16)};
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, PoolReuse, ::testing::Values(PoolKind::kNaive, PoolKind::kRound),
-                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolReuse, ::testing::ValuesIn(testing::kKeepingUnits),
+                         testing::unit_name);
 
 TEST_P(PoolReuse, ReusesOnItsOwnStreamWithoutWaiting) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   EXPECT_EQ(pool.deallocate(pointer, a), Freed::kCached);
-  EXPECT_EQ(pool.allocate(kib(4), a), pointer);
+  EXPECT_EQ(pool.allocate(unit, a), pointer);
   EXPECT_EQ(pool.statistics().hits, 1U);
   EXPECT_EQ(progress.waits().size(), 0U);
   EXPECT_EQ(progress.dependencies().size(), 0U);
 }
 
-TEST_P(PoolReuse, TheLastFreedIsTheFirstReused) {
-  void* one = pool.allocate(kib(4), a);
-  void* two = pool.allocate(kib(4), a);
-  pool.deallocate(two, a);
-  pool.deallocate(one, a);
-  EXPECT_EQ(pool.allocate(kib(4), a), one);
-  EXPECT_EQ(pool.allocate(kib(4), a), two);
-}
-
 TEST_P(PoolReuse, AnotherStreamReusesOnlyBehindThePointOfTheFree) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   pool.deallocate(pointer, a);
-  void* other = pool.allocate(kib(4), b);
+  void* other = pool.allocate(unit, b);
   EXPECT_NE(other, pointer);
   progress.pass_all(a);
-  EXPECT_EQ(pool.allocate(kib(4), b), pointer);
+  EXPECT_EQ(pool.allocate(unit, b), pointer);
   EXPECT_EQ(progress.dependencies().size(), 0U);
   EXPECT_EQ(pool.statistics().hits, 1U);
   EXPECT_EQ(pool.statistics().misses, 2U);
 }
 
 TEST_P(PoolReuse, ABlockThatChangedStreamsIsItsNewStreamsOwn) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   pool.deallocate(pointer, a);
   progress.pass_all(a);
-  ASSERT_EQ(pool.allocate(kib(4), b), pointer);
+  ASSERT_EQ(pool.allocate(unit, b), pointer);
   pool.deallocate(pointer, b);
-  EXPECT_NE(pool.allocate(kib(4), a), pointer);
-  EXPECT_EQ(pool.allocate(kib(4), b), pointer);
+  EXPECT_NE(pool.allocate(unit, a), pointer);
+  EXPECT_EQ(pool.allocate(unit, b), pointer);
 }
 
 TEST_P(PoolReuse, AUseOfOneLifeIsForgottenInTheNext) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   pool.record_use(pointer, b);
   pool.deallocate(pointer, a);
   progress.pass_all(b);
-  ASSERT_EQ(pool.allocate(kib(4), a), pointer);
+  ASSERT_EQ(pool.allocate(unit, a), pointer);
   EXPECT_EQ(pool.deallocate(pointer, a), Freed::kCached);
 }
 
 TEST_P(PoolReuse, EverySecondStreamMustHavePassed) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   pool.record_use(pointer, b);
   pool.record_use(pointer, c);
   pool.deallocate(pointer, a);
   progress.pass_all(c);
-  EXPECT_NE(pool.allocate(kib(4), a), pointer);
+  EXPECT_NE(pool.allocate(unit, a), pointer);
   progress.pass_all(b);
-  EXPECT_EQ(pool.allocate(kib(4), a), pointer);
+  EXPECT_EQ(pool.allocate(unit, a), pointer);
 }
 
 TEST_P(PoolReuse, ABlockAwaitsASecondStreamAlsoForOthersThanItsOwn) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   pool.record_use(pointer, b);
   pool.deallocate(pointer, a);
   progress.pass_all(b);
   // The second stream is done, the own one is not: only the own stream may have it.
-  EXPECT_NE(pool.allocate(kib(4), c), pointer);
-  EXPECT_EQ(pool.allocate(kib(4), a), pointer);
-}
-
-TEST_P(PoolReuse, OnlyBlocksOfTheSameSizeAreReused) {
-  void* large = pool.allocate(kib(8), a);
-  pool.deallocate(large, a);
-  EXPECT_NE(pool.allocate(kib(4), a), large);
-  EXPECT_EQ(pool.largest_cached(), kib(8));
+  EXPECT_NE(pool.allocate(unit, c), pointer);
+  EXPECT_EQ(pool.allocate(unit, a), pointer);
 }
 
 TEST_P(PoolReuse, AFreeThatCannotBeRecordedKeepsTheBlockFromEveryone) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   progress.fail_records(Fault::always());
   EXPECT_EQ(pool.deallocate(pointer, a), Freed::kAwaiting);
   progress.pass_all(a);
   pool.poll();
-  for (const StreamId stream : {a, b}) EXPECT_NE(pool.allocate(kib(4), stream), pointer);
-  EXPECT_EQ(pool.statistics().awaiting.current, kib(4));
+  for (const StreamId stream : {a, b}) EXPECT_NE(pool.allocate(unit, stream), pointer);
+  EXPECT_EQ(pool.statistics().awaiting.current, unit);
   expect_books(pool, upstream);
 
   progress.fail_records(Fault::never());
@@ -110,29 +99,29 @@ TEST_P(PoolReuse, AFreeThatCannotBeRecordedKeepsTheBlockFromEveryone) {
   progress.pass_all(a);
   pool.poll();
   EXPECT_EQ(pool.statistics().awaiting.current, Bytes{0});
-  EXPECT_EQ(pool.allocate(kib(4), b), pointer);
+  EXPECT_EQ(pool.allocate(unit, b), pointer);
   expect_books(pool, upstream);
 }
 
 TEST_P(PoolReuse, AUseThatCannotBeRecordedKeepsTheBlockFromEveryone) {
-  void* pointer = pool.allocate(kib(4), a);
+  void* pointer = pool.allocate(unit, a);
   pool.record_use(pointer, b);
   progress.fail_records(Fault::at(2));  // the first is the own stream's
   EXPECT_EQ(pool.deallocate(pointer, a), Freed::kAwaiting);
   progress.pass_all(a);
   progress.pass_all(b);
-  EXPECT_NE(pool.allocate(kib(4), a), pointer);  // its poll records the point late
+  EXPECT_NE(pool.allocate(unit, a), pointer);  // its poll records the point late
   const Point late = {b, progress.tail(b)};
-  EXPECT_NE(pool.allocate(kib(4), a), pointer);
+  EXPECT_NE(pool.allocate(unit, a), pointer);
   progress.pass(late);
-  EXPECT_EQ(pool.allocate(kib(4), a), pointer);
+  EXPECT_EQ(pool.allocate(unit, a), pointer);
 }
 
 TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
   // On a device whose points are not entries the late point can be one that is known to be passed.
   progress.record_without_entries();
-  void* parked = pool.allocate(kib(4), a);
-  void* plain = pool.allocate(kib(8), a);
+  void* parked = pool.allocate(unit, a);
+  void* plain = pool.allocate(unit * 2, a);
   progress.enqueue(a);
   progress.fail_records(Fault::at(1));
   pool.deallocate(parked, a);
@@ -143,12 +132,13 @@ TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
   pool.poll();
   EXPECT_EQ(pool.statistics().awaiting.current, Bytes{0});
   expect_books(pool, upstream);
-  EXPECT_EQ(pool.allocate(kib(4), b), parked);
+  EXPECT_EQ(pool.allocate(unit, b), parked);
 }
 
 TEST_P(PoolReuse, APointRecordedLateIsOnlyForWhatWasFreedBefore) {
-  void* first = pool.allocate(kib(4), a);
-  void* second = pool.allocate(kib(4), a);
+  void* first = pool.allocate(unit, a);
+  (void)pool.allocate(unit, c);  // or they would be one piece, with one point
+  void* second = pool.allocate(unit, a);
   progress.fail_records(Fault::at(1));
   pool.deallocate(first, a);
   Point use{};
@@ -165,10 +155,59 @@ TEST_P(PoolReuse, APointRecordedLateIsOnlyForWhatWasFreedBefore) {
   progress.after_record = nullptr;
   ASSERT_NE(use.sequence, 0U);
   progress.pass(late);
-  EXPECT_EQ(pool.allocate(kib(4), b), first);
-  EXPECT_NE(pool.allocate(kib(4), b), second) << "it is still used";
+  EXPECT_EQ(pool.allocate(unit, b), first);
+  EXPECT_NE(pool.allocate(unit, b), second) << "it is still used";
   progress.pass_all(a);
-  EXPECT_EQ(pool.allocate(kib(4), b), second);
+  EXPECT_EQ(pool.allocate(unit, b), second);
+}
+
+/// What holds where a block is one of its size class for ever: neither split nor joined.
+struct PoolSizeClasses : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
+  Pool pool{memory(), options_of(mib(16), GetParam())};
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolSizeClasses,
+                         ::testing::Values(PoolKind::kNaive, PoolKind::kRound), testing::kind_name);
+
+TEST_P(PoolSizeClasses, TheLastFreedIsTheFirstReused) {
+  void* one = pool.allocate(kib(4), a);
+  void* two = pool.allocate(kib(4), a);
+  pool.deallocate(two, a);
+  pool.deallocate(one, a);
+  EXPECT_EQ(pool.allocate(kib(4), a), one);
+  EXPECT_EQ(pool.allocate(kib(4), a), two);
+}
+
+TEST_P(PoolSizeClasses, OnlyBlocksOfTheSameSizeAreReused) {
+  void* large = pool.allocate(kib(8), a);
+  pool.deallocate(large, a);
+  EXPECT_NE(pool.allocate(kib(4), a), large);
+  EXPECT_EQ(pool.largest_cached(), kib(8));
+}
+
+struct PoolHeapUse : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolHeapUse, ::testing::ValuesIn(testing::kAllKinds),
+                         [](const auto& kind) { return std::string(to_string(kind.param)); });
+
+TEST_P(PoolHeapUse, BlocksThatGoBackLeaveNothingOfTheirSecondStreams) {
+  if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer's heap does not say what is in use";
+  progress.record_without_entries();
+  Pool pool(memory(), options_of(mib(16), GetParam()));
+  const auto rounds = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      void* pointer = pool.allocate(kib(4), a);
+      pool.deallocate(pointer, b);
+      progress.pass_all(a);
+      progress.pass_all(b);
+      (void)pool.trim();
+      upstream.forget_returned();
+    }
+    const auto heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+  };
+  const std::size_t warm = rounds(1000);
+  EXPECT_LT(rounds(20'000), warm + kib(64).count);
 }
 
 /// MXNet's own cases for its pool: round with a cutoff of 20.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -25,9 +26,9 @@ using testing::give_others_a_chance;
 using ::testing::IsEmpty;
 using testing::options_of;
 
-struct PoolThreads : testing::PoolFixture {
+struct PoolThreads : testing::UnitFixture {
   Gate gate;  // before the pool, whose end still calls the seams that lead here
-  Pool pool{memory(), options_of(kib(16))};
+  Pool pool{memory(), options(4)};
 
   /// A request on a thread of its own, which is running; null when it runs out of memory.
   std::future<void*> request(Bytes size, StreamId stream) {
@@ -42,18 +43,21 @@ struct PoolThreads : testing::PoolFixture {
   }
 };
 
-TEST_F(PoolThreads, ARequestAwaitsAGrowthThatIsInItsWayAndThenGrowsItself) {
-  void* other = pool.allocate(kib(4), a);
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolThreads, ::testing::ValuesIn(testing::kKeepingUnits),
+                         testing::unit_name);
+
+TEST_P(PoolThreads, ARequestAwaitsAGrowthThatIsInItsWayAndThenGrowsItself) {
+  void* other = pool.allocate(unit, a);
   pool.deallocate(other, a);  // could be handed over, were there no growth to wait for
-  upstream.before_allocate = [&](Bytes size) {
-    if (size == kib(8)) gate.pass();
-  };
-  void* live = pool.allocate(kib(4), c);
-  pool.set_limits(kib(16), {.wait = false});
-  upstream.refuse_calls(Fault::at(1));
-  auto growing = request(kib(8), b);
+  before_growth([&](Bytes size) {
+    if (size == unit * 2) gate.pass();
+  });
+  void* live = pool.allocate(unit, c);
+  pool.set_limits(unit * 4, {.wait = false});
+  refuse_growth(Fault::at(1));
+  auto growing = request(unit * 2, b);
   gate.await_arrival();
-  auto waiting = request(kib(4), b);
+  auto waiting = request(unit, b);
   give_others_a_chance();
   gate.open();
   EXPECT_EQ(growing.get(), nullptr) << "refused";
@@ -64,39 +68,40 @@ TEST_F(PoolThreads, ARequestAwaitsAGrowthThatIsInItsWayAndThenGrowsItself) {
   pool.deallocate(live, c);
 }
 
-TEST_F(PoolThreads, ARequestThatMeetsAGrowthWhichSucceedsGoesOnToTheNextStage) {
-  upstream.before_allocate = [&](Bytes) { gate.pass(); };
-  auto growing = request(kib(16), a);
+TEST_P(PoolThreads, ARequestThatMeetsAGrowthWhichSucceedsGoesOnToTheNextStage) {
+  before_growth([&](Bytes) { gate.pass(); });
+  auto growing = request(unit * 4, a);
   gate.await_arrival();
-  auto waiting = request(kib(8), b);
+  auto waiting = request(unit * 2, b);
   give_others_a_chance();
   gate.open();
   EXPECT_NE(growing.get(), nullptr);
   EXPECT_EQ(waiting.get(), nullptr);
-  EXPECT_EQ(upstream.calls(), 1U);
+  EXPECT_EQ(growths(), 1U);
   expect_books(pool, upstream);
 }
 
-TEST_F(PoolThreads, ARequestAwaitsAFreeThatIsUnderWay) {
-  void* pointer = pool.allocate(kib(16), a);
+TEST_P(PoolThreads, ARequestAwaitsAFreeThatIsUnderWay) {
+  void* pointer = pool.allocate(unit * 4, a);
   progress.after_record = [&](Point) { gate.pass(); };
   std::thread freeing([&] { pool.deallocate(pointer, a); });
   gate.await_arrival();
-  auto waiting = request(kib(16), a);
+  auto waiting = request(unit * 4, a);
   give_others_a_chance();
   gate.open();
   freeing.join();
   EXPECT_EQ(waiting.get(), pointer);
 }
 
-TEST_F(PoolThreads, ARequestAwaitsATrimThatIsUnderWay) {
-  void* pointer = pool.allocate(kib(16), a);
+TEST_P(PoolThreads, ARequestAwaitsATrimThatIsUnderWay) {
+  void* pointer = pool.allocate(unit * 4, a);
   pool.deallocate(pointer, a);
   progress.pass_all(a);
   upstream.after_deallocate = [&](Bytes) { gate.pass(); };
-  std::thread trimming([&] { EXPECT_EQ(pool.trim(), kib(16)); });
+  upstream.pages()->before_unmap = [&](std::span<const Mapping>) { gate.pass(); };
+  std::thread trimming([&] { EXPECT_EQ(pool.trim(), unit * 4); });
   gate.await_arrival();
-  auto waiting = request(kib(8), b);
+  auto waiting = request(unit * 2, b);
   give_others_a_chance();
   gate.open();
   trimming.join();
@@ -105,82 +110,93 @@ TEST_F(PoolThreads, ARequestAwaitsATrimThatIsUnderWay) {
   expect_books(pool, upstream);
 }
 
-TEST_F(PoolThreads, WhatAnotherThreadMakesFreeBetweenTwoStagesIsNotMissed) {
-  // No seam lies between the stages, so the meeting is left to chance, many times over.
+/// Of requests that meet a free between two stages, where no seam lies: the meeting is left to
+/// chance, many times over.
+struct BetweenTwoStages : testing::UnitFixture {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, BetweenTwoStages, ::testing::ValuesIn(testing::kAllUnits),
+                         testing::unit_name);
+
+TEST_P(BetweenTwoStages, WhatAnotherThreadMakesFreeIsNotMissed) {
   constexpr int kRounds = 15'000;
-  for (const PoolKind kind : {PoolKind::kRound, PoolKind::kUnpooled}) {
-    Pool small(memory(), options_of(kib(16), kind));
-    std::atomic<int> asked = -1;
-    std::atomic<int> passed = -1;
-    std::thread passing([&] {
-      for (int round = 0; round < kRounds; ++round) {
-        while (asked < round) std::this_thread::yield();
-        for (int i = round % 64; i > 0; --i) (void)progress.tail(a);  // a little later each time
-        progress.pass_all(a);
-        if (kind == PoolKind::kUnpooled || round % 2 == 0) {
-          (void)small.trim();
-        } else {
-          small.poll();
-        }
-        passed = round;
-      }
-    });
-    int missed = 0;
+  Pool small(memory(), options(4));
+  std::atomic<int> asked = -1;
+  std::atomic<int> passed = -1;
+  std::thread passing([&] {
     for (int round = 0; round < kRounds; ++round) {
-      small.deallocate(small.allocate(kib(8), a), a);
-      asked = round;
-      Attempt attempt;
-      void* all = small.try_allocate(kib(16), b, {}, attempt);
-      while (passed < round) std::this_thread::yield();
-      missed += all == nullptr ? 1 : 0;
-      small.deallocate(all, b);
-      progress.pass_all(b);
-      (void)small.trim();
+      while (asked < round) std::this_thread::yield();
+      for (int i = round % 64; i > 0; --i) (void)progress.tail(a);  // a little later each time
+      progress.pass_all(a);
+      if (GetParam().kind == PoolKind::kUnpooled || round % 2 == 0) {
+        (void)small.trim();
+      } else {
+        small.poll();
+      }
+      passed = round;
     }
-    passing.join();
-    EXPECT_EQ(missed, 0) << to_string(kind) << ": nobody held anything";
+  });
+  int missed = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    small.deallocate(small.allocate(unit * 2, a), a);
+    asked = round;
+    Attempt attempt;
+    void* all = small.try_allocate(unit * 4, b, {}, attempt);
+    while (passed < round) std::this_thread::yield();
+    missed += all == nullptr ? 1 : 0;
+    small.deallocate(all, b);
+    progress.pass_all(b);
+    (void)small.trim();
   }
+  passing.join();
+  EXPECT_EQ(missed, 0) << "nobody held anything";
 }
 
 /// Gives the one address that it has again as soon as it is back, as drivers and malloc do.
 class OneAddressUpstream final : public Upstream {
  public:
+  explicit OneAddressUpstream(Bytes capacity) : capacity_(capacity) {}
   [[nodiscard]] void* allocate(Bytes) override { return std::exchange(free_, nullptr); }
   void deallocate(void* pointer, Bytes) noexcept override { free_ = pointer; }
-  [[nodiscard]] Bytes capacity() const override { return kib(16); }
+  [[nodiscard]] Bytes capacity() const override { return capacity_; }
 
  private:
+  const Bytes capacity_;
   int memory_ = 0;
   void* free_ = &memory_;
 };
 
-TEST_F(PoolThreads, AnAddressThatTheUpstreamGivesAgainDuringAReleaseIsANewBlock) {
-  OneAddressUpstream one;
+struct OneAddress : testing::UnitFixture {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, OneAddress, ::testing::ValuesIn(testing::kSegmentUnits),
+                         testing::unit_name);
+
+TEST_P(OneAddress, ThatTheUpstreamGivesAgainDuringAReleaseIsANewBlock) {
+  OneAddressUpstream one(unit * 4);
   testing::FaultyUpstream watched(one);
-  Pool small({watched, progress}, options_of(kib(16)));
-  void* before = small.allocate(kib(4), a);
+  Pool small({watched, progress}, options(4));
+  void* before = small.allocate(unit, a);
   small.deallocate(before, a);
   progress.pass_all(a);
   void* again = nullptr;
   watched.after_deallocate = [&](Bytes) {
     if (again != nullptr) return;
-    std::thread([&] { again = small.allocate(kib(8), b); }).join();
+    std::thread([&] { again = small.allocate(unit * 2, b); }).join();
   };
-  EXPECT_EQ(small.trim(), kib(4));
+  EXPECT_EQ(small.trim(), unit);
   ASSERT_EQ(again, before);
-  EXPECT_EQ(small.statistics().allocated.current, kib(8));
+  EXPECT_EQ(small.statistics().allocated.current, unit * 2);
   expect_books(small, watched);
   EXPECT_EQ(small.deallocate(again, b), Freed::kCached);
-  EXPECT_EQ(small.allocate(kib(8), b), again);
+  EXPECT_EQ(small.allocate(unit * 2, b), again);
 }
 
-TEST_F(PoolThreads, AFreeIsNotHeldUpByARequestThatWaits) {
-  void* awaiting = pool.allocate(kib(8), a);
-  void* live = pool.allocate(kib(8), c);
+TEST_P(PoolThreads, AFreeIsNotHeldUpByARequestThatWaits) {
+  void* awaiting = pool.allocate(unit * 2, a);
+  void* live = pool.allocate(unit * 2, c);
   pool.record_use(awaiting, b);
   pool.deallocate(awaiting, a);
   progress.before_wait = [&](Point) { gate.pass(); };
-  auto waiting = request(kib(8), a);
+  auto waiting = request(unit * 2, a);
   gate.await_arrival();
   pool.deallocate(live, c);
   pool.poll();
@@ -189,17 +205,17 @@ TEST_F(PoolThreads, AFreeIsNotHeldUpByARequestThatWaits) {
   EXPECT_NE(waiting.get(), nullptr);
 }
 
-TEST_F(PoolThreads, WhatIsFreedServesTheFirstInLine) {
-  void* pointer = pool.allocate(kib(16), a);
+TEST_P(PoolThreads, WhatIsFreedServesTheFirstInLine) {
+  void* pointer = pool.allocate(unit * 4, a);
   pool.record_use(pointer, b);
   pool.deallocate(pointer, a);
   const Point use{b, progress.tail(b)};
   progress.before_wait = [&](Point) { gate.pass(); };
-  auto first = request(kib(16), a);
+  auto first = request(unit * 4, a);
   gate.await_arrival();
   // The device is done, and the first in line has yet to hear of it: a good moment to cut in.
   progress.pass(use);
-  auto second = request(kib(16), a);
+  auto second = request(unit * 4, a);
   give_others_a_chance();
   EXPECT_EQ(pool.statistics().hits, 0U);
   gate.open();
@@ -208,16 +224,16 @@ TEST_F(PoolThreads, WhatIsFreedServesTheFirstInLine) {
   EXPECT_EQ(pool.statistics().hits, 1U);
 }
 
-TEST_F(PoolThreads, TheLineMovesOnWhenItsFirstFails) {
-  void* awaiting = pool.allocate(kib(4), a);
-  (void)pool.allocate(kib(8), a);
+TEST_P(PoolThreads, TheLineMovesOnWhenItsFirstFails) {
+  void* awaiting = pool.allocate(unit, a);
+  (void)pool.allocate(unit * 2, a);
   pool.record_use(awaiting, b);
   pool.deallocate(awaiting, a);
   progress.before_wait = [&](Point) { gate.pass(); };
-  auto large = request(kib(16), c);
+  auto large = request(unit * 4, c);
   gate.await_arrival();
-  auto small = request(kib(4), a);
-  auto also_small = request(kib(4), a);
+  auto small = request(unit, a);
+  auto also_small = request(unit, a);
   gate.open();
   EXPECT_EQ(large.get(), nullptr);
   EXPECT_NE(small.get(), nullptr);
@@ -225,24 +241,34 @@ TEST_F(PoolThreads, TheLineMovesOnWhenItsFirstFails) {
 }
 
 TEST(Invariant4, ARequestWaitsWithoutALockAndOnlyForSubmittedWork) {
-  // That no lock is held, and that the point was recorded, is what the fake checks at each call.
-  SimulatedUpstream upstream(gib(1));
-  testing::ManualProgress progress;
-  Pool pool({upstream, progress}, options_of(kib(16)));
-  const StreamId a = StreamId::next();
-  const StreamId b = StreamId::next();
-  void* pointer = pool.allocate(kib(16), a);
-  pool.record_use(pointer, b);
-  progress.enqueue(b);
-  pool.deallocate(pointer, a);
-  bool free_while_waiting = false;
-  progress.before_wait = [&](Point) {
-    // Another thread gets through: nothing is held.
-    std::thread([&] { free_while_waiting = pool.statistics().waits == 1; }).join();
-  };
-  EXPECT_EQ(pool.allocate(kib(16), a), pointer);
-  EXPECT_TRUE(free_while_waiting);
-  EXPECT_THAT(progress.waits(), ElementsAre(Point{b, 2}));
+  for (const PoolKind kind : testing::kAllKinds) {
+    SCOPED_TRACE(to_string(kind));
+    // That no lock is held, and that the point was recorded, is what the fakes check at each call.
+    SimulatedUpstream raw(gib(1), testing::kPage);
+    testing::FaultyUpstream upstream(raw);
+    testing::ManualProgress progress;
+    Pool pool({upstream, progress}, options_of(kib(16), kind));
+    const StreamId a = StreamId::next();
+    const StreamId b = StreamId::next();
+    void* pointer = pool.allocate(kib(16), a);
+    pool.record_use(pointer, b);
+    progress.enqueue(b);
+    pool.deallocate(pointer, a);
+    std::uint64_t through_while_waiting = 0;
+    progress.before_wait = [&](Point) {
+      // Another thread gets through: nothing is held.
+      std::thread([&] { through_while_waiting = pool.statistics().waits; }).join();
+    };
+    void* again = pool.allocate(kib(16), a);
+    if (kind == PoolKind::kUnpooled) {
+      EXPECT_THAT(progress.waits(), ElementsAre(Point{a, 1}, Point{b, 2}));
+    } else {
+      EXPECT_EQ(again, pointer);
+      EXPECT_THAT(progress.waits(), ElementsAre(Point{b, 2}));
+    }
+    EXPECT_EQ(through_while_waiting, progress.waits().size());
+    progress.before_wait = nullptr;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A pool over an upstream that refuses although the budget has room, or breaks.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -11,95 +12,122 @@
 namespace weir {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::expect_books;
 using testing::Fault;
 using testing::FaultyUpstream;
 using testing::ManualProgress;
 using testing::options_of;
 
-struct PoolUpstreamFaults : testing::PoolFixture {
-  Pool pool{memory(), options_of(kib(64))};
+struct PoolUpstreamFaults : testing::UnitFixture {
+  PoolUpstreamFaults() {
+    // As much was held before, so that nobody takes what is cached for memory that is not needed.
+    pool.deallocate(pool.allocate(unit * 16, a), a);
+    progress.pass_all(a);
+    (void)pool.trim();
+  }
+  Pool pool{memory(), options(16)};
 };
 
-TEST_F(PoolUpstreamFaults, ARefusalReleasesPassedSegmentsAndAsksAgain) {
-  void* cached = pool.allocate(kib(16), a);
-  pool.deallocate(cached, a);
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolUpstreamFaults, ::testing::ValuesIn(testing::kKeepingUnits),
+                         testing::unit_name);
+
+/// What is about segments that go back. Pages move instead: paged_test.cpp.
+struct SegmentFaults : PoolUpstreamFaults {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SegmentFaults, ::testing::ValuesIn(testing::kSegmentUnits),
+                         testing::unit_name);
+
+TEST_P(PoolUpstreamFaults, ARefusalTakesWhatIsPassedFromUnderFreeBlocksAndAsksAgain) {
+  const auto cached = take_apart(pool, 2, unit, a);
+  for (void* block : cached) pool.deallocate(block, a);
   progress.pass_all(a);
-  upstream.refuse_calls(Fault::at(1));
-  EXPECT_NE(pool.allocate(kib(8), b), nullptr);
-  EXPECT_EQ(pool.statistics().releases, 1U);
+  watch_returns();
+  refuse_growth(Fault::at(1));
+  EXPECT_NE(pool.allocate(unit * 2, b), nullptr);
+  EXPECT_THAT(taken_from, ElementsAre(cached.at(0), cached.at(1)));
   EXPECT_EQ(pool.statistics().waits, 0U);
   expect_books(pool, upstream);
 }
 
-TEST_F(PoolUpstreamFaults, ARefusalDoesNotStopWhileThereIsMoreToRelease) {
+TEST_P(SegmentFaults, ARefusalDoesNotStopWhileThereIsMoreToRelease) {
   // As on a driver whose free memory is in pieces: what was released first does not join up.
   std::vector<void*> cached(4);
-  for (void*& pointer : cached) pointer = pool.allocate(kib(8), a);
+  for (void*& pointer : cached) pointer = pool.allocate(unit * 2, a);
   for (void* pointer : cached) pool.deallocate(pointer, a);
   progress.pass_all(a);
+  watch_returns();
   upstream.refuse_calls(Fault::at(1, 2));
-  EXPECT_NE(pool.allocate(kib(16), b), nullptr);
+  EXPECT_NE(pool.allocate(unit * 4, b), nullptr);
+  EXPECT_EQ(taken_from.size(), 4U);
   expect_books(pool, upstream);
 }
 
-TEST_F(PoolUpstreamFaults, ARefusalIsWaitedOutWhenTheDeviceWillFreeSomething) {
-  void* awaiting = pool.allocate(kib(16), a);
+TEST_P(PoolUpstreamFaults, ARefusalIsWaitedOutWhenTheDeviceWillFreeSomething) {
+  void* awaiting = pool.allocate(unit * 4, a);
   pool.record_use(awaiting, b);
   pool.deallocate(awaiting, a);
-  upstream.refuse_calls(Fault::at(1));
-  EXPECT_NE(pool.allocate(kib(8), a), nullptr);
+  refuse_growth(Fault::at(1));
+  EXPECT_NE(pool.allocate(unit * 2, a), nullptr);
   EXPECT_EQ(pool.statistics().waits, 1U);
   expect_books(pool, upstream);
 }
 
-TEST_F(PoolUpstreamFaults, ALastingRefusalIsAFailureThatChangesNothing) {
-  void* held = pool.allocate(kib(16), a);
-  upstream.refuse_calls(Fault::always());
-  EXPECT_THROW((void)pool.allocate(kib(8), a), OutOfMemory);
+TEST_P(PoolUpstreamFaults, ALastingRefusalIsAFailureThatChangesNothing) {
+  void* held = pool.allocate(unit * 4, a);
+  refuse_growth(Fault::always());
+  EXPECT_THROW((void)pool.allocate(unit * 2, a), OutOfMemory);
   expect_books(pool, upstream);
-  upstream.refuse_calls(Fault::never());
-  EXPECT_NE(pool.allocate(kib(8), a), nullptr);
-  EXPECT_NE(pool.allocate(kib(32), a), nullptr) << "no claim on the budget was left behind";
+  refuse_growth(Fault::never());
+  EXPECT_NE(pool.allocate(unit * 2, a), nullptr);
+  EXPECT_NE(pool.allocate(unit * 8, a), nullptr) << "no claim on the budget was left behind";
   pool.deallocate(held, a);
 }
 
-TEST_F(PoolUpstreamFaults, AThrowPassesThroughAndTheBooksStayRight) {
-  void* held = pool.allocate(kib(16), a);
-  upstream.throw_calls(Fault::at(1));
-  EXPECT_THROW((void)pool.allocate(kib(32), a), std::runtime_error);
+TEST_P(PoolUpstreamFaults, AThrowPassesThroughAndTheBooksStayRight) {
+  void* held = pool.allocate(unit * 4, a);
+  throw_growth(Fault::at(1));
+  EXPECT_THROW((void)pool.allocate(unit * 8, a), std::runtime_error);
   expect_books(pool, upstream);
-  EXPECT_EQ(pool.statistics().allocated.current, kib(16));
-  EXPECT_NE(pool.allocate(kib(32), a), nullptr) << "no claim on the budget was left behind";
+  EXPECT_EQ(pool.statistics().allocated.current, unit * 4);
+  EXPECT_NE(pool.allocate(unit * 8, a), nullptr) << "no claim on the budget was left behind";
   pool.deallocate(held, a);
 }
 
-TEST_F(PoolUpstreamFaults, AThrowAfterAReleaseLeavesTheBooksRightToo) {
-  void* cached = pool.allocate(kib(64), a);
-  pool.deallocate(cached, a);
+TEST_P(SegmentFaults, AThrowAfterAReleaseLeavesTheBooksRightToo) {
+  std::vector<void*> cached(2);
+  for (void*& pointer : cached) pointer = pool.allocate(unit * 8, a);
+  for (void* pointer : cached) pool.deallocate(pointer, a);
   progress.pass_all(a);
   upstream.throw_calls(Fault::at(1));
-  EXPECT_THROW((void)pool.allocate(kib(32), a), std::runtime_error);
+  EXPECT_THROW((void)pool.allocate(unit * 16, a), std::runtime_error);
   expect_books(pool, upstream);
   EXPECT_EQ(pool.statistics().reserved.current, Bytes{0});
-  EXPECT_NE(pool.allocate(kib(64), a), nullptr);
+  EXPECT_NE(pool.allocate(unit * 16, a), nullptr);
 }
 
 TEST(Invariant1, ARefusalNeverMakesThePoolGrowPastALoweredBudget) {
-  SimulatedUpstream raw(gib(1));
-  FaultyUpstream upstream(raw);
-  ManualProgress progress;
-  Pool pool({upstream, progress}, options_of(kib(64)));
-  const StreamId stream = StreamId::next();
-  void* cached = pool.allocate(kib(4), stream);
-  void* held = pool.allocate(kib(16), stream);
-  pool.deallocate(cached, stream);
-  progress.pass_all(stream);
-  upstream.refuse_calls(Fault::at(1));
-  upstream.before_allocate = [&](Bytes) { pool.set_limits(kib(20), {}); };
-  EXPECT_THROW((void)pool.allocate(kib(8), stream), OutOfMemory);
-  EXPECT_LE(pool.statistics().reserved.peak, kib(20));
-  pool.deallocate(held, stream);
+  for (const auto& [kind, unit] : testing::kAllUnits) {
+    SCOPED_TRACE(to_string(kind));
+    SimulatedUpstream raw(gib(1), testing::kPage);
+    FaultyUpstream upstream(raw);
+    ManualProgress progress;
+    Pool pool({upstream, progress}, options_of(unit * 16, kind));
+    const StreamId stream = StreamId::next();
+    void* cached = pool.allocate(unit, stream);
+    void* held = pool.allocate(unit * 4, stream);
+    pool.deallocate(cached, stream);
+    progress.pass_all(stream);
+    upstream.refuse_calls(Fault::at(1));
+    upstream.pages()->refuse_create(Fault::at(1));
+    const auto lower = [&, lowered = unit * 5] { pool.set_limits(lowered, {}); };
+    upstream.before_allocate = [&](Bytes) { lower(); };
+    upstream.pages()->before_create = [&](std::size_t) { lower(); };
+    EXPECT_THROW((void)pool.allocate(unit * 2, stream), OutOfMemory);
+    EXPECT_EQ(pool.budget(), unit * 5) << "the upstream was not asked";
+    EXPECT_LE(pool.statistics().reserved.peak, unit * 5);
+    pool.deallocate(held, stream);
+  }
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "scheduler/cpu_device.hpp"
 #include "support/fault.hpp"
 #include "support/faulty_upstream.hpp"
+#include "support/small_pages.hpp"
 
 namespace weir::testing {
 
@@ -119,7 +120,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
   }
 
   CpuDevice inner_;
-  HostUpstream host_;
+  SmallPagesUpstream host_;
   FaultyUpstream upstream_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -79,8 +79,40 @@ TEST_P(Submit, OnceWarmAllocatesNothingFromTheGeneralHeap) {
   EXPECT_EQ(stop_counting_new(), 0U);
 }
 
+/// Which operation of the list a submission gets is a matter of timing. So none may take memory for
+/// having read less before.
+TEST(SubmitHeap, AnOperationTakesNothingForUsesThatItHasNotHadBefore) {
+  constexpr std::size_t kWaiting = 20;
+  Device device(std::make_unique<CpuDevice>(mib(64)));
+  Pool pool(device.memory(), PoolOptions{});
+  Scheduler scheduler(device, pool);
+  const std::vector<float> host(4096, 1.0F);
+  const Tensor a = scheduler.copy_in(host, {host.size()}, "a");
+  const Tensor b = scheduler.copy_in(host, {host.size()}, "b");
+  std::array<Tensor, kWaiting> made;
+  const auto queue_up = [&](const auto& submit_one) {
+    testing::Gate gate;
+    scheduler.submit("hold", {}, [&gate](Stream&, Inputs, Outputs) { gate.pass(); });
+    for (Tensor& tensor : made) submit_one(tensor);
+    gate.open();
+    scheduler.wait_all();
+  };
+  queue_up([&](Tensor& tensor) { tensor = scheduler.copy_in(host, {host.size()}, "made"); });
+  made = {};  // their memory is the pool's
+  queue_up([&](Tensor&) { scheduler.submit("nothing", {}, [](Stream&, Inputs, Outputs) {}); });
+
+  start_counting_new();
+  queue_up([&](Tensor& tensor) {
+    tensor = scheduler.empty({host.size()}, "sum");
+    scheduler.submit("sum", {.reads = {a, b}, .writes = {tensor}}, [](Stream&, Inputs, Outputs) {});
+  });
+  EXPECT_EQ(stop_counting_new(), 0U);
+}
+
 // Unpooled is left out: each of its requests is the upstream's, which is the heap.
-INSTANTIATE_TEST_SUITE_P(PoolKinds, Submit, ::testing::Values(PoolKind::kNaive, PoolKind::kRound),
+INSTANTIATE_TEST_SUITE_P(PoolKinds, Submit,
+                         ::testing::Values(PoolKind::kNaive, PoolKind::kRound, PoolKind::kBestFit,
+                                           PoolKind::kPaged),
                          [](const auto& kind) { return std::string(to_string(kind.param)); });
 
 }  // namespace

@@ -188,7 +188,9 @@ TEST(Invariant6, ABlockIsNeverInTwoHands) {
   std::uint64_t handovers = 0;
   std::uint64_t waits = 0;
   for (const PoolKind kind : kAllPoolKinds) {
-    Rig rig({.budget = kib(256), .kind = kind});
+    // Where best_fit has its holes is the device's doing: with so much, one of those between the
+    // few blocks that live at a time holds a block of small tensors.
+    Rig rig({.budget = kind == PoolKind::kBestFit ? mib(1) : kib(256), .kind = kind});
     std::atomic<float> patterns = 1;
     std::vector<std::future<void>> producers;
     for (std::uint64_t p = 0; p < 2; ++p) {
@@ -310,7 +312,8 @@ TEST(Invariant9, ResultsDoNotDependOnThePolicyThePoolOrTheBudget) {
       }
     }
   }
-  EXPECT_EQ(runs, 3 * 3 * 3 * 4 + 3 * 4);
+  constexpr int kKinds = kAllPoolKinds.size();
+  EXPECT_EQ(runs, 3 * kKinds * 3 * 4 + kKinds * 4);
 }
 
 }  // namespace

@@ -289,7 +289,8 @@ TEST(RandomSchedules, GiveTheResultsOfTheSequentialModel) {
       if (HasFailure()) return;
     }
   }
-  EXPECT_EQ(steps, kOperationsPerProducer * kProducers * 12);
+  EXPECT_EQ(steps,
+            kOperationsPerProducer * kProducers * kAllPolicies.size() * kAllPoolKinds.size());
 }
 
 TEST(RandomSchedules, InABudgetThatIsTooSmallFailOperationsAndNothingElse) {

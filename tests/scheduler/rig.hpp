@@ -26,7 +26,8 @@ namespace weir::testing {
 
 inline constexpr std::array kAllPolicies{Policy::kThrottled, Policy::kBackstop, Policy::kUnbounded,
                                          Policy::kBarrier};
-inline constexpr std::array kAllPoolKinds{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound};
+inline constexpr std::array kAllPoolKinds{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound,
+                                          PoolKind::kBestFit, PoolKind::kPaged};
 
 struct RigOptions {
   Bytes budget = mib(64);

@@ -35,7 +35,7 @@ class FaultyPageSource final : public PageSource {
     EXPECT_EQ(size.count % page_, 0U) << "addresses come in whole pages";
     {
       const std::lock_guard lock(mutex_);
-      if (refusing_reserve_.strikes()) return nullptr;
+      if (strikes(refusing_reserve_)) return nullptr;
     }
     void* const address = inner_.reserve(size);
     const std::lock_guard lock(mutex_);
@@ -166,6 +166,8 @@ class FaultyPageSource final : public PageSource {
   /// Pages that were mapped and unmapped so far.
   [[nodiscard]] std::uint64_t mapped_pages() const { return read(mapped_pages_); }
   [[nodiscard]] std::uint64_t unmapped_pages() const { return read(unmapped_pages_); }
+  /// How often something failed on demand.
+  [[nodiscard]] std::uint64_t struck() const { return read(struck_); }
 
  private:
   static std::uintptr_t number(const void* address) {
@@ -175,11 +177,16 @@ class FaultyPageSource final : public PageSource {
     EXPECT_EQ(held_lock_ranks(), 0U) << call << " was called while a lock is held";
   }
   /// How many of `count` come before the fault strikes.
-  static std::size_t until(Fault& fault, std::size_t count) {
+  std::size_t until(Fault& fault, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      if (fault.strikes()) return i;
+      if (strikes(fault)) return i;
     }
     return count;
+  }
+  bool strikes(Fault& fault) {
+    const bool struck = fault.strikes();
+    struck_ += struck ? 1 : 0;
+    return struck;
   }
   void set(Fault& which, Fault fault) {
     const std::lock_guard lock(mutex_);
@@ -240,6 +247,7 @@ class FaultyPageSource final : public PageSource {
   std::uint64_t unmap_calls_ = 0;
   std::uint64_t mapped_pages_ = 0;
   std::uint64_t unmapped_pages_ = 0;
+  std::uint64_t struck_ = 0;
   Fault refusing_reserve_;
   Fault refusing_create_;
   Fault throwing_create_;

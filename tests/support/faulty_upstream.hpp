@@ -36,8 +36,11 @@ class FaultyUpstream final : public Upstream {
     {
       const std::lock_guard lock(mutex_);
       ++calls_;
-      if (throwing_.strikes()) throw std::runtime_error("upstream: a fault on demand");
-      if (refusing_.strikes()) return nullptr;
+      const bool throws = throwing_.strikes();
+      const bool refuses = !throws && refusing_.strikes();
+      struck_ += throws || refuses ? 1 : 0;
+      if (throws) throw std::runtime_error("upstream: a fault on demand");
+      if (refuses) return nullptr;
     }
     void* pointer = inner_.allocate(size);
     if (pointer == nullptr) return nullptr;
@@ -100,6 +103,12 @@ class FaultyUpstream final : public Upstream {
     const std::lock_guard lock(mutex_);
     return segments_;
   }
+  /// How often something failed on demand, of pages as well.
+  [[nodiscard]] std::uint64_t struck() {
+    const std::uint64_t of_pages = pages() != nullptr ? pages()->struck() : 0;
+    const std::lock_guard lock(mutex_);
+    return struck_ + of_pages;
+  }
   /// Bytes that are out, pages among them: now, and the most at once.
   [[nodiscard]] Bytes used() const { return {used_.now()}; }
   [[nodiscard]] Bytes peak() const { return {used_.peak()}; }
@@ -113,6 +122,7 @@ class FaultyUpstream final : public Upstream {
   mutable std::mutex mutex_;
   std::uint64_t calls_ = 0;
   std::uint64_t segments_ = 0;
+  std::uint64_t struck_ = 0;
   Level used_;
   std::once_flag pages_once_;
   std::optional<FaultyPageSource> pages_;

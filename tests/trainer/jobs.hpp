@@ -27,7 +27,12 @@ inline constexpr std::array kAllPolicies{Policy::kThrottled, Policy::kBackstop, 
 /// Those that make the most of a budget that is too small for unbounded run-ahead.
 inline constexpr std::array kBoundedPolicies{Policy::kThrottled, Policy::kBackstop,
                                              Policy::kBarrier};
-inline constexpr std::array kAllPools{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound};
+inline constexpr std::array kAllPools{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound,
+                                      PoolKind::kBestFit, PoolKind::kPaged};
+/// Those whose need is the same in each run. That of best_fit depends on where its holes are, which
+/// depends on how far the device has come at each free.
+inline constexpr std::array kExactPools{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound,
+                                        PoolKind::kPaged};
 
 /// Small enough for a reference in plain loops: 16 → 32 → 8 → 1, batches of 8.
 [[nodiscard]] inline TrainSettings tiny_job() {

@@ -42,7 +42,7 @@ TEST_P(SmallestBudget, IsAThreshold) {
 
 INSTANTIATE_TEST_SUITE_P(PoliciesAndPools, SmallestBudget,
                          ::testing::Combine(::testing::ValuesIn(kBoundedPolicies),
-                                            ::testing::ValuesIn(kAllPools)),
+                                            ::testing::ValuesIn(kExactPools)),
                          [](const auto& tested) {
                            return std::string(to_string(std::get<0>(tested.param))) + "_" +
                                   std::string(to_string(std::get<1>(tested.param)));

@@ -64,4 +64,6 @@ std::vector<PageKind> page_kinds() {
            .huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024)}};
 }
 
+std::vector<PageKind> kinds_without_pages() { return {}; }
+
 }  // namespace weir::testing
