@@ -57,6 +57,18 @@ TEST_F(WeirReplay, PrintsATableForATrace) {
   }
 }
 
+TEST_F(WeirReplay, PrintsOneTableForSeveralTraces) {
+  const std::string other = directory_.file("other.csv");
+  write_file(other, "buffer,start,end,size\n1,0,3,4194304\n");
+  const Finished weir = replay({trace_, other, "--summary", "--pool", "naive,round", "--lag", "3"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, HasSubstr("3 operations behind the host\n"));
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\npool +trace +other\n"
+                                                 "naive +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n"
+                                                 "round:24 +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n$"));
+  expect_refused({trace_, "--summary", "--json"}, "--json");
+}
+
 TEST_F(WeirReplay, ReadsGzipAndSeveralFiles) {
   const std::string packed = directory_.file("packed");
   write_file(packed, gzip_of(read_file(trace_)));
@@ -152,6 +164,9 @@ TEST_F(WeirReplay, ATraceThatIsCutShortIsReplayedAndSaysSo) {
   const Finished weir = replay({trace_, "--pool", "naive"});
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
   EXPECT_THAT(weir.out, HasSubstr("\n  cut short: line 3 is not whole: no newline ends it\n"));
+  EXPECT_THAT(
+      replay({trace_, "--summary", "--pool", "naive"}).out,
+      HasSubstr("\n" + trace_ + ":\n  cut short: line 3 is not whole: no newline ends it\n"));
 }
 
 /// The first block of `language` on `page`, behind `from`.

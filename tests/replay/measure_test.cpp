@@ -104,6 +104,9 @@ TEST_F(ReplayMeasure, OutOfMemoryIsShownWithWhereAndWhatThereWas) {
   const std::string text = replay::results_text(results, {"simulated", kib(8), 0});
   EXPECT_THAT(text, HasSubstr("\nnaive: out of memory at operation 1: asked 1 MiB with 0 B "
                               "requested, 0 B allocated, 0 B reserved, largest free block 0 B\n"));
+  EXPECT_THAT(replay::summary_text(results, {"simulated", kib(8), 0}),
+              HasSubstr("\nsecond:\n  cut short: the gzip ends early\n"
+                        "  naive: out of memory at operation 1: asked 1 MiB with 0 B requested"));
   const Json json = Json::parse(replay::results_json(results, {"simulated", kib(8), 0}));
   const Json& pool = json.at("traces").at(1).at("pools").at(0);
   EXPECT_EQ(pool.at("completed"), false);

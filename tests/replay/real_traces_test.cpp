@@ -5,11 +5,14 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,12 +65,16 @@ struct OnEachTrace : ::testing::TestWithParam<std::string> {
     const std::uint64_t peak = peak_by_hand(GetParam());
     return Bytes{peak + peak * 3 / 100} + kPage * 2;
   }
-  [[nodiscard]] std::unique_ptr<PoolSubject> paged(Bytes capacity) const {
+  /// A pool of that name on all of `upstream`.
+  [[nodiscard]] static std::unique_ptr<PoolSubject> subject(std::string_view pool,
+                                                            std::unique_ptr<Upstream> upstream) {
     PoolOptions base;
     base.budget = BudgetRequest{.percent = 100};
-    return std::make_unique<PoolSubject>(std::make_unique<SimulatedUpstream>(capacity),
-                                         replay::parse_pool_choice("test", "paged", base).options,
-                                         0);
+    return std::make_unique<PoolSubject>(std::move(upstream),
+                                         replay::parse_pool_choice("test", pool, base).options, 0);
+  }
+  [[nodiscard]] static std::unique_ptr<PoolSubject> paged(Bytes capacity) {
+    return subject("paged", std::make_unique<SimulatedUpstream>(capacity));
   }
   const replay::Trace trace = replay::read_traces(GetParam()).front();
 };
@@ -92,6 +99,52 @@ TEST_P(OnEachTrace, PagedReservesHardlyMoreThanIsRequestedAtThePeak) {
 
 TEST_P(OnEachTrace, PagedCompletesWhereThereIsHardlyMoreThanThat) {
   EXPECT_TRUE(replay::completes(trace, *paged(bound())));
+}
+
+/// The least capacity at which the best of RMM's pool, arena and binning resources completes it
+/// (docs/fragmentation.md, RMM 26.2), in thousandths of the peak.
+std::uint64_t best_of_rmm(const std::string& path) {
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 6> kThousandths{
+      {{"conv_varying_images", 1017},
+       {"gpt_fixed", 1059},
+       {"gpt_recompute_lora", 1178},
+       {"gpt_varying_lengths", 1079},
+       {"kv_cache", 1084},
+       {"moe_uneven", 1073}}};
+  for (const auto& [name, thousandths] : kThousandths) {
+    if (path.find(name) != std::string::npos) return thousandths;
+  }
+  return 0;
+}
+
+TEST_P(OnEachTrace, BestFitWithAllMemoryCompletesWhereTheBestOfRmmDoes) {
+  const Bytes capacity{peak_by_hand(GetParam()) / 1000 * best_of_rmm(GetParam())};
+  EXPECT_TRUE(replay::completes(
+      trace, *subject("best_fit:all", std::make_unique<SimulatedUpstream>(capacity))));
+}
+
+/// How many mappings this process has of pages of the host's.
+std::size_t page_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:weir-pages") != std::string::npos) ++count;
+  }
+  return count;
+}
+
+TEST_P(OnEachTrace, ScatteredMapsStayFarUnderTheLimitOnMappings) {
+  constexpr std::size_t kLimit = 65'530;  // vm.max_map_count, unless somebody changed it
+  constexpr std::uint64_t kEach = 500;    // to look costs more than an operation
+  std::size_t most = 0;
+  const auto subject_on_host = subject("paged", std::make_unique<HostUpstream>(gib(16)));
+  const Figures figures = replay::replay(trace, *subject_on_host, [&](const replay::Step& step) {
+    if (step.operation % kEach == 0) most = std::max(most, page_mappings());
+  });
+  EXPECT_FALSE(figures.refusal);
+  EXPECT_GT(most, 1U);
+  EXPECT_LT(most, kLimit / 20);
+  RecordProperty("mappings", static_cast<int>(most));
 }
 
 TEST(RealTrace, FixedShapesMapAndUnmapNothingOnceTheirIterationsRepeat) {

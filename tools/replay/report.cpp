@@ -28,15 +28,21 @@ std::string times(Bytes bytes, Bytes peak) {
              : format_number(static_cast<double>(bytes.count) / static_cast<double>(peak.count), 3);
 }
 
-std::string heading(const TraceResults& result) {
-  const Trace& trace = *result.trace;
-  std::string text = trace.name + ": " + format_count(trace.operations.size(), "operation") + ", " +
-                     format_count(trace.buffers, "buffer") + ", " +
-                     format_count(trace.streams, "stream") + ", peak requested " +
-                     format_bytes(result.peak_requested) + "\n";
+/// What has to be known of the trace to read its figures, a line each.
+std::string remarks(const Trace& trace) {
+  std::string text;
   if (!trace.cut.empty()) text += "  cut short: " + trace.cut + "\n";
   for (const std::string& note : trace.notes) text += "  " + note + "\n";
   return text;
+}
+
+std::string heading(const TraceResults& result) {
+  const Trace& trace = *result.trace;
+  const std::string text = trace.name + ": " + format_count(trace.operations.size(), "operation") +
+                           ", " + format_count(trace.buffers, "buffer") + ", " +
+                           format_count(trace.streams, "stream") + ", peak requested " +
+                           format_bytes(result.peak_requested) + "\n";
+  return text + remarks(trace);
 }
 
 std::string outcome(const Measured& measured) {
@@ -159,8 +165,14 @@ std::string setup_text(const Setup& setup) {
 
 std::string summary_text(std::span<const TraceResults> results, const Setup& setup) {
   std::vector<std::vector<std::string>> rows{{"pool"}};
+  std::string below;
   for (const TraceResults& result : results) {
     rows.front().push_back(short_name(result.trace->name));
+    std::string beside = remarks(*result.trace);
+    for (const Measured& measured : result.measured) {
+      if (measured.figures.refusal) beside += "  " + outcome(measured);
+    }
+    if (!beside.empty()) below += "\n" + result.trace->name + ":\n" + beside;
     for (std::size_t i = 0; i < result.measured.size(); ++i) {
       const Measured& measured = result.measured[i];
       if (rows.size() <= i + 1) rows.push_back({measured.subject});
@@ -176,7 +188,7 @@ std::string summary_text(std::span<const TraceResults> results, const Setup& set
   }
   return setup_text(setup) +
          "\npeak reserved / least capacity, each in peaks of what is requested\n\n" +
-         format_table(rows);
+         format_table(rows) + below;
 }
 
 std::string results_text(std::span<const TraceResults> results, const Setup& setup) {

@@ -122,7 +122,9 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
   if (flags.json) {
     print(replay::results_json(results, setup, advice));
   } else {
-    print(replay::results_text(results, setup) + (advice ? "\n" + advice_text(*advice) : ""));
+    const std::string text =
+        flags.summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
+    print(text + (advice ? "\n" + advice_text(*advice) : ""));
   }
   return replay::any_refused(results) ? 3 : 0;
 }

@@ -78,7 +78,9 @@ ReplayFlags::ReplayFlags(CLI::App& app) {
                  "the pool whose addresses are drawn; the last one of them unless given");
   app.add_flag("--recommend", recommend,
                "try settings of each pool, or those of --pool, and say which to use and why");
-  app.add_flag("--json", json, "print it for a program");
+  auto* const one_table = app.add_flag("--summary", summary,
+                                       "one table for all traces, of reserved and least capacity");
+  app.add_flag("--json", json, "print it for a program")->excludes(one_table);
   app.footer(
       "Exit code 3: out of memory with that capacity; 2: bad input. docs/replay.md says what the "
       "columns mean.");

@@ -29,6 +29,7 @@ struct ReplayFlags {
   std::string map;
   bool no_search = false;
   bool recommend = false;
+  bool summary = false;
   bool json = false;
 };
 
