@@ -51,6 +51,12 @@ TEST(GpuPage, ShowsProgramsBesideThemselvesWithoutWeir) {
                               "| made-up fact | 7 | 8 |\n"));
 }
 
+TEST(GpuPage, ShowsWhatTracesCameToOnTheDevice) {
+  EXPECT_THAT(page_of(made_up_evidence()),
+              HasSubstr("|---|---|---|---|---|---|\n| made_up | round:24 | 2.000 | 5 | 3 | 123 |\n"
+                        "| made_up | paged | 1.020 | 5 | 3 | 123 |\n\n## Tests\n"));
+}
+
 TEST(GpuPage, SaysWhichProgramsWereNotRun) {
   json evidence = made_up_evidence();
   json& programs = step_in(evidence, "programs").at("figures").at("programs");

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "gpu_check/sample.hpp"
+#include "tools/gpu_check/report/page.hpp"
+#include "tools/gpu_check/report/traces.hpp"
 
 namespace weir::gpu_check {
 namespace {
@@ -182,6 +184,29 @@ TEST(GpuProgramVerdicts, FactsAreAnsweredWhateverTheAnswer) {
   facts = json::array();
   judge_facts(evidence, found);
   EXPECT_EQ(found.at(2).figure, "no fact");
+}
+
+TEST(GpuTraceVerdicts, AllCompleteAndPagedReservesHardlyMoreThanIsRequested) {
+  json evidence = made_up_evidence();
+  json& pools = step_in(evidence, "traces")["figures"]["traces"][0]["pools"];
+  const auto lines = [&] {
+    std::vector<Verdict> found;
+    judge_traces(evidence, found);
+    return verdict_lines(found);
+  };
+  const std::string met = lines();
+  EXPECT_THAT(met, ::testing::StartsWith("met       every trace completes on the device: all"));
+  EXPECT_THAT(met, ::testing::HasSubstr("\nmet       paged reserves at most 1.03 of the peak "
+                                        "requested there, and two pages: made_up 1.020\n"));
+  pools[0]["completed"] = false;
+  pools[1]["peak_reserved_bytes"] = 1.04e9;
+  const std::string not_met = lines();
+  EXPECT_THAT(not_met, ::testing::StartsWith("NOT MET   every trace completes on the device: out "
+                                             "of memory: made_up with round:24\nNOT MET   "));
+  EXPECT_THAT(not_met, ::testing::HasSubstr("made_up 1.040"));
+  step_in(evidence, "traces")["figures"]["traces"] = json::array();
+  EXPECT_THAT(lines(),
+              ::testing::HasSubstr("NOT MET   every trace completes on the device: nothing"));
 }
 
 }  // namespace

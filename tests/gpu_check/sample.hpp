@@ -135,6 +135,18 @@ inline json made_up_facts() {
   return {{"facts", json::array({std::move(fact)})}};
 }
 
+inline json made_up_traces() {
+  const auto pool = [](const char* name, double reserved) {
+    return json{{"pool", name},      {"completed", true}, {"peak_reserved_bytes", reserved},
+                {"driver_calls", 5}, {"mapped_pages", 3}, {"ns_per_operation", 123.4}};
+  };
+  return {
+      {"traces",
+       json::array({{{"trace", "bench/traces/made_up.csv.gz"},
+                     {"peak_requested_bytes", 1e9},
+                     {"pools", json::array({pool("round:24", 2e9), pool("paged", 1.02e9)})}}})}};
+}
+
 inline json made_up_step(const std::string& name) {
   return {{"name", name},   {"command", "weir-gpu " + name}, {"exit_code", 0}, {"outcome", "ok"},
           {"seconds", 2.0}, {"limit_seconds", 40.0}};
@@ -156,6 +168,7 @@ inline json made_up_evidence() {
   }
   add("bench", "figures", made_up_bench());
   add("facts", "figures", made_up_facts());
+  add("traces", "figures", made_up_traces());
   add("programs", "figures", made_up_programs());
   return {{"date", "2000-01-01"}, {"machine", made_up_machine()}, {"steps", std::move(steps)}};
 }

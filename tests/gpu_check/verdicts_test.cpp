@@ -35,7 +35,7 @@ json& comparison(json& evidence) { return step_in(evidence, "compare_x16_ring").
 TEST(GpuVerdicts, ARunThatHasEverythingMeetsEverything) {
   const std::vector<Verdict> verdicts = judge(made_up_evidence());
   const std::size_t programs = 2 * kTrainingPrograms.size() + 3 + 1;
-  EXPECT_EQ(verdicts.size(), 3 + 4 * kComparisons.size() + 1 + 1 + programs);
+  EXPECT_EQ(verdicts.size(), 3 + 4 * kComparisons.size() + 1 + 1 + 2 + programs);
   EXPECT_TRUE(holds(verdicts)) << ::testing::PrintToString(not_met(made_up_evidence()));
 }
 
