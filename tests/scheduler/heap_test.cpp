@@ -12,6 +12,7 @@
 #include "scheduler/cpu_device.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
+#include "support/print.hpp"
 
 namespace weir {
 namespace {

@@ -10,6 +10,8 @@
 #include <map>
 #include <set>
 
+#include "stress/print.hpp"
+
 namespace weir::bench {
 namespace {
 

@@ -10,6 +10,7 @@
 
 #include "bench/stress/patterns.hpp"
 #include "stress/fakes.hpp"
+#include "stress/print.hpp"
 #include "tools/replay/pools.hpp"
 
 namespace weir::bench {
