@@ -43,7 +43,7 @@ void carry_out(PageSource& source, PageMove& move) {
 /// ever held at a time. A loop of fixed shapes needs the same pages in two places of each
 /// iteration, and would move them for ever; with so many to spare it comes to rest
 /// (docs/fragmentation.md).
-std::size_t pages_to_spare(Bytes most_held, Bytes taken) {
+std::size_t bytes_to_spare(Bytes most_held, Bytes taken) {
   constexpr std::uint64_t kPart = 50;
   return minus_or_zero(most_held + Bytes{most_held.count / kPart}, taken).count;
 }
@@ -80,7 +80,7 @@ Block* Pool::grow_pages(Attempt& request) {
     request.growth_room = minus_or_zero(statistics_.budget, taken);
     request.releasable = index_->releasable();
     if (request.block > statistics_.budget) return nullptr;  // nor does it get addresses
-    PagedIndex::NewPages allowed{.rather = pages_to_spare(most_held_, taken) / page.count,
+    PagedIndex::NewPages allowed{.rather = bytes_to_spare(most_held_, taken) / page.count,
                                  .most = request.growth_room.count / page.count};
     if (refused) allowed = {};
     const auto plan = paged_->plan(request.block, request.stream, allowed, move);
