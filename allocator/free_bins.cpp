@@ -43,8 +43,9 @@ Block* FreeBins::first_fit(const Bin& bin, Bytes size, std::size_t most) noexcep
 }
 
 Block* FreeBins::best(Bytes size) const noexcept {
-  // To look further gained nothing on any trace: those of the next bin fit, and are hardly larger.
-  // To look at none, as TLSF does, cost memory on most of them.
+  // Those of the next bin fit, and are hardly larger. Where it has none a better one may be passed
+  // over: to look further, then or always, gained nothing on any trace. To look at none, as TLSF
+  // does, cost memory on most of them.
   constexpr std::size_t kMost = 4;
   const auto [number, bin] = place_of(size);
   const auto from = [](std::size_t bit) { return ~std::uint64_t{0} << bit; };

@@ -1,13 +1,14 @@
 #pragma once
 
-// Free pieces by size, to find the best fit among any number of them in a few steps: bins of equal
-// or nearly equal sizes, 64 for each doubling, and a bit for each that is not empty. The two levels
-// of bits are those of TLSF (Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004). A data structure
-// only: it takes no lock.
+// Free pieces by size, to find a good fit among any number of them in a few steps: bins of equal or
+// nearly equal sizes, 64 for each doubling, and a bit for each that is not empty. The two levels of
+// bits are those of TLSF (Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004). A data structure only:
+// it takes no lock.
 //
 // Sizes are multiples of the granule. Up to 128 granules a bin holds one size alone; above, sizes
 // of a bin differ by less than 1/64, and of its first few the first that fits is taken, or else a
-// piece of the next bin that has any.
+// piece of the next bin that has any. Only where no bin has a larger one are all pieces of the bin
+// looked at: before memory is asked for.
 
 #include <array>
 #include <bit>
@@ -28,7 +29,7 @@ class FreeBins {
   /// `piece` is no larger than what room was made for, and in no list by its by_stream link.
   void insert(Block& piece) noexcept;
   void remove(Block& piece) noexcept;
-  /// A piece that holds `size`; null when none does.
+  /// A piece that holds `size`, with little to spare; null when none does.
   [[nodiscard]] Block* best(Bytes size) const noexcept;
   [[nodiscard]] Bytes largest() const noexcept;
 

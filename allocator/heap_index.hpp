@@ -51,7 +51,7 @@ class HeapIndex : public BlockIndex {
     return owner_of(piece).area == kSmallArea;
   }
   [[nodiscard]] Owner* find_owner(StreamId stream, Area area) const;
-  /// The piece with the least to spare of those that `stream` may have at once; null if none fits.
+  /// The best of those that `stream` may have at once (FreeBins::best); null if none fits.
   [[nodiscard]] Block* best(Bytes size, StreamId stream, Area area) const;
   /// Of the best of each stream's pieces whose points are not passed the one freed first; null if
   /// none fits.

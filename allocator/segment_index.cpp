@@ -33,7 +33,7 @@ Block* SegmentIndex::take_from_large(Bytes size, const Find& find) {
   if (area_of(size) != kSmallArea) return nullptr;
   Bytes run = std::max(size, run_);
   Block* piece = find(run);
-  if (piece == nullptr) {
+  if (piece == nullptr && run > size) {
     // The last resort: it cuts up what a large request would need.
     run = size;
     piece = find(run);

@@ -204,6 +204,15 @@ TEST(GpuTraceVerdicts, AllCompleteAndPagedReservesHardlyMoreThanIsRequested) {
   EXPECT_THAT(not_met, ::testing::StartsWith("NOT MET   every trace completes on the device: out "
                                              "of memory: made_up with round:24\nNOT MET   "));
   EXPECT_THAT(not_met, ::testing::HasSubstr("made_up 1.040"));
+  pools[0]["completed"] = true;
+  pools[1]["completed"] = false;
+  pools[1]["peak_reserved_bytes"] = 1e9;  // where it ended
+  EXPECT_THAT(lines(), ::testing::HasSubstr("\nNOT MET   paged reserves"));
+  pools[1]["completed"] = true;
+  step_in(evidence, "traces")["exit_code"] = 1;
+  EXPECT_THAT(lines(), ::testing::StartsWith(
+                           "NOT MET   every trace completes on the device: all that were replayed; "
+                           "the step failed"));
   step_in(evidence, "traces")["figures"]["traces"] = json::array();
   EXPECT_THAT(lines(),
               ::testing::HasSubstr("NOT MET   every trace completes on the device: nothing"));

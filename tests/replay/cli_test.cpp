@@ -67,6 +67,15 @@ TEST_F(WeirReplay, PrintsOneTableForSeveralTraces) {
                                                  "naive +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n"
                                                  "round:24 +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n$"));
   expect_refused({trace_, "--summary", "--json"}, "--json");
+
+  // One that took the whole of what is hardly enough is told from one that took a whole device.
+  const auto table_for = [&](const std::string& capacity) {
+    return replay({other, "--summary", "--pool", "naive,best_fit:all", "--capacity", capacity}).out;
+  };
+  EXPECT_THAT(table_for("6MiB"),
+              ::testing::ContainsRegex("\nnaive +1.000 / 1.000\nbest_fit:all +1.500 / 1.000\n$"));
+  EXPECT_THAT(table_for("1GiB"),
+              ::testing::ContainsRegex("\nnaive +1.000 / 1.000\nbest_fit:all +all / 1.000\n$"));
 }
 
 TEST_F(WeirReplay, ReadsGzipAndSeveralFiles) {

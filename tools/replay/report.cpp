@@ -28,6 +28,13 @@ std::string times(Bytes bytes, Bytes peak) {
              : format_number(static_cast<double>(bytes.count) / static_cast<double>(peak.count), 3);
 }
 
+/// Whether it took a whole device of a size that says nothing of the trace: some take what there
+/// is, in a few units of a size of their own.
+bool is_all(Bytes reserved, Bytes peak, Bytes capacity) {
+  constexpr std::uint64_t kManyPeaks = 16;
+  return reserved.count >= capacity.count / 16 * 15 && capacity.count / kManyPeaks >= peak.count;
+}
+
 /// What has to be known of the trace to read its figures, a line each.
 std::string remarks(const Trace& trace) {
   std::string text;
@@ -179,8 +186,7 @@ std::string summary_text(std::span<const TraceResults> results, const Setup& set
       const Bytes peak = result.peak_requested;
       const Bytes reserved = measured.figures.peak_reserved;
       std::string cell = times(reserved, peak);
-      // Some take the whole of a device that is larger than anything could want.
-      if (reserved.count > setup.capacity.count / 2) cell = "all";
+      if (is_all(reserved, peak, setup.capacity)) cell = "all";
       if (measured.figures.refusal) cell = "-";
       cell += " / " + (measured.least ? times(measured.least->capacity, peak) : "-");
       rows[i + 1].push_back(std::move(cell));

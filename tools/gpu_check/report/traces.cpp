@@ -51,21 +51,19 @@ void judge_traces(const json& evidence, std::vector<Verdict>& verdicts) {
                             (out_of_memory.empty() ? "" : ", ") + name_of(trace) + " with " + name;
                       }
                       if (name != "paged") continue;
-                      within = within && is_within(pool, trace);
+                      within = within && pool.at("completed").get<bool>() && is_within(pool, trace);
                       found += (found.empty() ? "" : ", ") + name_of(trace) + " " +
                                number(over_peak(pool, trace), 3);
                     }
                   }
                   const std::string run = step.ok() ? "" : "; the step " + describe(step);
+                  std::string which = step.ok() ? "all of them" : "all that were replayed";
+                  if (found.empty()) which = "nothing was replayed";
+                  if (!out_of_memory.empty()) which = "out of memory: " + out_of_memory;
                   const bool all = out_of_memory.empty() && !found.empty() && step.ok();
-                  return std::vector{
-                      Verdict{completes, met_if(all),
-                              (all                     ? "all of them"
-                               : out_of_memory.empty() ? std::string("nothing was replayed")
-                                                       : "out of memory: " + out_of_memory) +
-                                  run},
-                      Verdict{reserves, met_if(within && !found.empty()),
-                              found.empty() ? "nothing was replayed" : found}};
+                  return std::vector{Verdict{completes, met_if(all), which + run},
+                                     Verdict{reserves, met_if(within && !found.empty()),
+                                             found.empty() ? "nothing was replayed" : found}};
                 });
 }
 
