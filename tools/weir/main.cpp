@@ -33,6 +33,11 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::RequiredError& error) {
+    const std::vector<CLI::App*> known = app.get_subcommands();
+    if (!known.empty()) {
+      throw UsageError(std::string(error.what()) + " (see weir " + known.front()->get_name() +
+                       " --help)");
+    }
     // CLI11 misses the subcommand even where a wrong word stands in its place.
     const std::vector<std::string> rest = app.remaining();
     if (rest.empty()) throw UsageError(std::string(error.what()) + ": " + kWant);
