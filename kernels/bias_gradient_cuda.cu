@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/bias_gradient_cut.hpp"
 #include "kernels/check.hpp"
 #include "kernels/dense_cuda.hpp"
 #include "kernels/each_cuda.hpp"
@@ -12,10 +13,9 @@
 namespace weir::cuda {
 namespace {
 
-/// Scratch in use at a time, and the most columns of a piece: a piece is then at least 64 runs.
-/// Little enough to stay in a device's cache, enough for its every thread.
-constexpr std::size_t kRunSums = kWorkspaceElements / 4;
-constexpr std::size_t kColumnsAtOnce = 4096;
+/// Sums of runs that a block has at once, and so each thread's part of them.
+constexpr unsigned kTile = 4096;
+constexpr unsigned kTilePart = kTile / kBlockThreads;
 
 /// A piece of dy: `columns` neighbouring columns of `rows` rows that lie `row_stride` apart.
 struct Piece {
@@ -86,18 +86,78 @@ __global__ void sum_runs_kernel(Piece piece, std::size_t runs, float* sums) {
   }
 }
 
-/// db[column] = what is there, or 0 at `first`, and the runs' sums in order.
-__global__ void add_runs_kernel(const float* sums, std::size_t runs, std::size_t columns,
-                                bool first, float* db) {
-  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t c = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; c < columns;
-       c += stride) {
-    float total = first ? 0.0F : db[c];
-    for (std::size_t run = 0; run < runs; ++run) {
-      total = rounded_add(total, sums[run * columns + c]);
-    }
-    db[c] = total;
+/// The sums of all runs of a piece, one row a run.
+struct RunSums {
+  const float* sums;
+  std::size_t runs;
+  std::size_t columns;
+};
+
+/// Loads this thread's part of the tile that begins with run `begin`: its column of every run that
+/// is `step` after the one before. What is not there is 0 and never added. No load depends on
+/// another one, so they wait for memory together.
+__device__ inline void load_part(RunSums all, std::size_t column, std::size_t begin, unsigned step,
+                                 float (&part)[kTilePart]) {
+  for (unsigned i = 0; i < kTilePart; ++i) {
+    const std::size_t run = begin + static_cast<std::size_t>(i) * step;
+    const bool there = run < all.runs && column < all.columns;
+    part[i] = there ? all.sums[run * all.columns + column] : 0.0F;
   }
+}
+
+/// Adds the first `runs` runs of one column, `width` apart in a tile, to the total in order.
+__device__ inline float add_tile(const float* tile, unsigned width, std::size_t runs, float total) {
+  constexpr std::size_t kTogether = 16;
+  std::size_t run = 0;
+  for (; run + kTogether <= runs; run += kTogether) {
+    float terms[kTogether];
+    for (std::size_t i = 0; i < kTogether; ++i) terms[i] = tile[(run + i) * width];
+    for (std::size_t i = 0; i < kTogether; ++i) total = rounded_add(total, terms[i]);
+  }
+  for (; run < runs; ++run) total = rounded_add(total, tile[run * width]);
+  return total;
+}
+
+/// db[column] = what is there, or 0 at `first`, and the runs' sums in order. A block has `width`
+/// columns at once, a divisor of kBlockThreads.
+///
+/// The order leaves one addition after the other for each column, so these must not wait for memory
+/// too: a whole block loads the tile that one thread a column adds up next. A tile's place is
+/// written again two tiles later, when the barrier in between has shown that it was read.
+__global__ void add_runs_kernel(RunSums all, unsigned width, bool first, float* db) {
+  __shared__ float tiles[2 * kTile];
+  const unsigned step = kBlockThreads / width;
+  const std::size_t tile_runs = kTile / width;
+  unsigned place = 0;
+  for (std::size_t group = blockIdx.x; group * width < all.columns; group += gridDim.x) {
+    const std::size_t column = group * width + threadIdx.x % width;
+    const bool adds = threadIdx.x < width && column < all.columns;
+    float total = adds && !first ? db[column] : 0.0F;
+    float part[kTilePart];
+    load_part(all, column, threadIdx.x / width, step, part);
+    for (std::size_t begin = 0; begin < all.runs; begin += tile_runs) {
+      float* const tile = tiles + place * kTile;
+      for (unsigned i = 0; i < kTilePart; ++i) tile[i * kBlockThreads + threadIdx.x] = part[i];
+      __syncthreads();
+      const std::size_t end = begin + tile_runs;
+      if (end < all.runs) load_part(all, column, end + threadIdx.x / width, step, part);
+      if (adds) {
+        total =
+            add_tile(tile + threadIdx.x, width, (end < all.runs ? end : all.runs) - begin, total);
+      }
+      place = 1 - place;
+    }
+    if (adds) db[column] = total;
+  }
+}
+
+/// Few columns a block, and many threads for each, where there are many runs to load; 8 columns are
+/// the 32 bytes that a device reads at least.
+constexpr unsigned width_for(std::size_t runs) {
+  for (const unsigned width : {kBlockThreads, 32U}) {
+    if (runs <= kTile / width) return width;
+  }
+  return 8;
 }
 
 template <bool kRelu>
@@ -109,26 +169,26 @@ void launch_runs(const char* name, cudaStream_t stream, Piece piece, std::size_t
          grid_for(runs * piece.columns / (fours ? 4 : 1)), stream, piece, runs, sums);
 }
 
-/// Pieces of columns, and of rows whose totals join db one piece after the other.
+/// Piece by piece: the totals of a piece of rows join db before the next one's.
 template <bool kRelu>
 void sum_columns(const char* name, cudaStream_t stream, DenseShape shape, const float* y, float* dy,
                  float* db, std::span<float> workspace) {
-  const std::size_t most_columns = std::min(shape.n, kColumnsAtOnce);
   if (shape.m == 0) fill(stream, {db, shape.n}, 0.0F);
   if (shape.m == 0 || shape.n == 0) return;
-  const std::size_t most_rows = kRunSums / most_columns * kBiasGradientRows;
-  for (std::size_t column = 0; column < shape.n; column += most_columns) {
-    for (std::size_t row = 0; row < shape.m; row += most_rows) {
+  const BiasGradientCut cut = cut_bias_gradient(shape, workspace.size());
+  for (std::size_t column = 0; column < shape.n; column += cut.columns) {
+    for (std::size_t row = 0; row < shape.m; row += cut.rows) {
       const std::size_t start = row * shape.n + column;
       const Piece piece{.y = kRelu ? y + start : nullptr,
                         .dy = dy + start,
-                        .rows = std::min(most_rows, shape.m - row),
-                        .columns = std::min(most_columns, shape.n - column),
+                        .rows = std::min(cut.rows, shape.m - row),
+                        .columns = std::min(cut.columns, shape.n - column),
                         .row_stride = shape.n};
-      const std::size_t runs = (piece.rows - 1) / kBiasGradientRows + 1;
+      const std::size_t runs = bias_gradient_runs(piece.rows);
       launch_runs<kRelu>(name, stream, piece, runs, workspace.data());
-      launch(name, add_runs_kernel, grid_for(piece.columns), stream, workspace.data(), runs,
-             piece.columns, row == 0, db + column);
+      const unsigned width = width_for(runs);
+      launch(name, add_runs_kernel, grid_for(piece.columns, width), stream,
+             RunSums{workspace.data(), runs, piece.columns}, width, row == 0, db + column);
     }
   }
 }

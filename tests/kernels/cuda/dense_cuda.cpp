@@ -18,8 +18,9 @@ using weir::testing::expect_within;
 
 constexpr std::array<DenseShape, 7> kProducts{
     {{1, 1, 1}, {3, 5, 7}, {4, 0, 5}, {33, 64, 68}, {64, 1, 129}, {67, 255, 1}, {129, 31, 64}}};
-/// m rows of n columns: nothing, one, rows around a run, rows with and without whole fours.
-constexpr std::array<DenseShape, 12> kMatrices{{{0, 1, 3},
+/// m rows of n columns: nothing, one, rows around a run, rows with and without whole fours, runs
+/// around what a block of few, some and many columns has at once.
+constexpr std::array<DenseShape, 16> kMatrices{{{0, 1, 3},
                                                 {3, 1, 0},
                                                 {1, 1, 1},
                                                 {1, 1, 4},
@@ -29,6 +30,10 @@ constexpr std::array<DenseShape, 12> kMatrices{{{0, 1, 3},
                                                 {5, 1, 1023},
                                                 {64, 1, 1024},
                                                 {3, 1, 1025},
+                                                {512, 1, 257},
+                                                {513, 1, 257},
+                                                {4097, 1, 33},
+                                                {16385, 1, 9},
                                                 {1003, 1, 104},
                                                 {100003, 1, 1}}};
 
@@ -187,8 +192,8 @@ TEST_F(DenseOnDevice, BiasGradientsHaveTheCpusBitsAndErrWithinTheirBound) {
 }
 
 TEST_F(DenseOnDevice, BiasGradientsOfMoreThanFitsAtOnceHaveTheSameBits) {
-  expect_bias_gradient({.m = 70, .k = 1, .n = 4101}, 0);             // two pieces of columns
-  expect_bias_gradient({.m = 2 * 2048 + 33, .k = 1, .n = 4096}, 0);  // three pieces of rows
+  expect_bias_gradient({.m = 1, .k = 1, .n = (1U << 20U) + 5}, 0);  // two pieces of columns
+  expect_bias_gradient({.m = 8192 + 33, .k = 1, .n = 4100}, 0);     // two of each
 }
 
 TEST_F(DenseOnDevice, BadSizesAreRefusedAndNothingChanges) {
