@@ -164,10 +164,12 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int pr
   return created(pass(&Driver::cuStreamCreateWithPriority, stream, flags, priority), stream);
 }
 
+#if CUDA_VERSION >= 12050
 CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags,
                                 int priority) {
   return created(pass(&Driver::cuGreenCtxStreamCreate, stream, context, flags, priority), stream);
 }
+#endif
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
   Process* const process = Process::get();
@@ -194,6 +196,7 @@ CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
   return begin_capture(stream, true,
                        [&] { return pass(&Driver::cuStreamBeginCapture_v2_ptsz, stream, mode); });
 }
+#if CUDA_VERSION >= 12030
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
                                      const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                                      std::size_t count, CUstreamCaptureMode mode) {
@@ -211,6 +214,7 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
                 count, mode);
   });
 }
+#endif
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return end_capture(stream, false,
                      [&] { return pass(&Driver::cuStreamEndCapture, stream, graph); });
