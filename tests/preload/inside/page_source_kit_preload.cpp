@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/mapped_cuda.hpp"
 #include "support/sanitized.hpp"
 #include "tests/allocator/page_source_kit.hpp"
 #include "tests/standin/standin.hpp"
@@ -37,14 +38,16 @@ class SwapInPages final : public PagedUpstream {
   [[nodiscard]] Upstream& upstream() override { return arena_.upstream(); }
   [[nodiscard]] Bytes used() const override { return arena_.account().used(); }
   [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
-    if (cuMemsetD8(reinterpret_cast<CUdeviceptr>(to), value, bytes) != CUDA_SUCCESS) return false;
+    if (!is_mapped(&cuPointerGetAttributes, to)) return false;
+    check(cuMemsetD8(reinterpret_cast<CUdeviceptr>(to), value, bytes));
     check(cuCtxSynchronize());
     return true;
   }
   [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
+    if (!is_mapped(&cuPointerGetAttributes, from)) return {};
     std::vector<unsigned char> there(bytes);
-    const CUresult code = cuMemcpyDtoH(there.data(), reinterpret_cast<CUdeviceptr>(from), bytes);
-    return code == CUDA_SUCCESS ? there : std::vector<unsigned char>{};
+    check(cuMemcpyDtoH(there.data(), reinterpret_cast<CUdeviceptr>(from), bytes));
+    return there;
   }
 
  private:
