@@ -12,6 +12,7 @@
 #include "support/fault.hpp"
 #include "support/faulty_page_source.hpp"
 #include "support/print.hpp"
+#include "support/refused.hpp"
 
 namespace weir {
 namespace {
@@ -109,6 +110,9 @@ TEST_P(EveryPageSource, ReservesFarMoreThanThereIsMemoryOrSaysThatItCannot) {
 
 TEST_P(EveryPageSource, RefusesAddressesThatNoMachineHas) {
   open(1);
+  if (const char* const call = GetParam().reserve_call; call != nullptr) {
+    testing::expect_refused(call, 2);  // out of memory
+  }
   EXPECT_EQ(source->reserve({UINT64_MAX / page.count * page.count}), nullptr);
   EXPECT_EQ(source->reserve({std::uint64_t{1} << 63U}), nullptr);
 }

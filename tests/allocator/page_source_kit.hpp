@@ -35,6 +35,7 @@ struct PageKind {
   std::size_t many = 0;    ///< pages that a test may make without filling the machine
   int rounds = 0;  ///< of threads that make and destroy pages: new ones may cost their bytes
   Bytes huge;      ///< addresses that may well be refused
+  const char* reserve_call = nullptr;  ///< of a driver, which refuses what no machine has
 };
 
 inline std::ostream& operator<<(std::ostream& out, const PageKind& kind) {

@@ -78,7 +78,8 @@ std::vector<PageKind> page_kinds() {
            .make = make,
            .many = 100,
            .rounds = 30,
-           .huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024)}};
+           .huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024),
+           .reserve_call = "cuMemAddressReserve"}};
 }
 
 std::vector<PageKind> kinds_without_pages() {

@@ -10,6 +10,7 @@
 #include "scheduler/cuda.hpp"
 #include "scheduler/device.hpp"
 #include "support/message_of.hpp"
+#include "support/refused.hpp"
 
 namespace weir {
 namespace {
@@ -64,6 +65,7 @@ TEST_F(OpenGpu, RefusesNamesThatAreNone) {
 }
 
 TEST_F(OpenGpu, SaysThatThereIsNoGpu) {
+  testing::expect_refused("cudart", cudaErrorNoDevice);
   weir_standin_set_devices(0);
   EXPECT_EQ(refused("cuda"),
             "device cuda:0: the driver sees no GPU: plug one in, or use the device cpu");

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/standin/standin.hpp"
+#include "tests/support/refused.hpp"
 
 namespace weir::preload {
 namespace {
@@ -128,6 +129,7 @@ TEST_F(StreamsElsewhere, AStreamThatGoesDuringItsCaptureIsWaitedForAllTheSame) {
 }
 
 TEST_F(StreamsElsewhere, ACaptureThatIsBegunTwiceStaysUnbroken) {
+  weir::testing::expect_refused("cuStreamBeginCapture", CUDA_ERROR_ILLEGAL_STATE);
   use(0);
   const CUstream stream = streams_.at(0);
   CUdeviceptr pointer = 0;

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "tests/standin/standin.hpp"
+#include "tests/support/refused.hpp"
 
 namespace weir::standin::testing {
 
@@ -17,6 +18,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 class StandIn : public ::testing::Test {
  protected:
   StandIn() {
+    weir::testing::expect_any_refused();  // what is refused is what most of these tests are about
     weir_standin_reset();
     EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
     (void)cudaGetLastError();

@@ -32,6 +32,16 @@ void weir_standin_set_pages_supported(int supported);
 /// size then costs the host nothing, and an access ends the program. What is allocated stays as it
 /// is. WEIR_STANDIN_ADDRESSES_ONLY (1 for yes), or no.
 void weir_standin_set_addresses_only(int on);
+/// Whether reserved addresses without a page pass for device memory, except that
+/// CU_POINTER_ATTRIBUTE_MAPPED is 0 there; work that touches them ends the program.
+/// WEIR_STANDIN_RESERVED_IS_DEVICE (1 for yes), or no: they are unknown to the driver.
+void weir_standin_set_reserved_is_device(int on);
+/// Whether a launch of a kernel, a graph, a set or a copy returns only when its stream has run it.
+/// WEIR_STANDIN_LAUNCHES_BLOCK (1 for yes), or no.
+void weir_standin_set_launches_block(int on);
+/// Whether host functions and callbacks run one at a time, whatever their streams.
+/// WEIR_STANDIN_HOST_FUNCTIONS_SERIAL (1 for yes), or no: each runs when its stream comes to it.
+void weir_standin_set_host_functions_serial(int on);
 /// What cuDriverGetVersion says. WEIR_STANDIN_DRIVER_VERSION, or the toolkit's.
 void weir_standin_set_driver_version(int version);
 /// Ends holds, waits for all work, forgets every stream, event and allocation, and takes faults,
@@ -69,6 +79,20 @@ std::size_t weir_standin_pending(CUstream stream);
 
 /// Calls of `name` since the start or the reset, failed ones included. Null counts all calls.
 std::uint64_t weir_standin_calls(const char* name);
+/// Calls of `name` that returned an error, since the start or weir_standin_take_refused; a reset
+/// leaves them. Null counts all. Not counted: "not ready" (600), which is an answer, and what
+/// weir_standin_fail wished for. What the runtime refuses by itself goes by "cudart".
+std::uint64_t weir_standin_refused(const char* name);
+struct WeirStandinRefused {
+  const char* name;  ///< as above
+  int code;
+  std::uint64_t calls;
+};
+/// Tells of every call that was refused, by name and code, and forgets them.
+void weir_standin_take_refused(void (*tell)(void* data, const WeirStandinRefused* refused),
+                               void* data);
+/// For the stand-in runtime: counts an error that is not the answer of this thread's last call.
+void weir_standin_refuse_runtime(int code);
 /// Sets every counter of calls to zero, and each device's peak to what is in use.
 void weir_standin_clear_counters(void);
 /// Bytes of a device in use: allocations, what pools and graphs reserve, physical pages, arrays,

@@ -65,6 +65,8 @@ TEST_F(BudgetView, FreeIsNoMoreThanTheDeviceHas) {
 }
 
 TEST_F(BudgetView, AcceptsThatAFigureIsNotAskedFor) {
+  expect_refused("cuDeviceTotalMem", CUDA_ERROR_INVALID_VALUE);
+  expect_refused("cuDeviceTotalMem", CUDA_ERROR_INVALID_DEVICE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   std::size_t bytes = 0;
   EXPECT_EQ(cuMemGetInfo(nullptr, &bytes), CUDA_SUCCESS);
@@ -78,6 +80,7 @@ TEST_F(BudgetView, AcceptsThatAFigureIsNotAskedFor) {
 }
 
 TEST_F(BudgetView, IsWhatTheApiTells) {
+  expect_refused("cuDevicePrimaryCtxGetState", CUDA_ERROR_INVALID_DEVICE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   MemoryInfo info;
   EXPECT_FALSE(memory_info(3, info));

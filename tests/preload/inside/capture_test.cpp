@@ -139,6 +139,7 @@ TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
 }
 
 TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
+  expect_refused("cuStreamEndCapture", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUdeviceptr block = freed_in_use(make_stream());
@@ -153,6 +154,8 @@ TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
 }
 
 TEST_F(Capture, OneThatNobodyKnowsOfLosesNoFence) {
+  expect_refused("cuEventQuery", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUdeviceptr block = freed_in_use(make_stream());
@@ -195,6 +198,8 @@ TEST_F(Capture, OurCallsOnAnotherThreadDoNotBreakIt) {
 }
 
 TEST_F(Capture, ACaptureThatBreaksEndsForUsToo) {
+  expect_refused("cuStreamSynchronize", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUdeviceptr block = allocate(kBytes);

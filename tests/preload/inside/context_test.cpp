@@ -28,6 +28,8 @@ class Contexts : public Inside {
 };
 
 TEST_F(Contexts, AResetForgetsTheBlocks) {
+  expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
+  expect_refused("cuMemFreeAsync", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUdeviceptr lost = allocate(kLarge);
   const CUdeviceptr cached = allocate(kMib);
@@ -46,6 +48,7 @@ TEST_F(Contexts, AResetForgetsTheBlocks) {
 }
 
 TEST_F(Contexts, TheLastReleaseIsAReset) {
+  expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   ASSERT_NO_FATAL_FAILURE(use_device(0));  // a second time
   const CUdeviceptr block = allocate(kLarge);
@@ -71,6 +74,7 @@ TEST_F(Contexts, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
 }
 
 TEST_F(Contexts, AContextOfItsOwnEndsWithItsBlocksAlone) {
+  expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "128MiB"}}));
   const CUdeviceptr kept = allocate(kLarge);
   const CUcontext mine = make_context();
@@ -151,6 +155,9 @@ TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
 }
 
 TEST_F(Contexts, WithoutAContextTheDriverAnswers) {
+  expect_refused("cuMemAlloc", CUDA_ERROR_INVALID_CONTEXT);
+  expect_refused("cuMemAllocAsync", CUDA_ERROR_INVALID_CONTEXT);
+  expect_refused("cuStreamGetCtx", CUDA_ERROR_INVALID_CONTEXT);
   ASSERT_NO_FATAL_FAILURE(start());
   ASSERT_EQ(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
   CUdeviceptr pointer = 0;

@@ -41,6 +41,7 @@ class Counted : public Inside {
 };
 
 TEST_F(Counted, PagesUntilTheyAreReleased) {
+  expect_refused("cuMemRelease", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUmemAllocationProp properties = on_device();
   CUmemGenericAllocationHandle pages = 0;
@@ -87,6 +88,7 @@ TEST_F(Counted, TheDevicesQueuedWorkMakesRoomForThem) {
 }
 
 TEST_F(Counted, PagesOfTheHostAreNot) {
+  expect_refused("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   CUmemAllocationProp properties = on_device();
   properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
@@ -114,6 +116,7 @@ TEST_F(Counted, MemoryOfAPoolOfTheProgramsUntilItIsFreedInEitherWay) {
 }
 
 TEST_F(Counted, ArraysUntilTheyAreDestroyed) {
+  expect_refused("cuArrayCreate", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUDA_ARRAY_DESCRIPTOR flat = floats(1024, 256);
   CUarray array = nullptr;

@@ -17,6 +17,7 @@
 
 #include "tests/standin/standin.hpp"
 #include "tests/support/print.hpp"
+#include "tests/support/refused.hpp"
 #include "tools/preload/api.hpp"
 #include "tools/preload/driver.hpp"
 #include "tools/preload/process.hpp"
@@ -24,6 +25,8 @@
 extern char** environ;
 
 namespace weir::preload::testing {
+
+using weir::testing::expect_refused;
 
 inline constexpr std::size_t kMib = std::size_t{1} << 20;
 /// A block of the size that most tests need no other than.

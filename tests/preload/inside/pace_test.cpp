@@ -183,6 +183,10 @@ void launch_in_callback(void* data) {
 }
 
 TEST_F(Pacing, ACallbackIsNotHeldBack) {
+  expect_refused("cuCtxGetCurrent", CUDA_ERROR_NOT_PERMITTED);
+  expect_refused("cuCtxSetCurrent", CUDA_ERROR_NOT_PERMITTED);
+  expect_refused("cuMemsetD8Async", CUDA_ERROR_NOT_PERMITTED);
+  expect_refused("cuStreamGetCtx", CUDA_ERROR_NOT_PERMITTED);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   CUcontext context = nullptr;
   ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);

@@ -113,6 +113,9 @@ TEST_F(RunningOutInside, UnboundedNeitherWaitsNorHandsOver) {
 }
 
 TEST_F(RunningOutInside, ACallbackIsNeverMadeToWait) {
+  expect_refused("cuCtxGetCurrent", CUDA_ERROR_NOT_PERMITTED);
+  expect_refused("cuCtxSetCurrent", CUDA_ERROR_NOT_PERMITTED);
+  expect_refused("cuMemAlloc", CUDA_ERROR_NOT_PERMITTED);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   (void)fill_and_free(8 * kMib);
   // On its own stream's thread; it would wait for ever, for a test's purposes.

@@ -48,7 +48,9 @@ CUdriverProcAddressQueryResult find(const std::string& name, int version, bool p
 CUresult look_up(const char* symbol, void** function, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
   return api("cuGetProcAddress", Needs::kNothing, [&](Call& call) {
-    if (symbol == nullptr || *symbol == '\0' || function == nullptr) {
+    if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (*symbol == '\0') {
+      call.uncounted = true;  // every runtime begins with this, and no tool counts its own calls
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (version > call.driver.version || flags > 2) return CUDA_ERROR_INVALID_VALUE;

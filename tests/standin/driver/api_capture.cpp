@@ -199,12 +199,16 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
       if (had != CUDA_SUCCESS) return had;
     }
     for (const Node& node : graph->nodes) {
-      const CUresult submitted = submit(
-          call, stream, {.work = node.work, .is_kernel = node.is_kernel, .touches = node.touches});
+      const CUresult submitted = submit(call, stream,
+                                        {.work = node.work,
+                                         .is_kernel = node.is_kernel,
+                                         .is_host_function = node.is_host_function,
+                                         .touches = node.touches});
       if (submitted != CUDA_SUCCESS) return submitted;
     }
     // The memory stays until the launch is over, whatever becomes of the graph.
     if (allocates_memory(*graph)) enqueue(stream, {.settle = [graph] {}});
+    end_launch(call, stream);
     return CUDA_SUCCESS;
   });
 }

@@ -34,7 +34,9 @@ CUresult set(const char* name, Needs needs, CUdeviceptr pointer, T value, std::s
     auto* first = reinterpret_cast<T*>(pointer);
     Operation operation{.work = [=] { std::fill_n(first, count, value); }};
     touch(call.driver, pointer, operation.touches);
-    return submit(call, stream, std::move(operation));
+    const CUresult submitted = submit(call, stream, std::move(operation));
+    if (submitted == CUDA_SUCCESS) end_launch(call, stream);
+    return submitted;
   });
 }
 

@@ -16,8 +16,10 @@ std::shared_ptr<Event> find_event(Driver& driver, CUevent handle) {
   return found == nullptr ? nullptr : *found;
 }
 
-CUresult record(const char* name, CUevent event_handle, CUstream stream_handle) {
+CUresult record(const char* name, CUevent event_handle, CUstream stream_handle,
+                unsigned int flags = 0) {
   return api(name, Needs::kContext, [&](Call& call) {
+    if (flags != 0) return CUDA_ERROR_NOT_SUPPORTED;
     const std::shared_ptr<Event> event = find_event(call.driver, event_handle);
     const std::shared_ptr<Stream> stream = find_stream(call, stream_handle);
     if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
@@ -95,8 +97,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-  if (flags != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  return record("cuEventRecordWithFlags", event, stream);
+  return record("cuEventRecordWithFlags", event, stream, flags);
 }
 
 CUresult cuEventQuery(CUevent handle) {

@@ -85,8 +85,15 @@ CUresult launch(CUfunction function, dim3 grid, dim3 block, unsigned int shared_
                             },
                         .is_kernel = true};
     copies->touch(call.driver, kernel.sizes, operation.touches);
-    return submit(call, stream, std::move(operation));
+    const CUresult submitted = submit(call, stream, std::move(operation));
+    if (submitted == CUDA_SUCCESS) end_launch(call, stream);
+    return submitted;
   });
+}
+
+CUresult refuse_no_config() {
+  return api("cuLaunchKernel", Needs::kContext,
+             [](Call& /*call*/) { return CUDA_ERROR_INVALID_VALUE; });
 }
 
 }  // namespace
@@ -225,7 +232,7 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned int grid_x
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments,
                           void** extra) {
-  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (config == nullptr) return refuse_no_config();
   return launch(function, dim3(config->gridDimX, config->gridDimY, config->gridDimZ),
                 dim3(config->blockDimX, config->blockDimY, config->blockDimZ),
                 config->sharedMemBytes, config->hStream, arguments, extra);
@@ -233,7 +240,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
 
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction function, void** arguments,
                                void** extra) {
-  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (config == nullptr) return refuse_no_config();
   CUlaunchConfig own = *config;
   own.hStream = per_thread(config->hStream);
   return cuLaunchKernelEx(&own, function, arguments, extra);

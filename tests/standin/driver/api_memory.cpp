@@ -53,7 +53,7 @@ CUresult attribute_of(Call& call, void* data, CUpointer_attribute attribute, CUd
       *static_cast<std::size_t*>(data) = range.bytes;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPED:
-      *static_cast<int*>(data) = 1;
+      *static_cast<int*>(data) = range.mapped ? 1 : 0;
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
@@ -229,6 +229,9 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
           break;
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
           *static_cast<unsigned int*>(data[i]) = 0;
+          break;
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+          *static_cast<int*>(data[i]) = 0;
           break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
           *static_cast<int*>(data[i]) = -2;

@@ -101,11 +101,14 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<Stream> stream = find_stream(call, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    return submit(call, stream, {.work = [function, data] {
-                    this_thread().in_host_function = true;
-                    function(data);
-                    this_thread().in_host_function = false;
-                  }});
+    return submit(call, stream,
+                  {.work =
+                       [function, data] {
+                         this_thread().in_host_function = true;
+                         function(data);
+                         this_thread().in_host_function = false;
+                       },
+                   .is_host_function = true});
   });
 }
 
@@ -117,11 +120,14 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* d
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult refused = refuse_capturing(*stream);
     if (refused != CUDA_SUCCESS) return refused;
-    return submit(call, stream, {.report = [=](CUresult state) {
-                    this_thread().in_host_function = true;
-                    function(handle, state, data);
-                    this_thread().in_host_function = false;
-                  }});
+    return submit(call, stream,
+                  {.report =
+                       [=](CUresult state) {
+                         this_thread().in_host_function = true;
+                         function(handle, state, data);
+                         this_thread().in_host_function = false;
+                       },
+                   .is_host_function = true});
   });
 }
 

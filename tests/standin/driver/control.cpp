@@ -1,6 +1,7 @@
 // What tests tell the driver and ask of it.
 
 #include <algorithm>
+#include <utility>
 
 #include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/stream.hpp"
@@ -79,6 +80,21 @@ void weir_standin_set_pages_supported(int supported) {
 void weir_standin_set_addresses_only(int on) {
   const Lock lock(driver().mutex);
   driver().addresses_only = on != 0;
+}
+
+void weir_standin_set_reserved_is_device(int on) {
+  const Lock lock(driver().mutex);
+  driver().reserved_is_device = on != 0;
+}
+
+void weir_standin_set_launches_block(int on) {
+  const Lock lock(driver().mutex);
+  driver().launches_block = on != 0;
+}
+
+void weir_standin_set_host_functions_serial(int on) {
+  const Lock lock(driver().mutex);
+  driver().host_functions_serial = on != 0;
 }
 
 void weir_standin_set_driver_version(int version) {
@@ -185,6 +201,32 @@ std::uint64_t weir_standin_calls(const char* name) {
     if (name == nullptr || known == name) calls += count;
   }
   return calls;
+}
+
+std::uint64_t weir_standin_refused(const char* name) {
+  const Lock lock(driver().mutex);
+  std::uint64_t refused = 0;
+  for (const auto& [call, count] : driver().refused) {
+    if (name == nullptr || call.first == name) refused += count;
+  }
+  return refused;
+}
+
+void weir_standin_take_refused(void (*tell)(void*, const WeirStandinRefused*), void* data) {
+  Lock lock(driver().mutex);
+  const auto taken = std::exchange(driver().refused, {});
+  lock.unlock();
+  for (const auto& [call, count] : taken) {
+    const WeirStandinRefused refused{call.first.c_str(), call.second, count};
+    tell(data, &refused);
+  }
+}
+
+void weir_standin_refuse_runtime(int code) {
+  Driver& the_driver = driver();
+  const Lock lock(the_driver.mutex);
+  if (code == CUDA_ERROR_NOT_READY || code == this_thread().last_result) return;
+  ++the_driver.refused[{"cudart", code}];
 }
 
 void weir_standin_clear_counters(void) {

@@ -60,6 +60,7 @@ CUresult do_copy(Call& call, CUstream handle, const Copy& copy, bool asynchronou
   const CUresult submitted = submit(call, stream, std::move(operation));
   if (submitted != CUDA_SUCCESS || stream->capture) return submitted;
   const bool in_device = to.kind == RangeKind::kDevice && from.kind == RangeKind::kDevice;
+  end_launch(call, stream);
   if (to_pageable || (!asynchronous && !in_device)) wait_for(call, {{stream, stream->enqueued}});
   return call.context->broken;
 }

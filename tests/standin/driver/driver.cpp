@@ -82,6 +82,9 @@ void Driver::read_settings() {
   module_memory = number_of("WEIR_STANDIN_MODULE_MEMORY", 0);
   pages_supported = true;
   addresses_only = number_of("WEIR_STANDIN_ADDRESSES_ONLY", 0) != 0;
+  reserved_is_device = number_of("WEIR_STANDIN_RESERVED_IS_DEVICE", 0) != 0;
+  launches_block = number_of("WEIR_STANDIN_LAUNCHES_BLOCK", 0) != 0;
+  host_functions_serial = number_of("WEIR_STANDIN_HOST_FUNCTIONS_SERIAL", 0) != 0;
 }
 
 Driver& driver() {
@@ -131,7 +134,10 @@ bool is_forked() { return forked; }
 
 CUresult enter(Call& call, const char* name, Needs needs) {
   const int fault = count_call(call.driver, name);
-  if (fault != 0) return static_cast<CUresult>(fault);
+  if (fault != 0) {
+    call.uncounted = true;  // the test that wished for it has named it
+    return static_cast<CUresult>(fault);
+  }
   if (needs == Needs::kNothing) return CUDA_SUCCESS;
   if (!call.driver.initialized) return CUDA_ERROR_NOT_INITIALIZED;
   if (this_thread().in_host_function) return CUDA_ERROR_NOT_PERMITTED;
@@ -142,6 +148,12 @@ CUresult enter(Call& call, const char* name, Needs needs) {
   if (call.context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (call.context->broken != CUDA_SUCCESS) return call.context->broken;
   return needs == Needs::kCanCapture ? refuse_unsafe(call.driver) : CUDA_SUCCESS;
+}
+
+void leave(Call& call, const char* name, CUresult result) {
+  this_thread().last_result = result;
+  if (result == CUDA_SUCCESS || call.uncounted) return;
+  if (result != CUDA_ERROR_NOT_READY) ++call.driver.refused[{name, result}];
 }
 
 Device* find_device(Driver& driver, CUdevice ordinal) {

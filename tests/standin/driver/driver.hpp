@@ -53,10 +53,13 @@ struct Driver {
   bool initialized = false;
   int device_count = 1;
   int version = CUDA_VERSION;
-  std::size_t context_memory = 0;  ///< that a context takes of its device
-  std::size_t module_memory = 0;   ///< that a module or library takes
-  bool pages_supported = true;     ///< virtual memory management, as the attribute says
-  bool addresses_only = false;     ///< new device memory has nothing behind it
+  std::size_t context_memory = 0;      ///< that a context takes of its device
+  std::size_t module_memory = 0;       ///< that a module or library takes
+  bool pages_supported = true;         ///< virtual memory management, as the attribute says
+  bool addresses_only = false;         ///< new device memory has nothing behind it
+  bool reserved_is_device = false;     ///< addresses without a page pass for device memory
+  bool launches_block = false;         ///< a launch returns when its stream has run it
+  bool host_functions_serial = false;  ///< one at a time, whatever their streams
   std::array<Device, kMostDevices> devices;
 
   Handles<CUcontext, std::shared_ptr<Context>> contexts{0x1c0000000000};
@@ -82,7 +85,8 @@ struct Driver {
   std::uint64_t next_block = 1;
   std::uint64_t late_uses = 0;  ///< operations whose memory was freed before they ran
 
-  std::unordered_map<std::string_view, std::uint64_t> calls;  ///< by names that are never freed
+  std::unordered_map<std::string_view, std::uint64_t> calls;     ///< by names that are never freed
+  std::map<std::pair<std::string, int>, std::uint64_t> refused;  ///< calls by name and code
   std::vector<Fault> faults;
   std::vector<Fault> kernel_faults;
   bool held = false;
@@ -91,6 +95,8 @@ struct Driver {
   std::deque<std::shared_ptr<Stream>> unserved;  ///< made, and no thread has come to them
   std::size_t idle_threads = 0;                  ///< of streams that are gone
   std::condition_variable stream_made;           ///< those sleep here
+  bool in_host_function = false;                 ///< one runs, where they run one at a time
+  std::condition_variable host_function_ended;   ///< the others sleep here
 
   Driver();
   /// Device count, memory and version as the environment says.
@@ -105,6 +111,7 @@ struct Thread {
   std::vector<CUcontext> contexts;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool in_host_function = false;
+  CUresult last_result = CUDA_SUCCESS;  ///< of the last call
 };
 Thread& this_thread();
 
@@ -124,6 +131,7 @@ struct Call {
   Driver& driver;
   Lock lock;
   Context* context = nullptr;  ///< the current one, where one is needed
+  bool uncounted = false;      ///< what it returns is an error that nobody counts
 };
 
 /// In a child of fork: the threads of streams do not exist there, and as with the real driver
@@ -133,6 +141,9 @@ bool is_forked();
 /// Checks what every function has to; anything but success is the function's result.
 CUresult enter(Call& call, const char* name, Needs needs);
 
+/// What every function does at its end: counts errors.
+void leave(Call& call, const char* name, CUresult result);
+
 /// A driver function: `body` is called with a `Call&` once all is checked.
 template <typename Body>
 CUresult api(const char* name, Needs needs, Body&& body) noexcept {
@@ -140,7 +151,9 @@ CUresult api(const char* name, Needs needs, Body&& body) noexcept {
   Driver& the_driver = driver();
   Call call{the_driver, Lock(the_driver.mutex)};
   const CUresult entered = enter(call, name, needs);
-  return entered == CUDA_SUCCESS ? std::forward<Body>(body)(call) : entered;
+  const CUresult result = entered == CUDA_SUCCESS ? std::forward<Body>(body)(call) : entered;
+  leave(call, name, result);
+  return result;
 }
 
 /// Null when there is no such device.

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "tests/standin/standin.hpp"
+
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 #undef cuEventElapsedTime
@@ -242,6 +244,7 @@ std::span<const Entry> entries() {
         entry("cuGetProcAddress", 11030, &cuGetProcAddress),
         entry("cuGetProcAddress", 12000, &cuGetProcAddress_v2),
         entry("weir_standin_function_of", 0, &weir_standin_function_of),
+        entry("weir_standin_refuse_runtime", 0, &weir_standin_refuse_runtime),
   };
   return kEntries;
 }

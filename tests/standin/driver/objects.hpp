@@ -50,6 +50,7 @@ struct Operation {
   std::function<void(CUresult)> report = {};  ///< run without the lock, also in a broken context
   std::vector<Point> after = {};
   bool is_kernel = false;
+  bool is_host_function = false;
   std::vector<Touch> touches = {};
 };
 
@@ -77,6 +78,7 @@ using CaptureClock = std::map<const Stream*, std::uint64_t>;
 struct Node {
   std::function<void()> work = {};
   bool is_kernel = false;
+  bool is_host_function = false;
   bool is_memory = false;  ///< takes or gives memory, which is no work
   std::vector<Touch> touches = {};
 };

@@ -3,6 +3,18 @@
 #include "tests/standin/driver/memory.hpp"
 
 namespace weir::standin {
+namespace {
+
+/// Of an address without a page.
+Range find_reserved(Driver& driver, std::uintptr_t address) {
+  auto after = driver.reservations.upper_bound(address);
+  if (!driver.reserved_is_device || after == driver.reservations.begin()) return {};
+  const auto& [start, bytes] = *std::prev(after);
+  if (address - start >= bytes) return {};
+  return {RangeKind::kDevice, start, bytes, &driver.devices.front(), false};
+}
+
+}  // namespace
 
 Range find_range(Driver& driver, std::uintptr_t address) {
   std::uintptr_t base = 0;
@@ -12,9 +24,9 @@ Range find_range(Driver& driver, std::uintptr_t address) {
     return {kind, base, block->bytes, block->pool ? block->pool->device : block->context->device};
   }
   auto after = driver.mappings.upper_bound(address);
-  if (after == driver.mappings.begin()) return {};
+  if (after == driver.mappings.begin()) return find_reserved(driver, address);
   auto found = std::prev(after);
-  if (address - found->first >= found->second.bytes) return {};
+  if (address - found->first >= found->second.bytes) return find_reserved(driver, address);
   Range range{RangeKind::kDevice, found->first, found->second.bytes,
               driver.pages.at(found->second.pages).device};
   // Pages that lie side by side are one range to a copy.

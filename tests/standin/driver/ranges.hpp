@@ -18,6 +18,7 @@ struct Range {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;  ///< of the block, or of the pages mapped in one piece
   Device* device = nullptr;
+  bool mapped = true;  ///< false: reserved addresses that pass for device memory
 
   /// False when `count` bytes at `address` leave the range. Pageable memory has no known end.
   [[nodiscard]] bool holds(std::uintptr_t address, std::size_t count) const {

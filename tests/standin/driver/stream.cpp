@@ -16,8 +16,33 @@ CUresult due_kernel_fault(Driver& driver) {
   return code;
 }
 
+/// A turn among host functions, where they run one at a time. It comes if each of them ends by
+/// itself: one that waits for another one may wait for ever, as on a device.
+class HostTurn {
+ public:
+  HostTurn(Driver& driver, Lock& lock, const Operation& operation)
+      : driver_(driver), taken_(operation.is_host_function && driver.host_functions_serial) {
+    if (!taken_) return;
+    driver.host_function_ended.wait(lock, [&] { return !driver.in_host_function; });
+    driver.in_host_function = true;
+  }
+  /// Under the lock.
+  ~HostTurn() {
+    if (!taken_) return;
+    driver_.in_host_function = false;
+    driver_.host_function_ended.notify_one();
+  }
+  HostTurn(const HostTurn&) = delete;
+  HostTurn& operator=(const HostTurn&) = delete;
+
+ private:
+  Driver& driver_;
+  const bool taken_;
+};
+
 void execute(Driver& driver, Lock& lock, Stream& stream, Operation operation) {
   for (const Point& point : operation.after) point.wait(lock);
+  const HostTurn turn(driver, lock, operation);
   const auto delay = driver.delay + stream.delay;
   if (operation.is_kernel && stream.context->broken == CUDA_SUCCESS) {
     stream.context->broken = due_kernel_fault(driver);
@@ -140,6 +165,7 @@ CUresult submit(Call& call, const std::shared_ptr<Stream>& stream, Operation ope
   }
   return add_to_capture(*stream, {.work = std::move(operation.work),
                                   .is_kernel = operation.is_kernel,
+                                  .is_host_function = operation.is_host_function,
                                   .touches = std::move(operation.touches)});
 }
 
@@ -155,6 +181,11 @@ std::vector<Point> points_of(const std::shared_ptr<Stream>& stream) {
 
 void wait_for(Call& call, const std::vector<Point>& points) {
   for (const Point& point : points) point.wait(call.lock);
+}
+
+void end_launch(Call& call, const std::shared_ptr<Stream>& stream) {
+  if (!call.driver.launches_block || stream->capture) return;
+  wait_for(call, {{stream, stream->enqueued}});
 }
 
 bool is_idle(const Stream& stream) {

@@ -17,6 +17,11 @@ std::shared_ptr<Stream> find_stream(Call& call, CUstream handle);
 /// operations without `settle` and `report` can be captured.
 CUresult submit(Call& call, const std::shared_ptr<Stream>& stream, Operation operation,
                 bool* captured = nullptr);
+/// What a kernel's, a graph's, a set's or a copy's launch does at its end: where launches block, it
+/// waits until the stream has run all that it has. That ends: what was submitted before ends by
+/// itself or waits for what was submitted still earlier. A host function that waits for the thread
+/// which launches is the exception, here as on a device.
+void end_launch(Call& call, const std::shared_ptr<Stream>& stream);
 /// Enqueues at once, without a look at captures.
 void enqueue(const std::shared_ptr<Stream>& stream, Operation operation);
 

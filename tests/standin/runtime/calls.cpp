@@ -56,6 +56,7 @@ Library open() {
   look_up_all(library, CU_GET_PROC_ADDRESS_LEGACY_STREAM, library.legacy);
   look_up_all(library, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, library.per_thread);
   look_up(library, "weir_standin_function_of", CU_GET_PROC_ADDRESS_DEFAULT, library.function_of);
+  look_up(library, "weir_standin_refuse_runtime", CU_GET_PROC_ADDRESS_DEFAULT, library.refuse);
   library.status = static_cast<cudaError_t>(library.legacy.cuInit(0));
   return library;
 }

@@ -23,6 +23,7 @@ struct Library {
   Calls per_thread;  ///< functions without such a variant are the same ones
   decltype(&::cuGetProcAddress) get = nullptr;
   CUfunction (*function_of)(const void* symbol) = nullptr;  ///< of the stand-in driver alone
+  void (*refuse)(int code) = nullptr;                       ///< likewise
 };
 
 /// Opens the driver once. Thread-safe, and ready before objects with constructors are.

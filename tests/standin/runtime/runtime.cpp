@@ -86,7 +86,9 @@ bool was_reset(CUcontext context) {
 }  // namespace
 
 cudaError_t note(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
+  if (error == cudaSuccess) return error;
+  last_error = error;
+  if (library().refuse != nullptr) library().refuse(error);
   return error;
 }
 

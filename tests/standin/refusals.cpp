@@ -1,0 +1,77 @@
+// Part of every test program that runs on the stand-in: a test fails when the driver or the runtime
+// refused a call of it which it did not name (support/refused.hpp), or refused none that it named.
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tests/standin/codes.hpp"
+#include "tests/standin/standin.hpp"
+#include "tests/support/refused.hpp"
+
+namespace weir::testing {
+namespace {
+
+using Refused = std::set<std::pair<std::string, int>>;
+
+Refused take_refused() {
+  Refused all;
+  const auto add = [](void* data, const WeirStandinRefused* refused) {
+    static_cast<Refused*>(data)->emplace(refused->name, refused->code);
+  };
+  weir_standin_take_refused(add, &all);
+  return all;
+}
+
+std::string describe(const std::string& call, int code) {
+  const standin::Code* known = standin::find_code(code);
+  return call + " returned " + std::to_string(code) +
+         (known == nullptr ? "" : std::string(" (") + known->text + ")");
+}
+
+/// What the test was marked with.
+std::set<std::string> expected_of(const ::testing::TestResult& result) {
+  std::set<std::string> expected;
+  for (int i = 0; i < result.test_property_count(); ++i) {
+    const std::string key = result.GetTestProperty(i).key();
+    if (key.starts_with("refused_")) expected.insert(key);
+  }
+  return expected;
+}
+
+class Listener final : public ::testing::EmptyTestEventListener {
+ public:
+  void OnTestEnd(const ::testing::TestInfo& test) override {
+    std::set<std::string> expected = expected_of(*test.result());
+    const bool any = expected.erase(kAnyRefusal) != 0;
+    for (const auto& [call, code] : take_refused()) {
+      if (expected.erase(refusal(call, code)) != 0 || any) continue;
+      ADD_FAILURE() << describe(call, code) << ", and the test does not say expect_refused(\""
+                    << call << "\", " << code << ")";
+    }
+    // A skipped or failed test may not have come to the call.
+    if (test.result()->Failed() || test.result()->Skipped()) return;
+    for (const std::string& missing : expected) {
+      ADD_FAILURE() << missing << " was expected, and did not happen";
+    }
+  }
+  /// What a suite does before its first test and behind its last one names nothing.
+  void OnTestSuiteEnd(const ::testing::TestSuite& /*suite*/) override {
+    for (const auto& [call, code] : take_refused()) {
+      ADD_FAILURE() << describe(call, code) << " behind the last test of a suite";
+    }
+  }
+};
+
+// GoogleTest owns it. Listeners hear of an end in reverse order, so the printer hears of what
+// fails.
+[[maybe_unused]] const bool kListens = [] {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new Listener);
+  return true;
+}();
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,25 @@
+// Tests that must fail, each because of what it says or does not say of calls that are refused.
+
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include "tests/standin/standin.hpp"
+#include "tests/support/refused.hpp"
+
+namespace {
+
+using weir::testing::expect_refused;
+
+TEST(Fails, WithACallThatItDoesNotName) {
+  EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(77), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(Fails, WithACallThatReturnsAnotherCode) {
+  expect_refused("cuMemRelease", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemRelease(77), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(Fails, WithoutTheCallThatItNames) { expect_refused("cuMemRelease", CUDA_ERROR_INVALID_VALUE); }
+
+}  // namespace
