@@ -10,6 +10,7 @@
 #include "device/kit.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
+#include "support/held.hpp"
 #include "support/print.hpp"
 
 namespace weir {
@@ -18,9 +19,10 @@ namespace {
 using testing::Gate;
 using testing::kit;
 
-class AllHeld : public ::testing::Test {
+class AllWhileHeld : public ::testing::Test {
  protected:
-  AllHeld() {
+  AllWhileHeld() {
+    testing::expect_named_while_held();
     for (const StreamRole role : kAllRoles) {
       Gate& gate = gates[index_of(role)];
       scheduler.submit("hold", {.stream = role}, [&gate](Stream& stream, Inputs, Outputs) {
@@ -28,7 +30,7 @@ class AllHeld : public ::testing::Test {
       });
     }
   }
-  ~AllHeld() override { open(); }
+  ~AllWhileHeld() override { open(); }
   void open() {
     for (Gate& gate : gates) gate.open();
   }
@@ -39,11 +41,11 @@ class AllHeld : public ::testing::Test {
   Scheduler scheduler{device, pool};
 };
 
-TEST_F(AllHeld, StreamsRunSideBySide) {
+TEST_F(AllWhileHeld, StreamsRunSideBySide) {
   for (Gate& gate : gates) gate.await_arrival();  // all stand at theirs at once
 }
 
-TEST_F(AllHeld, NothingBlocksInSubmission) {
+TEST_F(AllWhileHeld, NothingBlocksInSubmission) {
   const Shape shape{4096};
   Upstream& host = device.backend().host_upstream();
   auto* const values = static_cast<float*>(host.allocate(shape.bytes()));

@@ -14,6 +14,7 @@
 #include "allocator/error.hpp"
 #include "device/kit.hpp"
 #include "support/gate.hpp"
+#include "support/held.hpp"
 
 namespace weir {
 namespace {
@@ -53,6 +54,7 @@ class DeviceTest : public ::testing::Test {
   }
   /// The device stands at the gate when this returns.
   void hold(StreamRole role) {
+    testing::expect_named_while_held();
     enqueue_step(role, [this] { gate.pass(); });
     gate.await_arrival(++held_);
   }
@@ -68,7 +70,9 @@ class DeviceTest : public ::testing::Test {
   std::uint64_t held_ = 0;
 };
 
-TEST_F(DeviceTest, WorkRunsLateAndInOrder) {
+using DeviceWhileHeld = DeviceTest;
+
+TEST_F(DeviceWhileHeld, WorkRunsLateAndInOrder) {
   std::vector<int> order;
   hold(StreamRole::kCompute);
   for (int i = 0; i < 200; ++i) {
@@ -97,7 +101,7 @@ TEST_F(DeviceTest, ThePointOfAnIdleStreamIsPassed) {
   for (const StreamRole role : kAllRoles) EXPECT_TRUE(progress().reached(record(role)));
 }
 
-TEST_F(DeviceTest, MakeWaitOrdersStreamsAndTheHostGoesOn) {
+TEST_F(DeviceWhileHeld, MakeWaitOrdersStreamsAndTheHostGoesOn) {
   std::atomic<int> step = 0;
   hold(StreamRole::kCopyIn);
   enqueue_step(StreamRole::kCopyIn, [&] { step = 1; });
@@ -111,7 +115,7 @@ TEST_F(DeviceTest, MakeWaitOrdersStreamsAndTheHostGoesOn) {
   EXPECT_EQ(seen, 1);
 }
 
-TEST_F(DeviceTest, APointRecordedAfterAWaitIsPassedAfterWhatIsWaitedFor) {
+TEST_F(DeviceWhileHeld, APointRecordedAfterAWaitIsPassedAfterWhatIsWaitedFor) {
   hold(StreamRole::kCopyIn);
   const Point copied = record(StreamRole::kCopyIn);
   progress().make_wait(device->stream(StreamRole::kCompute), copied);
@@ -125,7 +129,7 @@ TEST_F(DeviceTest, APointRecordedAfterAWaitIsPassedAfterWhatIsWaitedFor) {
   EXPECT_TRUE(progress().wait(copied, {}));
 }
 
-TEST_F(DeviceTest, AWaitForAnEarlierPointDoesNotHoldBackForLaterWork) {
+TEST_F(DeviceWhileHeld, AWaitForAnEarlierPointDoesNotHoldBackForLaterWork) {
   enqueue_step(StreamRole::kCopyIn, [] {});
   const Point early = record(StreamRole::kCopyIn);
   EXPECT_TRUE(progress().wait(early, {}));
@@ -134,7 +138,7 @@ TEST_F(DeviceTest, AWaitForAnEarlierPointDoesNotHoldBackForLaterWork) {
   EXPECT_TRUE(wait(StreamRole::kCompute)) << "with the copies held";
 }
 
-TEST_F(DeviceTest, AWaitEndsWithTheStopRequest) {
+TEST_F(DeviceWhileHeld, AWaitEndsWithTheStopRequest) {
   hold(StreamRole::kCompute);
   const Point point = record(StreamRole::kCompute);
   std::stop_source stop;
@@ -146,7 +150,7 @@ TEST_F(DeviceTest, AWaitEndsWithTheStopRequest) {
   EXPECT_TRUE(progress().wait(point, stop.get_token())) << "passed beats stopped";
 }
 
-TEST_F(DeviceTest, ManyWaitForDifferentPointsOfOneStream) {
+TEST_F(DeviceWhileHeld, ManyWaitForDifferentPointsOfOneStream) {
   hold(StreamRole::kCompute);
   std::vector<std::thread> waiters;
   std::atomic<int> done = 0;
@@ -164,7 +168,7 @@ TEST_F(DeviceTest, ManyWaitForDifferentPointsOfOneStream) {
   EXPECT_EQ(done, 8);
 }
 
-TEST_F(DeviceTest, DestructionDrainsQueuesThatWaitForEachOther) {
+TEST_F(DeviceWhileHeld, DestructionDrainsQueuesThatWaitForEachOther) {
   std::atomic<int> ran = 0;
   hold(StreamRole::kCompute);
   for (int i = 0; i < 100; ++i) {
@@ -188,7 +192,7 @@ TEST_F(DeviceTest, AClosureRunsOnAThreadThatServesTheDevice) {
   EXPECT_FALSE(on_device_thread());
 }
 
-TEST_F(DeviceTest, CountsTheTimeThatItWorkedAndNotTheTimeThatItWaited) {
+TEST_F(DeviceWhileHeld, CountsTheTimeThatItWorkedAndNotTheTimeThatItWaited) {
   constexpr std::chrono::milliseconds kLong{5};
   hold(StreamRole::kCompute);
   progress().make_wait(device->stream(StreamRole::kCopyOut), record(StreamRole::kCompute));

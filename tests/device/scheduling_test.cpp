@@ -17,6 +17,7 @@
 #include "device/kit.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
+#include "support/held.hpp"
 #include "support/print.hpp"
 
 namespace weir {
@@ -62,6 +63,7 @@ class SchedulingTest : public ::testing::Test {
 
   /// The stream stands at the gate when this returns.
   Gate& hold(StreamRole role) {
+    testing::expect_named_while_held();
     Gate& gate = gates_.emplace_back();
     scheduler->submit("hold", {.stream = role}, [&gate](Stream& stream, Inputs, Outputs) {
       kit().step(stream, [&gate] { gate.pass(); });
@@ -94,7 +96,9 @@ class SchedulingTest : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler;
 };
 
-TEST_F(SchedulingTest, AReadWaitsForTheWriteOnAnotherStream) {
+using SchedulingWhileHeld = SchedulingTest;
+
+TEST_F(SchedulingWhileHeld, AReadWaitsForTheWriteOnAnotherStream) {
   Gate& gate = hold(StreamRole::kCompute);
   const Tensor x = written(0x11);
   const Tensor y = copied(x, StreamRole::kCompute2);
@@ -103,7 +107,7 @@ TEST_F(SchedulingTest, AReadWaitsForTheWriteOnAnotherStream) {
   expect_all(y, 0x11);
 }
 
-TEST_F(SchedulingTest, AWriteWaitsForTheReadOnAnotherStream) {
+TEST_F(SchedulingWhileHeld, AWriteWaitsForTheReadOnAnotherStream) {
   const Tensor x = written(0x11);
   Gate& gate = hold(StreamRole::kCompute2);
   const Tensor y = copied(x, StreamRole::kCompute2);
@@ -114,7 +118,7 @@ TEST_F(SchedulingTest, AWriteWaitsForTheReadOnAnotherStream) {
   expect_all(x, 0x22);
 }
 
-TEST_F(SchedulingTest, AWriteWaitsForTheWriteOnAnotherStream) {
+TEST_F(SchedulingWhileHeld, AWriteWaitsForTheWriteOnAnotherStream) {
   Gate& gate = hold(StreamRole::kCompute);
   const Tensor x = written(0x11);
   scheduler->submit("set", {.writes = {x}, .stream = StreamRole::kCompute2}, set_all(0x22));
@@ -123,7 +127,7 @@ TEST_F(SchedulingTest, AWriteWaitsForTheWriteOnAnotherStream) {
   expect_all(x, 0x22);
 }
 
-TEST_F(SchedulingTest, AResultIsReadBackAfterItsWrite) {
+TEST_F(SchedulingWhileHeld, AResultIsReadBackAfterItsWrite) {
   Gate& gate = hold(StreamRole::kCompute);
   const Tensor x = written(0x33);
   std::thread opener([&] {
@@ -134,7 +138,7 @@ TEST_F(SchedulingTest, AResultIsReadBackAfterItsWrite) {
   opener.join();
 }
 
-TEST_F(SchedulingTest, HostMemoryArrivesBeforeItIsUsed) {
+TEST_F(SchedulingWhileHeld, HostMemoryArrivesBeforeItIsUsed) {
   Upstream& host = device.backend().host_upstream();
   auto* const values = static_cast<float*>(host.allocate(kTensor));
   ASSERT_NE(values, nullptr);
@@ -149,7 +153,7 @@ TEST_F(SchedulingTest, HostMemoryArrivesBeforeItIsUsed) {
   host.deallocate(values, kTensor);
 }
 
-TEST_F(SchedulingTest, AReaderThatWaitsKeepsNobodyElseFromSubmitting) {
+TEST_F(SchedulingWhileHeld, AReaderThatWaitsKeepsNobodyElseFromSubmitting) {
   const Tensor x = written(0x11);
   Gate& gate = hold(StreamRole::kCopyOut);
   std::atomic<bool> begun = false;
@@ -164,7 +168,7 @@ TEST_F(SchedulingTest, AReaderThatWaitsKeepsNobodyElseFromSubmitting) {
   reader.join();
 }
 
-TEST_F(SchedulingTest, MemoryUsedOnASecondStreamIsNotReusedBeforeThatHasPassed) {
+TEST_F(SchedulingWhileHeld, MemoryUsedOnASecondStreamIsNotReusedBeforeThatHasPassed) {
   Tensor x = written(0x11);
   Gate& gate = hold(StreamRole::kCompute2);
   const Tensor y = copied(x, StreamRole::kCompute2);
@@ -179,7 +183,7 @@ TEST_F(SchedulingTest, MemoryUsedOnASecondStreamIsNotReusedBeforeThatHasPassed) 
   EXPECT_EQ(scheduler->memory_info().awaiting, Bytes{});
 }
 
-TEST_F(SchedulingTest, AFreedBlockIsHandedOverBehindItsOldStreamsWork) {
+TEST_F(SchedulingWhileHeld, AFreedBlockIsHandedOverBehindItsOldStreamsWork) {
   start({2 * kTensor.count}, Policy::kBackstop);
   Gate& gate = hold(StreamRole::kCompute);
   Tensor x = written(0x11);
@@ -194,7 +198,7 @@ TEST_F(SchedulingTest, AFreedBlockIsHandedOverBehindItsOldStreamsWork) {
   expect_all(z, 0x77);
 }
 
-TEST_F(SchedulingTest, ABlockHandedOverAndFreedUnusedIsStillBehindTheFirstStream) {
+TEST_F(SchedulingWhileHeld, ABlockHandedOverAndFreedUnusedIsStillBehindTheFirstStream) {
   start({2 * kTensor.count}, Policy::kBackstop);
   Gate& gate = hold(StreamRole::kCompute);
   Tensor x = written(0x11);
@@ -213,7 +217,7 @@ TEST_F(SchedulingTest, ABlockHandedOverAndFreedUnusedIsStillBehindTheFirstStream
   expect_all(z, 0x77);
 }
 
-TEST_F(SchedulingTest, AWaitForMemoryEndsWhenTheDeviceHasPassedIt) {
+TEST_F(SchedulingWhileHeld, AWaitForMemoryEndsWhenTheDeviceHasPassedIt) {
   start({2 * kTensor.count}, Policy::kBackstop);
   Tensor x = written(0x11);
   Gate& gate = hold(StreamRole::kCompute2);
@@ -242,7 +246,7 @@ std::uint64_t run_ahead(Scheduler& scheduler, std::span<const float> host) {
   return done;
 }
 
-TEST_F(SchedulingTest, ThrottledStaysWithinABudgetThatUnboundedRunAheadBreaks) {
+TEST_F(SchedulingWhileHeld, ThrottledStaysWithinABudgetThatUnboundedRunAheadBreaks) {
   Upstream& host = device.backend().host_upstream();
   auto* const values = static_cast<float*>(host.allocate(kTensor));
   ASSERT_NE(values, nullptr);

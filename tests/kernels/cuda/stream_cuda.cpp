@@ -1,9 +1,6 @@
 // That every operation waits for the stream that it is given, and for no other.
 
-#include <atomic>
-#include <chrono>
 #include <functional>
-#include <thread>
 
 #include "kernels/classification_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
@@ -12,6 +9,8 @@
 #include "kernels/random_cuda.hpp"
 #include "kernels/reduce_cuda.hpp"
 #include "kernels/sgd_cuda.hpp"
+#include "support/gate.hpp"
+#include "support/held.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 
 namespace {
@@ -21,33 +20,30 @@ using weir::DenseShape;
 using weir::LogitShape;
 using weir::testing::DeviceArray;
 using weir::testing::expect_same_bits;
+using weir::testing::Gate;
 
 constexpr std::size_t kSide = 32;
 constexpr DenseShape kDense{.m = kSide, .k = kSide, .n = kSide};
 constexpr LogitShape kLogits{.rows = kSide, .classes = kSide};
 
-/// Holds a stream until it is destroyed; not for ever, so that a test that fails also ends.
+/// Holds a stream until it is destroyed.
 class Hold {
  public:
   explicit Hold(cudaStream_t stream) : stream_(stream) {
-    check_cuda(cudaLaunchHostFunc(stream, &Hold::wait, this), "cudaLaunchHostFunc");
+    weir::testing::expect_named_while_held();
+    const auto pass = [](void* gate) { static_cast<Gate*>(gate)->pass(); };
+    check_cuda(cudaLaunchHostFunc(stream, pass, &gate_), "cudaLaunchHostFunc");
   }
   ~Hold() {
-    released_ = true;
+    gate_.open();
     (void)weir::take_cuda_error(cudaStreamSynchronize(stream_));
   }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
  private:
-  static void wait(void* self) {
-    const auto* const hold = static_cast<Hold*>(self);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!hold->released_ && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  }
-
   cudaStream_t stream_;
-  std::atomic<bool> released_ = false;
+  Gate gate_;
 };
 
 struct Operation {
@@ -55,7 +51,7 @@ struct Operation {
   std::function<void()> enqueue;
 };
 
-class StreamsOnDevice : public weir::testing::GpuTest {
+class StreamsWhileHeld : public weir::testing::GpuTest {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -90,10 +86,10 @@ class StreamsOnDevice : public weir::testing::GpuTest {
   cudaStream_t other_ = nullptr;
 };
 
-std::vector<Operation> StreamsOnDevice::operations(weir::cuda::CublasHandle& blas,
-                                                   std::span<const float> x,
-                                                   std::span<const float> labels,
-                                                   std::span<float> out, std::span<float> also) {
+std::vector<Operation> StreamsWhileHeld::operations(weir::cuda::CublasHandle& blas,
+                                                    std::span<const float> x,
+                                                    std::span<const float> labels,
+                                                    std::span<float> out, std::span<float> also) {
   namespace gpu = weir::cuda;
   using weir::Activation;
   const auto first = out.first(1);
@@ -141,7 +137,7 @@ std::vector<Operation> StreamsOnDevice::operations(weir::cuda::CublasHandle& bla
   };
 }
 
-TEST_F(StreamsOnDevice, EveryOperationWaitsForItsOwn) {
+TEST_F(StreamsWhileHeld, EveryOperationWaitsForItsOwn) {
   weir::cuda::CublasHandle blas;
   const DeviceArray<float> x(random(kSide * kSide));
   const DeviceArray<float> labels(std::vector<float>(kSide, 3.0F));
