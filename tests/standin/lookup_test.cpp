@@ -1,5 +1,9 @@
 // How the runtime comes by the driver's functions.
 
+#include <set>
+#include <string>
+#include <tuple>
+
 #include "tests/standin/fixture.hpp"
 
 #undef cuGetProcAddress
@@ -7,9 +11,28 @@
 extern "C" CUresult cuGetProcAddress(const char* symbol, void** function, int version,
                                      cuuint64_t flags);
 extern "C" CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, size_t bytes, CUstream stream);
+extern "C" CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                       CUstream stream);
 
 namespace weir::standin::testing {
 namespace {
+
+constexpr cuuint64_t kLegacy = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
+/// One form of a function that the toolkit has a type of: its name, its version, whether it is of
+/// per-thread default streams.
+using Form = std::tuple<std::string, int, bool>;
+
+std::set<Form> forms_of_toolkit() {
+#define PLAIN(base, version) Form{#base, version, false},
+#define PER_THREAD(base, version, suffix) Form{#base, version, true},
+  return {
+#include "typedefs.inc"
+  };
+#undef PLAIN
+#undef PER_THREAD
+}
 
 class StandInLookup : public StandIn {
  protected:
@@ -35,10 +58,47 @@ TEST_F(StandInLookup, GoesByNameAndVersion) {
 }
 
 TEST_F(StandInLookup, GoesByDefaultStream) {
-  constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   EXPECT_EQ(find("cuMemAllocAsync", 12000), address(&cuMemAllocAsync));
   EXPECT_EQ(find("cuMemAllocAsync", 12000, kPerThread), address(&cuMemAllocAsync_ptsz));
   EXPECT_EQ(find("cuMemAlloc", 12000, kPerThread), address(&cuMemAlloc_v2));
+}
+
+TEST_F(StandInLookup, HasPerThreadFormsFromTheirOwnVersionOn) {
+  EXPECT_EQ(find("cuMemcpyAsync", 4000, kPerThread), address(&cuMemcpyAsync));
+  EXPECT_EQ(find("cuMemcpyAsync", 6050, kPerThread), address(&cuMemcpyAsync));
+  EXPECT_EQ(find("cuMemcpyAsync", 7000, kPerThread), address(&cuMemcpyAsync_ptsz));
+  EXPECT_EQ(find("cuMemcpyAsync", 7000, kLegacy), address(&cuMemcpyAsync));
+}
+
+TEST_F(StandInLookup, AgreesWithTheToolkitsTypesOnVersions) {
+  const std::set<Form> forms = forms_of_toolkit();
+  std::set<std::string> names;
+  std::set<int> versions;
+  for (const auto& [name, version, per_thread] : forms) {
+    names.insert(name);
+    if (version <= CUDA_VERSION) versions.insert({version - 1, version});
+  }
+  std::size_t found = 0;
+  const auto expect_form = [&](const std::string& name, int version, bool per_thread) {
+    ++found;
+    EXPECT_TRUE(forms.contains({name, version, per_thread}))
+        << name << " begins at " << version << (per_thread ? ", per thread" : "");
+  };
+  for (const std::string& name : names) {
+    // What is not imitated has no version here: it is found before there was any CUDA.
+    if (find(name.c_str(), 1) != nullptr) continue;
+    void* before = nullptr;
+    bool own_before = false;
+    for (const int version : versions) {
+      void* const legacy = find(name.c_str(), version, kLegacy);
+      const bool own = find(name.c_str(), version, kPerThread) != legacy;
+      if (legacy != before) expect_form(name, version, false);
+      if (own != own_before) expect_form(name, version, true);
+      before = legacy;
+      own_before = own;
+    }
+  }
+  EXPECT_GT(found, 150U);
 }
 
 TEST_F(StandInLookup, FindsWhatIsNotImitatedToo) {

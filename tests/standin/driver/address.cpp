@@ -28,18 +28,22 @@ void* find_rest(const std::string& name) {
 CUdriverProcAddressQueryResult find(const std::string& name, int version, bool per_thread,
                                     void** function) {
   *function = nullptr;
-  const Entry* best = nullptr;
+  // A form for per-thread default streams goes before the other one of the same entry. Where the
+  // version is too old for it, the other one is the answer.
+  int newest = 0;
   bool known = false;
+  const auto offer = [&](int since, void* form) {
+    if (form == nullptr || since > version || (*function != nullptr && since < newest)) return;
+    newest = since;
+    *function = form;
+  };
   for (const Entry& entry : entries()) {
     if (entry.name != name) continue;
     known = true;
-    if (entry.since <= version && (best == nullptr || entry.since > best->since)) best = &entry;
+    offer(entry.since, entry.function);
+    if (per_thread) offer(entry.per_thread_since, entry.per_thread);
   }
-  if (best != nullptr) {
-    const bool own = per_thread && best->per_thread != nullptr;
-    *function = own ? best->per_thread : best->function;
-    return kFound;
-  }
+  if (*function != nullptr) return kFound;
   if (known) return kTooNew;
   *function = find_rest(name);
   return *function == nullptr ? kUnknown : kFound;

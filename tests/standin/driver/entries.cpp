@@ -4,7 +4,9 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <array>
+#include <climits>
 
 #include "tests/standin/standin.hpp"
 
@@ -72,9 +74,22 @@ extern decltype(cuMemAllocFromPoolAsync) cuMemAllocFromPoolAsync_ptsz;
 namespace weir::standin {
 namespace {
 
+/// The version at which <cudaTypedefs.h> has the per-thread form of what `base` is from `since` on.
+int per_thread_version(std::string_view base, int since) {
+  int first = INT_MAX;
+#define PLAIN(name, version)
+#define PER_THREAD(name, version, suffix) \
+  if (base == #name && version >= since) first = std::min(first, version);
+#include "typedefs.inc"
+#undef PLAIN
+#undef PER_THREAD
+  return first;
+}
+
 template <typename F>
 Entry entry(std::string_view name, int since, F* function, F* per_thread = nullptr) {
-  return {name, since, reinterpret_cast<void*>(function), reinterpret_cast<void*>(per_thread)};
+  return {name, since, reinterpret_cast<void*>(function), reinterpret_cast<void*>(per_thread),
+          per_thread != nullptr ? per_thread_version(name, since) : 0};
 }
 
 }  // namespace
@@ -98,7 +113,7 @@ std::span<const Entry> entries() {
         entry("cuDevicePrimaryCtxGetState", 7000, &cuDevicePrimaryCtxGetState),
         entry("cuCtxCreate", 3020, &cuCtxCreate_v2),
 #if CUDA_VERSION >= 13000
-        entry("cuCtxCreate", 13000, &cuCtxCreate_v4),
+        entry("cuCtxCreate", 12050, &cuCtxCreate_v4),
 #endif
         entry("cuCtxDestroy", 4000, &cuCtxDestroy_v2),
         entry("cuCtxSetCurrent", 4000, &cuCtxSetCurrent),
@@ -186,7 +201,6 @@ std::span<const Entry> entries() {
         entry("cuDeviceGetGraphMemAttribute", 11040, &cuDeviceGetGraphMemAttribute),
         entry("cuDeviceSetGraphMemAttribute", 11040, &cuDeviceSetGraphMemAttribute),
         entry("cuDeviceGraphMemTrim", 11040, &cuDeviceGraphMemTrim),
-        entry("cuGraphInstantiate", 11040, &cuGraphInstantiateWithFlags),
         entry("cuGraphInstantiateWithFlags", 11040, &cuGraphInstantiateWithFlags),
         entry("cuGraphLaunch", 10000, &cuGraphLaunch, &cuGraphLaunch_ptsz),
         entry("cuGraphGetNodes", 10000, &cuGraphGetNodes),

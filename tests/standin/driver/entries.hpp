@@ -12,6 +12,7 @@ struct Entry {
   int since = 0;          ///< the first version of CUDA that has this form of it
   void* function = nullptr;
   void* per_thread = nullptr;  ///< the variant for per-thread default streams, if there is one
+  int per_thread_since = 0;    ///< the first version that has that; of none before 7.0
 };
 
 std::span<const Entry> entries();
