@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -13,6 +13,10 @@
 
 namespace weir::preload {
 namespace {
+
+/// No driver has a form for per-thread default streams that is older, whatever the version is that
+/// its function has been there from: a look-up below it finds the legacy form at best.
+constexpr int kFirstPerThread = 7000;
 
 /// The functions of one hook, in the order of the table.
 struct Functions {
@@ -100,12 +104,19 @@ void* swap_looked_up(const char* base, int version, cuuint64_t flags, void* real
   const auto table = hooks();
   const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (version < table[i].since || !same(table[i].base, base)) continue;
+    const int since = table[i].since;
+    if (version < since || !same(table[i].base, base)) continue;
+    const auto is_real = [&](void* ours, int at, cuuint64_t form) {
+      return ours != nullptr && driver_function(base, at, form) == real;
+    };
+    // The driver's answer tells the form, and not the flags: where a version has no per-thread
+    // form, the answer may be the legacy one.
     const Functions functions = functions_of(i);
-    const bool own_form = per_thread && table[i].per_thread != nullptr;
-    void* const ours = own_form ? functions.ours_per_thread : functions.ours;
-    if (ours == nullptr || driver_function(base, table[i].since, flags) != real) continue;
-    return ours;
+    const int own = std::max(since, kFirstPerThread);
+    if (per_thread && is_real(functions.ours_per_thread, own, flags)) {
+      return functions.ours_per_thread;
+    }
+    if (is_real(functions.ours, since, CU_GET_PROC_ADDRESS_LEGACY_STREAM)) return functions.ours;
   }
   return real;
 }

@@ -12,7 +12,8 @@ namespace weir::preload {
 
 /// For cuGetProcAddress: what to hand out for what the driver found at `real` for `base`, `version`
 /// and `flags`. Only where the driver gives the same for the version that a hook is made for: a
-/// later form with other parameters is not ours to imitate.
+/// later form with other parameters is not ours to imitate. Hooks of one name are tried from the
+/// oldest version on: a driver that is older than some of them has one function for several.
 [[nodiscard]] void* swap_looked_up(const char* base, int version, cuuint64_t flags,
                                    void* real) noexcept;
 

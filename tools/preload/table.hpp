@@ -23,7 +23,8 @@ enum class Action : std::uint8_t {
 
 struct Hook {
   const char* base;        ///< what cuGetProcAddress calls it
-  int since;               ///< the version at which the symbols are what that name means
+  int since;               ///< the version at which the symbols are what that name means; the
+                           ///< per-thread form is never older than 7.0
   const char* symbol;      ///< what dlsym calls it; null where the per-thread form alone is hooked
   const char* per_thread;  ///< its form for per-thread default streams; null where there is none
   Action action;

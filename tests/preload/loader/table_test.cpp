@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -88,6 +89,17 @@ TEST(Hooks, AreLookedUpByOneNameOnce) {
     const std::pair one{std::string(hook.base), hook.since};
     EXPECT_EQ(std::count(seen.begin(), seen.end(), one), 0) << hook.base;
     seen.push_back(one);
+  }
+}
+
+// A look-up takes the first that fits, and a driver that knows only the older ones gives the same
+// function for the newer.
+TEST(Hooks, OfOneNameStandFromTheOldestOn) {
+  std::map<std::string, int> latest;
+  for (const Hook& hook : hooks()) {
+    int& before = latest[hook.base];
+    EXPECT_GT(hook.since, before) << hook.base;
+    before = hook.since;
   }
 }
 
