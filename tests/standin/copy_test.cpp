@@ -182,5 +182,50 @@ TEST_F(StandInCopy, OfWordsSetsWords) {
   EXPECT_EQ(cuMemsetD32_v2(address + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
+#if CUDA_VERSION >= 13000
+TEST_F(StandInCopy, BatchesAreEnqueuedOnAStreamOfTheProgrammers) {
+  const cudaStream_t stream = make_stream();
+  unsigned char* const from = make_pinned();
+  unsigned char* const to = make_memory();
+  std::fill_n(from, 512, 9);
+  CUdeviceptr tos[] = {reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(to + 256)};
+  CUdeviceptr froms[] = {reinterpret_cast<CUdeviceptr>(from),
+                         reinterpret_cast<CUdeviceptr>(from + 256)};
+  std::size_t sizes[] = {256, 256};
+  std::size_t first = 0;
+  CUmemcpyAttributes attributes{};
+  const auto copy = [&](CUstream on) {
+    return cuMemcpyBatchAsync_v2(tos, froms, sizes, 2, &attributes, &first, 1, on);
+  };
+  EXPECT_EQ(copy(stream), CUDA_ERROR_INVALID_VALUE);
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  EXPECT_EQ(copy(nullptr), CUDA_ERROR_INVALID_VALUE);
+  weir_standin_hold(stream);
+  EXPECT_EQ(copy(stream), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_pending(stream), 2U);
+  weir_standin_release(stream);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(all_bytes(to, 9));
+}
+
+TEST_F(StandInCopy, BatchesOfCubesKeepTheirLayout) {
+  const cudaStream_t stream = make_stream();
+  unsigned char* const from = make_pinned();
+  unsigned char* const to = make_memory();
+  for (int i = 0; i < 512; ++i) from[i] = static_cast<unsigned char>(i);
+  CUDA_MEMCPY3D_BATCH_OP cube{};
+  cube.src.type = cube.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  cube.src.op.ptr = {reinterpret_cast<CUdeviceptr>(from), 16, 4, {}};
+  cube.dst.op.ptr = {reinterpret_cast<CUdeviceptr>(to), 0, 0, {}};
+  cube.extent = {8, 2, 2};
+  EXPECT_EQ(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream), CUDA_ERROR_INVALID_VALUE);
+  cube.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  ASSERT_EQ(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  // Of the second layer the second row.
+  EXPECT_TRUE(std::equal(to + 24, to + 32, from + 80));
+}
+#endif
+
 }  // namespace
 }  // namespace weir::standin::testing

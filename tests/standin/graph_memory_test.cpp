@@ -261,6 +261,28 @@ TEST_F(StandInGraphMemory, IsTakenByNodesToo) {
 }
 
 #if CUDA_VERSION >= 12030
+TEST_F(StandInGraphMemory, IsTakenByNodesOfAnyType) {
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  CUgraphNodeParams wanted{};
+  wanted.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  wanted.alloc.bytesize = kMiB;
+  wanted.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  ASSERT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &wanted), CUDA_SUCCESS);
+  EXPECT_EQ(reserved(), 2 * kMiB);
+  CUgraphNodeParams freed{};
+  freed.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+  freed.free.dptr = wanted.alloc.dptr;
+  ASSERT_EQ(cuGraphAddNode_v2(&node, graph, &node, nullptr, 1, &freed), CUDA_SUCCESS);
+  CUgraphNodeParams other{};
+  other.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  EXPECT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &other), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(StandInGraphMemory, IsAddedToAGraphThatIsThere) {
   begin();
   unsigned char* memory = take(kMiB);

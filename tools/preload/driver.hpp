@@ -5,15 +5,29 @@
 
 #include <cuda.h>
 
-// <cuda.h> gives some names another meaning, and does not declare the forms of another default
-// stream.
+// <cuda.h> gives some names the meaning of their latest version, and does not declare the forms of
+// another default stream.
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 #undef cuGetProcAddress
+#undef cuGraphAddNode
+#undef cuMemcpy3DBatchAsync
+#undef cuMemcpyBatchAsync
 extern "C" {
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
+#if CUDA_VERSION >= 12020
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* parameters);
+#endif
+#if CUDA_VERSION >= 12080
+CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                            CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
+                            size_t* failed, CUstream stream);
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed,
+                              unsigned long long flags, CUstream stream);
+#endif
 #define HOOK(base, since, symbol, action, what)
 #define HOOK_STREAM(base, since, symbol, action, what) extern decltype(symbol) symbol##_ptsz;
 #define HOOK_PTDS(base, since, symbol, action, what) extern decltype(symbol) symbol##_ptds;

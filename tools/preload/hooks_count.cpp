@@ -90,6 +90,20 @@ Bytes array_bytes(const Descriptor* d) noexcept {
   return bytes * element_bytes(d->Format) * d->NumChannels;
 }
 
+/// A graph of the current context's device gets a node that allocates.
+void note_allocation_node() noexcept {
+  Process* const process = Process::get();
+  Account* const account = process != nullptr ? process->current_account() : nullptr;
+  if (account != nullptr) account->use_graphs();
+}
+
+#if CUDA_VERSION >= 12020
+void note_node(const CUgraphNodeParams* parameters) noexcept {
+  const bool allocates = parameters != nullptr && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  if (allocates) note_allocation_node();
+}
+#endif
+
 /// What is measured by what a device has less is other programs' doing as well: no more than this
 /// is believed.
 constinit std::mutex loads;
@@ -233,11 +247,25 @@ CUresult cuMemFreeHost(void* pointer) {
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                 std::size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  Process* const process = Process::get();
-  Account* const account = process != nullptr ? process->current_account() : nullptr;
-  if (account != nullptr) account->use_graphs();
+  note_allocation_node();
   return pass(&Driver::cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
 }
+
+#if CUDA_VERSION >= 12020
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                        std::size_t count, CUgraphNodeParams* parameters) {
+  note_node(parameters);
+  return pass(&Driver::cuGraphAddNode, node, graph, dependencies, count, parameters);
+}
+#endif
+#if CUDA_VERSION >= 12030
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData* edges, std::size_t count,
+                           CUgraphNodeParams* parameters) {
+  note_node(parameters);
+  return pass(&Driver::cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
+}
+#endif
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   return retained(context, device,

@@ -77,6 +77,28 @@ PACED(cuMemcpyPeerAsync,
       (to, to_context, from, from_context, bytes, stream), stream)
 PACED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER* copy, CUstream stream), (copy, stream),
       stream)
+#if CUDA_VERSION >= 12080
+PACED(cuMemcpyBatchAsync,
+      (CUdeviceptr * to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
+       CUmemcpyAttributes* attributes, std::size_t* indices, std::size_t attribute_count,
+       std::size_t* failed, CUstream stream),
+      (to, from, bytes, count, attributes, indices, attribute_count, failed, stream), stream)
+PACED(cuMemcpy3DBatchAsync,
+      (std::size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, std::size_t* failed,
+       unsigned long long flags, CUstream stream),
+      (count, copies, failed, flags, stream), stream)
+#endif
+#if CUDA_VERSION >= 13000
+PACED(cuMemcpyBatchAsync_v2,
+      (CUdeviceptr * to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
+       CUmemcpyAttributes* attributes, std::size_t* indices, std::size_t attribute_count,
+       CUstream stream),
+      (to, from, bytes, count, attributes, indices, attribute_count, stream), stream)
+PACED(cuMemcpy3DBatchAsync_v2,
+      (std::size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
+       CUstream stream),
+      (count, copies, flags, stream), stream)
+#endif
 PACED(cuMemcpyHtoAAsync_v2,
       (CUarray to, std::size_t offset, const void* from, std::size_t bytes, CUstream stream),
       (to, offset, from, bytes, stream), stream)

@@ -31,6 +31,25 @@ class Counted : public Inside {
     EXPECT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
     return pool;
   }
+  static CUDA_MEM_ALLOC_NODE_PARAMS allocation_node() {
+    CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+    wanted.bytesize = kMib;
+    wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wanted.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return wanted;
+  }
+  /// `add(node, graph)` adds a node that allocates to a new graph.
+  template <typename Add>
+  static void expect_counted(const Add& add) {
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(add(&node, graph), CUDA_SUCCESS);
+    std::size_t free_now = 0;
+    ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(free_now, 62 * kMib);  // graphs take memory in steps of 2 MiB
+    EXPECT_EQ(passed("graphs"), mib(2));
+  }
   static Bytes used() { return arena().account().used(); }
   static Bytes passed(const std::string& kind) {
     for (const Passed& each : arena().account().passed_kinds()) {
@@ -189,6 +208,41 @@ TEST_F(Counted, CodeByWhatTheDeviceHasLessForIt) {
   EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
   EXPECT_EQ(used(), Bytes{});
 }
+
+TEST_F(Counted, NodesThatAllocate) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation_node();
+  expect_counted([&](CUgraphNode* node, CUgraph graph) {
+    return cuGraphAddMemAllocNode(node, graph, nullptr, 0, &wanted);
+  });
+}
+
+#if CUDA_VERSION >= 12020
+CUgraphNodeParams node_of(const CUDA_MEM_ALLOC_NODE_PARAMS& wanted) {
+  CUgraphNodeParams node{};
+  node.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  node.alloc.bytesize = wanted.bytesize;
+  node.alloc.poolProps = wanted.poolProps;
+  return node;
+}
+
+TEST_F(Counted, NodesOfAnyTypeThatAllocate) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  CUgraphNodeParams wanted = node_of(allocation_node());
+  expect_counted([&](CUgraphNode* node, CUgraph graph) {
+    return cuGraphAddNode(node, graph, nullptr, 0, &wanted);
+  });
+}
+#endif
+#if CUDA_VERSION >= 12030
+TEST_F(Counted, NodesOfAnyTypeThatAllocateBehindEdges) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  CUgraphNodeParams wanted = node_of(allocation_node());
+  expect_counted([&](CUgraphNode* node, CUgraph graph) {
+    return cuGraphAddNode_v2(node, graph, nullptr, nullptr, 0, &wanted);
+  });
+}
+#endif
 
 TEST_F(Counted, SharedMemoryIsTheProgramsAloneFromThenOn) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));

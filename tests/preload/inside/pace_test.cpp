@@ -103,6 +103,100 @@ TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
   EXPECT_EQ(arena().paced().count, 1U);
 }
 
+#if CUDA_VERSION >= 12080
+class PacingBatches : public Pacing {
+ protected:
+  /// Each way to enqueue one copy as a batch.
+  using Enqueue = CUresult (*)(CUdeviceptr to, CUdeviceptr from, CUstream stream);
+  static void expect_held_back(std::initializer_list<Enqueue> ways) {
+    void* memory = nullptr;
+    ASSERT_EQ(cuMemHostAlloc(&memory, 4096, 0), CUDA_SUCCESS);
+    const auto at = reinterpret_cast<CUdeviceptr>(memory);
+    const CUstream other = make_stream();
+    std::uint64_t waits = 0;
+    for (const Enqueue enqueue : ways) {
+      const CUstream stream = queue_the_budget();
+      weir_standin_clear_counters();
+      std::thread releasing([&] {
+        EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+        weir_standin_release(stream);
+      });
+      for (int i = 0; i < kOfAPoint; ++i) ASSERT_EQ(enqueue(at, at + 1, other), CUDA_SUCCESS);
+      releasing.join();
+      EXPECT_EQ(arena().paced().count, ++waits);
+    }
+  }
+  static CUmemcpyAttributes* attributes() {
+    static CUmemcpyAttributes in_order{};
+    in_order.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    return &in_order;
+  }
+  static std::size_t* first_index() {
+    static std::size_t index = 0;
+    return &index;
+  }
+  static std::size_t* one_byte() {
+    static std::size_t bytes = 1;
+    return &bytes;
+  }
+  static CUDA_MEMCPY3D_BATCH_OP cube(CUdeviceptr to, CUdeviceptr from) {
+    CUDA_MEMCPY3D_BATCH_OP copy{};
+    copy.dst.type = copy.src.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    copy.dst.op.ptr.ptr = to;
+    copy.src.op.ptr.ptr = from;
+    copy.extent = {1, 1, 1};
+    copy.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    return copy;
+  }
+};
+
+// As CUDA 12.8 has them.
+TEST_F(PacingBatches, OfCopiesAreHeldBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  expect_held_back({
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        return cuMemcpyBatchAsync(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
+                                  nullptr, stream);
+      },
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        return cuMemcpyBatchAsync_ptsz(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
+                                       nullptr, stream);
+      },
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
+        return cuMemcpy3DBatchAsync(1, &copy, nullptr, 0, stream);
+      },
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
+        return cuMemcpy3DBatchAsync_ptsz(1, &copy, nullptr, 0, stream);
+      },
+  });
+}
+#endif
+#if CUDA_VERSION >= 13000
+TEST_F(PacingBatches, OfCopiesAreHeldBackInTheirLaterForm) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  expect_held_back({
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        return cuMemcpyBatchAsync_v2(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
+                                     stream);
+      },
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        return cuMemcpyBatchAsync_v2_ptsz(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
+                                          stream);
+      },
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
+        return cuMemcpy3DBatchAsync_v2(1, &copy, 0, stream);
+      },
+      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
+        return cuMemcpy3DBatchAsync_v2_ptsz(1, &copy, 0, stream);
+      },
+  });
+}
+#endif
+
 TEST_F(Pacing, WithoutMemoryToBeReleasedNothingIsHeldBack) {
   // With waits that would outlast the test: it ends, so there were none.
   ASSERT_NO_FATAL_FAILURE(

@@ -2,6 +2,8 @@
 
 #include "tests/standin/driver/graph_memory.hpp"
 
+#undef cuGraphAddNode
+
 namespace {
 
 using namespace weir::standin;
@@ -24,6 +26,51 @@ CUresult add_node(const char* name, CUgraphNode* node, CUgraph handle,
   });
 }
 
+/// `Parameters` are those of the node's own function, or those of cuGraphAddNode.
+template <typename Parameters>
+CUresult add_allocation(const char* name, CUgraphNode* node, CUgraph graph,
+                        const CUgraphNode* dependencies, std::size_t count,
+                        Parameters* parameters) {
+  return add_node(name, node, graph, dependencies, count, [&](Call& call, Graph& into) {
+    if (parameters == nullptr || parameters->bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    const CUmemPoolProps& wanted = parameters->poolProps;
+    if (wanted.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    const Device* device = find_device(call.driver, wanted.location.id);
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return allocate_in_graph(call, into, device->default_pool, parameters->bytesize,
+                             &parameters->dptr);
+  });
+}
+
+CUresult add_free(const char* name, CUgraphNode* node, CUgraph graph,
+                  const CUgraphNode* dependencies, std::size_t count, CUdeviceptr pointer) {
+  return add_node(name, node, graph, dependencies, count, [&](Call& call, Graph& into) {
+    const auto found = call.driver.blocks.find(pointer);
+    const bool known = found != call.driver.blocks.end();
+    return free_in_graph(into, nullptr, known ? &found->second : nullptr);
+  });
+}
+
+#if CUDA_VERSION >= 12020
+/// Nodes of other types are left to captures.
+CUresult add_any(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                 std::size_t count, CUgraphNodeParams* parameters) {
+  constexpr const char* kName = "cuGraphAddNode";
+  if (parameters != nullptr && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+    return add_allocation(kName, node, graph, dependencies, count, &parameters->alloc);
+  }
+  if (parameters != nullptr && parameters->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+    return add_free(kName, node, graph, dependencies, count, parameters->free.dptr);
+  }
+  return api(kName, Needs::kContext, [&](Call& /*call*/) {
+    return parameters == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+  });
+}
+#endif
+
 template <typename Body>
 CUresult with_device(const char* name, CUdevice ordinal, Body body) {
   return api(name, Needs::kDriver, [&](Call& call) {
@@ -38,31 +85,27 @@ extern "C" {
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  return add_node("cuGraphAddMemAllocNode", node, graph, dependencies, count,
-                  [&](Call& call, Graph& into) {
-                    if (parameters == nullptr || parameters->bytesize == 0)
-                      return CUDA_ERROR_INVALID_VALUE;
-                    const CUmemPoolProps& wanted = parameters->poolProps;
-                    if (wanted.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-                        wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-                      return CUDA_ERROR_NOT_SUPPORTED;
-                    }
-                    const Device* device = find_device(call.driver, wanted.location.id);
-                    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-                    return allocate_in_graph(call, into, device->default_pool, parameters->bytesize,
-                                             &parameters->dptr);
-                  });
+  return add_allocation("cuGraphAddMemAllocNode", node, graph, dependencies, count, parameters);
 }
 
 CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                size_t count, CUdeviceptr pointer) {
-  return add_node("cuGraphAddMemFreeNode", node, graph, dependencies, count,
-                  [&](Call& call, Graph& into) {
-                    const auto found = call.driver.blocks.find(pointer);
-                    const bool known = found != call.driver.blocks.end();
-                    return free_in_graph(into, nullptr, known ? &found->second : nullptr);
-                  });
+  return add_free("cuGraphAddMemFreeNode", node, graph, dependencies, count, pointer);
 }
+
+#if CUDA_VERSION >= 12020
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* parameters) {
+  return add_any(node, graph, dependencies, count, parameters);
+}
+#endif
+#if CUDA_VERSION >= 12030
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData* /*edges*/, size_t count,
+                           CUgraphNodeParams* parameters) {
+  return add_any(node, graph, dependencies, count, parameters);
+}
+#endif
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute,
                                       void* value) {

@@ -14,6 +14,9 @@
 #undef cuDevicePrimaryCtxReset
 #undef cuEventElapsedTime
 #undef cuGetProcAddress
+#undef cuGraphAddNode
+#undef cuMemcpy3DBatchAsync
+#undef cuMemcpyBatchAsync
 
 extern "C" {
 
@@ -25,6 +28,17 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end);
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
 CUfunction weir_standin_function_of(const void* symbol);
+#if CUDA_VERSION >= 12020
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* parameters);
+#endif
+#if CUDA_VERSION >= 12080
+CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                            CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
+                            size_t* failed, CUstream stream);
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed,
+                              unsigned long long flags, CUstream stream);
+#endif
 
 // Each has the type of the function that it is a variant of.
 extern decltype(cuMemcpy) cuMemcpy_ptds;
@@ -39,6 +53,14 @@ extern decltype(cuMemcpyAsync) cuMemcpyAsync_ptsz;
 extern decltype(cuMemcpyHtoDAsync_v2) cuMemcpyHtoDAsync_v2_ptsz;
 extern decltype(cuMemcpyDtoHAsync_v2) cuMemcpyDtoHAsync_v2_ptsz;
 extern decltype(cuMemcpyDtoDAsync_v2) cuMemcpyDtoDAsync_v2_ptsz;
+#if CUDA_VERSION >= 12080
+extern decltype(cuMemcpyBatchAsync) cuMemcpyBatchAsync_ptsz;
+extern decltype(cuMemcpy3DBatchAsync) cuMemcpy3DBatchAsync_ptsz;
+#endif
+#if CUDA_VERSION >= 13000
+extern decltype(cuMemcpyBatchAsync_v2) cuMemcpyBatchAsync_v2_ptsz;
+extern decltype(cuMemcpy3DBatchAsync_v2) cuMemcpy3DBatchAsync_v2_ptsz;
+#endif
 extern decltype(cuMemsetD8_v2) cuMemsetD8_v2_ptds;
 extern decltype(cuMemsetD16_v2) cuMemsetD16_v2_ptds;
 extern decltype(cuMemsetD32_v2) cuMemsetD32_v2_ptds;
@@ -160,6 +182,15 @@ std::span<const Entry> entries() {
         entry("cuMemcpyHtoDAsync", 3020, &cuMemcpyHtoDAsync_v2, &cuMemcpyHtoDAsync_v2_ptsz),
         entry("cuMemcpyDtoHAsync", 3020, &cuMemcpyDtoHAsync_v2, &cuMemcpyDtoHAsync_v2_ptsz),
         entry("cuMemcpyDtoDAsync", 3020, &cuMemcpyDtoDAsync_v2, &cuMemcpyDtoDAsync_v2_ptsz),
+#if CUDA_VERSION >= 12080
+        entry("cuMemcpyBatchAsync", 12080, &cuMemcpyBatchAsync, &cuMemcpyBatchAsync_ptsz),
+        entry("cuMemcpy3DBatchAsync", 12080, &cuMemcpy3DBatchAsync, &cuMemcpy3DBatchAsync_ptsz),
+#endif
+#if CUDA_VERSION >= 13000
+        entry("cuMemcpyBatchAsync", 13000, &cuMemcpyBatchAsync_v2, &cuMemcpyBatchAsync_v2_ptsz),
+        entry("cuMemcpy3DBatchAsync", 13000, &cuMemcpy3DBatchAsync_v2,
+              &cuMemcpy3DBatchAsync_v2_ptsz),
+#endif
         entry("cuMemsetD8", 3020, &cuMemsetD8_v2, &cuMemsetD8_v2_ptds),
         entry("cuMemsetD16", 3020, &cuMemsetD16_v2, &cuMemsetD16_v2_ptds),
         entry("cuMemsetD32", 3020, &cuMemsetD32_v2, &cuMemsetD32_v2_ptds),
@@ -198,6 +229,12 @@ std::span<const Entry> entries() {
         entry("cuGraphCreate", 10000, &cuGraphCreate),
         entry("cuGraphAddMemAllocNode", 11040, &cuGraphAddMemAllocNode),
         entry("cuGraphAddMemFreeNode", 11040, &cuGraphAddMemFreeNode),
+#if CUDA_VERSION >= 12020
+        entry("cuGraphAddNode", 12020, &cuGraphAddNode),
+#endif
+#if CUDA_VERSION >= 12030
+        entry("cuGraphAddNode", 12030, &cuGraphAddNode_v2),
+#endif
         entry("cuDeviceGetGraphMemAttribute", 11040, &cuDeviceGetGraphMemAttribute),
         entry("cuDeviceSetGraphMemAttribute", 11040, &cuDeviceSetGraphMemAttribute),
         entry("cuDeviceGraphMemTrim", 11040, &cuDeviceGraphMemTrim),
