@@ -87,6 +87,13 @@ Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
 
 void Fences::end_request() noexcept { request_hopeless = nullptr; }
 
+void Fences::use_per_thread() noexcept {
+  std::uint64_t user = per_thread_user.load(std::memory_order_relaxed);
+  if (user == kSeveral || user == this_thread()) return;
+  if (user == 0 && per_thread_user.compare_exchange_strong(user, this_thread())) return;
+  per_thread_user.store(kSeveral);
+}
+
 StreamId Fences::find(CUstream stream, bool per_thread) {
   if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   const Lock lock(mutex_);
@@ -96,7 +103,9 @@ StreamId Fences::find(CUstream stream, bool per_thread) {
     return found != by_thread_.end() ? found->second->id : add(stream, this_thread()).id;
   }
   const auto found = by_handle_.find(stream);
-  return found != by_handle_.end() ? found->second->id : add(stream, 0).id;
+  if (found != by_handle_.end()) return found->second->id;
+  streams_unknown_ = true;
+  return add(stream, 0).id;
 }
 
 std::optional<StreamId> Fences::find_known(CUstream stream, bool per_thread) {
@@ -257,7 +266,9 @@ void Fences::cover(Fence& fence, Lane& lane) {
     cover_everything(fence);
   } else if (lane.owner != 0 && lane.owner != this_thread()) {
     record_event(fence, CU_STREAM_LEGACY);  // waits for every thread's default stream
-  } else if (!captured_.empty() || busy(lane) || !idle()) {
+  } else if (lane.stream == CU_STREAM_LEGACY && captured_.empty()) {
+    cover_streams(fence, false);  // its order is behind all of theirs
+  } else if (!captured_.empty() || busy(lane.stream) || !idle()) {
     record_event(fence, lane.stream);
   }
 }
@@ -266,44 +277,77 @@ void Fences::cover(Fence& fence, Lane& lane) {
 /// synchronizes and trims is to get all of it. That the one stream is idle says too little: what a
 /// blocking stream has to wait for may be in the default stream, and the other way around.
 bool Fences::idle() {
-  if (per_thread_used.load(std::memory_order_relaxed)) return false;
+  if (per_thread_user.load(std::memory_order_relaxed) != 0) return false;
   return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& each) WEIR_REQUIRES(mutex_) {
-    Lane& lane = *each.second;
+    const Lane& lane = *each.second;
     if (lane.removed) return lane.fences.empty() && !lane.unfenced;
-    return lane.stream == nullptr || !busy(lane);
+    return lane.stream == nullptr || !busy(lane.stream);
   });
 }
 
 void Fences::cover_everything(Fence& fence) {
-  for (auto it = lanes_.begin(); it != lanes_.end();) {
-    Lane& lane = *it->second;
-    if (lane.removed) {
-      if (lane.unfenced) throw Error("a stream went without a last fence");
-      sweep(lane);
-      if (lane.fences.empty()) {
-        it = lanes_.erase(it);
-        continue;
-      }
-      fence.others.push_back({lane.id, lane.next - 1});
-    } else if (lane.stream == CU_STREAM_LEGACY) {
-      if (per_thread_used.load(std::memory_order_relaxed) || busy(lane)) {
-        record_event(fence, lane.stream);
-      }
-    } else if (lane.stream != nullptr && lane.owner == 0 && busy(lane)) {
-      record_event(fence, lane.stream);
-    }
-    ++it;
-  }
+  cover_streams(fence, true);
   fence.events.insert(fence.events.end(), adopted_.begin(), adopted_.end());
   foreign_.insert(adopted_.begin(), adopted_.end());
   free_events_.reserve(free_events_.size() + fence.events.size());
   adopted_.clear();
+  std::erase_if(lanes_, [](const auto& each) {
+    const Lane& lane = *each.second;
+    return lane.removed && lane.fences.empty();
+  });
 }
 
-bool Fences::busy(Lane& lane) {
-  const CUresult code = driver_.cuStreamQuery(lane.stream);
+void Fences::cover_streams(Fence& fence, bool all) {
+  BlockingStreams blocking{.streams_unknown = streams_unknown_};
+  for (const auto& [id, each] : lanes_) {
+    Lane& lane = *each;
+    const bool is_default =
+        lane.stream == nullptr || lane.stream == CU_STREAM_LEGACY || lane.owner != 0;
+    if (lane.removed) {
+      cover_removed(fence, lane, all, blocking);
+    } else if (!is_default && busy(lane.stream) && (all || is_blocking(lane))) {
+      record_event(fence, lane.stream);
+      blocking.event_on_blocking = blocking.event_on_blocking || is_blocking(lane);
+    }
+  }
+  const std::uint64_t user = per_thread_user.load(std::memory_order_relaxed);
+  if (user == this_thread()) {
+    if (busy(CU_STREAM_PER_THREAD)) {
+      record_event(fence, CU_STREAM_PER_THREAD);
+      blocking.event_on_blocking = true;
+    }
+  } else if (user != 0) {
+    blocking.nameless = true;
+  }
+  blocking.busy = blocking.nameless || busy(CU_STREAM_LEGACY);
+  if (needs_legacy_event(blocking)) record_event(fence, CU_STREAM_LEGACY);
+}
+
+void Fences::cover_removed(Fence& fence, Lane& lane, bool all, BlockingStreams& blocking) {
+  if (lane.unfenced && all) throw Error("a stream went without a last fence");
+  sweep(lane);
+  if (lane.fences.empty() && !lane.unfenced) return;
+  if (all) {
+    fence.others.push_back({lane.id, lane.next - 1});
+  } else {
+    blocking.nameless = true;  // the events have to stand for all: they may be given away
+  }
+}
+
+bool Fences::busy(CUstream stream) const {
+  const CUresult code = driver_.cuStreamQuery(stream);
   if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_READY) return code != CUDA_SUCCESS;
   throw DriverError("cuStreamQuery", code);
+}
+
+bool Fences::is_blocking(Lane& lane) const {
+  if (!lane.blocking) {
+    unsigned int flags = 0;
+    const CUresult code = driver_.cuStreamGetFlags(lane.stream, &flags);
+    if (code != CUDA_SUCCESS) throw DriverError("cuStreamGetFlags", code);
+    lane.blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+  }
+  return *lane.blocking;
 }
 
 void Fences::record_event(Fence& fence, CUstream stream) {

@@ -14,6 +14,7 @@
 
 #include "allocator/mutex.hpp"
 #include "allocator/progress.hpp"
+#include "tools/preload/legacy_event.hpp"
 #include "tools/preload/scope.hpp"
 
 namespace weir::preload {
@@ -24,6 +25,9 @@ namespace weir::preload {
 ///                 passed from the start; what is handed over to it is waited for on the host
 ///   everything()  all streams of the context: the fence of what cuMemFree frees. A stream that the
 ///                 driver says is idle costs a query and no event
+///
+/// A fence has its events on the streams themselves, and on the legacy stream only where others
+/// have no name here (legacy_event.hpp): there an event makes blocking streams wait for each other.
 ///
 /// A point is the stream's next fence, recorded later and so covering more than it has to. While a
 /// stream of the context is captured no fence is recorded, queried or waited for. Every wait ends:
@@ -54,11 +58,9 @@ class Fences final : public Progress {
   /// To be called before the driver destroys it. The driver's code where its last work cannot be
   /// fenced: then it has to stay.
   [[nodiscard]] CUresult remove(CUstream stream) noexcept;
-  /// Some thread uses its own default stream, which others have no name for: from now on a fence on
-  /// everything has an event on the legacy stream, which waits for all of those.
-  static void use_per_thread() noexcept {
-    if (!per_thread_used.load(std::memory_order_relaxed)) per_thread_used.store(true);
-  }
+  /// This thread uses its own default stream, which others have no name for: from now on a fence on
+  /// everything that another thread records has an event on the legacy stream, which waits for it.
+  static void use_per_thread() noexcept;
 
   /// Calls `begin`, which begins a capture of `stream` (and may not come back here), while no fence
   /// is recorded or queried.
@@ -134,8 +136,9 @@ class Fences final : public Progress {
   };
   struct Lane {
     StreamId id;
-    CUstream stream = nullptr;  ///< null for everything()
-    std::uint64_t owner = 0;    ///< of a thread's default stream: the thread
+    CUstream stream = nullptr;     ///< null for everything()
+    std::optional<bool> blocking;  ///< whether it waits for the legacy stream, once asked
+    std::uint64_t owner = 0;       ///< of a thread's default stream: the thread
     bool removed = false;
     bool unfenced = false;     ///< no fence covers what it was given: it stands for nothing
     std::uint64_t next = 1;    ///< the sequence that the next fence gets
@@ -160,9 +163,14 @@ class Fences final : public Progress {
   /// Whether no stream of the context has work.
   [[nodiscard]] bool idle() WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
+  /// Covers all blocking streams and the legacy one, or with `all` the others as well.
+  void cover_streams(Fence& fence, bool all) WEIR_REQUIRES(mutex_);
+  void cover_removed(Fence& fence, Lane& lane, bool all, BlockingStreams& blocking)
+      WEIR_REQUIRES(mutex_);
   /// While it is captured nothing can be recorded on it, and it may be destroyed meanwhile.
   void fence_before_capture(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
-  [[nodiscard]] bool busy(Lane& lane) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool busy(CUstream stream) const;
+  [[nodiscard]] bool is_blocking(Lane& lane) const;
   void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
   void sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_passed(Fence& fence) noexcept WEIR_REQUIRES(mutex_);
@@ -175,7 +183,9 @@ class Fences final : public Progress {
   const std::chrono::nanoseconds max_wait_;
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
-  inline static constinit std::atomic<bool> per_thread_used{false};
+  /// The one thread that uses its default stream, 0 for none, kSeveral for more.
+  static constexpr std::uint64_t kSeveral = UINT64_MAX;
+  inline static constinit std::atomic<std::uint64_t> per_thread_user{0};
   inline static constinit std::atomic<int> followed{0};  ///< contexts, also those that are gone
   inline static constinit std::atomic<bool> unknown_captures{false};
 
@@ -190,6 +200,8 @@ class Fences final : public Progress {
   std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);
   Clock::time_point everything_passed_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t recorded_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// A stream turned up that nobody here saw being made: there may be more.
+  bool streams_unknown_ WEIR_GUARDED_BY(mutex_) = false;
   bool gone_ WEIR_GUARDED_BY(mutex_) = false;
   bool lost_ WEIR_GUARDED_BY(mutex_) = false;  ///< the device failed: nothing passes any more
 };

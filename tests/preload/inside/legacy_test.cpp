@@ -1,0 +1,179 @@
+// The legacy stream: an event on it makes all blocking streams wait for each other, and without one
+// some work is behind no event. What a fence takes it for, and what it keeps from it.
+
+#include <atomic>
+
+#include "tests/preload/inside/inside.hpp"
+#include "tools/preload/legacy_event.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+TEST(LegacyEvent, IsRecordedOnlyForWorkThatNothingElseIsBehind) {
+  const auto needed = [](bool busy, bool event_on_blocking, bool streams_unknown, bool nameless) {
+    return needs_legacy_event({.busy = busy,
+                               .event_on_blocking = event_on_blocking,
+                               .streams_unknown = streams_unknown,
+                               .nameless = nameless});
+  };
+  for (const bool busy : {false, true}) {
+    for (const bool event : {false, true}) {
+      for (const bool unknown : {false, true}) {
+        EXPECT_TRUE(needed(busy, event, unknown, true));
+        EXPECT_EQ(needed(busy, event, unknown, false), busy && (unknown || !event));
+      }
+    }
+  }
+}
+
+class LegacyStream : public Inside {
+ protected:
+  [[nodiscard]] static CUstream make_blocking() { return make_stream(CU_STREAM_DEFAULT); }
+  /// Past the hooks.
+  [[nodiscard]] static CUstream make_unseen() {
+    CUstream stream = nullptr;
+    EXPECT_EQ(driver()->cuStreamCreate(&stream, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+    return stream;
+  }
+  /// Whether work that is enqueued now ends although other streams are held.
+  [[nodiscard]] static bool goes_on(CUstream stream) {
+    EXPECT_EQ(cuMemsetD8Async(allocate(kBytes), 3, kBytes, stream), CUDA_SUCCESS);
+    return eventually([&] { return cuStreamQuery(stream) == CUDA_SUCCESS; });
+  }
+  static void use(CUdeviceptr block, CUstream stream) {
+    EXPECT_EQ(driver()->cuMemsetD8Async(block, 1, kBytes, stream), CUDA_SUCCESS);
+  }
+  /// Everything has ended: whoever asks for enough blocks gets that one, too.
+  [[nodiscard]] static bool comes_back(CUdeviceptr block) {
+    settle();
+    return is_handed_out(block, kBytes, CU_STREAM_LEGACY, 16);
+  }
+  /// The fence of what was freed is recorded.
+  static void expect_fence() {
+    const std::uint64_t before = arena().fences().fences_recorded();
+    arena().pool().poll();
+    EXPECT_EQ(arena().fences().fences_recorded(), before + 1);
+  }
+};
+
+TEST_F(LegacyStream, AFreeMakesNoBlockingStreamWaitForAnother) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_blocking();
+  const CUstream other = make_blocking();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(busy, block);
+  free(block);
+  expect_fence();
+  EXPECT_TRUE(goes_on(other));
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+}
+
+TEST_F(LegacyStream, AFreeInItsOrderMakesNoBlockingStreamWaitForAnother) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_blocking();
+  const CUstream other = make_blocking();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(busy, block);
+  free(block, nullptr);
+  expect_fence();
+  EXPECT_TRUE(goes_on(other));
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+}
+
+TEST_F(LegacyStream, AFreeBesideTheThreadsOwnDefaultStreamMakesNoStreamWait) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream other = make_blocking();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(CU_STREAM_PER_THREAD, block);
+  free(block);
+  expect_fence();
+  EXPECT_TRUE(goes_on(other));
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+}
+
+TEST_F(LegacyStream, IsAwaitedBesideABusyBlockingStream) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_blocking();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(busy, allocate(kBytes));
+  keep_busy(CU_STREAM_LEGACY, block);
+  free(block);
+  arena().pool().poll();
+  weir_standin_release(busy);
+  ASSERT_TRUE(eventually([&] { return weir_standin_pending(busy) <= 1; }));  // but for the event
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  EXPECT_TRUE(comes_back(block));
+}
+
+TEST_F(LegacyStream, StandsForADestroyedStreamInItsOrder) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_blocking();
+  const CUstream gone = make_blocking();
+  const CUdeviceptr block = allocate(kBytes);
+  weir_standin_hold(weir_standin_all_streams());
+  use(block, gone);
+  use(allocate(kBytes), busy);
+  ASSERT_EQ(cuStreamDestroy(gone), CUDA_SUCCESS);
+  free(block, nullptr);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  EXPECT_TRUE(comes_back(block));
+}
+
+TEST_F(LegacyStream, StandsForTheDefaultStreamOfAnotherThread) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_blocking();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(busy, allocate(kBytes));
+  std::atomic<bool> used{false};
+  std::atomic<bool> checked{false};
+  std::thread other([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    weir_standin_hold(CU_STREAM_PER_THREAD);
+    EXPECT_EQ(cuMemsetD8Async_ptsz(block, 1, kBytes, nullptr), CUDA_SUCCESS);
+    used = true;
+    while (!checked) std::this_thread::yield();
+    weir_standin_release(CU_STREAM_PER_THREAD);
+  });
+  while (!used) std::this_thread::yield();
+  free(block);
+  arena().pool().poll();
+  weir_standin_release(busy);
+  EXPECT_EQ(cuStreamSynchronize(busy), CUDA_SUCCESS);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  checked = true;
+  other.join();
+  EXPECT_TRUE(comes_back(block));
+}
+
+TEST_F(LegacyStream, StandsForABlockingStreamThatNobodySawWhereNoOtherIsBusy) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream unseen = make_unseen();
+  const CUdeviceptr block = allocate(kBytes);
+  hold(unseen);
+  use(block, unseen);
+  free(block);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  EXPECT_TRUE(comes_back(block));
+}
+
+// One that is named shows that streams are made past the hooks: there may be more of them.
+TEST_F(LegacyStream, StandsForStreamsThatNobodySawOnceOneOfThemIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_blocking();
+  const CUstream named = make_unseen();
+  const CUstream unseen = make_unseen();
+  const CUdeviceptr block = allocate(kBytes);
+  free(allocate(kBytes, named), named);
+  keep_busy(busy, allocate(kBytes));
+  hold(unseen);
+  use(block, unseen);
+  free(block);
+  arena().pool().poll();
+  weir_standin_release(busy);
+  EXPECT_EQ(cuStreamSynchronize(busy), CUDA_SUCCESS);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  EXPECT_TRUE(comes_back(block));
+}
+
+}  // namespace
+}  // namespace weir::preload::testing
