@@ -105,6 +105,30 @@ TEST(GpuProgramVerdicts, WhatFailsWithoutWeirTooSaysNothingOfIt) {
   EXPECT_THAT(first_of(evidence, kGraphs), HasSubstr("NOT MET: "));
 }
 
+TEST(GpuProgramVerdicts, ARunWithoutWeirThatWasStoppedSparesNothing) {
+  json evidence = made_up_evidence();
+  for (const char* setup : {"plain", "plain_async"}) {
+    json& stopped = run(evidence, "torch_graphs", setup);
+    stopped["exit_code"] = -9;
+    stopped["stopped"] = true;
+  }
+  EXPECT_EQ(first_of(evidence, kGraphs),
+            "NOT MET: with Weir: without Weir stopped at its limit; with Weir, in stream order: "
+            "without Weir stopped at its limit");
+  // Nor does it where the run with Weir failed as well.
+  for (const char* setup : {"weir", "weir_async"}) run(evidence, "torch_graphs", setup)["exit_code"] = 1;
+  EXPECT_THAT(first_of(evidence, kGraphs), HasSubstr("NOT MET: with Weir: failed (exit 1)"));
+}
+
+TEST(GpuProgramVerdicts, WhatTheCallDidNotPlanIsLeftOutOfItsPage) {
+  json evidence = made_up_evidence();
+  json& figures = step_in(evidence, "programs").at("figures");
+  figures["programs"] = json::array();
+  figures["planned"] = {"torch_gpt"};
+  EXPECT_EQ(first_of(evidence, kGpt), "NOT MET: not run; the step ok");
+  EXPECT_EQ(first_of(evidence, kJax), "left out: not among the programs of this call");
+}
+
 TEST(GpuProgramVerdicts, WeirMustServeWhatItCan) {
   json evidence = made_up_evidence();
   EXPECT_EQ(verdicts_of(evidence, kGpt).at(1),

@@ -50,8 +50,8 @@ Verdict judge_same(const std::string& condition, const ProgramFigures& program) 
   for (const ProgramRun& run : program.runs) {
     if (!with_weir(run.setup)) continue;
     const ProgramRun* plain = program.find(without_weir(run.setup));
-    // What fails without Weir too says nothing of it. What was not come to is not spared.
-    if (plain != nullptr && plain->exit_code && !plain->finished()) {
+    // What fails without Weir too says nothing of it. Without an end of its own it did not fail.
+    if (plain != nullptr && plain->exit_code && !plain->stopped && !plain->finished()) {
       not_compared.push_back(setup_title(run.setup) +
                              " is compared with nothing: without Weir it " + plain->outcome());
     } else if (!run.finished() || plain == nullptr || !plain->finished()) {
@@ -167,8 +167,11 @@ void judge_program(const UnmodifiedProgram& which, const std::vector<std::string
                   const ProgramFigures* program = find_program(programs, which.name);
                   std::vector<Verdict> found;
                   if (program == nullptr) {
+                    const bool planned = is_planned(figures, which.name);
                     for (const std::string& one : conditions) {
-                      found.push_back({one, State::kNotMet, "not run; the step " + describe(step)});
+                      found.push_back({one, planned ? State::kNotMet : State::kLeftOut,
+                                       planned ? "not run; the step " + describe(step)
+                                               : "not among the programs of this call"});
                     }
                   } else if (!program->left_out.empty()) {
                     for (const std::string& one : conditions) {

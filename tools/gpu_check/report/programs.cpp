@@ -113,6 +113,12 @@ std::vector<ProgramFigures> read_programs(const json& figures) {
   return programs;
 }
 
+bool is_planned(const json& figures, std::string_view name) {
+  if (!figures.contains("planned")) return true;
+  const json& planned = figures.at("planned");
+  return std::find(planned.begin(), planned.end(), name) != planned.end();
+}
+
 const ProgramFigures* find_program(const std::vector<ProgramFigures>& programs,
                                    std::string_view name) {
   const auto at = std::find_if(programs.begin(), programs.end(),
