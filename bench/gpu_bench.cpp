@@ -1,11 +1,12 @@
 // gpu_bench: how long each kernel takes on the current GPU, beside its floor. A table, or with
-// --json one object. Ends with 2 and one line on standard error where there is no GPU.
+// --json one object. With --small the same on inputs for a CPU, which tries the code and measures
+// nothing. Ends with 2 and one line on standard error where there is no GPU.
 
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "allocator/error.hpp"
@@ -54,10 +55,18 @@ void print_json(const std::string& device, const std::vector<KernelTime>& times)
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool json = argc == 2 && std::strcmp(argv[1], "--json") == 0;
-  if (argc > 1 && !json) {
-    std::fprintf(stderr, "usage: gpu_bench [--json]\n");
-    return 2;
+  bool json = false;
+  auto size = weir::bench::InputSize::kMeasured;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if (flag == "--json") {
+      json = true;
+    } else if (flag == "--small") {
+      size = weir::bench::InputSize::kSmall;
+    } else {
+      std::fprintf(stderr, "usage: gpu_bench [--json] [--small]\n");
+      return 2;
+    }
   }
   std::string device;
   try {
@@ -67,7 +76,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const std::vector<KernelTime> times = weir::bench::time_kernels();
+    const std::vector<KernelTime> times = weir::bench::time_kernels(size);
     json ? print_json(device, times) : print_table(device, times);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpu_bench: %s\n", error.what());

@@ -25,9 +25,13 @@ struct KernelTime {
 /// The name of the current device. Throws CudaError when there is none.
 [[nodiscard]] std::string device_name();
 
+enum class InputSize {
+  kMeasured,  ///< takes some seconds and 2 GiB of device memory
+  kSmall,     ///< a CPU computes them in seconds; the times say nothing
+};
+
 /// Times everything. The first two rows are the floors: a copy from device memory to device memory,
-/// and a large square product by cuBLAS. Takes some seconds and 2 GiB of device memory. Throws
-/// CudaError and what the kernels throw.
-[[nodiscard]] std::vector<KernelTime> time_kernels();
+/// and a large square product by cuBLAS. Throws CudaError and what the kernels throw.
+[[nodiscard]] std::vector<KernelTime> time_kernels(InputSize size);
 
 }  // namespace weir::bench

@@ -1,4 +1,6 @@
 #include <array>
+#include <bit>
+#include <string>
 #include <utility>
 
 #include "gpu_kernels.hpp"
@@ -16,17 +18,23 @@
 namespace weir::bench {
 namespace {
 
-/// Elements of a large input: 256 MiB of floats, several times the cache of any device so far.
-constexpr std::size_t kSide = 8192;
-constexpr std::size_t kCount = kSide * kSide;
-constexpr int kRuns = 51;
+/// What is measured: `side` squared elements of a large input.
+struct Sizes {
+  std::size_t side = 0;
+  std::size_t columns = 0;  ///< of a wide matrix with as many elements
+  int runs = 0;
+  std::array<DenseShape, 2> products;
+};
+/// 256 MiB of floats, several times the cache of any device so far.
+constexpr Sizes kMeasured{8192, 1024, 51, {{{1024, 1024, 1024}, {8192, 1024, 4096}}}};
+constexpr Sizes kSmall{64, 32, 3, {{{32, 32, 32}, {64, 32, 48}}}};
 constexpr double kFloat = sizeof(float);
 
 /// Everything that the kernels are given. Numbers of N(0, 1), because multipliers that are fed
 /// zeros draw less power, and so may run at a higher clock than they do at work.
 class Rig {
  public:
-  Rig() {
+  explicit Rig(const Sizes& sizes) : sizes_(sizes) {
     // The buffers were cleared on another stream.
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
@@ -50,7 +58,7 @@ class Rig {
 
   template <typename Enqueue>
   KernelTime& timed(std::string name, std::string shape, const Enqueue& enqueue) {
-    const std::vector<double> runs = timer_.sorted_runs(enqueue, kRuns);
+    const std::vector<double> runs = timer_.sorted_runs(enqueue, sizes_.runs);
     KernelTime time;
     time.name = std::move(name);
     time.shape = std::move(shape);
@@ -67,10 +75,10 @@ class Rig {
     time.floor_of = "copy";
     time.floor = bytes / copied_bytes_per_microsecond_;
   }
-  /// Of a kernel on kCount elements that moves `floats` arrays of them.
+  /// Of a kernel on all elements of an input that moves `floats` arrays of them.
   template <typename Enqueue>
   void arrays(std::string name, double floats, const Enqueue& enqueue) {
-    memory(std::move(name), "2^26", floats * kFloat * static_cast<double>(kCount), enqueue);
+    memory(std::move(name), shape_, floats * kFloat * static_cast<double>(count_), enqueue);
   }
   /// Of a product that is m x n with sums of k.
   template <typename Enqueue>
@@ -88,14 +96,17 @@ class Rig {
     time.floor = time.flops / flops_per_microsecond_;
   }
 
+  Sizes sizes_;
+  std::size_t count_ = sizes_.side * sizes_.side;
+  std::string shape_ = "2^" + std::to_string(std::countr_zero(count_));
   GpuTimer timer_;
   cuda::CublasHandle blas_;
   DeviceBuffer<float> workspace_{cuda::kWorkspaceElements};
-  DeviceBuffer<float> a_{kCount};
-  DeviceBuffer<float> b_{kCount};
-  DeviceBuffer<float> c_{kCount};
-  DeviceBuffer<float> d_{kCount};
-  DeviceBuffer<std::uint16_t> halves_{kCount};
+  DeviceBuffer<float> a_{count_};
+  DeviceBuffer<float> b_{count_};
+  DeviceBuffer<float> c_{count_};
+  DeviceBuffer<float> d_{count_};
+  DeviceBuffer<std::uint16_t> halves_{count_};
   DeviceBuffer<float> one_{1};
   std::vector<KernelTime> times_;
   double copied_bytes_per_microsecond_ = 1;
@@ -113,23 +124,24 @@ void Rig::draw() {
 void Rig::time_floors() {
   const cudaStream_t stream = timer_.stream();
   draw();
-  KernelTime& copy = timed("copy", "2^26", [&] {
+  KernelTime& copy = timed("copy", shape_, [&] {
     check_cuda(cudaMemcpyAsync(b_.all().data(), a_.all().data(), a_.all().size_bytes(),
                                cudaMemcpyDeviceToDevice, stream),
                "cudaMemcpyAsync");
   });
-  copy.bytes = 2 * kFloat * static_cast<double>(kCount);
+  copy.bytes = 2 * kFloat * static_cast<double>(count_);
   copy.floor_of = copy.name;
   copy.floor = copy.microseconds;
   copied_bytes_per_microsecond_ = copy.bytes / copy.microseconds;
 
-  const GemmShape square{.m = kSide, .n = kSide, .k = kSide};
-  KernelTime& sgemm = timed("sgemm", "8192x8192x8192", [&] {
+  const GemmShape square{.m = sizes_.side, .n = sizes_.side, .k = sizes_.side};
+  const std::string width = std::to_string(sizes_.side);
+  KernelTime& sgemm = timed("sgemm", width + "x" + width + "x" + width, [&] {
     gemm(blas_, stream, square, a_.all(), b_.all(), c_.all(), {}, workspace_.all());
   });
-  const auto side = static_cast<double>(kSide);
+  const auto side = static_cast<double>(sizes_.side);
   sgemm.flops = 2 * side * side * side;
-  sgemm.bytes = 3 * kFloat * static_cast<double>(kCount);
+  sgemm.bytes = 3 * kFloat * static_cast<double>(count_);
   sgemm.floor_of = sgemm.name;
   sgemm.floor = sgemm.microseconds;
   flops_per_microsecond_ = sgemm.flops / sgemm.microseconds;
@@ -166,11 +178,12 @@ void Rig::time_losses() {
   arrays("l2_loss", 2, [&] { cuda::l2_loss(stream, a, b, one, scratch); });
   arrays("l2_loss_gradient", 3, [&] { cuda::l2_loss_gradient(stream, a, b, c_.all()); });
 
-  for (const LogitShape shape : {LogitShape{kCount / 16, 16}, LogitShape{kCount / 1024, 1024}}) {
+  for (const LogitShape shape :
+       {LogitShape{count_ / 16, 16}, LogitShape{count_ / sizes_.columns, sizes_.columns}}) {
     const std::string text = std::to_string(shape.rows) + "x" + std::to_string(shape.classes);
     const auto labels = b_.first(shape.rows);
     cuda::fill(stream, labels, 0.0F);
-    const double logits = kFloat * static_cast<double>(kCount);
+    const double logits = kFloat * static_cast<double>(count_);
     const double given = logits + kFloat * static_cast<double>(shape.rows);
     memory("softmax_cross_entropy", text, given,
            [&] { cuda::softmax_cross_entropy(stream, shape, a, labels, one, scratch); });
@@ -184,9 +197,9 @@ void Rig::time_losses() {
 void Rig::time_layer() {
   const cudaStream_t stream = timer_.stream();
   draw();
-  const DenseShape shape{.m = kCount / 1024, .k = 1, .n = 1024};
+  const DenseShape shape{.m = count_ / sizes_.columns, .k = 1, .n = sizes_.columns};
   const std::string text = std::to_string(shape.m) + "x" + std::to_string(shape.n);
-  const double matrix = kFloat * static_cast<double>(kCount);
+  const double matrix = kFloat * static_cast<double>(count_);
   const double row = kFloat * static_cast<double>(shape.n);
   const auto bias = d_.first(shape.n);
   const auto scratch = workspace_.all();
@@ -200,8 +213,7 @@ void Rig::time_layer() {
 
 void Rig::time_products() {
   const cudaStream_t stream = timer_.stream();
-  constexpr std::array<DenseShape, 2> kShapes{{{1024, 1024, 1024}, {8192, 1024, 4096}}};
-  for (const DenseShape shape : kShapes) {
+  for (const DenseShape shape : sizes_.products) {
     draw();
     const auto x = a_.first(shape.m * shape.k);
     const auto w = b_.first(shape.k * shape.n);
@@ -228,6 +240,8 @@ std::string device_name() {
   return properties.name;
 }
 
-std::vector<KernelTime> time_kernels() { return Rig().run(); }
+std::vector<KernelTime> time_kernels(InputSize size) {
+  return Rig(size == InputSize::kSmall ? kSmall : kMeasured).run();
+}
 
 }  // namespace weir::bench

@@ -35,11 +35,29 @@ void* open_library() {
     library = open(std::string(folder) + "/lib64/" + library_name(), reasons);
   }
   if (library != nullptr) return library;
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
   throw UsageError("matrix products on the GPU need cuBLAS: install the CUDA toolkit's " +
-                   library_name() +
-                   ", or name the folder it is in with LD_LIBRARY_PATH, or the toolkit's with "
-                   "CUDA_PATH (" +
+                   library_name() + ", or name the folder it is in with LD_LIBRARY_PATH (now '" +
+                   (path != nullptr ? path : "") + "'), or the toolkit's with CUDA_PATH (" +
                    reasons + ")");
+}
+
+/// The file that `symbol` is from.
+std::string file_of(const void* symbol) {
+  Dl_info found{};
+  if (dladdr(symbol, &found) == 0 || found.dli_fname == nullptr) return "";
+  return found.dli_fname;
+}
+
+template <typename GetProperty>
+std::string version_from(const GetProperty& get_property) {
+  std::string version;
+  for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+    int value = 0;
+    if (get_property(part, &value) != CUBLAS_STATUS_SUCCESS) return "";
+    version += (version.empty() ? "" : ".") + std::to_string(value);
+  }
+  return version;
 }
 
 template <typename Function>
@@ -62,6 +80,10 @@ CublasLibrary load() {
   look_up(library, "cublasSgemm_v2", found.sgemm);
   look_up(library, "cublasGetStatusName", found.status_name);
   look_up(library, "cublasGetStatusString", found.status_text);
+  decltype(&::cublasGetProperty) get_property = nullptr;
+  look_up(library, "cublasGetProperty", get_property);
+  found.version = version_from(get_property);
+  found.file = file_of(reinterpret_cast<const void*>(found.create));
   return found;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cublas_v2.h>
 
+#include <string>
+
 namespace weir::cuda {
 
 /// cuBLAS as it was found. The names are those of the library: its header renames most of them.
@@ -17,6 +19,9 @@ struct CublasLibrary {
   decltype(&::cublasSgemm_v2) sgemm = nullptr;
   decltype(&::cublasGetStatusName) status_name = nullptr;
   decltype(&::cublasGetStatusString) status_text = nullptr;
+
+  std::string file;     ///< where the loader found it
+  std::string version;  ///< `13.0.2`; its own word, for which no device is needed
 
   /// Throws Error, naming the call, the status and what cuBLAS says of it, unless it is success.
   void check(cublasStatus_t status, const char* call) const;

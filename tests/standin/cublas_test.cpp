@@ -97,6 +97,8 @@ TEST_F(StandInCublas, NamesItsStatuses) {
   int version = 0;
   EXPECT_EQ(cublasGetVersion(handle_, &version), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(version, CUBLAS_VERSION);
+  EXPECT_EQ(cublasGetProperty(MINOR_VERSION, &version), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(version, CUBLAS_VER_MINOR);
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "tools/gpu_check/info.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "allocator/version.hpp"
 #include "commit.hpp"
 
@@ -12,6 +16,29 @@ std::string cuda_version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
+std::vector<std::string> changing_settings(const char* const* environment) {
+  // tools/gpu_check/shell/machine.sh keeps these from what it measures.
+  constexpr std::array<std::string_view, 3> kNames{
+      "CUBLAS_", "NVIDIA_TF32_OVERRIDE=", "CUDA_LAUNCH_BLOCKING="};
+  std::vector<std::string> found;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view setting = *environment;
+    const auto starts = [&](std::string_view name) { return setting.starts_with(name); };
+    if (std::any_of(kNames.begin(), kNames.end(), starts)) found.emplace_back(setting);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+namespace {
+
+std::string describe(const CublasInfo& cublas) {
+  if (cublas.file.empty()) return "no cuBLAS: " + cublas.why;
+  return "cuBLAS " + cublas.version + " in " + cublas.file;
+}
+
+}  // namespace
+
 json info_json(const GpuInfo& info) {
   json gpus = json::array();
   for (const GpuDevice& gpu : info.gpus) {
@@ -20,23 +47,32 @@ json info_json(const GpuInfo& info) {
                     {"memory_bytes", gpu.memory.count},
                     {"multiprocessors", gpu.multiprocessors}});
   }
-  return {{"weir", kVersion},        {"commit", kCommit},
-          {"driver", info.driver},   {"driver_cuda", info.driver_cuda},
-          {"runtime", info.runtime}, {"toolkit", info.toolkit},
+  return {{"weir", kVersion},
+          {"commit", kCommit},
+          {"driver", info.driver},
+          {"driver_cuda", info.driver_cuda},
+          {"runtime", info.runtime},
+          {"toolkit", info.toolkit},
+          {"cublas", describe(info.cublas)},
+          {"settings", info.settings},
+          {"rehearsal", info.rehearsal},
           {"gpus", std::move(gpus)}};
 }
 
 std::string format_info(const GpuInfo& info) {
-  std::string text;
+  std::string text = info.rehearsal ? "a rehearsal: the driver is the stand-in\n" : "";
   for (const GpuDevice& gpu : info.gpus) {
     text += gpu.name + ", " + format_bytes(gpu.memory) + ", compute capability " +
             gpu.compute_capability + ", " + std::to_string(gpu.multiprocessors) +
             " multiprocessors\n";
   }
-  return text + "driver " + (info.driver.empty() ? "of unknown version" : info.driver) +
-         " for CUDA " + info.driver_cuda + ", CUDA runtime " + info.runtime +
-         ", built with toolkit " + info.toolkit + "\nWeir " + std::string(kVersion) + ", commit " +
-         kCommit + "\n";
+  text += "driver " + (info.driver.empty() ? "of unknown version" : info.driver) + " for CUDA " +
+          info.driver_cuda + ", CUDA runtime " + info.runtime + ", built with toolkit " +
+          info.toolkit + "\n" + describe(info.cublas) + "\n";
+  for (const std::string& setting : info.settings) {
+    text += "set here, and kept from our own tests: " + setting + "\n";
+  }
+  return text + "Weir " + std::string(kVersion) + ", commit " + kCommit + "\n";
 }
 
 }  // namespace weir::gpu_check

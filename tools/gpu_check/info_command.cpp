@@ -15,6 +15,7 @@ int run_info(int argc, char** argv) {
     std::fprintf(stderr, "%s: no GPU: %s\n", argv[0], info.why.c_str());
     return 2;
   }
+  if (as_json) std::fputs(format_info(info).c_str(), stderr);
   const std::string text = as_json ? info_json(info).dump(2) + "\n" : format_info(info);
   return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? 0 : 1;
 }

@@ -1,10 +1,12 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <array>
 #include <string>
 
 #include "allocator/error_cuda.hpp"
+#include "kernels/cublas_library_cuda.hpp"
 #include "tools/gpu_check/info.hpp"
 
 namespace weir::gpu_check {
@@ -26,6 +28,24 @@ std::string driver_version() {
   }
   (void)dlclose(library);
   return text.data();
+}
+
+/// Whatever program this is: a page of the stand-in must never pass for one of a GPU.
+bool driver_is_standin() {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  const bool found = dlsym(driver, "weir_standin_reset") != nullptr;
+  (void)dlclose(driver);
+  return found;
+}
+
+CublasInfo find_cublas() {
+  try {
+    const cuda::CublasLibrary& library = cuda::cublas_library();
+    return {library.file, library.version, ""};
+  } catch (const UsageError& error) {
+    return {"", "", error.what()};
+  }
 }
 
 int attribute(cudaDeviceAttr which, int device) {
@@ -59,6 +79,9 @@ GpuInfo find_gpus() {
     return info;
   }
   info.driver = driver_version();
+  info.rehearsal = driver_is_standin();
+  info.cublas = find_cublas();
+  info.settings = changing_settings(environ);
   int devices = 0;
   const cudaError_t code = take_cuda_error(cudaGetDeviceCount(&devices));
   if (code != cudaSuccess && code != cudaErrorNoDevice) {
