@@ -26,6 +26,33 @@ TEST(GpuPage, NamesTheMachineTheBuildAndTheCommands) {
   EXPECT_THAT(text, HasSubstr("[x.json](x.json)"));
 }
 
+TEST(GpuPage, IsNamedAfterDeviceDateAndCall) {
+  json evidence = made_up_evidence();
+  EXPECT_EQ(page_name(evidence), "gpu-made-up-gpu-1000-test-sample-2000-01-01");
+  evidence["call"] = "programs-first";
+  EXPECT_EQ(page_name(evidence), "gpu-made-up-gpu-1000-test-sample-2000-01-01-programs-first");
+  EXPECT_THAT(page_of(evidence), HasSubstr("sample), 2000-01-01, only programs-first\n"));
+}
+
+TEST(GpuPage, ARehearsalCannotPassForAGpu) {
+  json evidence = made_up_evidence();
+  EXPECT_THAT(page_of(evidence), Not(HasSubstr("ehearsal")));
+  evidence["machine"]["rehearsal"] = true;
+  EXPECT_EQ(page_name(evidence), "rehearsal-made-up-gpu-1000-test-sample-2000-01-01");
+  EXPECT_THAT(page_of(evidence), ::testing::StartsWith("# Rehearsal, without a GPU: Made-up GPU"));
+  EXPECT_THAT(page_of(evidence), HasSubstr("\nNothing here ran on a GPU"));
+}
+
+TEST(GpuPage, NamesTheCublasAndWhatWasSet) {
+  json evidence = made_up_evidence();
+  evidence["machine"]["cublas"] = "cuBLAS 9.9.9 in /made/up";
+  evidence["machine"]["settings"] = {"NVIDIA_TF32_OVERRIDE=1"};
+  const std::string text = page_of(evidence);
+  EXPECT_THAT(text, HasSubstr("| matrix products | cuBLAS 9.9.9 in /made/up |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("| set for unmodified programs alone | `NVIDIA_TF32_OVERRIDE=1` |\n"));
+}
+
 TEST(GpuPage, ShowsPoliciesAndKernelsAsTables) {
   const std::string text = page_of(made_up_evidence());
   for (const Comparison& comparison : kComparisons) {

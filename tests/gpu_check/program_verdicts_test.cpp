@@ -116,7 +116,8 @@ TEST(GpuProgramVerdicts, ARunWithoutWeirThatWasStoppedSparesNothing) {
             "NOT MET: with Weir: without Weir stopped at its limit; with Weir, in stream order: "
             "without Weir stopped at its limit");
   // Nor does it where the run with Weir failed as well.
-  for (const char* setup : {"weir", "weir_async"}) run(evidence, "torch_graphs", setup)["exit_code"] = 1;
+  for (const char* setup : {"weir", "weir_async"})
+    run(evidence, "torch_graphs", setup)["exit_code"] = 1;
   EXPECT_THAT(first_of(evidence, kGraphs), HasSubstr("NOT MET: with Weir: failed (exit 1)"));
 }
 

@@ -15,10 +15,10 @@ namespace weir::gpu_check {
 namespace {
 
 constexpr std::array kOwn{
-    Command{"info", "the GPU, driver, toolkit and commit; --json for a program", run_info},
+    Command{"info", "the GPU, driver, toolkit, cuBLAS and commit; --json for a program", run_info},
     Command{"test", "the suites that need a GPU, with GoogleTest's flags", run_tests},
     Command{"facts", "what only a driver with a GPU can tell, as JSON", run_facts},
-    Command{"report", "the page of a run of tools/gpu-check: RUN-FOLDER OUTPUT-FOLDER YYYY-MM-DD",
+    Command{"report", "one page of runs of tools/gpu-check: RUN... OUTPUT-FOLDER YYYY-MM-DD",
             run_report},
 };
 

@@ -6,8 +6,8 @@
 #include "allocator/error.hpp"
 #include "tools/gpu_check/command.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
+#include "tools/gpu_check/report/merge.hpp"
 #include "tools/gpu_check/report/page.hpp"
-#include "tools/gpu_check/report/programs.hpp"
 #include "tools/gpu_check/report/verdicts.hpp"
 
 namespace weir::gpu_check {
@@ -22,16 +22,16 @@ void write(const std::filesystem::path& file, const std::string& text) {
 }  // namespace
 
 int run_report(int argc, char** argv) {
-  if (argc != 4) throw UsageError("report takes RUN-FOLDER OUTPUT-FOLDER YYYY-MM-DD");
-  const std::filesystem::path output = argv[2];
-  nlohmann::json evidence = gather(argv[1], argv[3]);
+  if (argc < 4) throw UsageError("report takes RUN... OUTPUT-FOLDER YYYY-MM-DD");
+  const std::filesystem::path output = argv[argc - 2];
+  const std::string date = argv[argc - 1];
+  std::vector<nlohmann::json> calls;
+  for (int i = 1; i < argc - 2; ++i) calls.push_back(read_call(argv[i], date));
+  nlohmann::json evidence = merge_calls(calls, date);
   const std::vector<Verdict> verdicts = judge(evidence);
   evidence["verdicts"] = verdicts_json(verdicts);
 
-  // Of a run of one part alone: it must not take the place of a whole one of the same day.
-  const bool whole = step_of(evidence, "tests").left_out != kNoSuchStep;
-  const std::string name = "gpu-" + device_slug(evidence) + "-" + argv[3] +
-                           (whole ? "" : "-" + std::string(kProgramsStep));
+  const std::string name = page_name(evidence);
   std::filesystem::create_directories(output);
   // What a step printed need not be UTF-8, as JSON must be.
   write(output / (name + ".json"),

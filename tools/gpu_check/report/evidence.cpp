@@ -72,9 +72,15 @@ json gather(const std::filesystem::path& run, const std::string& date) {
     steps.push_back(step_json(step));
     add_files(run, steps.back());
   }
-  return {{"date", date},
-          {"machine", json::parse(read_text(run / "info.json"))},
-          {"steps", std::move(steps)}};
+  json evidence{{"date", date},
+                {"machine", json::parse(read_text(run / "info.json"))},
+                {"steps", std::move(steps)}};
+  if (exists(run / "call.txt")) {
+    std::string call;
+    std::istringstream(read_text(run / "call.txt")) >> call;
+    evidence["call"] = call;
+  }
+  return evidence;
 }
 
 namespace {

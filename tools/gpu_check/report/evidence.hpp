@@ -4,6 +4,7 @@
 //
 //   info.json                      weir-gpu info --json
 //   steps.tsv                      see steps.hpp
+//   call.txt                       which call of tools/gpu-check it was; none of a whole first one
 //   STEP.json, STEP.log            what a step wrote to its file and printed
 //
 // Left out are the series `..._per_batch`, which would be most of it. A file that a failed step did

@@ -17,6 +17,19 @@ using Rows = std::vector<std::vector<std::string>>;
 
 std::string code(const std::string& text) { return "`" + text + "`"; }
 
+/// Whether the driver was the stand-in.
+bool is_rehearsal(const json& evidence) { return evidence.at("machine").value("rehearsal", false); }
+
+std::string heading(const json& evidence) {
+  const std::string device = evidence.at("machine").at("gpus").at(0).at("name");
+  const std::string call = evidence.value("call", "");
+  const std::string of =
+      device + ", " + evidence.value("date", "") + (call.empty() ? "" : ", only " + call) + "\n\n";
+  if (!is_rehearsal(evidence)) return "# " + of;
+  return "# Rehearsal, without a GPU: " + of +
+         "Nothing here ran on a GPU, and no figure tells anything of one.\n\n";
+}
+
 std::string machine_table(const json& evidence) {
   const json& machine = evidence.at("machine");
   Rows rows{{"", ""}};
@@ -32,6 +45,10 @@ std::string machine_table(const json& evidence) {
                                 machine.value("driver_cuda", "")});
   rows.push_back(
       {"toolkit", machine.value("toolkit", "") + ", runtime " + machine.value("runtime", "")});
+  rows.push_back({"matrix products", machine.value("cublas", "")});
+  for (const json& setting : machine.value("settings", json::array())) {
+    rows.push_back({"set for unmodified programs alone", code(setting)});
+  }
   rows.push_back({"commit", machine.value("commit", "")});
   rows.push_back({"date", evidence.value("date", "")});
   return markdown_table(rows);
@@ -134,13 +151,17 @@ std::string markdown_table(const Rows& rows) {
   return text;
 }
 
+std::string page_name(const json& evidence) {
+  const std::string call = evidence.value("call", "");
+  return std::string(is_rehearsal(evidence) ? "rehearsal-" : "gpu-") + device_slug(evidence) + "-" +
+         evidence.value("date", "") + (call.empty() ? "" : "-" + call);
+}
+
 std::string page(const json& evidence, const std::vector<Verdict>& verdicts,
                  const std::string& json_name) {
-  std::string text = "# " + evidence.at("machine").at("gpus").at(0).at("name").get<std::string>() +
-                     ", " + evidence.value("date", "") + "\n\nWritten by `tools/gpu-check`; [" +
-                     json_name + "](" + json_name + ") has the same figures.\n\n" +
-                     machine_table(evidence) + "\n## Conditions\n\n" + conditions_table(verdicts) +
-                     "\n## Policies\n\n";
+  std::string text = heading(evidence) + "Written by `tools/gpu-check`; [" + json_name + "](" +
+                     json_name + ") has the same figures.\n\n" + machine_table(evidence) +
+                     "\n## Conditions\n\n" + conditions_table(verdicts) + "\n## Policies\n\n";
   for (const Comparison& comparison : kComparisons) {
     if (figures_of(evidence, comparison.step).is_null()) {
       text += "### " + std::string(comparison.title) + "\n\n";

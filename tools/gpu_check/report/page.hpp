@@ -10,6 +10,10 @@
 
 namespace weir::gpu_check {
 
+/// What the files of the page are called, without their endings: `gpu-DEVICE-DATE`, with the call's
+/// name after it where it was not a whole one, and of a rehearsal `rehearsal-...`.
+[[nodiscard]] std::string page_name(const nlohmann::json& evidence);
+
 /// Markdown. `json_name`: the file beside it that has the same figures.
 [[nodiscard]] std::string page(const nlohmann::json& evidence, const std::vector<Verdict>& verdicts,
                                const std::string& json_name);

@@ -82,7 +82,8 @@ struct ProgramFigures {
   [[nodiscard]] const ProgramRun* find(std::string_view setup) const;
 };
 [[nodiscard]] std::vector<ProgramFigures> read_programs(const nlohmann::json& figures);
-/// Whether the call that wrote these figures was to run it. A document that names no plan is of all.
+/// Whether the call that wrote these figures was to run it. A document that names no plan is of
+/// all.
 [[nodiscard]] bool is_planned(const nlohmann::json& figures, std::string_view name);
 /// Null where it is not among them.
 [[nodiscard]] const ProgramFigures* find_program(const std::vector<ProgramFigures>& programs,

@@ -13,7 +13,7 @@ namespace {
 constexpr int kTimedOut = 124;  // of timeout(1)
 constexpr int kKilled = 137;    // of the same, when the program would not end
 
-double number(const std::string& text, const std::string& line) {
+double parse_number(const std::string& text, const std::string& line) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !std::isfinite(value)) {
@@ -32,12 +32,12 @@ Step parse_step(const std::string& line) {
   }
   Step step;
   step.name = fields[0];
-  step.seconds = number(fields[2], line);
-  step.limit = number(fields[3], line);
+  step.seconds = parse_number(fields[2], line);
+  step.limit = parse_number(fields[3], line);
   if (fields[1] == "-") {
     step.left_out = fields[4];
   } else {
-    step.exit_code = static_cast<int>(number(fields[1], line));
+    step.exit_code = static_cast<int>(parse_number(fields[1], line));
     step.command = fields[4];
   }
   return step;
