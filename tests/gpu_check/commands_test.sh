@@ -28,7 +28,7 @@ check=$root/tools/gpu-check
 "$program" --help | grep -q '^  train ' || wrong "weir-gpu --help names the commands put into it"
 refuses 2 'a command is needed' "$program"
 refuses 2 "'nonsense' is not a command" "$program" nonsense
-refuses 2 'RUN-FOLDER' "$program" report "$scratch"
+refuses 2 'OUTPUT-FOLDER' "$program" report "$scratch"
 refuses 1 'cannot read' "$program" report "$scratch" "$scratch" 2000-01-01
 refuses 2 "what is 'nonsense'" "$program" test nonsense
 "$program" train run --help | grep -q 'weir-gpu train' || wrong "a program in it has its own help"
@@ -42,9 +42,22 @@ grep -q 'no test ran' "$scratch/err" || wrong "and says so"
 "$check" --help | grep -q '^usage: ' || wrong "--help prints the usage"
 refuses 2 'needs a number' "$check" --limit soon
 refuses 2 'needs a folder' "$check" --output
+refuses 2 "there is no step 'nonsense'" "$check" --steps bench,nonsense
+refuses 2 'needs names of steps' "$check" --steps ''
+refuses 2 'needs first, second' "$check" --programs
 status=0
 "$check" --nonsense >"$scratch/out" 2>&1 || status=$?
 ((status == 2)) || wrong "an unknown flag exits 2, not $status"
+
+# What the parts of a call are sure of must fit into it, as must the runs of its programs.
+"$check" --dry-run >"$scratch/out" || wrong "each call fits into eight minutes: $(cat "$scratch/out")"
+[[ $(grep -c '^tools/gpu-check' "$scratch/out") == 3 ]] || wrong "three calls are added up"
+[[ $(awk '/together .* of 470$/ { print ($2 <= 470) }' "$scratch/out" | sort -u) == 1 ]] ||
+  wrong "each has its sum"
+status=0
+"$check" --limit 469 --dry-run >/dev/null 2>"$scratch/err" || status=$?
+((status == 1)) || wrong "a call that is too short exits 1, not $status"
+grep -q 'more than a call has' "$scratch/err" || wrong "and says so"
 
 # Where there is a GPU, it is hidden.
 refuses 2 'takes nothing' "$program" facts nonsense

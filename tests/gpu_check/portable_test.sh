@@ -29,10 +29,23 @@ done
 
 check=$root/tools/gpu_check/portable_check
 c_only=$(type -P true)
-"$check" "$c_only" >"$scratch/out" || wrong "a program of the C library alone can be carried"
+mkdir "$scratch/tree" "$scratch/tree/build"
+head -c 1000 /dev/zero >"$scratch/tree/source"
+head -c 5000 /dev/zero >"$scratch/tree/build/object"
+size=$(stat -c %s "$c_only")
+"$check" $((1000 + 2 * size + 1)) "$scratch/tree" "$c_only" "$c_only" >"$scratch/out" ||
+  wrong "a program of the C library alone can be carried"
 grep -q 'libc.so.6; glibc [0-9]' "$scratch/out" || wrong "it is told what the other machine must have"
-if "$check" "$c_only" 100 2>"$scratch/err"; then wrong "one that is too large cannot"; fi
-grep -q 'must stay under 100' "$scratch/err" || wrong "and it says so"
-if "$check" "$program" 2>"$scratch/err"; then wrong "one with shared libraries cannot"; fi
+grep -q "^all that is carried: $((1000 + 2 * size)) bytes" "$scratch/out" ||
+  wrong "the tree and all programs are added up"
+if "$check" $((1000 + 2 * size)) "$scratch/tree" "$c_only" "$c_only" >/dev/null 2>"$scratch/err"; then
+  wrong "what is too large together cannot"
+fi
+grep -q 'must stay under' "$scratch/err" || wrong "and it says so"
+if "$check" 1000000000 "$scratch/tree" "$program" >/dev/null 2>"$scratch/err"; then
+  wrong "one with shared libraries cannot"
+fi
 grep -q 'libstdc++' "$scratch/err" || wrong "and it names them"
+grep -q 'is not stripped' "$scratch/err" || wrong "and it says that it has symbols"
+"$check" 60000000 "$root" "$c_only" >"$scratch/out" || wrong "the tree leaves room for the programs"
 exit "$failed"

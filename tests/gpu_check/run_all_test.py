@@ -51,14 +51,16 @@ def so(name, how):
 
 WITH = Setup("weir", weir=True, budget="7%")
 PROGRAMS = (
-    Program("good", "torch", "made_up.py", (Setup("plain"), WITH)),
-    Program("missing", "cupy", "made_up.py", (so("plain", "missing"), WITH)),
+    Program("good", "torch", "made_up.py", (Setup("plain"), WITH), seconds=20),
+    Program("missing", "cupy", "made_up.py", (so("plain", "missing"), WITH), seconds=20),
     Program("missing_with", "cupy", "made_up.py",
-            (Setup("plain"), Setup("weir", weir=True, environment={"MADE_UP": "missing"}))),
-    Program("bad", "jax", "made_up.py", (so("plain", "crashes"), so("full", "memory"))),
-    Program("hangs", "jax", "made_up.py", (so("plain", "hangs"),), limit=1),
-    Program("many", "torch", "made_up.py", (Setup("weir", weir=True, copies=3),)),
+            (Setup("plain"), Setup("weir", weir=True, environment={"MADE_UP": "missing"})), seconds=20),
+    Program("bad", "jax", "made_up.py", (so("plain", "crashes"), so("full", "memory")), seconds=20),
+    Program("hangs", "jax", "made_up.py", (so("plain", "hangs"),), seconds=1),
+    Program("many", "torch", "made_up.py", (Setup("weir", weir=True, copies=3),), seconds=20),
+    Program("ballast", "torch", "made_up.py", (Setup("plain", leave=1),), seconds=0.2),
 )
+CALLS = {"first": PROGRAMS[:1], "second": PROGRAMS[1:]}
 """
 
 MADE_UP_WEIR = """#!/usr/bin/env bash
@@ -112,9 +114,11 @@ class RunAll(Scratch):
         fixed = ["--weir", self.weir, "--output", self.output, "--device", "cpu"]
         return self.python(self.at / "run_all.py", *fixed, *words)
 
+    def document(self):
+        return json.loads(self.output.read_text(encoding="utf-8"))
+
     def entry(self, name):
-        found = json.loads(self.output.read_text(encoding="utf-8"))["programs"]
-        return next(one for one in found if one["name"] == name)
+        return next(one for one in self.document()["programs"] if one["name"] == name)
 
     def only(self, name):
         done = self.run_all("--only", name)
@@ -173,10 +177,34 @@ class RunAll(Scratch):
         self.assertEqual([run["summary"] for run in runs], [{"budget": "80%"}] * 3)
 
     def test_what_no_time_is_left_for_says_so(self):
-        done = self.run_all("--only", "hangs,many", "--limit", "0.5")
+        done = self.run_all("--only", "hangs,many", "--limit", "0.4")
         self.assertEqual(done.returncode, 0, done.stderr)
         (run,) = self.entry("many")["runs"]
         self.assertEqual((run["exit_code"], run["said"]), (None, "no time was left"))
+
+    def test_one_that_hangs_leaves_the_others_their_share(self):
+        """It has used up more than the call when it is stopped at its limit, unless that is held down."""
+        done = self.run_all("--only", "hangs,many", "--limit", "21.2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (hung,) = self.entry("hangs")["runs"]
+        self.assertTrue(hung["stopped"])
+        self.assertLess(hung["wall_seconds"], 2.5)
+        self.assertEqual([run["exit_code"] for run in self.entry("many")["runs"]], [0, 0, 0])
+
+    def test_ballast_that_does_not_get_ready_costs_the_run_its_time_and_no_more(self):
+        self.write("ballast.py", "import time; time.sleep(1000)")
+        started = time.monotonic()
+        words = ["--device", "cuda", "--only", "ballast", "--limit", "60"]
+        self.assertEqual(self.run_all(*words).returncode, 0)
+        (run,) = self.entry("ballast")["runs"]
+        self.assertEqual(run["said"], "no ballast: it did not get ready in time")
+        self.assertLess(time.monotonic() - started, 20)
+
+    def test_what_was_planned_is_written_down(self):
+        self.only("good")
+        self.assertEqual(self.document()["planned"], ["good"])
+        self.assertEqual(self.run_all("--only", "first").returncode, 0)
+        self.assertEqual(self.document()["planned"], ["good"])
 
     def test_bad_flags_are_refused(self):
         self.library.unlink()
@@ -189,6 +217,24 @@ class RunAll(Scratch):
             done = self.run_all(*words)
             self.assertEqual(done.returncode, 2, words)
             self.assertIn(says, done.stderr)
+
+
+class Allowance(Scratch):
+    """How much of a call's time a run may take: the rule alone."""
+
+    def allowed(self, *numbers):
+        code = f"import plan; print(plan.allowance{numbers})"
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code], capture_output=True, text=True, cwd=PROGRAMS, check=True
+        )
+        return float(done.stdout)
+
+    def test_a_run_uses_what_is_left_over_and_leaves_the_others_their_shares(self):
+        self.assertEqual(self.allowed(20, 100, 90), 20)  # its share, though less is left over
+        self.assertEqual(self.allowed(20, 100, 70), 30)
+        self.assertEqual(self.allowed(20, 1000, 0), 60)  # and no more, should it hang
+        self.assertEqual(self.allowed(20, 5, 0), 5)
+        self.assertLessEqual(self.allowed(20, -1, 0), 0)
 
 
 class Programs(Scratch):

@@ -5,7 +5,8 @@ set -euo pipefail
 root=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-export WEIR_BUDGET=1GiB  # a setting that must not reach what is measured
+# Settings that must not reach what is measured.
+export WEIR_BUDGET=1GiB NVIDIA_TF32_OVERRIDE=1 CUBLAS_EMULATE_SINGLE_PRECISION=1
 export REPORTER=$2 WEIR_GPU_RUN=$scratch/run WEIR_GPU_PROGRAM=$scratch/made-up
 failed=0
 
@@ -22,6 +23,14 @@ set -euo pipefail
 [[ -z ${WEIR_BUDGET:-} ]] || exit 9
 command=$1
 shift
+case $command in
+  info | report) ;;
+  *) [[ -z ${NVIDIA_TF32_OVERRIDE:-}${CUBLAS_EMULATE_SINGLE_PRECISION:-} ]] || exit 9 ;;
+esac
+# Where cuBLAS is, of which info speaks and all others may need it.
+if [[ $command != report ]]; then
+  [[ :$LD_LIBRARY_PATH: == :/made/up:*${SITE:+:$SITE/nvidia/cu13/lib:}* ]] || exit 9
+fi
 case ${MISBEHAVE:-} in
   "$command-hangs") sleep 1000 ;;
   "$command-crashes") kill -SEGV $$ ;;
@@ -73,6 +82,19 @@ esac
 END
 chmod +x "$WEIR_GPU_PROGRAM"
 
+# A Python in whose packages cuBLAS is, and a folder that somebody names anyhow.
+export SITE=$scratch/site LD_LIBRARY_PATH=/made/up PYTHONPATH=$scratch/site
+mkdir -p "$SITE/nvidia/cu13/lib" "$SITE/nvidia/other/lib"
+touch "$SITE/nvidia/cu13/lib/libcublas.so.13" "$SITE/nvidia/other/lib/libother.so.1"
+# Frameworks, whose import notes what it found.
+for framework in torch cupy jax; do
+  cat >"$SITE/$framework.py" <<END
+import os
+with open("$scratch/imported", "a") as out:
+    out.write("$framework " + repr(os.environ.get("CUDA_VISIBLE_DEVICES")) + "\\n")
+END
+done
+
 # Runs tools/gpu-check with "$2"..., which must exit with $1; its verdicts are in $scratch/out.
 runs() {
   local expected=$1 status=0
@@ -98,35 +120,62 @@ runs 0
 if grep -q '^NOT MET' "$scratch/out"; then wrong "a run with everything meets everything"; fi
 says '^met  *every test labelled gpu passes: 1 passed'
 says '^met  *compute-sanitizer racecheck is clean'
+grep -q "^torch ''$" "$scratch/imported" || wrong "frameworks are read beside the tests, without a GPU"
 page=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??.md')
 [[ -n $page && -s ${page%.md}.json ]] || wrong "a page and its JSON are named after device and date"
+tar -tzf "${page%.md}-logs.tar.gz" | grep -qx './memcheck.log' || wrong "the logs are in one archive"
+[[ $(find "$scratch/pages" -type f | wc -l) == 3 ]] || wrong "no more than that is to be brought back"
 grep -q -- '--inputs ring --width-factor 16 ' "$page" || wrong "the page has the command lines"
+grep -q -- '--tool memcheck --report-api-errors no ' "$page" || wrong "refused calls are no fault of memory"
 [[ $(grep -c '^== .*: ok' "$scratch/err") == 9 ]] || wrong "each of the nine steps is shown as ok"
 says '^left out  *every trace completes on the device: there is no weir beside made-up'
 says '^met  *what only a GPU can tell is answered: made up: 1'
-says '^left out  *PyTorch, transformer: the same losses.*: there is no weir beside made-up'
+says '^left out  *PyTorch, transformer: the same losses.*: no step of this name was run'
 PATH=$before
 
+# A part that is run again has a page of its own.
+runs 0 --steps bench,facts
+[[ $(grep -c '^== .*: ok' "$scratch/err") == 2 ]] || wrong "only the steps that were asked for are run"
+again=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??-steps-bench-facts.json')
+[[ -n $again ]] || wrong "the page of some steps is named after them"
+
 # The programs alone, for which weir and its library have to be beside weir-gpu.
+runs 0 --programs first
+says '^left out  *PyTorch, transformer: the same losses.*: there is no weir beside made-up'
 touch "$scratch/weir" "$scratch/libweir.so"
 export WEIR_GPU_PYTHON=$scratch/no-such-python
-runs 0 --programs
+SITE='' runs 0 --programs first
 says '^left out  *JAX.*: there is no .*no-such-python'
 export WEIR_GPU_PYTHON=$scratch/made-up-python
 cat >"$WEIR_GPU_PYTHON" <<'END'
 #!/usr/bin/env bash
+# Stands in for python3: for run_all.py, which gets the machine's own settings.
 set -euo pipefail
-[[ $* == *programs/run_all.py\ --weir\ */weir\ --library\ */libweir.so\ * && $* == *' --only torch_gpt' ]]
+[[ $* == *programs/run_all.py\ * ]] || exec python3 "$@"
+[[ $LD_LIBRARY_PATH == /made/up && $NVIDIA_TF32_OVERRIDE == 1 ]]
+[[ $* == *--weir\ */weir\ --library\ */libweir.so\ * && $* == *' --only torch_gpt' ]]
 while [[ $1 != --output ]]; do shift; done
-echo '{"programs": [{"name": "torch_gpt", "runs": [], "left_out": "made up"}]}' >"$2"
+echo '{"planned": ["torch_gpt"], "programs": [{"name": "torch_gpt", "runs": [], "left_out": "made up"}]}' >"$2"
 END
 chmod +x "$WEIR_GPU_PYTHON"
-runs 1 --programs torch_gpt
+rm "$scratch/imported"
+runs 0 --programs torch_gpt
 says '^left out  *PyTorch, transformer: the same losses.*: made up'
-says '^NOT MET  *PyTorch, prefetching: .*: not run; the step ok'
+says '^left out  *PyTorch, prefetching: .*: not among the programs of this call'
 says '^left out  *every test labelled gpu passes: no step of this name was run'
-[[ -n $(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??-programs.md') ]] ||
-  wrong "a page of the programs alone has a name of its own"
+grep -q '^torch ' "$scratch/imported" || wrong "frameworks are read before the programs"
+programs=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??-programs-torch_gpt.json')
+[[ -n $programs ]] || wrong "a page of the programs alone has a name of its own"
+
+# Both calls as one page: now all programs are asked for.
+status=0
+cp "$programs" "$scratch/programs.json"
+runs 0 --steps facts
+"$REPORTER" report "$scratch/pages"/*.json "$scratch/programs.json" "$scratch/merged" 2000-01-01 \
+  >"$scratch/out" || status=$?
+((status == 1)) || wrong "the page of two calls is made, with what is not met on it"
+says '^met  *what only a GPU can tell'
+says '^NOT MET  *PyTorch, prefetching: .*: not run; the step ok'
 rm "$scratch/weir" "$scratch/libweir.so"
 
 export MISBEHAVE=bench-crashes

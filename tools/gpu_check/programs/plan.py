@@ -1,4 +1,8 @@
-"""What is run: each program with its setups, in the order of their weight, for time may run out."""
+"""What is run: each program with its setups, and the time of each run.
+
+All of it is two calls of `tools/gpu-check --programs`, FIRST and SECOND, because the runs of one call
+must fit into it: see `allowance`.
+"""
 
 import dataclasses
 
@@ -34,6 +38,7 @@ class Setup:
     arguments: tuple = ()
     pluggable: bool = False
     copies: int = 1  # processes at once
+    more: int = 0  # seconds that this run is sure of beyond its program's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +47,26 @@ class Program:
     framework: str
     script: str
     setups: tuple
-    limit: int = 60  # seconds, of each run
+    seconds: int  # that each run is sure of: a pessimistic guess, no GPU has run any (unverified)
+
+    def share(self, setup):
+        return self.seconds + setup.more
+
+
+# A run that hangs ends at so many times its share.
+MOST = 3
+
+
+def allowance(share, left, after):
+    """Seconds that a run may take when `left` are left of the call, and the runs after it are sure of
+    `after` together. Each run is sure of its share, and may use what the runs before it left over.
+    tools/gpu_check/shell/budget.sh has the same rule for steps."""
+    return min(MOST * share, max(share, left - after), left)
+
+
+def shares(programs):
+    """What the runs of these programs are sure of, together."""
+    return sum(program.share(setup) for program in programs for setup in program.setups)
 
 
 def _four(**more):
@@ -65,13 +89,14 @@ _CAP = 4 * GIB
 _LEAVE = _CAP + GIB // 4
 _CAPPED = {"weir": True, "budget": f"{_CAP}B", "leave": _LEAVE, "allocation": "async"}
 
-PROGRAMS = (
-    Program("torch_resnet", "torch", "torch_resnet.py", _four()),
+FIRST = (
+    Program("torch_resnet", "torch", "torch_resnet.py", _four(), seconds=18),
     Program(
         "torch_gpt",
         "torch",
         "torch_gpt.py",
         (*_four(), Setup("weir_pluggable", weir=True, pluggable=True)),
+        seconds=18,
     ),
     Program(
         "torch_prefetch",
@@ -84,23 +109,33 @@ PROGRAMS = (
             Setup("weir_async", **_CAPPED),
             Setup("weir_batches", **_CAPPED, environment={"WEIR_BATCH_RANGE": "batch"}),
         ),
+        seconds=25,
     ),
     Program(
         "torch_shared",
         "torch",
         "torch_resnet.py",
-        (Setup("plain"), Setup("weir_async", weir=True, allocation="async", budget="10%", copies=8)),
-        limit=90,
+        (
+            Setup("plain"),
+            Setup("weir_async", weir=True, allocation="async", budget="10%", copies=8, more=30),
+        ),
+        seconds=18,
     ),
-    Program("torch_graphs", "torch", "torch_graphs.py", _four()),
-    Program("torch_workers", "torch", "torch_workers.py", _four()),
-    Program("cupy_loop", "cupy", "cupy_loop.py", _four(async_arguments=["--async-pool"])),
-    Program("jax_train", "jax", "jax_train.py", _four()),
+)
+
+SECOND = (
+    Program("torch_graphs", "torch", "torch_graphs.py", _four(), seconds=18),
+    Program("torch_workers", "torch", "torch_workers.py", _four(), seconds=20),
+    Program("cupy_loop", "cupy", "cupy_loop.py", _four(async_arguments=["--async-pool"]), seconds=12),
+    Program("jax_train", "jax", "jax_train.py", _four(), seconds=20),
     Program(
         "torch_compile",
         "torch",
         "torch_compile.py",
         (Setup("plain"), Setup("weir", weir=True)),
-        limit=90,
+        seconds=45,
     ),
 )
+
+PROGRAMS = FIRST + SECOND
+CALLS = {"first": FIRST, "second": SECOND}

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Runs programs that know nothing of Weir, without it and with it, and writes what came of each.
 
-    run_all.py --weir PROGRAM [--library FILE] --output FILE [--limit SECONDS] [--only NAME,...]
+    run_all.py --weir PROGRAM [--library FILE] --output FILE [--limit SECONDS] [--only WHICH]
+    run_all.py --plan WHICH
+
+WHICH is `first` or `second`, the halves that fit one call each, or names of programs with commas
+between. --plan prints what each program's runs are sure of together, in seconds, and runs nothing.
 
 Needs Python alone; the programs need PyTorch, CuPy or JAX, and say so where it is not there. FILE is
 written anew after each run, so that it holds what there is whenever this is stopped. What it all
@@ -25,19 +29,20 @@ MISSING = 77  # as harness.py, which cannot be asked where its frameworks are no
 
 def parse(words):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--weir", required=True, help="the command `weir`")
+    parser.add_argument("--plan", metavar="WHICH", help="print the time of these, and end")
+    parser.add_argument("--weir", help="the command `weir`")
     parser.add_argument("--library", help="what it preloads; libweir.so beside it unless told")
-    parser.add_argument("--output", required=True, help="the file for what came of each run")
+    parser.add_argument("--output", help="the file for what came of each run")
     parser.add_argument("--limit", type=float, default=400, help="seconds for all of it")
-    parser.add_argument("--only", help="names of programs, with commas between")
+    parser.add_argument("--only", metavar="WHICH", help="a half, or names; all unless told")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--small", action="store_true", help="sizes for a cpu")
     args = parser.parse_args(words)
-    known = [program.name for program in plan.PROGRAMS]
-    args.only = args.only.split(",") if args.only else known
-    for name in args.only:
-        if name not in known:
-            parser.error(f"--only: there is no program '{name}', only {', '.join(known)}")
+    args.programs = chosen(parser, args.plan or args.only)
+    if args.plan:
+        return args
+    if args.weir is None or args.output is None:
+        parser.error("--weir and --output are needed")
     if not os.access(args.weir, os.X_OK):
         parser.error(f"--weir: there is no program {args.weir}")
     if args.library is None:
@@ -49,11 +54,32 @@ def parse(words):
     return args
 
 
-def run_program(program, runs):
-    """Its entry. The first setup goes without Weir: where that finds no framework, none does."""
+def chosen(parser, which):
+    """The programs that `which` names, in the plan's order; all of them for none."""
+    if which in plan.CALLS:
+        return plan.CALLS[which]
+    known = [program.name for program in plan.PROGRAMS]
+    names = which.split(",") if which else known
+    for name in names:
+        if name not in known:
+            words = ", ".join([*plan.CALLS, *known])
+            parser.error(f"there is no program '{name}', only {words}")
+    return tuple(program for program in plan.PROGRAMS if program.name in names)
+
+
+def print_plan(programs):
+    for program in programs:
+        print(program.name, len(program.setups), plan.shares([program]))
+
+
+def run_program(program, runs, after):
+    """Its entry. The first setup goes without Weir: where that finds no framework, none does. The
+    programs after it are sure of `after` seconds."""
     entry = {"name": program.name, "runs": []}
+    rest = plan.shares([program])
     for setup in program.setups:
-        found = runs.run(program, setup)
+        rest -= program.share(setup)
+        found = runs.run(program, setup, rest + after)
         entry["runs"] += found
         if not setup.weir and found[0].get("exit_code") == MISSING:
             entry["left_out"] = found[0].get("said") or "what it needs is not there"
@@ -70,6 +96,9 @@ def write(file, document):
 
 def main(words):
     args = parse(words)
+    if args.plan:
+        print_plan(args.programs)
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every finally
     output = pathlib.Path(args.output)
     folder = output.parent / output.stem
@@ -77,13 +106,20 @@ def main(words):
     deadline = time.monotonic() + args.limit
     weir, library = os.path.abspath(args.weir), os.path.abspath(args.library)
     runs = runner.Runner(weir, library, folder, deadline, args.device, args.small)
-    document = {"python": sys.version.split()[0], "limit_seconds": args.limit, "programs": []}
+    planned = [program.name for program in args.programs]
+    document = {
+        "python": sys.version.split()[0],
+        "limit_seconds": args.limit,
+        "planned": planned,
+        "programs": [],
+    }
     write(output, document)
-    for program in plan.PROGRAMS:
-        if program.name in args.only:
-            print(f"{program.name}", file=sys.stderr, flush=True)
-            document["programs"].append(run_program(program, runs))
-            write(output, document)
+    after = plan.shares(args.programs)
+    for program in args.programs:
+        print(f"{program.name}", file=sys.stderr, flush=True)
+        after -= plan.shares([program])
+        document["programs"].append(run_program(program, runs, after))
+        write(output, document)
     return 0
 
 

@@ -13,7 +13,7 @@ import time
 import plan
 
 HERE = pathlib.Path(__file__).resolve().parent
-BALLAST_LIMIT = 30  # seconds until it must hold the memory
+BALLAST_END = 5  # seconds that it gets to end, which come out of the run's time
 
 
 class NoBallast(Exception):
@@ -35,14 +35,15 @@ class Runner:
     def left(self):
         return self._deadline - time.monotonic()
 
-    def run(self, program, setup):
-        """One entry for each process of the setup."""
-        limit = min(program.limit, self.left())
+    def run(self, program, setup, after):
+        """One entry for each process of the setup, when the runs after it are sure of `after` seconds."""
+        limit = plan.allowance(program.share(setup), self.left(), after)
         if limit <= 0:
             return [{"setup": setup.name, "command": "", "exit_code": None, "said": "no time was left"}]
+        deadline = time.monotonic() + limit
         try:
-            with self._ballast(setup):
-                return self._run_copies(program, setup, time.monotonic() + limit)
+            with self._ballast(setup, deadline):
+                return self._run_copies(program, setup, deadline)
         except NoBallast as error:
             return [{"setup": setup.name, "command": "", "exit_code": None, "said": str(error)}]
 
@@ -73,8 +74,9 @@ class Runner:
         return Process(setup.name, command, environment, self._folder / f"{name}.log", summary)
 
     @contextlib.contextmanager
-    def _ballast(self, setup):
-        """Holds what the setup must not have of the device's memory."""
+    def _ballast(self, setup, deadline):
+        """Holds what the setup must not have of the device's memory. Getting ready is part of the run's
+        time."""
         if setup.leave == 0 or not self._on_gpu:
             yield
             return
@@ -85,12 +87,12 @@ class Runner:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, text=True
             )
             try:
-                if not line_within(process.stdout, BALLAST_LIMIT):
+                if not line_within(process.stdout, deadline - time.monotonic()):
                     raise NoBallast(f"no ballast: {last_line(log) or 'it did not get ready in time'}")
                 yield
             finally:
                 process.stdin.close()
-                end(process, BALLAST_LIMIT)
+                end(process, BALLAST_END)
                 process.stdout.close()
 
 

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Prints the folders in which this Python's packages have NVIDIA's libraries: a machine may have cuBLAS
+nowhere else. Imports none of them."""
+
+import importlib.util
+import pathlib
+import sys
+
+# As pip has them: nvidia/cublas/lib for CUDA 12, nvidia/cu13/lib for 13. As conda has them: PREFIX/lib.
+WHERE = "*/lib"
+
+
+def roots(package):
+    try:
+        found = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return []
+    return list(found.submodule_search_locations or []) if found else []
+
+
+def main():
+    folders = [folder for root in roots("nvidia") for folder in sorted(pathlib.Path(root).glob(WHERE))]
+    for folder in [*folders, pathlib.Path(sys.prefix) / "lib"]:
+        if list(folder.glob("libcublas.so.*")):
+            print(folder.resolve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+# How long everything may take, so that each call ends within eight minutes. One table, and one rule.
+# shellcheck shell=bash disable=SC2034  # for tools/gpu-check
+
+# What tools/gpu-check runs by itself, in this order.
+steps=(tests compare_x1_drawn compare_x1_ring compare_x16_drawn compare_x16_ring bench facts traces
+  memcheck racecheck)
+
+# Seconds that each part of a call is sure of. All that a call has must add up to limit_s: --dry-run
+# checks it. Pessimistic guesses: no GPU has run any of it (unverified).
+declare -A share=(
+  [info]=25
+  [tests]=80
+  [compare_x1_drawn]=25
+  [compare_x1_ring]=25
+  [compare_x16_drawn]=55
+  [compare_x16_ring]=55
+  [bench]=40
+  [facts]=20
+  [traces]=40
+  [memcheck]=50
+  [racecheck]=45
+  [warm_up]=45
+  [programs]=380
+  [report]=10
+)
+limit_s=470  # eight minutes, but for what ends a step that would not end
+
+# A part that hangs ends at so many times its share.
+most=3
+# Of the programs' share, to write down what they came to.
+programs_margin=5
+
+# Prints the seconds that a step may take whose share is $1, when $2 are left of the call and the parts
+# after it are sure of $3. Each is sure of its share, and may use what those before it left over.
+# tools/gpu_check/programs/plan.py has the same rule for the runs of programs.
+allowance() {
+  local seconds=$1 left=$2 after=$3
+  if ((left - after > seconds)); then seconds=$((left - after)); fi
+  if ((seconds > most * $1)); then seconds=$((most * $1)); fi
+  if ((seconds > left)); then seconds=$left; fi
+  echo "$((seconds > 0 ? seconds : 0))"
+}
+
+# Prints what the parts "$@" are sure of together.
+shares() {
+  local name sum=0
+  for name; do
+    sum=$((sum + share[$name]))
+  done
+  echo "$sum"
+}
+
+# Prints a line for each part "$2"... of the call $1, and their sum. Fails where that is too much.
+dry_run_call() {
+  local call=$1 name sum
+  shift
+  sum=$(shares "$@")
+  echo "$call"
+  for name; do
+    printf '  %-22s %4d s\n' "$name" "${share[$name]}"
+  done
+  printf '  %-22s %4d s of %d\n' together "$sum" "$limit_s"
+  ((sum <= limit_s))
+}
+
+# Prints what the programs of call $1 are sure of. Fails where that is more than the step has.
+dry_run_programs() {
+  local name runs seconds sum=0 most_s=$((share[programs] - programs_margin)) plan
+  plan=$("$python" -B tools/gpu_check/programs/run_all.py --plan "$1")
+  while read -r name runs seconds; do
+    printf '    %-20s %4d s, %d runs\n' "$name" "$seconds" "$runs"
+    sum=$((sum + seconds))
+  done <<<"$plan"
+  printf '    %-20s %4d s of %d\n' together "$sum" "$most_s"
+  ((sum <= most_s))
+}
+
+# Prints the arithmetic of the three calls; fails where one does not fit.
+dry_run() {
+  local half status=0
+  dry_run_call "tools/gpu-check" info "${steps[@]}" report || status=1
+  for half in first second; do
+    dry_run_call "tools/gpu-check --programs $half" info warm_up programs report || status=1
+    dry_run_programs "$half" || status=1
+  done
+  ((status == 0)) || echo "tools/gpu-check: that is more than a call has" >&2
+  return "$status"
+}

@@ -1,0 +1,36 @@
+# Building what is carried to the machine with the GPU. For tools/gpu-check.
+# shellcheck shell=bash disable=SC2154
+
+# Bytes that the tree and the three programs may have together.
+carried_most=60000000
+
+# Prints what is missing here to build the program with; nothing when all is there.
+missing_to_build() {
+  local name compiler=${CXX:-c++}
+  for name in "$compiler" cmake ninja nvcc pkg-config; do
+    command -v "$name" >/dev/null || echo "$name"
+  done
+  command -v "$compiler" >/dev/null || return 0
+  for name in gmock/gmock.h CLI/CLI.hpp nlohmann/json.hpp jemalloc/jemalloc.h; do
+    "$compiler" -x c++ -E -include "$name" /dev/null >/dev/null 2>&1 || echo "$name"
+  done
+  for name in libopenblas.a libjemalloc_pic.a libgmock.a libgtest.a; do
+    [[ $("$compiler" -print-file-name="$name") == */* ]] || echo "$name"
+  done
+}
+
+build() {
+  local missing
+  missing=$(missing_to_build)
+  if [[ -n $missing ]]; then
+    fail "$program is not here and cannot be built here, for want of: ${missing//$'\n'/, };" \
+      "build it with tools/gpu-check --build where these are (no GPU needed), and copy it here"
+  fi
+  {
+    cmake --preset portable
+    cmake --build --preset portable
+    tools/gpu_check/portable_check "$carried_most" . \
+      "$program" "${program%/*}"/weir "${program%/*}"/libweir.so
+    echo "built in $SECONDS s"
+  } >&2
+}

@@ -1,0 +1,81 @@
+# All of it on the stand-in for a GPU (docs/standin.md): the same commands, with sizes for a CPU. For
+# tools/gpu-check.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+# The sizes of a GPU. Long enough a comparison that its start is a small part of it, short enough that
+# all pairs fit the limit. At 16 times the width each run reads back over a gigabyte of weights, to be
+# compared.
+tests='*'
+x1="--batches 2000 --no-search"
+x16="--width-factor 16 --batches 40 --rounds 2 --no-search"
+bench_flags=
+traces='bench/traces/*.csv.gz'
+trace_settings=()
+program_flags=
+# Tests that hold a stream while they launch: under compute-sanitizer a launch may wait for its stream.
+# tests/support/held.hpp has the rule for their names.
+held_tests='*WhileHeld.*'
+
+# Makes this call one of a rehearsal of size $1, full or quick.
+on_standin() {
+  local machine=$PWD/build/dev/rehearsal/machine
+  [[ -x $program && -d $machine ]] || fail "$program is not there; build it with: cmake --build --preset dev"
+  export LD_LIBRARY_PATH=$machine PYTHONPATH=${machine%/*}/site-packages
+  toolkit_libraries=  # a real cuBLAS cannot use the stand-in
+  PATH=$PWD/tests/gpu_check/standin:$PATH  # compute-sanitizer
+  export WEIR_STANDIN_MEMORY=64G
+  # What takes the stand-in most of its time.
+  if [[ $1 == quick ]]; then
+    tests='*-GemmOnDevice.*:ClassificationOnDevice.*:DenseOnDevice.*:ElementwiseOnDevice.*'
+  fi
+  x1="--small --batches 20 --rounds 1 --no-search"
+  x16="--small --width-factor 2 --batches 10 --rounds 1 --no-search"
+  bench_flags=--small
+  trace_settings=(env WEIR_STANDIN_ADDRESSES_ONLY=1)  # a replay touches no memory
+  program_flags="--device cpu --small"
+}
+
+# Whether every step of the run in $1 came to its end, and the three files are in $2. A page can be made
+# whatever a step left, so it is asked whether it has all figures.
+flow_worked() {
+  local run=$1 output=$2 name status rest file files
+  files=("$output"/rehearsal-*.md "$output"/rehearsal-*.json "$output"/rehearsal-*-logs.tar.gz)
+  if ((${#files[@]} != 3)) || [[ $(find "$output" -type f | wc -l) != 3 ]]; then
+    echo "rehearsal: there are not three files in $output" >&2
+    return 1
+  fi
+  for file in "${files[@]}"; do
+    [[ -s $file ]] || { echo "rehearsal: $file is not there" >&2 && return 1; }
+  done
+  if grep 'are not as expected' "${files[0]}" >&2; then return 1; fi
+  while IFS=$'\t' read -r name status rest; do
+    if [[ $status != 0 ]]; then
+      echo "rehearsal: step $name did not work (${status}): $run/$name.log" >&2
+      return 1
+    fi
+  done <"$run/steps.tsv"
+}
+
+# The three calls of the first half hour and the page of them all, in build/rehearsal, of size $1. Says
+# whether the flow works: what a GPU alone can meet is on the page and decides nothing.
+rehearse() {
+  local size=$1 folder=$PWD/build/rehearsal call status=0 number=0 pages=()
+  rm -rf "$folder"
+  for call in "" "--programs first" "--programs second"; do
+    number=$((number + 1))
+    mkdir -p "$folder/output$number"
+    # shellcheck disable=SC2086  # several words
+    WEIR_GPU_RUN=$folder/run$number tools/gpu-check --on-standin "$size" $call \
+      --output "$folder/output$number" --limit "$limit_s" >"$folder/call$number.log" || status=$?
+    ((status <= 1)) || fail "the call 'tools/gpu-check $call' ended with $status: $folder/call$number.log"
+    cat "$folder/call$number.log"
+    flow_worked "$folder/run$number" "$folder/output$number" || return 1
+    pages+=("$folder/output$number"/*.json)
+  done
+  status=0
+  build/dev/tools/gpu_check/weir-gpu report "${pages[@]}" "$folder/output" \
+    "$(date -u +%F)" || status=$?
+  ((status <= 1)) || return 1
+  ls -l "$folder"/output*
+  echo "rehearsal: every step ran and the page was made: nothing of it is a GPU's"
+}

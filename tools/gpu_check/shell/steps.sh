@@ -1,0 +1,148 @@
+# The steps of a run. For tools/gpu-check.
+# shellcheck shell=bash disable=SC2154
+
+running=
+warming=
+trap '
+  for job in $running $warming; do kill "$job" 2>/dev/null; done
+  exit 130' INT TERM
+
+# Notes the step named $1: exit code $2, seconds $3, limit $4, command line or reason $5.
+note() {
+  printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$run/steps.tsv"
+}
+
+# Prints how long the step $1 may take now.
+time_for() {
+  local name after=0 seen=false
+  for name in "${planned[@]}"; do
+    if $seen; then after=$((after + share[$name])); fi
+    if [[ $name == "$1" ]]; then seen=true; fi
+  done
+  allowance "${share[$1]}" $((deadline - SECONDS)) "$after"
+}
+
+# Runs the command "$2"... as the step named $1, for as long as it may take. What it prints is its log,
+# or the figures in it go to the file in $figures. It is a program of ours, or with $as_it_is one that
+# gets the machine's own settings. What goes wrong is noted, and the next step runs.
+step() {
+  local name=$1 limit status=0 started=$SECONDS
+  shift
+  limit=$(time_for "$name")
+  printf '== %s, at most %d s: ' "$name" "$limit" >&2
+  if ((limit > 0)); then
+    (
+      exec </dev/null 2>"$run/$name.log"
+      if [[ -n ${figures:-} ]]; then exec >"$figures"; else exec >&2; fi
+      if [[ -n ${as_it_is:-} ]]; then exec timeout -k 5 "$limit" "$@"; fi
+      own timeout -k 5 "$limit" "$@"
+    ) &
+    running=$!
+    wait "$running" || status=$?
+    running=
+  else
+    status=124
+  fi
+  note "$name" "$status" $((SECONDS - started)) "$limit" "$*"
+  case $status in
+    0) printf 'ok, %d s\n' $((SECONDS - started)) >&2 ;;
+    124 | 137) printf 'stopped; %s\n' "$run/$name.log" >&2 ;;
+    *) printf 'FAILED (exit %d); %s\n' "$status" "$run/$name.log" >&2 ;;
+  esac
+}
+
+step_compare() {
+  local inputs=${1##*_} size=$x1
+  if [[ $1 == *_x16_* ]]; then size=$x16; fi
+  # shellcheck disable=SC2086  # several words
+  step "$1" "$program" train compare --device cuda --inputs "$inputs" $size --json "$run/$1.json"
+}
+
+# Runs all tests under the tool $1 but those that fit the patterns "$2"...
+step_sanitizer() {
+  local tool=$1 filter=$tests but
+  shift
+  but=$(IFS=: && echo "$*")
+  # Of sizes in a rehearsal, a filter may leave out some already.
+  if [[ -n $but ]]; then
+    if [[ $filter == *-* ]]; then filter+=:$but; else filter+=-$but; fi
+  fi
+  if [[ -z $sanitizer ]]; then
+    note "$tool" - 0 0 "there is no compute-sanitizer on this machine's PATH"
+    return
+  fi
+  # A call that is refused is no fault of memory, and tests provoke some.
+  step "$tool" "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 99 \
+    "$program" test --gtest_filter="$filter"
+}
+
+# Real traces of allocations, replayed on the device's own memory.
+step_traces() {
+  local weir=${program%/*}/weir
+  if [[ ! -e $weir ]]; then
+    note traces - 0 0 "there is no weir beside ${program##*/}"
+    return
+  fi
+  # shellcheck disable=SC2086  # several words
+  figures=$run/traces.json step traces "${trace_settings[@]}" "$weir" replay $traces \
+    --pool round:24,best_fit,paged --upstream cuda --no-search --json
+}
+
+# Notes why the programs are left out; fails where they are not.
+programs_left_out() {
+  local tool
+  for tool in weir libweir.so; do
+    if [[ ! -e ${program%/*}/$tool ]]; then
+      note programs - 0 0 "there is no $tool beside ${program##*/}"
+      return 0
+    fi
+  done
+  if [[ -z $(type -P "$python" || true) ]]; then
+    note programs - 0 0 "there is no $python on this machine"
+    return 0
+  fi
+  return 1
+}
+
+# Programs that know nothing of Weir. What they find on this machine is theirs to say.
+step_programs() {
+  local limit
+  if programs_left_out; then return; fi
+  as_it_is=yes step warm_up "$python" -B tools/gpu_check/programs/warm_up.py
+  # A little less than the step has, so that what was found is written and nothing runs on.
+  limit=$(($(time_for programs) - programs_margin))
+  # shellcheck disable=SC2086  # several words
+  as_it_is=yes step programs "$python" tools/gpu_check/programs/run_all.py \
+    --weir "${program%/*}/weir" --library "${program%/*}/libweir.so" --output "$run/programs.json" \
+    --limit "$((limit > 1 ? limit : 1))" ${which:+--only "$which"} $program_flags
+}
+
+# The tests, with the frameworks read from disk beside them: the programs of the next call find them in
+# memory where the machine is the same. It has ended before a step that takes times, and has less time
+# than the tests, so that the call has none to spare for it.
+step_tests() {
+  local limit=${share[warm_up]} status=0 started=$SECONDS
+  local command=("$python" -B tools/gpu_check/programs/warm_up.py)
+  timeout -k 5 "$limit" "${command[@]}" </dev/null >"$run/warm_up.log" 2>&1 &
+  warming=$!
+  step tests "$program" test --gtest_output="json:$run/tests.json" --gtest_filter="$tests"
+  wait "$warming" || status=$?
+  warming=
+  note warm_up "$status" $((SECONDS - started)) "$limit" "${command[*]}"
+}
+
+# Runs the step named $1.
+run_step() {
+  case $1 in
+    tests) step_tests ;;
+    compare_*) step_compare "$1" ;;
+    bench) figures=$run/bench.json step bench "$program" bench --json ${bench_flags:+"$bench_flags"} ;;
+    facts) figures=$run/facts.json step facts "$program" facts ;;
+    traces) step_traces ;;
+    memcheck) step_sanitizer memcheck ${held_tests:+"$held_tests"} ;;
+    # cuBLAS's kernels are not ours, and take many times their time.
+    racecheck) step_sanitizer racecheck ${held_tests:+"$held_tests"} 'GemmOnDevice.*' ;;
+    programs) step_programs ;;
+    *) : ;;  # info, warm_up and report are no steps of their own
+  esac
+}
