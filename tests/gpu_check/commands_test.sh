@@ -45,6 +45,13 @@ refuses 2 'needs a folder' "$check" --output
 refuses 2 "there is no step 'nonsense'" "$check" --steps bench,nonsense
 refuses 2 'needs names of steps' "$check" --steps ''
 refuses 2 'needs first, second' "$check" --programs
+refuses 2 'bin/nvcc' "$check" --build --toolkit "$scratch"
+mkdir -p "$scratch/toolkit/bin"
+printf '#!/bin/sh\necho "release %s, V"\n' 13.0 >"$scratch/toolkit/bin/nvcc"
+chmod +x "$scratch/toolkit/bin/nvcc"
+refuses 2 'no toolkit of 12.x' "$check" --build --toolkit "$scratch/toolkit"
+sed -i s/13.0/12.4/ "$scratch/toolkit/bin/nvcc"
+refuses 2 'is for --build' "$check" --toolkit "$scratch/toolkit"
 status=0
 "$check" --nonsense >"$scratch/out" 2>&1 || status=$?
 ((status == 2)) || wrong "an unknown flag exits 2, not $status"

@@ -31,4 +31,11 @@ says "LD_LIBRARY_PATH (now '$machine:$scratch')" "LD_LIBRARY_PATH=$machine:$scra
 says 'kept from our own tests: NVIDIA_TF32_OVERRIDE=0' NVIDIA_TF32_OVERRIDE=0
 says 'kept from our own tests: CUBLAS_EMULATE_SINGLE_PRECISION=1' CUBLAS_EMULATE_SINGLE_PRECISION=1
 says 'a rehearsal' A=B
+
+# A driver too old for the runtime that this was built with.
+status=0
+why=$(WEIR_STANDIN_DRIVER_VERSION=11080 LD_LIBRARY_PATH=$machine "${machine%/*}/weir-gpu" info 2>&1) || status=$?
+if [[ $status != 2 || $why != *'the driver serves CUDA 11.8, and this program needs 1'*'--toolkit DIR'* ]]; then
+  echo "info: wrong: exit code $status of a driver of 11.8: $why" && failed=1
+fi
 exit "$failed"

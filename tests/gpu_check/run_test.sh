@@ -133,6 +133,19 @@ says '^met  *what only a GPU can tell is answered: made up: 1'
 says '^left out  *PyTorch, transformer: the same losses.*: no step of this name was run'
 PATH=$before
 
+# A driver that is too old for the program, beside the one that is built with an older toolkit.
+mkdir "$scratch-12"
+cp "$WEIR_GPU_PROGRAM" "$scratch-12/"
+runs 0 --steps bench
+grep -q "^$scratch/made-up" "$scratch/run/steps.tsv" || wrong "the newer program is run where both can be"
+sed -i '3i [[ $0 == *-12/* || $1 != info ]] || { echo "weir-gpu info: too old" >&2 && exit 2; }' "$WEIR_GPU_PROGRAM"
+runs 0 --steps bench
+grep -q -- "-12/made-up bench" "$scratch/run/steps.tsv" || wrong "the older program is run where the newer cannot be"
+rm -r "$scratch-12"
+runs 2 --steps bench
+grep -qx 'tools/gpu-check: too old' "$scratch/err" || wrong "and without it, why none can"
+sed -i 3d "$WEIR_GPU_PROGRAM"
+
 # A part that is run again has a page of its own.
 runs 0 --steps bench,facts
 [[ $(grep -c '^== .*: ok' "$scratch/err") == 2 ]] || wrong "only the steps that were asked for are run"

@@ -78,6 +78,12 @@ GpuInfo find_gpus() {
         "there is no NVIDIA driver here (libcuda.so.1); install one, or use a machine that has it";
     return info;
   }
+  if (number / 1000 < CUDART_VERSION / 1000) {
+    info.why = "the driver serves CUDA " + info.driver_cuda + ", and this program needs " +
+               info.runtime + ": update the driver, or build for it with a toolkit of " +
+               std::to_string(number / 1000) + ".x (tools/gpu-check --build --toolkit DIR)";
+    return info;
+  }
   info.driver = driver_version();
   info.rehearsal = driver_is_standin();
   info.cublas = find_cublas();

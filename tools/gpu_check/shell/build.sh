@@ -7,7 +7,7 @@ carried_most=60000000
 # Prints what is missing here to build the program with; nothing when all is there.
 missing_to_build() {
   local name compiler=${CXX:-c++}
-  for name in "$compiler" cmake ninja nvcc pkg-config; do
+  for name in "$compiler" cmake ninja "${toolkit:+$toolkit/bin/}nvcc" pkg-config; do
     command -v "$name" >/dev/null || echo "$name"
   done
   command -v "$compiler" >/dev/null || return 0
@@ -20,17 +20,21 @@ missing_to_build() {
 }
 
 build() {
-  local missing
+  local missing folder=${program%/*} with=()
   missing=$(missing_to_build)
   if [[ -n $missing ]]; then
     fail "$program is not here and cannot be built here, for want of: ${missing//$'\n'/, };" \
       "build it with tools/gpu-check --build where these are (no GPU needed), and copy it here"
   fi
+  # Whole paths, since CMake would look for another toolkit's parts where a name does not say which.
+  if [[ -n $toolkit ]]; then
+    with=(-B "$folder" "-DCMAKE_CUDA_COMPILER=$toolkit/bin/nvcc" "-DCUDAToolkit_ROOT=$toolkit")
+  fi
   {
-    cmake --preset portable
-    cmake --build --preset portable
+    cmake --preset portable "${with[@]}"
+    cmake --build "$folder" --target weir-gpu
     tools/gpu_check/portable_check "$carried_most" . \
-      "$program" "${program%/*}"/weir "${program%/*}"/libweir.so
+      "$program" "$folder/weir" "$folder/libweir.so"
     echo "built in $SECONDS s"
   } >&2
 }

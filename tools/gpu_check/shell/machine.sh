@@ -27,6 +27,19 @@ own() {
   LD_LIBRARY_PATH=$library_path exec "$@"
 }
 
+# Prints the program to run: $1, or where the driver is too old for it the one that was built with an
+# older toolkit (--toolkit), which lies in the folder of the same name with -12.
+for_this_driver() {
+  local newer=$1 older=${1%/*}-12/${1##*/}
+  # shellcheck disable=SC2329  # below
+  answers() { LD_LIBRARY_PATH=$library_path timeout -k 5 "${share[info]}" "$1" info >/dev/null 2>&1; }
+  if [[ -x $older ]] && ! answers "$newer" && answers "$older"; then
+    echo "$older"
+  else
+    echo "$newer"
+  fi
+}
+
 # Asks the GPU what it is, into info.json. Ends the run where there is none.
 ask_machine() {
   local why built here
