@@ -9,9 +9,9 @@ steps=(tests compare_x1_drawn compare_x1_ring compare_x16_drawn compare_x16_ring
 # checks it. Pessimistic guesses: no GPU has run any of it (unverified).
 declare -A share=(
   [info]=25
-  [tests]=80
-  [compare_x1_drawn]=25
-  [compare_x1_ring]=25
+  [tests]=70
+  [compare_x1_drawn]=30
+  [compare_x1_ring]=30
   [compare_x16_drawn]=55
   [compare_x16_ring]=55
   [bench]=40

@@ -123,6 +123,8 @@ step_programs() {
 step_tests() {
   local limit=${share[warm_up]} status=0 started=$SECONDS
   local command=("$python" -B tools/gpu_check/programs/warm_up.py)
+  ((limit <= deadline - SECONDS)) || limit=$((deadline - SECONDS))
+  # Without that Python it fails at once, and the programs say so.
   timeout -k 5 "$limit" "${command[@]}" </dev/null >"$run/warm_up.log" 2>&1 &
   warming=$!
   step tests "$program" test --gtest_output="json:$run/tests.json" --gtest_filter="$tests"
