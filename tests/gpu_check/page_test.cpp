@@ -61,9 +61,25 @@ TEST(GpuPage, ShowsPoliciesAndKernelsAsTables) {
   EXPECT_THAT(text, HasSubstr("| barrier | 500.0 | 0.500 (0.250 to 1.000) | 64 MiB | 25.0% | "
                               "finished |"));
   EXPECT_THAT(text, HasSubstr("| unbounded | 0.0 | - | 64 MiB | 25.0% | out of memory in batch 7"));
-  EXPECT_THAT(text, HasSubstr("| made_up | 2x3 | 15.0 us | 10.0 us | copy | 1.50 |"));
-  EXPECT_THAT(text, HasSubstr("| copy | 2x3 | 10.0 us | 10.0 us | copy |  |"));
+  EXPECT_THAT(text,
+              HasSubstr("| made_up | 2x3 | 115.0 us | 100.0 us | copy | 1.15 | 1.15 | met |\n"));
+  EXPECT_THAT(text, HasSubstr("| copy | 2x3 | 100.0 us | 100.0 us | copy |  |  |  |\n"));
+  EXPECT_THAT(text, HasSubstr("| fill_normal | 2^26 | 100.0 us | 100.0 us | copy | 1.00 | 2.50: "
+                              "some 60 instructions"));
   EXPECT_THAT(text, Not(HasSubstr("No figures")));
+}
+
+TEST(GpuPage, ShowsWhichKernelsAreNotWithinTheirBounds) {
+  json evidence = made_up_evidence();
+  json& kernels = step_in(evidence, "bench").at("figures").at("kernels");
+  kernels[1] = weir::testing::made_up_kernel("slow", "2x3", 150, 100);
+  kernels[2] = weir::testing::made_up_kernel("short", "2x3", 3, 2);
+  const std::string text = page_of(evidence);
+  EXPECT_THAT(text,
+              HasSubstr("| slow | 2x3 | 150.0 us | 100.0 us | copy | 1.50 | 1.15 | NOT MET |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("| short | 2x3 | 3.0 us | 2.0 us | copy | 1.50 | a floor of 2.0 us is "
+                        "mostly its launch | NOT MET |\n"));
 }
 
 TEST(GpuPage, ShowsProgramsBesideThemselvesWithoutWeir) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tools/gpu_check/report/comparison.hpp"
+#include "tools/gpu_check/report/kernel_bounds.hpp"
 #include "tools/gpu_check/report/programs.hpp"
 
 namespace weir::testing {
@@ -54,18 +55,23 @@ inline json made_up_tests() {
   return {{"testsuites", {{{"name", "MadeUp"}, {"testsuite", json::array({passed, passed})}}}}};
 }
 
-inline json made_up_kernel(const std::string& name, double median, double floor) {
+inline json made_up_kernel(const std::string& name, const std::string& shape, double median,
+                           double floor) {
   return {{"name", name},
-          {"shape", "2x3"},
+          {"shape", shape},
           {"floor_of", "copy"},
           {"median_us", median},
           {"floor_us", floor}};
 }
 
+/// A floor, two kernels, and those that have a bound by name.
 inline json made_up_bench() {
-  return {{"kernels",
-           {made_up_kernel("copy", 10, 10), made_up_kernel("made_up", 15, 10),
-            made_up_kernel("another", 30, 10)}}};
+  json kernels{made_up_kernel("copy", "2x3", 100, 100), made_up_kernel("another", "2x3", 105, 100),
+               made_up_kernel("made_up", "2x3", 115, 100)};
+  for (const auto& bound : gpu_check::kNamedBounds) {
+    kernels.push_back(made_up_kernel(bound.kernel, bound.shape, 100, 100));
+  }
+  return {{"kernels", std::move(kernels)}};
 }
 
 inline json made_up_summary(double served, double passed) {

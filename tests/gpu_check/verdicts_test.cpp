@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "gpu_check/sample.hpp"
+#include "tools/gpu_check/report/kernel_bounds.hpp"
+#include "tools/gpu_check/report/text.hpp"
 
 namespace weir::gpu_check {
 namespace {
@@ -132,15 +134,60 @@ TEST(GpuVerdicts, FiguresOfAnotherShapeAreNotMetAndSayWhy) {
   EXPECT_THAT(only_not_met(evidence), HasSubstr("bench.json is no JSON"));
 }
 
-TEST(GpuVerdicts, KernelsAreMeasuredBesideTheirFloors) {
+json& kernels(json& evidence) { return step_in(evidence, "bench")["figures"]["kernels"]; }
+
+TEST(GpuVerdicts, EveryKernelMustBeWithinItsBound) {
   json evidence = made_up_evidence();
-  EXPECT_EQ(judge(made_up_evidence()).at(3 + 4 * kComparisons.size()).figure,
-            "2 kernels, 1.50 (made_up 2x3) to 3.00 (another 2x3) times the floor");
-  json& kernels = step_in(evidence, "bench")["figures"]["kernels"];
-  kernels[1]["floor_us"] = 0;
+  const std::size_t bench = 3 + 4 * kComparisons.size();
+  EXPECT_EQ(judge(evidence).at(bench).figure,
+            count(2 + kNamedBounds.size(), "kernel") +
+                ", 1.00 (fill_normal 2^26) to 1.15 (made_up 2x3) times the floor");
+  kernels(evidence)[2]["median_us"] = 115.5;
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("made_up 2x3 takes 1.16 of at most 1.15"));
+  EXPECT_FALSE(holds(judge(evidence)));
+}
+
+TEST(GpuVerdicts, AProductHasABoundOfItsOwn) {
+  json evidence = made_up_evidence();
+  kernels(evidence)[2]["floor_of"] = "sgemm";
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("made_up 2x3 takes 1.15 of at most 1.10"));
+  kernels(evidence)[2]["median_us"] = 110;
+  EXPECT_TRUE(holds(judge(evidence)));
+}
+
+TEST(GpuVerdicts, AKernelThatHasABoundByNameIsHeldToThat) {
+  json evidence = made_up_evidence();
+  for (json& kernel : kernels(evidence)) {
+    if (kernel["name"] == "fill_normal") kernel["median_us"] = 249;
+  }
+  EXPECT_TRUE(holds(judge(evidence)));
+  for (json& kernel : kernels(evidence)) {
+    if (kernel["name"] == "fill_normal") kernel["median_us"] = 251;
+  }
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("fill_normal 2^26 takes 2.51 of at most 2.50"));
+}
+
+TEST(GpuVerdicts, AKernelWithoutABoundIsNotMet) {
+  json evidence = made_up_evidence();
+  kernels(evidence)[2]["floor_of"] = "another rate";
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("made_up 2x3: no bound for a floor of another"));
+  kernels(evidence)[2] = weir::testing::made_up_kernel("made_up", "2x3", 3, 3);
+  EXPECT_THAT(only_not_met(evidence),
+              HasSubstr("made_up 2x3: a floor of 3.0 us is mostly its launch"));
+}
+
+TEST(GpuVerdicts, ABoundThatNoKernelOfTheBenchHasIsNotMet) {
+  json evidence = made_up_evidence();
+  kernels(evidence).erase(kernels(evidence).size() - 1);
+  EXPECT_THAT(only_not_met(evidence),
+              HasSubstr("dense_input_gradient 1024x1024x1024 was not timed"));
+}
+
+TEST(GpuVerdicts, KernelsThatTookNoTimeOrWereNotTimedAreNotMet) {
+  json evidence = made_up_evidence();
+  kernels(evidence)[2]["floor_us"] = 0;
   EXPECT_THAT(only_not_met(evidence), HasSubstr("made_up are no times"));
-  kernels.erase(2);
-  kernels.erase(1);
+  kernels(evidence) = json::array({kernels(evidence)[0]});
   EXPECT_THAT(only_not_met(evidence), HasSubstr("no kernel"));
 }
 

@@ -3,6 +3,8 @@
 #include "tools/gpu_check/report/bench_figures.hpp"
 #include "tools/gpu_check/report/comparison.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
+#include "tools/gpu_check/report/judging.hpp"
+#include "tools/gpu_check/report/kernel_bounds.hpp"
 #include "tools/gpu_check/report/program_page.hpp"
 #include "tools/gpu_check/report/programs.hpp"
 #include "tools/gpu_check/report/text.hpp"
@@ -87,12 +89,24 @@ std::string comparison_section(const json& figures, const Comparison& comparison
          "bit-identical in the " + count(read.finished_runs, "run") + " that finished.\n\n";
 }
 
+std::vector<std::string> kernel_row(const JudgedKernel& judged) {
+  const KernelFigures& kernel = judged.kernel;
+  std::vector<std::string> row{kernel.name, kernel.shape, number(kernel.median_us, 1) + " us",
+                               number(kernel.floor_us, 1) + " us", kernel.floor_of};
+  if (kernel.gives_floor()) {
+    row.insert(row.end(), {"", "", ""});
+    return row;
+  }
+  std::string bound = judged.has_bound() ? number(judged.most, 2) : "";
+  if (!judged.reason.empty()) bound += (bound.empty() ? "" : ": ") + judged.reason;
+  row.insert(row.end(), {number(kernel.ratio(), 2), bound, to_string(met_if(judged.within()))});
+  return row;
+}
+
 std::string kernels_section(const json& figures) {
-  Rows rows{{"kernel", "shape", "median", "floor", "floor of", "time over floor"}};
-  for (const KernelFigures& kernel : read_bench(figures)) {
-    rows.push_back({kernel.name, kernel.shape, number(kernel.median_us, 1) + " us",
-                    number(kernel.floor_us, 1) + " us", kernel.floor_of,
-                    kernel.gives_floor() ? "" : number(kernel.ratio(), 2)});
+  Rows rows{{"kernel", "shape", "median", "floor", "floor of", "time over floor", "at most", ""}};
+  for (KernelFigures& kernel : read_bench(figures)) {
+    rows.push_back(kernel_row(judge_kernel(std::move(kernel))));
   }
   return markdown_table(rows) + "\n";
 }

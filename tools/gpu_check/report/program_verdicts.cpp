@@ -13,12 +13,6 @@ namespace weir::gpu_check {
 using nlohmann::json;
 namespace {
 
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
-  return text;
-}
-
 /// What a run of this setup came to; `not run` where there was none.
 std::string outcome_of(const ProgramRun* run) {
   return run == nullptr ? "not run" : run->outcome();

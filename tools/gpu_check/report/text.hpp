@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "allocator/bytes.hpp"
 
@@ -25,6 +26,13 @@ namespace weir::gpu_check {
 /// `1 test`, `3 tests`.
 [[nodiscard]] inline std::string count(std::size_t n, const std::string& thing) {
   return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
+}
+
+/// The parts with `; ` between them.
+[[nodiscard]] inline std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
 }
 
 }  // namespace weir::gpu_check

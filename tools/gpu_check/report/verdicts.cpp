@@ -7,6 +7,7 @@
 #include "tools/gpu_check/report/comparison.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
 #include "tools/gpu_check/report/judging.hpp"
+#include "tools/gpu_check/report/kernel_bounds.hpp"
 #include "tools/gpu_check/report/program_verdicts.hpp"
 #include "tools/gpu_check/report/text.hpp"
 #include "tools/gpu_check/report/traces.hpp"
@@ -89,22 +90,42 @@ void judge_comparison(const Comparison& comparison, const json& evidence,
       });
 }
 
+/// What is wrong with these kernels, or how far above their floors they are.
+Verdict judge_kernels(const std::string& condition, const std::vector<KernelFigures>& all) {
+  std::vector<KernelFigures> kernels;
+  for (const KernelFigures& kernel : all) {
+    if (!kernel.gives_floor()) kernels.push_back(kernel);
+  }
+  if (kernels.empty()) return {condition, State::kNotMet, "no kernel"};
+  std::vector<std::string> wrong;
+  for (const KernelFigures& kernel : kernels) {
+    const JudgedKernel judged = judge_kernel(kernel);
+    if (judged.within()) continue;
+    wrong.push_back(kernel.name + " " + kernel.shape +
+                    (judged.has_bound() ? " takes " + number(kernel.ratio(), 2) + " of at most " +
+                                              number(judged.most, 2)
+                                        : ": " + judged.reason));
+  }
+  for (const std::string& name : bounds_without_kernel(kernels)) {
+    wrong.push_back(name + " was not timed");
+  }
+  if (!wrong.empty()) return {condition, State::kNotMet, join(wrong)};
+  const auto [least, most] = std::ranges::minmax_element(kernels, {}, &KernelFigures::ratio);
+  return {condition, State::kMet,
+          count(kernels.size(), "kernel") + ", " + number(least->ratio(), 2) + " (" + least->name +
+              " " + least->shape + ") to " + number(most->ratio(), 2) + " (" + most->name + " " +
+              most->shape + ") times the floor"};
+}
+
 void judge_bench(const json& evidence, std::vector<Verdict>& verdicts) {
-  const std::string condition = "each kernel's time over its floor is known";
+  const std::string condition = "each kernel's time over its floor is within its bound";
   judge_figures({condition}, evidence, "bench", verdicts, [&](const json& figures, const Step& s) {
-    std::vector<KernelFigures> kernels;
-    for (KernelFigures& kernel : read_bench(figures)) {
-      if (!kernel.gives_floor()) kernels.push_back(std::move(kernel));
+    Verdict verdict = judge_kernels(condition, read_bench(figures));
+    if (!s.ok()) {
+      verdict.state = State::kNotMet;
+      verdict.figure += "; the step " + describe(s);
     }
-    if (kernels.empty()) return std::vector{Verdict{condition, State::kNotMet, "no kernel"}};
-    const auto [least, most] =
-        std::minmax_element(kernels.begin(), kernels.end(),
-                            [](const auto& a, const auto& b) { return a.ratio() < b.ratio(); });
-    std::string figure = count(kernels.size(), "kernel") + ", " + number(least->ratio(), 2) + " (" +
-                         least->name + " " + least->shape + ") to " + number(most->ratio(), 2) +
-                         " (" + most->name + " " + most->shape + ") times the floor";
-    if (!s.ok()) figure += "; the step " + describe(s);
-    return std::vector{Verdict{condition, met_if(s.ok()), figure}};
+    return std::vector{verdict};
   });
 }
 
