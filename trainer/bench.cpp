@@ -4,6 +4,7 @@
 
 #include "kernels/blas.hpp"
 #include "scheduler/cuda.hpp"
+#include "trainer/median.hpp"
 
 namespace weir {
 namespace {
@@ -50,13 +51,28 @@ void Bench::collect(TrainResult& result) {
   result.pool = pool_.statistics();
   result.admission = scheduler_.admission();
   result.staging = staging();
-  result.stalls = {};
-  const AdmissionStatistics& a = result.admission;
-  for (const Stalls& s : {a.hard, a.soft, a.turn, a.grace, scheduler_.barriers(),
-                          Stalls{result.pool.waits, result.pool.waited}}) {
-    result.stalls.count += s.count;
-    result.stalls.total += s.total;
+  result.stalls = stalls();
+}
+
+Stalls Bench::stalls() const {
+  const AdmissionStatistics a = scheduler_.admission();
+  const Statistics pool = pool_.statistics();
+  Stalls all;
+  for (const Stalls& s :
+       {a.hard, a.soft, a.turn, a.grace, scheduler_.barriers(), Stalls{pool.waits, pool.waited}}) {
+    all.count += s.count;
+    all.total += s.total;
   }
+  return all;
+}
+
+HostTimes::~HostTimes() { result_.host_seconds = median(std::move(times_)); }
+
+void HostTimes::stop() {
+  const auto took = Clock::now() - started_;
+  const std::chrono::nanoseconds held = bench_.stalls().total;
+  times_.push_back(std::chrono::duration<double>(took - (held - held_before_)).count());
+  held_before_ = held;
 }
 
 void Watch::start() {

@@ -35,6 +35,9 @@ class Bench {
     return device_.backend().busy(StreamRole::kCompute);
   }
 
+  /// Every time so far that dispatch was held back, for whatever reason.
+  [[nodiscard]] Stalls stalls() const;
+
   /// The pool's, admission's and the readers' figures, and the stalls of all of them.
   void collect(TrainResult& result);
 
@@ -64,6 +67,31 @@ class Watch {
   bool running_ = true;
   Clock::time_point started_;
   std::chrono::nanoseconds busy_before_{};
+};
+
+/// What the frontend needs for each batch, without the time that it is held back.
+class HostTimes {
+ public:
+  /// Both must outlive it. Dispatch is held back in batches alone from now on.
+  HostTimes(const Bench& bench, TrainResult& result)
+      : bench_(bench), result_(result), held_before_(bench.stalls().total) {}
+  /// Writes the median.
+  ~HostTimes();
+  HostTimes(const HostTimes&) = delete;
+  HostTimes& operator=(const HostTimes&) = delete;
+
+  void start() { started_ = Clock::now(); }
+  /// To be called when a batch is submitted whole.
+  void stop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const Bench& bench_;
+  TrainResult& result_;
+  std::chrono::nanoseconds held_before_;
+  Clock::time_point started_;
+  std::vector<double> times_;
 };
 
 }  // namespace weir

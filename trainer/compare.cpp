@@ -1,13 +1,14 @@
 #include "trainer/compare.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "allocator/log.hpp"
 #include "scheduler/cuda.hpp"
 #include "scheduler/tensor.hpp"
 #include "trainer/maths.hpp"
+#include "trainer/median.hpp"
+#include "trainer/plain.hpp"
 
 namespace weir {
 namespace {
@@ -25,11 +26,11 @@ TrainSettings reference_settings(TrainSettings settings) {
   return with_policy(std::move(settings), Policy::kUnbounded);
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+/// Nothing of no ratios.
+std::optional<Ratio> ratio_of(const std::vector<double>& ratios) {
+  if (ratios.empty()) return std::nullopt;
+  return Ratio{median(ratios), *std::ranges::min_element(ratios),
+               *std::ranges::max_element(ratios)};
 }
 
 /// The experiment's own budget, unless the environment has one.
@@ -73,12 +74,15 @@ class OnlyErrors {
 struct Runs {
   std::vector<double> speeds;
   std::vector<double> idles;
+  std::vector<double> hosts;
   std::vector<double> ratios;
+  std::vector<double> to_plain;
   PolicyFigures figures;
 
   void add(TrainResult result) {
     speeds.push_back(result.batches_per_second());
     idles.push_back(result.idle_share);
+    hosts.push_back(result.host_seconds);
     Statistics peaks = figures.last.pool;
     const Bytes staging = std::max(figures.last.staging, result.staging);
     figures.last = std::move(result);
@@ -94,14 +98,21 @@ struct Runs {
   PolicyFigures finish() {
     figures.batches_per_second = median(speeds);
     figures.idle_share = median(idles);
-    if (!ratios.empty()) {
-      figures.ratio = median(ratios);
-      std::tie(figures.ratio_low, figures.ratio_high) =
-          std::pair(*std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
-    }
+    figures.host_seconds = median(hosts);
+    const Ratio ratio = ratio_of(ratios).value_or(Ratio{});
+    figures.ratio = ratio.median;
+    figures.ratio_low = ratio.low;
+    figures.ratio_high = ratio.high;
+    figures.to_plain = ratio_of(to_plain);
     return std::move(figures);
   }
 };
+
+/// Of speeds, where both runs finished.
+void add_ratio(std::vector<double>& ratios, const TrainResult& ours, const TrainResult& theirs) {
+  if (ours.outcome != Outcome::kFinished || theirs.outcome != Outcome::kFinished) return;
+  ratios.push_back(ours.batches_per_second() / theirs.batches_per_second());
+}
 
 /// Runs the experiment and keeps what all of its runs have in common.
 class Experiment {
@@ -123,7 +134,11 @@ class Experiment {
   }
 
   TrainResult run(const TrainSettings& settings, const std::string& label) {
-    TrainResult result = train(settings, hooks_for(label));
+    return checked(train(settings, hooks_for(label)));
+  }
+
+  /// The result without its weights, which are compared with those of the runs before.
+  TrainResult checked(TrainResult result) {
     if (result.outcome == Outcome::kFinished) {
       if (weights_.empty()) weights_ = result.weights;
       identical = identical && weights_ == result.weights;
@@ -133,18 +148,30 @@ class Experiment {
     return result;
   }
 
-  /// One reference run and one of the policy, in turn first.
-  void pair(Runs& reference, Runs& runs, Policy policy, std::uint64_t round) {
+  /// A run of the policy beside one of the reference and, where there is `plain`, one without Weir:
+  /// between the two, in turn from either side.
+  void round_of(Runs& reference, Runs& runs, Runs* plain, Policy policy, std::uint64_t round) {
     const std::string label = std::string(to_string(policy)) + ", round " +
                               std::to_string(round + 1) + " of " +
                               std::to_string(settings_.rounds.value);
-    TrainResult ours;
-    if (round % 2 == 1) ours = run(with_policy(settings_.train, policy), label);
-    TrainResult theirs = run(reference_settings(settings_.train), "reference for " + label);
-    if (round % 2 == 0) ours = run(with_policy(settings_.train, policy), label);
+    TrainResult theirs;
+    TrainResult bare;
+    const auto run_reference = [&] {
+      theirs = run(reference_settings(settings_.train), "reference for " + label);
+    };
+    const auto run_plain = [&] {
+      if (plain == nullptr) return;
+      bare = checked(train_plain(settings_.train, hooks_for("without Weir for " + label)));
+    };
+    round % 2 == 0 ? run_reference() : run_plain();
+    TrainResult ours = run(with_policy(settings_.train, policy), label);
+    round % 2 == 0 ? run_plain() : run_reference();
     if (stopped()) return;
-    if (ours.outcome == Outcome::kFinished && theirs.outcome == Outcome::kFinished) {
-      runs.ratios.push_back(ours.batches_per_second() / theirs.batches_per_second());
+    add_ratio(runs.ratios, ours, theirs);
+    if (plain != nullptr) {
+      add_ratio(runs.to_plain, ours, bare);
+      add_ratio(plain->ratios, bare, theirs);
+      plain->add(std::move(bare));
     }
     reference.add(std::move(theirs));
     runs.add(std::move(ours));
@@ -217,6 +244,10 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   Experiment experiment(settings, hooks);
   Runs reference;
   reference.figures.name = "reference";
+  Comparison comparison;
+  comparison.why_no_plain = why_no_plain_run(settings.train);
+  Runs plain;
+  plain.figures.name = "plain";
   std::vector<std::pair<Policy, Runs>> policies;
   for (const Policy policy :
        {Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled, Policy::kBarrier}) {
@@ -229,10 +260,11 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   for (std::uint64_t round = 0; round < settings.rounds.value && !experiment.stopped(); ++round) {
     for (auto& [policy, runs] : policies) {
       if (policy == Policy::kUnbounded || experiment.stopped()) continue;
-      experiment.pair(reference, runs, policy, round);
+      const bool beside_plain = policy == Policy::kThrottled && comparison.why_no_plain.empty();
+      experiment.round_of(reference, runs, beside_plain ? &plain : nullptr, policy, round);
     }
   }
-  Comparison comparison;
+  if (comparison.why_no_plain.empty()) comparison.plain = plain.finish();
   comparison.reference = reference.finish();
   if (comparison.reference.runs != 0 && comparison.reference.last.outcome == Outcome::kFinished) {
     comparison.reference.smallest_budget = comparison.reference.last.pool.reserved.peak;

@@ -32,6 +32,13 @@ struct CompareSettings {
   [[nodiscard]] static CompareSettings small(TrainSettings base);
 };
 
+/// Ratios of runs that were made side by side.
+struct Ratio {
+  double median = 0;
+  double low = 0;   ///< the smallest
+  double high = 0;  ///< the largest
+};
+
 /// One line of the table: the median over the rounds.
 struct PolicyFigures {
   std::string name;
@@ -40,14 +47,20 @@ struct PolicyFigures {
   double ratio = 0;      ///< to the reference run of the same pair, median
   double ratio_low = 0;  ///< smallest and largest of those ratios: the spread
   double ratio_high = 0;
+  std::optional<Ratio> to_plain{};  ///< of throttled, to the plain run of the same round
   double idle_share = 0;
-  TrainResult last;  ///< peaks, stalls and outcome; the largest peaks of all runs
+  double host_seconds = 0;  ///< of a batch, as in TrainResult
+  TrainResult last;         ///< peaks, stalls and outcome; the largest peaks of all runs
   std::optional<Bytes> smallest_budget;
   bool searched = false;  ///< the search for it came to its end
 };
 
 struct Comparison {
   PolicyFigures reference;
+  /// The training loop without Weir (plain.hpp), in the rounds of throttled. Of it the pool's peak
+  /// is what it took of the device, and the idle share is not known.
+  std::optional<PolicyFigures> plain;
+  std::string why_no_plain;             ///< when there is none
   std::vector<PolicyFigures> policies;  ///< unbounded, backstop, throttled, barrier
   bool identical = true;                ///< weights of every run that finished
   std::uint64_t finished_runs = 0;

@@ -46,6 +46,7 @@ json memory_json(const TrainResult& r) {
   json j{{"outcome", describe_outcome(r)},
          {"seconds", r.seconds},
          {"idle_share", r.idle_share},
+         {"host_us", 1e6 * r.host_seconds},
          {"peak_reserved_bytes", r.pool.reserved.peak.count},
          {"peak_held_bytes", r.pool.held.peak.count},
          {"peak_allocated_bytes", r.pool.allocated.peak.count},
@@ -84,6 +85,28 @@ json result_json(const TrainResult& r) {
   return j;
 }
 
+/// What a training loop without Weir can have of it.
+json plain_json(const Comparison& comparison) {
+  if (!comparison.plain) return {{"left_out", comparison.why_no_plain}};
+  const PolicyFigures& f = *comparison.plain;
+  json j{{"policy", f.name}, {"runs", f.runs}};
+  if (f.runs == 0) return j;
+  const TrainResult& r = f.last;
+  j["batches_per_second"] = f.batches_per_second;
+  j["ratio_to_reference"] = f.ratio;
+  j["ratio_low"] = f.ratio_low;
+  j["ratio_high"] = f.ratio_high;
+  j["host_us"] = 1e6 * f.host_seconds;
+  j["last_run"] = {{"outcome", describe_outcome(r)},
+                   {"seconds", r.seconds},
+                   {"batches", r.batches},
+                   {"peak_reserved_bytes", r.pool.reserved.peak.count},
+                   {"staging_bytes", r.staging.count}};
+  if (r.mean_loss) j["last_run"]["mean_loss"] = *r.mean_loss;
+  if (!r.report.empty()) j["last_run"]["report"] = r.report;
+  return j;
+}
+
 json figures_json(const PolicyFigures& f) {
   json j{{"policy", f.name}, {"runs", f.runs}};
   if (f.runs != 0) {
@@ -92,23 +115,69 @@ json figures_json(const PolicyFigures& f) {
     j["ratio_low"] = f.ratio_low;
     j["ratio_high"] = f.ratio_high;
     j["idle_share"] = f.idle_share;
+    j["host_us"] = 1e6 * f.host_seconds;
     j["last_run"] = result_json(f.last);
+  }
+  if (f.to_plain) {
+    j["to_plain"] = {
+        {"ratio", f.to_plain->median}, {"low", f.to_plain->low}, {"high", f.to_plain->high}};
   }
   if (f.smallest_budget) j["smallest_budget_bytes"] = f.smallest_budget->count;
   return j;
 }
 
+std::string spread(const Ratio& r) {
+  return format_number(r.median, 3) + " (" + format_number(r.low, 3) + " to " +
+         format_number(r.high, 3) + ")";
+}
+
+std::string speed(const PolicyFigures& f) {
+  return format_number(f.batches_per_second, f.batches_per_second < 100 ? 2 : 0);
+}
+
+std::string ratio(const PolicyFigures& f) {
+  return f.ratio > 0 ? spread({f.ratio, f.ratio_low, f.ratio_high}) : "-";
+}
+
+std::vector<std::string> row_not_run(const PolicyFigures& f) {
+  return {f.name, "-", "-", "-", "-", "-", "-", "-", "-", "not run"};
+}
+
+/// Without Weir nothing is held for or stalled by it, and nobody tells how long the device was
+/// idle.
+std::vector<std::string> plain_row(const PolicyFigures& f) {
+  if (f.runs == 0) return row_not_run(f);
+  return {f.name,   speed(f),
+          ratio(f), format_bytes(f.last.pool.reserved.peak),
+          "-",      format_bytes(f.last.staging),
+          "-",      "-",
+          "-",      describe_outcome(f.last)};
+}
+
+/// Of all runs, and how throttled compares with the loop without Weir.
+std::string host_times(const Comparison& comparison) {
+  std::string text;
+  const auto add = [&](const PolicyFigures& f) {
+    if (f.runs == 0) return;
+    text += (text.empty() ? "" : ", ") + f.name + " " + format_number(1e6 * f.host_seconds, 1);
+  };
+  add(comparison.reference);
+  if (comparison.plain) add(*comparison.plain);
+  for (const PolicyFigures& f : comparison.policies) add(f);
+  if (text.empty()) return "";
+  text = "host time per batch, us: " + text + "\n";
+  for (const PolicyFigures& f : comparison.policies) {
+    if (f.to_plain) text += f.name + " to plain: " + spread(*f.to_plain) + "\n";
+  }
+  return text;
+}
+
 std::vector<std::string> row(const PolicyFigures& f, bool is_reference) {
-  if (f.runs == 0) return {f.name, "-", "-", "-", "-", "-", "-", "-", "-", "not run"};
+  if (f.runs == 0) return row_not_run(f);
   const TrainResult& r = f.last;
-  const std::string ratio = is_reference ? "1"
-                            : f.ratio > 0
-                                ? format_number(f.ratio, 3) + " (" + format_number(f.ratio_low, 3) +
-                                      " to " + format_number(f.ratio_high, 3) + ")"
-                                : "-";
   return {f.name,
-          format_number(f.batches_per_second, f.batches_per_second < 100 ? 2 : 0),
-          ratio,
+          speed(f),
+          is_reference ? "1" : ratio(f),
           format_bytes(r.pool.reserved.peak),
           format_bytes(r.pool.held.peak),
           format_bytes(r.staging),
@@ -187,8 +256,9 @@ std::string format_comparison(const CompareSettings& settings, const Comparison&
       {"policy", "batches/s", "to reference (spread)", "peak reserved", "peak held", "staging",
        "stalls", "stalled", "idle", "result"},
       row(comparison.reference, true)};
+  if (comparison.plain) rows.push_back(plain_row(*comparison.plain));
   for (const PolicyFigures& figures : comparison.policies) rows.push_back(row(figures, false));
-  text += format_table(rows) + "\n";
+  text += format_table(rows) + "\n" + host_times(comparison);
   text += "weights after " + format_count(t.batches.value, "batch", "es") + ": " +
           (comparison.finished_runs < 2 ? "fewer than two runs finished, nothing to compare"
            : comparison.identical       ? "bit-identical in all "
@@ -219,6 +289,7 @@ std::string comparison_json(const CompareSettings& settings, const Comparison& c
                {"settings", settings.train.describe()},
                {"rounds", settings.rounds.value},
                {"reference", figures_json(comparison.reference)},
+               {"plain", plain_json(comparison)},
                {"policies", std::move(policies)},
                {"weights_identical", comparison.identical},
                {"finished_runs", comparison.finished_runs},

@@ -49,7 +49,6 @@ std::unique_ptr<Feed> make_feed(Bench& bench, const TrainSettings& s) {
 
 void train_batch(Bench& bench, const TrainSettings& settings, Feed& feed, Mlp& model,
                  const Tensor& total, const std::stop_token& stop) {
-  feed.next();
   const Batch batch = bench.scheduler().begin_batch("train", {.stop = stop});
   Mlp::Tape tape = model.forward(feed.inputs());
   const Tensor targets = feed.targets();
@@ -64,13 +63,17 @@ void run_batches(TrainResult& result, Bench& bench, Feed& feed, Mlp& model,
                  const TrainSettings& settings, const TrainHooks& hooks, Watch& watch) {
   const Tensor total = bench.operations().filled({1}, 0, "loss total");
   bench.scheduler().wait_all();
+  HostTimes times(bench, result);
   watch.start();
   while (result.batches < settings.batches.value && !hooks.stop.stop_requested()) {
+    feed.next();
+    times.start();
     try {
       train_batch(bench, settings, feed, model, total, hooks.stop);
     } catch (const Cancelled&) {
       break;  // held back at its begin: nothing of it was submitted
     }
+    times.stop();
     ++result.batches;
     result.samples.push_back({bench.held(), bench.staging()});
     if (hooks.progress) hooks.progress(result.batches, settings.batches.value);

@@ -32,7 +32,9 @@ struct TrainResult {
   /// From the first batch to the end of the last on the device; the test is not in it.
   double seconds = 0;
   double idle_share = 0;  ///< of the compute stream in that time
-  Statistics pool;        ///< peaks are of the whole run
+  /// What the frontend needs to submit a batch, without the time that it is held back; the median.
+  double host_seconds = 0;
+  Statistics pool;  ///< peaks are of the whole run
   AdmissionStatistics admission;
   Stalls stalls;    ///< every time that dispatch was held back, for whatever reason
   Bytes staging{};  ///< most host memory in staging buffers

@@ -58,9 +58,15 @@ TEST(GpuPage, ShowsPoliciesAndKernelsAsTables) {
   for (const Comparison& comparison : kComparisons) {
     EXPECT_THAT(text, HasSubstr("### " + std::string(comparison.title)));
   }
-  EXPECT_THAT(text, HasSubstr("| barrier | 500.0 | 0.500 (0.250 to 1.000) | 64 MiB | 25.0% | "
-                              "finished |"));
-  EXPECT_THAT(text, HasSubstr("| unbounded | 0.0 | - | 64 MiB | 25.0% | out of memory in batch 7"));
+  EXPECT_THAT(text, HasSubstr("| barrier | 500.0 | 0.500 (0.250 to 1.000) | - | 40.0 us | 64 MiB | "
+                              "25.0% | finished |\n"));
+  EXPECT_THAT(text, HasSubstr("| without Weir | 1010.0 | 1.010 (0.505 to 2.020) | - | 30.0 us | "
+                              "64 MiB | - | finished |\n"));
+  EXPECT_THAT(text, HasSubstr("| throttled | 1000.0 | 1.000 (0.500 to 2.000) | 0.990 (0.495 to "
+                              "1.980) | 40.0 us | 64 MiB | 25.0% | finished |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("| unbounded | 0.0 | - | - | 40.0 us | 64 MiB | 25.0% | out of memory "
+                        "in batch 7 |\n"));
   EXPECT_THAT(text,
               HasSubstr("| made_up | 2x3 | 115.0 us | 100.0 us | copy | 1.15 | 1.15 | met |\n"));
   EXPECT_THAT(text, HasSubstr("| copy | 2x3 | 100.0 us | 100.0 us | copy |  |  |  |\n"));

@@ -36,15 +36,31 @@ inline json made_up_policy(const std::string& name, double ratio, const std::str
           {"ratio_low", ratio / 2},
           {"ratio_high", ratio * 2},
           {"idle_share", 0.25},
+          {"host_us", 40},
           {"last_run", {{"peak_reserved_bytes", 64 << 20}, {"outcome", outcome}}}};
 }
 
+/// Of the loop without Weir, whose idle share nobody knows.
+inline json made_up_plain() {
+  json plain = made_up_policy("plain", 1.01, "finished");
+  plain.erase("idle_share");
+  plain["host_us"] = 30;
+  return plain;
+}
+
+inline json made_up_throttled(double ratio, double to_plain) {
+  json throttled = made_up_policy("throttled", ratio, "finished");
+  throttled["to_plain"] = {{"ratio", to_plain}, {"low", to_plain / 2}, {"high", to_plain * 2}};
+  return throttled;
+}
+
 inline json made_up_comparison() {
-  return {{"settings", "made up for a test"},
+  return {{"plain", made_up_plain()},
+          {"settings", "made up for a test"},
           {"reference", made_up_policy("reference", 1, "finished")},
           {"policies",
            {made_up_policy("unbounded", 0, "out of memory in batch 7"),
-            made_up_policy("backstop", 1, "finished"), made_up_policy("throttled", 1, "finished"),
+            made_up_policy("backstop", 1, "finished"), made_up_throttled(1, 0.99),
             made_up_policy("barrier", 0.5, "finished")}},
           {"weights_identical", true},
           {"finished_runs", 16}};

@@ -14,6 +14,7 @@ using ::testing::HasSubstr;
 using weir::testing::json;
 using weir::testing::made_up_evidence;
 using weir::testing::made_up_policy;
+using weir::testing::made_up_throttled;
 using weir::testing::step_in;
 
 /// The conditions that `evidence` does not meet, with what was found.
@@ -37,17 +38,37 @@ json& comparison(json& evidence) { return step_in(evidence, "compare_x16_ring").
 TEST(GpuVerdicts, ARunThatHasEverythingMeetsEverything) {
   const std::vector<Verdict> verdicts = judge(made_up_evidence());
   const std::size_t programs = 2 * kTrainingPrograms.size() + 3 + 1;
-  EXPECT_EQ(verdicts.size(), 3 + 4 * kComparisons.size() + 1 + 1 + 2 + programs);
+  EXPECT_EQ(verdicts.size(), 3 + 5 * kComparisons.size() + 1 + 1 + 2 + programs);
   EXPECT_TRUE(holds(verdicts)) << ::testing::PrintToString(not_met(made_up_evidence()));
 }
 
 TEST(GpuVerdicts, ThrottledMustReachItsShareOfUnbounded) {
   json evidence = made_up_evidence();
-  comparison(evidence)["policies"][2] = made_up_policy("throttled", 0.989, "finished");
+  comparison(evidence)["policies"][2] = made_up_throttled(0.989, 0.99);
   EXPECT_THAT(only_not_met(evidence), HasSubstr("at least 0.99 of unbounded: 0.989"));
   EXPECT_FALSE(holds(judge(evidence)));
-  comparison(evidence)["policies"][2] = made_up_policy("throttled", 0.99, "finished");
+  comparison(evidence)["policies"][2] = made_up_throttled(0.99, 0.99);
   EXPECT_TRUE(holds(judge(evidence)));
+}
+
+TEST(GpuVerdicts, ThrottledMustReachItsShareOfALoopWithoutWeir) {
+  json evidence = made_up_evidence();
+  comparison(evidence)["policies"][2] = made_up_throttled(1, 0.969);
+  EXPECT_THAT(only_not_met(evidence),
+              HasSubstr("at least 0.97 of a CUDA loop without Weir: 0.969 (0.484 to 1.938); host "
+                        "time per batch 40.0 us, without Weir 30.0 us"));
+  EXPECT_FALSE(holds(judge(evidence)));
+  comparison(evidence)["policies"][2] = made_up_throttled(1, 0.97);
+  EXPECT_TRUE(holds(judge(evidence)));
+}
+
+TEST(GpuVerdicts, WithoutALoopWithoutWeirThatIsNotMet) {
+  json evidence = made_up_evidence();
+  comparison(evidence)["plain"] = {{"left_out", "made up"}};
+  comparison(evidence)["policies"][2].erase("to_plain");
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("without Weir: made up"));
+  comparison(evidence)["plain"] = made_up_policy("plain", 0, "out of memory in batch 1");
+  EXPECT_THAT(only_not_met(evidence), HasSubstr("without Weir: out of memory in batch 1"));
 }
 
 TEST(GpuVerdicts, ThrottledMustBeAboveTheBarrier) {
@@ -112,21 +133,21 @@ TEST(GpuVerdicts, AStepThatRanOutOfTimeMeetsNothing) {
   step["exit_code"] = 124;
   step.erase("figures");
   const std::vector<std::string> found = not_met(evidence);
-  EXPECT_EQ(found.size(), 4U);
+  EXPECT_EQ(found.size(), 5U);
   for (const std::string& line : found) EXPECT_THAT(line, HasSubstr("stopped at its limit of 40"));
 }
 
 TEST(GpuVerdicts, FiguresOfAStepThatFailedDoNotCount) {
   json evidence = made_up_evidence();
   step_in(evidence, "compare_x1_ring")["exit_code"] = 1;
-  EXPECT_EQ(not_met(evidence).size(), 4U);
+  EXPECT_EQ(not_met(evidence).size(), 5U);
 }
 
 TEST(GpuVerdicts, FiguresOfAnotherShapeAreNotMetAndSayWhy) {
   json evidence = made_up_evidence();
   comparison(evidence).erase("reference");
   const std::vector<std::string> found = not_met(evidence);
-  EXPECT_EQ(found.size(), 4U);
+  EXPECT_EQ(found.size(), 5U);
   for (const std::string& line : found) EXPECT_THAT(line, HasSubstr("reference"));
   evidence = made_up_evidence();
   step_in(evidence, "bench").erase("figures");
@@ -138,7 +159,7 @@ json& kernels(json& evidence) { return step_in(evidence, "bench")["figures"]["ke
 
 TEST(GpuVerdicts, EveryKernelMustBeWithinItsBound) {
   json evidence = made_up_evidence();
-  const std::size_t bench = 3 + 4 * kComparisons.size();
+  const std::size_t bench = 3 + 5 * kComparisons.size();
   EXPECT_EQ(judge(evidence).at(bench).figure,
             count(2 + kNamedBounds.size(), "kernel") +
                 ", 1.00 (fill_normal 2^26) to 1.15 (made_up 2x3) times the floor");

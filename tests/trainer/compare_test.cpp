@@ -36,6 +36,8 @@ TEST(Compare, RunsEachPolicyAgainstAReferenceThatHasEnoughMemory) {
   EXPECT_EQ(c.reference.runs, 6U) << "one for each pair";
   EXPECT_EQ(c.finished_runs, 12U);
   EXPECT_TRUE(c.identical);
+  EXPECT_FALSE(c.plain);
+  EXPECT_EQ(c.why_no_plain, "it needs a GPU");
 
   ASSERT_EQ(c.policies.size(), 4U);
   EXPECT_EQ(c.policies[0].name, "unbounded");

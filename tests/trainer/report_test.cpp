@@ -150,6 +150,37 @@ TEST(Report, ComparisonJsonHasTheSameFigures) {
   }
 }
 
+TEST(Report, ComparisonShowsTheLoopWithoutWeirAndWhatTheHostNeeds) {
+  Comparison comparison = made_up_comparison();
+  comparison.plain = comparison.policies[2];
+  comparison.plain->name = "plain";
+  comparison.plain->host_seconds = 20e-6;
+  comparison.reference.host_seconds = 30.04e-6;
+  comparison.policies[2].to_plain = Ratio{.median = 0.98, .low = 0.97, .high = 0.99};
+  const std::string text = format_comparison(CompareSettings{}, comparison);
+  for (const char* part :
+       {"plain           9.50  0.950 (0.900 to 1.010)         40 MiB          -    8 MiB       -"
+        "        -     -  finished\n",
+        "host time per batch, us: reference 30.0, plain 20.0, unbounded 0.0, ",
+        "throttled to plain: 0.980 (0.970 to 0.990)\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
+  }
+  const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, comparison));
+  EXPECT_DOUBLE_EQ(j["plain"]["host_us"], 20);
+  EXPECT_EQ(j["plain"]["last_run"]["outcome"], "finished");
+  EXPECT_FALSE(j["plain"].contains("idle_share"));
+  EXPECT_EQ(j["policies"][2]["to_plain"]["low"], 0.97);
+  EXPECT_FALSE(j["policies"][1].contains("to_plain"));
+}
+
+TEST(Report, ComparisonJsonSaysWhyThereIsNoLoopWithoutWeir) {
+  Comparison comparison = made_up_comparison();
+  comparison.why_no_plain = "it needs a GPU";
+  const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, comparison));
+  EXPECT_EQ(j["plain"]["left_out"], "it needs a GPU");
+  EXPECT_EQ(format_comparison(CompareSettings{}, comparison).find("plain"), std::string::npos);
+}
+
 TEST(Report, ComparisonSaysWhenItWasInterrupted) {
   Comparison comparison = made_up_comparison();
   comparison.interrupted = true;

@@ -91,6 +91,15 @@ TEST_F(StandinTraining, DrawsTheSameNumbersOnTheDeviceAsAReaderDoes) {
   EXPECT_EQ(drawn.weights, read.weights);
 }
 
+TEST_F(StandinTraining, HostTimeLeavesOutWhatHeldDispatchBack) {
+  weir_standin_delay(weir_standin_all_streams(), 1'000'000);
+  const TrainResult run = train_with(gpu_job(), Policy::kBarrier);
+  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  EXPECT_GT(run.host_seconds, 0);
+  EXPECT_LT(run.host_seconds, run.seconds / static_cast<double>(run.batches) / 2)
+      << "the barrier waits for more than ten operations of a millisecond each";
+}
+
 TEST_F(StandinTraining, PinsNoMemoryOnceItIsWarm) {
   TrainSettings settings = gpu_job();
   settings.batches.value = 40;

@@ -22,20 +22,32 @@ inline constexpr std::array kComparisons{
     Comparison{"compare_x16_ring", "16 times the width, inputs from a ring of pinned batches"},
 };
 
+/// Of runs side by side: the median, the smallest and the largest.
+struct Spread {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+};
+
 struct PolicyLine {
   std::string policy;
   double batches_per_second = 0;
   std::optional<double> ratio;  ///< to unbounded with enough memory; median of the pairs
   double ratio_low = 0;
   double ratio_high = 0;
-  double idle_share = 0;
+  std::optional<Spread> to_plain;    ///< of throttled, to the training loop without Weir
+  double host_us = 0;                ///< to submit a batch, without the time held back
+  std::optional<double> idle_share;  ///< not known of the loop without Weir
   double peak_reserved_bytes = 0;
   std::string outcome = "not run";
+
+  [[nodiscard]] bool ran() const { return batches_per_second > 0 || peak_reserved_bytes > 0; }
 };
 
 struct ComparisonFigures {
   std::string settings;
   PolicyLine reference;
+  PolicyLine plain;  ///< the loop without Weir; its outcome says why where there is none
   std::vector<PolicyLine> policies;
   bool identical = false;
   std::size_t finished_runs = 0;

@@ -65,24 +65,27 @@ std::string conditions_table(const std::vector<Verdict>& verdicts) {
 }
 
 std::vector<std::string> policy_row(const PolicyLine& line, const std::string& label) {
-  if (line.outcome == "not run") return {label, "-", "-", "-", "-", line.outcome};
-  return {label,
-          number(line.batches_per_second, 1),
-          line.ratio ? number(*line.ratio, 3) + " (" + number(line.ratio_low, 3) + " to " +
-                           number(line.ratio_high, 3) + ")"
-                     : "-",
-          bytes(line.peak_reserved_bytes),
-          number(100 * line.idle_share, 1) + "%",
-          line.outcome};
+  if (!line.ran()) return {label, "-", "-", "-", "-", "-", "-", line.outcome};
+  return {
+      label,
+      number(line.batches_per_second, 1),
+      line.ratio ? spread(*line.ratio, line.ratio_low, line.ratio_high) : "-",
+      line.to_plain ? spread(line.to_plain->median, line.to_plain->low, line.to_plain->high) : "-",
+      number(line.host_us, 1) + " us",
+      bytes(line.peak_reserved_bytes),
+      line.idle_share ? number(100 * *line.idle_share, 1) + "%" : "-",
+      line.outcome};
 }
 
 std::string comparison_section(const json& figures, const Comparison& comparison) {
   const ComparisonFigures read = read_comparison(figures);
-  Rows rows{{"policy", "batches/s", "to unbounded with enough memory (spread)", "peak reserved",
-             "idle", "result"}};
+  Rows rows{{"policy", "batches/s", "to unbounded with enough memory (spread)",
+             "to the loop without Weir (spread)", "host time per batch", "peak reserved", "idle",
+             "result"}};
   PolicyLine reference = read.reference;
   reference.ratio.reset();  // to itself
   rows.push_back(policy_row(reference, "unbounded, enough memory"));
+  rows.push_back(policy_row(read.plain, "without Weir"));
   for (const PolicyLine& line : read.policies) rows.push_back(policy_row(line, line.policy));
   return "### " + std::string(comparison.title) + "\n\n" + code(read.settings) + "\n\n" +
          markdown_table(rows) + "\nWeights " + (read.identical ? "" : "NOT ") +

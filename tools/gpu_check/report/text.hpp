@@ -19,6 +19,11 @@ namespace weir::gpu_check {
   return text;
 }
 
+/// `0.985 (0.970 to 0.990)`: a ratio, and the least and the largest that it was.
+[[nodiscard]] inline std::string spread(double median, double low, double high) {
+  return number(median, 3) + " (" + number(low, 3) + " to " + number(high, 3) + ")";
+}
+
 [[nodiscard]] inline std::string bytes(double count) {
   return format_bytes({static_cast<std::uint64_t>(count)});
 }

@@ -50,15 +50,31 @@ void judge_sanitizer(const std::string& name, const json& evidence,
                       step.ok() ? summary : summary + "; the step " + describe(step)});
 }
 
+/// What Weir costs beside a loop that calls CUDA itself. `unbounded` has that cost too.
+Verdict judge_cost(const std::string& condition, const ComparisonFigures& read) {
+  const PolicyLine& throttled = read.policy("throttled");
+  if (!throttled.to_plain) {
+    const PolicyLine& missing = read.plain.ratio ? throttled : read.plain;
+    return {condition, State::kNotMet, missing.outcome};
+  }
+  const Spread& ratio = *throttled.to_plain;
+  return {condition, met_if(ratio.median >= kLeastOfPlain),
+          spread(ratio.median, ratio.low, ratio.high) + "; host time per batch " +
+              number(throttled.host_us, 1) + " us, without Weir " + number(read.plain.host_us, 1) +
+              " us"};
+}
+
 void judge_comparison(const Comparison& comparison, const json& evidence,
                       std::vector<Verdict>& verdicts) {
   const std::string at = std::string(comparison.title) + ": ";
   const std::string fast = at + "throttled is at least " + number(kLeastRatio, 2) + " of unbounded";
+  const std::string cost =
+      at + "throttled is at least " + number(kLeastOfPlain, 2) + " of a CUDA loop without Weir";
   const std::string above = at + "throttled is above the barrier";
   const std::string dies = at + "unbounded runs out of memory at the same budget";
   const std::string same = at + "weights are bit-identical over the policies";
   judge_figures(
-      {fast, above, dies, same}, evidence, comparison.step, verdicts,
+      {fast, cost, above, dies, same}, evidence, comparison.step, verdicts,
       [&](const json& figures, const Step& step) {
         const ComparisonFigures read = read_comparison(figures);
         const PolicyLine& throttled = read.policy("throttled");
@@ -70,9 +86,9 @@ void judge_comparison(const Comparison& comparison, const json& evidence,
         const bool enough = throttled.ratio && barrier.ratio && read.policy("backstop").ratio;
         std::vector<Verdict> found{
             {fast, met_if(throttled.ratio && *throttled.ratio >= kLeastRatio),
-             throttled.ratio ? number(*throttled.ratio, 3) + " (" + number(throttled.ratio_low, 3) +
-                                   " to " + number(throttled.ratio_high, 3) + ")"
+             throttled.ratio ? spread(*throttled.ratio, throttled.ratio_low, throttled.ratio_high)
                              : "throttled " + throttled.outcome},
+            judge_cost(cost, read),
             {above, met_if(both && *throttled.ratio > *barrier.ratio),
              both ? number(*throttled.ratio, 3) + " against " + number(*barrier.ratio, 3)
                   : "throttled " + throttled.outcome + ", barrier " + barrier.outcome},

@@ -21,6 +21,9 @@ struct Verdict {
 /// Throughput of throttled that is asked for, as a share of that of unbounded with enough memory.
 inline constexpr double kLeastRatio = 0.99;
 
+/// The same, as a share of that of a training loop that calls CUDA itself.
+inline constexpr double kLeastOfPlain = 0.97;
+
 /// Every condition, always in the same order; one whose step failed or wrote something unexpected
 /// is not met.
 [[nodiscard]] std::vector<Verdict> judge(const nlohmann::json& evidence);
