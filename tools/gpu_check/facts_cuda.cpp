@@ -9,22 +9,6 @@
 namespace weir::gpu_check {
 namespace {
 
-/// Device memory for as long as a question takes.
-class Memory {
- public:
-  Memory(const Driver& driver, std::size_t bytes) : driver_(driver) {
-    CALL(driver_, cuMemAlloc, &at_, bytes);
-  }
-  ~Memory() { (void)RAW(driver_, cuMemFree, at_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  [[nodiscard]] CUdeviceptr at() const { return at_; }
-
- private:
-  const Driver& driver_;
-  CUdeviceptr at_ = 0;
-};
-
 /// The multiple that all pitches are the least of; the widths and pitches where there is none.
 std::string pitch(const Driver& driver) {
   std::string all;
@@ -92,6 +76,17 @@ std::string handle_inside(const Driver& driver) {
   return std::memcmp(&base, &inside, sizeof base) == 0 ? "that of its base" : "another one";
 }
 
+std::string handle_in_order(const Driver& driver) {
+  const Stream stream(driver);
+  CUdeviceptr at = 0;
+  CALL(driver, cuMemAllocAsync, &at, std::size_t{1} << 20, stream.get());
+  CALL(driver, cuStreamSynchronize, stream.get());
+  CUipcMemHandle handle{};
+  const CUresult code = RAW(driver, cuIpcGetMemHandle, &handle, at);
+  CALL(driver, cuMemFreeAsync, at, stream.get());
+  return code_text(code);
+}
+
 std::string legacy_stream(const Driver& driver) {
   return during_capture(driver, CU_STREAM_CAPTURE_MODE_GLOBAL, [&](CUstream) {
     CUstreamCaptureStatus status{};
@@ -125,6 +120,7 @@ constexpr std::array kQuestions{
     Question{"cuMemFreeAsync takes memory of cuMemAlloc", "yes", freed_in_order},
     Question{"cuIpcGetMemHandle of an address inside an allocation", "that of its base",
              handle_inside},
+    Question{"cuIpcGetMemHandle of memory of cuMemAllocAsync", "no, 1", handle_in_order},
     Question{"cuStreamIsCapturing of the legacy stream during a global capture", "906",
              legacy_stream},
     Question{"cuEventQuery of an event recorded in a relaxed capture", "907", relaxed_event},
@@ -168,8 +164,11 @@ Facts ask_facts() {
     found.why = std::string("the driver does not answer: ") + error.what();
     return found;
   }
-  for (const Question& question : kQuestions) found.facts.push_back(ask(driver, question));
-  for (const Question& question : page_questions()) found.facts.push_back(ask(driver, question));
+  for (const std::span<const Question> questions :
+       {std::span<const Question>(kQuestions), page_questions(), busy_questions(), cost_questions(),
+        memory_questions()}) {
+    for (const Question& question : questions) found.facts.push_back(ask(driver, question));
+  }
   return found;
 }
 

@@ -59,6 +59,22 @@ class Stream {
   CUstream stream_ = nullptr;
 };
 
+/// Device memory for as long as a question takes.
+class Memory {
+ public:
+  Memory(const Driver& driver, std::size_t bytes) : driver_(driver) {
+    CALL(driver_, cuMemAlloc, &at_, bytes);
+  }
+  ~Memory() { (void)RAW(driver_, cuMemFree, at_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  [[nodiscard]] CUdeviceptr at() const { return at_; }
+
+ private:
+  const Driver& driver_;
+  CUdeviceptr at_ = 0;
+};
+
 [[nodiscard]] inline std::string code_text(CUresult code) {
   return code == CUDA_SUCCESS ? "yes" : "no, " + std::to_string(code);
 }
@@ -82,5 +98,11 @@ struct Question {
 };
 /// Those about pages that are mapped into reserved addresses, and what a map costs.
 [[nodiscard]] std::span<const Question> page_questions();
+/// About what waits for streams that are busy with something else.
+[[nodiscard]] std::span<const Question> busy_questions();
+/// About the cost of events and of questions for streams.
+[[nodiscard]] std::span<const Question> cost_questions();
+/// About how much memory there is, and who says so.
+[[nodiscard]] std::span<const Question> memory_questions();
 
 }  // namespace weir::gpu_check

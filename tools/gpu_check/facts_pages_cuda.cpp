@@ -1,103 +1,14 @@
 // Pages that are mapped into reserved addresses: what the pool `paged` counts on, and what moving a
 // page costs.
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <thread>
-#include <vector>
+#include "tools/gpu_check/facts_pages_cuda.hpp"
 
-#include "tools/gpu_check/facts_driver_cuda.hpp"
+#include <array>
+
+#include "tools/gpu_check/facts_clock.hpp"
 
 namespace weir::gpu_check {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-CUmemAllocationProp of_first_device() {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties.location.id = 0;
-  return properties;
-}
-
-std::size_t granularity(const Driver& driver, CUmemAllocationGranularity_flags which) {
-  const CUmemAllocationProp properties = of_first_device();
-  std::size_t bytes = 0;
-  CALL(driver, cuMemGetAllocationGranularity, &bytes, &properties, which);
-  return bytes;
-}
-
-/// Some pages and a range for as many, for as long as a question takes.
-class Pages {
- public:
-  Pages(const Driver& driver, std::size_t count)
-      : driver_(driver), page_(granularity(driver, CU_MEM_ALLOC_GRANULARITY_MINIMUM)) {
-    CALL(driver_, cuMemAddressReserve, &range_, count * page_, std::size_t{0}, CUdeviceptr{0},
-         0ULL);
-    size_ = count * page_;
-  }
-  ~Pages() {
-    for (const CUdeviceptr at : mapped_) (void)RAW(driver_, cuMemUnmap, at, page_);
-    for (const CUmemGenericAllocationHandle page : pages_) (void)RAW(driver_, cuMemRelease, page);
-    (void)RAW(driver_, cuMemAddressFree, range_, size_);
-  }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-
-  [[nodiscard]] CUdeviceptr at(std::size_t n) const { return range_ + n * page_; }
-  [[nodiscard]] std::size_t page() const { return page_; }
-
-  void create() {
-    const CUmemAllocationProp properties = of_first_device();
-    CUmemGenericAllocationHandle page = 0;
-    CALL(driver_, cuMemCreate, &page, page_, &properties, 0ULL);
-    pages_.push_back(page);
-  }
-  void release() {
-    CALL(driver_, cuMemRelease, pages_.back());
-    pages_.pop_back();
-  }
-  /// Page n at the n-th place.
-  void map(std::size_t n) {
-    CALL(driver_, cuMemMap, at(n), page_, std::size_t{0}, pages_.at(n), 0ULL);
-    mapped_.push_back(at(n));
-  }
-  void allow(std::size_t first, std::size_t count) {
-    CUmemAccessDesc access{};
-    access.location = of_first_device().location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    CALL(driver_, cuMemSetAccess, at(first), count * page_, &access, std::size_t{1});
-  }
-  void unmap(std::size_t n) {
-    CALL(driver_, cuMemUnmap, at(n), page_);
-    std::erase(mapped_, at(n));
-  }
-  /// The first `count`, with one call; they have to be mapped.
-  [[nodiscard]] CUresult unmap_at_once(std::size_t count) {
-    const CUresult code = RAW(driver_, cuMemUnmap, range_, count * page_);
-    if (code == CUDA_SUCCESS) mapped_.clear();
-    return code;
-  }
-  /// One page, mapped, which the device may use.
-  void map_one() {
-    create();
-    map(0);
-    allow(0, 1);
-  }
-
- private:
-  const Driver& driver_;
-  const std::size_t page_;
-  CUdeviceptr range_ = 0;
-  std::size_t size_ = 0;
-  std::vector<CUmemGenericAllocationHandle> pages_;
-  std::vector<CUdeviceptr> mapped_;
-};
 
 std::string in_mib(std::size_t bytes) {
   return std::to_string(bytes >> 20U) + " MiB" + (bytes % (1U << 20U) != 0 ? " and a part" : "");
@@ -192,94 +103,9 @@ std::string in_capture(const Driver& driver) {
   return found;
 }
 
-/// A stream that has something to do until it is released, or for a tenth of a second.
-class BusyStream {
- public:
-  explicit BusyStream(const Driver& driver) : driver_(driver), stream_(driver) {
-    CALL(driver_, cuLaunchHostFunc, stream_.get(), &BusyStream::run, static_cast<void*>(this));
-  }
-  ~BusyStream() {
-    released_ = true;
-    (void)RAW(driver_, cuStreamSynchronize, stream_.get());
-  }
-  BusyStream(const BusyStream&) = delete;
-  BusyStream& operator=(const BusyStream&) = delete;
-
-  static constexpr auto kLongest = std::chrono::milliseconds(100);
-
- private:
-  static void run(void* self) {
-    const auto& released = static_cast<BusyStream*>(self)->released_;
-    const auto end = Clock::now() + kLongest;
-    while (!released && Clock::now() < end) std::this_thread::yield();
-  }
-
-  const Driver& driver_;
-  const Stream stream_;
-  std::atomic<bool> released_ = false;
-};
-
-/// Which of the calls wait for a stream that does not use the page.
-std::string what_waits(const Driver& driver) {
-  Pages pages(driver, 1);
-  std::string all;
-  const auto look = [&](const char* name, const auto& call) {
-    const BusyStream busy(driver);
-    const auto start = Clock::now();
-    call();
-    const bool waited = Clock::now() - start > BusyStream::kLongest / 2;
-    all += (all.empty() ? "" : ", ") + std::string(name) + (waited ? " waits" : " does not");
-  };
-  look("create", [&] { pages.create(); });
-  look("map", [&] { pages.map(0); });
-  look("set access", [&] { pages.allow(0, 1); });
-  look("unmap", [&] { pages.unmap(0); });
-  look("release", [&] { pages.release(); });
-  return all;
-}
-
-/// What was measured, for people: the median of all.
-class Times {
- public:
-  template <typename Call>
-  void measure(const Call& call, std::size_t parts = 1) {
-    const auto start = Clock::now();
-    call();
-    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
-    times_.push_back(took.count() / static_cast<double>(parts));
-  }
-  [[nodiscard]] std::string text() {
-    if (times_.empty()) return "?";
-    const auto middle = times_.begin() + static_cast<std::ptrdiff_t>(times_.size() / 2);
-    std::nth_element(times_.begin(), middle, times_.end());
-    std::array<char, 32> buffer{};
-    std::snprintf(buffer.data(), buffer.size(), "%.1f us", *middle);
-    return buffer.data();
-  }
-
- private:
-  std::vector<double> times_;
-};
-
 constexpr std::size_t kCosted = 64;  // pages, each a time
 
-std::string cost_alone(const Driver& driver) {
-  Pages pages(driver, kCosted);
-  Times create;
-  Times map;
-  Times allow;
-  Times unmap;
-  Times release;
-  for (std::size_t i = 0; i < kCosted; ++i) create.measure([&] { pages.create(); });
-  for (std::size_t i = 0; i < kCosted; ++i) {
-    map.measure([&] { pages.map(i); });
-    allow.measure([&] { pages.allow(i, 1); });
-  }
-  for (std::size_t i = 0; i < kCosted; ++i) unmap.measure([&] { pages.unmap(i); });
-  for (std::size_t i = 0; i < kCosted; ++i) release.measure([&] { pages.release(); });
-  return "create " + create.text() + ", map " + map.text() + ", set access " + allow.text() +
-         ", unmap " + unmap.text() + ", release " + release.text();
-}
+std::string cost_alone(const Driver& driver) { return page_costs(driver, kCosted); }
 
 std::string cost_of_many(const Driver& driver) {
   Pages pages(driver, kCosted);
@@ -303,6 +129,34 @@ std::string cost_of_many(const Driver& driver) {
   return "map " + map.text() + ", set access " + allow.text() + ", unmap " + unmap.text();
 }
 
+/// Whether a page can be seen at two addresses.
+std::string second_mapping(const Driver& driver) {
+  Pages pages(driver, 2);
+  pages.map_one();
+  if (const CUresult code = pages.try_map(1, 0); code != CUDA_SUCCESS) return code_text(code);
+  pages.allow(1, 1);
+  constexpr unsigned char kWritten = 7;
+  unsigned char seen = 0;
+  CALL(driver, cuMemsetD8, pages.at(0), kWritten, std::size_t{1});
+  CALL(driver, cuMemcpyDtoH, static_cast<void*>(&seen), pages.at(1), std::size_t{1});
+  return seen == kWritten ? "yes, and a write is seen at both"
+                          : "yes, and a write is seen at one alone";
+}
+
+std::string cost_of_second(const Driver& driver) {
+  Pages pages(driver, kCosted + 1);
+  pages.map_one();
+  Times map;
+  Times allow;
+  Times unmap;
+  for (std::size_t i = 1; i <= kCosted; ++i) {
+    map.measure([&] { check(pages.try_map(i, 0), "cuMemMap"); });
+    allow.measure([&] { pages.allow(i, 1); });
+  }
+  for (std::size_t i = 1; i <= kCosted; ++i) unmap.measure([&] { pages.unmap(i); });
+  return "map " + map.text() + ", set access " + allow.text() + ", unmap " + unmap.text();
+}
+
 constexpr std::array kPageQuestions{
     Question{"granularity of cuMemCreate", "2 MiB, recommended 2 MiB", granularities},
     Question{"cuMemUnmap of two neighbouring mappings at once", "no, 1", neighbours_at_once},
@@ -313,12 +167,32 @@ constexpr std::array kPageQuestions{
     Question{"pages are unmapped and released when their context is gone", "yes", outlives_context},
     Question{"pages are made, mapped and unmapped in relaxed mode during a global capture", "yes",
              in_capture},
-    Question{"waits for a busy stream that does not use the page", "(not documented)", what_waits},
     Question{"a page alone", "(a cost)", cost_alone},
     Question{"each of 64 pages side by side, access set once", "(a cost)", cost_of_many},
+    Question{"a page is mapped at a second address", "yes, and a write is seen at both",
+             second_mapping},
+    Question{"a second mapping of a page", "(a cost)", cost_of_second},
 };
 
 }  // namespace
+
+std::string page_costs(const Driver& driver, std::size_t count) {
+  Pages pages(driver, count);
+  Times create;
+  Times map;
+  Times allow;
+  Times unmap;
+  Times release;
+  for (std::size_t i = 0; i < count; ++i) create.measure([&] { pages.create(); });
+  for (std::size_t i = 0; i < count; ++i) {
+    map.measure([&] { pages.map(i); });
+    allow.measure([&] { pages.allow(i, 1); });
+  }
+  for (std::size_t i = 0; i < count; ++i) unmap.measure([&] { pages.unmap(i); });
+  for (std::size_t i = 0; i < count; ++i) release.measure([&] { pages.release(); });
+  return "create " + create.text() + ", map " + map.text() + ", set access " + allow.text() +
+         ", unmap " + unmap.text() + ", release " + release.text();
+}
 
 std::span<const Question> page_questions() { return kPageQuestions; }
 

@@ -6,10 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 
 namespace {
 constexpr int kNotSupported = 3;  // NVML_ERROR_NOT_SUPPORTED
+constexpr int kNotFound = 6;      // NVML_ERROR_NOT_FOUND
+
+bool is_in_parts() {
+  const char* const text = std::getenv("WEIR_STANDIN_MIG");
+  return text != nullptr && text[0] == '1';
 }
+}  // namespace
 
 extern "C" {
 
@@ -38,6 +45,23 @@ int nvmlDeviceGetMemoryInfo(void* device, NvmlMemory* memory) {
   memory->used = used(static_cast<int>(reinterpret_cast<std::uintptr_t>(device)) - 1);
   memory->total = 1ULL << 40U;  // only differences are looked at
   memory->free = memory->total - memory->used;
+  return 0;
+}
+
+// In MIG mode a device has two places for parts. One is used, and its memory is all of the
+// device's.
+int nvmlDeviceGetMigMode(void* /*device*/, unsigned* current, unsigned* pending) {
+  *current = is_in_parts() ? 1 : 0;
+  *pending = *current;
+  return 0;
+}
+int nvmlDeviceGetMaxMigDeviceCount(void* /*device*/, unsigned* count) {
+  *count = is_in_parts() ? 2 : 0;
+  return 0;
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** part) {
+  if (!is_in_parts() || index != 0) return kNotFound;
+  *part = device;
   return 0;
 }
 

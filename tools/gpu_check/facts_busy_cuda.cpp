@@ -1,0 +1,95 @@
+// What waits for a stream that is busy with something else, and what a page costs meanwhile.
+
+#include "tools/gpu_check/facts_busy_cuda.hpp"
+
+#include <array>
+#include <thread>
+
+#include "tools/gpu_check/facts_clock.hpp"
+#include "tools/gpu_check/facts_pages_cuda.hpp"
+#include "tools/gpu_check/spin_cuda.hpp"
+
+namespace weir::gpu_check {
+
+BusyStream::BusyStream(const Driver& driver, BusyWith with) : driver_(driver), stream_(driver) {
+  if (with == BusyWith::kKernel) {
+    spin(stream_.get(), kLongest);
+  } else {
+    CALL(driver_, cuLaunchHostFunc, stream_.get(), &BusyStream::run, static_cast<void*>(this));
+  }
+}
+
+BusyStream::~BusyStream() {
+  released_ = true;
+  (void)RAW(driver_, cuStreamSynchronize, stream_.get());
+}
+
+bool BusyStream::is_busy() const {
+  return RAW(driver_, cuStreamQuery, stream_.get()) == CUDA_ERROR_NOT_READY;
+}
+
+void BusyStream::run(void* self) {
+  const auto& released = static_cast<BusyStream*>(self)->released_;
+  const auto end = FactClock::now() + kLongest;
+  while (!released && FactClock::now() < end) std::this_thread::yield();
+}
+
+namespace {
+
+/// Which of the calls wait for a stream that does not use the memory.
+std::string what_waits(const Driver& driver, BusyWith with) {
+  Pages pages(driver, 1);
+  std::string all;
+  const auto look = [&](const char* name, const auto& call) {
+    const BusyStream busy(driver, with);
+    const bool can_tell = busy.is_busy();
+    const auto start = FactClock::now();
+    call();
+    const bool waited = FactClock::now() - start > BusyStream::kLongest / 2;
+    all += (all.empty() ? "" : ", ") + std::string(name) +
+           (!can_tell ? " cannot be told"
+            : waited  ? " waits"
+                      : " does not");
+  };
+  look("create", [&] { pages.create(); });
+  look("map", [&] { pages.map(0); });
+  look("set access", [&] { pages.allow(0, 1); });
+  look("unmap", [&] { pages.unmap(0); });
+  look("release", [&] { pages.release(); });
+  CUdeviceptr block = 0;
+  CALL(driver, cuMemAlloc, &block, std::size_t{1} << 20);
+  look("cuMemFree", [&] { CALL(driver, cuMemFree, block); });
+  const Stream other(driver);
+  CALL(driver, cuMemAllocAsync, &block, std::size_t{1} << 20, other.get());
+  look("cuMemFreeAsync", [&] { CALL(driver, cuMemFreeAsync, block, other.get()); });
+  return all;
+}
+
+std::string waits_for_host_function(const Driver& driver) {
+  return what_waits(driver, BusyWith::kHostFunction);
+}
+
+std::string waits_for_kernel(const Driver& driver) { return what_waits(driver, BusyWith::kKernel); }
+
+std::string cost_beside_kernels(const Driver& driver) {
+  constexpr std::size_t kFewPages = 16;
+  const BusyStream first(driver, BusyWith::kKernel);
+  const BusyStream second(driver, BusyWith::kKernel);
+  const std::string costs = page_costs(driver, kFewPages);
+  return costs + (first.is_busy() && second.is_busy() ? "" : "; the kernels ended meanwhile");
+}
+
+constexpr std::array kBusyQuestions{
+    Question{"waits for a stream that is busy with a host function and does not use the memory",
+             "(not documented)", waits_for_host_function},
+    Question{"waits for a stream that is busy with a kernel and does not use the memory",
+             "(not documented)", waits_for_kernel},
+    Question{"a page alone, while a kernel runs on each of two streams", "(a cost)",
+             cost_beside_kernels},
+};
+
+}  // namespace
+
+std::span<const Question> busy_questions() { return kBusyQuestions; }
+
+}  // namespace weir::gpu_check

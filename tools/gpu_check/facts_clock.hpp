@@ -1,0 +1,62 @@
+#pragma once
+
+// What questions about costs measure with.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace weir::gpu_check {
+
+using FactClock = std::chrono::steady_clock;
+
+[[nodiscard]] inline std::string in_microseconds(double time) {
+  std::array<char, 32> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.1f us", time);
+  return buffer.data();
+}
+
+[[nodiscard]] inline double microseconds_since(FactClock::time_point start) {
+  return std::chrono::duration<double, std::micro>(FactClock::now() - start).count();
+}
+
+/// What was measured, for people: the median of all.
+class Times {
+ public:
+  template <typename Call>
+  void measure(const Call& call, std::size_t parts = 1) {
+    const auto start = FactClock::now();
+    call();
+    times_.push_back(microseconds_since(start) / static_cast<double>(parts));
+  }
+  [[nodiscard]] std::string text() {
+    if (times_.empty()) return "?";
+    const auto middle = times_.begin() + static_cast<std::ptrdiff_t>(times_.size() / 2);
+    std::nth_element(times_.begin(), middle, times_.end());
+    return in_microseconds(*middle);
+  }
+
+ private:
+  std::vector<double> times_;
+};
+
+/// How often something is done to learn what it costs, unless the time is up before.
+inline constexpr std::size_t kRepetitions = 100000;
+/// All facts together have 20 s.
+inline constexpr std::chrono::milliseconds kLongestRepetition{600};
+
+/// How often `call` was called: kRepetitions times, or as often as fits in `longest`.
+template <typename Call>
+[[nodiscard]] std::size_t repeat(const Call& call,
+                                 std::chrono::nanoseconds longest = kLongestRepetition) {
+  const auto end = FactClock::now() + longest;
+  std::size_t done = 0;
+  for (; done < kRepetitions && FactClock::now() < end; ++done) call();
+  return done;
+}
+
+}  // namespace weir::gpu_check
