@@ -46,4 +46,14 @@ says '; of 256 MiB that are taken NVML sees 256 MiB, CUDA 256 MiB"'
 found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_MIG=1 "$program" facts)
 says '"MIG on; NVML 1 TiB, free '
 matches 'CUDA 256 MiB; part 0: 1 TiB, free [^;]*"'
+
+# A driver that runs one host function at a time, and one whose launches return at their end: every hold
+# ends by its own clock, and a stream that is not busy any more says nothing of waits.
+found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_HOST_FUNCTIONS_SERIAL=1 WEIR_STANDIN_RESERVED_IS_DEVICE=1 timeout 20 "$program")
+[[ $(grep -B3 'busy with a host function and' <<<"$found") == *'unmap does not'* ]] ||
+  wrong 'unmap waits for a host function'
+found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_LAUNCHES_BLOCK=1 timeout 20 "$program")
+[[ $(grep -B3 'busy with a kernel and' <<<"$found") == *'unmap cannot be told'* ]] ||
+  wrong 'a stream that is not busy is said to be waited for, or not'
+[[ $found != *'"answered": false'* ]] || wrong "something is not answered"
 exit "$failed"
