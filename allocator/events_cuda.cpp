@@ -27,9 +27,9 @@ CudaEvent& CudaEvents::acquire() {
   }
   auto event = std::make_unique<CudaEvent>();
   const CudaScope scope(device_);
-  check_cuda(
-      cudaEventCreateWithFlags(&event->handle, cudaEventDisableTiming | cudaEventBlockingSync),
-      "cudaEventCreateWithFlags");
+  const unsigned sleeps = wait_ == CudaEventWait::kSleeps ? cudaEventBlockingSync : 0U;
+  check_cuda(cudaEventCreateWithFlags(&event->handle, cudaEventDisableTiming | sleeps),
+             "cudaEventCreateWithFlags");
   const Lock lock(mutex_);
   try {
     // Room for every event, so that giving one back cannot fail; doubled, so that it stays cheap.

@@ -69,8 +69,8 @@ class CudaLane {
   /// Throws CudaError if `sequence` can never be passed: the lane is lost, or no event covers it
   /// and none can be recorded.
   void require_progress(std::uint64_t sequence);
-  /// Sleeps until the device has passed the oldest point that is not passed; false when there is
-  /// none, the lane is lost, or no event covers the work.
+  /// Sleeps, where the events are made for it, until the device has passed the oldest point that is
+  /// not passed; false when there is none, the lane is lost, or no event covers the work.
   bool await_oldest() noexcept;
   /// Returns when every tag is told, whatever became of its work; nobody may mark meanwhile.
   void drain() noexcept;

@@ -41,7 +41,8 @@ StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* c
         "a default stream cannot be followed: it is another one on each thread or device");
   }
   const Lock lock(mutex_);
-  auto* const entry = new Entry{{stream, work, events_, completion}, {false}, entries_.load()};
+  CudaEvents& events = work == CudaWork::kMarked ? slept_on_ : asked_;
+  auto* const entry = new Entry{{stream, work, events, completion}, {false}, entries_.load()};
   entries_.store(entry, std::memory_order_release);
   return entry->lane.id();
 }

@@ -28,7 +28,8 @@ namespace weir {
 class CudaProgress final : public Progress {
  public:
   /// Of streams of GPU number `device`.
-  explicit CudaProgress(int device) : events_(device) {}
+  explicit CudaProgress(int device)
+      : asked_(device, CudaEventWait::kSpins), slept_on_(device, CudaEventWait::kSleeps) {}
   /// Every stream must have passed its points, or be lost.
   ~CudaProgress() override;
 
@@ -50,7 +51,7 @@ class CudaProgress final : public Progress {
   void make_wait(StreamId waiter, Point point) override;
 
   /// Events that were ever made: none more once a program has reached its greatest run-ahead.
-  [[nodiscard]] std::size_t events_made() const { return events_.made(); }
+  [[nodiscard]] std::size_t events_made() const { return asked_.made() + slept_on_.made(); }
 
  private:
   struct Entry {
@@ -60,7 +61,8 @@ class CudaProgress final : public Progress {
   };
   [[nodiscard]] Entry& find(StreamId stream) const;
 
-  CudaEvents events_;
+  CudaEvents asked_;     ///< of streams whose work is not marked: nobody sleeps on theirs
+  CudaEvents slept_on_;  ///< of those whose work is marked: a thread of the stream does
   Mutex mutex_{LockRank::kLeaf};
   /// A list that is only added to, so that a look at it takes no lock: every free looks.
   std::atomic<Entry*> entries_{nullptr};

@@ -268,6 +268,7 @@ TEST_F(CudaFaultsUnderWork, TheThreadOfAStreamSleepsUntilTheDeviceIsDone) {
     std::this_thread::yield();
   }
   EXPECT_GT(weir_standin_calls("cuEventSynchronize"), 0U);
+  EXPECT_EQ(weir_standin_blocking_records(), 1U) << "in another event it would spin";
   const std::uint64_t before = asked();
   testing::give_others_a_chance();
   EXPECT_LE(asked(), before + 4);

@@ -96,12 +96,19 @@ TEST_F(CudaProgressTest, EventsAreUsedAgain) {
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 300U);
 }
 
+TEST_F(CudaProgressTest, NoEventIsBlockingSinceNobodySleepsOnIt) {
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(progress.wait(progress.record(a), {}));
+  progress.make_wait(b, progress.record(a));
+  EXPECT_EQ(weir_standin_blocking_records(), 0U);
+  EXPECT_EQ(weir_standin_calls("cuEventSynchronize"), 0U);
+}
+
 TEST_F(CudaProgressTest, TheEventsHaveNoTiming) {
   testing::expect_refused("cuEventElapsedTime", cudaErrorInvalidResourceHandle);
   cudaEvent_t timed = nullptr;
   ASSERT_EQ(cudaEventCreate(&timed), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(timed, first.get()), cudaSuccess);
-  CudaEvents events(0);
+  CudaEvents events(0, CudaEventWait::kSpins);
   CudaEvent& event = events.acquire();
   ASSERT_EQ(cudaEventRecord(event.handle, first.get()), cudaSuccess);
   ASSERT_EQ(cudaEventSynchronize(event.handle), cudaSuccess);

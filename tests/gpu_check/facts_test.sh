@@ -39,7 +39,8 @@ each="$us to enqueue, $us until done \([1-9][0-9]*\)"
 matches "without: $each; spinning: $each; blocking: $each\""
 matches "\"spinning: $us \([1-9][0-9]*\); blocking: $us \([1-9][0-9]*\)\""
 matches "\"idle: $us \([1-9][0-9]*\); busy: $us \([1-9][0-9]*\)\""
-matches '"global: [0-9]+( and breaks it \([0-9]+\))?, by another thread [0-9]+( and breaks it \([0-9]+\))?; relaxed: 0, by another thread 0'
+code='[0-9]+( and breaks it \([0-9]+\))?'
+matches "\"global: $code, by another thread $code; relaxed: 0, by another thread 0\""
 says '"MIG off; NVML 1 TiB, free '
 says '; of 256 MiB that are taken NVML sees 256 MiB, CUDA 256 MiB"'
 
@@ -49,10 +50,10 @@ matches 'CUDA 256 MiB; part 0: 1 TiB, free [^;]*"'
 
 # A driver that runs one host function at a time, and one whose launches return at their end: every hold
 # ends by its own clock, and a stream that is not busy any more says nothing of waits.
-found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_HOST_FUNCTIONS_SERIAL=1 WEIR_STANDIN_RESERVED_IS_DEVICE=1 timeout 20 "$program")
+found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_HOST_FUNCTIONS_SERIAL=1 timeout 20 "$program" facts)
 [[ $(grep -B3 'busy with a host function and' <<<"$found") == *'unmap does not'* ]] ||
   wrong 'unmap waits for a host function'
-found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_LAUNCHES_BLOCK=1 timeout 20 "$program")
+found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_LAUNCHES_BLOCK=1 timeout 20 "$program" facts)
 [[ $(grep -B3 'busy with a kernel and' <<<"$found") == *'unmap cannot be told'* ]] ||
   wrong 'a stream that is not busy is said to be waited for, or not'
 [[ $found != *'"answered": false'* ]] || wrong "something is not answered"

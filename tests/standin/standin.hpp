@@ -104,6 +104,10 @@ std::size_t weir_standin_peak(int device);
 /// libraries that stand in for others (cuBLAS) and take their faults from here.
 int weir_standin_take_fault(const char* name);
 
+/// Records of events that were made with CU_EVENT_BLOCKING_SYNC: each may be an interrupt for the
+/// host. Since the start or the reset.
+std::uint64_t weir_standin_blocking_records(void);
+
 /// Copies, sets and kernels that came to run when memory they were given was freed already. They do
 /// not run, and break their context with CUDA_ERROR_ILLEGAL_ADDRESS. A kernel was given what its
 /// parameters point at, not what lies in structures. Since the start or the reset.

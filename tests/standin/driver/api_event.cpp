@@ -36,6 +36,7 @@ CUresult record(const char* name, CUevent event_handle, CUstream stream_handle,
     const CUresult submitted =
         submit(call, stream, {.settle = [made] { made->at = std::chrono::steady_clock::now(); }});
     if (submitted != CUDA_SUCCESS) return submitted;
+    if ((event->flags & CU_EVENT_BLOCKING_SYNC) != 0) ++call.driver.blocking_records;
     made->point = {stream, stream->enqueued};
     event->record = made;
     event->capture = nullptr;

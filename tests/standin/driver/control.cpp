@@ -137,6 +137,7 @@ void weir_standin_reset(void) {
   the_driver.calls.clear();
   the_driver.faults.clear();
   the_driver.kernel_faults.clear();
+  the_driver.blocking_records = 0;
   the_driver.late_uses = 0;
   the_driver.read_settings();
   for (Device& device : the_driver.devices) {
@@ -248,6 +249,11 @@ std::size_t weir_standin_peak(int device) {
 int weir_standin_take_fault(const char* name) {
   const Lock lock(driver().mutex);
   return count_call(driver(), name);
+}
+
+std::uint64_t weir_standin_blocking_records(void) {
+  const Lock lock(driver().mutex);
+  return driver().blocking_records;
 }
 
 std::uint64_t weir_standin_late_uses(void) {

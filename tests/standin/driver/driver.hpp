@@ -83,7 +83,8 @@ struct Driver {
   std::uint64_t next_context = 1;
   std::uint64_t next_shared = 1;
   std::uint64_t next_block = 1;
-  std::uint64_t late_uses = 0;  ///< operations whose memory was freed before they ran
+  std::uint64_t blocking_records = 0;  ///< of events that a thread may sleep on
+  std::uint64_t late_uses = 0;         ///< operations whose memory was freed before they ran
 
   std::unordered_map<std::string_view, std::uint64_t> calls;     ///< by names that are never freed
   std::map<std::pair<std::string, int>, std::uint64_t> refused;  ///< calls by name and code
