@@ -1,6 +1,5 @@
 #include "tools/gpu_check/report/merge.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "allocator/error.hpp"
@@ -12,7 +11,6 @@
 namespace weir::gpu_check {
 namespace {
 
-using ::testing::HasSubstr;
 using weir::testing::json;
 using weir::testing::made_up_evidence;
 using weir::testing::step_in;

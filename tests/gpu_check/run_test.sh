@@ -8,6 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 # Settings that must not reach what is measured.
 export WEIR_BUDGET=1GiB NVIDIA_TF32_OVERRIDE=1 CUBLAS_EMULATE_SINGLE_PRECISION=1
 export REPORTER=$2 WEIR_GPU_RUN=$scratch/run WEIR_GPU_PROGRAM=$scratch/made-up
+export BOUNDS=$root/tools/gpu_check/report/kernel_bounds.hpp
 failed=0
 
 # Says that $1 does not hold.
@@ -43,7 +44,8 @@ for word; do
 done
 policy() {
   printf '{"policy": "%s", "runs": 1, "batches_per_second": 1, "ratio_to_reference": %s,
-    "ratio_low": 1, "ratio_high": 1, "idle_share": 0,
+    "ratio_low": 1, "ratio_high": 1, "idle_share": 0, "host_us": 1,
+    "to_plain": {"ratio": 1, "low": 1, "high": 1},
     "last_run": {"peak_reserved_bytes": 1, "outcome": "%s"}}' "$@"
 }
 case $command in
@@ -61,6 +63,8 @@ case $command in
     {
       echo '{"settings": "made up", "weights_identical": true, "finished_runs": 4, "reference":'
       policy reference 1 finished
+      echo ', "plain":'
+      policy plain 1 finished
       echo ', "policies": ['
       policy unbounded 0 "out of memory in batch 1" && echo ,
       policy backstop 1 finished && echo ,
@@ -74,7 +78,11 @@ case $command in
     ;;
   bench)
     [[ $* == --json ]]
-    echo '{"kernels": [{"name": "made up", "shape": "1", "floor_of": "copy", "median_us": 2, "floor_us": 1}]}'
+    figures='"floor_of": "copy", "median_us": 110, "floor_us": 100}'
+    echo '{"kernels": ['
+    # Each kernel that has a bound by name has to be there.
+    sed -nE 's/.*NamedBound\{("[^"]+"), ("[^"]+").*/{"name": \1, "shape": \2, '"$figures"',/p' "$BOUNDS"
+    echo '{"name": "made up", "shape": "1", '"$figures"']}'
     echo 'not for the file' >&2
     ;;
   report) exec "$REPORTER" report "$@" ;;
@@ -137,7 +145,7 @@ PATH=$before
 mkdir "$scratch-12"
 cp "$WEIR_GPU_PROGRAM" "$scratch-12/"
 runs 0 --steps bench
-grep -q "^$scratch/made-up" "$scratch/run/steps.tsv" || wrong "the newer program is run where both can be"
+grep -qF "$scratch/made-up bench" "$scratch/run/steps.tsv" || wrong "the newer program is run where both can be"
 sed -i '3i [[ $0 == *-12/* || $1 != info ]] || { echo "weir-gpu info: too old" >&2 && exit 2; }' "$WEIR_GPU_PROGRAM"
 runs 0 --steps bench
 grep -q -- "-12/made-up bench" "$scratch/run/steps.tsv" || wrong "the older program is run where the newer cannot be"
