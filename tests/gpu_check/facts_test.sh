@@ -12,7 +12,7 @@ wrong() { echo "facts: wrong: $1 in: $found" && failed=1; }
 # What must be in the answers: a text, or a pattern.
 says() { [[ $found == *"$1"* ]] || wrong "there is no $1"; }
 matches() { [[ $found =~ $1 ]] || wrong "nothing is like $1"; }
-[[ $(grep -c '"fact": ' <<<"$found") == 28 ]] || wrong "there are not 28"
+[[ $(grep -c '"fact": ' <<<"$found") == 30 ]] || wrong "there are not 30"
 [[ $found != *'"answered": false'* ]] || wrong "something is not answered"
 # All repetitions together have some 5 s, whatever one costs, and tools/gpu-check gives facts 20.
 [[ $took -lt 20 ]] || wrong "it took $took s"
@@ -35,6 +35,8 @@ for busy in 'a host function' 'a kernel'; do
   done
   [[ $answer == *"cuMemFree waits"* ]] || wrong "cuMemFree does not wait for $busy"
 done
+says '"answer": "an event on it waits"'
+says '"answer": "the legacy stream waits"'
 each="$us to enqueue, $us until done \([1-9][0-9]*\)"
 matches "without: $each; spinning: $each; blocking: $each\""
 matches "\"spinning: $us \([1-9][0-9]*\); blocking: $us \([1-9][0-9]*\)\""

@@ -9,21 +9,6 @@
 namespace weir::gpu_check {
 namespace {
 
-class Event {
- public:
-  Event(const Driver& driver, unsigned flags) : driver_(driver) {
-    CALL(driver_, cuEventCreate, &event_, flags | CU_EVENT_DISABLE_TIMING);
-  }
-  ~Event() { (void)RAW(driver_, cuEventDestroy, event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  [[nodiscard]] CUevent get() const { return event_; }
-
- private:
-  const Driver& driver_;
-  CUevent event_ = nullptr;
-};
-
 /// A small operation to put events behind.
 class Operation {
  public:

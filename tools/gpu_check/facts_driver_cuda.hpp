@@ -59,6 +59,22 @@ class Stream {
   CUstream stream_ = nullptr;
 };
 
+/// An event without timing.
+class Event {
+ public:
+  explicit Event(const Driver& driver, unsigned flags = CU_EVENT_DEFAULT) : driver_(driver) {
+    CALL(driver_, cuEventCreate, &event_, flags | CU_EVENT_DISABLE_TIMING);
+  }
+  ~Event() { (void)RAW(driver_, cuEventDestroy, event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  [[nodiscard]] CUevent get() const { return event_; }
+
+ private:
+  const Driver& driver_;
+  CUevent event_ = nullptr;
+};
+
 /// Device memory for as long as a question takes.
 class Memory {
  public:
