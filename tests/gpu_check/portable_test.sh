@@ -22,10 +22,19 @@ link=$(ninja -C "$scratch/build" -t commands weir-gpu | grep -- ' -o weir-gpu ')
 for word in libopenblas.a libjemalloc_pic.a libgtest.a libgmock.a; do
   [[ $link == *"/$word "* ]] || wrong "$word is linked in"
 done
-for word in -static-libstdc++ -static-libgcc -s; do
-  [[ $link == *" $word "* ]] || wrong "it is linked with $word"
-done
-[[ $link != *.so* ]] || wrong "no shared library is named: $(grep -oE '[^ ]*\.so[^ ]*' <<<"$link")"
+# How the program $1 is linked.
+check_link() {
+  local program=$1 link=$2 word
+  for word in -static-libstdc++ -static-libgcc -s; do
+    [[ $link == *" $word "* ]] || wrong "$program is linked with $word"
+  done
+  # Else it needs a newer C library than the others.
+  [[ $link == *arc4random* ]] || wrong "$program has random numbers of its own"
+  [[ $link != *.so* ]] ||
+    wrong "$program names no shared library: $(grep -oE '[^ ]*\.so[^ ]*' <<<"$link" | tr '\n' ' ')"
+}
+check_link weir-gpu "$link"
+check_link weir "$(ninja -C "$scratch/build" -t commands weir | grep -- ' -o weir ')"
 
 check=$root/tools/gpu_check/portable_check
 c_only=$(type -P true)

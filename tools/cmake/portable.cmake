@@ -5,7 +5,7 @@
 #
 # sets VARIABLE to the archive's path: the one beside `library`, so that of several variants the
 # chosen one is taken, else one of the usual folders. It is an error when there is none.
-option(WEIR_PORTABLE "Link everything but the C library and CUDA into weir-gpu" OFF)
+option(WEIR_PORTABLE "Link everything but the C library and CUDA into weir-gpu and weir" OFF)
 
 function(weir_find_archive variable name)
   cmake_parse_arguments(ARG "" "PACKAGE;NEAR" "" ${ARGN})

@@ -1,6 +1,6 @@
-// The standard library of GCC 12, which goes into the portable weir-gpu and into libweir.so, draws
-// random numbers with a function that the C library has only from 2.36 on. With it here 2.35 is
-// enough, that of Ubuntu 22.04.
+// The standard library of GCC 12, which goes into the portable weir-gpu and weir and into
+// libweir.so, draws random numbers with a function that the C library has only from 2.36 on. With
+// it here 2.35 is enough, that of Ubuntu 22.04.
 
 #include <sys/random.h>
 
