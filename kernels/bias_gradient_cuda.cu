@@ -13,9 +13,9 @@
 namespace weir::cuda {
 namespace {
 
-/// Sums of runs that a block has at once, and so each thread's part of them.
-constexpr unsigned kTile = 4096;
-constexpr unsigned kTilePart = kTile / kBlockThreads;
+constexpr unsigned kTile = kBiasGradientTile;
+constexpr unsigned kTilePart = kTile / kBlockThreads;  ///< of one thread
+static_assert(bias_gradient_width(1) == kBlockThreads, "the widest block has a thread a column");
 
 /// A piece of dy: `columns` neighbouring columns of `rows` rows that lie `row_stride` apart.
 struct Piece {
@@ -151,15 +151,6 @@ __global__ void add_runs_kernel(RunSums all, unsigned width, bool first, float* 
   }
 }
 
-/// Few columns a block, and many threads for each, where there are many runs to load; 8 columns are
-/// the 32 bytes that a device reads at least.
-constexpr unsigned width_for(std::size_t runs) {
-  for (const unsigned width : {kBlockThreads, 32U}) {
-    if (runs <= kTile / width) return width;
-  }
-  return 8;
-}
-
 template <bool kRelu>
 void launch_runs(const char* name, cudaStream_t stream, Piece piece, std::size_t runs,
                  float* sums) {
@@ -186,7 +177,7 @@ void sum_columns(const char* name, cudaStream_t stream, DenseShape shape, const 
                         .row_stride = shape.n};
       const std::size_t runs = bias_gradient_runs(piece.rows);
       launch_runs<kRelu>(name, stream, piece, runs, workspace.data());
-      const unsigned width = width_for(runs);
+      const std::size_t width = bias_gradient_width(runs);
       launch(name, add_runs_kernel, grid_for(piece.columns, width), stream,
              RunSums{workspace.data(), runs, piece.columns}, width, row == 0, db + column);
     }

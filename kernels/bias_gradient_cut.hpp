@@ -21,6 +21,19 @@ struct BiasGradientCut {
   return (rows - 1) / kBiasGradientRows + 1;
 }
 
+/// Sums of runs that a block of the second launch loads at once: a tile.
+inline constexpr std::size_t kBiasGradientTile = 4096;
+
+/// Columns that a block of the second launch adds up at once, for a piece of that many runs. Few
+/// columns, and so many threads for each, where there are many runs to load; 8 columns are the 32
+/// bytes that a device reads at least.
+[[nodiscard]] constexpr std::size_t bias_gradient_width(std::size_t runs) {
+  for (const std::size_t width : {std::size_t{256}, std::size_t{32}}) {
+    if (runs <= kBiasGradientTile / width) return width;
+  }
+  return 8;
+}
+
 /// For a shape of at least one row and one column, and a workspace of at least kWorkspaceElements.
 ///
 /// Rows are cut before columns: pieces of rows share the additions that have to follow each other,

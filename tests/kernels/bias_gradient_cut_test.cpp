@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -23,6 +24,7 @@ struct Steps {
   std::size_t launches = 0;
   std::size_t additions = 0;  ///< of run totals that have to follow each other, over all launches
   std::size_t tiles = 0;      ///< loads that no addition hides: the first of each launch
+  std::size_t blocks = 0;     ///< of the second launch of a piece, at most
 };
 
 constexpr Steps steps_of(DenseShape shape) {
@@ -31,7 +33,9 @@ constexpr Steps steps_of(DenseShape shape) {
   const std::size_t across = ceiling(shape.n, cut.columns);
   return {.launches = 2 * down * across,
           .additions = bias_gradient_runs(shape.m) * across,
-          .tiles = down * across};
+          .tiles = down * across,
+          .blocks = ceiling(cut.columns, weir::cuda::bias_gradient_width(
+                                             bias_gradient_runs(std::min(cut.rows, shape.m))))};
 }
 
 TEST(BiasGradientCut, FitsTheWorkspaceAndReachesEveryElement) {
@@ -57,6 +61,16 @@ TEST(BiasGradientCut, OnePieceIsEnoughWhereAllRunsFit) {
   }
 }
 
+TEST(BiasGradientCut, ATileHasAllRunsOfAPieceOrTheFewestColumns) {
+  using weir::cuda::bias_gradient_width;
+  using weir::cuda::kBiasGradientTile;
+  for (std::size_t runs = 1; runs <= 2 * kBiasGradientTile; ++runs) {
+    const std::size_t width = bias_gradient_width(runs);
+    ASSERT_EQ(256 % width, 0U) << runs << " runs";
+    ASSERT_TRUE(width == 8 || runs * width <= kBiasGradientTile) << runs << " runs";
+  }
+}
+
 // The bound is 1.3 times what the bytes alone take. Taken for an H100: 3.0 TB/s (its data sheet
 // says 3.35), 2.5 us for a launch that depends on the one before it, 6 cycles at 1.7 GHz for an
 // addition, 1 us for a load that nothing hides. `weir-gpu bench` measures it.
@@ -65,6 +79,7 @@ TEST(BiasGradientCut, OfManyRowsStaysNearItsFloorByCount) {
   const Steps steps = steps_of(shape);
   EXPECT_EQ(steps.launches, 4U);
   EXPECT_EQ(steps.additions, 2048U);
+  EXPECT_EQ(steps.blocks, 128U);
   const double bytes = 4.0 * 65536 * 1024;
   const double sums = 2 * bytes / weir::kBiasGradientRows;  // written and read
   const double floor_us = bytes / 3.0e6;

@@ -88,6 +88,43 @@ TEST_F(StreamsElsewhere, AFreeWaitsForPeersThatMayUseTheMemory) {
   EXPECT_EQ(next_of(1), pointer);
 }
 
+TEST_F(StreamsElsewhere, AFreeInAPeerLeavesWhatThisOneWaitsFor) {
+  for (const std::size_t context : {0U, 1U}) {
+    use(context);
+    ASSERT_EQ(cuCtxEnablePeerAccess(contexts_.at(1 - context), 0), CUDA_SUCCESS);
+  }
+  const CUdeviceptr pointer = block_in_late_use(1);
+  use(0);
+  CUdeviceptr of_peer = 0;
+  ASSERT_EQ(cuMemAlloc(&of_peer, kBytes), CUDA_SUCCESS);
+  use(1);
+  ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+  use(0);
+  ASSERT_EQ(cuMemFree(of_peer), CUDA_SUCCESS);
+  EXPECT_NE(next_of(1), pointer);
+  weir_standin_release(streams_.at(0));
+  use(0);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(next_of(1), pointer);
+}
+
+TEST_F(StreamsElsewhere, AFreeWaitsForAStreamOfAPeerThatIsGone) {
+  use(0);
+  ASSERT_EQ(cuCtxEnablePeerAccess(contexts_.at(1), 0), CUDA_SUCCESS);
+  const CUdeviceptr pointer = block_in_late_use(1);
+  weir_standin_hold(weir_standin_all_streams());  // one that is gone has no name to release it by
+  weir_standin_release(streams_.at(0));
+  ASSERT_EQ(cuStreamDestroy(streams_.at(0)), CUDA_SUCCESS);
+  use(1);
+  ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
+  EXPECT_NE(next_of(1), pointer);
+  weir_standin_release(weir_standin_all_streams());
+  streams_.at(0) = nullptr;
+  use(0);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(next_of(1), pointer);
+}
+
 TEST_F(StreamsElsewhere, MemoryInTheOrderOfAStreamIsOfThatStreamsDevice) {
   use(0);
   CUdeviceptr pointer = 0;

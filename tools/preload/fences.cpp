@@ -127,12 +127,35 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   Lane* const found = lane(stream);
   if (found == nullptr) return {};
   if (found->removed) throw Error("the stream is gone");
-  cover(fence, *found);
-  // What is left of streams that are gone has no events to give away.
-  if (!fence.others.empty()) throw Error("work of a stream that is gone is still under way");
-  // They leave this context's store: whoever adopts them destroys them.
-  for (const CUevent event : fence.events) foreign_.erase(event);
-  return std::move(fence.events);
+  // What this context has adopted stays with it: it is for its own next fence.
+  try {
+    cover(fence, *found);
+    if (!fence.others.empty()) carry_others(fence);
+  } catch (...) {
+    free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
+    throw;
+  }
+  return std::move(fence.events);  // whoever adopts them destroys them
+}
+
+/// The events of streams that are gone belong to their fences, and are used again when those are
+/// passed: somebody else needs one of its own. It is recorded on a stream of ours, since on one of
+/// the program's it would make that wait.
+void Fences::carry_others(Fence& fence) {
+  if (carrier_ == nullptr) {
+    const CUresult made = driver_.cuStreamCreate(&carrier_, CU_STREAM_NON_BLOCKING);
+    if (made != CUDA_SUCCESS) throw DriverError("cuStreamCreate", made);
+  }
+  for (const Point& point : fence.others) {
+    for (const Fence& left : lane(point.stream)->fences) {
+      for (const CUevent event : left.events) {
+        const CUresult code = driver_.cuStreamWaitEvent(carrier_, event, 0);
+        if (code != CUDA_SUCCESS) throw DriverError("cuStreamWaitEvent", code);
+      }
+    }
+  }
+  fence.others.clear();
+  record_event(fence, carrier_);
 }
 
 void Fences::adopt(const std::vector<CUevent>& events) {
@@ -206,6 +229,7 @@ void Fences::forget() noexcept {
   for (auto& [id, lane] : lanes_) lane->fences.clear();
   captured_.clear();
   measures_.clear();
+  carrier_ = nullptr;
 }
 
 Point Fences::record(StreamId stream) {
@@ -249,6 +273,7 @@ void Fences::record_fence(Lane& lane) {
   lane.fences.emplace_back();  // first: nothing may fail once events are recorded
   try {
     cover(fence, lane);
+    if (lane.id == everything_) cover_adopted(fence);
   } catch (...) {
     lane.fences.pop_back();
     free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
@@ -287,14 +312,18 @@ bool Fences::idle() {
 
 void Fences::cover_everything(Fence& fence) {
   cover_streams(fence, true);
-  fence.events.insert(fence.events.end(), adopted_.begin(), adopted_.end());
-  foreign_.insert(adopted_.begin(), adopted_.end());
-  free_events_.reserve(free_events_.size() + fence.events.size());
-  adopted_.clear();
   std::erase_if(lanes_, [](const auto& each) {
     const Lane& lane = *each.second;
     return lane.removed && lane.fences.empty();
   });
+}
+
+void Fences::cover_adopted(Fence& fence) {
+  fence.events.reserve(fence.events.size() + adopted_.size());
+  free_events_.reserve(free_events_.size() + fence.events.capacity());  // for their way back
+  foreign_.insert(adopted_.begin(), adopted_.end());
+  fence.events.insert(fence.events.end(), adopted_.begin(), adopted_.end());
+  adopted_.clear();
 }
 
 void Fences::cover_streams(Fence& fence, bool all) {

@@ -53,6 +53,11 @@ class Fences final : public Progress {
   [[nodiscard]] std::optional<StreamId> find_known(CUstream stream, bool per_thread);
   /// Whether the driver's streams are of this context at all.
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
+  /// There may be streams of the context that nobody here saw being made.
+  void expect_unknown_streams() noexcept {
+    const Lock lock(mutex_);
+    streams_unknown_ = true;
+  }
   /// The driver made it now: whatever had this handle before is another stream.
   void created(CUstream stream);
   /// To be called before the driver destroys it. The driver's code where its last work cannot be
@@ -163,6 +168,10 @@ class Fences final : public Progress {
   /// Whether no stream of the context has work.
   [[nodiscard]] bool idle() WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
+  /// Adds what `adopt` was given.
+  void cover_adopted(Fence& fence) WEIR_REQUIRES(mutex_);
+  /// Puts one event behind all that `fence` has of streams that are gone.
+  void carry_others(Fence& fence) WEIR_REQUIRES(mutex_);
   /// Covers all blocking streams and the legacy one, or with `all` the others as well.
   void cover_streams(Fence& fence, bool all) WEIR_REQUIRES(mutex_);
   void cover_removed(Fence& fence, Lane& lane, bool all, BlockingStreams& blocking)
@@ -195,6 +204,7 @@ class Fences final : public Progress {
   std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<StreamId> captured_ WEIR_GUARDED_BY(mutex_);
   std::vector<CUevent> free_events_ WEIR_GUARDED_BY(mutex_);
+  CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;    ///< ours: of carry_others, once needed
   std::vector<CUevent> adopted_ WEIR_GUARDED_BY(mutex_);  ///< for the next fence on everything
   std::unordered_set<CUevent> foreign_ WEIR_GUARDED_BY(mutex_);  ///< of other contexts
   std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);

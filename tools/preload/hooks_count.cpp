@@ -90,17 +90,18 @@ Bytes array_bytes(const Descriptor* d) noexcept {
   return bytes * element_bytes(d->Format) * d->NumChannels;
 }
 
-/// A graph of the current context's device gets a node that allocates.
-void note_allocation_node() noexcept {
+/// A graph gets a node that allocates there.
+void note_allocation_node(const CUmemLocation& location) noexcept {
   Process* const process = Process::get();
-  Account* const account = process != nullptr ? process->current_account() : nullptr;
+  if (process == nullptr || location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
+  Account* const account = process->account(location.id);
   if (account != nullptr) account->use_graphs();
 }
 
 #if CUDA_VERSION >= 12020
 void note_node(const CUgraphNodeParams* parameters) noexcept {
   const bool allocates = parameters != nullptr && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-  if (allocates) note_allocation_node();
+  if (allocates) note_allocation_node(parameters->alloc.poolProps.location);
 }
 #endif
 
@@ -247,7 +248,7 @@ CUresult cuMemFreeHost(void* pointer) {
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                 std::size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  note_allocation_node();
+  if (parameters != nullptr) note_allocation_node(parameters->poolProps.location);
   return pass(&Driver::cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
 }
 

@@ -23,6 +23,7 @@ CUresult created(CUresult code, const CUstream* stream) noexcept {
     arena->fences().created(*stream);
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
+    arena->fences().expect_unknown_streams();
   }
   return code;
 }

@@ -1,6 +1,9 @@
 // Work for the device. These are the program's shortest and most frequent calls: most of them cost
 // a count and a jump.
 
+#include <array>
+#include <cstdint>
+
 #include "tools/preload/pass.hpp"
 #include "tools/preload/process.hpp"
 
@@ -11,6 +14,8 @@ namespace {
 /// and seldom enough to cost next to nothing. docs/swap-in.md has what it costs.
 constexpr std::uint32_t kLaunchesOfAPoint = 32;
 constinit thread_local std::uint32_t launches = 0;
+/// Handles up to here mean default streams (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD).
+constexpr std::uintptr_t kLastOfDefaultStreams = 2;
 
 [[gnu::noinline, gnu::cold]] void look(CUstream stream, bool per_thread) noexcept {
   Process* const process = Process::get_if_any();
@@ -20,8 +25,23 @@ constinit thread_local std::uint32_t launches = 0;
   here.arena->note_launches(here.stream);
 }
 
+/// Streams that calls of this thread have named; what is forgotten is only named again. A stream
+/// that nobody saw being made is followed from its first work on: fences on everything have to
+/// expect more of its kind from then on.
+constinit thread_local std::array<CUstream, 16> named{};
+
+[[gnu::noinline, gnu::cold]] void follow(CUstream stream, CUstream& place) noexcept {
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return;
+  place = stream;
+  (void)process->locate(stream, false);
+}
+
 inline void note(CUstream stream, bool per_thread) noexcept {
   if ((per_thread && stream == nullptr) || stream == CU_STREAM_PER_THREAD) Fences::use_per_thread();
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+  CUstream& place = named[(handle >> 4U ^ handle >> 9U) % named.size()];
+  if (place != stream && handle > kLastOfDefaultStreams) follow(stream, place);
   if (++launches % kLaunchesOfAPoint == 0) look(stream, per_thread);
 }
 

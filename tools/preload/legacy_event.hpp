@@ -15,8 +15,9 @@ struct BlockingStreams {
 
 /// Whether the fence needs an event on the legacy stream. A blocking stream waits for what the
 /// legacy stream was given before (from CUDA's documentation, unverified on a device): an event on
-/// one is behind that. So what is left are streams that have no name here, and work with no
-/// blocking stream beside it, where the event makes nobody wait who would not wait anyway.
+/// one is behind that. So the legacy stream needs an event for streams that have no name here, and
+/// where no blocking stream has one. In the second case no blocking stream has work of its own that
+/// the event could hold back.
 [[nodiscard]] constexpr bool needs_legacy_event(const BlockingStreams& streams) noexcept {
   if (streams.nameless) return true;
   return streams.busy && (streams.streams_unknown || !streams.event_on_blocking);

@@ -156,6 +156,22 @@ TEST_F(LegacyStream, StandsForABlockingStreamThatNobodySawWhereNoOtherIsBusy) {
   EXPECT_TRUE(comes_back(block));
 }
 
+// Its first work names it, on whichever thread.
+TEST_F(LegacyStream, StandsForAStreamThatNobodySawFromItsFirstWorkOn) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_blocking();
+  const CUstream unseen = make_unseen();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(busy, allocate(kBytes));
+  keep_busy(unseen, block);
+  free(block);
+  arena().pool().poll();
+  weir_standin_release(busy);
+  EXPECT_EQ(cuStreamSynchronize(busy), CUDA_SUCCESS);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  EXPECT_TRUE(comes_back(block));
+}
+
 // One that is named shows that streams are made past the hooks: there may be more of them.
 TEST_F(LegacyStream, StandsForStreamsThatNobodySawOnceOneOfThemIsNamed) {
   ASSERT_NO_FATAL_FAILURE(start());
