@@ -1,6 +1,6 @@
 // A program that takes and frees memory at random, from many threads and on many streams, and looks
 // whether anybody else had a block while it was in use. 10^6 operations, in half a minute; fewer
-// under a sanitizer.
+// where blocking streams are few, and under a sanitizer.
 
 #include <array>
 #include <atomic>
@@ -14,10 +14,7 @@
 namespace weir::preload::testing {
 namespace {
 
-constexpr int kThreads = 8;
-constexpr int kStreams = 16;
-/// Of the driver's own streams: the legacy one, and the calling thread's.
-constexpr int kDefaultStreams = 2;
+constexpr std::size_t kMostStreams = 16;
 constexpr std::size_t kMostLive = 24;  // blocks of a thread
 constexpr std::size_t kMostBytes = 16384;
 
@@ -26,6 +23,27 @@ std::uint64_t operations() {
   const char* text = std::getenv("WEIR_TEST_OPERATIONS");
   if (text != nullptr && *text != '\0') return std::strtoull(text, nullptr, 10);
   return WEIR_TEST_SANITIZED != 0 ? 100'000 : 1'000'000;
+}
+
+/// Which threads use their per-thread default stream. Fences take other events in each case, and
+/// the process remembers who used one. So each case is a test of its own.
+enum class PerThread { kNobody, kOneThread, kAll };
+
+/// What the threads of a test do.
+struct Mix {
+  PerThread per_thread = PerThread::kAll;
+  int threads = 8;
+  int streams = 16;                ///< at most kMostStreams
+  std::uint32_t per_blocking = 2;  ///< one stream in so many is a blocking one
+  std::uint32_t per_default = 50;  ///< one use in so many is of a default stream
+  bool memory_is_short = false;    ///< so that requests may fail
+};
+
+/// With so few blocking streams the legacy stream often works while no blocking stream does. Only
+/// then does a fence need an event on the legacy stream itself (tools/preload/legacy_event.hpp).
+Mix mostly_non_blocking(PerThread per_thread) {
+  return {
+      .per_thread = per_thread, .threads = 4, .streams = 6, .per_blocking = 4, .per_default = 4};
 }
 
 struct Held {
@@ -57,16 +75,16 @@ void look(void* data) {
 
 /// Streams that all threads use, each of them replaced now and then.
 struct Streams {
-  std::array<std::mutex, kStreams> locks;
-  std::array<CUstream, kStreams> handles{};
-  bool memory_is_short = false;  ///< so that requests may fail
+  std::array<std::mutex, kMostStreams> locks;
+  std::vector<CUstream> handles;
 };
 
 class HostileThread {
  public:
-  HostileThread(std::uint64_t seed, int number, Streams& streams)
+  HostileThread(std::uint64_t seed, int number, const Mix& mix, Streams& streams)
       : random_(seed * 31 + static_cast<std::uint64_t>(number)),
         number_(static_cast<std::uint32_t>(number)),
+        mix_(mix),
         streams_(streams) {}
 
   void run(std::uint64_t count) {
@@ -80,12 +98,13 @@ class HostileThread {
   std::uint32_t below(std::uint32_t most) {
     return std::uniform_int_distribution<std::uint32_t>(0, most - 1)(random_);
   }
-  /// Calls `body` with stream `index`, which nobody destroys meanwhile.
+  /// Calls `body` with stream `index`, which nobody destroys meanwhile. Behind the created streams
+  /// come the legacy stream and this thread's default stream.
   template <typename Body>
   void with(int index, const Body& body) {
-    if (index == kStreams) {
+    if (index == mix_.streams) {
       body(CU_STREAM_LEGACY);
-    } else if (index > kStreams) {
+    } else if (index > mix_.streams) {
       body(CU_STREAM_PER_THREAD);
     } else {
       const auto at = static_cast<std::size_t>(index);
@@ -94,10 +113,12 @@ class HostileThread {
     }
   }
   int any_stream() {
-    // The default streams order all others, so they are used now and then only.
-    if (below(50) == 0) return kStreams + static_cast<int>(below(kDefaultStreams));
-    return static_cast<int>(below(kStreams));
+    if (below(mix_.per_default) != 0) return any_created();
+    const bool per_thread = mix_.per_thread == PerThread::kAll ||
+                            (mix_.per_thread == PerThread::kOneThread && number_ == 0);
+    return mix_.streams + static_cast<int>(per_thread ? below(2) : 0);
   }
+  int any_created() { return static_cast<int>(below(static_cast<std::uint32_t>(mix_.streams))); }
 
   void step() {
     const std::uint32_t what = below(10'000);
@@ -124,7 +145,7 @@ class HostileThread {
     with(block.stream, [&](CUstream stream) {
       const CUresult code = in_order ? cuMemAllocAsync(&block.pointer, bytes, stream)
                                      : cuMemAlloc(&block.pointer, bytes);
-      if (streams_.memory_is_short && code == CUDA_ERROR_OUT_OF_MEMORY) return;
+      if (mix_.memory_is_short && code == CUDA_ERROR_OUT_OF_MEMORY) return;
       ASSERT_EQ(code, CUDA_SUCCESS);
       // Memory in stream order belongs to that stream; any stream may use the other kind at once.
       EXPECT_EQ(cuMemsetD32Async(block.pointer, block.pattern, block.words, stream), CUDA_SUCCESS);
@@ -165,13 +186,14 @@ class HostileThread {
   }
 
   void replace_a_stream() {
-    const std::size_t index = below(kStreams);
+    const auto index = static_cast<std::size_t>(any_created());
     const std::lock_guard lock(streams_.locks.at(index));
     CUstream& stream = streams_.handles.at(index);
     // What blocks were used for on the old stream goes on being in order on the new one.
     EXPECT_EQ(cuEventRecord(event_, stream), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
-    EXPECT_EQ(cuStreamCreate(&stream, below(2) == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING),
+    const bool blocking = below(mix_.per_blocking) == 0;
+    EXPECT_EQ(cuStreamCreate(&stream, blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING),
               CUDA_SUCCESS);
     EXPECT_EQ(cuStreamWaitEvent(stream, event_, 0), CUDA_SUCCESS);
     if (below(4) == 0) weir_standin_delay(stream, 20'000);
@@ -185,6 +207,7 @@ class HostileThread {
 
   std::mt19937_64 random_;
   const std::uint32_t number_;
+  const Mix& mix_;
   Streams& streams_;
   std::vector<Held> held_;
   std::uint32_t patterns_ = 0;
@@ -193,18 +216,20 @@ class HostileThread {
 
 class Hostile : public Inside {
  protected:
-  static void run_all(std::uint64_t seed, std::uint64_t count, bool memory_is_short) {
+  static void run_all(std::uint64_t seed, std::uint64_t count, const Mix& mix) {
     Streams streams;
-    streams.memory_is_short = memory_is_short;
-    for (std::size_t i = 0; i < kStreams; ++i) {
-      streams.handles.at(i) = make_stream(i % 2 == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
-      if (i % 4 == 3) weir_standin_delay(streams.handles.at(i), memory_is_short ? 100'000 : 5'000);
+    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(mix.streams); ++i) {
+      const bool blocking = i % mix.per_blocking == 0;
+      streams.handles.push_back(make_stream(blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+      const std::uint64_t late = mix.memory_is_short ? 100'000 : 5'000;
+      if (i % 4 == 3) weir_standin_delay(streams.handles.back(), late);
     }
     std::vector<std::thread> threads;
-    for (int number = 0; number < kThreads; ++number) {
+    for (int number = 0; number < mix.threads; ++number) {
       threads.emplace_back([&, number] {
         ASSERT_NO_FATAL_FAILURE(use_device(0));
-        HostileThread(seed, number, streams).run(count / kThreads);
+        HostileThread(seed, number, mix, streams)
+            .run(count / static_cast<std::uint64_t>(mix.threads));
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -225,17 +250,29 @@ class Hostile : public Inside {
     EXPECT_EQ(weir_standin_live().device_blocks, 0U);
     EXPECT_EQ(weir_standin_used(0), 0U);
   }
+  /// With enough memory for all.
+  static void expect_no_block_in_two_hands(std::uint64_t count, const Mix& mix) {
+    const std::uint64_t seed = weir::testing::random_seed();
+    SCOPED_TRACE(weir::testing::seed_message(seed));
+    ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+    run_all(seed, count, mix);
+    EXPECT_EQ(corrupted, 0U);
+    EXPECT_EQ(weir_standin_late_uses(), 0U);
+    EXPECT_EQ(books().failures, 0U);
+    expect_nothing_left();
+  }
 };
 
 TEST_F(Hostile, NobodyHasABlockThatIsInUseAndNothingIsLeft) {
-  const std::uint64_t seed = weir::testing::random_seed();
-  SCOPED_TRACE(weir::testing::seed_message(seed));
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
-  run_all(seed, operations(), false);
-  EXPECT_EQ(corrupted, 0U);
-  EXPECT_EQ(weir_standin_late_uses(), 0U);
-  EXPECT_EQ(books().failures, 0U);
-  expect_nothing_left();
+  expect_no_block_in_two_hands(operations(), {});
+}
+
+TEST_F(Hostile, NobodyHasABlockThatIsInUseWhereNobodyUsesAPerThreadStream) {
+  expect_no_block_in_two_hands(operations() / 5, mostly_non_blocking(PerThread::kNobody));
+}
+
+TEST_F(Hostile, NobodyHasABlockThatIsInUseWhereOneThreadUsesAPerThreadStream) {
+  expect_no_block_in_two_hands(operations() / 5, mostly_non_blocking(PerThread::kOneThread));
 }
 
 /// Less memory than the threads would have: releases, handovers, waits and failures on the way.
@@ -243,7 +280,7 @@ TEST_F(Hostile, NobodyHasABlockThatIsInUseWhereMemoryIsShort) {
   const std::uint64_t seed = weir::testing::random_seed() + 1;
   SCOPED_TRACE(weir::testing::seed_message(seed - 1));
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
-  run_all(seed, operations() / 10, true);
+  run_all(seed, operations() / 10, {.memory_is_short = true});
   EXPECT_EQ(corrupted, 0U);
   EXPECT_EQ(weir_standin_late_uses(), 0U);
   EXPECT_GT(books().handovers, 0U);
