@@ -63,6 +63,7 @@ class Block {
   std::vector<Warp> warps_;
   std::size_t size_ = 0;
   Thread* current_ = nullptr;
+  bool backwards_ = false;  ///< the order of the next turns
 };
 
 Block& this_block() {
@@ -82,17 +83,19 @@ void Block::pause(State state, unsigned mask) {
   self.fiber->pause();
 }
 
-/// False when nobody was ready.
+/// False when nobody was ready. The order alternates: in one order alone a thread that races with
+/// another between two barriers would win each time.
 bool Block::run_ready() {
   bool ran = false;
-  for (std::size_t i = 0; i < size_; ++i) {
-    Thread& thread = *threads_[i];
+  for (std::size_t turn = 0; turn < size_; ++turn) {
+    Thread& thread = *threads_[backwards_ ? size_ - 1 - turn : turn];
     if (thread.state != State::kReady) continue;
     ran = true;
     current_ = &thread;
     threadIdx = thread.index;
     if (thread.fiber->resume()) thread.state = State::kEnded;
   }
+  if (ran) backwards_ = !backwards_;
   return ran;
 }
 
@@ -162,6 +165,7 @@ void Block::run(const WeirStandinLaunch& launch, void (*function)(const WeirStan
   }
   warps_.assign((size_ + kLanes - 1) / kLanes, Warp{});
   count = 0;
+  backwards_ = false;
   for (std::size_t i = 0; i < size_; ++i) {
     Thread& thread = *threads_[i];
     thread.state = State::kReady;
