@@ -11,6 +11,18 @@ tests_of() {
   "$1" --gtest_list_tests --gtest_filter="$2" |
     awk '/^[^ ]/ { suite = $1 } /^ / { printf "%s%s:", suite, $1 }'
 }
+
+# Fails unless the program $1 has every test that the filter $2 names: GoogleTest is content with
+# a filter that matches none.
+expect_tests() {
+  local wanted found
+  wanted=$(tr -cd : <<<"$2" | wc -c)
+  found=$(tests_of "$1" "$2" | tr -cd : | wc -c)
+  if [[ $found -eq $wanted ]]; then return; fi
+  echo "strict.sh: $1 has $found of the $wanted tests that it is to run: $2" >&2
+  exit 1
+}
+
 export WEIR_STANDIN_HOST_FUNCTIONS_SERIAL=1 WEIR_STANDIN_RESERVED_IS_DEVICE=1
 
 others=$(tests_of "$1" '-*WhileHeld.*')
@@ -18,6 +30,10 @@ if [[ -z $others ]]; then
   echo "strict.sh: $1 has no tests for a GPU" >&2
   exit 1
 fi
+expect_tests "$2" "$others"
 WEIR_STANDIN_LAUNCHES_BLOCK=1 "$2" --gtest_filter="$others"
 held=$(tests_of "$1" '*WhileHeld.*')
-if [[ -n $held ]]; then "$2" --gtest_filter="$held"; fi
+if [[ -n $held ]]; then
+  expect_tests "$2" "$held"
+  "$2" --gtest_filter="$held"
+fi
