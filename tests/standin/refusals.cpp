@@ -44,6 +44,10 @@ std::set<std::string> expected_of(const ::testing::TestResult& result) {
 
 class Listener final : public ::testing::EmptyTestEventListener {
  public:
+  /// Nothing that a test names: what SetUpTestSuite, or anything else before the test, was refused.
+  void OnTestStart(const ::testing::TestInfo& /*test*/) override {
+    fail_all("before the test, where nobody can expect it");
+  }
   void OnTestEnd(const ::testing::TestInfo& test) override {
     std::set<std::string> expected = expected_of(*test.result());
     const bool any = expected.erase(kAnyRefusal) != 0;
@@ -58,10 +62,15 @@ class Listener final : public ::testing::EmptyTestEventListener {
       ADD_FAILURE() << missing << " was expected, and did not happen";
     }
   }
-  /// What a suite does before its first test and behind its last one names nothing.
+  /// What TearDownTestSuite was refused: it cannot name it.
   void OnTestSuiteEnd(const ::testing::TestSuite& /*suite*/) override {
+    fail_all("behind the last test of a suite");
+  }
+
+ private:
+  static void fail_all(const char* where) {
     for (const auto& [call, code] : take_refused()) {
-      ADD_FAILURE() << describe(call, code) << " behind the last test of a suite";
+      ADD_FAILURE() << describe(call, code) << " " << where;
     }
   }
 };

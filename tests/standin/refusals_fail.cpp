@@ -22,4 +22,17 @@ TEST(Fails, WithACallThatReturnsAnotherCode) {
 
 TEST(Fails, WithoutTheCallThatItNames) { expect_refused("cuMemRelease", CUDA_ERROR_INVALID_VALUE); }
 
+/// What its suite is refused before the test is not what the test expects.
+class FailsBefore : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemRelease(77), CUDA_ERROR_INVALID_VALUE);
+  }
+};
+
+TEST_F(FailsBefore, WithACallOfTheSuiteThatTheTestNames) {
+  expect_refused("cuMemRelease", CUDA_ERROR_INVALID_VALUE);
+}
+
 }  // namespace

@@ -54,6 +54,17 @@ TEST_F(StandInRefused, CountsWhatTheRuntimeRefusesByItself) {
   EXPECT_EQ(weir_standin_refused("cudart"), 1U);
 }
 
+TEST_F(StandInRefused, CountsWhatTheRuntimeRefusesAfterTheDriverRefusedTheSame) {
+  expect_refused("cuMemAlloc", CUDA_ERROR_INVALID_VALUE);
+  expect_refused("cudart", cudaErrorInvalidValue);
+  EXPECT_EQ(cuMemAlloc(nullptr, 5), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cudaGetDevice(nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(weir_standin_refused("cudart"), 1U);
+  EXPECT_EQ(cuMemAlloc(nullptr, 5), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cudaRuntimeGetVersion(nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(weir_standin_refused("cudart"), 2U);
+}
+
 TEST_F(StandInRefused, DoesNotCountAnswersAndWishes) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);

@@ -92,6 +92,7 @@ struct WeirStandinRefused {
 void weir_standin_take_refused(void (*tell)(void* data, const WeirStandinRefused* refused),
                                void* data);
 /// For the stand-in runtime: counts an error that is not the answer of this thread's last call.
+/// Zero forgets that answer: a function of the runtime begins.
 void weir_standin_refuse_runtime(int code);
 /// Sets every counter of calls to zero, and each device's peak to what is in use.
 void weir_standin_clear_counters(void);

@@ -224,6 +224,10 @@ void weir_standin_take_refused(void (*tell)(void*, const WeirStandinRefused*), v
 }
 
 void weir_standin_refuse_runtime(int code) {
+  if (code == CUDA_SUCCESS) {
+    this_thread().last_result = CUDA_SUCCESS;
+    return;
+  }
   Driver& the_driver = driver();
   const Lock lock(the_driver.mutex);
   if (code == CUDA_ERROR_NOT_READY || code == this_thread().last_result) return;

@@ -83,13 +83,13 @@ cudaError_t entry_point(const char* symbol, void** function, unsigned int versio
 extern "C" {
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  if (version == nullptr) return note(cudaErrorInvalidValue);
+  if (version == nullptr) return note_own(cudaErrorInvalidValue);
   *version = library().version;
   return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  if (version == nullptr) return note(cudaErrorInvalidValue);
+  if (version == nullptr) return note_own(cudaErrorInvalidValue);
   *version = CUDART_VERSION;
   return cudaSuccess;
 }

@@ -38,7 +38,7 @@ cudaError_t launch_symbol(DefaultStream meant, const void* symbol, dim3 grid, di
 
 cudaError_t launch_config(DefaultStream meant, const cudaLaunchConfig_t* config, const void* symbol,
                           void** arguments) {
-  if (config == nullptr) return note(cudaErrorInvalidValue);
+  if (config == nullptr) return note_own(cudaErrorInvalidValue);
   return launch_symbol(meant, symbol, config->gridDim, config->blockDim, arguments,
                        config->dynamicSmemBytes, config->stream);
 }

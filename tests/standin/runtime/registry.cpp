@@ -140,7 +140,7 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
 
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes,
                                        void* stream) {
-  if (configurations.empty()) return note(cudaErrorMissingConfiguration);
+  if (configurations.empty()) return note_own(cudaErrorMissingConfiguration);
   const Launch launch = configurations.back();
   configurations.pop_back();
   *grid = launch.grid;

@@ -92,6 +92,15 @@ cudaError_t note(cudaError_t error) {
   return error;
 }
 
+cudaError_t note_own(cudaError_t error) {
+  forget_answers();
+  return note(error);
+}
+
+void forget_answers() {
+  if (library().refuse != nullptr) library().refuse(cudaSuccess);
+}
+
 int chosen_device() { return device_of_thread; }
 
 cudaError_t use_device() {
@@ -157,4 +166,4 @@ const char* cudaGetErrorString(cudaError_t error) {
 }  // extern "C"
 
 /// What the functions of rest.cpp do.
-extern "C" int weir_standin_runtime_rest() { return note(cudaErrorNotSupported); }
+extern "C" int weir_standin_runtime_rest() { return note_own(cudaErrorNotSupported); }

@@ -8,8 +8,12 @@
 
 namespace weir::standin {
 
+/// What the driver has answered this thread before is no answer to the call that begins.
+void forget_answers();
 /// Remembers an error for cudaGetLastError.
 cudaError_t note(cudaError_t error);
+/// The same, for an error that no call of the driver has returned.
+cudaError_t note_own(cudaError_t error);
 inline cudaError_t note(CUresult result) { return note(static_cast<cudaError_t>(result)); }
 
 /// Makes the device that this thread chose current, with its primary context.
@@ -25,6 +29,7 @@ void forget_device(int device);
 /// A function that needs the driver, and no context.
 template <typename Body>
 cudaError_t with_driver(Body&& body) {
+  forget_answers();
   if (library().status != cudaSuccess) return note(library().status);
   return note(std::forward<Body>(body)(library().legacy));
 }
