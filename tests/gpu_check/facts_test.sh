@@ -40,6 +40,8 @@ says '"answer": "the legacy stream waits"'
 each="$us to enqueue, $us until done \([1-9][0-9]*\)"
 matches "without: $each; spinning: $each; blocking: $each\""
 matches "\"spinning: $us \([1-9][0-9]*\); blocking: $us \([1-9][0-9]*\)\""
+[[ $(grep -c '"otherwise": "memory may be handed out early"' <<<"$found") == 4 ]] ||
+  wrong "the answers that fences count on are not 4"
 matches "\"idle: $us \([1-9][0-9]*\); busy: $us \([1-9][0-9]*\)\""
 code='[0-9]+( and breaks it \([0-9]+\))?'
 matches "\"global: $code, by another thread $code; relaxed: 0, by another thread 0\""
@@ -58,5 +60,6 @@ found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_HOST_FUNCTIONS_SERIAL=1 timeout 20 "$pro
 found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_LAUNCHES_BLOCK=1 timeout 20 "$program" facts)
 [[ $(grep -B3 'busy with a kernel and' <<<"$found") == *'unmap cannot be told'* ]] ||
   wrong 'a stream that is not busy is said to be waited for, or not'
+says '"answer": "the legacy stream cannot be told"'
 [[ $found != *'"answered": false'* ]] || wrong "something is not answered"
 exit "$failed"

@@ -96,8 +96,10 @@ TEST(GpuPage, ShowsProgramsBesideThemselvesWithoutWeir) {
               HasSubstr("| with Weir, in stream order | finished | 3.000 s | 1.500 | 64 MiB | "
                         "1 MiB | 99.50% | 5, 1.25 s |\n"));
   EXPECT_THAT(text, HasSubstr("| as it is | out of memory |  |  |  |  |  |  |\n"));
-  EXPECT_THAT(text, HasSubstr("## Facts\n\n| fact | expected | found |\n|---|---|---|\n"
-                              "| made-up fact | 7 | 8 |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("## Facts\n\n| fact | expected | found | otherwise |\n|---|---|---|---|\n"
+                        "| made-up fact | 7 | 8 |  |\n"
+                        "| made-up need | yes | yes | made-up harm may be done |\n"));
 }
 
 TEST(GpuPage, ShowsWhatTracesCameToOnTheDevice) {

@@ -196,19 +196,43 @@ TEST(GpuProgramVerdicts, WhatTheStepDidNotComeToIsNotMet) {
   EXPECT_EQ(first_of(evidence, kGpt), "NOT MET: stopped at its limit of 40 s");
 }
 
-TEST(GpuProgramVerdicts, FactsAreAnsweredWhateverTheAnswer) {
-  json evidence = made_up_evidence();
-  json& facts = step_in(evidence, "facts")["figures"]["facts"];
+std::string verdict_of_facts(const json& evidence) {
   std::vector<Verdict> found;
   judge_facts(evidence, found);
-  EXPECT_EQ(found.at(0).state, State::kMet);
-  EXPECT_EQ(found.at(0).figure, "made-up fact: 8");
-  facts[0]["answered"] = false;
-  judge_facts(evidence, found);
-  EXPECT_EQ(found.at(1).state, State::kNotMet);
-  facts = json::array();
-  judge_facts(evidence, found);
-  EXPECT_EQ(found.at(2).figure, "no fact");
+  return std::string(to_string(found.at(0).state)) + ": " + found.at(0).figure;
+}
+json& facts(json& evidence) { return step_in(evidence, "facts")["figures"]["facts"]; }
+
+TEST(GpuProgramVerdicts, FactsAreCountedAndTheUnexpectedOnesNamed) {
+  json evidence = made_up_evidence();
+  EXPECT_EQ(verdict_of_facts(evidence),
+            "met: 3 answers, 1 unexpected: made-up fact: expected 7, found 8");
+  facts(evidence)[0]["answer"] = "7";
+  EXPECT_EQ(verdict_of_facts(evidence), "met: 3 answers, none unexpected");
+  facts(evidence)[0]["answered"] = false;
+  facts(evidence)[0]["answer"] = "not answered: made up";
+  EXPECT_EQ(verdict_of_facts(evidence),
+            "NOT MET: made-up fact: not answered: made up; 2 answers, none unexpected");
+  facts(evidence) = json::array();
+  EXPECT_EQ(verdict_of_facts(evidence), "NOT MET: no fact");
+}
+
+TEST(GpuProgramVerdicts, AFactThatWeirCountsOnMustBeAsExpected) {
+  json evidence = made_up_evidence();
+  json& needed = facts(evidence)[1];
+  needed["answer"] = "no";
+  EXPECT_EQ(verdict_of_facts(evidence),
+            "NOT MET: made-up harm may be done: made-up need: expected yes, found no; 3 answers, "
+            "1 unexpected: made-up fact: expected 7, found 8");
+  EXPECT_FALSE(holds(judge(evidence)));
+  needed["expected"] = "yes or no";
+  EXPECT_TRUE(holds(judge(evidence)));
+  needed["expected"] = "yes or not";
+  EXPECT_FALSE(holds(judge(evidence)));
+  needed["expected"] = "yes";
+  needed["answered"] = false;
+  EXPECT_THAT(verdict_of_facts(evidence),
+              HasSubstr("NOT MET: made-up harm may be done: made-up need: expected yes, found no"));
 }
 
 TEST(GpuTraceVerdicts, AllCompleteAndPagedReservesHardlyMoreThanIsRequested) {

@@ -152,9 +152,21 @@ inline json made_up_programs() {
   return {{"programs", std::move(programs)}};
 }
 
+inline json made_up_fact(const std::string& name, const std::string& expected,
+                         const std::string& answer, const std::string& otherwise) {
+  return {{"fact", name},
+          {"expected", expected},
+          {"otherwise", otherwise},
+          {"answer", answer},
+          {"answered", true}};
+}
+
+/// One whose answer is not the expected one, one that Weir counts on, and a cost.
 inline json made_up_facts() {
-  json fact{{"fact", "made-up fact"}, {"expected", "7"}, {"answer", "8"}, {"answered", true}};
-  return {{"facts", json::array({std::move(fact)})}};
+  return {{"facts",
+           {made_up_fact("made-up fact", "7", "8", ""),
+            made_up_fact("made-up need", "yes", "yes", "made-up harm may be done"),
+            made_up_fact("made-up cost", "(a cost)", "9 us", "")}}};
 }
 
 inline json made_up_traces() {

@@ -1,7 +1,8 @@
 #pragma once
 
-// What documentation leaves open and only a driver with a GPU can tell. Weir holds either way;
-// where an answer is not the expected one, docs/results shows it.
+// What documentation leaves open and only a driver with a GPU can tell. Most answers decide
+// nothing: where one is not the expected one, docs/results shows it. On a few Weir counts: see
+// `otherwise`.
 
 #include <string>
 #include <vector>
@@ -10,7 +11,9 @@ namespace weir::gpu_check {
 
 struct Fact {
   std::string fact;
-  std::string expected;
+  std::string expected;  ///< may be `7 or 8`; in parentheses where nothing is
+  std::string
+      otherwise;  ///< what may happen where the answer is another; empty: Weir holds either way
   std::string answer;     ///< or why there is none
   bool answered = false;  ///< whether the driver could be asked
 };

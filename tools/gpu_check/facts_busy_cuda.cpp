@@ -79,32 +79,37 @@ std::string cost_beside_kernels(const Driver& driver) {
   return costs + (first.is_busy() && second.is_busy() ? "" : "; the kernels ended meanwhile");
 }
 
-/// Whether the driver says that the stream or event has work to wait for.
-std::string pending(CUresult code) {
-  return code == CUDA_ERROR_NOT_READY ? "waits" : "does not (" + std::to_string(code) + ")";
+/// Whether the driver says that the stream or event has work to wait for. `busy` is what it would
+/// wait for, asked afterwards: beside an idle stream an answer says nothing.
+std::string pending(CUresult code, bool busy) {
+  if (code == CUDA_ERROR_NOT_READY) return "waits";
+  return busy ? "does not (" + std::to_string(code) + ")" : "cannot be told";
 }
 
-/// What the fences of the swap-in count on: tools/preload/legacy_event.hpp.
+// The fences of the swap-in count on both: tools/preload/legacy_event.hpp.
 std::string beside_busy_legacy(const Driver& driver) {
   const Stream blocking(driver);
   const Event event(driver);
   spin(cudaStreamLegacy, BusyStream::kLongest);
   CALL(driver, cuEventRecord, event.get(), blocking.get());
-  const std::string found = "an event on it " + pending(RAW(driver, cuEventQuery, event.get()));
-  CALL(driver, cuStreamSynchronize, CUstream{CU_STREAM_LEGACY});
-  return found;
+  const CUresult code = RAW(driver, cuEventQuery, event.get());
+  const CUstream legacy = CU_STREAM_LEGACY;
+  const bool busy = RAW(driver, cuStreamQuery, legacy) == CUDA_ERROR_NOT_READY;
+  CALL(driver, cuStreamSynchronize, legacy);
+  return "an event on it " + pending(code, busy);
 }
 
 std::string legacy_beside_busy(const Driver& driver) {
   const BusyStream busy(driver, BusyWith::kKernel);
-  return "the legacy stream " + pending(RAW(driver, cuStreamQuery, CUstream{CU_STREAM_LEGACY}));
+  const CUresult code = RAW(driver, cuStreamQuery, CUstream{CU_STREAM_LEGACY});
+  return "the legacy stream " + pending(code, busy.is_busy());
 }
 
 constexpr std::array kBusyQuestions{
     Question{"a blocking stream, while the legacy stream is busy with a kernel",
-             "an event on it waits", beside_busy_legacy},
+             "an event on it waits", beside_busy_legacy, kMemoryIsEarly},
     Question{"cuStreamQuery of the legacy stream, while a blocking stream is busy with a kernel",
-             "the legacy stream waits", legacy_beside_busy},
+             "the legacy stream waits", legacy_beside_busy, kMemoryIsEarly},
     Question{"waits for a stream that is busy with a host function and does not use the memory",
              "(not documented)", waits_for_host_function},
     Question{"waits for a stream that is busy with a kernel and does not use the memory",

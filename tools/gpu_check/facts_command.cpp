@@ -19,6 +19,7 @@ int run_facts(int argc, char** argv) {
   for (const Fact& fact : found.facts) {
     facts.push_back({{"fact", fact.fact},
                      {"expected", fact.expected},
+                     {"otherwise", fact.otherwise},
                      {"answer", fact.answer},
                      {"answered", fact.answered}});
   }

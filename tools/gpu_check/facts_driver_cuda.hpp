@@ -107,11 +107,14 @@ std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const
   return std::to_string(code);
 }
 
+/// As in Fact. A question has a text for `otherwise` where code counts on the expected answer.
 struct Question {
   const char* fact;
   const char* expected;
   std::string (*ask)(const Driver&);
+  const char* otherwise = "";
 };
+inline constexpr const char* kMemoryIsEarly = "memory may be handed out early";
 /// Those about pages that are mapped into reserved addresses, and what a map costs.
 [[nodiscard]] std::span<const Question> page_questions();
 /// About what waits for streams that are busy with something else.

@@ -104,7 +104,7 @@ std::string memory_by_nvml(const Driver& driver) {
 }
 
 constexpr std::array kMemoryQuestions{
-    Question{"memory by the management library and by CUDA", "the same, or the whole under MIG",
+    Question{"memory by the management library and by CUDA", "(the same; under MIG the whole)",
              memory_by_nvml},
 };
 

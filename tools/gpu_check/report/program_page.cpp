@@ -69,9 +69,10 @@ std::string programs_section(const json& figures) {
 }
 
 std::string facts_section(const json& figures) {
-  Rows rows{{"fact", "expected", "found"}};
+  Rows rows{{"fact", "expected", "found", "otherwise"}};
   for (const json& fact : figures.at("facts")) {
-    rows.push_back({fact.at("fact"), fact.at("expected"), fact.at("answer")});
+    rows.push_back(
+        {fact.at("fact"), fact.at("expected"), fact.at("answer"), fact.value("otherwise", "")});
   }
   return markdown_table(rows) + "\n";
 }

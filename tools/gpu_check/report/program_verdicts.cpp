@@ -178,6 +178,48 @@ void judge_program(const UnmodifiedProgram& which, const std::vector<std::string
                 });
 }
 
+struct JudgedFacts {
+  std::size_t answers = 0;
+  std::vector<std::string> harmful;     ///< not as Weir counts on
+  std::vector<std::string> unanswered;  ///< of the others
+  std::vector<std::string> unexpected;  ///< others than expected, on which Weir does not count
+};
+
+/// `expected` may be `7 or 8`; in parentheses is why nothing is expected: a cost, for example.
+bool is_expected(const std::string& expected, const std::string& answer) {
+  return expected.starts_with('(') ||
+         (" or " + expected + " or ").find(" or " + answer + " or ") != std::string::npos;
+}
+
+JudgedFacts judge_answers(const json& facts) {
+  JudgedFacts judged;
+  for (const json& fact : facts) {
+    const std::string name = fact.at("fact");
+    const std::string expected = fact.at("expected");
+    const std::string answer = fact.at("answer");
+    const std::string otherwise = fact.value("otherwise", "");
+    const bool answered = fact.at("answered");
+    const std::string both = name + ": expected " + expected + ", found " + answer;
+    judged.answers += answered ? 1 : 0;
+    if (!otherwise.empty() && (!answered || !is_expected(expected, answer))) {
+      judged.harmful.push_back(otherwise + ": " + both);
+    } else if (!answered) {
+      judged.unanswered.push_back(name + ": " + answer);
+    } else if (!is_expected(expected, answer)) {
+      judged.unexpected.push_back(both);
+    }
+  }
+  return judged;
+}
+
+std::string describe(const JudgedFacts& facts) {
+  if (facts.answers + facts.harmful.size() + facts.unanswered.size() == 0) return "no fact";
+  const std::size_t unexpected = facts.unexpected.size();
+  return count(facts.answers, "answer") + ", " +
+         (unexpected == 0 ? "none unexpected"
+                          : std::to_string(unexpected) + " unexpected: " + join(facts.unexpected));
+}
+
 }  // namespace
 
 void judge_programs(const json& evidence, std::vector<Verdict>& verdicts) {
@@ -196,18 +238,15 @@ void judge_programs(const json& evidence, std::vector<Verdict>& verdicts) {
 }
 
 void judge_facts(const json& evidence, std::vector<Verdict>& verdicts) {
-  const std::string condition = "what only a GPU can tell is answered";
+  const std::string condition = "what only a GPU can tell is answered, and as Weir counts on";
   judge_figures({condition}, evidence, "facts", verdicts, [&](const json& figures, const Step& s) {
-    std::vector<std::string> answers;
-    bool all = s.ok();
-    for (const json& fact : figures.at("facts")) {
-      const std::string answer = fact.at("answer");
-      all = all && fact.at("answered").get<bool>();
-      answers.push_back(fact.at("fact").get<std::string>() + ": " + answer);
-    }
-    if (answers.empty()) return std::vector{Verdict{condition, State::kNotMet, "no fact"}};
-    if (!s.ok()) answers.push_back("the step " + describe(s));
-    return std::vector{Verdict{condition, met_if(all), join(answers)}};
+    const JudgedFacts facts = judge_answers(figures.at("facts"));
+    std::vector<std::string> found = facts.harmful;
+    found.insert(found.end(), facts.unanswered.begin(), facts.unanswered.end());
+    if (!s.ok()) found.push_back("the step " + describe(s));
+    const bool met = found.empty() && facts.answers > 0;
+    found.push_back(describe(facts));
+    return std::vector{Verdict{condition, met_if(met), join(found)}};
   });
 }
 

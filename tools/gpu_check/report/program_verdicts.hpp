@@ -17,7 +17,7 @@ inline constexpr std::size_t kSharing = 8;
 /// A program whose framework is not on the machine is left out; one that was not come to is not
 /// met.
 void judge_programs(const nlohmann::json& evidence, std::vector<Verdict>& verdicts);
-/// That each is answered; what the answer is decides nothing.
+/// That each is answered, and as expected where Weir counts on it (`otherwise` in facts.hpp).
 void judge_facts(const nlohmann::json& evidence, std::vector<Verdict>& verdicts);
 
 }  // namespace weir::gpu_check
