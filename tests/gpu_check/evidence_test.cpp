@@ -39,6 +39,36 @@ TEST(GpuEvidence, GathersWhatTheStepsLeft) {
   EXPECT_FALSE(step_of(found, "no such step").ran());
 }
 
+/// What `gather` makes of a facts.json with this text, of a step that crashed.
+json crashed_facts(const std::string& text) {
+  const TemporaryDirectory run;
+  write_file(run.file("info.json"), weir::testing::made_up_machine().dump());
+  write_file(run.file("steps.tsv"), "facts\t139\t3\t40\tweir-gpu facts\n");
+  write_file(run.file("facts.json"), text);
+  return gather(run.file("."), "2000-01-01");
+}
+
+TEST(GpuEvidence, AListThatIsCutKeepsWhatWasWritten) {
+  const std::string begin = "{\"facts\":[\n{\"fact\":\"a\",\"answer\":\"1\"}";
+  const json first{{{"fact", "a"}, {"answer", "1"}}};
+  json both = first;
+  both.push_back({{"fact", "b"}});
+  const auto facts = [](const std::string& text) {
+    const json found = figures_of(crashed_facts(text), "facts");
+    EXPECT_EQ(found.value("cut", false), true);
+    return found.value("facts", json());
+  };
+  EXPECT_EQ(facts(begin), first);
+  EXPECT_EQ(facts(begin + ",\n{\"fact\":\"b\""), both);
+  EXPECT_EQ(facts(begin + ",\n{\"fact\":\"b"), first);
+  EXPECT_EQ(facts(begin + ",\n{\"fact\":\"b\",\"answer\":\"2"), first);
+  EXPECT_EQ(facts("{\"facts\":["), json::array());
+  const json whole = figures_of(crashed_facts(begin + "\n]}\n"), "facts");
+  EXPECT_FALSE(whole.contains("cut"));
+  EXPECT_EQ(whole.at("facts"), first);
+  EXPECT_EQ(crashed_facts("{\"fac").at("steps")[0].at("unreadable"), "facts.json");
+}
+
 TEST(GpuEvidence, WithoutAMachineThereIsNothingToReportOn) {
   const TemporaryDirectory run;
   EXPECT_THROW((void)gather(run.file("."), "2000-01-01"), Error);

@@ -235,6 +235,22 @@ TEST(GpuProgramVerdicts, AFactThatWeirCountsOnMustBeAsExpected) {
               HasSubstr("NOT MET: made-up harm may be done: made-up need: expected yes, found no"));
 }
 
+TEST(GpuProgramVerdicts, AFactThatWasAskedLastBeforeACrashHasNoAnswer) {
+  json evidence = made_up_evidence();
+  json& step = step_in(evidence, "facts");
+  facts(evidence).erase(2);
+  for (const char* key : {"answer", "answered"}) facts(evidence)[1].erase(key);
+  step["figures"]["cut"] = true;
+  EXPECT_EQ(verdict_of_facts(evidence),
+            "NOT MET: made-up harm may be done: made-up need: expected yes, found no answer, the "
+            "step ended here; 1 answer, 1 unexpected: made-up fact: expected 7, found 8; its "
+            "figures are cut");
+  EXPECT_THAT(page(evidence, {}, "made-up.json"),
+              HasSubstr("| made-up need | yes | no answer, the step ended here |"));
+  facts(evidence).erase(1);  // cut, though each has an answer
+  EXPECT_THAT(verdict_of_facts(evidence), HasSubstr("NOT MET: 1 answer"));
+}
+
 TEST(GpuTraceVerdicts, AllCompleteAndPagedReservesHardlyMoreThanIsRequested) {
   json evidence = made_up_evidence();
   json& pools = step_in(evidence, "traces")["figures"]["traces"][0]["pools"];

@@ -4,8 +4,8 @@
 // nothing: where one is not the expected one, docs/results shows it. On a few Weir counts: see
 // `otherwise`.
 
+#include <functional>
 #include <string>
-#include <vector>
 
 namespace weir::gpu_check {
 
@@ -18,12 +18,14 @@ struct Fact {
   bool answered = false;  ///< whether the driver could be asked
 };
 
-struct Facts {
-  std::vector<Fact> facts;
-  std::string why;  ///< why there are none: no driver, no GPU
+/// What is told of each question. A driver may crash or hang in any of them.
+struct FactsTold {
+  std::function<void(const Fact&)> asked;     ///< before it is asked; it has no answer
+  std::function<void(const Fact&)> answered;  ///< or why it has no answer
 };
 
-/// Asks the driver, on the first device. Does not throw for want of a GPU.
-[[nodiscard]] Facts ask_facts();
+/// Asks the driver, on the first device. Returns why nothing was asked: no driver, no GPU; empty
+/// where all was. Does not throw for want of a GPU.
+[[nodiscard]] std::string ask_facts(const FactsTold& told);
 
 }  // namespace weir::gpu_check

@@ -140,39 +140,35 @@ void use_first_device(const Driver& driver) {
   CALL(driver, cuCtxSetCurrent, context);
 }
 
-Fact ask(const Driver& driver, const Question& question) {
+void ask(const Driver& driver, const Question& question, const FactsTold& told) {
   Fact fact{question.fact, question.expected, question.otherwise, "", false};
+  told.asked(fact);
   try {
     fact.answer = question.ask(driver);
     fact.answered = true;
   } catch (const Error& error) {
     fact.answer = std::string("not answered: ") + error.what();
   }
-  return fact;
+  told.answered(fact);
 }
 
 }  // namespace
 
-Facts ask_facts() {
-  Facts found;
+std::string ask_facts(const FactsTold& told) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    found.why = "there is no NVIDIA driver here (libcuda.so.1)";
-    return found;
-  }
+  if (library == nullptr) return "there is no NVIDIA driver here (libcuda.so.1)";
   const Driver driver(library);
   try {
     use_first_device(driver);
   } catch (const Error& error) {
-    found.why = std::string("the driver does not answer: ") + error.what();
-    return found;
+    return std::string("the driver does not answer: ") + error.what();
   }
   for (const std::span<const Question> questions :
        {std::span<const Question>(kQuestions), page_questions(), busy_questions(), cost_questions(),
         memory_questions()}) {
-    for (const Question& question : questions) found.facts.push_back(ask(driver, question));
+    for (const Question& question : questions) ask(driver, question, told);
   }
-  return found;
+  return "";
 }
 
 }  // namespace weir::gpu_check

@@ -39,13 +39,29 @@ void drop_series(json& figures) {
   }
 }
 
+/// Of a list that is written one element a line (facts_command.cpp) by a step that did not come to
+/// its end: with "cut", all elements that are whole, and of the last one what was written if that
+/// can be read. Discarded where it is no such list.
+json parse_cut(const std::string& text) {
+  const std::string whole_lines = text.substr(0, text.rfind(",\n"));
+  for (const std::string& closed : {text + "]}", text + "}]}", whole_lines + "]}"}) {
+    json read = json::parse(closed, nullptr, false);
+    if (!read.is_object()) continue;
+    read["cut"] = true;
+    return read;
+  }
+  return json(json::value_t::discarded);
+}
+
 /// Adds what the step left to `step`.
 void add_files(const std::filesystem::path& run, json& step) {
   const std::string name = step.at("name");
   const std::filesystem::path figures = run / (name + ".json");
   const std::filesystem::path log = run / (name + ".log");
   if (exists(figures)) {
-    json read = json::parse(read_text(figures), nullptr, false);
+    const std::string text = read_text(figures);
+    json read = json::parse(text, nullptr, false);
+    if (read.is_discarded()) read = parse_cut(text);
     if (read.is_discarded()) {
       step["unreadable"] = figures.filename().string();
     } else {

@@ -19,7 +19,7 @@ namespace weir::gpu_check {
                                       const Step& step);
 
 /// Adds what `judged` finds, or each of `conditions` as not met when the figures are not what the
-/// step should write.
+/// step should write. What is judged by figures that are cut is not met.
 template <typename Judge>
 void judge_figures(const std::vector<std::string>& conditions, const nlohmann::json& evidence,
                    const std::string& name, std::vector<Verdict>& verdicts, const Judge& judged) {
@@ -27,7 +27,12 @@ void judge_figures(const std::vector<std::string>& conditions, const nlohmann::j
   const Step step = step_of(evidence, name);
   try {
     if (!figures.is_null()) {
-      const std::vector<Verdict> found = judged(figures, step);
+      std::vector<Verdict> found = judged(figures, step);
+      for (Verdict& verdict : found) {
+        if (!figures.value("cut", false)) break;
+        verdict.state = State::kNotMet;
+        verdict.figure += "; its figures are cut";
+      }
       verdicts.insert(verdicts.end(), found.begin(), found.end());
       return;
     }

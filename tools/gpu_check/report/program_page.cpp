@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tools/gpu_check/report/page.hpp"
+#include "tools/gpu_check/report/program_verdicts.hpp"
 #include "tools/gpu_check/report/programs.hpp"
 #include "tools/gpu_check/report/text.hpp"
 
@@ -71,8 +72,8 @@ std::string programs_section(const json& figures) {
 std::string facts_section(const json& figures) {
   Rows rows{{"fact", "expected", "found", "otherwise"}};
   for (const json& fact : figures.at("facts")) {
-    rows.push_back(
-        {fact.at("fact"), fact.at("expected"), fact.at("answer"), fact.value("otherwise", "")});
+    rows.push_back({fact.at("fact"), fact.at("expected"), fact.value("answer", kNoAnswer),
+                    fact.value("otherwise", "")});
   }
   return markdown_table(rows) + "\n";
 }

@@ -17,6 +17,8 @@ inline constexpr std::size_t kSharing = 8;
 /// A program whose framework is not on the machine is left out; one that was not come to is not
 /// met.
 void judge_programs(const nlohmann::json& evidence, std::vector<Verdict>& verdicts);
+/// What a fact without an answer says: the step crashed or was stopped when it asked.
+inline constexpr const char* kNoAnswer = "no answer, the step ended here";
 /// That each is answered, and as expected where Weir counts on it (`otherwise` in facts.hpp).
 void judge_facts(const nlohmann::json& evidence, std::vector<Verdict>& verdicts);
 
