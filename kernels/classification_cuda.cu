@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -13,8 +14,10 @@
 namespace weir::cuda {
 namespace {
 
-/// Rows whose terms are in scratch memory at a time. A power of two of tiles.
-constexpr std::size_t kRowsAtOnce = 64 * kSumTile;
+/// Rows whose terms are in scratch memory at a time. A power of two of tiles, so that it divides
+/// TileSums' capacity. As many as fit: each time takes two launches that wait for each other.
+constexpr std::size_t kRowsAtOnce = kWorkspaceElements / 2;
+static_assert(std::has_single_bit(kRowsAtOnce) && kRowsAtOnce / kSumTile <= kSumTile);
 
 constexpr std::uint32_t kNanBits = 0x7FC00000U;
 

@@ -24,7 +24,8 @@ struct NamedBound {
   double most;         ///< times its floor
   const char* reason;  ///< why it may take that long
 };
-/// The reasons are calculated, and none of these bounds was tried on a GPU (unverified).
+/// Calculated with an H100's figures (tests/gpu_check/kernel_bounds_test.cpp); none of these bounds
+/// was tried on a GPU (unverified).
 inline constexpr std::array kNamedBounds{
     NamedBound{"fill_normal", "2^26", 2.5,
                "some 60 instructions for each number, which take longer than to write its 4 bytes"},
@@ -32,11 +33,23 @@ inline constexpr std::array kNamedBounds{
                "the sums of a column have a fixed order, so steps depend on each other"},
     NamedBound{"dense_forward", "8192x1024x4096", 1.2,
                "the bias and the relu take another pass over the output"},
-    NamedBound{"dense_forward", "1024x1024x1024", 2.2,
-               "too few tiles for all multiprocessors, and another pass over the output"},
-    NamedBound{"dense_weight_gradient", "1024x1024x1024", 2,
+    NamedBound{"softmax_cross_entropy", "4194304x16", 7.5,
+               "one warp a row: some 130 instructions and 11 shuffles for 16 logits"},
+    NamedBound{"softmax_cross_entropy", "65536x1024", 1.5,
+               "some 40 instructions a logit take as long as to read it"},
+    NamedBound{"softmax_cross_entropy_gradient", "4194304x16", 3.8,
+               "one warp a row: some 130 instructions and 11 shuffles for 16 logits"},
+    NamedBound{"softmax_cross_entropy_gradient", "65536x1024", 1.5,
+               "some 90 instructions a logit, with two divisions, take longer than its bytes"},
+    NamedBound{"count_correct", "4194304x16", 6,
+               "one warp a row: some 100 instructions and 20 shuffles for 16 logits"},
+    NamedBound{
+        "dense_forward", "1024x1024x1024", 2.6,
+        "64 tiles of 128 x 128 are too few for all multiprocessors, and the bias and the relu "
+        "take another pass"},
+    NamedBound{"dense_weight_gradient", "1024x1024x1024", 2.4,
                "64 tiles of 128 x 128 are too few for all multiprocessors"},
-    NamedBound{"dense_input_gradient", "1024x1024x1024", 2,
+    NamedBound{"dense_input_gradient", "1024x1024x1024", 2.4,
                "64 tiles of 128 x 128 are too few for all multiprocessors"},
 };
 
