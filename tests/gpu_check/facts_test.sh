@@ -79,4 +79,10 @@ wait "$job" 2>/dev/null || true
 found=$(<"$scratch/facts.json")
 [[ $before -gt 10 ]] || wrong "only $before questions were told"
 [[ $(grep -c '"answered":true' <<<"$found") -ge $before ]] || wrong "some of $before answers are lost"
+
+# A driver without its management library: that question alone has no answer.
+ln -s "$(realpath "$2")"/libcuda* "$scratch"
+found=$(LD_LIBRARY_PATH=$scratch "$program" facts)
+says '"answer":"not answered: there is no libnvidia-ml.so.1","answered":false'
+[[ $(grep -c '"answered":false' <<<"$found") == 1 ]] || wrong "more than one is not answered"
 exit "$failed"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu_check/sample.hpp"
+#include "tools/gpu_check/facts_bytes.hpp"
 
 namespace weir::gpu_check {
 namespace {
@@ -100,6 +101,11 @@ TEST(GpuPage, ShowsProgramsBesideThemselvesWithoutWeir) {
               HasSubstr("## Facts\n\n| fact | expected | found | otherwise |\n|---|---|---|---|\n"
                         "| made-up fact | 7 | 8 |  |\n"
                         "| made-up need | yes | yes | made-up harm may be done |\n"));
+}
+
+TEST(GpuFacts, MemoryThatOthersGaveBackMeanwhileIsLessThanNothing) {
+  EXPECT_EQ(bytes_taken(mib(6).count, mib(2).count), "4 MiB");
+  EXPECT_EQ(bytes_taken(mib(2).count, mib(6).count), "-4 MiB");
 }
 
 TEST(GpuPage, ShowsWhatTracesCameToOnTheDevice) {

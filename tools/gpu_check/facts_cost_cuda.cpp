@@ -118,11 +118,12 @@ std::string query_beside_captures(const Driver& driver) {
          both("relaxed", CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
+constexpr const char* kCost = "(a cost; in brackets how many were done in time)";
 constexpr std::array kCostQuestions{
     Question{"an operation with an event that threads spin on, and with one that they sleep on",
-             "(a cost)", cost_of_recording},
-    Question{"an operation and a wait for it, spinning and asleep", "(a cost)", cost_of_waiting},
-    Question{"cuStreamQuery", "(a cost)", cost_of_query},
+             kCost, cost_of_recording},
+    Question{"an operation and a wait for it, spinning and asleep", kCost, cost_of_waiting},
+    Question{"cuStreamQuery", kCost, cost_of_query},
     Question{"cuStreamQuery of a stream that is not captured, while another is", "(not documented)",
              query_beside_captures},
 };

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "allocator/bytes.hpp"
+#include "tools/gpu_check/facts_bytes.hpp"
 #include "tools/gpu_check/facts_driver_cuda.hpp"
 
 namespace weir::gpu_check {
@@ -44,8 +44,6 @@ class Nvml {
   void* library_;
 };
 
-std::string in_bytes(std::uint64_t count) { return format_bytes({count}); }
-
 struct CudaMemory {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -82,7 +80,7 @@ std::string parts_of(const Nvml& nvml, void* device) {
 
 std::string memory_by_nvml(const Driver& driver) {
   void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return "there is no libnvidia-ml.so.1";
+  if (library == nullptr) throw Error("there is no libnvidia-ml.so.1");
   const Nvml nvml(library);  // kept: it may have threads of its own
   nvml.require("nvmlInit_v2");
   std::array<char, 32> bus{};
@@ -99,8 +97,9 @@ std::string memory_by_nvml(const Driver& driver) {
   return "MIG " + mig + "; NVML " + in_bytes(before.total) + ", free " + in_bytes(before.free) +
          "; CUDA " + in_bytes(cuda_before.total) + ", free " + in_bytes(cuda_before.free) +
          "; of " + in_bytes(kTaken) + " that are taken NVML sees " +
-         in_bytes(before.free - after.free) + ", CUDA " +
-         in_bytes(cuda_before.free - cuda_after.free) + (mig == "on" ? parts_of(nvml, device) : "");
+         bytes_taken(before.free, after.free) + ", CUDA " +
+         bytes_taken(cuda_before.free, cuda_after.free) +
+         (mig == "on" ? parts_of(nvml, device) : "");
 }
 
 constexpr std::array kMemoryQuestions{
