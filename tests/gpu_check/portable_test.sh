@@ -56,5 +56,14 @@ if "$check" 1000000000 "$scratch/tree" "$program" >/dev/null 2>"$scratch/err"; t
 fi
 grep -q 'libstdc++' "$scratch/err" || wrong "and it names them"
 grep -q 'is not stripped' "$scratch/err" || wrong "and it says that it has symbols"
+
+# Of a checkout: what git knows or does not ignore, as long as it is there.
+git -C "$scratch/tree" init -q
+echo /build >"$scratch/tree/.gitignore"
+head -c 300 /dev/zero >"$scratch/tree/removed"
+git -C "$scratch/tree" add .gitignore removed
+rm "$scratch/tree/removed"
+"$check" 60000000 "$scratch/tree" "$c_only" >"$scratch/out" || wrong "a file that was removed is no error"
+grep -q '^the source tree: 1007 bytes' "$scratch/out" || wrong "untracked files are carried, too"
 "$check" 60000000 "$root" "$c_only" >"$scratch/out" || wrong "the tree leaves room for the programs"
 exit "$failed"
