@@ -60,6 +60,7 @@ TEST(GpuMerge, ThreeCallsMakeThePageOfAllOfThem) {
   const json all = merge_calls(
       {call_of(kFirstCall), call_of_programs(0, 4), call_of_programs(4, kPrograms)}, "2000-01-02");
   EXPECT_EQ(all.at("date"), "2000-01-02");
+  EXPECT_EQ(all.at("call"), kAllCalls);
   EXPECT_EQ(number_of(all, State::kMet), judge(made_up_evidence()).size());
   EXPECT_EQ(step_of(all, "programs").command, "weir-gpu programs; weir-gpu programs");
   EXPECT_EQ(step_of(all, "programs").seconds, 4);

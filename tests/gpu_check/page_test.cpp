@@ -35,6 +35,26 @@ TEST(GpuPage, IsNamedAfterDeviceDateAndCall) {
   EXPECT_THAT(page_of(evidence), HasSubstr("sample), 2000-01-01, only programs-first\n"));
 }
 
+TEST(GpuPage, OfAllCallsHasANameAndAHeadingOfItsOwn) {
+  json evidence = made_up_evidence();
+  evidence["call"] = kAllCalls;
+  EXPECT_EQ(page_name(evidence), "gpu-made-up-gpu-1000-test-sample-2000-01-01-all");
+  EXPECT_THAT(page_of(evidence), HasSubstr("sample), 2000-01-01, all calls\n"));
+}
+
+TEST(GpuPage, SaysWhereTheCommitDoesNotTellTheCode) {
+  json evidence = made_up_evidence();
+  EXPECT_THAT(page_of(evidence), Not(HasSubstr("different code")));
+  evidence["machine"]["commit"] = "1234567-dirty";
+  EXPECT_THAT(
+      page_of(evidence),
+      HasSubstr("| commit | 1234567-dirty, of a tree with uncommitted changes: calls may be "
+                "of different code |\n"));
+  evidence["machine"]["commit"] = "unknown";
+  EXPECT_THAT(page_of(evidence),
+              HasSubstr("| commit | unknown: calls may be of different code |\n"));
+}
+
 TEST(GpuPage, ARehearsalCannotPassForAGpu) {
   json evidence = made_up_evidence();
   EXPECT_THAT(page_of(evidence), Not(HasSubstr("ehearsal")));

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "allocator/error.hpp"
 #include "tools/gpu_check/command.hpp"
@@ -19,12 +21,21 @@ void write(const std::filesystem::path& file, const std::string& text) {
   if (!out) throw Error("cannot write " + file.string());
 }
 
+/// Whether it has the form YYYY-MM-DD. It is a part of the names of files.
+bool is_date(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00";
+  return std::equal(text.begin(), text.end(), kForm.begin(), kForm.end(), [](char c, char form) {
+    return form == '0' ? '0' <= c && c <= '9' : c == form;
+  });
+}
+
 }  // namespace
 
 int run_report(int argc, char** argv) {
   if (argc < 4) throw UsageError("report takes RUN... OUTPUT-FOLDER YYYY-MM-DD");
   const std::filesystem::path output = argv[argc - 2];
   const std::string date = argv[argc - 1];
+  if (!is_date(date)) throw UsageError("'" + date + "' is no date YYYY-MM-DD");
   std::vector<nlohmann::json> calls;
   for (int i = 1; i < argc - 2; ++i) calls.push_back(read_call(argv[i], date));
   nlohmann::json evidence = merge_calls(calls, date);

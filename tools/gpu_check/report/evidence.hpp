@@ -22,6 +22,9 @@ namespace weir::gpu_check {
 /// Error when the folder has no info.json or steps.tsv: then there is nothing to report on.
 [[nodiscard]] nlohmann::json gather(const std::filesystem::path& run, const std::string& date);
 
+/// What `call` is in the document of all calls.
+inline constexpr const char* kAllCalls = "all";
+
 /// Why a step is left out of which the run knows nothing.
 inline constexpr const char* kNoSuchStep = "no step of this name was run";
 

@@ -78,7 +78,10 @@ json read_call(const std::filesystem::path& run, const std::string& date) {
 json merge_calls(const std::vector<json>& calls, const std::string& date) {
   if (calls.empty()) throw Error("there is no call to make a page of");
   if (calls.size() == 1) return calls.front();
-  json all{{"date", date}, {"machine", calls.front().at("machine")}, {"steps", json::array()}};
+  json all{{"date", date},
+           {"call", kAllCalls},
+           {"machine", calls.front().at("machine")},
+           {"steps", json::array()}};
   for (const json& call : calls) {
     if (identity(call) != identity(calls.front())) {
       throw Error("no page is of two machines or builds: " + identity(calls.front()) + "; and " +

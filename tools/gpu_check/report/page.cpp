@@ -25,11 +25,25 @@ bool is_rehearsal(const json& evidence) { return evidence.at("machine").value("r
 std::string heading(const json& evidence) {
   const std::string device = evidence.at("machine").at("gpus").at(0).at("name");
   const std::string call = evidence.value("call", "");
-  const std::string of =
-      device + ", " + evidence.value("date", "") + (call.empty() ? "" : ", only " + call) + "\n\n";
+  std::string of = device + ", " + evidence.value("date", "");
+  if (call == kAllCalls) {
+    of += ", all calls";
+  } else if (!call.empty()) {
+    of += ", only " + call;
+  }
+  of += "\n\n";
   if (!is_rehearsal(evidence)) return "# " + of;
   return "# Rehearsal, without a GPU: " + of +
          "Nothing here ran on a GPU, and no figure tells anything of one.\n\n";
+}
+
+/// The commit, with a note where two builds of that name may differ.
+std::string commit_note(const std::string& commit) {
+  constexpr const char* kMayDiffer = ": calls may be of different code";
+  if (commit.ends_with("-dirty")) {
+    return commit + ", of a tree with uncommitted changes" + kMayDiffer;
+  }
+  return commit == "unknown" ? commit + kMayDiffer : commit;
 }
 
 std::string machine_table(const json& evidence) {
@@ -51,7 +65,7 @@ std::string machine_table(const json& evidence) {
   for (const json& setting : machine.value("settings", json::array())) {
     rows.push_back({"set for unmodified programs alone", code(setting)});
   }
-  rows.push_back({"commit", machine.value("commit", "")});
+  rows.push_back({"commit", commit_note(machine.value("commit", ""))});
   rows.push_back({"date", evidence.value("date", "")});
   return markdown_table(rows);
 }
