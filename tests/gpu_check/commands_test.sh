@@ -30,6 +30,9 @@ refuses 2 'a command is needed' "$program"
 refuses 2 "'nonsense' is not a command" "$program" nonsense
 refuses 2 'OUTPUT-FOLDER' "$program" report "$scratch"
 refuses 1 'cannot read' "$program" report "$scratch" "$scratch" 2000-01-01
+for date in ../../evil 2000-1-1 2000-01-01x; do
+  refuses 2 "is no date YYYY-MM-DD" "$program" report "$scratch" "$scratch" "$date"
+done
 refuses 2 "what is 'nonsense'" "$program" test nonsense
 "$program" train run --help | grep -q 'weir-gpu train' || wrong "a program in it has its own help"
 
@@ -42,15 +45,24 @@ grep -q 'no test ran' "$scratch/err" || wrong "and says so"
 "$check" --help | grep -q '^usage: ' || wrong "--help prints the usage"
 refuses 2 'needs a number' "$check" --limit soon
 refuses 2 'needs a folder' "$check" --output
+touch "$scratch/file"
+for folder in "$scratch/file" "$scratch/file/below" /proc/nonsense; do
+  WEIR_GPU_PROGRAM=$program refuses 2 "gpu-check: --output: cannot write into $folder" "$check" --output "$folder"
+done
 refuses 2 "there is no step 'nonsense'" "$check" --steps bench,nonsense
 refuses 2 'needs names of steps' "$check" --steps ''
 refuses 2 'needs first, second' "$check" --programs
+refuses 2 "there is no program 'nosuch', only first, second, torch_resnet" "$check" --programs torch_gpt,nosuch
+for names in ../../x 'torch gpt' A $'a\nb'; do
+  WEIR_GPU_PYTHON=$scratch/none refuses 2 '--programs needs first, second or names' "$check" --programs "$names"
+done
 refuses 2 'bin/nvcc' "$check" --build --toolkit "$scratch"
 mkdir -p "$scratch/toolkit/bin"
 printf '#!/bin/sh\necho "release %s, V"\n' 13.0 >"$scratch/toolkit/bin/nvcc"
 chmod +x "$scratch/toolkit/bin/nvcc"
 refuses 2 'no toolkit of 12.x' "$check" --build --toolkit "$scratch/toolkit"
 sed -i s/13.0/12.4/ "$scratch/toolkit/bin/nvcc"
+refuses 2 'needs full or quick' "$check" --on-standin
 refuses 2 'is for --build' "$check" --toolkit "$scratch/toolkit"
 status=0
 "$check" --nonsense >"$scratch/out" 2>&1 || status=$?
@@ -65,6 +77,12 @@ status=0
 "$check" --limit 469 --dry-run >/dev/null 2>"$scratch/err" || status=$?
 ((status == 1)) || wrong "a call that is too short exits 1, not $status"
 grep -q 'more than a call has' "$scratch/err" || wrong "and says so"
+for other in false true echo; do
+  status=0
+  WEIR_GPU_PYTHON=/bin/$other "$check" --dry-run >/dev/null 2>"$scratch/err" || status=$?
+  ((status == 1)) || wrong "a plan that $other prints exits 1, not $status"
+  grep -q "cannot read the plan of the programs with /bin/$other" "$scratch/err" || wrong "and it says so"
+done
 
 # Where there is a GPU, it is hidden.
 refuses 2 'takes nothing' "$program" facts nonsense

@@ -34,7 +34,14 @@ if [[ $command != report ]]; then
 fi
 case ${MISBEHAVE:-} in
   "$command-hangs") sleep 1000 ;;
+  "$command-waits")  # until it is ended, which is seen by the end of this pipe
+    exec 9>"$RUNNING"
+    echo $$ >&9
+    sleep 1000
+    ;;
+  steps-hang) [[ $command == info || $command == report ]] || { trap '' TERM && sleep 1000; } ;;
   "$command-crashes") kill -SEGV $$ ;;
+  "$command-babbles") echo babble && exit ;;
 esac
 file=
 for word; do
@@ -149,6 +156,15 @@ grep -qF "$scratch/made-up bench" "$scratch/run/steps.tsv" || wrong "the newer p
 sed -i '3i [[ $0 == *-12/* || $1 != info ]] || { echo "weir-gpu info: too old" >&2 && exit 2; }' "$WEIR_GPU_PROGRAM"
 runs 0 --steps bench
 grep -q -- "-12/made-up bench" "$scratch/run/steps.tsv" || wrong "the older program is run where the newer cannot be"
+mv "$WEIR_GPU_PROGRAM" "$scratch/away"
+runs 0 --steps bench
+grep -q -- "-12/made-up bench" "$scratch/run/steps.tsv" || wrong "the older program is run where it is alone"
+sed -i '3i [[ $1 != info ]] || { echo "weir-gpu info: no GPU" >&2 && exit 2; }' "$scratch-12/made-up"
+runs 2 --steps bench
+grep -qx 'tools/gpu-check: no GPU' "$scratch/err" || wrong "and it says why it cannot be"
+mv "$scratch/away" "$WEIR_GPU_PROGRAM"
+runs 2 --steps bench
+grep -qx 'tools/gpu-check: too old' "$scratch/err" || wrong "of two that cannot be run, the newer says why"
 rm -r "$scratch-12"
 runs 2 --steps bench
 grep -qx 'tools/gpu-check: too old' "$scratch/err" || wrong "and without it, why none can"
@@ -204,10 +220,61 @@ runs 1
 says '^NOT MET .* over its floor .*: failed (exit 139)'
 says '^met .*16 times the width, inputs from a ring .*bit-identical'
 
+# A machine that answers late has three times the share of info: a call that ends there tells nothing.
+cat >"$scratch/bin/timeout" <<END
+#!/usr/bin/env bash
+echo "\$*" >>"$scratch/timeouts"
+exec $(type -P timeout) "\$@"
+END
+chmod +x "$scratch/bin/timeout"
+MISBEHAVE='' PATH=$scratch/bin:$PATH runs 0 --steps facts
+grep -q '^-k 5 75 .*/made-up info --json' "$scratch/timeouts" || wrong "info has three times its share"
+rm "$scratch/bin/timeout"
+MISBEHAVE=info-hangs runs 2 --limit 2
+grep -q 'made-up info took too long: stopped after [12] s$' "$scratch/err" || wrong "and it says so where it hangs"
+
+# Where no page can be made of them, what the steps left comes back anyhow.
+for MISBEHAVE in report-crashes info-babbles; do
+  status=0
+  rm -rf "$scratch/pages"
+  (cd "$scratch" && "$root/tools/gpu-check" --output pages --steps facts >out 2>err) || status=$?
+  ((status != 0)) || wrong "a call without a page fails with $MISBEHAVE"
+  [[ $(tar -tzf "$scratch/pages/gpu-logs-steps-facts.tar.gz") == *./facts.json* ]] ||
+    wrong "the logs are kept with $MISBEHAVE"
+  grep -q 'no page could be made; the logs are in .*/gpu-logs-steps-facts.tar.gz' "$scratch/err" ||
+    wrong "and it is said where, with $MISBEHAVE"
+done
+
 # The steps after it find no time left, which is not the same as being left out.
 export MISBEHAVE=test-hangs
 runs 1 --limit 2
 says '^NOT MET .*gpu passes: stopped at its limit of [0-2] s'
 says '^NOT MET .*above the barrier: stopped at its limit of 0 s'
 if grep -q '^met' "$scratch/out"; then wrong "what did not run meets nothing"; fi
+
+# Nothing runs on after a call that lost its terminal.
+export RUNNING=$scratch/running MISBEHAVE=bench-waits
+mkfifo "$RUNNING"
+(cd "$scratch" && exec "$root/tools/gpu-check" --output pages --steps bench >out 2>err) &
+exec 8<"$RUNNING"
+read -r waits <&8
+kill -HUP $!
+status=0
+wait $! || status=$?
+((status == 130)) || wrong "a call that is hung up on exits 130, not $status"
+status=0
+read -r -t 10 _ <&8 || status=$?
+if ((status != 1)); then
+  wrong "a step ends with its call"
+  kill -KILL -- "-$(ps -o pgid= -p "$waits" | tr -d ' ')"
+fi
+
+# Every step hangs, and none minds being told to end: the call ends by its limit all the same, but for
+# what the last one that is stopped has left.
+export MISBEHAVE=steps-hang
+started=$SECONDS
+runs 1 --limit 20
+took=$((SECONDS - started))
+((took >= 18 && took <= 28)) || wrong "a call of 20 s in which all hangs took $took s"
+[[ $(grep -c 'stopped; ' "$scratch/err") == 7 ]] || wrong "every step is stopped"
 exit "$failed"

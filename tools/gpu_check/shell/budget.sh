@@ -60,19 +60,29 @@ dry_run_call() {
     printf '  %-22s %4d s\n' "$name" "${share[$name]}"
   done
   printf '  %-22s %4d s of %d\n' together "$sum" "$limit_s"
-  ((sum <= limit_s))
+  ((sum <= limit_s)) || too_much
 }
 
-# Prints what the programs of call $1 are sure of. Fails where that is more than the step has.
+# Prints what the programs of call $1 are sure of. Fails where that is more than the step has, or unknown.
 dry_run_programs() {
   local name runs seconds sum=0 most_s=$((share[programs] - programs_margin)) plan
-  plan=$("$python" -B tools/gpu_check/programs/run_all.py --plan "$1")
+  plan=$("$python" -B tools/gpu_check/programs/run_all.py --plan "$1") || plan=
   while read -r name runs seconds; do
+    if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
+      echo "tools/gpu-check: cannot read the plan of the programs with $python" >&2
+      return 1
+    fi
     printf '    %-20s %4d s, %d runs\n' "$name" "$seconds" "$runs"
     sum=$((sum + seconds))
   done <<<"$plan"
   printf '    %-20s %4d s of %d\n' together "$sum" "$most_s"
-  ((sum <= most_s))
+  ((sum <= most_s)) || too_much
+}
+
+# Says that a call does not fit; fails.
+too_much() {
+  echo "tools/gpu-check: that is more than a call has" >&2
+  return 1
 }
 
 # Prints the arithmetic of the three calls; fails where one does not fit.
@@ -83,6 +93,5 @@ dry_run() {
     dry_run_call "tools/gpu-check --programs $half" info warm_up programs report || status=1
     dry_run_programs "$half" || status=1
   done
-  ((status == 0)) || echo "tools/gpu-check: that is more than a call has" >&2
   return "$status"
 }

@@ -27,27 +27,41 @@ own() {
   LD_LIBRARY_PATH=$library_path exec "$@"
 }
 
-# Prints the program to run: $1, or where the driver is too old for it the one that was built with an
-# older toolkit (--toolkit), which lies in the folder of the same name with -12.
-for_this_driver() {
-  local newer=$1 older=${1%/*}-12/${1##*/}
-  # shellcheck disable=SC2329  # below
-  answers() { LD_LIBRARY_PATH=$library_path timeout -k 5 "${share[info]}" "$1" info >/dev/null 2>&1; }
-  if [[ -x $older ]] && ! answers "$newer" && answers "$older"; then
-    echo "$older"
-  else
-    echo "$newer"
-  fi
+# Asks the program $1 for at most $2 seconds what the GPU is, into info.json. Sets `why` where it fails.
+ask() {
+  local status=0
+  # timeout takes 0 for no limit. In the background, so that a signal ends it at once.
+  LD_LIBRARY_PATH=$library_path timeout -k 5 "$(($2 > 0 ? $2 : 1))" "$1" info --json \
+    </dev/null >"$run/info.json" 2>"$run/info.log" &
+  running=$!
+  wait "$running" || status=$?
+  running=
+  case $status in
+    0) return ;;
+    124 | 137) why="$1 info took too long: stopped after $2 s" ;;
+    *)
+      why=$(head -n 1 "$run/info.log")
+      why=${why#weir-gpu info: }
+      why=${why:-$1 info failed and does not say why}
+      ;;
+  esac
+  return 1
 }
 
-# Asks the GPU what it is, into info.json. Ends the run where there is none.
+# Asks the GPU what it is. Where the driver is too old for $program, or that is not there, $program
+# becomes the one that was built with an older toolkit (--toolkit), which lies in the folder of the same
+# name with -12. Ends the call where there is no GPU. Without an answer the call tells nothing, so this
+# may take of the others' time.
 ask_machine() {
-  local why built here
-  if ! LD_LIBRARY_PATH=$library_path timeout -k 5 "${share[info]}" "$program" info --json \
-    >"$run/info.json" 2>"$run/info.log"; then
-    why=$(head -n 1 "$run/info.log")
-    why=${why#weir-gpu info: }
-    fail "${why:-$program info failed and does not say why}"
+  local why first built here until older=${program%/*}-12/${program##*/}
+  until=$((SECONDS + $(allowance "${share[info]}" $((deadline - SECONDS)) 0)))
+  if [[ -x $older && ! -x $program ]]; then program=$older; fi
+  if ! ask "$program" $((until - SECONDS)); then
+    first=$why
+    if [[ ! -x $older || $older == "$program" ]] || ! ask "$older" $((until - SECONDS)); then
+      fail "$first"
+    fi
+    program=$older
   fi
   cat "$run/info.log" >&2
   built=$(sed -n 's/^ *"commit": "\(.*\)",\{0,1\}$/\1/p' "$run/info.json")

@@ -77,5 +77,5 @@ rehearse() {
     "$(date -u +%F)" || status=$?
   ((status <= 1)) || return 1
   ls -l "$folder"/output*
-  echo "rehearsal: every step ran and the page was made: nothing of it is a GPU's"
+  echo "rehearsal: every step ran and the page was made, in $SECONDS s: nothing of it is a GPU's"
 }

@@ -5,7 +5,7 @@ running=
 warming=
 trap '
   for job in $running $warming; do kill "$job" 2>/dev/null; done
-  exit 130' INT TERM
+  exit 130' HUP INT TERM
 
 # Notes the step named $1: exit code $2, seconds $3, limit $4, command line or reason $5.
 note() {
