@@ -154,15 +154,17 @@ std::vector<std::string> plain_row(const PolicyFigures& f) {
           "-",      describe_outcome(f.last)};
 }
 
-/// Of all runs, and how throttled compares with the loop without Weir.
+/// Of all runs, with how throttled compares with the loop without Weir. Nothing where that did not
+/// run.
 std::string host_times(const Comparison& comparison) {
+  if (!comparison.plain) return "";
   std::string text;
   const auto add = [&](const PolicyFigures& f) {
     if (f.runs == 0) return;
     text += (text.empty() ? "" : ", ") + f.name + " " + format_number(1e6 * f.host_seconds, 1);
   };
   add(comparison.reference);
-  if (comparison.plain) add(*comparison.plain);
+  add(*comparison.plain);
   for (const PolicyFigures& f : comparison.policies) add(f);
   if (text.empty()) return "";
   text = "host time per batch, us: " + text + "\n";
