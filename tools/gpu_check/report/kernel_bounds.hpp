@@ -43,10 +43,8 @@ inline constexpr std::array kNamedBounds{
                "some 90 instructions a logit, with two divisions, take longer than its bytes"},
     NamedBound{"count_correct", "4194304x16", 6,
                "one warp a row: some 100 instructions and 20 shuffles for 16 logits"},
-    NamedBound{
-        "dense_forward", "1024x1024x1024", 2.6,
-        "64 tiles of 128 x 128 are too few for all multiprocessors, and the bias and the relu "
-        "take another pass"},
+    NamedBound{"dense_forward", "1024x1024x1024", 2.6,
+               "too few tiles for all multiprocessors, and another pass over the output"},
     NamedBound{"dense_weight_gradient", "1024x1024x1024", 2.4,
                "64 tiles of 128 x 128 are too few for all multiprocessors"},
     NamedBound{"dense_input_gradient", "1024x1024x1024", 2.4,
