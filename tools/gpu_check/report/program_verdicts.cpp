@@ -191,24 +191,26 @@ bool is_expected(const std::string& expected, const std::string& answer) {
          (" or " + expected + " or ").find(" or " + answer + " or ") != std::string::npos;
 }
 
+void judge_answer(const json& fact, JudgedFacts& judged) {
+  const std::string name = fact.at("fact");
+  const std::string expected = fact.at("expected");
+  const std::string answer = fact.value("answer", kNoAnswer);
+  const std::string otherwise = fact.value("otherwise", "");
+  const bool answered = fact.value("answered", false);
+  const std::string both = name + ": expected " + expected + ", found " + answer;
+  judged.answers += answered ? 1 : 0;
+  if (!otherwise.empty() && (!answered || !is_expected(expected, answer))) {
+    judged.harmful.push_back(otherwise + ": " + both);
+  } else if (!answered) {
+    judged.unanswered.push_back(name + ": " + answer);
+  } else if (!is_expected(expected, answer)) {
+    judged.unexpected.push_back(both);
+  }
+}
+
 JudgedFacts judge_answers(const json& facts) {
   JudgedFacts judged;
-  for (const json& fact : facts) {
-    const std::string name = fact.at("fact");
-    const std::string expected = fact.at("expected");
-    const std::string answer = fact.value("answer", kNoAnswer);
-    const std::string otherwise = fact.value("otherwise", "");
-    const bool answered = fact.value("answered", false);
-    const std::string both = name + ": expected " + expected + ", found " + answer;
-    judged.answers += answered ? 1 : 0;
-    if (!otherwise.empty() && (!answered || !is_expected(expected, answer))) {
-      judged.harmful.push_back(otherwise + ": " + both);
-    } else if (!answered) {
-      judged.unanswered.push_back(name + ": " + answer);
-    } else if (!is_expected(expected, answer)) {
-      judged.unexpected.push_back(both);
-    }
-  }
+  for (const json& fact : facts) judge_answer(fact, judged);
   return judged;
 }
 
