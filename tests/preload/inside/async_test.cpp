@@ -97,6 +97,8 @@ TEST_F(Async, PyTorchsEventsAndWaitsGiveNoEarlyReuse) {
   const CUstream freeing = make_stream();
   const CUdeviceptr block = allocate(kBytes, home);
   use(block, home);
+  // As a program would order the streams: a fence of ours does not.
+  ASSERT_EQ(cuStreamSynchronize(home), CUDA_SUCCESS);
   // As a framework frees memory that a side stream used: behind an event of that stream, on yet
   // another stream.
   CUevent event = nullptr;
