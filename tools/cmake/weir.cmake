@@ -147,10 +147,25 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${after}")
 endfunction()
 
-# Compiles each header of the given folders in a file of its own that includes it twice and nothing
-# else, so that no header leans on what another one happens to include. Headers named *_cuda.hpp are
-# left out of a build without CUDA, and those of kernels/ always: they are for device code. To be
-# called after the libraries are made, whose public dependencies the headers may include.
+# Whether a source beside the header includes it before anything else. Then the header is compiled alone
+# already: tools/test lets clang-tidy read each source by itself.
+function(_weir_header_has_source header result)
+  set(${result} FALSE PARENT_SCOPE)
+  string(REGEX REPLACE "\\.hpp$" ".cpp" source "${WEIR_SOURCE_DIR}/${header}")
+  if(NOT EXISTS "${source}")
+    return()
+  endif()
+  file(STRINGS "${source}" first LIMIT_COUNT 1 REGEX "^#include")
+  if(first STREQUAL "#include \"${header}\"")
+    set(${result} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Compiles each header of the given folders that no source of the same name includes first, in a file of
+# its own that includes it twice and nothing else, so that no header leans on what another one happens to
+# include. Headers named *_cuda.hpp are left out of a build without CUDA, and those of kernels/ always:
+# they are for device code. To be called after the libraries are made, whose public dependencies the
+# headers may include.
 function(weir_headers_alone)
   set(headers allocator/version.hpp)
   foreach(folder IN LISTS ARGN)
@@ -165,6 +180,10 @@ function(weir_headers_alone)
 
   set(sources)
   foreach(header IN LISTS headers)
+    _weir_header_has_source(${header} has_source)
+    if(has_source)
+      continue()
+    endif()
     set(source "${PROJECT_BINARY_DIR}/headers_alone/${header}.cpp")
     file(CONFIGURE OUTPUT "${source}" CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
     list(APPEND sources "${source}")
