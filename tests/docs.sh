@@ -49,12 +49,11 @@ check_invariants() {
 # Sources under root $1, each file's comments and strings taken out, below scratch directory $2:
 # what only a comment names does not exist.
 strip_sources() {
-  local root=$1 stripped=$2 file
-  while IFS= read -r file; do
-    mkdir -p "$stripped/$(dirname "$file")"
-    sed -E 's|//.*$||; s|"[^"]*"||g' "$root/$file" >"$stripped/$file"
-  done < <(cd "$root" && find allocator scheduler kernels trainer tests tools/preload \
-    \( -name '*.hpp' -o -name '*.cpp' \) -type f)
+  local root=$1 stripped=$2
+  mkdir -p "$stripped"
+  (cd "$root" && find allocator scheduler kernels trainer tests tools/preload \
+    \( -name '*.hpp' -o -name '*.cpp' \) -type f -exec cp --parents -t "$stripped" {} +)
+  find "$stripped" -type f -exec sed -E -i 's|//.*$||; s|"[^"]*"||g' {} +
 }
 
 # Whether class $2 of the stripped sources in $1 has the member $3: a file that declares the class

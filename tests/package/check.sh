@@ -175,7 +175,8 @@ check_deb() {
   local deb="$WEIR_SCRATCH/deb" root="$WEIR_SCRATCH/deb_root" package field value architecture
   rm -rf "$deb" "$root"
   mkdir -p "$deb"
-  (cd "$deb" && "$CPACK" -G DEB --config "$WEIR_BUILD/CPackConfig.cmake" -B "$deb") \
+  (cd "$deb" && "$CPACK" -G DEB --config "$WEIR_BUILD/CPackConfig.cmake" -B "$deb" \
+    -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip) \
     >"$deb.log" 2>&1 || fail "$(cat "$deb.log")"
   architecture=$(dpkg --print-architecture)
   package=$deb/weir_${WEIR_VERSION}_$architecture.deb
