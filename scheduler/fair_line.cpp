@@ -15,7 +15,7 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes) {
   waiting_.push_back(&place);
 }
 
-const FairLine::Place* FairLine::first() const noexcept {
+FairLine::Place* FairLine::first() const noexcept {
   const auto earlier = [](const Place* a, const Place* b) {
     return std::tie(a->tag, a->arrival) < std::tie(b->tag, b->arrival);
   };

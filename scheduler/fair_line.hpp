@@ -23,6 +23,8 @@ class FairLine {
   };
 
   void join(Place& place, std::uint64_t producer, Bytes bytes);
+  /// Null when nobody waits.
+  [[nodiscard]] Place* first() const noexcept;
   [[nodiscard]] bool is_first(const Place& place) const noexcept { return first() == &place; }
   /// Admitted: its bytes count against its producer.
   void serve(Place& place);
@@ -35,8 +37,6 @@ class FairLine {
     std::uint64_t producer;
     std::uint64_t end;  ///< tag at which this producer's last served batch ended
   };
-
-  [[nodiscard]] const Place* first() const noexcept;
 
   std::vector<Place*> waiting_;
   std::vector<Account> accounts_;  ///< those whose end is beyond the virtual time

@@ -104,10 +104,6 @@ void Ledger::learn_from(Ticket& ticket) {
 
 bool Ledger::is_open(TicketRef ref) const noexcept { return refers(ref); }
 
-bool Ledger::older_open(std::uint64_t serial) const noexcept {
-  return std::ranges::any_of(open_, [serial](const Ticket* t) { return t->serial < serial; });
-}
-
 Bytes Ledger::charge(const Ticket& ticket) const noexcept {
   switch (ticket.state) {
     case Ticket::State::kOpen:

@@ -68,12 +68,11 @@ class Ledger {
   std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed);
 
   [[nodiscard]] bool is_open(TicketRef ref) const noexcept;
-  /// Whether a batch that was opened before `serial` is still open.
-  [[nodiscard]] bool older_open(std::uint64_t serial) const noexcept;
   [[nodiscard]] Bytes charge(const Ticket& ticket) const noexcept;
   [[nodiscard]] Bytes charged() const noexcept;  ///< sum over all tickets
   [[nodiscard]] Bytes unspent() const noexcept;  ///< promised to open batches, not yet allocated
   [[nodiscard]] std::uint64_t open_count() const noexcept { return open_.size(); }
+  [[nodiscard]] const std::vector<Ticket*>& open_tickets() const noexcept { return open_; }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.size(); }
   /// What unsettled batches hold: net of the open ones, awaiting of the submitted ones.
   [[nodiscard]] Bytes in_flight() const noexcept;

@@ -30,6 +30,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
   std::uint64_t waits = 0;
   for (;;) {
     const std::uint64_t looked = slab_.given_back();
+    const std::uint64_t freed = admission_.given_back();
     Attempt attempt;
     Allocation allocation = try_allocate(bytes, home, label, attempt);
     if (allocation.data != nullptr) {
@@ -41,9 +42,10 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
     attempt.waits = waits += attempt.waits;  // the report is of all that was tried
     if (last) pool_.fail(attempt);
     if (!deadline) deadline = std::chrono::steady_clock::now() + admission_.grace();
-    // With nobody left to wait for, one more look: the older batch may have given its memory back
-    // and closed since the one above.
-    last = !admission_.await_older(owner, *deadline);
+    // One more look before it fails: it was woken to fail, or who freed something since the look
+    // above has yet to say so.
+    last = !admission_.await_memory(
+        {.batch = owner, .block = attempt.block, .looked = freed, .deadline = *deadline});
   }
 }
 
@@ -59,6 +61,7 @@ void TensorMemory::release(const Allocation& allocation) noexcept {
   try {
     if (allocation.chunk != nullptr) {
       slab_.deallocate({allocation.data, allocation.chunk}, std::span(others).first(count));
+      admission_.note_given_back();
       return;
     }
     for (std::size_t i = 0; i < count; ++i) pool_.record_use(allocation.data, others.at(i));

@@ -1,7 +1,7 @@
 #pragma once
 
 // Where the memory of tensors comes from: the pool, or for small ones a slab over it. It charges
-// the batch that allocates, and lets a younger open batch wait for an older one before it gives up.
+// the batch that allocates, and lets an allocation wait for other open batches before it fails.
 
 #include <array>
 #include <cstdint>

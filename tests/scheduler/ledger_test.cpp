@@ -232,15 +232,6 @@ TEST_F(LedgerTest, APointRecordedLateIsOnlyForTheBatchesThatWereClosedBefore) {
   EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream))) << "the second may have gone on since";
 }
 
-TEST_F(LedgerTest, OlderMeansOpenedBefore) {
-  Ticket& a = open({});
-  Ticket& b = open({});
-  EXPECT_FALSE(ledger.older_open(a.serial));
-  EXPECT_TRUE(ledger.older_open(b.serial));
-  close(a, 1);
-  EXPECT_FALSE(ledger.older_open(b.serial));
-}
-
 TEST_F(LedgerTest, AnyOrderOfStepsEndsWithNoCharge) {
   const std::uint64_t seed = random_seed();
   SCOPED_TRACE(seed_message(seed));
