@@ -132,6 +132,8 @@ std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexce
     if (!freed) return std::nullopt;
     if (charge) {
       admission_.note_freed(charge->ticket, charge->bytes, *freed == Freed::kAwaiting);
+    } else if (batches_.load(std::memory_order_relaxed) != 0) {
+      admission_.note_given_back();
     }
     return CUDA_SUCCESS;
   } catch (const std::exception& error) {
