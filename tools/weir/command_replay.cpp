@@ -72,11 +72,14 @@ replay::Picture picture_of(const replay::Trace& trace,
 std::optional<replay::Advice> advice_for(const std::vector<replay::TraceResults>& results,
                                          const ReplayRequest& request) {
   replay::Advice advice;
-  advice.recommendation = replay::recommend(
-      replay::scores_of(results), request.capacity ? replay::kAnyNeed : replay::kSameNeed);
+  std::vector<bool> by_default;
   for (const replay::PoolChoice& choice : request.choices) {
     advice.variables.push_back(replay::variables_of(choice));
+    by_default.push_back(choice.by_default());
   }
+  advice.recommendation =
+      replay::recommend(replay::scores_of(results, by_default),
+                        request.capacity ? replay::kAnyNeed : replay::kSameNeed);
   return advice;
 }
 
