@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "allocator/error.hpp"
 #include "tools/weir/command.hpp"
@@ -26,11 +27,11 @@ std::string text_for(const InfoFlags& flags) {
   const Setting<std::string> named = named_library(environment);
   if (flags.library) return require_library(named) + "\n";
   // Settings first: a bad one is refused before a device is woken.
-  Info info{.driver = {},
-            .library = locate_library(named),
-            .settings = preload::Settings::from_environment(environment)};
+  Setting<std::string> library = locate_library(named);
+  preload::Settings settings = preload::Settings::from_environment(environment);
   if (!named.value.empty()) (void)require_library(named);
-  info.driver = ask_driver();
+  const Info info{
+      .driver = ask_driver(), .library = std::move(library), .settings = std::move(settings)};
   return flags.json ? info_json(info) : info_text(info);
 }
 
