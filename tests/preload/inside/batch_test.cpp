@@ -158,5 +158,19 @@ TEST_F(Batches, NoneIsBegunInACapture) {
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
 }
 
+TEST_F(Batches, WhatIsSharedIsNoLongerTheBatchs) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  Arena& here = arena();
+  const auto batch = here.begin_batch("step");
+  ASSERT_TRUE(batch);
+  const CUdeviceptr block = allocate(4 * kMib);
+  EXPECT_EQ(batch->ticket.ticket->net, mib(4));
+  CUipcMemHandle handle;
+  ASSERT_EQ(cuIpcGetMemHandle(&handle, block), CUDA_SUCCESS);
+  EXPECT_EQ(batch->ticket.ticket->net, Bytes{});
+  free(block);
+  here.end_batch(*batch);
+}
+
 }  // namespace
 }  // namespace weir::preload::testing
