@@ -22,6 +22,7 @@
 #include "allocator/attempt.hpp"
 #include "allocator/block_index.hpp"
 #include "allocator/mutex.hpp"
+#include "allocator/pool_line.hpp"
 #include "allocator/pool_options.hpp"
 #include "allocator/pressure.hpp"
 #include "allocator/progress.hpp"
@@ -146,7 +147,7 @@ class Pool {
 
   // The stages of one request, in order (pool_stages.cpp). Each takes the lock for itself and
   // returns the block, marked allocated, or null.
-  /// Behind those who wait already.
+  /// Behind those who wait already, unless it may pass them by.
   [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
   [[nodiscard]] Block* take_passed(const Attempt& request);
   [[nodiscard]] Block* grow(Attempt& request);
@@ -220,6 +221,7 @@ class Pool {
   std::uint64_t sleepers_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t line_next_ WEIR_GUARDED_BY(mutex_) = 0;     ///< place that the next waiter gets
   std::uint64_t line_serving_ WEIR_GUARDED_BY(mutex_) = 0;  ///< place that is first now
+  FirstInLine first_ WEIR_GUARDED_BY(mutex_);               ///< who has that place
   std::condition_variable_any changed_;  ///< a transit ended, the line moved, a notification ended
 
   Pressure level_ WEIR_GUARDED_BY(mutex_);

@@ -10,20 +10,27 @@
 namespace weir {
 
 /// A place among the requests that wait for memory. Only the first waits for the device; the others
-/// sleep, and newcomers line up, so what is freed serves the first.
+/// sleep. Newcomers line up, so what is freed serves the first; but who finds a block of its own
+/// stream may pass by (pool_line.hpp).
 ///
-/// Every sleep here ends: the first waits for submitted work or for calls that are under way, and
-/// leaves with a block or a failure. While it is first nobody else grows or takes, so what it can
-/// wait for only shrinks: the frees of blocks that were handed out before.
+/// Every sleep here ends. The first waits for submitted work or for calls that are under way, so
+/// each of its rounds through the stages ends. In kRoundsPassedBy of them others may pass it by.
+/// After these nobody else grows or takes, so what it can wait for only shrinks: the frees of
+/// blocks that were handed out before. So it leaves, with a block or a failure, and the next is
+/// first.
+///
+/// Passing by lets no request fail that would be served: after each such hit the first still has
+/// room for its block once the device has passed all that is submitted.
 class Pool::Line {
  public:
-  explicit Line(Pool& pool) noexcept : pool_(pool) {}
+  Line(Pool& pool, Bytes block) noexcept : pool_(pool), block_(block) {}
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
   ~Line() {
     if (!joined_) return;
     Lock lock(pool_.mutex_);
     ++pool_.line_serving_;
+    pool_.first_ = {};
     const News changes = pool_.news();
     lock.unlock();
     pool_.tell(changes);
@@ -32,6 +39,7 @@ class Pool::Line {
  private:
   friend class Pool;
   Pool& pool_;
+  const Bytes block_;  ///< that is asked for
   bool joined_ = false;
 };
 
@@ -41,11 +49,12 @@ bool Pool::line_up(Line& line, Lock& lock) {
   line.joined_ = true;
   bool slept = false;
   for (; line_serving_ != place; slept = true) sleep(lock);
+  first_ = {.block = line.block_, .rounds_left = kRoundsPassedBy};
   return slept;
 }
 
 Block* Pool::run_stages(Attempt& request) {
-  Line line(*this);
+  Line line(*this, request.block);
   for (;;) {
     if (Block* block = take_own(request, line)) return block;
     if (Block* block = take_passed(request)) return block;
@@ -83,9 +92,19 @@ void Pool::mark_allocated(Block& block, const Attempt& request) {
 
 Block* Pool::take_own(const Attempt& request, Line& line) {
   Lock lock(mutex_);
-  if (line_next_ != line_serving_) (void)line_up(line, lock);
-  if (options_.kind.value == PoolKind::kUnpooled) return nullptr;
+  const PoolKind kind = options_.kind.value;
+  if (line.joined_) {
+    if (first_.rounds_left != 0) --first_.rounds_left;  // of its own: who goes round is first
+  } else if (line_next_ != line_serving_ &&
+             !may_pass_by(first_, kind, request.block, statistics_.allocated.current + growing_,
+                          statistics_.budget)) {
+    (void)line_up(line, lock);
+  }
+  if (kind == PoolKind::kUnpooled) return nullptr;
   Block* block = index_->take_own(request.block, request.stream);
+  if (block == nullptr && line_next_ != line_serving_ && line_up(line, lock)) {
+    block = index_->take_own(request.block, request.stream);
+  }
   if (block == nullptr) return nullptr;
   mark_allocated(*block, request);
   ++statistics_.hits;
