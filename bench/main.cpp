@@ -7,9 +7,12 @@
 #include "jemalloc.hpp"
 #include "kernels/blas.hpp"
 #include "table.hpp"
+#include "trainer/standard_streams.hpp"
 
 int main(int argc, char** argv) {
   using namespace weir::bench;
+  weir::hold_standard_streams();
+  weir::fail_unprinted_at_exit();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   if (!Jemalloc::is_apart()) {

@@ -296,4 +296,10 @@ Outcome outcome_of(const Comparison& comparison) {
   return all_ran_out ? Outcome::kOutOfMemory : Outcome::kFinished;
 }
 
+bool diverged(const Comparison& comparison) {
+  return diverged(comparison.reference.last) ||
+         std::ranges::any_of(comparison.policies,
+                             [](const PolicyFigures& figures) { return diverged(figures.last); });
+}
+
 }  // namespace weir
