@@ -135,7 +135,7 @@ TEST(RunReport, SaysWhyThereIsNoSummary) {
 TEST(RunReport, ASummaryIsInThreeLinesThatEndInAdvice) {
   preload::Summary summary = sample_summary();
   summary.devices.resize(1);
-  DeviceSummary& device = summary.devices.front();
+  preload::DeviceSummary& device = summary.devices.front();
   device.pool.allocated.peak = mib(90);
   device.pool.reserved.peak = mib(200);
   EXPECT_EQ(
@@ -148,7 +148,7 @@ TEST(RunReport, ASummaryIsInThreeLinesThatEndInAdvice) {
 }
 
 TEST(RunReport, AdviceFollowsFromTheFigures) {
-  DeviceSummary device = sample_device(0);
+  preload::DeviceSummary device = testing::sample_device(0);
   const auto set = [&](Bytes allocated, Bytes reserved, std::uint64_t failures) {
     device.pool.allocated.peak = allocated;
     device.pool.reserved.peak = reserved;

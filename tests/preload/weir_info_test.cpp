@@ -88,9 +88,9 @@ Finished ask_copy(const std::string& program, const std::string& library) {
   fs::copy_file(WEIR_TRAIN_PROGRAM, tree.file(program));
   fs::copy_file(FAKE_LIBRARY, tree.file(library));
   // This `weir` starts the other, which finds no WEIR_LIBRARY.
-  Finished ended =
-      run_weir({"run", "--library", FAKE_LIBRARY, "--", tree.file(program), "info", "--library"},
-               {{"WEIR_LIBRARY", ""}});
+  Finished ended = run_weir({"run", "--log", "error", "--library", FAKE_LIBRARY, "--",
+                             tree.file(program), "info", "--library"},
+                            {{"WEIR_LIBRARY", ""}});
   const std::string found = tree.file(library) + "\n";
   if (ended.out == found) ended.out = "found";
   return ended;

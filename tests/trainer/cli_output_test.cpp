@@ -153,6 +153,7 @@ TEST(CliOutput, ARunThatDivergedSaysSoAndItsWeightsAreSavedOnlyAnyway) {
       {"compare", "--small", "--rounds", "1", "--batches", "3", "--no-search", "--lr", "1e30"});
   EXPECT_EQ(compared.exit_code, 1);
   EXPECT_NE(compared.err.find("weir-train: training diverged"), std::string::npos) << compared.err;
+  EXPECT_NE(compared.out.find("bit-identical in all"), std::string::npos) << compared.out;
 }
 
 TEST(CliOutput, JsonThatCannotBeWrittenAtTheEndStillPrintsTheTable) {
