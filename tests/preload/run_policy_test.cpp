@@ -39,6 +39,7 @@ TEST(RunEnvironment, HasAllThatFrameworksNeed) {
   EXPECT_THAT(prepared.variables,
               UnorderedElementsAre(Variable{"LD_PRELOAD", "/lib/libweir.so"},
                                    Variable{"WEIR_SUMMARY", "/tmp/x/%p.json"},
+                                   Variable{"WEIR_CHECKED", "1"},
                                    Variable{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
                                    Variable{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"},
                                    Variable{"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async"},
