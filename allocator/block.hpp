@@ -24,6 +24,13 @@ struct BlockLink {
   Block* next;
 };
 
+/// A place in an AgeTree (age_tree.hpp).
+struct AgeLink {
+  Block* parent;
+  Block* older;    ///< all in here were freed before the block
+  Block* younger;  ///< all in here after it
+};
+
 enum class BlockState : std::uint8_t {
   kAllocated,  ///< handed out
   kFreeing,    ///< its free is recording points, on one thread, outside the lock
@@ -62,6 +69,7 @@ struct alignas(64) Block {
   std::unique_ptr<std::vector<Point>> others;
   union {
     BlockLink by_age;  ///< cached: least recently freed first
+    AgeLink in_tree;   ///< the same, where it is in a tree
     /// Not cached: what its holder calls it, cut to fit, zeros behind it.
     std::array<char, kLabel> label{};
   };

@@ -49,19 +49,35 @@ void HeapIndex::set_owner(Block& block) {
   block.owner = &owners->second->at(owner_of(block).area);
 }
 
+void HeapIndex::insert_into_bins(Block& piece) noexcept {
+  owner_of(piece).bins.insert(piece);
+  if (!is_common(piece)) return;
+  const Bytes part = releasable_of(piece);
+  if (part.count == 0) return;
+  releasable_ += part;
+  releasable_pieces_.insert(piece);
+}
+
+void HeapIndex::remove_from_bins(Block& piece) noexcept {
+  owner_of(piece).bins.remove(piece);
+  if (!is_common(piece)) return;
+  const Bytes part = releasable_of(piece);
+  if (part.count == 0) return;
+  releasable_ = releasable_ - part;
+  releasable_pieces_.remove(piece);
+}
+
 void HeapIndex::insert(Block& piece) noexcept {
   piece.state = BlockState::kCached;
-  Owner& owner = owner_of(piece);
-  owner.bins.insert(piece);
+  insert_into_bins(piece);
   if (!is_common(piece)) {
-    owner.by_point.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
+    owner_of(piece).by_point.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
   }
 }
 
 void HeapIndex::take_out(Block& piece) noexcept {
-  Owner& owner = owner_of(piece);
-  owner.bins.remove(piece);
-  if (!is_common(piece)) owner.by_point.remove(piece);
+  remove_from_bins(piece);
+  if (!is_common(piece)) owner_of(piece).by_point.remove(piece);
 }
 
 Block& HeapIndex::split(Block& piece, Bytes size) {
@@ -86,21 +102,20 @@ Block* HeapIndex::take_part(Block& piece, Bytes size) {
     return &piece;
   }
   const bool at_end = cuts_at_end(piece, size);
-  Owner& owner = owner_of(piece);
-  owner.bins.remove(piece);
+  remove_from_bins(piece);
   Block* second = nullptr;
   try {
     second = &split(piece, at_end ? piece.size - size : size);
   } catch (...) {
-    owner.bins.insert(piece);
+    insert_into_bins(piece);
     throw;
   }
   if (at_end) {
-    owner.bins.insert(piece);
+    insert_into_bins(piece);
     return second;
   }
-  owner.bins.insert(*second);
-  if (!is_common(piece)) owner.by_point.replace(piece, *second);
+  insert_into_bins(*second);
+  if (!is_common(piece)) owner_of(piece).by_point.replace(piece, *second);
   return &piece;
 }
 

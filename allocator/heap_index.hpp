@@ -13,6 +13,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "allocator/age_tree.hpp"
 #include "allocator/block_index.hpp"
 #include "allocator/free_bins.hpp"
 
@@ -27,6 +28,7 @@ class HeapIndex : public BlockIndex {
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_unpassed(Bytes size) override;
+  [[nodiscard]] Bytes releasable() const override { return releasable_; }
   [[nodiscard]] Bytes largest_cached() const override;
 
  protected:
@@ -61,6 +63,8 @@ class HeapIndex : public BlockIndex {
 
   void insert(Block& piece) noexcept;  ///< into the bins of its owner
   void take_out(Block& piece) noexcept;
+  /// What could go back from under a common piece: nothing unless it is large, or all of something.
+  [[nodiscard]] virtual Bytes releasable_of(const Block& piece) const noexcept = 0;
   /// Cuts a piece that is in no list: it keeps its first `size` bytes, the rest is what it was and
   /// is returned. May fail, and has changed nothing then.
   Block& split(Block& piece, Bytes size);
@@ -98,9 +102,14 @@ class HeapIndex : public BlockIndex {
   [[nodiscard]] const Block* oldest_unpassed() const override;
 
   Owners common_;
+  AgeTree releasable_pieces_;  ///< the common ones that something could go back from under
+  Bytes releasable_;           ///< the sum of that
   std::unordered_map<StreamId, std::unique_ptr<Owners>> owners_;
 
  private:
+  void insert_into_bins(Block& piece) noexcept;
+  void remove_from_bins(Block& piece) noexcept;
+
   StreamBook nobody_;  ///< of the common owners
   std::array<Bytes, kAreas> largest_{};
 };

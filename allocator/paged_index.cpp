@@ -118,20 +118,17 @@ std::size_t PagedIndex::new_pages_at(const Block& first, std::uintptr_t at, Byte
   return pages;
 }
 
-std::size_t PagedIndex::find_victims(Range kept, std::vector<Block*>& pieces) const {
-  std::size_t count = 0;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from(page_, [&](Block& piece) {
-      const Range whole = whole_pages(piece);
-      const std::size_t free = pages_in({whole.begin, std::min(whole.end, page_down(kept.begin))}) +
-                               pages_in({std::max(whole.begin, page_up(kept.end)), whole.end});
-      if (free == 0) return;
-      count += free;
-      pieces.push_back(&piece);
-    });
+std::size_t PagedIndex::movable_pages(const Site& site, Range range) const {
+  std::size_t pages = releasable_.count / page_.count;
+  for (const Block* b = site.first; b != nullptr && b->begin() < range.end;
+       b = b->neighbours.next) {
+    if (b->state == BlockState::kVoid || !is_common(*b)) continue;
+    const Range whole = whole_pages(*b);
+    pages -= pages_in(whole);
+    pages += pages_in({whole.begin, std::min(whole.end, page_down(range.begin))});
+    pages += pages_in({std::max(whole.begin, page_up(range.end)), whole.end});
   }
-  std::ranges::sort(pieces, {}, [](const Block* p) { return std::uint64_t{p->moved_at}; });
-  return count;
+  return pages;
 }
 
 PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move) {
@@ -148,8 +145,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
     if (b->begin() <= site.at && site.at < b->end()) range.begin = page_down(site.at);
     if (b->end() >= site.at + size.count) range.end = page_up(site.at + size.count);
   }
-  std::vector<Block*> pieces;
-  const std::size_t movable = find_victims(range, pieces);
+  const std::size_t movable = movable_pages(site, range);
   if (site.new_pages > spare_.size() + movable + allowed.most) return Plan::kNoPages;
 
   // All memory that any step from here to the end of `finish` needs.
@@ -157,10 +153,9 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   move.places.reserve(count);
   move.unmap.reserve(count);
   move.pages.reserve(count);
-  move.victims.reserve(pieces.size() + 2);
-  std::vector<Block*> left;
-  left.reserve(pieces.size() + 2);
-  promise_for(move, count, pieces.size() + 2, std::min(count, allowed.most));
+  const std::size_t victims = std::min(count, movable);  // each gives a page at least
+  move.victims.reserve(victims);
+  promise_for(move, count, victims, std::min(count, allowed.most));
 
   claim_target(site, range, move);
   move.at = site.at;
@@ -171,8 +166,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   }
   const std::size_t lacking = count - move.pages.size();
   const std::size_t rather_new = std::min({lacking, allowed.rather, allowed.most});
-  find_victims({}, left);  // again: some were cut
-  claim_victims(left, lacking - rather_new, move);
+  claim_victims(std::min(lacking - rather_new, movable), move);
   move.create = count - move.pages.size() - move.unmap.size();
   return Plan::kMade;
 }
@@ -223,10 +217,9 @@ void PagedIndex::claim_target(const Site& site, Range range, PageMove& move) {
   move.target = target;
 }
 
-void PagedIndex::claim_victims(const std::vector<Block*>& pieces, std::size_t count,
-                               PageMove& move) {
-  for (Block* piece : pieces) {
-    if (count == 0) return;
+void PagedIndex::claim_victims(std::size_t count, PageMove& move) {
+  while (count != 0) {
+    Block* piece = releasable_pieces_.front();
     const Range whole = whole_pages(*piece);
     const std::size_t taken = std::min(count, pages_in(whole));
     count -= taken;
@@ -251,19 +244,18 @@ void PagedIndex::claim_victims(const std::vector<Block*>& pieces, std::size_t co
 }
 
 void PagedIndex::plan_release(std::size_t most, PageMove& move) {
-  std::vector<Block*> pieces;
   const std::size_t spare = std::min(most, spare_.size());
-  const std::size_t count = std::min(most - spare, find_victims({}, pieces));
+  const std::size_t count = std::min<std::size_t>(most - spare, releasable_.count / page_.count);
   if (spare + count == 0) return;
   move.unmap.reserve(count);
   move.pages.reserve(spare + count);
-  move.victims.reserve(pieces.size());
-  promise_for(move, 0, pieces.size(), 0);
+  move.victims.reserve(count);
+  promise_for(move, 0, count, 0);
   for (std::size_t i = 0; i < spare; ++i) {
     move.pages.push_back(spare_.back());
     spare_.pop_back();
   }
-  claim_victims(pieces, count, move);
+  claim_victims(count, move);
 }
 
 Block* PagedIndex::finish(PageMove& move) {
@@ -319,14 +311,6 @@ void PagedIndex::give_up_target(Block& target) {
     mapped ? place_piece(*piece) : place_void(*piece);
     piece = rest;
   }
-}
-
-Bytes PagedIndex::releasable() const {
-  std::size_t pages = spare_.size();
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from(page_, [&](const Block& b) { pages += pages_in(whole_pages(b)); });
-  }
-  return {pages * page_.count};
 }
 
 void PagedIndex::for_each_mapping(const std::function<void(Mapping)>& visit) const {

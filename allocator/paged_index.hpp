@@ -74,7 +74,7 @@ class PagedIndex final : public HeapIndex {
   // Growth is by pages: there is no segment to add or to give back.
   [[nodiscard]] Bytes segment_size(Bytes size, Bytes /*room*/) const override { return size; }
   [[nodiscard]] Block& add(Segment segment, Bytes size) override;
-  [[nodiscard]] Bytes releasable() const override;
+  [[nodiscard]] Bytes releasable() const override { return releasable_ + page_ * spare_.size(); }
   Bytes take_releasable(Bytes /*need*/, std::vector<Segment>& /*taken*/) override { return {}; }
   /// A block is a part of a region, always.
   [[nodiscard]] bool remove_allocated(Block& /*block*/) override { return false; }
@@ -117,10 +117,14 @@ class PagedIndex final : public HeapIndex {
   [[nodiscard]] Site find_site(Bytes size, const Owner* own, Area area) const;
   void look_at_run(Block& first, Bytes size, const Owner* own, Site& best) const;
   [[nodiscard]] std::size_t new_pages_at(const Block& first, std::uintptr_t at, Bytes size) const;
-  /// Whole pages under free pieces outside of `kept`, least recently freed pieces first.
-  std::size_t find_victims(Range kept, std::vector<Block*>& pieces) const;
+  /// Whole pages under free pieces, without those that a block in `range` of `site` touches.
+  [[nodiscard]] std::size_t movable_pages(const Site& site, Range range) const;
+  [[nodiscard]] Bytes releasable_of(const Block& piece) const noexcept override {
+    return page_ * pages_in(whole_pages(piece));
+  }
   void claim_target(const Site& site, Range range, PageMove& move);
-  void claim_victims(const std::vector<Block*>& pieces, std::size_t count, PageMove& move);
+  /// `count` pages, which there are, from under the least recently freed pieces.
+  void claim_victims(std::size_t count, PageMove& move);
 
   /// Makes sure that neither the claims, which follow at once, nor finishing can fail; may fail
   /// itself, and has changed nothing then.

@@ -66,31 +66,19 @@ bool SegmentIndex::remove_allocated(Block& block) {
 }
 
 Bytes SegmentIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
-  std::vector<Block*> whole;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from({}, [&](Block& piece) {
-      if (is_whole_segment(piece)) whole.push_back(&piece);
-    });
-  }
-  std::ranges::sort(whole, {}, [](const Block* piece) { return std::uint64_t{piece->moved_at}; });
-  taken.reserve(taken.size() + whole.size());
   Bytes sum;
-  for (Block* piece : whole) {
-    if (sum >= need) break;
+  std::size_t count = 0;
+  for (const Block* piece = releasable_pieces_.front(); piece != nullptr && sum < need;
+       piece = AgeTree::next(*piece)) {
     sum += piece->size;
+    ++count;
+  }
+  taken.reserve(taken.size() + count);  // so that no segment is lost between two places
+  for (; count != 0; --count) {
+    Block* piece = releasable_pieces_.front();
     taken.push_back({piece->pointer, piece->size});
     take_out(*piece);
     blocks_.erase(*piece);
-  }
-  return sum;
-}
-
-Bytes SegmentIndex::releasable() const {
-  Bytes sum;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from({}, [&](const Block& piece) {
-      if (is_whole_segment(piece)) sum += piece.size;
-    });
   }
   return sum;
 }
