@@ -91,7 +91,9 @@ class Scheduler {
   /// Sets the pool's limits from the options. UsageError for a budget that the device lacks.
   /// `device` and `pool` must outlive it.
   Scheduler(Device& device, Pool& pool, const SchedulerOptions& options = {});
-  /// Waits for everything submitted. Tensors that are still held lose their memory.
+  /// Waits for everything submitted. Tensors that are still held lose their memory. Other threads
+  /// may let go of handles meanwhile; whatever else they call must have returned, and every batch
+  /// be closed.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;

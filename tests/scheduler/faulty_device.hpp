@@ -63,6 +63,8 @@ class FaultyDevice final : public DeviceBackend, private Progress {
 
   /// Called at the start of each wait on the host; set before other threads start.
   std::function<void(Point)> before_wait;
+  /// Called before each point is recorded, as every free does; set before other threads start.
+  std::function<void()> before_record;
 
   [[nodiscard]] std::uint64_t waits() const {
     const std::lock_guard lock(mutex_);
@@ -84,6 +86,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
   static constexpr std::uint32_t kOrderOnly = 1U << static_cast<unsigned>(LockRank::kOrder);
 
   [[nodiscard]] Point record(StreamId stream) override {
+    if (before_record) before_record();
     strike(DeviceCall::kRecord, "record", 0);
     return inner_.progress().record(stream);
   }
