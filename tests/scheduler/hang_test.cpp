@@ -312,6 +312,29 @@ TEST_F(TwoOpenBatches, TheYoungerIsServedFromWhatTheOlderFreesThoughItStaysOpen)
   expect_idle(rig);
 }
 
+TEST_F(TwoOpenBatches, TheYoungerIsServedFromTheSmallTensorsThatTheOlderFrees) {
+  Rig rig({.budget = Slab::kChunk, .grace = std::chrono::minutes(10)});
+  older.emplace(rig->begin_batch("older", {.hint = Bytes{}}));
+  std::vector<Tensor> small;  // of one block, which is all there is
+  for (std::uint64_t i = 0; i < Slab::kChunk.count / Slab::kLargest.count; ++i) {
+    small.push_back(rig.filled(Slab::kLargest, 1));
+  }
+  for (const Bytes size : {Slab::kLargest, Slab::kChunk}) {  // a slot alone, then the block
+    std::latch begun(1);
+    auto younger = std::async(std::launch::async, [&] {
+      const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
+      begun.count_down();
+      EXPECT_THAT(rig->read(rig.filled(size, 3)), Each(3));
+    });
+    begun.wait();
+    give_others_a_chance();
+    small.resize(size == Slab::kLargest ? 1 : 0);
+    younger.get();
+  }
+  older.reset();
+  expect_idle(rig);
+}
+
 TEST_F(TwoOpenBatches, WorkOutsideBatchesWaitsForAnyOpenOneLikeTheYoungest) {
   Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
   open_both(rig);
