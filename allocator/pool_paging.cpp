@@ -62,8 +62,13 @@ bool Pool::add_region(Bytes block) {
       if (size == page) break;
       continue;
     }
-    const Lock lock(mutex_);
-    paged_->add_region(address, size, block);
+    try {
+      const Lock lock(mutex_);
+      paged_->add_region(address, size, block);
+    } catch (...) {
+      source.unreserve(address, size);
+      throw;
+    }
     return true;
   }
   return false;
