@@ -1,6 +1,7 @@
 #include "scheduler/admission.hpp"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include "allocator/error.hpp"
@@ -165,10 +166,14 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, Decision& decision)
     if (decision == Decision::kForce) ++counts_.forced;
     wake_first();
   }
-  if (decision == Decision::kForce) {
-    warn_of_force(state, place.name, *ticket);
-  } else if (known) {
-    warn_if_no_room(state, place.name);
+  try {
+    if (decision == Decision::kForce) {
+      warn_of_force(state, place.name, *ticket);
+    } else if (known) {
+      warn_if_no_room(state, place.name);
+    }
+  } catch (const std::bad_alloc&) {
+    // The batch is open by now, and a throw would leave it so: it goes on without the warning.
   }
   return ticket;
 }

@@ -30,7 +30,7 @@ namespace weir {
 /// What one batch can be told.
 struct BatchOptions {
   std::optional<Bytes> hint{};  ///< expected footprint; what was learned of the kind otherwise
-  std::stop_token stop{};       ///< ends the wait for admission with Cancelled
+  std::stop_token stop{};  ///< ends waits for admission, and for the batch's memory, with Cancelled
 };
 
 /// Times that a frontend was held back, and their total.

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,7 @@ struct BatchKind {
   std::chrono::nanoseconds device_time{};  ///< moving average
 };
 
-/// One batch's charge. An open ticket belongs to the thread that opened its batch.
+/// One batch's charge.
 struct Ticket {
   enum class State : std::uint8_t { kFree, kOpen, kSubmitted };
 
@@ -40,6 +41,9 @@ struct Ticket {
   Bytes awaiting{};          ///< part of net: freed and awaiting the device
   std::uint64_t closed = 0;  ///< its place in the order of closing
   bool learn = true;         ///< an abandoned batch says nothing about its kind
+  /// The batch that operations may be submitted to, by its serial; 0 is none. The scheduler's.
+  std::atomic<std::uint64_t> accepts{0};
+  int enqueuing = 0;  ///< its closures that run now; the scheduler's order lock
   std::array<bool, kStreamRoles> touched{};
   std::array<Point, kStreamRoles> points{};  ///< of the touched streams, once closed
   std::atomic<std::int64_t> device_time{0};  ///< nanoseconds, added by the device's threads
@@ -49,6 +53,17 @@ struct Ticket {
 struct TicketRef {
   Ticket* ticket = nullptr;
   std::uint64_t serial = 0;
+
+  /// Whether operations may be submitted to its batch.
+  [[nodiscard]] bool accepts() const noexcept {
+    return ticket != nullptr && ticket->accepts.load(std::memory_order_acquire) == serial;
+  }
+};
+
+/// Whom memory and work are charged to, and what ends a wait for the memory.
+struct Owner {
+  TicketRef batch{};  ///< refers to none outside batches
+  std::stop_token stop{};
 };
 
 class Ledger {

@@ -29,8 +29,11 @@ struct TensorState {
   /// Null until the first writer is submitted. Written under the scheduler's order lock, and when
   /// no handle is left.
   std::atomic<float*> data{nullptr};
-  Allocation memory;                ///< order lock
-  AccessHistory history;            ///< order lock
+  Allocation memory;      ///< order lock
+  AccessHistory history;  ///< order lock
+  /// Streams whose closure runs now and reads, or writes, the tensor; a bit each. Order lock.
+  std::uint8_t being_read = 0;
+  std::uint8_t being_written = 0;
   std::atomic<bool> failed{false};  ///< written in device order; `error` is then set
   std::exception_ptr error;         ///< of the present contents; the table's error lock
 };

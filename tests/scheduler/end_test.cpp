@@ -1,5 +1,7 @@
-// Handles that end on other threads while their scheduler is destroyed.
+// How schedulers begin and end: handles that end on other threads meanwhile, and one pool after the
+// other.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,11 +12,13 @@
 
 #include "rig.hpp"
 #include "support/log_capture.hpp"
+#include "support/message_of.hpp"
 
 namespace weir {
 namespace {
 
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
+using ::testing::HasSubstr;
 
 /// The free of a tensor stands half-way at a gate while the scheduler ends.
 void end_while_a_handle_ends(Bytes size) {
@@ -83,6 +87,24 @@ TEST(SchedulerEnd, HandlesThatEndOnOtherThreadsMeanwhileAreFreedOnce) {
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(log.containing(""), std::vector<std::string>{});
+}
+
+TEST(SchedulerLimits, OfAPoolAreOneSchedulersAtATime) {
+  Rig rig({.budget = mib(1), .policy = Policy::kUnbounded});
+  EXPECT_THAT(message_of<UsageError>([&] { const Scheduler second(rig.device, rig.pool); }),
+              HasSubstr("the pool serves a scheduler already"));
+  EXPECT_EQ(rig.pool.budget(), mib(1));
+  EXPECT_THROW((void)rig.filled(mib(2), 1), OutOfMemory) << "its limits are as they were";
+  rig.end();
+  Scheduler next(rig.device, rig.pool, {.budget = mib(2)});
+  EXPECT_EQ(rig.pool.budget(), mib(2));
+}
+
+TEST(SchedulerLimits, ThatAreRefusedLeaveThePoolFree) {
+  Rig rig;
+  rig.end();
+  EXPECT_THROW(Scheduler(rig.device, rig.pool, {.budget = gib(1)}), UsageError);
+  EXPECT_NO_THROW(Scheduler(rig.device, rig.pool));
 }
 
 }  // namespace

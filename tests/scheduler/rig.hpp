@@ -35,6 +35,7 @@ struct RigOptions {
   Policy policy = Policy::kThrottled;
   RunAhead run_ahead{};
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
+  bool at_once = false;  ///< FaultyDevice::at_once
 };
 
 /// A tensor of this many bytes; a power of two from a page on is a block of its own size.
@@ -69,6 +70,7 @@ class Rig {
       : device(std::make_unique<FaultyDevice>(mib(256))),
         backend(static_cast<FaultyDevice&>(device.backend())),
         pool(device.memory(), pool_options(options)) {
+    backend.at_once = options.at_once;
     scheduler_.emplace(device, pool,
                        SchedulerOptions{.budget = options.budget,
                                         .policy = options.policy,
