@@ -89,6 +89,7 @@ void AddressMap::finish(std::uint64_t end) {
 
 std::vector<AddressMap::Run> AddressMap::runs_of(const std::vector<Area>& areas) {
   std::vector<Run> sorted;
+  sorted.reserve(areas.size());
   for (const Area& area : areas) sorted.push_back({.begin = area.begin, .end = area.end});
   std::ranges::sort(sorted, {}, &Run::begin);
   std::vector<Run> joined;

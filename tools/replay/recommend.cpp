@@ -27,12 +27,13 @@ std::vector<Score> take_best(std::vector<Score>& scores, double same_need) {
     if (score.reserved > most) continue;
     if (quickest == nullptr || score.total_ns() < quickest->total_ns()) quickest = &score;
   }
-  const auto others =
-      std::ranges::stable_partition(scores, [most, than = *quickest](const Score& score) {
+  // Not std::ranges: clang 14 cannot compile what GCC 12's returns.
+  const auto others = std::stable_partition(
+      scores.begin(), scores.end(), [most, than = *quickest](const Score& score) {
         return score.reserved <= most && as_quick(score, than);
       });
-  std::vector<Score> best(scores.begin(), others.begin());
-  scores.erase(scores.begin(), others.begin());
+  std::vector<Score> best(scores.begin(), others);
+  scores.erase(scores.begin(), others);
   return best;
 }
 
