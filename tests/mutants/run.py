@@ -138,6 +138,8 @@ def verdict(copy, mutant, seconds):
     try:
         path.write_text(mutant.mutated(sound))
         broken = build(copy, mutant.build)
+        if "static assertion failed" in broken:
+            return "noticed by a static assertion"
         if broken:
             return f"does not compile:\n{broken}"
         failed = first_failure(copy, mutant.tests, seconds)
