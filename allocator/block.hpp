@@ -38,6 +38,7 @@ enum class BlockState : std::uint8_t {
   kCached,     ///< free
   kMoving,     ///< no block: its pages are being mapped or unmapped, outside the lock
   kVoid,       ///< no block: addresses with no page behind them
+  kStale,      ///< no block: its pages are mapped elsewhere too, and live there
 };
 
 /// Two cache lines, both of which a free and an allocation touch: with very many blocks, reading

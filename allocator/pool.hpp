@@ -172,7 +172,7 @@ class Pool {
   /// Addresses that a block of `block` bytes fits in; false where there are none.
   [[nodiscard]] bool add_region(Bytes block);
   [[nodiscard]] Bytes trim_pages(Bytes keep);
-  void give_back_pages(const PagedIndex& last);
+  void give_back_pages(PagedIndex& last);
   /// Gives segments that left the index back to the upstream; the books hold them until then.
   void release(std::vector<Segment>& segments);
   void sleep(Lock& lock) WEIR_REQUIRES(mutex_);
