@@ -155,6 +155,23 @@ TEST_P(OnEachTrace, ScatteredMapsStayFarUnderTheLimitOnMappings) {
   RecordProperty("mappings", static_cast<int>(most));
 }
 
+/// Of heaps of some 30 to 40 pages each page counts: those that paged takes at its peak, where the
+/// device is not behind and where it is.
+TEST(SmallTrace, PagedReservesNoMorePagesThanItsPageSays) {
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 2> kPages{
+      {{"small_gpt_tiny", 29}, {"small_kv_cache", 47}}};
+  for (const auto& [name, pages] : kPages) {
+    const auto trace =
+        replay::read_traces(std::string(WEIR_TRACES) + "/small/" + std::string(name) + ".csv.gz")
+            .front();
+    for (const std::uint64_t lag : {0U, 200U}) {
+      const Figures figures = replay::replay(trace, *OnEachTrace::paged(gib(1024), lag));
+      EXPECT_FALSE(figures.refusal);
+      EXPECT_LE(figures.peak_reserved, kPage * pages) << name << ", " << lag << " behind";
+    }
+  }
+}
+
 TEST(RealTrace, FixedShapesMapAndUnmapNothingOnceTheirIterationsRepeat) {
   PoolOptions base;
   base.budget = BudgetRequest{.percent = 100};

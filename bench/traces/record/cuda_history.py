@@ -14,8 +14,7 @@ from recorder import torch
 import snapshot_to_csv
 
 WORKLOADS = ("conv_varying_images", "gpt_fixed", "gpt_recompute_lora", "gpt_varying_lengths",
-             "kv_cache", "moe_uneven", "small_gpt_growing_lengths", "small_gpt_recompute", "small_gpt_tiny",
-             "small_gpt_varying_lengths", "small_kv_cache")
+             "kv_cache", "moe_uneven", "small_gpt_tiny", "small_kv_cache")
 
 
 def history_of(run, steps):

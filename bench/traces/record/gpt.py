@@ -87,13 +87,6 @@ def draw_padded(batch, longest, draw, vocabulary=VOCABULARY):
     return text[:, :-1], targets
 
 
-def draw_growing(batch, shortest, longest, steps, draw, vocabulary=VOCABULARY):
-    """Texts that are longer from step to step, as a training begins with short ones."""
-    for number in range(steps):
-        text = draw_text(batch, shortest + (longest - shortest) * number // max(1, steps - 1) + 1, draw, vocabulary)
-        yield text[:, :-1], text[:, 1:]
-
-
 def train(model, batches, device, step, rate=3e-4):
     """Trains as people do: a fused AdamW over all that is to be trained, bfloat16 by autocast, gradients
     clipped."""
