@@ -119,6 +119,7 @@ class AdmissionModel {
     bool blocked = false;
     bool has_news = false;
     bool fails = false;
+    bool overdue = false;  ///< somebody was forced in beside its batch: it has no promise any more
   };
   struct State {
     std::array<Producer, kMostProducers> producers{};
@@ -140,12 +141,13 @@ class AdmissionModel {
   static Key key_of(const State& s) {
     Key key;
     for (const Producer& p : s.producers) {
-      const unsigned flags = (p.blocked ? 4U : 0U) | (p.has_news ? 2U : 0U) | (p.fails ? 1U : 0U);
+      const unsigned flags = (p.overdue ? 8U : 0U) | (p.blocked ? 4U : 0U) |
+                             (p.has_news ? 2U : 0U) | (p.fails ? 1U : 0U);
       for (const auto& [value, bits] :
            {std::pair{unsigned{p.step}, 4U}, std::pair{unsigned{p.round}, 2U},
             std::pair{unsigned{p.net}, 3U}, std::pair{unsigned{p.awaits}, 3U},
             std::pair{unsigned{p.age}, 2U}, std::pair{unsigned{p.place}, 2U},
-            std::pair{flags, 3U}}) {
+            std::pair{flags, 4U}}) {
         key.producers = key.producers << bits | value;
       }
     }
@@ -187,7 +189,8 @@ class AdmissionModel {
     for (std::size_t p = 0; p < batches_.size(); ++p) {
       const Producer& other = s.producers[p];
       const unsigned spent = other.net + other.awaits;
-      if (other.age != 0 && batches_[p].estimate > spent) unspent += batches_[p].estimate - spent;
+      if (other.age == 0 || other.overdue) continue;
+      if (batches_[p].estimate > spent) unspent += batches_[p].estimate - spent;
     }
     return rules_.may_start({.first_in_line = s.producers[own].place == 1,
                              .grace_over = grace_over,
@@ -342,6 +345,7 @@ class AdmissionModel {
       reach(next);
     } else if (state.producers[p].place == 1 && decision(state, p, true) == Decision::kForce) {
       ++findings_.forced;
+      for (Producer& other : next.producers) other.overdue = other.age != 0;
       admit(next, p);
       reach(next);
     }

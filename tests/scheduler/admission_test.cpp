@@ -277,7 +277,7 @@ TEST_F(BesideAnOpenBatchForAShortGrace, ABatchIsAdmittedByForceCountedAndWarned)
   EXPECT_EQ(rig->admission().forced, 1U);
   ASSERT_EQ(log.containing("without room").size(), 1U);
   EXPECT_THAT(log.containing("without room").front(),
-              AllOf(HasSubstr("'second'"), HasSubstr("513 KiB"), HasSubstr("('first')")));
+              AllOf(HasSubstr("'second'"), HasSubstr("513 KiB"), HasSubstr("'first'")));
 }
 
 TEST_F(BesideAnOpenBatchForAShortGrace, EachOfALineHasAGraceOfItsOwn) {

@@ -82,8 +82,8 @@ TEST(Batch, OfAnotherSchedulerOnTheSameThreadIsItsOwn) {
 
 TEST(Batch, OfAnotherThreadIsItsOwn) {
   Rig rig;
-  const Batch batch = rig->begin_batch("mine");
-  std::thread([&] { EXPECT_FALSE(rig->begin_batch("theirs").joined()); }).join();
+  const Batch batch = rig->begin_batch("mine", {.hint = kib(4)});
+  std::thread([&] { EXPECT_FALSE(rig->begin_batch("theirs", {.hint = kib(4)}).joined()); }).join();
 }
 
 TEST(Batch, ClosesOnceHoweverOftenItIsAskedTo) {

@@ -88,6 +88,7 @@ TEST(Decide, IsTheRuleForEverySmallState) {
 TEST(Decide, SumsThatDoNotFit64BitsAreOverTheBudget) {
   const AdmissionState state{.held = {UINT64_MAX - 1},
                              .budget = {UINT64_MAX},
+                             .live = {UINT64_MAX - 1},
                              .unspent = {UINT64_MAX},
                              .estimate = {UINT64_MAX},
                              .submitted = 1};

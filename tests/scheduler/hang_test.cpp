@@ -11,6 +11,7 @@
 #include <latch>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -354,10 +355,12 @@ TEST(Hang, ABlockGivenBackAndABatchClosedBetweenTwoLooksIsNotMissed) {
   Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
   for (int round = 0; round < 300; ++round) {
     std::latch both(2);
-    std::optional<Batch> older(rig->begin_batch("older", {.hint = Bytes{}}));
+    // Kinds that nothing was learned of: both are admitted, though they need all the memory.
+    const std::string number = std::to_string(round);
+    std::optional<Batch> older(rig->begin_batch("older " + number, {.hint = Bytes{}}));
     std::optional<Tensor> all(rig.filled(mib(1), 1));
     auto younger = std::async(std::launch::async, [&] {
-      const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
+      const Batch batch = rig->begin_batch("younger " + number, {.hint = Bytes{}});
       both.arrive_and_wait();
       (void)rig.filled(mib(1), 2, StreamRole::kCompute2);
     });
