@@ -330,7 +330,8 @@ void Pool::release(std::vector<Segment>& segments) {
 
 Pressure Pool::pressure() const {
   const Lock lock(mutex_);
-  return {level_.level, statistics_.held.current, statistics_.budget, level_.sequence};
+  return {level_.level, statistics_.held.current, statistics_.budget, level_.sequence,
+          statistics_.awaiting.current};
 }
 
 Statistics Pool::statistics() const {

@@ -109,7 +109,8 @@ Pool::News Pool::news() {
   const PressureLevel level =
       pressure_level(statistics_.held.current, statistics_.budget, level_.level);
   if (level == level_.level) return news;
-  level_ = {level, statistics_.held.current, statistics_.budget, level_.sequence + 1};
+  level_ = {level, statistics_.held.current, statistics_.budget, level_.sequence + 1,
+            statistics_.awaiting.current};
   news.level_changed = true;
   news.pressure = level_;
   ++notifying_;

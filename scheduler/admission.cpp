@@ -11,6 +11,11 @@
 namespace weir {
 namespace {
 
+std::string describe(const Ticket& ticket) {
+  return "'" + ticket.kind->name + "', begun at " + ticket.where.file + ":" +
+         std::to_string(ticket.where.line);
+}
+
 /// The calling thread as a producer of batches.
 std::uint64_t this_producer() {
   static std::atomic<std::uint64_t> last{0};
@@ -71,31 +76,33 @@ Admission::Admission(Pool& pool, const BatchStreams& streams, Policy policy, Run
                      std::chrono::nanoseconds grace)
     : pool_(pool), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {}
 
-Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
-  if (place.options.hint) return *place.options.hint;
-  if (place.kind->footprint) return *place.kind->footprint;
-  // Never seen: all that is not live, and live is what no unsettled batch holds.
-  return minus_or_zero(pressure.budget, minus_or_zero(pressure.held, ledger_.in_flight()));
+Bytes Admission::live(const Pressure& pressure) const {
+  return minus_or_zero(pressure.held, pressure.awaiting + ledger_.allocated());
 }
 
-TicketRef Admission::begin(BatchKind& kind, Bytes estimate) {
-  Ticket& ticket = ledger_.open(kind, estimate);
+Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
+  if (const auto expected = ledger_.expected(*place.kind, place.options.hint)) return *expected;
+  return minus_or_zero(pressure.budget, live(pressure));
+}
+
+TicketRef Admission::begin(BatchKind& kind, Bytes estimate, CallSite where) {
+  Ticket& ticket = ledger_.open(kind, estimate, where);
   return {&ticket, ticket.serial};
 }
 
-TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
+TicketRef Admission::open(std::string_view name, const BatchOptions& options, CallSite where) {
   settle();
   if (policy_ != Policy::kThrottled) {
     const Lock lock(mutex_);
     BatchKind& kind = ledger_.kind(name);
-    return begin(kind, kind.footprint.value_or(Bytes{}));
+    return begin(kind, kind.footprint.value_or(Bytes{}), where);
   }
   InLine place(*this, name, options);
   std::optional<Decision> reason;
   std::chrono::steady_clock::time_point start;
   for (;;) {
     Decision decision = Decision::kAdmit;
-    const auto ticket = try_admit(place, decision);
+    const auto ticket = try_admit(place, where, decision);
     if (ticket) {
       if (reason) count_stall(*reason, std::chrono::steady_clock::now() - start);
       return *ticket;
@@ -103,6 +110,8 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
     if (decision == Decision::kRefuse) {
       throw Cancelled("begin_batch '" + std::string(name) + "': the wait was cancelled");
     }
+    const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
+    if (for_room && let_forgotten_lapse()) continue;
     if (!reason) start = std::chrono::steady_clock::now();
     if (!reason || decision != Decision::kWaitTurn) reason = decision;
     if (decision == Decision::kWaitTurn) {
@@ -121,9 +130,10 @@ AdmissionState Admission::state_of(const InLine& place) const {
   return {.first_in_line = line_.is_first(place),
           .cancelled = place.options.stop.stop_requested(),
           .grace_over = place.grace_over,
+          .yields = line_.yields(place),
           .held = pressure.held,
           .budget = pressure.budget,
-          .live = minus_or_zero(pressure.held, ledger_.in_flight()),
+          .live = live(pressure),
           .unspent = ledger_.unspent(),
           .estimate = estimate(place, pressure),
           .open = ledger_.open_count(),
@@ -131,10 +141,11 @@ AdmissionState Admission::state_of(const InLine& place) const {
           .queued_time = ledger_.queued_time()};
 }
 
-std::optional<TicketRef> Admission::try_admit(InLine& place, Decision& decision) {
+std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Decision& decision) {
   AdmissionState state;
   std::optional<TicketRef> ticket;
   bool known = false;
+  std::string others;
   {
     const Lock lock(mutex_);
     const std::uint64_t looked = given_back_.load();
@@ -159,8 +170,13 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, Decision& decision)
       place.grace_over = false;
     }
     if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
-    known = place.kind->footprint.has_value();
-    ticket = begin(*place.kind, state.estimate);
+    if (decision == Decision::kForce) others = let_promises_lapse();
+    // The first batch's footprint may be weights that it made, which the second does not make
+    // again.
+    known = place.kind->given_back.has_value();
+    ticket = begin(*place.kind, state.estimate, where);
+    ticket->ticket->producer = place.producer;
+    place.bytes = state.estimate;
     line_.serve(place);
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
@@ -168,7 +184,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, Decision& decision)
   }
   try {
     if (decision == Decision::kForce) {
-      warn_of_force(state, place.name, *ticket);
+      warn_of_force(state, place.name, others);
     } else if (known) {
       warn_if_no_room(state, place.name);
     }
@@ -267,6 +283,9 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   const Lock lock(mutex_);
   if (!ledger_.is_open(ref)) return;
   ledger_.close(*ref.ticket, points, learn);
+  // Now, and not when it settles: its peak is known, and its producer's next place comes after.
+  const Ticket& ticket = *ref.ticket;
+  if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
   counts_.most_submitted = std::max(counts_.most_submitted, ledger_.submitted());
   wake_who_waits_for_open(false);
@@ -313,6 +332,20 @@ bool Admission::is_open(TicketRef ref) const {
   return ledger_.is_open(ref);
 }
 
+bool Admission::let_forgotten_lapse() {
+  std::string text;
+  {
+    const Lock lock(mutex_);
+    const Ticket* ticket = ledger_.take_forgotten();
+    if (ticket == nullptr) return false;
+    text = "batch " + describe(*ticket) + ", is still open and has allocated nothing while " +
+           std::to_string(Ledger::kManyBatches) + " others were closed. It holds others back, so " +
+           format_bytes(ticket->estimate) + " are no longer kept for it. Is it ever closed?";
+  }
+  log(LogLevel::kWarn, text);
+  return true;
+}
+
 void Admission::warn_if_no_room(const AdmissionState& state, std::string_view kind) {
   if (state.submitted != 0 || state.open != 0) return;
   if (state.held + state.estimate <= state.budget || warned_.exchange(true)) return;
@@ -322,16 +355,17 @@ void Admission::warn_if_no_room(const AdmissionState& state, std::string_view ki
                            "): one batch at a time; biggest holders: " + pool_.holders());
 }
 
-void Admission::warn_of_force(const AdmissionState& state, std::string_view kind,
-                              TicketRef forced) {
-  std::string others;
-  {
-    const Lock lock(mutex_);
-    for (const Ticket* ticket : ledger_.open_tickets()) {
-      if (ticket->serial >= forced.serial) continue;
-      others += (others.empty() ? "'" : ", '") + ticket->kind->name + "'";
-    }
+std::string Admission::let_promises_lapse() {
+  std::string names;
+  for (Ticket* ticket : ledger_.open_tickets()) {
+    names += (names.empty() ? "" : "; ") + describe(*ticket);
+    ticket->lapsed = true;
   }
+  return names;
+}
+
+void Admission::warn_of_force(const AdmissionState& state, std::string_view kind,
+                              const std::string& others) {
   log(LogLevel::kWarn, "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
                            ") goes on without room: after the longest wait that is allowed, " +
                            format_bytes(state.held) + " of " + format_bytes(state.budget) +
@@ -341,7 +375,8 @@ void Admission::warn_of_force(const AdmissionState& state, std::string_view kind
 
 void Admission::count_stall(Decision reason, std::chrono::nanoseconds time) {
   const Lock lock(mutex_);
-  Stalls& stalls = reason == Decision::kWaitTurn   ? counts_.turn
+  const bool turn = reason == Decision::kWaitTurn || reason == Decision::kWaitShare;
+  Stalls& stalls = turn                            ? counts_.turn
                    : reason == Decision::kWaitSoft ? counts_.soft
                                                    : counts_.hard;
   ++stalls.count;
@@ -354,7 +389,7 @@ AdmissionStatistics Admission::statistics() const {
   counts.open = ledger_.open_count();
   counts.submitted = ledger_.submitted();
   counts.settled = ledger_.settled();
-  counts.charged = ledger_.charged();
+  counts.charged = ledger_.charged(pool_.pressure().awaiting);
   return counts;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,7 +30,7 @@ namespace weir {
 
 /// What one batch can be told.
 struct BatchOptions {
-  std::optional<Bytes> hint{};  ///< expected footprint; what was learned of the kind otherwise
+  std::optional<Bytes> hint{};  ///< expected footprint, until a batch of the kind has ended
   std::stop_token stop{};  ///< ends waits for admission, and for the batch's memory, with Cancelled
 };
 
@@ -43,7 +44,7 @@ struct Stalls {
 struct AdmissionStatistics {
   Stalls hard;                  ///< the budget
   Stalls soft;                  ///< the run-ahead target
-  Stalls turn;                  ///< another producer's turn
+  Stalls turn;                  ///< another producer's turn, also one that is still submitting
   Stalls grace;                 ///< an allocation waited for another open batch
   std::uint64_t forced = 0;     ///< batches admitted without room, after the grace
   std::uint64_t sleeps = 0;     ///< times that a thread slept in here, other than for the device
@@ -77,7 +78,8 @@ class Admission {
             std::chrono::nanoseconds grace);
 
   /// Opens a batch; under `throttled` it waits until the decision admits it. Throws Cancelled.
-  [[nodiscard]] TicketRef open(std::string_view kind, const BatchOptions& options);
+  [[nodiscard]] TicketRef open(std::string_view kind, const BatchOptions& options,
+                               CallSite where = {});
   /// Records the points of every stream that the batch touched and hands its charge over to them.
   void close(TicketRef ref, bool learn) noexcept;
 
@@ -105,11 +107,15 @@ class Admission {
   class InLine;
   struct Blocked;
 
+  /// Held, but not by what an open batch allocated, nor by what comes free by the device alone.
+  [[nodiscard]] Bytes live(const Pressure& pressure) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] Bytes estimate(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] AdmissionState state_of(const InLine& place) const WEIR_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, Decision& decision);
-  [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, CallSite where,
+                                                   Decision& decision);
+  [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate, CallSite where)
+      WEIR_REQUIRES(mutex_);
   void wait_turn(InLine& place);
   void wait_for_open(InLine& place);
   void wait_for_device(const std::stop_token& stop);
@@ -122,8 +128,14 @@ class Admission {
              std::optional<std::chrono::steady_clock::time_point> deadline) WEIR_REQUIRES(mutex_);
   [[nodiscard]] static std::condition_variable_any& own_sleep();
   void record_missing();
+  /// Warns of a batch that was perhaps never closed, and keeps no memory for it. False: there is
+  /// none.
+  [[nodiscard]] bool let_forgotten_lapse();
+  /// Keeps nothing for the open batches, which somebody has awaited for the whole grace, until they
+  /// allocate again: the next one need not wait for them, too. What they are, for a message.
+  [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);
   void warn_if_no_room(const AdmissionState& state, std::string_view kind);
-  void warn_of_force(const AdmissionState& state, std::string_view kind, TicketRef forced);
+  void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
   void count_stall(Decision reason, std::chrono::nanoseconds time);
 
   Pool& pool_;

@@ -19,18 +19,20 @@ namespace weir {
 
 enum class Decision : std::uint8_t {
   kAdmit,
-  kWaitTurn,  ///< somebody is before it in the line
-  kWaitHard,  ///< it might not fit in the budget beside what is held and promised
-  kWaitSoft,  ///< enough device time is queued
-  kWaitOpen,  ///< as kWaitHard, with nothing submitted: an open batch must close or free
-  kForce,     ///< admitted without room: no open batch closed or freed enough within the grace
-  kRefuse,    ///< its wait was cancelled
+  kWaitTurn,   ///< somebody is before it in the line
+  kWaitHard,   ///< it might not fit in the budget beside what is held and promised
+  kWaitSoft,   ///< enough device time is queued
+  kWaitOpen,   ///< as kWaitHard, with nothing submitted: an open batch must close or free
+  kForce,      ///< admitted without room: no open batch closed or freed enough within the grace
+  kWaitShare,  ///< a producer that has had less is submitting a batch and will be back in the line
+  kRefuse,     ///< its wait was cancelled
 };
 
 struct AdmissionState {
   bool first_in_line = true;
   bool cancelled = false;
   bool grace_over = false;      ///< it has waited for the open batches as long as it may
+  bool yields = false;          ///< FairLine::yields
   Bytes held{};                 ///< of the pool: allocated + awaiting
   Bytes budget{};               ///< of the pool, from the same moment
   Bytes live{};                 ///< part of held: no unsettled batch's
@@ -67,6 +69,10 @@ struct AdmissionState {
   if (state.submitted != 0 && soft_limit_reached(state.submitted, state.queued_time, run_ahead)) {
     return Decision::kWaitSoft;
   }
+  // The device has work meanwhile, so that it does not stand still for the sake of fairness: two
+  // batches, or where no more than two may be queued, one.
+  const std::uint64_t enough = std::clamp<std::uint64_t>(run_ahead.batches.value_or(3), 2, 3) - 1;
+  if (state.yields && state.submitted >= enough) return Decision::kWaitShare;
   return Decision::kAdmit;
 }
 

@@ -102,14 +102,14 @@ void Scheduler::forget_batch(TicketRef ticket) noexcept {
   }
 }
 
-Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options) {
+Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options, CallSite where) {
   refuse_device_thread("begin_batch");
   if (Owner outer = owner_here(); outer.batch.ticket != nullptr) {
     return Batch(*this, std::move(outer), true);
   }
   auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
   if (open == open_batches.end()) open = open_batches.insert(open, {serial_, {}, {}});
-  open->ticket = admission_.open(kind, options);
+  open->ticket = admission_.open(kind, options, where);
   open->stop = options.stop;
   open->ticket.ticket->accepts.store(open->ticket.serial, std::memory_order_release);
   return Batch(*this, {open->ticket, open->stop}, false);

@@ -104,7 +104,8 @@ class Scheduler {
 
   /// Opens a batch, or joins the one that this thread has open. Held back here, if anywhere.
   /// Throws Cancelled when `options.stop` ends the wait.
-  [[nodiscard]] Batch begin_batch(std::string_view kind, const BatchOptions& options = {});
+  [[nodiscard]] Batch begin_batch(std::string_view kind, const BatchOptions& options = {},
+                                  CallSite where = CallSite::here());
 
   /// Enqueues `kernel` behind everything it depends on, and returns. Takes the memory of its
   /// outputs first, holding no lock; then, in one step, becomes visible and is enqueued. Throws

@@ -143,6 +143,21 @@ TEST(WhoFails, WorkOutsideAnyBatchIsTheYoungest) {
   EXPECT_EQ(failing(1, {{.batch = kOutside}}), std::nullopt) << "a batch still runs";
 }
 
+TEST(Decide, ABatchYieldsOnlyWhileTheDeviceHasWork) {
+  const auto yielding = [](std::uint64_t submitted) {
+    return AdmissionState{.yields = true, .budget = {1}, .submitted = submitted};
+  };
+  const RunAhead bytes_alone{.batches = std::nullopt};
+  EXPECT_EQ(decide(yielding(0), bytes_alone), Decision::kAdmit);
+  EXPECT_EQ(decide(yielding(1), bytes_alone), Decision::kAdmit);
+  EXPECT_EQ(decide(yielding(2), bytes_alone), Decision::kWaitShare);
+  for (const std::uint64_t most : {1U, 2U}) {  // no second batch may be queued for it
+    const RunAhead run_ahead{.batches = most, .time = milliseconds(20)};
+    EXPECT_EQ(decide(yielding(0), run_ahead), Decision::kAdmit);
+    EXPECT_EQ(decide(yielding(1), run_ahead), Decision::kWaitShare);
+  }
+}
+
 TEST(SoftLimit, NeedsBothTheNumberOfBatchesAndTheTime) {
   const RunAhead both{.batches = 2, .time = milliseconds(20)};
   EXPECT_FALSE(soft_limit_reached(1, milliseconds(500), both));

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -123,6 +124,25 @@ class Rig {
 
  private:
   std::optional<Scheduler> scheduler_;
+};
+
+/// Begins batches that must not wait: where one does wait, for the device, it throws Cancelled.
+class WithoutWaiting {
+ public:
+  explicit WithoutWaiting(Rig& rig) : rig_(rig) {
+    rig.backend.before_wait = [this](Point) { stop_.request_stop(); };
+  }
+  ~WithoutWaiting() { rig_.backend.before_wait = nullptr; }
+  WithoutWaiting(const WithoutWaiting&) = delete;
+  WithoutWaiting& operator=(const WithoutWaiting&) = delete;
+
+  [[nodiscard]] Batch begin(std::string_view kind, std::optional<Bytes> hint = {}) {
+    return rig_->begin_batch(kind, {.hint = hint, .stop = stop_.get_token()});
+  }
+
+ private:
+  Rig& rig_;
+  std::stop_source stop_;
 };
 
 /// The books add up now, whatever the device is doing.

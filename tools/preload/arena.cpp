@@ -286,7 +286,7 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
     std::erase_if(open_, [&](const TicketRef& open) { return open.serial == batch.ticket.serial; });
   }
   try {
-    fences_.measure(batch.ticket.ticket->device_time, batch.began);
+    fences_.measure(batch.ticket.ticket->device_time.front(), batch.began);
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("a batch is not measured: ") + error.what());
   }
