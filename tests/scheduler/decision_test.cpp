@@ -91,6 +91,7 @@ TEST(Decide, SumsThatDoNotFit64BitsAreOverTheBudget) {
                              .live = {UINT64_MAX - 1},
                              .unspent = {UINT64_MAX},
                              .estimate = {UINT64_MAX},
+                             .open = 1,
                              .submitted = 1};
   EXPECT_EQ(decide(state, {}), Decision::kWaitHard);
 }
