@@ -64,7 +64,7 @@ struct alignas(64) Block {
 
   Bytes requested;
   StreamId home;                    ///< the stream that it was allocated on
-  std::uint64_t home_sequence = 0;  ///< of its free: the point on home
+  std::uint64_t home_sequence = 0;  ///< of its free: the point on home; zero once that is passed
   /// Streams other than home that use it, and of its free: the points there. Null until there was
   /// one, as for most.
   std::unique_ptr<std::vector<Point>> others;

@@ -13,7 +13,6 @@
 #include <memory>
 #include <unordered_map>
 
-#include "allocator/age_tree.hpp"
 #include "allocator/block_index.hpp"
 #include "allocator/free_bins.hpp"
 
@@ -28,7 +27,6 @@ class HeapIndex : public BlockIndex {
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_unpassed(Bytes size) override;
-  [[nodiscard]] Bytes releasable() const override { return releasable_; }
   [[nodiscard]] Bytes largest_cached() const override;
 
  protected:
@@ -38,7 +36,6 @@ class HeapIndex : public BlockIndex {
   struct Owner : FreeOwner {
     Area area = kSmallArea;
     FreeBins bins;
-    BlockList<&Block::by_age> by_point;  ///< in the order of the points of their frees
   };
   using Owners = std::array<Owner, kAreas>;
 
@@ -98,19 +95,16 @@ class HeapIndex : public BlockIndex {
 
   void set_owner(Block& block) override;
   void place_cached(Block& block) override;
-  void passed_more(StreamId stream) override;
-  [[nodiscard]] const Block* oldest_unpassed() const override;
+  void make_common(Block& piece) override;
+  void forget(StreamId stream) noexcept override { owners_.erase(stream); }
 
   Owners common_;
-  AgeTree releasable_pieces_;  ///< the common ones that something could go back from under
-  Bytes releasable_;           ///< the sum of that
   std::unordered_map<StreamId, std::unique_ptr<Owners>> owners_;
 
  private:
   void insert_into_bins(Block& piece) noexcept;
   void remove_from_bins(Block& piece) noexcept;
 
-  StreamBook nobody_;  ///< of the common owners
   std::array<Bytes, kAreas> largest_{};
 };
 

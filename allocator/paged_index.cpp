@@ -38,14 +38,14 @@ void PagedIndex::add_region(void* address, Bytes size, Bytes for_block) {
     throw;
   }
   piece->size = size;
-  piece->owner = &common_.at(area);
+  give_to(*piece, &common_.at(area));
   place_void(*piece);
 }
 
 void PagedIndex::place_void(Block& piece) noexcept {
   FreeBins& voids = voids_.at(owner_of(piece).area);
   piece.state = BlockState::kVoid;
-  piece.owner = &common_.at(owner_of(piece).area);
+  give_to(piece, &common_.at(owner_of(piece).area));
   const auto is_void = [](const Block* b) { return b != nullptr && b->state == BlockState::kVoid; };
   Block* next = piece.neighbours.next;
   if (is_void(next)) {
@@ -255,7 +255,7 @@ Block& PagedIndex::claim_pages(Block& piece, std::size_t most) {
 
 void PagedIndex::claim_victims(std::size_t count, PageMove& move) {
   while (count != 0) {
-    Block& victim = claim_pages(*releasable_pieces_.front(), count);
+    Block& victim = claim_pages(*releasable_blocks_.front(), count);
     count -= victim.size.count / page_.count;
     move.victims.push_back(&victim);
     for (std::uintptr_t at = victim.begin(); at < victim.end(); at += page_.count) {
@@ -273,30 +273,27 @@ std::size_t PagedIndex::pages_outside(const Block& piece, Range kept) const {
 std::size_t PagedIndex::lendable(const Owners* owners, Range kept) const {
   std::size_t count = 0;
   if (owners == nullptr) return count;
-  for (const Owner& owner : *owners) {
-    for (const Block* piece = owner.by_point.front(); piece != nullptr; piece = later(*piece)) {
-      count += pages_outside(*piece, kept);
-    }
+  const auto& unpassed = owners->front().book->unpassed;
+  for (const Block* piece = unpassed.front(); piece != nullptr; piece = later(*piece)) {
+    count += pages_outside(*piece, kept);
   }
   return count;
 }
 
 void PagedIndex::claim_lenders(Owners& owners, std::size_t count, PageMove& move) {
   const std::size_t before = move.pages.size();
-  for (Owner& owner : owners) {
-    for (Block* piece = owner.by_point.front(); piece != nullptr && count != 0;) {
-      Block* const next = later(*piece);
-      if (pages_in(whole_pages(*piece)) != 0) {
-        Block& lender = claim_pages(*piece, count);
-        count -= lender.size.count / page_.count;
-        move.lenders.push_back(&lender);
-        keep_behind(*move.target, lender, owners);
-        for (std::uintptr_t at = lender.begin(); at < lender.end(); at += page_.count) {
-          move.pages.push_back(page_at(at));
-        }
+  for (Block* piece = owners.front().book->unpassed.front(); piece != nullptr && count != 0;) {
+    Block* const next = later(*piece);
+    if (pages_in(whole_pages(*piece)) != 0) {
+      Block& lender = claim_pages(*piece, count);
+      count -= lender.size.count / page_.count;
+      move.lenders.push_back(&lender);
+      keep_behind(*move.target, lender, owners);
+      for (std::uintptr_t at = lender.begin(); at < lender.end(); at += page_.count) {
+        move.pages.push_back(page_at(at));
       }
-      piece = next;
     }
+    piece = next;
   }
   move.lent = move.pages.size() - before;
   std::ranges::rotate(move.pages, move.pages.begin() + static_cast<std::ptrdiff_t>(before));
@@ -306,7 +303,7 @@ void PagedIndex::claim_lenders(Owners& owners, std::size_t count, PageMove& move
 
 void PagedIndex::keep_behind(Block& target, const Block& lender, Owners& owners) {
   const bool was_common = is_common(target);
-  if (was_common) target.owner = &owners.at(owner_of(target).area);
+  if (was_common) give_to(target, &owners.at(owner_of(target).area));
   if (was_common || target.home_sequence < lender.home_sequence) {
     target.home_sequence = lender.home_sequence;
   }
@@ -425,13 +422,14 @@ void PagedIndex::place_stale(Block& piece) noexcept {
   stale_pages_ += piece.size.count / page_.count;
   piece.state = BlockState::kStale;
   const Owner& owner = owner_of(piece);
-  piece.owner = &common_.at(owner.area);
-  if (owner.passed(piece)) return retired_.push_back(piece);
-  stale_.at(owner.home).pieces.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
+  const bool passed = owner.passed(piece);
+  const StreamId home = owner.home;
+  give_to(piece, &common_.at(owner.area));
+  if (passed) return retired_.push_back(piece);
+  stale_.at(home).pieces.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
 }
 
 void PagedIndex::passed_more(StreamId stream) {
-  HeapIndex::passed_more(stream);
   const auto stale = stale_.find(stream);
   if (stale == stale_.end()) return;
   const std::uint64_t passed = book_of(stream).passed;
@@ -445,7 +443,10 @@ void PagedIndex::passed_more(StreamId stream) {
 
 void PagedIndex::place_again(Block& piece) {
   const Owner& owner = owner_of(piece);
-  if (owner.passed(piece)) piece.owner = &common_.at(owner.area);
+  if (owner.passed(piece)) {
+    piece.home_sequence = 0;
+    give_to(piece, &common_.at(owner.area));
+  }
   place_piece(piece);
 }
 

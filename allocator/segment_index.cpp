@@ -15,7 +15,7 @@ Block& SegmentIndex::add(Segment segment, Bytes size) {
   blocks_.redeem(3);
   Block& block = blocks_.insert(segment.pointer);
   block.size = segment.size;
-  block.owner = &common_.at(kLargeArea);
+  give_to(block, &common_.at(kLargeArea));
   const bool small = area_of(size) == kSmallArea;
   const Bytes front = small ? std::max(size, std::min(run_, segment.size)) : size;
   if (block.size > front) insert(split(block, front));
@@ -61,26 +61,15 @@ bool SegmentIndex::changes_area(const Block& piece) const {
 bool SegmentIndex::remove_allocated(Block& block) {
   if (!is_whole_segment(block)) return false;
   keep_points(block);
+  give_to(block, nullptr);
   blocks_.erase(block);
   return true;
 }
 
-Bytes SegmentIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
-  Bytes sum;
-  std::size_t count = 0;
-  for (const Block* piece = releasable_pieces_.front(); piece != nullptr && sum < need;
-       piece = AgeTree::next(*piece)) {
-    sum += piece->size;
-    ++count;
-  }
-  taken.reserve(taken.size() + count);  // so that no segment is lost between two places
-  for (; count != 0; --count) {
-    Block* piece = releasable_pieces_.front();
-    taken.push_back({piece->pointer, piece->size});
-    take_out(*piece);
-    blocks_.erase(*piece);
-  }
-  return sum;
+void SegmentIndex::remove_releasable(Block& piece) {
+  take_out(piece);
+  give_to(piece, nullptr);
+  blocks_.erase(piece);
 }
 
 void SegmentIndex::for_each_segment(const std::function<void(Segment)>& visit) const {
