@@ -12,13 +12,6 @@ Block* next_stale(const Block& piece) noexcept { return BlockList<&Block::by_str
 
 }  // namespace
 
-Page& PagedIndex::page_at(std::uintptr_t address) {
-  const auto region = std::ranges::find_if(regions_, [address](const Region& r) {
-    return address >= r.begin && address - r.begin < r.size.count;
-  });
-  return region->pages[(address - region->begin) / page_.count];
-}
-
 Block& PagedIndex::add(Segment /*segment*/, Bytes /*size*/) {
   throw std::logic_error("paged: grows by pages, not by segments");
 }
@@ -27,9 +20,7 @@ void PagedIndex::add_region(void* address, Bytes size, Bytes for_block) {
   const Area area = area_of(for_block);
   reserve_bins(area, size);
   voids_.at(area).reserve(size);
-  Region region{.begin = reinterpret_cast<std::uintptr_t>(address), .size = size, .pages = {}};
-  region.pages.resize(size.count / page_.count);
-  regions_.push_back(std::move(region));
+  regions_.push_back({.begin = reinterpret_cast<std::uintptr_t>(address), .size = size});
   Block* piece = nullptr;
   try {
     piece = &blocks_.insert(address);
@@ -159,6 +150,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
 
   // All memory that any step from here to the end of `finish` needs.
   const std::size_t count = site.new_pages;
+  table_.make_room(page_down(range.begin), page_up(range.end));
   move.places.reserve(count);
   move.unmap.reserve(count);
   move.pages.reserve(count);
@@ -489,12 +481,7 @@ bool PagedIndex::end_stale(const std::function<bool(Mapping)>& unmap) {
 }
 
 void PagedIndex::for_each_mapping(const std::function<void(Mapping)>& visit) const {
-  for (const Region& region : regions_) {
-    for (std::size_t i = 0; i < region.pages.size(); ++i) {
-      if (region.pages[i].id == 0) continue;
-      visit({reinterpret_cast<void*>(region.begin + i * page_.count), region.pages[i]});
-    }
-  }
+  table_.for_each(visit);
 }
 
 void PagedIndex::for_each_region(const std::function<void(Segment)>& visit) const {

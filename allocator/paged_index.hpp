@@ -21,6 +21,7 @@
 
 #include "allocator/heap_index.hpp"
 #include "allocator/page_source.hpp"
+#include "allocator/page_table.hpp"
 
 namespace weir {
 
@@ -57,7 +58,7 @@ struct PageMove {
 
 class PagedIndex final : public HeapIndex {
  public:
-  explicit PagedIndex(Bytes page) : page_(page) {}
+  explicit PagedIndex(Bytes page) : page_(page), table_(page) {}
 
   enum class Plan {
     kMade,
@@ -103,7 +104,6 @@ class PagedIndex final : public HeapIndex {
   struct Region {
     std::uintptr_t begin = 0;
     Bytes size;
-    std::vector<Page> pages;  ///< by place; none where nothing is mapped
   };
   /// A run of free pieces and voids, and where in it a block would go.
   struct Site {
@@ -130,7 +130,8 @@ class PagedIndex final : public HeapIndex {
   [[nodiscard]] Range whole_pages(const Block& piece) const {
     return {page_up(piece.begin()), page_down(piece.end())};
   }
-  [[nodiscard]] Page& page_at(std::uintptr_t address);
+  /// The page there, or none; of addresses that a plan was about.
+  [[nodiscard]] Page& page_at(std::uintptr_t address) { return table_.at(address); }
   [[nodiscard]] bool usable(const Block* piece, const Owner* own) const;
 
   [[nodiscard]] Site find_site(Bytes size, const Owner* own, Area area) const;
@@ -175,6 +176,7 @@ class PagedIndex final : public HeapIndex {
   void give_up_target(Block& target);
 
   const Bytes page_;
+  PageTable table_;  ///< of what is mapped, by address
   std::array<FreeBins, kAreas> voids_;
   std::vector<Region> regions_;
   std::vector<Page> spare_;  ///< without a live place

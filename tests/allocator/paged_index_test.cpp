@@ -128,6 +128,19 @@ TEST_F(PagedIndexTest, APlanTakesAsMuchWorkAsItMovesPagesHoweverManyAreFree) {
   EXPECT_EQ(index.releasable(), kPage * 995);
 }
 
+TEST_F(PagedIndexTest, ATableIsAsLargeAsWhatIsMappedHoweverManyAddressesThereAre) {
+  PagedIndex vast{kPage};
+  constexpr Bytes kPebibyte = gib(1024 * 1024);
+  ASSERT_NO_THROW(vast.add_region(reinterpret_cast<void*>(kPebibyte.count), kPebibyte, kib(1)));
+  PageMove move;
+  ASSERT_EQ(vast.plan(kPage * 3, kStream, {.most = 3}, move), PagedIndex::Plan::kMade);
+  carry_out(move);
+  ASSERT_NE(vast.finish(move), nullptr);
+  std::vector<void*> mapped;
+  vast.for_each_mapping([&](Mapping mapping) { mapped.push_back(mapping.address); });
+  EXPECT_EQ(mapped, move.places);
+}
+
 TEST_F(PagedIndexTest, APlanToReleaseNothingPromisesNothing) {
   free_passed(*allocate(4));
   PageMove move;
