@@ -103,5 +103,20 @@ TEST_F(FreedBySync, AwaitsAGraph) {
   });
 }
 
+class StreamsThatAreGone : public Inside {};
+
+TEST_F(StreamsThatAreGone, AreForgottenOnceTheDeviceHasPassedTheirWork) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  std::size_t most = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const CUstream stream = make_stream();
+    free(allocate(kBytes, stream), stream);
+    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+    most = std::max(most, arena().fences().streams());
+  }
+  EXPECT_LE(most, 2 * Fences::kFewStreams);
+}
+
 }  // namespace
 }  // namespace weir::preload::testing
