@@ -19,15 +19,14 @@ using testing::expect_all_back;
 using testing::expect_books;
 using testing::Fault;
 using ::testing::IsEmpty;
-using testing::kPage;
 using testing::options_of;
 
 /// Four pages at most: two freed, one live, one freed, of stream a. Three in a row are at the end
 /// only if the two come there.
 struct PagedEarly : testing::PoolFixture {
   PagedEarly() {
-    pool = std::make_unique<Pool>(memory(), options_of(kPage * 4, PoolKind::kPaged));
-    pool->set_limits(kPage * 4, {.hand_over = false, .wait = false});
+    pool = std::make_unique<Pool>(memory(), options_of(testing::kPage * 4, PoolKind::kPaged));
+    pool->set_limits(testing::kPage * 4, {.hand_over = false, .wait = false});
     source().before_unmap = [this](std::span<const Mapping> mappings) {
       for (const Mapping& each : mappings) unmapped.push_back(each.address);
     };
@@ -38,7 +37,7 @@ struct PagedEarly : testing::PoolFixture {
   [[nodiscard]] testing::FaultyPageSource& source() { return *upstream.pages(); }
   void* take(std::size_t pages, StreamId stream) {
     Attempt attempt;
-    return pool->try_allocate(kPage * pages, stream, {}, attempt);
+    return pool->try_allocate(testing::kPage * pages, stream, {}, attempt);
   }
   void free(void* block) { pool->deallocate(block, a); }
   void free_both() {
@@ -50,7 +49,7 @@ struct PagedEarly : testing::PoolFixture {
     pool->poll();
   }
   [[nodiscard]] void* second_page_of_hole() const {
-    return static_cast<std::byte*>(hole) + kPage.count;
+    return static_cast<std::byte*>(hole) + testing::kPage.count;
   }
 
   std::vector<void*> unmapped;
@@ -89,13 +88,13 @@ TEST_F(PagedEarly, PagesThatAwaitASecondStreamDoNot) {
 TEST_F(PagedEarly, TheRestOfAPageThatCameEarlyIsNoOtherStreamsEither) {
   free_both();
   Attempt attempt;
-  const Bytes half{kPage.count / 2};
-  EXPECT_EQ(pool->try_allocate(kPage * 2 + half, a, {}, attempt), end);
+  const Bytes half{testing::kPage.count / 2};
+  EXPECT_EQ(pool->try_allocate(testing::kPage * 2 + half, a, {}, attempt), end);
   EXPECT_EQ(pool->try_allocate(half, b, {}, attempt), nullptr)
       << "work on the old place may still write there";
   pass(a);
   EXPECT_EQ(pool->try_allocate(half, b, {}, attempt),
-            static_cast<std::byte*>(end) + (kPage * 2 + half).count);
+            static_cast<std::byte*>(end) + (testing::kPage * 2 + half).count);
 }
 
 TEST_F(PagedEarly, TheOldPlaceIsNobodysUntilItIsUnmapped) {
@@ -103,18 +102,18 @@ TEST_F(PagedEarly, TheOldPlaceIsNobodysUntilItIsUnmapped) {
   void* const block = take(3, a);
   ASSERT_EQ(block, end);
   pool->deallocate(block, a);
-  EXPECT_EQ(pool->largest_cached(), kPage * 3) << "the old place is no piece";
+  EXPECT_EQ(pool->largest_cached(), testing::kPage * 3) << "the old place is no piece";
   EXPECT_EQ(take(2, a), block);
   EXPECT_EQ(source().mapped(), 6U);
   EXPECT_THAT(unmapped, IsEmpty());
   pass(a);
   // The next move unmaps it; from then on it is addresses as others are.
-  pool->set_limits(kPage * 6, {.hand_over = false, .wait = false});
+  pool->set_limits(testing::kPage * 6, {.hand_over = false, .wait = false});
   EXPECT_NE(take(3, a), nullptr);
   EXPECT_THAT(unmapped, ElementsAre(hole, second_page_of_hole()));
   EXPECT_EQ(source().mapped(), source().created());
   expect_books(*pool, upstream);
-  pool->set_limits(kPage * 8, {.hand_over = false, .wait = false});
+  pool->set_limits(testing::kPage * 8, {.hand_over = false, .wait = false});
   EXPECT_EQ(take(2, a), hole);
 }
 
@@ -135,11 +134,11 @@ TEST_F(PagedEarly, APageWithAnOldPlaceLeftIsNotDestroyed) {
   free(take(3, a));
   pass(a);
   source().refuse_unmap(Fault::at(2));  // one of the two old places, and all that follow
-  EXPECT_EQ(pool->trim(), kPage * 2)
+  EXPECT_EQ(pool->trim(), testing::kPage * 2)
       << "three are free, and one of them is mapped at its old place";
   expect_books(*pool, upstream);
   source().refuse_unmap(Fault::never());
-  EXPECT_EQ(pool->trim(), kPage);
+  EXPECT_EQ(pool->trim(), testing::kPage);
   EXPECT_EQ(source().mapped(), 1U);
   expect_books(*pool, upstream);
 }
@@ -164,10 +163,13 @@ TEST_F(PagedEarly, AnOldPlaceThatCannotBeUnmappedAtTheEndKeepsAllPages) {
 
 /// The index alone, where the device passes a point while a move is under way.
 struct PagedIndexEarly : ::testing::Test {
-  PagedIndexEarly() { index.add_region(reinterpret_cast<void*>(kRegion), kPage * 64, kPage); }
+  PagedIndexEarly() {
+    index.add_region(reinterpret_cast<void*>(kRegion), testing::kPage * 64, testing::kPage);
+  }
   [[nodiscard]] Block* allocate(std::size_t pages, std::size_t mapped = 64) {
     PageMove move;
-    if (index.plan(kPage * pages, kStream, {.most = most}, move) != PagedIndex::Plan::kMade) {
+    if (index.plan(testing::kPage * pages, kStream, {.most = most}, move) !=
+        PagedIndex::Plan::kMade) {
       return nullptr;
     }
     if (in_between) in_between();
@@ -188,7 +190,7 @@ struct PagedIndexEarly : ::testing::Test {
 
   static constexpr std::uintptr_t kRegion = 0x10000000000;
   const StreamId kStream = StreamId::next();
-  PagedIndex index{kPage};
+  PagedIndex index{testing::kPage};
   std::size_t most = 4;
   std::uint64_t next_page = 1;
   std::function<void()> in_between;
@@ -200,7 +202,7 @@ TEST_F(PagedIndexEarly, APieceWhosePointIsPassedDuringAMoveThatFailsIsEverybodys
   // All of it is the target, and one more page is lacking: nothing is mapped.
   most = 1;
   EXPECT_EQ(allocate(5, 0), nullptr);
-  EXPECT_EQ(index.releasable(), kPage * 5) << "four free ones and a spare one";
+  EXPECT_EQ(index.releasable(), testing::kPage * 5) << "four free ones and a spare one";
 }
 
 TEST_F(PagedIndexEarly, NoMorePlacesAreOldThanThereArePages) {
