@@ -230,7 +230,7 @@ class Pool {
   std::uint64_t sleepers_ WEIR_GUARDED_BY(mutex_) = 0;
   Line* line_first_ WEIR_GUARDED_BY(mutex_) = nullptr;  ///< of those who wait; null when none does
   Line* line_last_ WEIR_GUARDED_BY(mutex_) = nullptr;
-  FirstInLine first_ WEIR_GUARDED_BY(mutex_);           ///< what the first of them asks for
+  FirstInLine first_ WEIR_GUARDED_BY(mutex_);  ///< what the first of them asks for
   std::condition_variable_any changed_;  ///< a transit ended, the line moved, a notification ended
 
   Pressure level_ WEIR_GUARDED_BY(mutex_);

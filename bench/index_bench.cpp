@@ -32,17 +32,17 @@ class OneCounter final : public Progress {
   std::uint64_t passed_ = 0;
 };
 
-constexpr Bytes kBlock = mib(2);
+constexpr Bytes kHole = mib(2);
 
 /// A pool whose budget is used up.
 class FullPool {
  public:
   /// `cached` free blocks, each between two that stay.
   FullPool(PoolKind kind, std::uint64_t cached)
-      : upstream_(kBlock * (2 * cached)), pool_({upstream_, progress_}, options_of(kind)) {
+      : upstream_(kHole * (2 * cached)), pool_({upstream_, progress_}, options_of(kind)) {
     pool_.set_limits(upstream_.capacity(), {.hand_over = false, .wait = false});
     std::vector<void*> blocks(2 * cached);
-    for (void*& block : blocks) block = pool_.allocate(kBlock, kStream);
+    for (void*& block : blocks) block = pool_.allocate(kHole, kStream);
     for (std::size_t i = 0; i < blocks.size(); i += 2) pool_.deallocate(blocks[i], kStream);
     progress_.pass_all();
     pool_.poll();
@@ -53,7 +53,7 @@ class FullPool {
     for (std::uint64_t done = 0; done < streams; done += at_a_time) {
       for (auto& [pointer, stream] : held) {
         stream = StreamId::next();
-        pointer = pool_.allocate(kBlock, stream);
+        pointer = pool_.allocate(kHole, stream);
       }
       for (const auto& [pointer, stream] : held) pool_.deallocate(pointer, stream);
       progress_.pass_all();
@@ -63,16 +63,16 @@ class FullPool {
   /// A request for more than all that is cached.
   void miss() {
     Attempt attempt;
-    const Bytes more = pool_.statistics().cached.current + kBlock;
+    const Bytes more = pool_.statistics().cached.current + kHole;
     benchmark::DoNotOptimize(pool_.try_allocate(more, kStream, {}, attempt));
   }
-  void hit() { pool_.deallocate(pool_.allocate(kBlock, kStream), kStream); }
+  void hit() { pool_.deallocate(pool_.allocate(kHole, kStream), kStream); }
 
  private:
   static PoolOptions options_of(PoolKind kind) {
     PoolOptions options;
     options.kind = kind;
-    options.segment = kBlock;
+    options.segment = kHole;
     return options;
   }
 
@@ -110,10 +110,10 @@ void add_hit(Table& table, PoolKind kind, std::uint64_t at_a_time) {
 
 void add_index(Table& table) {
   for (const PoolKind kind : {PoolKind::kRound, PoolKind::kBestFit, PoolKind::kPaged}) {
-    for (const std::uint64_t cached : {1000, 10'000, 100'000, 1'000'000}) {
+    for (const std::uint64_t cached : {1000U, 10'000U, 100'000U, 1'000'000U}) {
       add_miss(table, kind, cached);
     }
-    for (const std::uint64_t at_a_time : {0, 1, 1000}) add_hit(table, kind, at_a_time);
+    for (const std::uint64_t at_a_time : {0U, 1U, 1000U}) add_hit(table, kind, at_a_time);
   }
 }
 
