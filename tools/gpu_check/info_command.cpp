@@ -15,7 +15,7 @@ int run_info(int argc, char** argv) {
   const bool as_json = argc == 3 && std::string_view(argv[1]) == "--json";
   if (argc > 1 && !as_json) throw UsageError("info takes --json FILE or nothing");
   const std::string path = as_json ? argv[2] : "";
-  const auto json = as_json ? std::make_unique<OutputFile>("--json", path) : nullptr;
+  const auto figures = as_json ? std::make_unique<OutputFile>("--json", path) : nullptr;
   const GpuInfo info = find_gpus();
   if (info.gpus.empty()) {
     std::fprintf(stderr, "%s: no GPU: %s\n", argv[0], info.why.c_str());
@@ -27,7 +27,7 @@ int run_info(int argc, char** argv) {
   } else {
     print_error = print(format_info(info));
   }
-  if (json) json->commit(info_json(info).dump(2) + "\n");
+  if (figures) figures->commit(info_json(info).dump(2) + "\n");
   require_printed(print_error);
   return 0;
 }
