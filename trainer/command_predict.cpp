@@ -10,7 +10,6 @@
 #include "trainer/flags.hpp"
 #include "trainer/predict.hpp"
 #include "trainer/report.hpp"
-#include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
 
 namespace weir {
@@ -23,8 +22,7 @@ class PredictCommand {
         weights_(app, "--weights", "the weights, as run --save writes them"),
         device_(app),
         flags_(app),
-        json_(app, "--json",
-              "write the figures to this file; - is standard output, without the table") {
+        json_(app, "--json", "write the figures to this file") {
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     add_batch_size_flag(flags_);
@@ -40,7 +38,8 @@ class PredictCommand {
       if (!flag->given()) throw UsageError("predict needs " + flag->name());
     }
     settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
-    require_different_files(std::array{json_.named(), settings.train.log_file()}, settings.files());
+    require_different_files(std::array{json_.named(), settings.train.log_file(),
+                                       NamedPath{weights_.name(), weights_.text()}});
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
@@ -50,7 +49,7 @@ class PredictCommand {
                              bar.show("images submitted", done, all);
                            }});
     bar.clear();
-    const int print_error = json_.replaces_table() ? 0 : print(format_predict(settings, result));
+    const int print_error = print(format_predict(settings, result));
     if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
     if (json) json->commit(predict_json(settings, result));
     require_printed(print_error);

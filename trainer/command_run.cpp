@@ -9,7 +9,6 @@
 #include "trainer/command.hpp"
 #include "trainer/flags.hpp"
 #include "trainer/report.hpp"
-#include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
 #include "trainer/weights.hpp"
 
@@ -23,9 +22,7 @@ class RunCommand {
         device_(app),
         flags_(app),
         save_(app, "--save", "write the trained weights to this file"),
-        json_(app, "--json",
-              "write the figures to this file; - is standard output, without the table") {
-    app.add_flag("--save-anyway", save_anyway_, "save the weights also where training diverged");
+        json_(app, "--json", "write the figures to this file") {
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     flags_.add(
@@ -36,14 +33,9 @@ class RunCommand {
     add_model_flags(flags_);
   }
 
-  RunCommand(const RunCommand&) = delete;  // a flag writes into it
-  RunCommand& operator=(const RunCommand&) = delete;
-
   [[nodiscard]] int run(const std::stop_token& stop) const {
-    if (save_anyway_ && !save_.given()) throw UsageError("--save-anyway needs --save");
     const TrainSettings settings = read_settings();
-    require_different_files(std::array{save_.named(), json_.named(), settings.log_file()},
-                            settings.data_files());
+    require_different_files(std::array{save_.named(), json_.named(), settings.log_file()});
     const std::unique_ptr<OutputFile> save = save_.open();
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.pool.open_log();  // last: it replaces an old log at once
@@ -54,12 +46,11 @@ class RunCommand {
                            bar.show("batches submitted", done, all);
                          }});
     bar.clear();
-    const int print_error = json_.replaces_table() ? 0 : print(format_run(settings, result));
+    const int print_error = print(format_run(settings, result));
     if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
-    say_diverged(diverged(result));
     write_files(save.get(), json.get(), settings, result);
     require_printed(print_error);
-    return exit_code(result.outcome, diverged(result));
+    return exit_code(result.outcome);
   }
 
  private:
@@ -88,8 +79,8 @@ class RunCommand {
   }
 
   /// The figures are not lost when the weights cannot be written.
-  void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
-                   const TrainResult& result) const {
+  static void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
+                          const TrainResult& result) {
     try {
       if (save != nullptr) commit_weights(*save, settings, result);
     } catch (...) {
@@ -103,21 +94,15 @@ class RunCommand {
     if (json != nullptr) json->commit(run_json(settings, result));
   }
 
-  void commit_weights(OutputFile& file, const TrainSettings& settings,
-                      const TrainResult& result) const {
+  static void commit_weights(OutputFile& file, const TrainSettings& settings,
+                             const TrainResult& result) {
     if (result.weights.empty()) {
       std::fputs("weir-train: no weights were saved: training did not come to its end\n", stderr);
-      return;
-    }
-    if (diverged(result) && !save_anyway_) {
-      std::fputs("weir-train: no weights were saved: --save-anyway saves them all the same\n",
-                 stderr);
       return;
     }
     file.commit(encode_weights({.widths = settings.widths, .parameters = result.weights}));
   }
 
-  bool save_anyway_ = false;
   TextFlag data_;
   DeviceFlag device_;
   TrainFlags flags_;

@@ -69,13 +69,8 @@ TEST(Order, TheHostNeverWaitsForAnEvent) {
   EXPECT_EQ(rig.backend.waits(), 0U);
 }
 
-/// With closures that run late, as on the cpu device, and with closures that run at once.
-class OrderOfThreads : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Closures, OrderOfThreads, ::testing::Bool(),
-                         [](const auto& at_once) { return at_once.param ? "AtOnce" : "Late"; });
-
-TEST_P(OrderOfThreads, IsOneThatAllOfThemSee) {
-  Rig rig({.at_once = GetParam()});
+TEST(Order, AllFrontendThreadsSeeOneOrder) {
+  Rig rig;
   const Tensor counter = rig.filled(kib(4), 0);
   constexpr int kThreads = 4;
   constexpr int kEach = 200;
@@ -92,8 +87,8 @@ TEST_P(OrderOfThreads, IsOneThatAllOfThemSee) {
   EXPECT_THAT(rig->read(counter), Each(kThreads * kEach));
 }
 
-TEST_P(OrderOfThreads, ThatRaceForTheFirstWriteOfATensorMakesNoDifference) {
-  Rig rig({.budget = mib(1), .at_once = GetParam()});
+TEST(Order, TwoThreadsMayRaceForTheFirstWriteOfATensor) {
+  Rig rig({.budget = mib(1)});
   for (int round = 0; round < 200; ++round) {
     const Tensor tensor = rig->empty(shape_of(kib(64)));
     std::vector<std::thread> threads;

@@ -25,9 +25,7 @@ struct Finished {
 
 struct ChildOptions {
   Variables environment{};
-  std::string stdout_path{};  ///< a file instead of the pipe
-  std::string stdin_path = "/dev/null";
-  bool stdout_is_closed = false;
+  std::string stdout_path{};    ///< a file instead of the pipe
   bool stdout_is_full = false;  ///< a pipe with no room: the child blocks when it writes there
   bool stdout_has_no_reader = false;
 };

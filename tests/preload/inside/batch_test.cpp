@@ -122,8 +122,7 @@ TEST_F(Batches, WhatOtherThreadsAllocateIsTheOnlyOpenBatchs) {
 }
 
 TEST_F(Batches, WithTwoOpenOnlyTheOwnThreadsAllocationsAreABatchs) {
-  // The first of an unknown kind is promised all: the second is admitted after the longest wait.
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "50ms"}}));
+  ASSERT_NO_FATAL_FAILURE(start());
   Arena& here = arena();
   const auto batch = here.begin_batch("step");
   ASSERT_TRUE(batch);
@@ -156,20 +155,6 @@ TEST_F(Batches, NoneIsBegunInACapture) {
   EXPECT_FALSE(begin_batch("step"));
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-}
-
-TEST_F(Batches, WhatIsSharedIsNoLongerTheBatchs) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  Arena& here = arena();
-  const auto batch = here.begin_batch("step");
-  ASSERT_TRUE(batch);
-  const CUdeviceptr block = allocate(4 * kMib);
-  EXPECT_EQ(batch->ticket.ticket->net, mib(4));
-  CUipcMemHandle handle;
-  ASSERT_EQ(cuIpcGetMemHandle(&handle, block), CUDA_SUCCESS);
-  EXPECT_EQ(batch->ticket.ticket->net, Bytes{});
-  free(block);
-  here.end_batch(*batch);
 }
 
 }  // namespace

@@ -136,9 +136,8 @@ TEST_P(DriverFault, ARequestThatGrowsGetsTheCode) {
 
 std::vector<FaultCase> fault_cases() {
   std::vector<FaultCase> cases;
-  for (const char* call :
-       {"cuMemAlloc", "cuMemFree", "cuEventCreate", "cuEventRecord", "cuEventQuery",
-        "cuStreamQuery", "cuStreamWaitEvent", "cuStreamIsCapturing"}) {
+  for (const char* call : {"cuMemAlloc", "cuMemFree", "cuEventCreate", "cuEventRecord",
+                           "cuEventQuery", "cuStreamQuery", "cuStreamWaitEvent"}) {
     cases.push_back({call, kWeirStandinOnce});
     cases.push_back({call, kWeirStandinFromThenOn});
   }
