@@ -17,6 +17,7 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/output_place.hpp"
 #include "allocator/setting.hpp"
 
 namespace weir {
@@ -121,8 +122,9 @@ void AllocationLog::stop_in_child() noexcept {
 AllocationLog::AllocationLog(const std::string& option, const std::string& path, Bytes limit)
     : serial_(++last_serial), path_(path), limit_(limit) {
   // Made beside it and put in its place when all is well: a log that cannot be had replaces none.
+  const OutputPlace place = find_output(path);
   const std::string beside =
-      path + "." + std::to_string(getpid()) + "-" + std::to_string(serial_) + ".new";
+      place.path + "." + std::to_string(getpid()) + "-" + std::to_string(serial_) + ".new";
   const auto fail = [&](int error) {
     if (file_ >= 0) {
       close(file_);
@@ -131,10 +133,10 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
     refuse(option, path,
            "a regular file that can be written (" + std::generic_category().message(error) + ")");
   };
+  if (place.error != 0) fail(place.error);
   // A log of before is replaced and not cut: a process that still writes to it keeps its file, and
   // does not die of it. Nothing else is replaced.
-  struct stat status {};
-  if (lstat(path.c_str(), &status) == 0 && !is_log_or_empty(path)) {
+  if (place.special || (place.identity && !is_log_or_empty(place.path))) {
     refuse(option, path, "a new file, or an allocation log that it replaces");
   }
   file_ = open(beside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -151,7 +153,7 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
   header_->began_ticks = clock_.began();
   header_->ns_per_tick = clock_.ns_per_tick();
   size_ = {AllocationLogHeader::kBytes};
-  if (rename(beside.c_str(), path.c_str()) != 0) {
+  if (rename(beside.c_str(), place.path.c_str()) != 0) {
     const int why = errno;
     munmap(page, AllocationLogHeader::kBytes);
     fail(why);

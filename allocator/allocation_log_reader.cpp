@@ -1,5 +1,7 @@
 #include "allocator/allocation_log_reader.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +19,11 @@ constexpr std::size_t kHeader = AllocationLogHeader::kBytes;
 constexpr double kLongestTick = 1e9;  // ns
 
 std::string contents_of(const std::string& path) {
+  struct stat status {};
+  // A device such as /dev/zero has no end.
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    throw UsageError("'" + path + "' cannot be read: it is no regular file");
+  }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -119,6 +126,13 @@ class Reader {
 };
 
 }  // namespace
+
+bool is_allocation_log(std::string_view bytes) noexcept {
+  std::uint64_t magic = 0;
+  if (bytes.size() < sizeof magic) return false;
+  std::memcpy(&magic, bytes.data(), sizeof magic);
+  return magic == AllocationLogHeader::kMagic;
+}
 
 AllocationLogContents read_allocation_log(const std::string& path) {
   return parse_allocation_log(path, contents_of(path));

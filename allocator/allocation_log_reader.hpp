@@ -20,8 +20,11 @@ struct AllocationLogContents {
   bool complete = false;  ///< false: the process ended without ending the log, or runs
 };
 
-/// Reads the log at `path`. UsageError naming the file, the offset, what was expected and what was
-/// found, unless it is a log of this version. A log that a crash cut short is read up to the crash.
+/// Whether these are the first bytes of a log.
+[[nodiscard]] bool is_allocation_log(std::string_view bytes) noexcept;
+/// Reads the log at `path`, a regular file. UsageError naming the file, the offset, what was
+/// expected and what was found, unless it is a log of this version. A log that a crash cut short is
+/// read up to the crash.
 [[nodiscard]] AllocationLogContents read_allocation_log(const std::string& path);
 /// The same of `bytes` that were read from there.
 [[nodiscard]] AllocationLogContents parse_allocation_log(const std::string& path,

@@ -4,6 +4,7 @@
 /// What each stage found while a pool tried to serve one request: the raw material of the report.
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ struct Attempt {
   Bytes block{};             ///< after rounding; zero when no block can be that large
   StreamId stream{};         ///< whose work the memory is for
   std::string_view label{};  ///< the holder's name, the caller's text; not copied
+  std::stop_token stop{};    ///< ends the waits for this request: it fails then; the caller's too
 
   Bytes growth_room{};             ///< what the budget left when growth was tried last
   bool upstream_refused = false;   ///< the budget had room and the upstream had not

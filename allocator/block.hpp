@@ -24,6 +24,13 @@ struct BlockLink {
   Block* next;
 };
 
+/// A place in an AgeTree (age_tree.hpp).
+struct AgeLink {
+  Block* parent;
+  Block* older;    ///< all in here were freed before the block
+  Block* younger;  ///< all in here after it
+};
+
 enum class BlockState : std::uint8_t {
   kAllocated,  ///< handed out
   kFreeing,    ///< its free is recording points, on one thread, outside the lock
@@ -31,6 +38,7 @@ enum class BlockState : std::uint8_t {
   kCached,     ///< free
   kMoving,     ///< no block: its pages are being mapped or unmapped, outside the lock
   kVoid,       ///< no block: addresses with no page behind them
+  kStale,      ///< no block: its pages are mapped elsewhere too, and live there
 };
 
 /// Two cache lines, both of which a free and an allocation touch: with very many blocks, reading
@@ -56,12 +64,13 @@ struct alignas(64) Block {
 
   Bytes requested;
   StreamId home;                    ///< the stream that it was allocated on
-  std::uint64_t home_sequence = 0;  ///< of its free: the point on home
+  std::uint64_t home_sequence = 0;  ///< of its free: the point on home; zero once that is passed
   /// Streams other than home that use it, and of its free: the points there. Null until there was
   /// one, as for most.
   std::unique_ptr<std::vector<Point>> others;
   union {
     BlockLink by_age;  ///< cached: least recently freed first
+    AgeLink in_tree;   ///< the same, where it is in a tree
     /// Not cached: what its holder calls it, cut to fit, zeros behind it.
     std::array<char, kLabel> label{};
   };

@@ -1,6 +1,7 @@
 #include "allocator/block_index.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace weir {
@@ -43,6 +44,8 @@ std::string_view Block::label_view() const noexcept {
   return {label.begin(), std::ranges::find(label, '\0')};
 }
 
+BlockIndex::BlockIndex() { nobody_.passed = std::numeric_limits<std::uint64_t>::max() - 1; }
+
 void BlockIndex::add_use(Block& block, StreamId stream) {
   if (stream == block.home) return;
   if (block.others == nullptr) block.others = take_points();
@@ -69,8 +72,21 @@ void BlockIndex::keep_points(Block& block) noexcept {
 }
 
 void BlockIndex::prepare_free(Block& block) {
-  for (const Point& point : block.other_points()) (void)streams_[point.stream];
+  if (streams_.size() >= forget_at_) forget_idle_streams();
+  for (const Point& point : block.other_points()) (void)book_of(point.stream);
   set_owner(block);
+  // Nothing may fail from here on.
+  for (const Point& point : block.other_points()) ++book_of(point.stream).users;
+}
+
+void BlockIndex::forget_idle_streams() noexcept {
+  std::erase_if(streams_, [this](const auto& each) {
+    const auto& [stream, book] = each;
+    if (book.users != 0 || book.last > book.passed) return false;
+    forget(stream);
+    return true;
+  });
+  forget_at_ = std::max(kIdleStreams, 2 * streams_.size());
 }
 
 bool BlockIndex::is_passed(Point point) const {
@@ -97,6 +113,8 @@ BlockState BlockIndex::place_freed(Block& block) {
   for (const Point& point : block.other_points()) note(streams_[point.stream], point.sequence);
   const auto blocking = blocking_point(block);
   if (!blocking) {
+    for (const Point& point : block.other_points()) --book_of(point.stream).users;
+    if (block.others != nullptr) block.others->clear();
     place_cached(block);
     return BlockState::kCached;
   }
@@ -109,7 +127,9 @@ BlockState BlockIndex::place_freed(Block& block) {
 
 Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
   Bytes moved;
-  StreamBook& book = streams_[stream];
+  const auto known = streams_.find(stream);
+  if (known == streams_.end()) return moved;
+  StreamBook& book = known->second;
   if (sequence <= book.passed) return moved;
   book.passed = sequence;
   while (Block* block = book.awaiting.front()) {
@@ -119,6 +139,10 @@ Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
     // It may await another stream's point next.
     if (place_freed(*block) == BlockState::kCached) moved += size;
   }
+  while (Block* block = book.unpassed.front()) {
+    if (!block->owner->passed(*block)) break;
+    make_common(*block);
+  }
   passed_more(stream);
   return moved;
 }
@@ -126,7 +150,9 @@ Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
 Bytes BlockIndex::note_recorded(Point point, std::uint64_t freed_by) {
   Bytes moved;
   std::vector<Block*> parked;
-  StreamBook& book = streams_[point.stream];
+  const auto known = streams_.find(point.stream);
+  if (known == streams_.end()) return moved;
+  StreamBook& book = known->second;
   for (Block* block = book.awaiting.front(); block != nullptr;
        block = BlockList<&Block::by_stream>::next(*block)) {
     const bool is_parked = sequence_on(*block, point.stream) == Block::kUnrecorded;
@@ -145,6 +171,35 @@ Bytes BlockIndex::note_recorded(Point point, std::uint64_t freed_by) {
   return moved;
 }
 
+void BlockIndex::add_releasable(Block& block, Bytes part) noexcept {
+  if (part.count == 0) return;
+  releasable_ += part;
+  releasable_blocks_.insert(block);
+}
+
+void BlockIndex::subtract_releasable(Block& block, Bytes part) noexcept {
+  if (part.count == 0) return;
+  releasable_ -= part;
+  releasable_blocks_.remove(block);
+}
+
+Bytes BlockIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
+  Bytes sum;
+  std::size_t count = 0;
+  for (const Block* block = releasable_blocks_.front(); block != nullptr && sum < need;
+       block = AgeTree::next(*block)) {
+    sum += block->size;
+    ++count;
+  }
+  taken.reserve(taken.size() + count);  // so that no segment is lost between two places
+  for (; count != 0; --count) {
+    Block& block = *releasable_blocks_.front();
+    taken.push_back({block.pointer, block.size});
+    remove_releasable(block);
+  }
+  return sum;
+}
+
 std::optional<Point> BlockIndex::oldest_awaiting() const {
   Oldest oldest;
   for (const auto& [stream, book] : streams_) {
@@ -159,9 +214,9 @@ std::optional<Point> BlockIndex::oldest_outstanding() const {
   for (const auto& [stream, book] : streams_) {
     const Block* front = book.awaiting.front();
     if (front != nullptr) oldest.consider(*front, {stream, sequence_on(*front, stream)});
+    const Block* unpassed = book.unpassed.front();
+    if (unpassed != nullptr) oldest.consider(*unpassed, unpassed->home_point());
   }
-  const Block* unpassed = oldest_unpassed();
-  if (unpassed != nullptr) oldest.consider(*unpassed, unpassed->home_point());
   return oldest.point();
 }
 

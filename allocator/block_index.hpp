@@ -8,7 +8,10 @@
 //   awaiting  in the list of the one stream whose point they wait for now; no stream may have them
 //   cached    where the kind of pool keeps them: size_class_index.hpp has lists of equal blocks,
 //             heap_index.hpp pieces that are split and joined, paged_index.hpp puts pages behind
-//             them
+//             them. Those whose point is passed are common, everybody's; the others their stream's
+//
+// Streams are known from the first free on them. Those that nothing names any more are forgotten as
+// new ones come: so what is kept, and every walk over streams, is bounded by those in use.
 
 #include <cstdint>
 #include <functional>
@@ -17,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "allocator/age_tree.hpp"
 #include "allocator/block.hpp"
 #include "allocator/block_table.hpp"
 #include "allocator/bytes.hpp"
@@ -33,7 +37,11 @@ struct Segment {
 
 class BlockIndex {
  public:
-  BlockIndex() = default;
+  /// So many streams are kept though nothing names them, so that one that comes back finds itself;
+  /// or as many as are in use, where that is more.
+  static constexpr std::size_t kIdleStreams = 16;
+
+  BlockIndex();
   BlockIndex(const BlockIndex&) = delete;
   BlockIndex& operator=(const BlockIndex&) = delete;
   virtual ~BlockIndex() = default;
@@ -79,8 +87,8 @@ class BlockIndex {
   /// Takes cached segments that the device is done with, least recently freed first, until they sum
   /// to `need`; what there is, if that is less. Appends to `taken`, returns their sum. They leave
   /// the index altogether: once the upstream has one back, its address can be that of a new block.
-  virtual Bytes take_releasable(Bytes need, std::vector<Segment>& taken) = 0;
-  [[nodiscard]] virtual Bytes releasable() const = 0;
+  virtual Bytes take_releasable(Bytes need, std::vector<Segment>& taken);
+  [[nodiscard]] virtual Bytes releasable() const { return releasable_; }
   /// Every segment, for the last time: the index is not used again.
   virtual void for_each_segment(const std::function<void(Segment)>& visit) const = 0;
 
@@ -91,6 +99,8 @@ class BlockIndex {
   /// Streams that have points not known to be passed; and those that have points to be recorded.
   void pending_streams(std::vector<StreamId>& pending, std::vector<StreamId>& unrecorded) const;
 
+  /// How many streams are known.
+  [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
   [[nodiscard]] virtual Bytes largest_cached() const = 0;
   /// Calls `visit(const Block&)` for every block, and for what else lies between them.
   template <typename Visit>
@@ -105,23 +115,36 @@ class BlockIndex {
   /// Whether a freed block also awaits its home stream's point: nobody reuses it then, it goes back
   /// to the upstream.
   [[nodiscard]] virtual bool awaits_home() const noexcept { return false; }
-  /// `book.passed` has grown.
+  /// The device has passed the point of a cached block, the first of `book.unpassed`: takes it out
+  /// of there, since it is common from now on.
+  virtual void make_common(Block& block) = 0;
+  /// `book.passed` of the stream has grown, and what became common by it is common.
   virtual void passed_more(StreamId /*stream*/) {}
-  /// The cached block, of those whose point is not passed, that was freed first; null if none.
-  [[nodiscard]] virtual const Block* oldest_unpassed() const = 0;
+  /// Takes a block whose segment can go back out of what is cached, and ends it.
+  virtual void remove_releasable(Block& /*block*/) {}
+  /// Nothing names the stream any more.
+  virtual void forget(StreamId /*stream*/) noexcept {}
+  /// What can go back of a common block enters and leaves with it.
+  void add_releasable(Block& block, Bytes part) noexcept;
+  void subtract_releasable(Block& block, Bytes part) noexcept;
   /// Takes the memory for its points from a block that is free and may end at any time, being
   /// joined: the next that is used on a second stream has it.
   void keep_points(Block& block) noexcept;
   [[nodiscard]] StreamBook& book_of(StreamId stream) { return streams_[stream]; }
 
   BlockTable blocks_;
+  AgeTree releasable_blocks_;  ///< the common ones that something could go back from under
+  Bytes releasable_;           ///< the sum of that
+  StreamBook nobody_;          ///< of common owners
 
  private:
   [[nodiscard]] std::optional<Point> blocking_point(const Block& block) const;
   [[nodiscard]] bool is_passed(Point point) const;
   [[nodiscard]] std::unique_ptr<std::vector<Point>> take_points();
+  void forget_idle_streams() noexcept;
 
   std::unordered_map<StreamId, StreamBook> streams_;
+  std::size_t forget_at_ = kIdleStreams;  ///< how many streams are too many to keep all
   /// Those that no block has now; with room for all that were ever made, so that keeping one cannot
   /// fail.
   std::vector<std::unique_ptr<std::vector<Point>>> spare_points_;

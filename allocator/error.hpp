@@ -12,9 +12,15 @@
 ///   any other    a fault of the program or the machine                                    exit 1
 /// @endverbatim
 
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "allocator/bytes.hpp"
 
 namespace weir {
 
@@ -36,11 +42,37 @@ class Cancelled : public Error {
   using Error::Error;
 };
 
+/// Who holds memory, by the name that reports give.
+struct MemoryHolder {
+  std::string label{};       ///< of the tensor or block; says so where it awaits the device
+  Bytes bytes{};             ///< of its blocks
+  std::uint64_t blocks = 0;  ///< how many
+};
+
+/// A failed request and the books at that moment.
+struct MemoryShortage {
+  Bytes asked{};                        ///< as requested, before rounding
+  Bytes block{};                        ///< after rounding; zero when no block can be that large
+  Bytes budget{};                       ///< what may be reserved at most
+  Bytes allocated{};                    ///< handed out
+  Bytes awaiting{};                     ///< freed, and the device not known to be done with it
+  Bytes cached{};                       ///< free, and kept for the next request
+  Bytes largest_cached{};               ///< the largest free block
+  std::vector<MemoryHolder> holders{};  ///< those that hold the most, first; at most five
+};
+
 /// A request that nothing could serve. `what()` is the report of several lines: asked, budget,
 /// allocated, awaiting, cached, largest free block, biggest holders, what each stage found.
 class OutOfMemory : public Error {
  public:
-  using Error::Error;
+  /// Thrown by a pool.
+  explicit OutOfMemory(const std::string& report, MemoryShortage figures = {})
+      : Error(report), figures_(std::make_shared<const MemoryShortage>(std::move(figures))) {}
+  /// What the report says, for a program that acts on it.
+  [[nodiscard]] const MemoryShortage& figures() const noexcept { return *figures_; }
+
+ private:
+  std::shared_ptr<const MemoryShortage> figures_;  // shared: copying an exception may not throw
 };
 
 /// The exit code of a program that ends with `error`; see the table above.

@@ -13,18 +13,32 @@ namespace weir {
 struct StreamBook {
   std::uint64_t passed = 0;
   std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
+  /// Owners that blocks name, and blocks that are freed and used on the stream, too: it is not
+  /// forgotten before there are none.
+  std::uint64_t users = 0;
   BlockList<&Block::by_stream> awaiting;
+  BlockList<&Block::by_age> unpassed;  ///< cached, in the order of the points of their frees
 };
 
 /// Whose the cached blocks of one list, or of one set of bins, are: `home` may have them at once,
-/// others when the device has passed the point of their free.
+/// others when the device has passed the point of their free. Common ones are everybody's, and are
+/// of no stream.
 struct FreeOwner {
   StreamId home;
   StreamBook* book = nullptr;  ///< of home
+  std::uint64_t blocks = 0;    ///< that name this as their owner
 
   [[nodiscard]] bool passed(const Block& block) const {
     return block.home_sequence <= book->passed;
   }
 };
+
+/// From now on `owner`, or nobody, is the block's.
+inline void give_to(Block& block, FreeOwner* owner) noexcept {
+  if (owner == block.owner) return;
+  if (owner != nullptr && owner->blocks++ == 0) ++owner->book->users;
+  if (block.owner != nullptr && --block.owner->blocks == 0) --block.owner->book->users;
+  block.owner = owner;
+}
 
 }  // namespace weir

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 
 namespace weir {
 
 HeapIndex::HeapIndex() {
-  nobody_.passed = std::numeric_limits<std::uint64_t>::max() - 1;
   for (const Area area : {kSmallArea, kLargeArea}) {
     common_.at(area).book = &nobody_;
     common_.at(area).area = area;
@@ -46,22 +44,31 @@ void HeapIndex::set_owner(Block& block) {
     }
     owners = owners_.emplace(block.home, std::move(made)).first;
   }
-  block.owner = &owners->second->at(owner_of(block).area);
+  give_to(block, &owners->second->at(owner_of(block).area));
+}
+
+void HeapIndex::insert_into_bins(Block& piece) noexcept {
+  owner_of(piece).bins.insert(piece);
+  if (is_common(piece)) add_releasable(piece, releasable_of(piece));
+}
+
+void HeapIndex::remove_from_bins(Block& piece) noexcept {
+  owner_of(piece).bins.remove(piece);
+  if (is_common(piece)) subtract_releasable(piece, releasable_of(piece));
 }
 
 void HeapIndex::insert(Block& piece) noexcept {
   piece.state = BlockState::kCached;
-  Owner& owner = owner_of(piece);
-  owner.bins.insert(piece);
+  insert_into_bins(piece);
   if (!is_common(piece)) {
-    owner.by_point.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
+    piece.owner->book->unpassed.insert_sorted(piece,
+                                              [](const Block& b) { return b.home_sequence; });
   }
 }
 
 void HeapIndex::take_out(Block& piece) noexcept {
-  Owner& owner = owner_of(piece);
-  owner.bins.remove(piece);
-  if (!is_common(piece)) owner.by_point.remove(piece);
+  remove_from_bins(piece);
+  if (!is_common(piece)) piece.owner->book->unpassed.remove(piece);
 }
 
 Block& HeapIndex::split(Block& piece, Bytes size) {
@@ -69,7 +76,7 @@ Block& HeapIndex::split(Block& piece, Bytes size) {
   rest.size = piece.size - size;
   rest.home = piece.home;
   rest.home_sequence = piece.home_sequence;
-  rest.owner = piece.owner;
+  give_to(rest, piece.owner);
   rest.moved_at = piece.moved_at;
   rest.state = piece.state;
   Block* after = piece.neighbours.next;
@@ -86,21 +93,20 @@ Block* HeapIndex::take_part(Block& piece, Bytes size) {
     return &piece;
   }
   const bool at_end = cuts_at_end(piece, size);
-  Owner& owner = owner_of(piece);
-  owner.bins.remove(piece);
+  remove_from_bins(piece);
   Block* second = nullptr;
   try {
     second = &split(piece, at_end ? piece.size - size : size);
   } catch (...) {
-    owner.bins.insert(piece);
+    insert_into_bins(piece);
     throw;
   }
   if (at_end) {
-    owner.bins.insert(piece);
+    insert_into_bins(piece);
     return second;
   }
-  owner.bins.insert(*second);
-  if (!is_common(piece)) owner.by_point.replace(piece, *second);
+  insert_into_bins(*second);
+  if (!is_common(piece)) piece.owner->book->unpassed.replace(piece, *second);
   return &piece;
 }
 
@@ -139,8 +145,9 @@ bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
   };
   // By their addresses: to join one can end another of them.
   std::vector<void*> touching;
-  for (const Block* piece = own->by_point.front(); piece != nullptr;
+  for (const Block* piece = own->book->unpassed.front(); piece != nullptr;
        piece = BlockList<&Block::by_age>::next(*piece)) {
+    if (piece->owner != own) continue;
     if (takes_next(*piece) || takes_previous(*piece)) touching.push_back(piece->pointer);
   }
   for (void* address : touching) {
@@ -190,7 +197,7 @@ bool HeapIndex::can_join(const Block& a, const Block& b) const {
 void HeapIndex::absorb_next(Block& piece, Block& next) noexcept {
   piece.size += next.size;
   if (is_common(piece)) {
-    piece.owner = next.owner;
+    give_to(piece, next.owner);
     piece.home = next.home;
     piece.home_sequence = next.home_sequence;
   } else if (!is_common(next)) {
@@ -200,6 +207,7 @@ void HeapIndex::absorb_next(Block& piece, Block& next) noexcept {
   Block* after = next.neighbours.next;
   piece.neighbours.next = after;
   if (after != nullptr) after->neighbours.previous = &piece;
+  give_to(next, nullptr);
   blocks_.erase(next);
 }
 
@@ -225,39 +233,24 @@ void HeapIndex::place_piece(Block& piece) {
 void HeapIndex::change_area(Block& piece) {
   const Area other = is_small(piece) ? kLargeArea : kSmallArea;
   piece.begins_run = other == kSmallArea;
-  piece.owner = is_common(piece) ? &common_.at(other) : find_owner(piece.owner->home, other);
+  give_to(piece, is_common(piece) ? &common_.at(other) : find_owner(piece.owner->home, other));
 }
 
 void HeapIndex::place_cached(Block& block) {
   keep_points(block);
   // Nobody tells of a point again that was passed already, when the block awaited another stream.
-  if (block.owner->passed(block)) block.owner = &common_.at(owner_of(block).area);
+  if (block.owner->passed(block)) {
+    block.home_sequence = 0;
+    give_to(block, &common_.at(owner_of(block).area));
+  }
   place_piece(block);
 }
 
-void HeapIndex::passed_more(StreamId stream) {
-  const auto owners = owners_.find(stream);
-  if (owners == owners_.end()) return;
-  for (Owner& owner : *owners->second) {
-    while (Block* piece = owner.by_point.front()) {
-      if (!owner.passed(*piece)) break;
-      take_out(*piece);
-      piece->owner = &common_.at(owner.area);
-      place_piece(*piece);
-    }
-  }
-}
-
-const Block* HeapIndex::oldest_unpassed() const {
-  const Block* oldest = nullptr;
-  for (const auto& [stream, owners] : owners_) {
-    for (const Owner& owner : *owners) {
-      const Block* front = owner.by_point.front();
-      if (front == nullptr) continue;
-      if (oldest == nullptr || front->moved_at < oldest->moved_at) oldest = front;
-    }
-  }
-  return oldest;
+void HeapIndex::make_common(Block& piece) {
+  take_out(piece);
+  piece.home_sequence = 0;
+  give_to(piece, &common_.at(owner_of(piece).area));
+  place_piece(piece);
 }
 
 Bytes HeapIndex::largest_cached() const {

@@ -36,7 +36,6 @@ class HeapIndex : public BlockIndex {
   struct Owner : FreeOwner {
     Area area = kSmallArea;
     FreeBins bins;
-    BlockList<&Block::by_age> by_point;  ///< in the order of the points of their frees
   };
   using Owners = std::array<Owner, kAreas>;
 
@@ -61,6 +60,8 @@ class HeapIndex : public BlockIndex {
 
   void insert(Block& piece) noexcept;  ///< into the bins of its owner
   void take_out(Block& piece) noexcept;
+  /// What could go back from under a common piece: nothing unless it is large, or all of something.
+  [[nodiscard]] virtual Bytes releasable_of(const Block& piece) const noexcept = 0;
   /// Cuts a piece that is in no list: it keeps its first `size` bytes, the rest is what it was and
   /// is returned. May fail, and has changed nothing then.
   Block& split(Block& piece, Bytes size);
@@ -94,14 +95,16 @@ class HeapIndex : public BlockIndex {
 
   void set_owner(Block& block) override;
   void place_cached(Block& block) override;
-  void passed_more(StreamId stream) override;
-  [[nodiscard]] const Block* oldest_unpassed() const override;
+  void make_common(Block& piece) override;
+  void forget(StreamId stream) noexcept override { owners_.erase(stream); }
 
   Owners common_;
   std::unordered_map<StreamId, std::unique_ptr<Owners>> owners_;
 
  private:
-  StreamBook nobody_;  ///< of the common owners
+  void insert_into_bins(Block& piece) noexcept;
+  void remove_from_bins(Block& piece) noexcept;
+
   std::array<Bytes, kAreas> largest_{};
 };
 

@@ -21,6 +21,9 @@ CudaLane::~CudaLane() {
 }
 
 CudaEvent* CudaLane::try_record() noexcept {
+  // An event recorded now would become a part of the captured graph, and never be passed.
+  refused_ = captured();
+  if (refused_ != cudaSuccess) return nullptr;
   CudaEvent* event = nullptr;
   try {
     event = &events_.acquire();
@@ -32,6 +35,8 @@ CudaEvent* CudaLane::try_record() noexcept {
     return nullptr;
   }
   refused_ = take_cuda_error(cudaEventRecord(event->handle, stream_));
+  // The program may have begun a capture on another thread since the first look.
+  if (refused_ == cudaSuccess) refused_ = captured();
   if (refused_ == cudaSuccess) return event;
   events_.give_back(*event);
   return nullptr;
@@ -56,18 +61,32 @@ std::uint64_t CudaLane::mark(void* tag, Clock::time_point since) noexcept {
 }
 
 Point CudaLane::record() {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   require_working();
-  if (work_ == CudaWork::kMarked) {
-    const std::uint64_t last = marked();
-    if (last > done_) require_found(covering(last));
-    return {id_, last};
+  if (work_ == CudaWork::kUnmarked) {
+    const Point point = record_lazily();
+    if (points_ != 0) return point;
+    lock.unlock();
+    sweep();  // so that events are used again though nobody asks
+    return point;
   }
-  // An event recorded now would become a part of the captured graph, and never be passed.
-  require_not_captured("cudaEventRecord");
-  CudaEvent* event = try_record();
-  require_found(event);
-  return {id_, push(nullptr, event, Clock::now())};
+  const std::uint64_t last = marked();
+  if (last > done_) require_found(covering(last));
+  return {id_, last};
+}
+
+Point CudaLane::record_lazily() {
+  const bool shares = !marks_.empty() && marks_.back().event == nullptr;
+  if (!shares) {
+    (void)push(nullptr, nullptr, {});
+    points_ = 0;
+  }
+  if (++points_ == kPointsOfAnEvent) {
+    // Where none can be recorded now, whoever asks tries again.
+    marks_.back().event = try_record();
+    points_ = 0;
+  }
+  return {id_, marked()};
 }
 
 void CudaLane::require_working() const {
@@ -87,12 +106,20 @@ CudaEvent* CudaLane::covering(std::uint64_t sequence) noexcept {
   return marks_.back().event;
 }
 
-void CudaLane::require_not_captured(std::string_view call) const {
+cudaError_t CudaLane::captured() const noexcept {
+  if (work_ == CudaWork::kMarked) return cudaSuccess;  // nobody has its stream to capture it
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone) {
-    throw CudaError(call, cudaErrorStreamCaptureUnsupported, "the stream is being captured");
+  const cudaError_t code = take_cuda_error(cudaStreamIsCapturing(stream_, &status));
+  if (code != cudaSuccess || status == cudaStreamCaptureStatusNone) return code;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+void CudaLane::require_not_captured(std::string_view call) const {
+  const cudaError_t code = captured();
+  if (code == cudaErrorStreamCaptureUnsupported) {
+    throw CudaError(call, code, "the stream is being captured");
   }
+  check_cuda(code, "cudaStreamIsCapturing");
 }
 
 std::uint64_t CudaLane::passed() noexcept {
@@ -123,6 +150,10 @@ cudaError_t CudaLane::take_done(Mark& mark) noexcept {
       code = cudaSuccess;
     } else if (const CudaEvent* event = covering(done_ + 1); event != nullptr) {
       code = take_cuda_error(cudaEventQuery(event->handle));
+      if (code == cudaErrorCapturedEvent) {
+        forget(*event);
+        code = cudaErrorNotReady;
+      }
     }
   }
   if (code == cudaSuccess) {
@@ -153,7 +184,14 @@ void CudaLane::tell_of_loss(cudaError_t why) noexcept {
   lost_.store(why, std::memory_order_release);
 }
 
+void CudaLane::forget(const CudaEvent& event) noexcept {
+  for (std::size_t i = 0; i < marks_.size(); ++i) {
+    if (marks_[i].event == &event) retire(std::exchange(marks_[i].event, nullptr));
+  }
+}
+
 void CudaLane::tell(const Mark& mark) noexcept {
+  if (work_ == CudaWork::kUnmarked) return;  // nobody asks for its time
   const Clock::time_point now = Clock::now();
   const auto took = now - std::max(idle_since_, mark.enqueued);
   idle_since_ = now;

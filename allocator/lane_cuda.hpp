@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// One CUDA stream as a sequence of points, each an event behind the work that it stands for.
+/// One CUDA stream as a sequence of points, each covered by an event behind its work.
 
 #include <cuda_runtime_api.h>
 
@@ -32,8 +32,10 @@ class CudaCompletion {
 
 /// Whether a lane hears of all that is enqueued on its stream.
 enum class CudaWork : std::uint8_t {
-  kMarked,    ///< whoever enqueues calls `mark` after it; a point is the last mark
-  kUnmarked,  ///< others enqueue too; every point asked for is an event of its own
+  kMarked,  ///< whoever enqueues calls `mark` after it; a point is the last mark
+  /// Others enqueue too. A point costs no call of CUDA's: its event is recorded when somebody asks
+  /// for it, and so covers more than it has to.
+  kUnmarked,
 };
 
 /// A stream that somebody else made and destroys. Thread-safe.
@@ -43,6 +45,10 @@ enum class CudaWork : std::uint8_t {
 /// device throws CudaError.
 class CudaLane {
  public:
+  /// So many points of an unmarked stream share an event at most: what is freed while the device is
+  /// far behind does not all come free with the last of it.
+  static constexpr std::uint32_t kPointsOfAnEvent = 32;
+
   /// `stream`, `events`, which are of the same GPU, and `completion`, if any, outlive the lane.
   CudaLane(cudaStream_t stream, CudaWork work, CudaEvents& events, CudaCompletion* completion);
   /// Everything marked must be passed, or the lane lost.
@@ -58,8 +64,9 @@ class CudaLane {
   /// when that began to be enqueued. Does not throw: where no event can be recorded now, a later
   /// one covers the work.
   std::uint64_t mark(void* tag, std::chrono::steady_clock::time_point since) noexcept;
-  /// A place behind all that was enqueued so far. CudaError where none can be recorded now: while
-  /// the stream is captured, and when the lane is lost.
+  /// A place behind all that was enqueued so far. CudaError when the lane is lost, and where the
+  /// event of marked work cannot be recorded. While an unmarked stream is captured its points are
+  /// not passed.
   [[nodiscard]] Point record();
   /// As of now. The same for as long as nothing is known to have happened.
   [[nodiscard]] std::uint64_t passed() noexcept;
@@ -89,7 +96,7 @@ class CudaLane {
   using Clock = std::chrono::steady_clock;
   struct Mark {
     std::uint64_t sequence = 0;
-    CudaEvent* event = nullptr;  ///< null: none could be recorded, a later mark's covers it
+    CudaEvent* event = nullptr;  ///< null: none is recorded yet, or a later mark's covers it
     void* tag = nullptr;
     Clock::time_point enqueued;
   };
@@ -100,6 +107,12 @@ class CudaLane {
   [[nodiscard]] CudaEvent* try_record() noexcept WEIR_REQUIRES(mutex_);
   /// The first event that is passed no earlier than `sequence`, which is not passed; null as above.
   [[nodiscard]] CudaEvent* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
+  /// The first points since the last event, and those that share it.
+  [[nodiscard]] Point record_lazily() WEIR_REQUIRES(mutex_);
+  /// `event` says nothing of the device: a later one is to cover the work.
+  void forget(const CudaEvent& event) noexcept WEIR_REQUIRES(mutex_);
+  /// Success, or why no event of ours may be recorded on the stream now.
+  [[nodiscard]] cudaError_t captured() const noexcept;
   void require_not_captured(std::string_view call) const;
   void require_found(const CudaEvent* event) const WEIR_REQUIRES(mutex_);
   /// Tells of what the device has done by now, unless another thread is about it.
@@ -121,7 +134,8 @@ class CudaLane {
   CudaCompletion* const completion_;
 
   Mutex mutex_{LockRank::kStream};
-  Ring<Mark> marks_ WEIR_GUARDED_BY(mutex_);  ///< not passed yet
+  Ring<Mark> marks_ WEIR_GUARDED_BY(mutex_);          ///< not passed yet
+  std::uint32_t points_ WEIR_GUARDED_BY(mutex_) = 0;  ///< given for the last mark, if unmarked
   bool sweeping_ WEIR_GUARDED_BY(mutex_) = false;
   /// The device has passed it, and whoever sweeps has yet to tell.
   std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;

@@ -49,11 +49,16 @@ class PageSource {
   /// Fills `pages` with new pages from its front; how many. Fewer where there is no more memory.
   /// Throws only for a fault that is not about room, and has made none then.
   [[nodiscard]] virtual std::size_t create(std::span<Page> pages) = 0;
-  /// Gives pages back, which are mapped nowhere.
+  /// Gives pages back, which are mapped nowhere any more.
   virtual void destroy(std::span<const Page> pages) noexcept = 0;
 
   /// Maps each page at its address, for reading and writing by the device; how many, from the
   /// front, are mapped now. The addresses are reserved, and nothing is mapped there.
+  ///
+  /// A page may be mapped at several addresses. Then what one operation of the device writes at one
+  /// of them is seen at another by an operation that a stream orders behind it, and by no other:
+  /// CUDA's "Virtual Aliasing Support" (CUDA C++ Programming Guide, virtual memory management)
+  /// promises that.
   [[nodiscard]] virtual std::size_t map(std::span<const Mapping> mappings) noexcept = 0;
   /// Unmaps them; how many, from the front, are unmapped now. The device must be done with them.
   [[nodiscard]] virtual std::size_t unmap(std::span<const Mapping> mappings) noexcept = 0;

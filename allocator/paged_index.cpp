@@ -5,13 +5,12 @@
 #include <tuple>
 
 namespace weir {
+namespace {
 
-Page& PagedIndex::page_at(std::uintptr_t address) {
-  const auto region = std::ranges::find_if(regions_, [address](const Region& r) {
-    return address >= r.begin && address - r.begin < r.size.count;
-  });
-  return region->pages[(address - region->begin) / page_.count];
-}
+Block* later(const Block& piece) noexcept { return BlockList<&Block::by_age>::next(piece); }
+Block* next_stale(const Block& piece) noexcept { return BlockList<&Block::by_stream>::next(piece); }
+
+}  // namespace
 
 Block& PagedIndex::add(Segment /*segment*/, Bytes /*size*/) {
   throw std::logic_error("paged: grows by pages, not by segments");
@@ -21,9 +20,7 @@ void PagedIndex::add_region(void* address, Bytes size, Bytes for_block) {
   const Area area = area_of(for_block);
   reserve_bins(area, size);
   voids_.at(area).reserve(size);
-  Region region{.begin = reinterpret_cast<std::uintptr_t>(address), .size = size, .pages = {}};
-  region.pages.resize(size.count / page_.count);
-  regions_.push_back(std::move(region));
+  regions_.push_back({.begin = reinterpret_cast<std::uintptr_t>(address), .size = size});
   Block* piece = nullptr;
   try {
     piece = &blocks_.insert(address);
@@ -32,14 +29,14 @@ void PagedIndex::add_region(void* address, Bytes size, Bytes for_block) {
     throw;
   }
   piece->size = size;
-  piece->owner = &common_.at(area);
+  give_to(*piece, &common_.at(area));
   place_void(*piece);
 }
 
 void PagedIndex::place_void(Block& piece) noexcept {
   FreeBins& voids = voids_.at(owner_of(piece).area);
   piece.state = BlockState::kVoid;
-  piece.owner = &common_.at(owner_of(piece).area);
+  give_to(piece, &common_.at(owner_of(piece).area));
   const auto is_void = [](const Block* b) { return b != nullptr && b->state == BlockState::kVoid; };
   Block* next = piece.neighbours.next;
   if (is_void(next)) {
@@ -118,20 +115,15 @@ std::size_t PagedIndex::new_pages_at(const Block& first, std::uintptr_t at, Byte
   return pages;
 }
 
-std::size_t PagedIndex::find_victims(Range kept, std::vector<Block*>& pieces) const {
-  std::size_t count = 0;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from(page_, [&](Block& piece) {
-      const Range whole = whole_pages(piece);
-      const std::size_t free = pages_in({whole.begin, std::min(whole.end, page_down(kept.begin))}) +
-                               pages_in({std::max(whole.begin, page_up(kept.end)), whole.end});
-      if (free == 0) return;
-      count += free;
-      pieces.push_back(&piece);
-    });
+std::size_t PagedIndex::movable_pages(const Site& site, Range range) const {
+  std::size_t pages = releasable_.count / page_.count;
+  for (const Block* b = site.first; b != nullptr && b->begin() < range.end;
+       b = b->neighbours.next) {
+    if (b->state == BlockState::kVoid || !is_common(*b)) continue;
+    pages -= pages_in(whole_pages(*b));
+    pages += pages_outside(*b, range);
   }
-  std::ranges::sort(pieces, {}, [](const Block* p) { return std::uint64_t{p->moved_at}; });
-  return count;
+  return pages;
 }
 
 PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move) {
@@ -148,20 +140,30 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
     if (b->begin() <= site.at && site.at < b->end()) range.begin = page_down(site.at);
     if (b->end() >= site.at + size.count) range.end = page_up(site.at + size.count);
   }
-  std::vector<Block*> pieces;
-  const std::size_t movable = find_victims(range, pieces);
-  if (site.new_pages > spare_.size() + movable + allowed.most) return Plan::kNoPages;
+  const std::size_t movable = movable_pages(site, range);
+  const auto owners = owners_.find(stream);
+  Owners* const lending = owners == owners_.end() ? nullptr : owners->second.get();
+  // No more stale places than there are pages, so that addresses last however late the device is.
+  const std::size_t lent =
+      std::min(lendable(lending, range), pages_ - std::min(pages_, stale_pages_));
+  if (site.new_pages > spare_.size() + movable + lent + allowed.most) return Plan::kNoPages;
 
   // All memory that any step from here to the end of `finish` needs.
   const std::size_t count = site.new_pages;
+  table_.make_room(page_down(range.begin), page_up(range.end));
   move.places.reserve(count);
   move.unmap.reserve(count);
   move.pages.reserve(count);
-  move.victims.reserve(pieces.size() + 2);
-  std::vector<Block*> left;
-  left.reserve(pieces.size() + 2);
-  promise_for(move, count, pieces.size() + 2, std::min(count, allowed.most));
+  const std::size_t victims = std::min(count, movable);  // each gives a page at least
+  const std::size_t lenders = std::min(count, lent);
+  move.victims.reserve(victims);
+  move.lenders.reserve(lenders);
+  move.retired.reserve(stale_pages_);
+  move.retire.reserve(stale_pages_);
+  if (lenders != 0) (void)stale_[stream];
+  promise_for(move, count, victims + lenders, std::min(count, allowed.most));
 
+  claim_retired(move);
   claim_target(site, range, move);
   move.at = site.at;
   move.size = size;
@@ -171,17 +173,18 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   }
   const std::size_t lacking = count - move.pages.size();
   const std::size_t rather_new = std::min({lacking, allowed.rather, allowed.most});
-  find_victims({}, left);  // again: some were cut
-  claim_victims(left, lacking - rather_new, move);
+  claim_victims(std::min(lacking - rather_new, movable), move);
+  const std::size_t borrowed = std::min(lacking - rather_new - move.unmap.size(), lent);
+  if (borrowed != 0) claim_lenders(*lending, borrowed, move);
   move.create = count - move.pages.size() - move.unmap.size();
   return Plan::kMade;
 }
 
 void PagedIndex::promise_for(PageMove& move, std::size_t places, std::size_t victims,
                              std::size_t create) {
-  const std::size_t claiming = 2 * victims + 2;  // either end of each, and of the target
-  const std::size_t finishing = places + 2 * victims + 4;
-  spare_.reserve(pages_ + create);  // every page there is
+  const std::size_t claiming = 2 * victims + 2;            // either end of each, and of the target
+  const std::size_t finishing = places + 2 * victims + 5;  // one retired is cut
+  spare_.reserve(pages_ + create);                         // every page there is
   blocks_.promise(claiming + finishing);
   blocks_.redeem(claiming);
   move.promised = finishing;
@@ -223,52 +226,124 @@ void PagedIndex::claim_target(const Site& site, Range range, PageMove& move) {
   move.target = target;
 }
 
-void PagedIndex::claim_victims(const std::vector<Block*>& pieces, std::size_t count,
-                               PageMove& move) {
-  for (Block* piece : pieces) {
-    if (count == 0) return;
-    const Range whole = whole_pages(*piece);
-    const std::size_t taken = std::min(count, pages_in(whole));
-    count -= taken;
-    // From the end that lies next to a void, so that voids grow together.
-    const Block* previous = piece->neighbours.previous;
-    const bool from_front = previous != nullptr && previous->state == BlockState::kVoid;
-    const std::uintptr_t begin = from_front ? whole.begin : whole.end - taken * page_.count;
-    const std::uintptr_t end = begin + taken * page_.count;
-    take_out(*piece);
-    Block* victim = piece;
-    if (piece->begin() < begin) {
-      victim = &cut(*piece, begin);
-      insert(*piece);
-    }
-    if (victim->end() > end) insert(cut(*victim, end));
-    victim->state = BlockState::kMoving;
-    move.victims.push_back(victim);
-    for (std::uintptr_t at = begin; at < end; at += page_.count) {
+Block& PagedIndex::claim_pages(Block& piece, std::size_t most) {
+  const Range whole = whole_pages(piece);
+  const std::size_t taken = std::min(most, pages_in(whole));
+  // From the end that lies next to a void, so that voids grow together.
+  const Block* previous = piece.neighbours.previous;
+  const bool from_front = previous != nullptr && previous->state == BlockState::kVoid;
+  const std::uintptr_t begin = from_front ? whole.begin : whole.end - taken * page_.count;
+  const std::uintptr_t end = begin + taken * page_.count;
+  take_out(piece);
+  Block* claimed = &piece;
+  if (piece.begin() < begin) {
+    claimed = &cut(piece, begin);
+    insert(piece);
+  }
+  if (claimed->end() > end) insert(cut(*claimed, end));
+  claimed->state = BlockState::kMoving;
+  return *claimed;
+}
+
+void PagedIndex::claim_victims(std::size_t count, PageMove& move) {
+  while (count != 0) {
+    Block& victim = claim_pages(*releasable_blocks_.front(), count);
+    count -= victim.size.count / page_.count;
+    move.victims.push_back(&victim);
+    for (std::uintptr_t at = victim.begin(); at < victim.end(); at += page_.count) {
       move.unmap.push_back({reinterpret_cast<void*>(at), page_at(at)});
     }
   }
 }
 
+std::size_t PagedIndex::pages_outside(const Block& piece, Range kept) const {
+  const Range whole = whole_pages(piece);
+  return pages_in({whole.begin, std::min(whole.end, page_down(kept.begin))}) +
+         pages_in({std::max(whole.begin, page_up(kept.end)), whole.end});
+}
+
+std::size_t PagedIndex::lendable(const Owners* owners, Range kept) const {
+  std::size_t count = 0;
+  if (owners == nullptr) return count;
+  const auto& unpassed = owners->front().book->unpassed;
+  for (const Block* piece = unpassed.front(); piece != nullptr; piece = later(*piece)) {
+    count += pages_outside(*piece, kept);
+  }
+  return count;
+}
+
+void PagedIndex::claim_lenders(Owners& owners, std::size_t count, PageMove& move) {
+  const std::size_t before = move.pages.size();
+  for (Block* piece = owners.front().book->unpassed.front(); piece != nullptr && count != 0;) {
+    Block* const next = later(*piece);
+    if (pages_in(whole_pages(*piece)) != 0) {
+      Block& lender = claim_pages(*piece, count);
+      count -= lender.size.count / page_.count;
+      move.lenders.push_back(&lender);
+      keep_behind(*move.target, lender, owners);
+      for (std::uintptr_t at = lender.begin(); at < lender.end(); at += page_.count) {
+        move.pages.push_back(page_at(at));
+      }
+    }
+    piece = next;
+  }
+  move.lent = move.pages.size() - before;
+  std::ranges::rotate(move.pages, move.pages.begin() + static_cast<std::ptrdiff_t>(before));
+  move.borrower = owners.front().home;
+  ++stale_.at(move.borrower).moves;
+}
+
+void PagedIndex::keep_behind(Block& target, const Block& lender, Owners& owners) {
+  const bool was_common = is_common(target);
+  if (was_common) give_to(target, &owners.at(owner_of(target).area));
+  if (was_common || target.home_sequence < lender.home_sequence) {
+    target.home_sequence = lender.home_sequence;
+  }
+  target.home = lender.home;
+  if (target.moved_at < lender.moved_at) target.moved_at = lender.moved_at;
+}
+
+void PagedIndex::claim_retired(PageMove& move) {
+  while (Block* piece = retired_.front()) {
+    retired_.remove(*piece);
+    piece->state = BlockState::kMoving;
+    move.retired.push_back(piece);
+    for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page_.count) {
+      move.retire.push_back({reinterpret_cast<void*>(at), page_at(at)});
+    }
+  }
+}
+
 void PagedIndex::plan_release(std::size_t most, PageMove& move) {
-  std::vector<Block*> pieces;
   const std::size_t spare = std::min(most, spare_.size());
-  const std::size_t count = std::min(most - spare, find_victims({}, pieces));
+  const std::size_t count = std::min<std::size_t>(most - spare, releasable_.count / page_.count);
   if (spare + count == 0) return;
   move.unmap.reserve(count);
   move.pages.reserve(spare + count);
-  move.victims.reserve(pieces.size());
-  promise_for(move, 0, pieces.size(), 0);
+  move.victims.reserve(count);
+  move.retired.reserve(stale_pages_);
+  move.retire.reserve(stale_pages_);
+  move.kept.reserve(stale_pages_);
+  promise_for(move, 0, count, 0);
+  claim_retired(move);
+  for (const auto& [stream, stale] : stale_) {
+    for (const Block* piece = stale.pieces.front(); piece != nullptr; piece = next_stale(*piece)) {
+      for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page_.count) {
+        move.kept.push_back(page_at(at).id);
+      }
+    }
+  }
   for (std::size_t i = 0; i < spare; ++i) {
     move.pages.push_back(spare_.back());
     spare_.pop_back();
   }
-  claim_victims(pieces, count, move);
+  claim_victims(count, move);
 }
 
 Block* PagedIndex::finish(PageMove& move) {
   blocks_.redeem(move.promised);
   pages_ -= move.promised_pages - move.created + move.destroyed;
+  finish_retired(move);
   std::size_t done = 0;
   for (Block* victim : move.victims) {
     const std::uintptr_t end = victim->end();
@@ -288,22 +363,93 @@ Block* PagedIndex::finish(PageMove& move) {
   for (std::size_t i = 0; i < move.mapped; ++i) {
     page_at(reinterpret_cast<std::uintptr_t>(move.places[i])) = move.pages[i];
   }
-  spare_.insert(spare_.end(), move.pages.begin() + static_cast<std::ptrdiff_t>(move.mapped),
-                move.pages.end());
+  finish_lenders(move);
+  const auto left = static_cast<std::ptrdiff_t>(std::max(move.mapped, move.lent));
+  spare_.insert(spare_.end(), move.pages.begin() + left, move.pages.end());
   if (move.target == nullptr) return nullptr;
   if (move.mapped == move.places.size()) return finish_target(move);
   give_up_target(*move.target);
   return nullptr;
 }
 
+void PagedIndex::finish_retired(PageMove& move) {
+  std::size_t done = 0;
+  for (Block* piece : move.retired) {
+    const std::size_t pages = piece->size.count / page_.count;
+    const std::size_t unmapped = std::min(pages, move.retired_pages - done);
+    for (std::size_t i = 0; i < unmapped; ++i) page_at(piece->begin() + i * page_.count) = {};
+    done += unmapped;
+    Block* kept = piece;
+    if (unmapped != 0 && unmapped != pages) {
+      kept = &cut(*piece, piece->begin() + unmapped * page_.count);
+    }
+    if (unmapped != pages) {
+      kept->state = BlockState::kStale;
+      retired_.push_back(*kept);
+    }
+    if (unmapped != 0) place_void(*piece);
+  }
+  stale_pages_ -= done;
+}
+
+void PagedIndex::finish_lenders(PageMove& move) {
+  if (move.lenders.empty()) return;
+  std::size_t left = std::min(move.mapped, move.lent);
+  for (Block* lender : move.lenders) {
+    const std::size_t pages = lender->size.count / page_.count;
+    const std::size_t mapped = std::min(pages, left);
+    left -= mapped;
+    if (mapped == 0) {
+      place_again(*lender);
+      continue;
+    }
+    if (mapped != pages) place_again(cut(*lender, lender->begin() + mapped * page_.count));
+    place_stale(*lender);
+  }
+  const auto stale = stale_.find(move.borrower);
+  if (--stale->second.moves == 0 && stale->second.pieces.empty()) stale_.erase(stale);
+}
+
+void PagedIndex::place_stale(Block& piece) noexcept {
+  stale_pages_ += piece.size.count / page_.count;
+  piece.state = BlockState::kStale;
+  const Owner& owner = owner_of(piece);
+  const bool passed = owner.passed(piece);
+  const StreamId home = owner.home;
+  give_to(piece, &common_.at(owner.area));
+  if (passed) return retired_.push_back(piece);
+  stale_.at(home).pieces.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
+}
+
+void PagedIndex::passed_more(StreamId stream) {
+  const auto stale = stale_.find(stream);
+  if (stale == stale_.end()) return;
+  const std::uint64_t passed = book_of(stream).passed;
+  while (Block* piece = stale->second.pieces.front()) {
+    if (piece->home_sequence > passed) return;
+    stale->second.pieces.remove(*piece);
+    retired_.push_back(*piece);
+  }
+  if (stale->second.moves == 0) stale_.erase(stale);
+}
+
+void PagedIndex::place_again(Block& piece) {
+  const Owner& owner = owner_of(piece);
+  if (owner.passed(piece)) {
+    piece.home_sequence = 0;
+    give_to(piece, &common_.at(owner.area));
+  }
+  place_piece(piece);
+}
+
 Block* PagedIndex::finish_target(PageMove& move) {
   Block* block = move.target;
   if (block->begin() < move.at) {
     Block& rest = cut(*block, move.at);
-    place_piece(*block);
+    place_again(*block);
     block = &rest;
   }
-  if (block->size > move.size) place_piece(cut(*block, move.at + move.size.count));
+  if (block->size > move.size) place_again(cut(*block, move.at + move.size.count));
   block->state = BlockState::kAllocated;
   return block;
 }
@@ -316,26 +462,26 @@ void PagedIndex::give_up_target(Block& target) {
     std::uintptr_t at = page_down(piece->begin()) + page_.count;
     while (at < end && is_mapped(at) == mapped) at += page_.count;
     Block* rest = at < end ? &cut(*piece, at) : nullptr;
-    mapped ? place_piece(*piece) : place_void(*piece);
+    mapped ? place_again(*piece) : place_void(*piece);
     piece = rest;
   }
 }
 
-Bytes PagedIndex::releasable() const {
-  std::size_t pages = spare_.size();
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from(page_, [&](const Block& b) { pages += pages_in(whole_pages(b)); });
-  }
-  return {pages * page_.count};
+bool PagedIndex::end_stale(const std::function<bool(Mapping)>& unmap) {
+  bool all = true;
+  for_each([&](const Block& piece) {
+    if (piece.state != BlockState::kStale) return;
+    for (std::uintptr_t at = piece.begin(); at < piece.end(); at += page_.count) {
+      Page& page = page_at(at);
+      if (!unmap({reinterpret_cast<void*>(at), page})) all = false;
+      page = {};
+    }
+  });
+  return all;
 }
 
 void PagedIndex::for_each_mapping(const std::function<void(Mapping)>& visit) const {
-  for (const Region& region : regions_) {
-    for (std::size_t i = 0; i < region.pages.size(); ++i) {
-      if (region.pages[i].id == 0) continue;
-      visit({reinterpret_cast<void*>(region.begin + i * page_.count), region.pages[i]});
-    }
-  }
+  table_.for_each(visit);
 }
 
 void PagedIndex::for_each_region(const std::function<void(Segment)>& visit) const {

@@ -7,14 +7,21 @@
 // (least recently freed first) and only then from the source. So memory is never stranded in holes,
 // but for what is less than a page at either end of each.
 //
-// A page moves only when the device is known to have passed every free on it: it is taken from the
-// common pieces alone.
+// A page leaves its place only when the device is known to have passed every free on it. From under
+// a piece that only the requesting stream may have, which the device has not passed, it is mapped
+// at its new place at once, beside the old one (page_source.hpp says when that is allowed). Work on
+// that stream is in its order, so what still uses the old place is over when the block is used. The
+// old place is stale: in no bins, joined with nothing, handed out to nobody. It is unmapped once
+// the device has passed the free, and is a void then. So a page has one live place, and any number
+// of stale ones. A page with stale places is not destroyed.
 
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "allocator/heap_index.hpp"
 #include "allocator/page_source.hpp"
+#include "allocator/page_table.hpp"
 
 namespace weir {
 
@@ -22,8 +29,16 @@ namespace weir {
 struct PageMove {
   std::vector<Block*> victims;  ///< pieces whose pages are to be unmapped
   std::vector<Mapping> unmap;   ///< those pages, piece by piece
-  std::vector<Page> pages;      ///< to be had: spare ones; then, as carried out, unmapped and new
-  std::size_t create = 0;       ///< how many new ones are needed beside those
+  /// To be had: those of lenders, spare ones; then, as carried out, unmapped and new ones.
+  std::vector<Page> pages;
+  std::vector<Block*> lenders;  ///< pieces whose pages are mapped at a second place
+  std::size_t lent = 0;         ///< how many of `pages`, from the front, are theirs
+  StreamId borrower;            ///< whose pieces they are
+  std::vector<Block*> retired;  ///< stale pieces that the device is done with
+  std::vector<Mapping> retire;  ///< what is mapped there, to be unmapped for good
+  /// Where pages are given back: those that must stay, since they have stale places, ascending.
+  std::vector<std::uint64_t> kept;
+  std::size_t create = 0;  ///< how many new ones are needed beside those
 
   Block* target = nullptr;    ///< where the block will be; null where pages are only given back
   std::uintptr_t at = 0;      ///< the block's address, within target
@@ -34,7 +49,8 @@ struct PageMove {
   std::size_t promised_pages = 0;  ///< room for so many more pages
 
   // As carried out:
-  std::size_t unmapped = 0;  ///< of `unmap`, from the front
+  std::size_t retired_pages = 0;  ///< of `retire`, from the front
+  std::size_t unmapped = 0;       ///< of `unmap`, from the front
   std::size_t created = 0;
   std::size_t destroyed = 0;  ///< of those that were unmapped or spare
   std::size_t mapped = 0;     ///< of `places`, from the front, with the first of `pages`
@@ -42,7 +58,7 @@ struct PageMove {
 
 class PagedIndex final : public HeapIndex {
  public:
-  explicit PagedIndex(Bytes page) : page_(page) {}
+  explicit PagedIndex(Bytes page) : page_(page), table_(page) {}
 
   enum class Plan {
     kMade,
@@ -66,6 +82,10 @@ class PagedIndex final : public HeapIndex {
   /// Which area a region for a block of `size` would serve.
   void add_region(void* address, Bytes size, Bytes for_block);
   [[nodiscard]] Bytes page() const noexcept { return page_; }
+  /// Addresses that are stale, in pages.
+  [[nodiscard]] std::size_t stale_pages() const noexcept { return stale_pages_; }
+  /// Calls `unmap` for every stale mapping, for the last time; false where one of them failed.
+  [[nodiscard]] bool end_stale(const std::function<bool(Mapping)>& unmap);
   /// Every page that is mapped, and every spare one and region, for the last time.
   void for_each_mapping(const std::function<void(Mapping)>& visit) const;
   void for_each_region(const std::function<void(Segment)>& visit) const;
@@ -74,7 +94,7 @@ class PagedIndex final : public HeapIndex {
   // Growth is by pages: there is no segment to add or to give back.
   [[nodiscard]] Bytes segment_size(Bytes size, Bytes /*room*/) const override { return size; }
   [[nodiscard]] Block& add(Segment segment, Bytes size) override;
-  [[nodiscard]] Bytes releasable() const override;
+  [[nodiscard]] Bytes releasable() const override { return releasable_ + page_ * spare_.size(); }
   Bytes take_releasable(Bytes /*need*/, std::vector<Segment>& /*taken*/) override { return {}; }
   /// A block is a part of a region, always.
   [[nodiscard]] bool remove_allocated(Block& /*block*/) override { return false; }
@@ -84,7 +104,6 @@ class PagedIndex final : public HeapIndex {
   struct Region {
     std::uintptr_t begin = 0;
     Bytes size;
-    std::vector<Page> pages;  ///< by place; none where nothing is mapped
   };
   /// A run of free pieces and voids, and where in it a block would go.
   struct Site {
@@ -111,22 +130,45 @@ class PagedIndex final : public HeapIndex {
   [[nodiscard]] Range whole_pages(const Block& piece) const {
     return {page_up(piece.begin()), page_down(piece.end())};
   }
-  [[nodiscard]] Page& page_at(std::uintptr_t address);
+  /// The page there, or none; of addresses that a plan was about.
+  [[nodiscard]] Page& page_at(std::uintptr_t address) { return table_.at(address); }
   [[nodiscard]] bool usable(const Block* piece, const Owner* own) const;
 
   [[nodiscard]] Site find_site(Bytes size, const Owner* own, Area area) const;
   void look_at_run(Block& first, Bytes size, const Owner* own, Site& best) const;
   [[nodiscard]] std::size_t new_pages_at(const Block& first, std::uintptr_t at, Bytes size) const;
-  /// Whole pages under free pieces outside of `kept`, least recently freed pieces first.
-  std::size_t find_victims(Range kept, std::vector<Block*>& pieces) const;
+  /// Whole pages under free pieces, without those that a block in `range` of `site` touches.
+  [[nodiscard]] std::size_t movable_pages(const Site& site, Range range) const;
+  [[nodiscard]] Bytes releasable_of(const Block& piece) const noexcept override {
+    return page_ * pages_in(whole_pages(piece));
+  }
   void claim_target(const Site& site, Range range, PageMove& move);
-  void claim_victims(const std::vector<Block*>& pieces, std::size_t count, PageMove& move);
+  /// `count` pages, which there are, from under the least recently freed pieces.
+  void claim_victims(std::size_t count, PageMove& move);
+  /// Takes up to `most` whole pages out of a cached piece, at least one; what is left stays cached.
+  Block& claim_pages(Block& piece, std::size_t most);
+  /// Whole pages outside of `kept` under pieces that only their stream may have.
+  [[nodiscard]] std::size_t lendable(const Owners* owners, Range kept) const;
+  void claim_lenders(Owners& owners, std::size_t count, PageMove& move);
+  /// What is left of `target` beside the block is no other stream's before the point of the lender:
+  /// work on the old place of its pages may still write there.
+  void keep_behind(Block& target, const Block& lender, Owners& owners);
+  void claim_retired(PageMove& move);
+  /// Pages under `piece`, without those that a block in `kept` touches.
+  [[nodiscard]] std::size_t pages_outside(const Block& piece, Range kept) const;
 
   /// Makes sure that neither the claims, which follow at once, nor finishing can fail; may fail
   /// itself, and has changed nothing then.
   void promise_for(PageMove& move, std::size_t places, std::size_t victims, std::size_t create);
   void take_any(Block& piece) noexcept;
   void place_void(Block& piece) noexcept;
+  /// Places a piece that a plan had claimed and did not use. Its point can have been passed
+  /// meanwhile, and nobody tells of that again.
+  void place_again(Block& piece);
+  void place_stale(Block& piece) noexcept;
+  void finish_retired(PageMove& move);
+  void finish_lenders(PageMove& move);
+  void passed_more(StreamId stream) override;
   /// The piece from `address` on, cut off the one that it is in, which is in no list and keeps its
   /// state.
   Block& cut(Block& piece, std::uintptr_t address);
@@ -134,10 +176,19 @@ class PagedIndex final : public HeapIndex {
   void give_up_target(Block& target);
 
   const Bytes page_;
+  PageTable table_;  ///< of what is mapped, by address
   std::array<FreeBins, kAreas> voids_;
   std::vector<Region> regions_;
-  std::vector<Page> spare_;  ///< mapped nowhere
-  std::size_t pages_ = 0;    ///< all that there are or may be soon, on their way as well
+  std::vector<Page> spare_;  ///< without a live place
+  /// Stale pieces of one stream, in the order of their points.
+  struct Stale {
+    BlockList<&Block::by_stream> pieces;
+    std::size_t moves = 0;  ///< under way that may add to it
+  };
+  std::unordered_map<StreamId, Stale> stale_;
+  BlockList<&Block::by_stream> retired_;  ///< stale pieces whose points are passed
+  std::size_t stale_pages_ = 0;
+  std::size_t pages_ = 0;  ///< all that there are or may be soon, on their way as well
 };
 
 }  // namespace weir

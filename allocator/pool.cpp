@@ -119,7 +119,7 @@ void* Pool::allocate(Bytes bytes, StreamId stream, std::string_view label) {
 }
 
 void* Pool::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
-  attempt = {.asked = bytes, .stream = stream, .label = label};
+  attempt = {.asked = bytes, .stream = stream, .label = label, .stop = std::move(attempt.stop)};
   if (bytes.count == 0) return nullptr;
   const auto size = block_size(bytes);
   if (!size) return nullptr;
@@ -136,7 +136,7 @@ void Pool::fail(const Attempt& attempt) {
   const std::uint64_t sequence = ++events_;
   lock.unlock();
   log_event(AllocationEvent::kFailure, sequence, nullptr, attempt.asked, attempt.stream);
-  throw OutOfMemory(report(attempt));
+  throw out_of_memory(attempt);
 }
 
 Freed Pool::deallocate(void* pointer, StreamId stream) {
@@ -330,7 +330,8 @@ void Pool::release(std::vector<Segment>& segments) {
 
 Pressure Pool::pressure() const {
   const Lock lock(mutex_);
-  return {level_.level, statistics_.held.current, statistics_.budget, level_.sequence};
+  return {level_.level, statistics_.held.current, statistics_.budget, level_.sequence,
+          statistics_.awaiting.current};
 }
 
 Statistics Pool::statistics() const {
@@ -359,6 +360,29 @@ void Pool::set_limits(Bytes budget, RunningOut running_out) {
   const News changes = news();
   lock.unlock();
   tell(changes);
+}
+
+PoolLimits::PoolLimits(Pool& pool, Bytes budget, RunningOut running_out) : pool_(pool) {
+  {
+    const Lock lock(pool.mutex_);
+    if (pool.limits_claimed_) {
+      throw UsageError(
+          "the pool serves a scheduler already, which sets its limits: end that one first, or give "
+          "each a pool of its own");
+    }
+    pool.limits_claimed_ = true;
+  }
+  try {
+    pool.set_limits(budget, running_out);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+void PoolLimits::end() noexcept {
+  const Lock lock(pool_.mutex_);
+  pool_.limits_claimed_ = false;
 }
 
 Bytes Pool::budget() const {

@@ -21,7 +21,9 @@
 #include "allocator/allocation_log.hpp"
 #include "allocator/attempt.hpp"
 #include "allocator/block_index.hpp"
+#include "allocator/error.hpp"
 #include "allocator/mutex.hpp"
+#include "allocator/pool_line.hpp"
 #include "allocator/pool_options.hpp"
 #include "allocator/pressure.hpp"
 #include "allocator/progress.hpp"
@@ -69,7 +71,8 @@ class Pool {
   /// Memory for `bytes` that work enqueued on `stream` from now on may use; null for 0 bytes.
   /// Throws OutOfMemory. `label` names the holder in reports (the first 31 characters are kept).
   [[nodiscard]] void* allocate(Bytes bytes, StreamId stream, std::string_view label = {});
-  /// The same, but null instead of OutOfMemory, and `attempt` then says what each stage found.
+  /// The same, but null instead of OutOfMemory, and `attempt` then says what each stage found. Of
+  /// what the caller sets in `attempt` its `stop` alone is kept.
   [[nodiscard]] void* try_allocate(Bytes bytes, StreamId stream, std::string_view label,
                                    Attempt& attempt);
   /// Counts the failure and throws OutOfMemory with the report of `attempt`.
@@ -128,6 +131,7 @@ class Pool {
   void unobserve(PressureObserver& observer);
 
  private:
+  friend class PoolLimits;
   struct Resolved {
     PoolOptions options;
     Bytes budget;
@@ -146,7 +150,7 @@ class Pool {
 
   // The stages of one request, in order (pool_stages.cpp). Each takes the lock for itself and
   // returns the block, marked allocated, or null.
-  /// Behind those who wait already.
+  /// Behind those who wait already, unless it may pass them by.
   [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
   [[nodiscard]] Block* take_passed(const Attempt& request);
   [[nodiscard]] Block* grow(Attempt& request);
@@ -155,7 +159,7 @@ class Pool {
   [[nodiscard]] Block* release_and_grow(Attempt& request);
   [[nodiscard]] Block* hand_over(const Attempt& request);
   /// True: a free or a release was between its two halves and has ended.
-  [[nodiscard]] bool await_transit(Line& line);
+  [[nodiscard]] bool await_transit(const Attempt& request, Line& line);
   /// False: nothing has come free since, and to wait is not allowed or would free nothing.
   [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
 
@@ -168,19 +172,24 @@ class Pool {
   /// Addresses that a block of `block` bytes fits in; false where there are none.
   [[nodiscard]] bool add_region(Bytes block);
   [[nodiscard]] Bytes trim_pages(Bytes keep);
-  void give_back_pages(const PagedIndex& last);
+  void give_back_pages(PagedIndex& last);
   /// Gives segments that left the index back to the upstream; the books hold them until then.
   void release(std::vector<Segment>& segments);
   void sleep(Lock& lock) WEIR_REQUIRES(mutex_);
-  /// Lines up, once; true when it had to sleep, so that what was found before is old news.
-  [[nodiscard]] bool line_up(Line& line, Lock& lock) WEIR_REQUIRES(mutex_);
+  /// Lines up, once; true when it had to sleep, so that what was found before is old news. Gives up
+  /// where `stop` ends the sleep.
+  [[nodiscard]] bool line_up(Line& line, const std::stop_token& stop, Lock& lock)
+      WEIR_REQUIRES(mutex_);
   void mark_allocated(Block& block, const Attempt& request) WEIR_REQUIRES(mutex_);
   /// The block may be a part of another from then on.
   Freed settle_freed(Block& block) WEIR_REQUIRES(mutex_);
   /// Moves `bytes` in the books, of blocks that the index moved from awaiting to cached.
   void became_cached(Bytes bytes) WEIR_REQUIRES(mutex_);
-  [[nodiscard]] std::string report(const Attempt& attempt) const;
-  [[nodiscard]] std::string holders_locked(std::size_t most) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] OutOfMemory out_of_memory(const Attempt& attempt) const;
+  [[nodiscard]] std::string report(const Attempt& attempt, const MemoryShortage& figures) const
+      WEIR_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<MemoryHolder> biggest_holders(std::size_t most) const
+      WEIR_REQUIRES(mutex_);
   [[nodiscard]] News news() WEIR_REQUIRES(mutex_);
   void tell(const News& news) WEIR_EXCLUDES(mutex_);
 
@@ -209,6 +218,7 @@ class Pool {
   PagedIndex* const paged_ WEIR_PT_GUARDED_BY(mutex_);
   Statistics statistics_ WEIR_GUARDED_BY(mutex_);
   RunningOut running_out_ WEIR_GUARDED_BY(mutex_);
+  bool limits_claimed_ WEIR_GUARDED_BY(mutex_) = false;  ///< by a PoolLimits
   /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.
   std::uint64_t events_ WEIR_GUARDED_BY(mutex_) = 1;
   Bytes most_held_ WEIR_GUARDED_BY(mutex_);  ///< ever; statistics_'s peak can be reset
@@ -218,13 +228,30 @@ class Pool {
   std::uint64_t transits_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t transits_ended_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t sleepers_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::uint64_t line_next_ WEIR_GUARDED_BY(mutex_) = 0;     ///< place that the next waiter gets
-  std::uint64_t line_serving_ WEIR_GUARDED_BY(mutex_) = 0;  ///< place that is first now
+  Line* line_first_ WEIR_GUARDED_BY(mutex_) = nullptr;  ///< of those who wait; null when none does
+  Line* line_last_ WEIR_GUARDED_BY(mutex_) = nullptr;
+  FirstInLine first_ WEIR_GUARDED_BY(mutex_);  ///< what the first of them asks for
   std::condition_variable_any changed_;  ///< a transit ended, the line moved, a notification ended
 
   Pressure level_ WEIR_GUARDED_BY(mutex_);
   std::array<PressureObserver*, kMostObservers> observers_ WEIR_GUARDED_BY(mutex_){};
   std::uint64_t notifying_ WEIR_GUARDED_BY(mutex_) = 0;
+};
+
+/// A pool's limits as one owner sets them: a second one is refused for as long as this lives. A
+/// scheduler is such an owner. What it set stays in force after its end.
+class PoolLimits {
+ public:
+  /// Sets them as Pool::set_limits does. UsageError as there, and where another has them.
+  PoolLimits(Pool& pool, Bytes budget, RunningOut running_out);
+  ~PoolLimits() { end(); }
+  PoolLimits(const PoolLimits&) = delete;
+  PoolLimits& operator=(const PoolLimits&) = delete;
+
+ private:
+  void end() noexcept;
+
+  Pool& pool_;
 };
 
 }  // namespace weir

@@ -17,6 +17,7 @@ namespace {
 /// What a plan says, one call to the source after the other, each for as much as the one before has
 /// given. Rethrows what `create` throws, with what was done by then in the books of `move`.
 void carry_out(PageSource& source, PageMove& move) {
+  if (!move.retire.empty()) move.retired_pages = source.unmap(move.retire);
   move.unmapped = source.unmap(move.unmap);
   for (std::size_t i = 0; i < move.unmapped; ++i) move.pages.push_back(move.unmap[i].page);
   if (move.create != 0 && move.unmapped == move.unmap.size()) {
@@ -62,8 +63,13 @@ bool Pool::add_region(Bytes block) {
       if (size == page) break;
       continue;
     }
-    const Lock lock(mutex_);
-    paged_->add_region(address, size, block);
+    try {
+      const Lock lock(mutex_);
+      paged_->add_region(address, size, block);
+    } catch (...) {
+      source.unreserve(address, size);
+      throw;
+    }
     return true;
   }
   return false;
@@ -115,7 +121,7 @@ Block* Pool::move_pages(Attempt& request, PageMove& move) {
   Block* block = paged_->finish(move);
   statistics_.reserved.add(created);
   statistics_.cached.add(created);
-  statistics_.unmapped_pages += move.unmapped;
+  statistics_.unmapped_pages += move.unmapped + move.retired_pages;
   statistics_.mapped_pages += move.mapped;
   std::uint64_t sequence = 0;
   if (created.count != 0) sequence = ++events_;
@@ -143,18 +149,26 @@ Bytes Pool::trim_pages(Bytes keep) {
   ++transits_;
   lock.unlock();
   PageSource& source = *upstream_.pages();
+  move.retired_pages = source.unmap(move.retire);
+  for (std::size_t i = move.retired_pages; i < move.retire.size(); ++i) {
+    move.kept.push_back(move.retire[i].page.id);
+  }
   move.unmapped = source.unmap(move.unmap);
   for (std::size_t i = 0; i < move.unmapped; ++i) move.pages.push_back(move.unmap[i].page);
-  source.destroy(move.pages);
-  move.destroyed = move.pages.size();
-  move.pages.clear();
+  // What is still mapped at a stale place stays, as a spare page.
+  std::ranges::sort(move.kept);
+  const auto destroyed = std::ranges::partition(
+      move.pages, [&](Page each) { return std::ranges::binary_search(move.kept, each.id); });
+  source.destroy(destroyed);
+  move.destroyed = destroyed.size();
+  move.pages.resize(move.pages.size() - move.destroyed);
   const Bytes sum{move.destroyed * page.count};
   lock.lock();
   (void)paged_->finish(move);
   statistics_.cached.remove(sum);
   statistics_.reserved.remove(sum);
   statistics_.releases += move.destroyed;
-  statistics_.unmapped_pages += move.unmapped;
+  statistics_.unmapped_pages += move.unmapped + move.retired_pages;
   const std::uint64_t sequence = ++events_;
   --transits_;
   ++transits_ended_;
@@ -165,17 +179,21 @@ Bytes Pool::trim_pages(Bytes keep) {
   return sum;
 }
 
-void Pool::give_back_pages(const PagedIndex& last) {
+void Pool::give_back_pages(PagedIndex& last) {
   PageSource& source = *upstream_.pages();
-  bool all_unmapped = true;
+  const auto unmap = [&](Mapping mapping) { return source.unmap(std::span(&mapping, 1)) == 1; };
+  // A page is destroyed once it is mapped nowhere: where a stale place is left, it is not known
+  // which.
+  const bool no_stale = last.end_stale(unmap);
+  bool all_unmapped = no_stale;
   last.for_each_mapping([&](Mapping mapping) {
-    if (source.unmap(std::span(&mapping, 1)) == 1) {
-      source.destroy(std::span(&mapping.page, 1));
-    } else {
+    if (!unmap(mapping)) {
       all_unmapped = false;
+    } else if (no_stale) {
+      source.destroy(std::span(&mapping.page, 1));
     }
   });
-  source.destroy(last.spare());
+  if (no_stale) source.destroy(last.spare());
   if (!all_unmapped) {
     log(LogLevel::kError,
         "pages of a pool could not be unmapped: they and the pool's addresses are kept for ever");

@@ -10,10 +10,14 @@
 namespace weir {
 namespace {
 
-struct Holding {
-  Bytes bytes;
-  std::uint64_t blocks = 0;
-};
+std::string text_of(const std::vector<MemoryHolder>& holders) {
+  std::string text;
+  for (const MemoryHolder& holder : holders) {
+    text += (text.empty() ? "" : "; ") + holder.label + ": " + format_bytes(holder.bytes) + " in " +
+            std::to_string(holder.blocks) + (holder.blocks == 1 ? " block" : " blocks");
+  }
+  return text.empty() ? "none" : text;
+}
 
 std::string stage(std::string_view name, const std::string& found) {
   return "\n    " + std::string(name) +
@@ -22,36 +26,46 @@ std::string stage(std::string_view name, const std::string& found) {
 
 }  // namespace
 
-std::string Pool::holders_locked(std::size_t most) const {
-  std::map<std::string, Holding> by_label;
+std::vector<MemoryHolder> Pool::biggest_holders(std::size_t most) const {
+  std::map<std::string, MemoryHolder> by_label;
   index_->for_each([&](const Block& block) {
     if (block.state >= BlockState::kCached) return;
     std::string label(block.label_view());
     if (label.empty()) label = "(no label)";
     if (block.state != BlockState::kAllocated) label += " (freed, awaiting the device)";
-    Holding& holding = by_label[label];
-    holding.bytes += block.size;
-    ++holding.blocks;
+    MemoryHolder& holder = by_label[label];
+    holder.bytes += block.size;
+    ++holder.blocks;
   });
-  std::vector<std::pair<std::string, Holding>> sorted(by_label.begin(), by_label.end());
-  std::ranges::stable_sort(sorted, std::ranges::greater{},
-                           [](const auto& entry) { return entry.second.bytes; });
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i) {
-    const auto& [label, holding] = sorted[i];
-    text += (i == 0 ? "" : "; ") + label + ": " + format_bytes(holding.bytes) + " in " +
-            std::to_string(holding.blocks) + (holding.blocks == 1 ? " block" : " blocks");
-  }
-  return text.empty() ? "none" : text;
+  std::vector<MemoryHolder> sorted;
+  for (auto& [label, holder] : by_label) sorted.push_back({label, holder.bytes, holder.blocks});
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &MemoryHolder::bytes);
+  sorted.resize(std::min(most, sorted.size()));
+  return sorted;
 }
 
 std::string Pool::holders(std::size_t most) const {
-  const Lock lock(mutex_);
-  return holders_locked(most);
+  Lock lock(mutex_);
+  const std::vector<MemoryHolder> biggest = biggest_holders(most);
+  lock.unlock();
+  return text_of(biggest);
 }
 
-std::string Pool::report(const Attempt& attempt) const {
+OutOfMemory Pool::out_of_memory(const Attempt& attempt) const {
   const Lock lock(mutex_);
+  MemoryShortage figures{.asked = attempt.asked,
+                         .block = attempt.block,
+                         .budget = statistics_.budget,
+                         .allocated = statistics_.allocated.current,
+                         .awaiting = statistics_.awaiting.current,
+                         .cached = statistics_.cached.current,
+                         .largest_cached = index_->largest_cached(),
+                         .holders = biggest_holders(5)};
+  const std::string text = report(attempt, figures);
+  return OutOfMemory(text, std::move(figures));
+}
+
+std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) const {
   const Statistics& s = statistics_;
   const auto bytes = [](Bytes b) { return format_bytes(b); };
   std::string text = "out of memory: asked " + bytes(attempt.asked);
@@ -61,8 +75,8 @@ std::string Pool::report(const Attempt& attempt) const {
   text += " on stream " + std::to_string(attempt.stream.value) + ", budget " + bytes(s.budget);
   text += "\n  reserved " + bytes(s.reserved.current) + " = allocated " +
           bytes(s.allocated.current) + " + awaiting " + bytes(s.awaiting.current) + " + cached " +
-          bytes(s.cached.current) + "; largest free block " + bytes(index_->largest_cached());
-  text += "\n  biggest holders: " + holders_locked(5);
+          bytes(s.cached.current) + "; largest free block " + bytes(figures.largest_cached);
+  text += "\n  biggest holders: " + text_of(figures.holders);
   if (attempt.block.count == 0) return text + "\n  no stage was tried";
   const bool splits =
       options_.kind.value == PoolKind::kBestFit || options_.kind.value == PoolKind::kPaged;
@@ -95,7 +109,8 @@ Pool::News Pool::news() {
   const PressureLevel level =
       pressure_level(statistics_.held.current, statistics_.budget, level_.level);
   if (level == level_.level) return news;
-  level_ = {level, statistics_.held.current, statistics_.budget, level_.sequence + 1};
+  level_ = {level, statistics_.held.current, statistics_.budget, level_.sequence + 1,
+            statistics_.awaiting.current};
   news.level_changed = true;
   news.pressure = level_;
   ++notifying_;

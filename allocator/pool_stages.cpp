@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "allocator/pool.hpp"
 #include "allocator/pool_claim.hpp"
@@ -10,20 +11,28 @@
 namespace weir {
 
 /// A place among the requests that wait for memory. Only the first waits for the device; the others
-/// sleep, and newcomers line up, so what is freed serves the first.
+/// sleep. Newcomers line up, so what is freed serves the first; but who finds a block of its own
+/// stream may pass by (pool_line.hpp).
 ///
-/// Every sleep here ends: the first waits for submitted work or for calls that are under way, and
-/// leaves with a block or a failure. While it is first nobody else grows or takes, so what it can
-/// wait for only shrinks: the frees of blocks that were handed out before.
+/// Every sleep here ends. The first waits for submitted work or for calls that are under way, so
+/// each of its rounds through the stages ends. In kRoundsPassedBy of them others may pass it by.
+/// After these nobody else grows or takes, so what it can wait for only shrinks: the frees of
+/// blocks that were handed out before. So it leaves, with a block or a failure, and the next is
+/// first.
+///
+/// Passing by lets no request fail that would be served: after each such hit the first still has
+/// room for its block once the device has passed all that is submitted.
 class Pool::Line {
  public:
-  explicit Line(Pool& pool) noexcept : pool_(pool) {}
+  Line(Pool& pool, Bytes block) noexcept : pool_(pool), block_(block) {}
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
   ~Line() {
     if (!joined_) return;
     Lock lock(pool_.mutex_);
-    ++pool_.line_serving_;
+    (before_ != nullptr ? before_->after_ : pool_.line_first_) = after_;
+    (after_ != nullptr ? after_->before_ : pool_.line_last_) = before_;
+    if (before_ == nullptr) pool_.first_ = {};
     const News changes = pool_.news();
     lock.unlock();
     pool_.tell(changes);
@@ -32,28 +41,40 @@ class Pool::Line {
  private:
   friend class Pool;
   Pool& pool_;
+  const Bytes block_;  ///< that is asked for
+  Line* before_ = nullptr;
+  Line* after_ = nullptr;
   bool joined_ = false;
+  bool gave_up_ = false;  ///< its request was stopped in its sleep: it is not first
 };
 
-bool Pool::line_up(Line& line, Lock& lock) {
+bool Pool::line_up(Line& line, const std::stop_token& stop, Lock& lock) {
   if (line.joined_) return false;
-  const std::uint64_t place = line_next_++;
+  line.before_ = std::exchange(line_last_, &line);
+  (line.before_ != nullptr ? line.before_->after_ : line_first_) = &line;
   line.joined_ = true;
-  bool slept = false;
-  for (; line_serving_ != place; slept = true) sleep(lock);
-  return slept;
+  const bool sleeps = line_first_ != &line;
+  if (sleeps) {
+    ++sleepers_;
+    line.gave_up_ =
+        !changed_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) { return line_first_ == &line; });
+    --sleepers_;
+  }
+  if (!line.gave_up_) first_ = {.block = line.block_, .rounds_left = kRoundsPassedBy};
+  return sleeps;
 }
 
 Block* Pool::run_stages(Attempt& request) {
-  Line line(*this);
+  Line line(*this, request.block);
   for (;;) {
     if (Block* block = take_own(request, line)) return block;
+    if (line.gave_up_) return nullptr;
     if (Block* block = take_passed(request)) return block;
     if (Block* block = grow(request)) return block;
     if (await_growth(request, line)) continue;
     if (Block* block = release_and_grow(request)) return block;
     if (Block* block = hand_over(request)) return block;
-    if (await_transit(line)) continue;
+    if (await_transit(request, line)) continue;
     if (!wait_for_device(request, line)) return nullptr;
     const Lock lock(mutex_);
     ++statistics_.retries;
@@ -83,9 +104,21 @@ void Pool::mark_allocated(Block& block, const Attempt& request) {
 
 Block* Pool::take_own(const Attempt& request, Line& line) {
   Lock lock(mutex_);
-  if (line_next_ != line_serving_) (void)line_up(line, lock);
-  if (options_.kind.value == PoolKind::kUnpooled) return nullptr;
+  const PoolKind kind = options_.kind.value;
+  if (line.joined_) {
+    // Of its own: who goes round is first. One that gave up is not.
+    if (!line.gave_up_ && first_.rounds_left != 0) --first_.rounds_left;
+  } else if (line_first_ != nullptr &&
+             !may_pass_by(first_, kind, request.block, statistics_.allocated.current + growing_,
+                          statistics_.budget)) {
+    (void)line_up(line, request.stop, lock);
+  }
+  if (line.gave_up_ || kind == PoolKind::kUnpooled) return nullptr;
   Block* block = index_->take_own(request.block, request.stream);
+  if (block == nullptr && line_first_ != nullptr && line_up(line, request.stop, lock) &&
+      !line.gave_up_) {
+    block = index_->take_own(request.block, request.stream);
+  }
   if (block == nullptr) return nullptr;
   mark_allocated(*block, request);
   ++statistics_.hits;
@@ -166,7 +199,7 @@ bool Pool::await_growth(const Attempt& request, Line& line) {
   if (request.upstream_refused || growing_.count == 0 || request.block > statistics_.budget) {
     return false;
   }
-  if (line_up(line, lock)) return true;
+  if (line_up(line, request.stop, lock)) return true;
   if (growing_.count == 0) return false;
   const std::uint64_t before = transits_ended_;
   while (transits_ended_ == before) sleep(lock);
@@ -228,10 +261,10 @@ Block* Pool::hand_over(const Attempt& request) {
   return block;
 }
 
-bool Pool::await_transit(Line& line) {
+bool Pool::await_transit(const Attempt& request, Line& line) {
   Lock lock(mutex_);
   if (transits_ == 0) return false;
-  if (line_up(line, lock)) return true;
+  if (line_up(line, request.stop, lock)) return true;
   if (transits_ == 0) return true;
   const std::uint64_t before = transits_ended_;
   while (transits_ended_ == before) sleep(lock);
@@ -243,7 +276,7 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   request.hand_over_allowed = running_out_.hand_over;
   request.wait_allowed = running_out_.wait;
   if (request.block > statistics_.budget) return false;
-  if (line_up(line, lock)) return true;
+  if (line_up(line, request.stop, lock)) return true;
   // What another thread freed, gave back or found passed since release looked was not there to be
   // taken yet, and may not be outstanding any more.
   const Bytes taken = statistics_.reserved.current + growing_;
@@ -255,7 +288,7 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   ++request.waits;
   lock.unlock();
   const auto start = std::chrono::steady_clock::now();
-  const bool reached = progress_.wait(*point, {});
+  const bool reached = progress_.wait(*point, request.stop);
   const auto waited = std::chrono::steady_clock::now() - start;
   lock.lock();
   statistics_.waited += waited;

@@ -24,6 +24,7 @@ struct Pressure {
   Bytes held;                                  ///< allocated + awaiting
   Bytes budget;                                ///< the hard limit
   std::uint64_t sequence = 0;  ///< grows with every change of level; a smaller one is older news
+  Bytes awaiting{};            ///< of what is held: freed, and the device not known to be done
 };
 
 /// Percent of the budget at which a level is entered, and below which it is left again.

@@ -15,7 +15,7 @@ Block& SegmentIndex::add(Segment segment, Bytes size) {
   blocks_.redeem(3);
   Block& block = blocks_.insert(segment.pointer);
   block.size = segment.size;
-  block.owner = &common_.at(kLargeArea);
+  give_to(block, &common_.at(kLargeArea));
   const bool small = area_of(size) == kSmallArea;
   const Bytes front = small ? std::max(size, std::min(run_, segment.size)) : size;
   if (block.size > front) insert(split(block, front));
@@ -61,38 +61,15 @@ bool SegmentIndex::changes_area(const Block& piece) const {
 bool SegmentIndex::remove_allocated(Block& block) {
   if (!is_whole_segment(block)) return false;
   keep_points(block);
+  give_to(block, nullptr);
   blocks_.erase(block);
   return true;
 }
 
-Bytes SegmentIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
-  std::vector<Block*> whole;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from({}, [&](Block& piece) {
-      if (is_whole_segment(piece)) whole.push_back(&piece);
-    });
-  }
-  std::ranges::sort(whole, {}, [](const Block* piece) { return std::uint64_t{piece->moved_at}; });
-  taken.reserve(taken.size() + whole.size());
-  Bytes sum;
-  for (Block* piece : whole) {
-    if (sum >= need) break;
-    sum += piece->size;
-    taken.push_back({piece->pointer, piece->size});
-    take_out(*piece);
-    blocks_.erase(*piece);
-  }
-  return sum;
-}
-
-Bytes SegmentIndex::releasable() const {
-  Bytes sum;
-  for (const Owner& owner : common_) {
-    owner.bins.for_each_from({}, [&](const Block& piece) {
-      if (is_whole_segment(piece)) sum += piece.size;
-    });
-  }
-  return sum;
+void SegmentIndex::remove_releasable(Block& piece) {
+  take_out(piece);
+  give_to(piece, nullptr);
+  blocks_.erase(piece);
 }
 
 void SegmentIndex::for_each_segment(const std::function<void(Segment)>& visit) const {

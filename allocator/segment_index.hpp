@@ -43,8 +43,6 @@ class SegmentIndex final : public HeapIndex {
   }
   [[nodiscard]] Block& add(Segment segment, Bytes size) override;
   [[nodiscard]] bool remove_allocated(Block& block) override;
-  Bytes take_releasable(Bytes need, std::vector<Segment>& taken) override;
-  [[nodiscard]] Bytes releasable() const override;
   void for_each_segment(const std::function<void(Segment)>& visit) const override;
 
  private:
@@ -55,6 +53,10 @@ class SegmentIndex final : public HeapIndex {
   [[nodiscard]] static bool is_whole_segment(const Block& piece) {
     return piece.neighbours.previous == nullptr && piece.neighbours.next == nullptr;
   }
+  [[nodiscard]] Bytes releasable_of(const Block& piece) const noexcept override {
+    return is_whole_segment(piece) ? piece.size : Bytes{};
+  }
+  void remove_releasable(Block& piece) override;
   [[nodiscard]] bool cuts_at_end(const Block& piece, Bytes size) const override {
     return size <= kAtEnd && piece.size >= kWide;
   }

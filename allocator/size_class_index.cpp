@@ -6,8 +6,10 @@ namespace weir {
 
 Block& SizeClassIndex::add(Segment segment, Bytes size) {
   Bucket& bucket = buckets_[size.count];
+  bucket.common.book = &nobody_;
   Block& block = blocks_.insert(segment.pointer);
   block.size = size;
+  give_to(block, &bucket.common);
   ++bucket.blocks;
   return block;
 }
@@ -19,115 +21,113 @@ bool SizeClassIndex::remove_allocated(Block& block) {
 
 void SizeClassIndex::remove(Block& block) {
   // The lists of a size stay while blocks of that size do, so that steady reuse allocates nothing.
+  give_to(block, nullptr);
   const auto bucket = buckets_.find(block.size.count);
   if (--bucket->second.blocks == 0) buckets_.erase(bucket);
   keep_points(block);
   blocks_.erase(block);
 }
 
-auto SizeClassIndex::lists_of(Bytes size) const -> std::span<const std::unique_ptr<CachedList>> {
+SizeClassIndex::Bucket* SizeClassIndex::find_bucket(Bytes size) {
   const auto bucket = buckets_.find(size.count);
-  if (bucket == buckets_.end()) return {};
-  return bucket->second.lists;
+  return bucket == buckets_.end() ? nullptr : &bucket->second;
 }
 
-SizeClassIndex::CachedList& SizeClassIndex::list_for(Bytes size, StreamId home) {
-  for (const auto& list : lists_of(size)) {
-    if (list->home == home) return *list;
-  }
-  auto list = std::make_unique<CachedList>();
-  list->home = home;
-  list->book = &book_of(home);
-  return *buckets_[size.count].lists.emplace_back(std::move(list));
+SizeClassIndex::CachedList* SizeClassIndex::find_own(Bucket& bucket, StreamId stream) {
+  if (bucket.last != nullptr && bucket.last->home == stream) return bucket.last;
+  const auto own = bucket.own.find(stream);
+  if (own == bucket.own.end()) return nullptr;
+  bucket.last = &own->second;
+  return bucket.last;
+}
+
+void SizeClassIndex::forget_idle_lists(Bucket& bucket) noexcept {
+  bucket.last = nullptr;
+  std::erase_if(bucket.own, [](const auto& each) { return each.second.blocks == 0; });
+  bucket.forget_at = std::max(kIdleStreams, 2 * bucket.own.size());
 }
 
 void SizeClassIndex::set_owner(Block& block) {
-  if (block.owner == nullptr || block.owner->home != block.home) {
-    block.owner = &list_for(block.size, block.home);
+  if (block.owner->home == block.home) return;
+  StreamBook& book = book_of(block.home);
+  Bucket& bucket = *find_bucket(block.size);
+  CachedList* own = find_own(bucket, block.home);
+  if (own == nullptr) {
+    if (bucket.own.size() >= bucket.forget_at) forget_idle_lists(bucket);
+    own = bucket.last = &bucket.own[block.home];
+    own->home = block.home;
   }
+  own->book = &book;
+  give_to(block, own);
 }
 
 void SizeClassIndex::place_cached(Block& block) {
   block.state = BlockState::kCached;
-  list_of(block).blocks.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
-  cached_by_age_.insert_sorted(block, [](const Block& b) { return b.moved_at; });
+  if (block.owner->passed(block)) {
+    insert_common(block, find_bucket(block.size)->common);
+    return;
+  }
+  list_of(block).cached.push_back(block);
+  block.owner->book->unpassed.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
+}
+
+void SizeClassIndex::make_common(Block& block) {
+  insert_common(*take(block), find_bucket(block.size)->common);
+}
+
+void SizeClassIndex::insert_common(Block& block, CachedList& common) {
+  block.home_sequence = 0;
+  give_to(block, &common);
+  common.cached.push_back(block);
+  add_releasable(block, block.size);
 }
 
 Block* SizeClassIndex::take(Block& block) {
-  list_of(block).blocks.remove(block);
-  cached_by_age_.remove(block);
+  list_of(block).cached.remove(block);
+  if (is_common(block)) {
+    subtract_releasable(block, block.size);
+  } else {
+    block.owner->book->unpassed.remove(block);
+  }
   return &block;
 }
 
 Block* SizeClassIndex::take_own(Bytes size, StreamId stream) {
-  for (const auto& list : lists_of(size)) {
-    if (list->home != stream) continue;
-    Block* block = list->blocks.back();  // last in, first out: its bytes are the warmest
-    return block != nullptr ? take(*block) : nullptr;
-  }
-  return nullptr;
+  Bucket* bucket = find_bucket(size);
+  if (bucket == nullptr) return nullptr;
+  // Last in, first out: its bytes are the warmest.
+  const CachedList* own = find_own(*bucket, stream);
+  Block* block = own != nullptr ? own->cached.back() : nullptr;
+  if (block == nullptr) block = bucket->common.cached.back();
+  return block != nullptr ? take(*block) : nullptr;
 }
 
-Block* SizeClassIndex::take_passed(Bytes size, StreamId /*stream*/) {
-  for (const auto& list : lists_of(size)) {
-    Block* block = list->blocks.front();  // the earliest point of the list
-    if (block != nullptr && list->passed(*block)) return take(*block);
-  }
-  return nullptr;
-}
+Block* SizeClassIndex::take_passed(Bytes size, StreamId stream) { return take_own(size, stream); }
 
 Block* SizeClassIndex::take_unpassed(Bytes size) {
+  Bucket* bucket = find_bucket(size);
+  if (bucket == nullptr) return nullptr;
   Block* oldest = nullptr;
-  for (const auto& list : lists_of(size)) {
-    Block* front = list->blocks.front();
+  for (const auto& [stream, own] : bucket->own) {
+    Block* front = own.cached.front();
     if (front == nullptr) continue;
     if (oldest == nullptr || front->moved_at < oldest->moved_at) oldest = front;
   }
   return oldest != nullptr ? take(*oldest) : nullptr;
 }
 
-Bytes SizeClassIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
-  Bytes sum;
-  taken.reserve(blocks_.size());  // so that no block is lost between two places
-  Block* block = cached_by_age_.front();
-  while (block != nullptr && sum < need) {
-    Block* next = BlockList<&Block::by_age>::next(*block);
-    if (block->owner->passed(*block)) {
-      sum += block->size;
-      taken.push_back({block->pointer, block->size});
-      remove(*take(*block));
-    }
-    block = next;
-  }
-  return sum;
-}
-
-Bytes SizeClassIndex::releasable() const {
-  Bytes sum;
-  for (const Block* block = cached_by_age_.front(); block != nullptr;
-       block = BlockList<&Block::by_age>::next(*block)) {
-    if (block->owner->passed(*block)) sum += block->size;
-  }
-  return sum;
-}
+void SizeClassIndex::remove_releasable(Block& block) { remove(*take(block)); }
 
 void SizeClassIndex::for_each_segment(const std::function<void(Segment)>& visit) const {
   for_each([&](const Block& block) { visit({block.pointer, block.size}); });
-}
-
-const Block* SizeClassIndex::oldest_unpassed() const {
-  const Block* block = cached_by_age_.front();
-  while (block != nullptr && block->owner->passed(*block)) {
-    block = BlockList<&Block::by_age>::next(*block);
-  }
-  return block;
 }
 
 Bytes SizeClassIndex::largest_cached() const {
   Bytes largest;
   for (const auto& [size, bucket] : buckets_) {
     const bool any =
-        std::ranges::any_of(bucket.lists, [](const auto& list) { return !list->blocks.empty(); });
+        !bucket.common.cached.empty() ||
+        std::ranges::any_of(bucket.own, [](const auto& own) { return !own.second.cached.empty(); });
     if (any) largest = std::max(largest, Bytes{size});
   }
   return largest;

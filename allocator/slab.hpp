@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <unordered_map>
 #include <vector>
 
@@ -60,8 +61,9 @@ class Slab {
   /// For a request that the pool cannot serve: gives every chunk without a slot in use back to it.
   /// With none, tells whether another thread has given one back since `given_back` was `looked`,
   /// and awaits that if it is under way. Else, and if it may, waits on the host for the use of a
-  /// freed slot that was submitted longest ago. False: nothing of that was to be had.
-  [[nodiscard]] bool reclaim(bool may_wait, std::uint64_t looked);
+  /// freed slot that was submitted longest ago, or until `stop`. False: nothing of that was to be
+  /// had.
+  [[nodiscard]] bool reclaim(bool may_wait, std::uint64_t looked, const std::stop_token& stop = {});
   /// Chunks given back to the pool so far. Read before a request, so that none is missed.
   [[nodiscard]] std::uint64_t given_back() const noexcept {
     return given_back_.load(std::memory_order_acquire);

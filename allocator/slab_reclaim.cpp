@@ -33,7 +33,7 @@ bool Slab::await_given_back(std::uint64_t looked) {
   return given_back() != looked;
 }
 
-bool Slab::reclaim(bool may_wait, std::uint64_t looked) {
+bool Slab::reclaim(bool may_wait, std::uint64_t looked, const std::stop_token& stop) {
   poll();
   if (give_back_empty_chunks()) return true;
   if (await_given_back(looked)) return true;
@@ -50,7 +50,7 @@ bool Slab::reclaim(bool may_wait, std::uint64_t looked) {
   for (const Point point : recorded) {
     // A slot can await one point when another of its points is passed: waiting for that one would
     // return at once, and so would the next call.
-    if (!progress_.reached(point)) return progress_.wait(point, {});
+    if (!progress_.reached(point)) return progress_.wait(point, stop);
   }
   poll();
   return give_back_empty_chunks() || await_given_back(looked);

@@ -1,9 +1,11 @@
-// gpu_bench: how long each kernel takes on the current GPU, beside its floor. A table, or with
-// --json one object. With --small the same on inputs for a CPU, which tries the code and measures
-// nothing. Ends with 2 and one line on standard error where there is no GPU.
+// gpu_bench: how long each kernel takes on the current GPU, beside its floor. A table, and
+// with --json FILE one object in that file (- is standard output, without the table). With --small
+// the same on inputs for a CPU, which tries the code and measures nothing. Ends with 2 and one line
+// on standard error where there is no GPU.
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,6 +13,8 @@
 
 #include "allocator/error.hpp"
 #include "gpu_kernels.hpp"
+#include "trainer/output_file.hpp"
+#include "trainer/standard_streams.hpp"
 
 namespace {
 
@@ -34,7 +38,7 @@ void print_table(const std::string& device, const std::vector<KernelTime>& times
   }
 }
 
-void print_json(const std::string& device, const std::vector<KernelTime>& times) {
+std::string json_of(const std::string& device, const std::vector<KernelTime>& times) {
   nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
   for (const KernelTime& time : times) {
     kernels.push_back({{"name", time.name},
@@ -49,22 +53,23 @@ void print_json(const std::string& device, const std::vector<KernelTime>& times)
                        {"over_floor", time.over_floor()}});
   }
   const nlohmann::ordered_json all{{"device", device}, {"kernels", std::move(kernels)}};
-  std::printf("%s\n", all.dump(2).c_str());
+  return all.dump(2) + "\n";
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool json = false;
+  weir::hold_standard_streams();
+  std::string json_path;
   auto size = weir::bench::InputSize::kMeasured;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
-    if (flag == "--json") {
-      json = true;
+    if (flag == "--json" && i + 1 < argc && *argv[i + 1] != '\0') {
+      json_path = argv[++i];
     } else if (flag == "--small") {
       size = weir::bench::InputSize::kSmall;
     } else {
-      std::fprintf(stderr, "usage: gpu_bench [--json] [--small]\n");
+      std::fprintf(stderr, "usage: gpu_bench [--json FILE] [--small]\n");
       return 2;
     }
   }
@@ -76,8 +81,14 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    weir::require_standard_output();
+    const auto json =
+        json_path.empty() ? nullptr : std::make_unique<weir::OutputFile>("--json", json_path);
     const std::vector<KernelTime> times = weir::bench::time_kernels(size);
-    json ? print_json(device, times) : print_table(device, times);
+    if (json_path != "-") print_table(device, times);
+    const int print_error = weir::print("");
+    if (json) json->commit(json_of(device, times));
+    weir::require_printed(print_error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpu_bench: %s\n", error.what());
     return weir::exit_code(error);

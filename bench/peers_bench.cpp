@@ -1,8 +1,9 @@
 // Allocate and free of a cached block, for each of our pools and for other people's allocators.
 //
-// Ours stand on the cpu device's streams, as in pool_bench.cpp, and where the peers were found on
-// the runtime that they have as well. Nobody's blocks have memory behind them but jemalloc's, and
-// nobody's are touched. docs/peers.md says what each peer is told.
+// Ours stand on the cpu device's streams, as in pool_bench.cpp, beside jemalloc, which has no
+// streams; and where the peers were found, on the runtime that they have as well, beside RMM's
+// pool. Nobody's blocks have memory behind them but jemalloc's, and nobody's are touched.
+// docs/peers.md says what each peer is told.
 
 #include <benchmark/benchmark.h>
 
@@ -30,8 +31,9 @@ using replay::Subject;
 /// Room for every figure here, and no more than PyTorch's allocator is told that the device has.
 constexpr Bytes kCapacity = gib(1024);
 constexpr Bytes kSame = kib(64);
-constexpr const char* kReference = "rmm_pool";
-constexpr std::int64_t kMost = 100'000;  ///< blocks that are live at one time
+constexpr const char* kReference = "rmm_pool";      ///< for what records events
+constexpr const char* kHostReference = "jemalloc";  ///< for what does not
+constexpr std::int64_t kMost = 100'000;             ///< blocks that are live at one time
 
 /// A pool on the cpu device: real streams, real points.
 class CpuPool final : public Subject {
@@ -79,8 +81,12 @@ class JemallocSubject final : public Subject {
 struct Contestant {
   std::string name;
   std::function<std::unique_ptr<Subject>()> make;
-  /// A pool that splits and joins, which is what the targets are for.
-  bool has_targets = false;
+  /// Whose figures its own are held against.
+  std::string reference = kReference;
+  /// A pool of ours that splits and joins.
+  bool splits = false;
+  /// A pool of ours on the runtime of the peers.
+  bool on_runtime = false;
   /// Whether a free block serves any request that fits in it, so that sizes that never come again
   /// find one.
   bool serves_any_size = true;
@@ -96,15 +102,18 @@ void add_pools(std::vector<Contestant>& contestants) {
     PoolOptions options;
     options.kind.value = kind;
     const std::string name(to_string(kind));
-    const bool targets = kind != PoolKind::kNaive && kind != PoolKind::kRound;
+    const bool splits = kind != PoolKind::kNaive && kind != PoolKind::kRound;
     const bool any = kind != PoolKind::kNaive;
     contestants.push_back({.name = name,
                            .make = [options] { return std::make_unique<CpuPool>(options); },
-                           .has_targets = targets,
+                           .reference = kHostReference,
+                           .splits = splits,
                            .serves_any_size = any});
     if (runtime == nullptr) continue;
     contestants.push_back({.name = name + "/cuda",
                            .make = [=] { return runtime->make_pool(options, kCapacity * 4); },
+                           .splits = splits,
+                           .on_runtime = true,
                            .serves_any_size = any});
   }
 }
@@ -119,7 +128,9 @@ std::vector<Contestant> contestants() {
                    .make = [make] { return make(kCapacity); },
                    .is_linear = peer.name.starts_with("rmm_")});
   }
-  all.push_back({.name = "jemalloc", .make = [] { return std::make_unique<JemallocSubject>(); }});
+  all.push_back({.name = kHostReference,
+                 .make = [] { return std::make_unique<JemallocSubject>(); },
+                 .reference = kHostReference});
   return all;
 }
 
@@ -206,9 +217,10 @@ std::string random_name(std::int64_t live, const std::string& contestant) {
   return "peers/random/live:" + std::to_string(live) + "/" + contestant;
 }
 
-/// `figure`, unless it is the contestant's own.
-std::string other(const Contestant& contestant, const std::string& figure) {
-  return contestant.name == kReference ? "" : figure;
+/// The reference's figure, unless the contestant is the reference.
+template <typename NameOf>
+std::string other(const Contestant& contestant, const NameOf& name_of) {
+  return contestant.name == contestant.reference ? "" : name_of(contestant.reference);
 }
 
 void add_same(Table& table, const Contestant& contestant) {
@@ -219,8 +231,16 @@ void add_same(Table& table, const Contestant& contestant) {
     same_block(state, *subject);
   })->UseRealTime();
   table.add({.figure = name,
-             .against = other(contestant, same_name(kReference)),
-             .most_ns = contestant.has_targets ? 200.0 : 0});
+             .against = other(contestant, same_name),
+             .most_ns = contestant.splits && !contestant.on_runtime ? 200.0 : 0,
+             .most_ratio = contestant.on_runtime ? 1.0 : 0});
+}
+
+/// Of RMM's pool's time, which grows with the blocks: at most as much, and a fifth with very many.
+double most_ratio(const Contestant& contestant, std::int64_t live) {
+  if (!contestant.on_runtime) return 0;
+  if (live == 10) return 1;
+  return live == 10'000 && contestant.splits ? 0.2 : 0;
 }
 
 void add_random(Table& table, const Contestant& contestant, std::int64_t live) {
@@ -234,14 +254,13 @@ void add_random(Table& table, const Contestant& contestant, std::int64_t live) {
   benchmark->UseRealTime();
   // To make so many blocks takes some allocators ten seconds, each time.
   if (live == kMost && contestant.is_linear) benchmark->Iterations(200)->Repetitions(1);
-  const bool judged = contestant.has_targets && live == 10'000;
   table.add({.figure = name,
-             .against = other(contestant, random_name(live, kReference)),
-             .most_ratio = judged ? 0.2 : 0});
+             .against = other(contestant, [live](auto& of) { return random_name(live, of); }),
+             .most_ratio = most_ratio(contestant, live)});
   if (live == kMost) {
     table.add({.figure = name,
                .against = random_name(10, contestant.name),
-               .most_ratio = contestant.has_targets ? 4.0 : 0});
+               .most_ratio = contestant.splits ? 4.0 : 0});
   }
 }
 

@@ -49,6 +49,7 @@ class Table final : public benchmark::BenchmarkReporter {
 // of its benchmarks begin with its own.
 void add_admission(Table& table);
 void add_handover(Table& table);
+void add_index(Table& table);
 void add_log(Table& table);
 void add_peers(Table& table);
 void add_policy(Table& table);

@@ -1,13 +1,20 @@
 #include "scheduler/admission.hpp"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/thread_scratch.hpp"
 
 namespace weir {
 namespace {
+
+std::string describe(const Ticket& ticket) {
+  return "'" + ticket.kind->name + "', begun at " + ticket.where.file + ":" +
+         std::to_string(ticket.where.line);
+}
 
 /// The calling thread as a producer of batches.
 std::uint64_t this_producer() {
@@ -18,25 +25,48 @@ std::uint64_t this_producer() {
 
 }  // namespace
 
-/// A place in the line, given up however its waiter leaves.
-class Admission::InLine {
+/// What the calling thread sleeps on: it sleeps in one place at a time.
+std::condition_variable_any& Admission::own_sleep() {
+  return thread_scratch<std::condition_variable_any>();
+}
+
+/// A place in the line, given up however its waiter leaves. Its fields are guarded by the lock,
+/// once it is in the line.
+///
+/// Who leaves the line wakes who becomes first, and nobody else is ever woken for a turn. Who is
+/// first and asleep has looked after the last change that may let it go on.
+class Admission::InLine : public FairLine::Place {
  public:
-  explicit InLine(Admission& admission) noexcept : admission_(admission) {}
+  InLine(Admission& admission, std::string_view of, const BatchOptions& told) noexcept
+      : name(of), options(told), admission_(admission) {}
   ~InLine() {
-    if (kind != nullptr && !served) {
-      const Lock lock(admission_.mutex_);
-      admission_.line_.leave(place);
-      others = admission_.line_.size() != 0;
-    }
-    if (others) admission_.changed_.notify_all();  // the next in line may be first now
+    if (!joined) return;
+    const Lock lock(admission_.mutex_);
+    admission_.line_.leave(*this);
+    if (admission_.waits_for_open_ == this) admission_.waits_for_open_ = nullptr;
+    admission_.note_listeners();
+    admission_.wake_first();
   }
   InLine(const InLine&) = delete;
   InLine& operator=(const InLine&) = delete;
 
-  BatchKind* kind = nullptr;  ///< null: not in the line yet
-  FairLine::Place place;
-  bool served = false;
-  bool others = false;  ///< were in the line when this left it
+  void nudge() noexcept {
+    nudged = true;
+    if (asleep_on != nullptr) asleep_on->notify_one();
+  }
+
+  const std::string_view name;
+  const BatchOptions& options;
+  BatchKind* kind = nullptr;                         ///< known from the first look on
+  bool joined = false;                               ///< it is in the line
+  bool nudged = false;                               ///< something happened since it looked
+  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's
+
+  // While it waits for open batches:
+  std::uint64_t open = 0;  ///< how many there were when its grace began; zero: it has not begun
+  std::chrono::steady_clock::time_point deadline;  ///< the end of its grace
+  bool grace_over = false;
+  bool looks_again = false;  ///< it wakes by itself before the grace ends
 
  private:
   Admission& admission_;
@@ -46,32 +76,33 @@ Admission::Admission(Pool& pool, const BatchStreams& streams, Policy policy, Run
                      std::chrono::nanoseconds grace)
     : pool_(pool), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {}
 
-Bytes Admission::estimate(const BatchKind& kind, const BatchOptions& options,
-                          const Pressure& pressure) const {
-  if (options.hint) return *options.hint;
-  if (kind.footprint) return *kind.footprint;
-  // Never seen: all that is not live, and live is what no unsettled batch holds.
-  return minus_or_zero(pressure.budget, minus_or_zero(pressure.held, ledger_.in_flight()));
+Bytes Admission::live(const Pressure& pressure) const {
+  return minus_or_zero(pressure.held, pressure.awaiting + ledger_.allocated());
 }
 
-TicketRef Admission::begin(BatchKind& kind, Bytes estimate) {
-  Ticket& ticket = ledger_.open(kind, estimate);
+Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
+  if (const auto expected = ledger_.expected(*place.kind, place.options.hint)) return *expected;
+  return minus_or_zero(pressure.budget, live(pressure));
+}
+
+TicketRef Admission::begin(BatchKind& kind, Bytes estimate, CallSite where) {
+  Ticket& ticket = ledger_.open(kind, estimate, where);
   return {&ticket, ticket.serial};
 }
 
-TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
+TicketRef Admission::open(std::string_view name, const BatchOptions& options, CallSite where) {
   settle();
   if (policy_ != Policy::kThrottled) {
     const Lock lock(mutex_);
     BatchKind& kind = ledger_.kind(name);
-    return begin(kind, kind.footprint.value_or(Bytes{}));
+    return begin(kind, kind.footprint.value_or(Bytes{}), where);
   }
-  InLine place(*this);
+  InLine place(*this, name, options);
   std::optional<Decision> reason;
   std::chrono::steady_clock::time_point start;
   for (;;) {
     Decision decision = Decision::kAdmit;
-    const auto ticket = try_admit(name, options, place, decision);
+    const auto ticket = try_admit(place, where, decision);
     if (ticket) {
       if (reason) count_stall(*reason, std::chrono::steady_clock::now() - start);
       return *ticket;
@@ -79,10 +110,14 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
     if (decision == Decision::kRefuse) {
       throw Cancelled("begin_batch '" + std::string(name) + "': the wait was cancelled");
     }
+    const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
+    if (for_room && let_forgotten_lapse()) continue;
     if (!reason) start = std::chrono::steady_clock::now();
     if (!reason || decision != Decision::kWaitTurn) reason = decision;
     if (decision == Decision::kWaitTurn) {
-      wait_turn(place, options.stop);
+      wait_turn(place);
+    } else if (decision == Decision::kWaitOpen) {
+      wait_for_open(place);
     } else {
       wait_for_device(options.stop);
     }
@@ -90,44 +125,133 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options) {
   }
 }
 
-std::optional<TicketRef> Admission::try_admit(std::string_view name, const BatchOptions& options,
-                                              InLine& place, Decision& decision) {
+AdmissionState Admission::state_of(const InLine& place) const {
+  const Pressure pressure = pool_.pressure();
+  return {.first_in_line = line_.is_first(place),
+          .cancelled = place.options.stop.stop_requested(),
+          .grace_over = place.grace_over,
+          .yields = line_.yields(place),
+          .held = pressure.held,
+          .budget = pressure.budget,
+          .live = live(pressure),
+          .unspent = ledger_.unspent(),
+          .estimate = estimate(place, pressure),
+          .open = ledger_.open_count(),
+          .submitted = ledger_.submitted(),
+          .queued_time = ledger_.queued_time()};
+}
+
+std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Decision& decision) {
   AdmissionState state;
   std::optional<TicketRef> ticket;
   bool known = false;
+  std::string others;
   {
     const Lock lock(mutex_);
-    const Pressure pressure = pool_.pressure();
-    if (place.kind == nullptr) {  // joined here, so that the first look takes one lock
-      BatchKind& kind = ledger_.kind(name);
-      line_.join(place.place, this_producer(), estimate(kind, options, pressure));
-      place.kind = &kind;
+    const std::uint64_t looked = given_back_.load();
+    if (!place.joined) {  // joined here, so that the first look takes one lock
+      place.kind = &ledger_.kind(place.name);
+      line_.join(place, this_producer(), estimate(place, pool_.pressure()));
+      place.joined = true;
     }
-    state = {.first_in_line = line_.is_first(place.place),
-             .cancelled = options.stop.stop_requested(),
-             .held = pressure.held,
-             .budget = pressure.budget,
-             .unspent = ledger_.unspent(),
-             .estimate = estimate(*place.kind, options, pressure),
-             .submitted = ledger_.submitted(),
-             .queued_time = ledger_.queued_time()};
+    if (waits_for_open_ == &place) {
+      waits_for_open_ = nullptr;
+      note_listeners();
+    }
+    place.nudged = false;
+    state = state_of(place);
     decision = decide(state, run_ahead_);
-    if (decision != Decision::kAdmit) return std::nullopt;
-    known = place.kind->footprint.has_value();
-    ticket = begin(*place.kind, state.estimate);
-    line_.serve(place.place);
-    place.served = true;
-    place.others = line_.size() != 0;
+    if (decision == Decision::kWaitOpen) {
+      waits_for_open_ = &place;  // from here on, so that nothing is missed until it sleeps
+      note_listeners();
+      if (given_back_.load() != looked) place.nudged = true;
+    } else {
+      place.open = 0;  // the next time it has a grace of its own
+      place.grace_over = false;
+    }
+    if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
+    if (decision == Decision::kForce) others = let_promises_lapse();
+    // The first batch's footprint may be weights that it made, which the second does not make
+    // again.
+    known = place.kind->given_back.has_value();
+    ticket = begin(*place.kind, state.estimate, where);
+    ticket->ticket->producer = place.producer;
+    place.bytes = state.estimate;
+    line_.serve(place);
+    place.joined = false;
+    if (decision == Decision::kForce) ++counts_.forced;
+    wake_first();
   }
-  if (known) warn_if_no_room(state, name);
+  try {
+    if (decision == Decision::kForce) {
+      warn_of_force(state, place.name, others);
+    } else if (known) {
+      warn_if_no_room(state, place.name);
+    }
+  } catch (const std::bad_alloc&) {
+    // The batch is open by now, and a throw would leave it so: it goes on without the warning.
+  }
   return ticket;
 }
 
-void Admission::wait_turn(const InLine& place, const std::stop_token& stop) {
-  Lock lock(mutex_);
-  changed_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) { return line_.is_first(place.place); });
+void Admission::wake_first() noexcept {
+  if (FairLine::Place* first = line_.first()) static_cast<InLine*>(first)->nudge();
 }
 
+/// A batch was closed, or memory was freed. Only where that lets the waiter go on it is woken; or
+/// where what was freed awaits the device, so that it looks for that from now on.
+void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
+  if (waits_for_open_ == nullptr || waits_for_open_->nudged) return;
+  InLine& place = *waits_for_open_;
+  if (decide(state_of(place), run_ahead_) != Decision::kWaitOpen ||
+      (awaiting && !place.looks_again)) {
+    place.nudge();
+  }
+}
+
+/// Sleeps until `deadline` at the latest, or until `woken` is set; then true.
+bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop,
+                      std::optional<std::chrono::steady_clock::time_point> deadline) {
+  const auto is_woken = [&]() WEIR_REQUIRES(mutex_) {
+    if (!woken) ++counts_.sleeps;
+    return woken;
+  };
+  auto& here = own_sleep();
+  return deadline ? here.wait_until(lock, stop, *deadline, is_woken)
+                  : here.wait(lock, stop, is_woken);
+}
+
+// Ends: the first in line leaves, by admission or by an exception, and wakes who is first then.
+// That it leaves is the end of the waits below.
+void Admission::wait_turn(InLine& place) {
+  Lock lock(mutex_);
+  place.asleep_on = &own_sleep();
+  (void)sleep(lock, place.nudged, place.options.stop, std::nullopt);
+  place.asleep_on = nullptr;
+}
+
+// Ends: at the deadline, which moves only when an open batch has closed. Nobody but the first is
+// admitted meanwhile, so there are ever fewer of them; with the last of them closed there is no
+// wait. Who is forced in leaves the line, and the next begins a grace of its own.
+void Admission::wait_for_open(InLine& place) {
+  // What an open batch freed may await the device. That the device is done with it wakes nobody.
+  constexpr std::chrono::milliseconds kLookAgain{1};
+  Lock lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (const std::uint64_t open = ledger_.open_count(); open != place.open) {
+    place.open = open;
+    place.deadline = now + grace_;
+  }
+  place.looks_again = pool_.statistics().awaiting.current.count != 0;
+  const auto until =
+      place.looks_again ? std::min(place.deadline, now + kLookAgain) : place.deadline;
+  place.asleep_on = &own_sleep();
+  (void)sleep(lock, place.nudged, place.options.stop, until);
+  place.asleep_on = nullptr;
+  place.grace_over = std::chrono::steady_clock::now() >= place.deadline;
+}
+
+// Ends: the device finishes submitted work by itself.
 void Admission::wait_for_device(const std::stop_token& stop) {
   std::optional<Point> point;
   {
@@ -156,17 +280,16 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
       log(LogLevel::kWarn, std::string("a batch's point is recorded later: ") + error.what());
     }
   }
-  bool awaited = false;
-  {
-    const Lock lock(mutex_);
-    if (!ledger_.is_open(ref)) return;
-    ledger_.close(*ref.ticket, points, learn);
-    if (missing) missing_points_.store(true, std::memory_order_relaxed);
-    ++given_back_;
-    counts_.most_submitted = std::max(counts_.most_submitted, ledger_.submitted());
-    awaited = in_grace_ != 0;
-  }
-  if (awaited) changed_.notify_all();
+  const Lock lock(mutex_);
+  if (!ledger_.is_open(ref)) return;
+  ledger_.close(*ref.ticket, points, learn);
+  // Now, and not when it settles: its peak is known, and its producer's next place comes after.
+  const Ticket& ticket = *ref.ticket;
+  if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);
+  if (missing) missing_points_.store(true, std::memory_order_relaxed);
+  counts_.most_submitted = std::max(counts_.most_submitted, ledger_.submitted());
+  wake_who_waits_for_open(false);
+  fail_youngest();  // the others may all stand in allocations
 }
 
 void Admission::record_missing() {
@@ -204,44 +327,27 @@ void Admission::settle() {
   passed_ = passed;
 }
 
-void Admission::note_allocated(TicketRef ref, Bytes bytes) {
-  const Lock lock(mutex_);
-  ledger_.note_allocated(ref, bytes);
-}
-
-void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
-  bool awaited = false;
-  {
-    const Lock lock(mutex_);
-    ledger_.note_freed(ref, bytes, awaiting);
-    ++given_back_;
-    awaited = in_grace_ != 0;
-  }
-  if (awaited) changed_.notify_all();
-}
-
 bool Admission::is_open(TicketRef ref) const {
   const Lock lock(mutex_);
   return ledger_.is_open(ref);
 }
 
-bool Admission::await_older(TicketRef ref, std::chrono::steady_clock::time_point deadline) {
-  Lock lock(mutex_);
-  const std::uint64_t serial = ledger_.is_open(ref) ? ref.serial : UINT64_MAX;
-  if (!ledger_.older_open(serial)) return false;
-  const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t before = given_back_;
-  ++in_grace_;
-  const bool news = changed_.wait_until(
-      lock, deadline, [&]() WEIR_REQUIRES(mutex_) { return given_back_ != before; });
-  --in_grace_;
-  ++counts_.grace.count;
-  counts_.grace.total += std::chrono::steady_clock::now() - start;
-  return news;
+bool Admission::let_forgotten_lapse() {
+  std::string text;
+  {
+    const Lock lock(mutex_);
+    const Ticket* ticket = ledger_.take_forgotten();
+    if (ticket == nullptr) return false;
+    text = "batch " + describe(*ticket) + ", is still open and has allocated nothing while " +
+           std::to_string(Ledger::kManyBatches) + " others were closed. It holds others back, so " +
+           format_bytes(ticket->estimate) + " are no longer kept for it. Is it ever closed?";
+  }
+  log(LogLevel::kWarn, text);
+  return true;
 }
 
 void Admission::warn_if_no_room(const AdmissionState& state, std::string_view kind) {
-  if (state.submitted != 0 || state.unspent.count != 0) return;
+  if (state.submitted != 0 || state.open != 0) return;
   if (state.held + state.estimate <= state.budget || warned_.exchange(true)) return;
   log(LogLevel::kWarn, "live memory (" + format_bytes(state.held) + ") leaves no room for a '" +
                            std::string(kind) + "' batch (" + format_bytes(state.estimate) +
@@ -249,11 +355,30 @@ void Admission::warn_if_no_room(const AdmissionState& state, std::string_view ki
                            "): one batch at a time; biggest holders: " + pool_.holders());
 }
 
+std::string Admission::let_promises_lapse() {
+  std::string names;
+  for (Ticket* ticket : ledger_.open_tickets()) {
+    names += (names.empty() ? "" : "; ") + describe(*ticket);
+    ticket->lapsed = true;
+  }
+  return names;
+}
+
+void Admission::warn_of_force(const AdmissionState& state, std::string_view kind,
+                              const std::string& others) {
+  log(LogLevel::kWarn, "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
+                           ") goes on without room: after the longest wait that is allowed, " +
+                           format_bytes(state.held) + " of " + format_bytes(state.budget) +
+                           " are held and " + format_bytes(state.unspent) +
+                           " more are promised to batches that are still open (" + others + ")");
+}
+
 void Admission::count_stall(Decision reason, std::chrono::nanoseconds time) {
   const Lock lock(mutex_);
-  Stalls& stalls = reason == Decision::kWaitHard   ? counts_.hard
+  const bool turn = reason == Decision::kWaitTurn || reason == Decision::kWaitShare;
+  Stalls& stalls = turn                            ? counts_.turn
                    : reason == Decision::kWaitSoft ? counts_.soft
-                                                   : counts_.turn;
+                                                   : counts_.hard;
   ++stalls.count;
   stalls.total += time;
 }
@@ -264,7 +389,7 @@ AdmissionStatistics Admission::statistics() const {
   counts.open = ledger_.open_count();
   counts.submitted = ledger_.submitted();
   counts.settled = ledger_.settled();
-  counts.charged = ledger_.charged();
+  counts.charged = ledger_.charged(pool_.pressure().awaiting);
   return counts;
 }
 

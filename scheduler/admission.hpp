@@ -4,8 +4,8 @@
 /// The mechanism that applies the admission decision: it lines batches up, waits for the oldest
 /// submitted work while the decision says so, and settles what the device is done with.
 ///
-/// A wait here is for submitted device work, or for a turn behind somebody who waits for that, or
-/// for an older open batch and then bounded by the grace. No lock is held meanwhile. Thread-safe.
+/// A wait here is for submitted device work, or for open batches and then bounded by the grace, or
+/// for a turn behind somebody who waits for one of these. No lock is held meanwhile. Thread-safe.
 
 #include <array>
 #include <atomic>
@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "allocator/mutex.hpp"
 #include "allocator/pool.hpp"
@@ -28,8 +30,8 @@ namespace weir {
 
 /// What one batch can be told.
 struct BatchOptions {
-  std::optional<Bytes> hint{};  ///< expected footprint; what was learned of the kind otherwise
-  std::stop_token stop{};       ///< ends the wait for admission with Cancelled
+  std::optional<Bytes> hint{};  ///< expected footprint, until a batch of the kind has ended
+  std::stop_token stop{};  ///< ends waits for admission, and for the batch's memory, with Cancelled
 };
 
 /// Times that a frontend was held back, and their total.
@@ -42,13 +44,24 @@ struct Stalls {
 struct AdmissionStatistics {
   Stalls hard;                  ///< the budget
   Stalls soft;                  ///< the run-ahead target
-  Stalls turn;                  ///< another producer's turn
-  Stalls grace;                 ///< an allocation of a younger open batch waited for an older one
+  Stalls turn;                  ///< another producer's turn, also one that is still submitting
+  Stalls grace;                 ///< an allocation waited for another open batch
+  std::uint64_t forced = 0;     ///< batches admitted without room, after the grace
+  std::uint64_t sleeps = 0;     ///< times that a thread slept in here, other than for the device
   std::uint64_t open = 0;       ///< begun and not closed, now
   std::uint64_t submitted = 0;  ///< closed, and the device not known to be done, now
   std::uint64_t settled = 0;    ///< done, in all
   std::uint64_t most_submitted = 0;  ///< the most batches that were in flight at once
   Bytes charged{};                   ///< to open and submitted batches, now
+};
+
+/// An allocation that nothing submitted can serve, and how long it may wait for other batches.
+struct MemoryWait {
+  TicketRef batch{};         ///< whose allocation it is; null: of work outside any batch
+  Bytes block{};             ///< what it needs
+  std::uint64_t looked = 0;  ///< Admission::given_back() from before it looked for memory
+  std::chrono::steady_clock::time_point deadline{};  ///< the end of its grace
+  std::stop_token stop{};                            ///< ends the wait early
 };
 
 /// Where the work of batches runs, by the roles of its streams; one that no batch touches may be
@@ -65,7 +78,8 @@ class Admission {
             std::chrono::nanoseconds grace);
 
   /// Opens a batch; under `throttled` it waits until the decision admits it. Throws Cancelled.
-  [[nodiscard]] TicketRef open(std::string_view kind, const BatchOptions& options);
+  [[nodiscard]] TicketRef open(std::string_view kind, const BatchOptions& options,
+                               CallSite where = {});
   /// Records the points of every stream that the batch touched and hands its charge over to them.
   void close(TicketRef ref, bool learn) noexcept;
 
@@ -73,9 +87,15 @@ class Admission {
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept;
   [[nodiscard]] bool is_open(TicketRef ref) const;
 
-  /// Waits for a batch older than `ref`'s (any batch, for work outside one) to close, or for memory
-  /// to be freed meanwhile, at most until `deadline`. False: there is none, or the deadline passed.
-  [[nodiscard]] bool await_older(TicketRef ref, std::chrono::steady_clock::time_point deadline);
+  /// Memory was freed that no batch is charged for.
+  void note_given_back() noexcept;
+  /// How often memory was freed so far.
+  [[nodiscard]] std::uint64_t given_back() const noexcept { return given_back_.load(); }
+
+  /// Waits until memory is freed that may serve the allocation: true. False when it has to fail:
+  /// no budget has room for it, all open batches stand in allocations and it is the youngest (at
+  /// once), its deadline passed, or it was stopped.
+  [[nodiscard]] bool await_memory(const MemoryWait& wait);
   [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
 
   /// Settles every batch whose points the device has passed, after its frees reached the pool.
@@ -85,17 +105,37 @@ class Admission {
 
  private:
   class InLine;
+  struct Blocked;
 
-  [[nodiscard]] Bytes estimate(const BatchKind& kind, const BatchOptions& options,
-                               const Pressure& pressure) const WEIR_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<TicketRef> try_admit(std::string_view name,
-                                                   const BatchOptions& options, InLine& place,
+  /// Held, but not by what an open batch allocated, nor by what comes free by the device alone.
+  [[nodiscard]] Bytes live(const Pressure& pressure) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Bytes estimate(const InLine& place, const Pressure& pressure) const
+      WEIR_REQUIRES(mutex_);
+  [[nodiscard]] AdmissionState state_of(const InLine& place) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, CallSite where,
                                                    Decision& decision);
-  [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate) WEIR_REQUIRES(mutex_);
-  void wait_turn(const InLine& place, const std::stop_token& stop);
+  [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate, CallSite where)
+      WEIR_REQUIRES(mutex_);
+  void wait_turn(InLine& place);
+  void wait_for_open(InLine& place);
   void wait_for_device(const std::stop_token& stop);
+  void wake_first() noexcept WEIR_REQUIRES(mutex_);
+  void wake_who_waits_for_open(bool awaiting) noexcept WEIR_REQUIRES(mutex_);
+  void wake_blocked(bool whole) noexcept WEIR_REQUIRES(mutex_);
+  void fail_youngest() noexcept WEIR_REQUIRES(mutex_);
+  void note_listeners() noexcept WEIR_REQUIRES(mutex_);
+  bool sleep(Lock& lock, const bool& woken, const std::stop_token& stop,
+             std::optional<std::chrono::steady_clock::time_point> deadline) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] static std::condition_variable_any& own_sleep();
   void record_missing();
+  /// Warns of a batch that was perhaps never closed, and keeps no memory for it. False: there is
+  /// none.
+  [[nodiscard]] bool let_forgotten_lapse();
+  /// Keeps nothing for the open batches, which somebody has awaited for the whole grace, until they
+  /// allocate again: the next one need not wait for them, too. What they are, for a message.
+  [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);
   void warn_if_no_room(const AdmissionState& state, std::string_view kind);
+  void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
   void count_stall(Decision reason, std::chrono::nanoseconds time);
 
   Pool& pool_;
@@ -108,11 +148,15 @@ class Admission {
   Ledger ledger_ WEIR_GUARDED_BY(mutex_);
   FairLine line_ WEIR_GUARDED_BY(mutex_);
   std::array<std::uint64_t, kStreamRoles> passed_ WEIR_GUARDED_BY(mutex_){};
-  /// Batches closed and blocks freed: what lets an allocation in its grace look again.
-  std::uint64_t given_back_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::uint64_t in_grace_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// Who waits for open batches; the first in line, or was until a newcomer got before it.
+  InLine* waits_for_open_ WEIR_GUARDED_BY(mutex_) = nullptr;
+  /// Allocations in their grace, in the order of their coming.
+  std::vector<BlockedAllocation*> blocked_ WEIR_GUARDED_BY(mutex_);
   AdmissionStatistics counts_ WEIR_GUARDED_BY(mutex_);
-  std::condition_variable_any changed_;  ///< the line moved, or given_back_ grew
+  /// Times that memory was freed: who looked before one of them looks again and does not sleep.
+  std::atomic<std::uint64_t> given_back_{0};
+  /// How many sleep who a free may help: see note_given_back.
+  std::atomic<std::size_t> listeners_{0};
   /// Whether a submitted batch may lack a point; written under the lock. Hardly ever, so that
   /// settling need not look for it.
   std::atomic<bool> missing_points_{false};

@@ -2,19 +2,26 @@
 
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "scheduler/scheduler.hpp"
 
 namespace weir {
 
-Batch::Batch(Scheduler& scheduler, TicketRef ticket) noexcept
-    : scheduler_(&scheduler), ticket_(ticket), exceptions_(std::uncaught_exceptions()) {}
+Batch::Batch(Scheduler& scheduler, Owner owner, bool joined) noexcept
+    : scheduler_(&scheduler),
+      ticket_(owner.batch),
+      stop_(std::move(owner.stop)),
+      joined_(joined),
+      exceptions_(std::uncaught_exceptions()) {}
 
 Batch& Batch::operator=(Batch&& other) noexcept {
   if (this != &other) {
     end(true);
-    scheduler_ = std::exchange(other.scheduler_, nullptr);
+    scheduler_ = other.scheduler_.exchange(nullptr);
     ticket_ = other.ticket_;
+    stop_ = other.stop_;
+    joined_ = other.joined_;
     exceptions_ = other.exceptions_;
   }
   return *this;
@@ -23,11 +30,12 @@ Batch& Batch::operator=(Batch&& other) noexcept {
 Batch::~Batch() { end(std::uncaught_exceptions() <= exceptions_); }
 
 void Batch::end(bool learn) noexcept {
-  Scheduler* scheduler = std::exchange(scheduler_, nullptr);
-  if (scheduler != nullptr && ticket_.ticket != nullptr) scheduler->close(ticket_, learn);
+  Scheduler* scheduler = scheduler_.exchange(nullptr);
+  if (scheduler != nullptr && !joined_) scheduler->close(ticket_, learn);
 }
 
 void Scheduler::close(TicketRef ticket, bool learn) noexcept {
+  stop_accepting(*ticket.ticket);
   admission_.close(ticket, learn);
   forget_batch(ticket);
   if (options_.policy != Policy::kBarrier) return;
@@ -37,6 +45,14 @@ void Scheduler::close(TicketRef ticket, bool learn) noexcept {
   const Lock lock(order_);
   ++barriers_.count;
   barriers_.total += std::chrono::steady_clock::now() - start;
+}
+
+void Scheduler::stop_accepting(Ticket& ticket) noexcept {
+  Lock lock(order_);
+  ticket.accepts.store(0, std::memory_order_release);
+  // What runs now is the batch's, and the points of its close must be behind it. A closure that
+  // closes its own batch would wait for itself.
+  while (ticket.enqueuing != 0 && !on_device_thread()) enqueued_.wait(lock);
 }
 
 }  // namespace weir

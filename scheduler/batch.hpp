@@ -4,7 +4,8 @@
 /// The scope of one batch: opened by the frontend, admitted once, closed when its work is
 /// submitted.
 
-#include <utility>
+#include <atomic>
+#include <stop_token>
 
 #include "scheduler/ledger.hpp"
 
@@ -14,15 +15,21 @@ class Scheduler;
 
 /// Closes its batch at the end of the scope. A batch left by an exception is abandoned: what it
 /// submitted still runs, and nothing is learned from it. Begun inside an open batch of the same
-/// thread it joins that one and closes nothing. Used and closed on the thread that began it.
-/// Must not outlive its scheduler.
+/// thread it joins that one and closes nothing. Must not outlive its scheduler.
+///
+/// What the thread that began it submits is charged to it; other threads name it in `submit` and
+/// `copy_in`. Any number of threads may do so at once, also while one closes it: an operation that
+/// comes too late is refused (UsageError). It may be moved to another thread and closed there. A
+/// Batch that is moved, assigned to or destroyed may not be in use by another thread meanwhile.
 class Batch {
  public:
   Batch() = default;
   /// `other` is closed by it, and its batch goes on here.
   Batch(Batch&& other) noexcept
-      : scheduler_(std::exchange(other.scheduler_, nullptr)),
+      : scheduler_(other.scheduler_.exchange(nullptr)),
         ticket_(other.ticket_),
+        stop_(other.stop_),
+        joined_(other.joined_),
         exceptions_(other.exceptions_) {}
   /// Closes its own batch first.
   Batch& operator=(Batch&& other) noexcept;
@@ -30,23 +37,25 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
   ~Batch();
 
-  /// Closes now; does nothing when closed before. Under the policy `barrier` this waits for all
-  /// submitted work.
+  /// Closes now; does nothing when closed before. Waits for closures of its operations that other
+  /// threads run at this moment, and under the policy `barrier` for all submitted work.
   void close() noexcept { end(true); }
   /// Closes as a batch that an exception ends.
   void abandon() noexcept { end(false); }
 
   /// Whether it joined a batch that was open already.
-  [[nodiscard]] bool joined() const noexcept { return ticket_.ticket == nullptr; }
+  [[nodiscard]] bool joined() const noexcept { return joined_; }
 
  private:
   friend class Scheduler;
-  Batch(Scheduler& scheduler, TicketRef ticket) noexcept;
+  Batch(Scheduler& scheduler, Owner owner, bool joined) noexcept;
   void end(bool learn) noexcept;
 
-  Scheduler* scheduler_ = nullptr;  ///< null once closed
-  TicketRef ticket_;                ///< null when it joined another
-  int exceptions_ = 0;              ///< under way when it was begun
+  std::atomic<Scheduler*> scheduler_ = nullptr;  ///< null once closed
+  TicketRef ticket_;                             ///< another's where it joined that
+  std::stop_token stop_;                         ///< ends waits for memory
+  bool joined_ = false;
+  int exceptions_ = 0;  ///< under way when it was begun
 };
 
 }  // namespace weir

@@ -29,6 +29,7 @@ class CpuDevice final : public DeviceBackend, private Progress {
   [[nodiscard]] Progress& progress() override { return *this; }
   [[nodiscard]] StreamId stream(StreamRole role) const override;
   std::uint64_t enqueue(StreamRole role, Task& task) override;
+  [[nodiscard]] bool runs_in_enqueue() const noexcept override { return false; }
   void drain() noexcept override;
   [[nodiscard]] bool copies_late(const void* /*host*/) const override { return true; }
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override;

@@ -36,11 +36,14 @@ std::uint64_t CpuStream::push(Entry entry) {
 bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
   if (passed() >= sequence) return true;
   Lock lock(mutex_);
-  return passes_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) {
+  ++waiting_;
+  const bool reached = passes_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) {
     if (passed() >= sequence) return true;
     awaited_ = std::min(awaited_, sequence);
     return false;
   });
+  --waiting_;
+  return reached;
 }
 
 void CpuStream::serve() {

@@ -40,6 +40,11 @@ class CpuStream final : public Stream {
   }
   /// True when `sequence` is passed, false when a stop was requested first.
   [[nodiscard]] bool wait(std::uint64_t sequence, const std::stop_token& stop);
+  /// How many threads sleep in `wait` now.
+  [[nodiscard]] std::uint64_t waiting() const {
+    const Lock lock(mutex_);
+    return waiting_;
+  }
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept {
     return std::chrono::nanoseconds(busy_.load(std::memory_order_relaxed));
   }
@@ -62,6 +67,7 @@ class CpuStream final : public Stream {
   /// The lowest sequence that somebody sleeps for: passing others wakes nobody. A wake-up costs the
   /// worker more than many an operation.
   std::uint64_t awaited_ WEIR_GUARDED_BY(mutex_) = kNobody;
+  std::uint64_t waiting_ WEIR_GUARDED_BY(mutex_) = 0;
   bool closing_ WEIR_GUARDED_BY(mutex_) = false;
   bool asleep_ WEIR_GUARDED_BY(mutex_) = false;  ///< the worker, for want of work
   std::condition_variable_any work_;             ///< the worker sleeps here when the queue is empty

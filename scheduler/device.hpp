@@ -37,8 +37,12 @@ class DeviceBackend {
   /// The id of the stream that has this role.
   [[nodiscard]] virtual StreamId stream(StreamRole role) const = 0;
   /// Enqueues and returns the sequence that the stream's point has once the task is done. The task
-  /// stays valid until its `finished`. A throw enqueued nothing.
+  /// stays valid until its `finished`. A throw enqueued nothing. One call at a time for each
+  /// stream.
   virtual std::uint64_t enqueue(StreamRole role, Task& task) = 0;
+  /// Whether `enqueue` runs the task, and with it a closure of the user's, before it returns.
+  /// Otherwise it only queues the task, which takes next to no time.
+  [[nodiscard]] virtual bool runs_in_enqueue() const noexcept = 0;
   /// Returns when every task is finished, whatever became of its work; nobody may enqueue
   /// meanwhile. A device that failed finishes its tasks, too. Not from a thread that serves the
   /// device.

@@ -30,6 +30,7 @@ class CudaDevice final : public DeviceBackend {
   std::uint64_t enqueue(StreamRole role, Task& task) override {
     return streams_.at(index_of(role))->enqueue(task);
   }
+  [[nodiscard]] bool runs_in_enqueue() const noexcept override { return true; }
   [[nodiscard]] bool copies_late(const void* host) const override;
   void drain() noexcept override {
     for (const auto& stream : streams_) stream->drain();

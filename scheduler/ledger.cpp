@@ -12,9 +12,22 @@ bool passed_all(const Ticket& ticket, const std::array<std::uint64_t, kStreamRol
   return true;
 }
 
-bool refers(TicketRef ref) {
-  return ref.ticket != nullptr && ref.ticket->serial == ref.serial &&
-         ref.ticket->state == Ticket::State::kOpen;
+bool refers(TicketRef ref) { return ref.ticket != nullptr && ref.ticket->serial == ref.serial; }
+
+bool refers_to_open(TicketRef ref) {
+  return refers(ref) && ref.ticket->state == Ticket::State::kOpen;
+}
+
+/// Of its peak, what it has given back by now.
+Bytes given_back(const Ticket& ticket) { return minus_or_zero(ticket.peak, ticket.net); }
+
+StreamTimes times_of(const Ticket& ticket) {
+  StreamTimes times{};
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    times.at(role) =
+        std::chrono::nanoseconds(ticket.device_time.at(role).load(std::memory_order_relaxed));
+  }
+  return times;
 }
 
 }  // namespace
@@ -27,7 +40,35 @@ BatchKind& Ledger::kind(std::string_view name) {
   return *kinds_.emplace(kind->name, std::move(kind)).first->second;
 }
 
-Ticket& Ledger::open(BatchKind& kind, Bytes estimate) {
+std::optional<Bytes> Ledger::expected(const BatchKind& kind,
+                                      std::optional<Bytes> hint) const noexcept {
+  if (kind.footprint) return kind.footprint;
+  return hint ? hint : largest_known();
+}
+
+std::optional<Bytes> Ledger::largest_known() const noexcept {
+  Bytes largest;
+  for (const auto& [name, kind] : kinds_) {
+    if (!kind->footprint) continue;
+    // What the only batch of a kind still holds is its own: no sign of what other kinds need.
+    largest = std::max(largest, kind->given_back ? *kind->footprint : given_back(*kind->last));
+  }
+  return largest.count == 0 ? std::nullopt : std::optional(largest);
+}
+
+std::optional<StreamTimes> Ledger::longest_known() const noexcept {
+  std::optional<StreamTimes> longest;
+  for (const auto& [name, kind] : kinds_) {
+    if (!kind->footprint) continue;
+    if (!longest) longest.emplace();
+    for (std::size_t role = 0; role < kStreamRoles; ++role) {
+      longest->at(role) = std::max(longest->at(role), kind->device_time.at(role));
+    }
+  }
+  return longest;
+}
+
+Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where) {
   if (free_.empty()) {
     // Room for every ticket in every list first, so that no later step of a batch can fail.
     const std::size_t count = tickets_.size() + 1;
@@ -41,27 +82,31 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate) {
   ticket.state = Ticket::State::kOpen;
   ticket.serial = ++serials_;
   ticket.kind = &kind;
+  ticket.where = where;
+  ticket.producer = 0;
   ticket.estimate = estimate;
   ticket.net = ticket.peak = ticket.awaiting = {};
+  ticket.closed_before = closed_;
   ticket.learn = true;
+  ticket.lapsed = false;
   ticket.touched = {};
-  ticket.device_time.store(0, std::memory_order_relaxed);
+  for (auto& time : ticket.device_time) time.store(0, std::memory_order_relaxed);
   return ticket;
 }
 
 void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
-  if (!refers(ref)) return;
+  if (!refers_to_open(ref)) return;
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
+  ref.ticket->closed_before = closed_;
+  ref.ticket->lapsed = false;
 }
 
 void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
   if (!refers(ref)) return;
-  if (awaiting) {
-    ref.ticket->awaiting += bytes;
-  } else {
-    ref.ticket->net -= bytes;
-  }
+  // Not below zero: what another thread allocated while the batch was closed was not counted.
+  ref.ticket->net = minus_or_zero(ref.ticket->net, bytes);
+  if (awaiting && ref.ticket->state == Ticket::State::kOpen) ref.ticket->awaiting += bytes;
 }
 
 void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn) {
@@ -76,9 +121,12 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
 std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
   const auto done = [&](Ticket* ticket) {
     if (!passed_all(*ticket, passed)) return false;
-    learn_from(*ticket);
-    ticket->state = Ticket::State::kFree;
-    free_.push_back(ticket);
+    ticket->state = Ticket::State::kSettled;
+    if (ticket->learn) {
+      learn_from(*ticket);
+    } else {
+      free_.push_back(ticket);
+    }
     return true;
   };
   const std::size_t count = std::erase_if(submitted_, done);
@@ -87,64 +135,79 @@ std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed
 }
 
 void Ledger::learn_from(Ticket& ticket) {
-  if (!ticket.learn) return;
   BatchKind& kind = *ticket.kind;
-  const std::chrono::nanoseconds time(ticket.device_time.load(std::memory_order_relaxed));
-  if (!kind.footprint) {
-    kind.footprint = ticket.peak;
-    kind.device_time = time;
-    return;
+  const StreamTimes times = times_of(ticket);
+  const bool first = !kind.footprint;
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    std::chrono::nanoseconds& average = kind.device_time.at(role);
+    average = first ? times.at(role) : average + (times.at(role) - average) / 4;
   }
-  // A larger peak counts at once, a smaller one slowly: too low an estimate costs more.
-  const Bytes decayed{kind.footprint->count -
-                      minus_or_zero(*kind.footprint, ticket.peak).count / 16};
-  kind.footprint = std::max(decayed, ticket.peak);
-  kind.device_time += (time - kind.device_time) / 4;
+  if (kind.last != nullptr) {
+    const Bytes largest = std::max(kind.given_back.value_or(Bytes{}), given_back(*kind.last));
+    // A larger one counts at once, a smaller one slowly: too low an estimate costs more.
+    kind.given_back = Bytes{largest.count - minus_or_zero(largest, ticket.peak).count / 16};
+    free_.push_back(kind.last);
+  }
+  kind.last = &ticket;  // kept, to see what it gives back until the next one settles
+  kind.footprint = std::max(kind.given_back.value_or(Bytes{}), ticket.peak);
 }
 
-bool Ledger::is_open(TicketRef ref) const noexcept { return refers(ref); }
-
-bool Ledger::older_open(std::uint64_t serial) const noexcept {
-  return std::ranges::any_of(open_, [serial](const Ticket* t) { return t->serial < serial; });
-}
+bool Ledger::is_open(TicketRef ref) const noexcept { return refers_to_open(ref); }
 
 Bytes Ledger::charge(const Ticket& ticket) const noexcept {
   switch (ticket.state) {
     case Ticket::State::kOpen:
-      return std::max(ticket.estimate, ticket.net);
+      return ticket.lapsed ? ticket.net : std::max(ticket.estimate, ticket.net);
     case Ticket::State::kSubmitted:
       return ticket.awaiting;
-    case Ticket::State::kFree:
+    case Ticket::State::kSettled:
       break;
   }
   return {};
 }
 
-Bytes Ledger::charged() const noexcept {
-  Bytes sum;
-  for (const auto& ticket : tickets_) sum += charge(*ticket);
+Bytes Ledger::charged(Bytes awaiting) const noexcept {
+  Bytes left;
+  for (const Ticket* ticket : submitted_) left += charge(*ticket);
+  Bytes sum = std::min(left, awaiting);
+  for (const Ticket* ticket : open_) sum += charge(*ticket);
   return sum;
 }
 
 Bytes Ledger::unspent() const noexcept {
   Bytes sum;
-  for (const Ticket* ticket : open_) sum += minus_or_zero(ticket->estimate, ticket->net);
+  for (const Ticket* ticket : open_) sum += charge(*ticket) - ticket->net;
   return sum;
 }
 
-Bytes Ledger::in_flight() const noexcept {
+Bytes Ledger::allocated() const noexcept {
   Bytes sum;
   for (const Ticket* ticket : open_) sum += ticket->net;
-  for (const Ticket* ticket : submitted_) sum += ticket->awaiting;
   return sum;
+}
+
+const Ticket* Ledger::take_forgotten() noexcept {
+  const auto forgotten = std::ranges::find_if(open_, [this](const Ticket* ticket) {
+    return !ticket->lapsed && closed_ - ticket->closed_before >= kManyBatches;
+  });
+  if (forgotten == open_.end()) return nullptr;
+  (*forgotten)->lapsed = true;
+  return *forgotten;
 }
 
 std::chrono::nanoseconds Ledger::queued_time() const noexcept {
-  std::chrono::nanoseconds sum{};
+  StreamTimes sum{};
+  std::optional<StreamTimes> guess;
   for (const Ticket* ticket : submitted_) {
-    sum += ticket->kind->footprint ? ticket->kind->device_time : kUnknownTime;
+    const StreamTimes* times = &ticket->kind->device_time;
+    if (!ticket->kind->footprint) {
+      if (!guess) guess = longest_known();
+      if (!guess) return kUnknownTime;
+      times = &*guess;
+    }
+    for (std::size_t role = 0; role < kStreamRoles; ++role) sum.at(role) += times->at(role);
   }
-  return sum;
+  return *std::ranges::max_element(sum);
 }
 
 std::optional<Point> Ledger::point_to_await(

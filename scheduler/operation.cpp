@@ -48,6 +48,7 @@ std::exception_ptr Operation::input_error() const noexcept {
 }
 
 void Operation::run(Stream& stream) noexcept {
+  role_ = stream.role();
   std::exception_ptr error = input_error();
   if (error == nullptr) {
     try {
@@ -89,7 +90,8 @@ std::exception_ptr Operation::describe_error(const std::exception_ptr& cause) co
 
 void Operation::finished(std::chrono::nanoseconds device_time) noexcept {
   if (ticket_ != nullptr) {
-    ticket_->device_time.fetch_add(device_time.count(), std::memory_order_relaxed);
+    ticket_->device_time.at(index_of(role_))
+        .fetch_add(device_time.count(), std::memory_order_relaxed);
   }
   list_->give_back(*this);
 }

@@ -13,23 +13,12 @@
 
 #include "allocator/error.hpp"
 #include "allocator/mutex.hpp"
+#include "scheduler/call_site.hpp"
 #include "scheduler/kernel.hpp"
 #include "scheduler/ledger.hpp"
 #include "scheduler/tensor_table.hpp"
 
 namespace weir {
-
-/// Where a call was made; the default argument of what wants to know its caller.
-struct CallSite {
-  const char* file = "";  ///< as the compiler was told it
-  int line = 0;           ///< from 1; 0 is unknown
-  /// As a default argument: where the call that leaves it out stands.
-  // Not std::source_location: clang 14 cannot parse libstdc++'s, and clang-tidy is clang.
-  [[nodiscard]] static constexpr CallSite here(const char* file = __builtin_FILE(),
-                                               int line = __builtin_LINE()) noexcept {
-    return {file, line};
-  }
-};
 
 /// An operation threw. `what()` names the operation, its batch, where it was submitted, and what it
 /// threw; `cause()` is that exception.
@@ -86,6 +75,7 @@ class Operation final : public Task {
   std::array<char, 48> name_{};
   CallSite where_;
   Ticket* ticket_ = nullptr;
+  StreamRole role_ = StreamRole::kCompute;  ///< where it ran
   Kernel kernel_;
   std::vector<TensorState*> inputs_;
   std::vector<TensorState*> outputs_;

@@ -17,6 +17,7 @@ namespace {
 struct OpenBatch {
   std::uint64_t scheduler = 0;
   TicketRef ticket;
+  std::stop_token stop;
 };
 thread_local std::vector<OpenBatch> open_batches;
 
@@ -33,11 +34,6 @@ PoolOptions host_pool_options() {
   options.budget = BudgetRequest{.percent = 100};
   options.log = std::string();
   return options;
-}
-
-Pool& limited(Pool& pool, const SchedulerOptions& options) {
-  pool.set_limits(options.budget.value_or(pool.budget()), running_out(options.policy));
-  return pool;
 }
 
 }  // namespace
@@ -61,7 +57,8 @@ BatchStreams batch_streams(DeviceBackend& device) {
 
 Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options)
     : device_(device.backend()),
-      pool_(limited(pool, options)),
+      pool_(pool),
+      limits_(pool, options.budget.value_or(pool.budget()), running_out(options.policy)),
       options_(options),
       serial_(next_serial()),
       admission_(pool, batch_streams(device_), options.policy, options.run_ahead, options.grace),
@@ -83,25 +80,39 @@ Tensor Scheduler::empty(const Shape& shape, std::string_view label) {
   return Tensor(table_->acquire(shape, label));
 }
 
-TicketRef Scheduler::current_batch() const {
+Owner Scheduler::owner_here() const {
   const auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
-  if (open == open_batches.end() || open->ticket.ticket == nullptr) return {};
-  return admission_.is_open(open->ticket) ? open->ticket : TicketRef{};
+  // Another thread may have closed it.
+  if (open == open_batches.end() || !open->ticket.accepts()) return {};
+  return {open->ticket, open->stop};
+}
+
+Owner Scheduler::owner_of(const Batch& batch, std::string_view what) const {
+  const Scheduler* scheduler = batch.scheduler_.load();
+  if (scheduler != nullptr && scheduler != this) {
+    throw UsageError(std::string(what) + ": the batch is another scheduler's");
+  }
+  if (scheduler == nullptr || !batch.ticket_.accepts()) refuse_closed(what);
+  return {batch.ticket_, batch.stop_};
 }
 
 void Scheduler::forget_batch(TicketRef ticket) noexcept {
   for (OpenBatch& open : open_batches) {
-    if (open.scheduler == serial_ && open.ticket.serial == ticket.serial) open.ticket = {};
+    if (open.scheduler == serial_ && open.ticket.serial == ticket.serial) open = {serial_, {}, {}};
   }
 }
 
-Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options) {
+Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options, CallSite where) {
   refuse_device_thread("begin_batch");
-  if (current_batch().ticket != nullptr) return Batch(*this, {});
+  if (Owner outer = owner_here(); outer.batch.ticket != nullptr) {
+    return Batch(*this, std::move(outer), true);
+  }
   auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
-  if (open == open_batches.end()) open = open_batches.insert(open, {serial_, {}});
-  open->ticket = admission_.open(kind, options);
-  return Batch(*this, open->ticket);
+  if (open == open_batches.end()) open = open_batches.insert(open, {serial_, {}, {}});
+  open->ticket = admission_.open(kind, options, where);
+  open->stop = options.stop;
+  open->ticket.ticket->accepts.store(open->ticket.serial, std::memory_order_release);
+  return Batch(*this, {open->ticket, open->stop}, false);
 }
 
 TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) const {
@@ -119,8 +130,16 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
 /// the order of the copies.
 class Scheduler::HostBuffer {
  public:
-  HostBuffer(Pool& pool, Bytes size, StreamId stream, std::string_view label)
-      : pool_(pool), stream_(stream), data_(pool.allocate(size, stream, label)) {}
+  /// Waits for memory at most until `stop`: Cancelled.
+  HostBuffer(Pool& pool, Bytes size, StreamId stream, std::string_view label,
+             const std::stop_token& stop)
+      : pool_(pool), stream_(stream) {
+    Attempt attempt{.stop = stop};
+    data_ = pool.try_allocate(size, stream, label, attempt);
+    if (data_ != nullptr) return;
+    if (stop.stop_requested()) throw Cancelled(std::string(label) + kMemoryWaitCancelled);
+    pool.fail(attempt);
+  }
   ~HostBuffer() {
     try {
       pool_.deallocate(data_, stream_);
@@ -137,14 +156,14 @@ class Scheduler::HostBuffer {
  private:
   Pool& pool_;
   const StreamId stream_;
-  void* const data_;
+  void* data_ = nullptr;
 };
 
 std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   refuse_device_thread("read");
   const Shape& shape = state_of(tensor, "read").shape;
-  const auto buffer = std::make_shared<HostBuffer>(host_pool_, shape.bytes(),
-                                                   device_.stream(StreamRole::kCopyOut), "read");
+  const auto buffer = std::make_shared<HostBuffer>(
+      host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut), "read", owner_here().stop);
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
       [buffer](Stream& stream, Inputs in, Outputs /*out*/) {
@@ -159,10 +178,11 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
 }
 
 /// Memory of the caller's that the device cannot copy late is copied now, to memory that it can.
-std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(std::span<const float>& host) {
+std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(std::span<const float>& host,
+                                                                const std::stop_token& stop) {
   if (device_.copies_late(host.data())) return nullptr;
   auto buffer = std::make_shared<HostBuffer>(host_pool_, Bytes{host.size_bytes()},
-                                             device_.stream(StreamRole::kCopyIn), "copy_in");
+                                             device_.stream(StreamRole::kCopyIn), "copy_in", stop);
   std::ranges::copy(host, buffer->data());
   host = {buffer->data(), host.size()};
   return buffer;
@@ -170,14 +190,24 @@ std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(std::span<const 
 
 Tensor Scheduler::copy_in(std::span<const float> host, const Shape& shape, std::string_view label,
                           CallSite where) {
+  return copy_in_to(owner_here(), host, shape, label, where);
+}
+
+Tensor Scheduler::copy_in(const Batch& batch, std::span<const float> host, const Shape& shape,
+                          std::string_view label, CallSite where) {
+  return copy_in_to(owner_of(batch, label), host, shape, label, where);
+}
+
+Tensor Scheduler::copy_in_to(const Owner& owner, std::span<const float> host, const Shape& shape,
+                             std::string_view label, CallSite where) {
   if (host.size() != shape.elements()) {
     throw UsageError("copy_in: " + std::to_string(host.size()) + " elements for a tensor of " +
                      shape.to_string());
   }
   Tensor tensor = empty(shape, label);
-  const std::shared_ptr<HostBuffer> buffer = make_copyable(host);
-  submit(
-      label, {.writes = {tensor}, .stream = StreamRole::kCopyIn},
+  const std::shared_ptr<HostBuffer> buffer = make_copyable(host, owner.stop);
+  submit_to(
+      owner, label, {.writes = {tensor}, .stream = StreamRole::kCopyIn},
       [host, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
         stream.copy(out[0].data(), host.data(), {host.size_bytes()});
       },

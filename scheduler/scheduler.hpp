@@ -5,12 +5,13 @@
 /// late on the device in the order that their tensors demand, and a frontend is held back only in
 /// begin_batch, or in an allocation that does not fit.
 ///
-/// Thread-safe, but no two threads may use one Tensor handle or one Batch object at once. A thread
-/// that serves the device (inside a submitted closure) may not call anything here: UsageError.
+/// Thread-safe, but no two threads may use one Tensor handle at once. A thread that serves the
+/// device (inside a submitted closure) may not call anything here: UsageError.
 /// docs/architecture.md follows one batch through these functions.
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -88,10 +89,12 @@ void refuse_device_thread(std::string_view call);
 /// Submits work to one device. The file's description says who may call it and when it waits.
 class Scheduler {
  public:
-  /// Sets the pool's limits from the options. UsageError for a budget that the device lacks.
-  /// `device` and `pool` must outlive it.
+  /// Sets the pool's limits from the options. UsageError for a budget that the device lacks, and
+  /// for a pool that another scheduler has. `device` and `pool` must outlive it.
   Scheduler(Device& device, Pool& pool, const SchedulerOptions& options = {});
-  /// Waits for everything submitted. Tensors that are still held lose their memory.
+  /// Waits for everything submitted. Tensors that are still held lose their memory. Other threads
+  /// may let go of handles meanwhile; whatever else they call must have returned, and every batch
+  /// be closed.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -101,18 +104,32 @@ class Scheduler {
 
   /// Opens a batch, or joins the one that this thread has open. Held back here, if anywhere.
   /// Throws Cancelled when `options.stop` ends the wait.
-  [[nodiscard]] Batch begin_batch(std::string_view kind, const BatchOptions& options = {});
+  [[nodiscard]] Batch begin_batch(std::string_view kind, const BatchOptions& options = {},
+                                  CallSite where = CallSite::here());
 
   /// Enqueues `kernel` behind everything it depends on, and returns. Takes the memory of its
   /// outputs first, holding no lock; then, in one step, becomes visible and is enqueued. Throws
-  /// OutOfMemory, or UsageError for a read of what was never written; then nothing was changed.
+  /// OutOfMemory, UsageError for a read of what was never written, or Cancelled when the batch's
+  /// stop token ends a wait for memory; then nothing was changed. Charged to the batch that this
+  /// thread has open, if any.
+  ///
+  /// On a GPU the closure is called before this returns. It holds back those alone who submit to
+  /// its stream, or who use what it writes, or write what it reads.
   void submit(std::string_view name, const Uses& uses, Kernel kernel,
+              CallSite where = CallSite::here());
+  /// The same, charged to `batch`, whoever began it. UsageError when that is closed before the
+  /// operation is enqueued: it may be while this waits for memory. Nothing was changed then.
+  void submit(const Batch& batch, std::string_view name, const Uses& uses, Kernel kernel,
               CallSite where = CallSite::here());
 
   /// A new tensor with a copy of `host`, made in order on the copy-in stream. `host` must stay as
   /// it is until the copy is done: see `written`. A GPU copies late only from page-locked memory,
   /// such as its host upstream's; other memory is first copied to some, before this returns.
   [[nodiscard]] Tensor copy_in(std::span<const float> host, const Shape& shape,
+                               std::string_view label = "copy_in",
+                               CallSite where = CallSite::here());
+  /// The same, charged to `batch` as in `submit`.
+  [[nodiscard]] Tensor copy_in(const Batch& batch, std::span<const float> host, const Shape& shape,
                                std::string_view label = "copy_in",
                                CallSite where = CallSite::here());
 
@@ -141,17 +158,30 @@ class Scheduler {
  private:
   friend class Batch;
   class HostBuffer;
+  class Turn;
 
   void close(TicketRef ticket, bool learn) noexcept;
-  /// The batch that this thread has open; a null reference when it has none.
-  [[nodiscard]] TicketRef current_batch() const;
+  /// `batch`, for `what`; UsageError unless it is open, and this scheduler's.
+  [[nodiscard]] Owner owner_of(const Batch& batch, std::string_view what) const;
+  /// The batch that this thread has open, if any.
+  [[nodiscard]] Owner owner_here() const;
+  [[noreturn]] static void refuse_closed(std::string_view what);
+  void stop_accepting(Ticket& ticket) noexcept;
+  void submit_to(const Owner& owner, std::string_view name, const Uses& uses, Kernel&& kernel,
+                 CallSite where);
+  [[nodiscard]] Tensor copy_in_to(const Owner& owner, std::span<const float> host,
+                                  const Shape& shape, std::string_view label, CallSite where);
   /// It is closed; without this the next look would ask the ledger.
   void forget_batch(TicketRef ticket) noexcept;
-  [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(std::span<const float>& host);
+  [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(std::span<const float>& host,
+                                                          const std::stop_token& stop);
   [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what) const;
-  void allocate_outputs(Operation& operation, StreamRole role, TicketRef owner);
-  [[nodiscard]] bool try_enqueue(Operation& operation, const Uses& uses, TicketRef owner);
-  void enqueue(Operation& operation, const Uses& uses) WEIR_REQUIRES(order_);
+  void allocate_outputs(Operation& operation, StreamRole role, const Owner& owner);
+  [[nodiscard]] bool try_enqueue(Operation& operation, const Uses& uses, const Owner& owner);
+  /// Whether a closure runs now that `uses` has to come behind.
+  [[nodiscard]] bool in_the_way(const Uses& uses) const WEIR_REQUIRES(order_);
+  void enqueue(Operation& operation, const Uses& uses, TicketRef owner, Lock& lock)
+      WEIR_REQUIRES(order_);
   void drop_superfluous(Operation& operation);
   void make_waits(StreamRole role, const Waits& waits) WEIR_REQUIRES(order_);
   /// The point of the operation that was enqueued last on a stream.
@@ -161,6 +191,7 @@ class Scheduler {
 
   DeviceBackend& device_;
   Pool& pool_;
+  const PoolLimits limits_;
   const SchedulerOptions options_;
   const std::uint64_t serial_;  ///< tells schedulers apart that had the same address
   Admission admission_;
@@ -173,6 +204,8 @@ class Scheduler {
   /// For each stream, how far it was already made to wait for each other stream.
   std::array<Waits, kStreamRoles> waited_ WEIR_GUARDED_BY(order_){};
   std::array<std::uint64_t, kStreamRoles> submitted_ WEIR_GUARDED_BY(order_){};
+  std::array<bool, kStreamRoles> enqueuing_ WEIR_GUARDED_BY(order_){};  ///< a Turn has the stream
+  std::condition_variable_any enqueued_;                                ///< a Turn has ended
   Stalls barriers_ WEIR_GUARDED_BY(order_);
 };
 

@@ -1,6 +1,8 @@
 // Submission: how an operation gets its memory, becomes visible to others and is enqueued.
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,14 +18,31 @@ namespace {
                    "' of shape " + state.shape.to_string() + ", which nothing has written");
 }
 
+constexpr std::uint8_t bit_of(StreamRole role) {
+  return static_cast<std::uint8_t>(1U << index_of(role));
+}
+
 }  // namespace
 
+void Scheduler::refuse_closed(std::string_view what) {
+  throw UsageError(std::string(what) + ": the batch is closed: submit before it is, or without it");
+}
+
 void Scheduler::submit(std::string_view name, const Uses& uses, Kernel kernel, CallSite where) {
+  submit_to(owner_here(), name, uses, std::move(kernel), where);
+}
+
+void Scheduler::submit(const Batch& batch, std::string_view name, const Uses& uses, Kernel kernel,
+                       CallSite where) {
+  submit_to(owner_of(batch, name), name, uses, std::move(kernel), where);
+}
+
+void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses& uses,
+                          Kernel&& kernel, CallSite where) {
   refuse_device_thread("submit");
   if (!kernel) throw UsageError("operation '" + std::string(name) + "' has no kernel");
-  const TicketRef owner = current_batch();
   OperationList::Handle operation = operations_.acquire();
-  operation->describe(name, where, owner.ticket);
+  operation->describe(name, where, owner.batch.ticket);
   operation->set_kernel(std::move(kernel));
   for (const Tensor& tensor : uses.reads) operation->add_input(state_of(tensor, name));
   for (const Tensor& tensor : uses.writes) operation->add_output(state_of(tensor, name));
@@ -47,7 +66,7 @@ void Scheduler::submit(std::string_view name, const Uses& uses, Kernel kernel, C
   (void)operation.release();  // the device's now; it goes back to its list when it is done
 }
 
-void Scheduler::allocate_outputs(Operation& operation, StreamRole role, TicketRef owner) {
+void Scheduler::allocate_outputs(Operation& operation, StreamRole role, const Owner& owner) {
   for (TensorState* state : operation.outputs()) {
     if (state->data.load(std::memory_order_acquire) != nullptr) continue;
     if (std::ranges::count(operation.fresh, state, &Operation::Fresh::state) != 0) continue;
@@ -66,8 +85,58 @@ void Scheduler::drop_superfluous(Operation& operation) {
   });
 }
 
-bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, TicketRef owner) {
-  const Lock lock(order_);
+/// A stream's turn to be given a closure that runs at once. The closure is the user's and may take
+/// long, so it runs without the order lock; who comes meanwhile and must be behind it waits for the
+/// end of the turn. At most one turn for each stream.
+class Scheduler::Turn {
+ public:
+  Turn(Scheduler& scheduler, const Uses& uses, TicketRef owner,
+       Lock& lock) WEIR_NO_THREAD_SAFETY_ANALYSIS : scheduler_(scheduler),
+                                                    uses_(uses),
+                                                    owner_(owner),
+                                                    lock_(lock) {
+    mark(true);
+    lock_.unlock();
+  }
+  ~Turn() WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    lock_.lock();
+    mark(false);
+    scheduler_.enqueued_.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  void mark(bool begins) WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    const auto set = [bit = bit_of(uses_.stream), begins](std::uint8_t& bits) {
+      bits = static_cast<std::uint8_t>(begins ? bits | bit : bits & ~bit);
+    };
+    scheduler_.enqueuing_.at(index_of(uses_.stream)) = begins;
+    for (const Tensor& tensor : uses_.reads) set(tensor.state_->being_read);
+    for (const Tensor& tensor : uses_.writes) set(tensor.state_->being_written);
+    if (owner_.ticket != nullptr) owner_.ticket->enqueuing += begins ? 1 : -1;
+  }
+
+  Scheduler& scheduler_;
+  const Uses& uses_;
+  const TicketRef owner_;
+  Lock& lock_;
+};
+
+bool Scheduler::in_the_way(const Uses& uses) const {
+  if (std::ranges::count(enqueuing_, true) == 0) return false;
+  if (enqueuing_.at(index_of(uses.stream))) return true;
+  return std::ranges::any_of(uses.reads,
+                             [](const Tensor& t) { return t.state_->being_written != 0; }) ||
+         std::ranges::any_of(uses.writes, [](const Tensor& t) {
+           return (t.state_->being_read | t.state_->being_written) != 0;
+         });
+}
+
+bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, const Owner& owner) {
+  Lock lock(order_);
+  while (in_the_way(uses)) enqueued_.wait(lock);
+  if (owner.batch.ticket != nullptr && !owner.batch.accepts()) refuse_closed(operation.name());
   for (const TensorState* state : operation.inputs()) {
     if (state->history.version == 0) refuse_unwritten(operation, *state);
   }
@@ -84,10 +153,11 @@ bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, TicketRef ow
   }
   try {
     operation.bind_views();
-    if (owner.ticket != nullptr) owner.ticket->touched.at(index_of(uses.stream)) = true;
-    enqueue(operation, uses);
+    if (owner.batch.ticket != nullptr) owner.batch.ticket->touched.at(index_of(uses.stream)) = true;
+    enqueue(operation, uses, owner.batch, lock);
   } catch (...) {
-    // Nobody has seen it: the lock was not dropped since. The memory stays with the operation.
+    // Nobody has seen it: who came to its tensors during its turn has waited. The memory stays with
+    // the operation.
     for (auto& [state, allocation] : operation.fresh) {
       state->memory = {};
       state->data.store(nullptr, std::memory_order_release);
@@ -97,14 +167,17 @@ bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, TicketRef ow
   return true;
 }
 
-void Scheduler::enqueue(Operation& operation, const Uses& uses) {
+void Scheduler::enqueue(Operation& operation, const Uses& uses, TicketRef owner, Lock& lock) {
   const StreamRole role = uses.stream;
   const auto state_for = [](const Tensor& tensor) -> TensorState& { return *tensor.state_; };
   Waits waits{};
   for (const Tensor& tensor : uses.reads) wait_to_read(state_for(tensor).history, role, waits);
   for (const Tensor& tensor : uses.writes) wait_to_write(state_for(tensor).history, role, waits);
   make_waits(role, waits);
+  std::optional<Turn> turn;
+  if (device_.runs_in_enqueue()) turn.emplace(*this, uses, owner, lock);
   const std::uint64_t sequence = device_.enqueue(role, operation);
+  turn.reset();
   submitted_.at(index_of(role)) = sequence;
   // The operation may be done and used for another by now: from here only the caller's handles.
   for (const Tensor& tensor : uses.reads) {

@@ -1,6 +1,7 @@
 #include "scheduler/tensor.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "allocator/error.hpp"
 #include "scheduler/tensor_table.hpp"
@@ -72,10 +73,15 @@ TensorState& TensorTable::acquire(const Shape& shape, std::string_view label) {
 }
 
 void TensorTable::drop_handles(TensorState& state) noexcept {
-  TensorMemory* memory = memory_.load(std::memory_order_acquire);
-  if (memory != nullptr) memory->release(state.memory);
-  state.memory = {};
-  state.data.store(nullptr, std::memory_order_relaxed);
+  // Counted before the look, in one order with `abandon`: it waits for this call, or this sees
+  // null.
+  freeing_.fetch_add(1);
+  if (TensorMemory* memory = memory_.load()) {
+    memory->release(state.memory);
+    state.memory = {};
+    state.data.store(nullptr, std::memory_order_relaxed);
+  }
+  freeing_.fetch_sub(1);
   drop_reference(state);
 }
 
@@ -88,25 +94,26 @@ void TensorTable::drop_reference(TensorState& state) noexcept {
     state.error = nullptr;
     state.failed.store(false, std::memory_order_relaxed);
     free_.push_back(&state);
-    last = memory_.load(std::memory_order_relaxed) == nullptr && free_.size() == states_.size();
+    last = abandoned_ && free_.size() == states_.size();
   }
   if (last) delete this;
 }
 
 void TensorTable::abandon() noexcept {
+  TensorMemory* memory = memory_.exchange(nullptr);
+  while (freeing_.load() != 0) std::this_thread::yield();  // ends: a free waits for nothing
+  // From here on handles that end leave their memory to this call.
   bool last = false;
   {
     Lock lock(mutex_);
-    TensorMemory* memory = memory_.load(std::memory_order_relaxed);
     for (const auto& state : states_) {
-      if (state->data.load(std::memory_order_relaxed) == nullptr) continue;
+      if (state->data.exchange(nullptr, std::memory_order_relaxed) == nullptr) continue;
       const Allocation allocation = std::exchange(state->memory, {});
-      state->data.store(nullptr, std::memory_order_relaxed);
       lock.unlock();
       memory->release(allocation);
       lock.lock();
     }
-    memory_.store(nullptr, std::memory_order_release);
+    abandoned_ = true;
     last = free_.size() == states_.size();
   }
   if (last) delete this;

@@ -57,7 +57,8 @@ class Tensor {
     std::swap(state_, other.state_);
     return *this;
   }
-  /// The last handle of a tensor frees its memory, in stream order and without waiting.
+  /// The last handle of a tensor frees its memory, in stream order and without waiting. On any
+  /// thread and at any time, also while the tensor's scheduler is destroyed, and after that.
   ~Tensor();
 
   /// Whether it is a handle to a tensor.

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
+#include "allocator/error.hpp"
 #include "allocator/log.hpp"
 
 namespace weir {
@@ -23,27 +25,35 @@ Allocation TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string_
 }
 
 Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view label,
-                                  TicketRef owner) {
+                                  const Owner& owner) {
   const bool may_wait = policy_ != Policy::kUnbounded;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   bool last = !may_wait;
   std::uint64_t waits = 0;
   for (;;) {
     const std::uint64_t looked = slab_.given_back();
-    Attempt attempt;
+    const std::uint64_t freed = admission_.given_back();
+    Attempt attempt{.stop = owner.stop};
     Allocation allocation = try_allocate(bytes, home, label, attempt);
     if (allocation.data != nullptr) {
-      allocation.owner = owner;
-      admission_.note_allocated(owner, allocation.block);
+      allocation.owner = owner.batch;
+      admission_.note_allocated(owner.batch, allocation.block);
       return allocation;
     }
-    if (slab_.reclaim(may_wait, looked)) continue;
+    if (slab_.reclaim(may_wait, looked, owner.stop)) continue;
+    if (may_wait && owner.stop.stop_requested()) {
+      throw Cancelled(std::string(label) + kMemoryWaitCancelled);
+    }
     attempt.waits = waits += attempt.waits;  // the report is of all that was tried
     if (last) pool_.fail(attempt);
     if (!deadline) deadline = std::chrono::steady_clock::now() + admission_.grace();
-    // With nobody left to wait for, one more look: the older batch may have given its memory back
-    // and closed since the one above.
-    last = !admission_.await_older(owner, *deadline);
+    // One more look before it fails: it was woken to fail, or who freed something since the look
+    // above has yet to say so.
+    last = !admission_.await_memory({.batch = owner.batch,
+                                     .block = attempt.block,
+                                     .looked = freed,
+                                     .deadline = *deadline,
+                                     .stop = owner.stop});
   }
 }
 
@@ -59,6 +69,7 @@ void TensorMemory::release(const Allocation& allocation) noexcept {
   try {
     if (allocation.chunk != nullptr) {
       slab_.deallocate({allocation.data, allocation.chunk}, std::span(others).first(count));
+      admission_.note_given_back();
       return;
     }
     for (std::size_t i = 0; i < count; ++i) pool_.record_use(allocation.data, others.at(i));

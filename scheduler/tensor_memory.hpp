@@ -1,7 +1,7 @@
 #pragma once
 
 // Where the memory of tensors comes from: the pool, or for small ones a slab over it. It charges
-// the batch that allocates, and lets a younger open batch wait for an older one before it gives up.
+// the batch that allocates, and lets an allocation wait for other open batches before it fails.
 
 #include <array>
 #include <cstdint>
@@ -24,6 +24,9 @@ struct Allocation {
   std::array<bool, kStreamRoles> used_by{};  ///< streams with work that uses it
 };
 
+/// Ends the message of a Cancelled that a request for memory threw.
+inline constexpr const char* kMemoryWaitCancelled = ": the wait for memory was cancelled";
+
 class TensorMemory {
  public:
   TensorMemory(Pool& pool, DeviceBackend& device, Admission& admission, Policy policy)
@@ -34,9 +37,10 @@ class TensorMemory {
         slab_(pool, device.progress()) {}
 
   /// Memory for work on `home` from now on. May wait as the policy allows, for submitted work or
-  /// for the grace; holds no lock meanwhile. Throws OutOfMemory.
+  /// for the grace; holds no lock meanwhile. Throws OutOfMemory, and Cancelled where `owner.stop`
+  /// ended a wait, or is requested when one would begin.
   [[nodiscard]] Allocation allocate(Bytes bytes, StreamRole home, std::string_view label,
-                                    TicketRef owner);
+                                    const Owner& owner);
   /// Frees in the order of every stream that used it.
   void release(const Allocation& allocation) noexcept;
 

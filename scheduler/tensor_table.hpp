@@ -29,14 +29,17 @@ struct TensorState {
   /// Null until the first writer is submitted. Written under the scheduler's order lock, and when
   /// no handle is left.
   std::atomic<float*> data{nullptr};
-  Allocation memory;                ///< order lock
-  AccessHistory history;            ///< order lock
+  Allocation memory;      ///< order lock
+  AccessHistory history;  ///< order lock
+  /// Streams whose closure runs now and reads, or writes, the tensor; a bit each. Order lock.
+  std::uint8_t being_read = 0;
+  std::uint8_t being_written = 0;
   std::atomic<bool> failed{false};  ///< written in device order; `error` is then set
   std::exception_ptr error;         ///< of the present contents; the table's error lock
 };
 
 /// Owns the states. It outlives its scheduler for as long as handles are left, whose memory is
-/// gone by then. Thread-safe.
+/// gone by then. Thread-safe; handles may end on other threads while the scheduler does.
 class TensorTable {
  public:
   explicit TensorTable(TensorMemory& memory) noexcept : memory_(&memory) {}
@@ -50,7 +53,7 @@ class TensorTable {
   void drop_reference(TensorState& state) noexcept;
 
   /// The scheduler ends and the device is idle: frees what handles still hold, and the table with
-  /// the last of them.
+  /// the last of them. Waits for calls of drop_handles that free memory now.
   void abandon() noexcept;
 
   // Errors travel from an operation to what it would have written, in device order.
@@ -67,7 +70,9 @@ class TensorTable {
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::unique_ptr<TensorState>> states_ WEIR_GUARDED_BY(mutex_);
   std::vector<TensorState*> free_ WEIR_GUARDED_BY(mutex_);
-  std::atomic<TensorMemory*> memory_;  ///< null once abandoned
+  std::atomic<TensorMemory*> memory_;      ///< null from the beginning of `abandon` on
+  std::atomic<std::uint32_t> freeing_{0};  ///< calls of drop_handles that may use `memory_`
+  bool abandoned_ WEIR_GUARDED_BY(mutex_) = false;  ///< the last handle deletes the table
   std::exception_ptr first_error_ WEIR_GUARDED_BY(mutex_);
 };
 

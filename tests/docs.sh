@@ -6,6 +6,8 @@
 #                             docs/swap-in.md members of classes
 #   docs.sh shown ROOT        pages show the program and the project that the tests build
 #   docs.sh calls ROOT        docs/cuda.md lists the calls of CUDA that the sources make, and no others
+#   docs.sh variables ROOT    docs/environment.md lists the variables that the sources read, and so does
+#                             allocator/variables.cpp
 #   docs.sh --self-test       the check of names finds what is invented, and nothing else
 # shellcheck disable=SC2016  # backticks of pages stand in single quotes
 set -euo pipefail
@@ -109,6 +111,28 @@ check_calls() {
     echo "docs/cuda.md lists $name, which nothing calls"
     failed=1
   done < <(comm -13 <(echo "$made") <(echo "$listed"))
+  return "$failed"
+}
+
+check_variables() {
+  local root=$1 failed=0 read_ listed known
+  read_=$(grep -rhoE '\{"WEIR_[A-Z_]*[A-Z]"' --include='*.cpp' \
+    "$root"/allocator "$root"/scheduler "$root"/trainer "$root"/tools/preload "$root"/tools/weir |
+    tr -d '{"' | grep -v '^WEIR_CHECKED$' | sort -u)  # which nobody sets but `weir run`
+  listed=$(grep -oE '^\| `WEIR_[A-Z_]+`' "$root/docs/environment.md" | tr -d '|` ' | sort -u)
+  known=$(sed -n '/kKnown{/,/};/p' "$root/allocator/variables.cpp" | grep -oE 'WEIR_[A-Z_]+' | sort -u)
+  if [[ -z $read_ ]]; then
+    echo "docs.sh: found no variables: the check itself is broken"
+    return 1
+  fi
+  if [[ $read_ != "$listed" ]]; then
+    echo "the sources read and docs/environment.md lists:"
+    diff <(echo "$read_") <(echo "$listed") || failed=1
+  fi
+  if [[ $read_ != "$known" ]]; then
+    echo "the sources read and allocator/variables.cpp knows:"
+    diff <(echo "$read_") <(echo "$known") || failed=1
+  fi
   return "$failed"
 }
 
@@ -228,9 +252,10 @@ case ${1:-}:$# in
   names:2) check_names "$2" ;;
   shown:2) check_shown "$2" ;;
   calls:2) check_calls "$2" ;;
+  variables:2) check_variables "$2" ;;
   --self-test:1) self_test ;;
   *)
-    echo "usage: docs.sh invariants|names|shown|calls ROOT | --self-test" >&2
+    echo "usage: docs.sh invariants|names|shown|calls|variables ROOT | --self-test" >&2
     exit 2
     ;;
 esac

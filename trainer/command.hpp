@@ -28,13 +28,9 @@ struct Command {
 [[nodiscard]] Command add_predict_command(CLI::App& program);
 [[nodiscard]] Command add_dispatch_command(CLI::App& program);
 
-/// To standard output now, before anything else can fail; zero, or what went wrong.
-[[nodiscard]] int print(const std::string& text);
-/// Last of all, so that figures that could not be printed are not lost to their file too. Throws
-/// Error when `print` returned an error.
-void require_printed(int error);
-
 /// The exit code of a program whose work ended like this.
-[[nodiscard]] int exit_code(Outcome outcome);
+[[nodiscard]] int exit_code(Outcome outcome, bool diverged = false);
+/// Says on standard error that training diverged, where it did.
+void say_diverged(bool diverged);
 
 }  // namespace weir

@@ -9,6 +9,7 @@
 #include "trainer/compare.hpp"
 #include "trainer/flags.hpp"
 #include "trainer/report.hpp"
+#include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
 
 namespace weir {
@@ -20,7 +21,8 @@ class CompareCommand {
       : own_flags_(app),
         device_(app),
         flags_(app),
-        json_(app, "--json", "write the figures to this file") {
+        json_(app, "--json",
+              "write the figures to this file; - is standard output, without the table") {
     app.add_flag("--small", small_,
                  "a small model and batches of 32, where waiting is a visible share");
     app.add_flag("--no-search", no_search_, "leave out the search for each smallest budget");
@@ -54,10 +56,12 @@ class CompareCommand {
                            .progress = [&](const std::string& label, std::uint64_t done,
                                            std::uint64_t all) { bar.show(label, done, all); }});
     bar.clear();
-    const int print_error = print(format_comparison(settings, comparison));
+    const int print_error =
+        json_.replaces_table() ? 0 : print(format_comparison(settings, comparison));
+    say_diverged(diverged(comparison));
     if (json) json->commit(comparison_json(settings, comparison));
     require_printed(print_error);
-    return exit_code(outcome_of(comparison));
+    return exit_code(outcome_of(comparison), diverged(comparison));
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "trainer/dispatch_report.hpp"
 #include "trainer/flags.hpp"
 #include "trainer/settings.hpp"
+#include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
 
 namespace weir {
@@ -17,7 +18,9 @@ namespace {
 class DispatchCommand {
  public:
   explicit DispatchCommand(CLI::App& app)
-      : flags_(app), json_(app, "--json", "write the figures to this file") {
+      : flags_(app),
+        json_(app, "--json",
+              "write the figures to this file; - is standard output, without the table") {
     using S = DispatchSettings;
     flags_.add(
         "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device,
@@ -53,7 +56,7 @@ class DispatchCommand {
                    .progress = [&](const std::string& label, std::uint64_t done,
                                    std::uint64_t all) { bar.show(label, done, all); }});
     bar.clear();
-    const int print_error = print(format_dispatch(settings, figures));
+    const int print_error = json_.replaces_table() ? 0 : print(format_dispatch(settings, figures));
     if (json) json->commit(dispatch_json(settings, figures));
     require_printed(print_error);
     return exit_code(figures.interrupted ? Outcome::kInterrupted : Outcome::kFinished);

@@ -10,6 +10,7 @@
 #include "trainer/flags.hpp"
 #include "trainer/predict.hpp"
 #include "trainer/report.hpp"
+#include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
 
 namespace weir {
@@ -22,7 +23,8 @@ class PredictCommand {
         weights_(app, "--weights", "the weights, as run --save writes them"),
         device_(app),
         flags_(app),
-        json_(app, "--json", "write the figures to this file") {
+        json_(app, "--json",
+              "write the figures to this file; - is standard output, without the table") {
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     add_batch_size_flag(flags_);
@@ -38,8 +40,7 @@ class PredictCommand {
       if (!flag->given()) throw UsageError("predict needs " + flag->name());
     }
     settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
-    require_different_files(std::array{json_.named(), settings.train.log_file(),
-                                       NamedPath{weights_.name(), weights_.text()}});
+    require_different_files(std::array{json_.named(), settings.train.log_file()}, settings.files());
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
@@ -49,7 +50,7 @@ class PredictCommand {
                              bar.show("images submitted", done, all);
                            }});
     bar.clear();
-    const int print_error = print(format_predict(settings, result));
+    const int print_error = json_.replaces_table() ? 0 : print(format_predict(settings, result));
     if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
     if (json) json->commit(predict_json(settings, result));
     require_printed(print_error);

@@ -9,6 +9,7 @@
 #include "trainer/command.hpp"
 #include "trainer/flags.hpp"
 #include "trainer/report.hpp"
+#include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
 #include "trainer/weights.hpp"
 
@@ -22,7 +23,9 @@ class RunCommand {
         device_(app),
         flags_(app),
         save_(app, "--save", "write the trained weights to this file"),
-        json_(app, "--json", "write the figures to this file") {
+        json_(app, "--json",
+              "write the figures to this file; - is standard output, without the table") {
+    app.add_flag("--save-anyway", save_anyway_, "save the weights also where training diverged");
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     flags_.add(
@@ -33,9 +36,14 @@ class RunCommand {
     add_model_flags(flags_);
   }
 
+  RunCommand(const RunCommand&) = delete;  // a flag writes into it
+  RunCommand& operator=(const RunCommand&) = delete;
+
   [[nodiscard]] int run(const std::stop_token& stop) const {
+    if (save_anyway_ && !save_.given()) throw UsageError("--save-anyway needs --save");
     const TrainSettings settings = read_settings();
-    require_different_files(std::array{save_.named(), json_.named(), settings.log_file()});
+    require_different_files(std::array{save_.named(), json_.named(), settings.log_file()},
+                            settings.data_files());
     const std::unique_ptr<OutputFile> save = save_.open();
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.pool.open_log();  // last: it replaces an old log at once
@@ -46,11 +54,12 @@ class RunCommand {
                            bar.show("batches submitted", done, all);
                          }});
     bar.clear();
-    const int print_error = print(format_run(settings, result));
+    const int print_error = json_.replaces_table() ? 0 : print(format_run(settings, result));
     if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+    say_diverged(diverged(result));
     write_files(save.get(), json.get(), settings, result);
     require_printed(print_error);
-    return exit_code(result.outcome);
+    return exit_code(result.outcome, diverged(result));
   }
 
  private:
@@ -79,8 +88,8 @@ class RunCommand {
   }
 
   /// The figures are not lost when the weights cannot be written.
-  static void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
-                          const TrainResult& result) {
+  void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
+                   const TrainResult& result) const {
     try {
       if (save != nullptr) commit_weights(*save, settings, result);
     } catch (...) {
@@ -94,15 +103,21 @@ class RunCommand {
     if (json != nullptr) json->commit(run_json(settings, result));
   }
 
-  static void commit_weights(OutputFile& file, const TrainSettings& settings,
-                             const TrainResult& result) {
+  void commit_weights(OutputFile& file, const TrainSettings& settings,
+                      const TrainResult& result) const {
     if (result.weights.empty()) {
       std::fputs("weir-train: no weights were saved: training did not come to its end\n", stderr);
+      return;
+    }
+    if (diverged(result) && !save_anyway_) {
+      std::fputs("weir-train: no weights were saved: --save-anyway saves them all the same\n",
+                 stderr);
       return;
     }
     file.commit(encode_weights({.widths = settings.widths, .parameters = result.weights}));
   }
 
+  bool save_anyway_ = false;
   TextFlag data_;
   DeviceFlag device_;
   TrainFlags flags_;

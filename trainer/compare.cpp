@@ -1,6 +1,7 @@
 #include "trainer/compare.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "allocator/log.hpp"
@@ -108,6 +109,11 @@ struct Runs {
   }
 };
 
+/// By bits: what is no number is unequal to itself.
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
 /// Of speeds, where both runs finished.
 void add_ratio(std::vector<double>& ratios, const TrainResult& ours, const TrainResult& theirs) {
   if (ours.outcome != Outcome::kFinished || theirs.outcome != Outcome::kFinished) return;
@@ -141,7 +147,7 @@ class Experiment {
   TrainResult checked(TrainResult result) {
     if (result.outcome == Outcome::kFinished) {
       if (weights_.empty()) weights_ = result.weights;
-      identical = identical && weights_ == result.weights;
+      identical = identical && std::ranges::equal(weights_, result.weights, same_bits);
       result.weights.clear();  // of a wide model they are gigabytes, once for each policy
       ++finished;
     }
@@ -294,6 +300,12 @@ Outcome outcome_of(const Comparison& comparison) {
       comparison.policies,
       [](const PolicyFigures& figures) { return figures.last.outcome == Outcome::kOutOfMemory; });
   return all_ran_out ? Outcome::kOutOfMemory : Outcome::kFinished;
+}
+
+bool diverged(const Comparison& comparison) {
+  return diverged(comparison.reference.last) ||
+         std::ranges::any_of(comparison.policies,
+                             [](const PolicyFigures& figures) { return diverged(figures.last); });
 }
 
 }  // namespace weir

@@ -77,6 +77,9 @@ struct CompareHooks {
 /// Out of memory when every policy ran out; interrupted when it was; finished otherwise.
 [[nodiscard]] Outcome outcome_of(const Comparison& comparison);
 
+/// Whether training diverged. All runs compute the same, so the runs that are kept tell it.
+[[nodiscard]] bool diverged(const Comparison& comparison);
+
 /// The smallest budget, a multiple of `step`, at which `policy` finishes `batches` batches: above
 /// it runs finish, below it they fail with the report. Nothing if the settings' budget is not
 /// enough, or when stopped. `hooks` are those of each run.

@@ -3,18 +3,16 @@
 #include <algorithm>
 
 #include "allocator/error.hpp"
+#include "trainer/feed.hpp"
 
 namespace weir {
 namespace {
 
-void classify_batch(Bench& bench, Reader& reader, Mlp& model, const Tensor& correct,
-                    const HostBatch& host, const std::stop_token& stop) {
-  Scheduler& scheduler = bench.scheduler();
-  const Batch batch = scheduler.begin_batch("test", {.stop = stop});
-  const Tensor images =
-      scheduler.copy_in(host.inputs, {host.rows, host.inputs.size() / host.rows}, "inputs");
-  const Tensor labels = scheduler.copy_in(host.targets, {host.rows}, "targets");
-  reader.give_back(host, scheduler.written(labels));  // the later of the two copies
+void classify_batch(Bench& bench, Feed& feed, Mlp& model, const Tensor& correct,
+                    const std::stop_token& stop) {
+  const Batch batch = bench.scheduler().begin_batch("test", {.stop = stop});
+  const Tensor images = feed.inputs();
+  const Tensor labels = feed.targets();
   Operations& operations = bench.operations();
   operations.accumulate(correct, operations.correct_rows(model.infer(images), labels));
 }
@@ -32,15 +30,16 @@ void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
               const LabelledImages& images, const TrainHooks& hooks) {
   result.testing = true;
   const Tensor correct = bench.operations().filled({1}, 0, "correct in all");
+  CopiedFeed feed(bench.scheduler(), reader);
   while (result.test_images < images.count && !hooks.stop.stop_requested()) {
-    const HostBatch host = reader.next();
+    feed.next();
     try {
-      classify_batch(bench, reader, model, correct, host, hooks.stop);
+      classify_batch(bench, feed, model, correct, hooks.stop);
     } catch (const Cancelled&) {
       break;  // held back at its begin: nothing of it was submitted
     }
     ++result.test_batches;
-    result.test_images += host.rows;
+    result.test_images += feed.rows();
     if (hooks.progress) hooks.progress(result.test_images, images.count);
   }
   bench.scheduler().wait_all();

@@ -37,6 +37,8 @@ class CopiedFeed final : public Feed {
   void next() override { host_ = reader_.next(); }
   [[nodiscard]] Tensor inputs() override;
   [[nodiscard]] Tensor targets() override;
+  /// Of the batch at hand.
+  [[nodiscard]] std::size_t rows() const noexcept { return host_.rows; }
 
  private:
   Scheduler& scheduler_;

@@ -44,6 +44,8 @@ class OutputFlag {
   [[nodiscard]] bool given() const { return flag_.given(); }
   /// Itself and what it names; no path when it is not given.
   [[nodiscard]] NamedPath named() const { return {flag_.name(), flag_.text()}; }
+  /// Whether it is `-`: the figures stand on standard output in the table's place.
+  [[nodiscard]] bool replaces_table() const { return flag_.text() == "-"; }
   /// Null when the flag is not given. UsageError when the file cannot be written.
   [[nodiscard]] std::unique_ptr<OutputFile> open() const;
 

@@ -5,49 +5,74 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "allocator/output_place.hpp"
 #include "allocator/setting.hpp"
 
 namespace weir {
 namespace {
 
+constexpr std::string_view kStandardStream = "-";
+
+std::optional<FileIdentity> identity_of(int descriptor) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) return std::nullopt;
+  return FileIdentity{.device = status.st_dev, .inode = status.st_ino};
+}
+
 /// The standard stream that already goes to this file, or −1. Replacing the file would cost what
 /// was printed; a second opening would write over it.
-int standard_stream(const struct stat& file) {
+int standard_stream(const std::optional<FileIdentity>& file) {
+  if (!file) return -1;
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
-    struct stat status {};
-    if (fstat(stream, &status) != 0) continue;
-    if (status.st_dev == file.st_dev && status.st_ino == file.st_ino) return stream;
+    if (identity_of(stream) == file) return stream;
   }
   return -1;
 }
 
-std::string through_links(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
-                                                         &std::free);
-  return real != nullptr ? real.get() : path;
+/// Where a path of a command leads; `stream` is what a `-` stands for.
+OutputPlace place_of(const NamedPath& file, int stream) {
+  if (file.path != kStandardStream) return find_output(file.path);
+  return {.path = {}, .identity = identity_of(stream), .special = true, .error = 0};
+}
+
+/// Whether they are one file, also where it is yet to be made.
+bool same_file(const OutputPlace& a, const OutputPlace& b) {
+  if (a.identity || b.identity) return a.identity == b.identity;
+  return a.error == 0 && b.error == 0 && a.path == b.path;
+}
+
+bool is_regular(int descriptor) {
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/// A terminal can be read and written; one file cannot.
+bool is_read(const NamedPath& input, const OutputPlace& place) {
+  if (!place.identity) return false;
+  return input.path == kStandardStream ? is_regular(STDIN_FILENO) : !place.special;
 }
 
 }  // namespace
 
-void require_different_files(std::span<const NamedPath> files) {
-  const auto place_of = [](const NamedPath& file) {
-    std::error_code error;  // a path that cannot be looked at is refused when it is opened
-    const auto path = std::filesystem::weakly_canonical(file.path, error);
-    // What does not exist from its first part on stays relative.
-    return error ? std::filesystem::path() : std::filesystem::absolute(path, error);
-  };
-  for (auto file = files.begin(); file != files.end(); ++file) {
-    const auto place = file->path.empty() ? std::filesystem::path() : place_of(*file);
-    if (place.empty()) continue;
-    for (auto other = file + 1; other != files.end(); ++other) {
-      if (other->path.empty() || place_of(*other) != place) continue;
+void require_different_files(std::span<const NamedPath> outputs,
+                             std::span<const NamedPath> inputs) {
+  for (auto file = outputs.begin(); file != outputs.end(); ++file) {
+    if (file->path.empty()) continue;
+    const OutputPlace place = place_of(*file, STDOUT_FILENO);
+    for (auto other = file + 1; other != outputs.end(); ++other) {
+      if (other->path.empty() || !same_file(place, place_of(*other, STDOUT_FILENO))) continue;
       refuse(file->name, file->path, "another file than that of " + other->name);
+    }
+    for (const NamedPath& input : inputs) {
+      if (input.path.empty()) continue;
+      const OutputPlace read = place_of(input, STDIN_FILENO);
+      if (!is_read(input, read) || !same_file(place, read)) continue;
+      refuse(file->name, file->path,
+             "another file than that of " + input.name + ", '" + input.path + "', which is read");
     }
   }
 }
@@ -55,19 +80,33 @@ void require_different_files(std::span<const NamedPath> files) {
 OutputFile::OutputFile(std::string option, std::string path)
     : option_(std::move(option)), path_(std::move(path)) {
   if (path_.empty()) fail(ENOENT);
-  struct stat status {};
-  const bool exists = stat(path_.c_str(), &status) == 0;
-  const int stream = exists ? standard_stream(status) : -1;
-  if (stream >= 0 || (exists && !S_ISREG(status.st_mode))) {
-    descriptor_ =
-        stream >= 0 ? fcntl(stream, F_DUPFD_CLOEXEC, 0) : open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (path_ == kStandardStream) {
+    use_stream(STDOUT_FILENO);
+    return;
+  }
+  const OutputPlace place = find_output(path_);
+  if (const int stream = standard_stream(place.identity); stream >= 0) {
+    use_stream(stream);
+    return;
+  }
+  if (place.error != 0) fail(place.error);
+  if (place.special) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor_ < 0) fail(errno);
     return;
   }
-  if (exists && access(path_.c_str(), W_OK) != 0) fail(errno);
-  target_ = through_links(path_);
+  if (place.identity && access(place.path.c_str(), W_OK) != 0) fail(errno);
+  target_ = place.path;
   open_partial();
   close_partial();
+}
+
+void OutputFile::use_stream(int stream) {
+  const int flags = fcntl(stream, F_GETFL);
+  if (flags < 0) fail(errno);
+  if ((flags & O_ACCMODE) == O_RDONLY) fail(EBADF);  // hold_standard_streams: it is closed
+  descriptor_ = fcntl(stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (descriptor_ < 0) fail(errno);
 }
 
 OutputFile::~OutputFile() { close_partial(); }

@@ -16,9 +16,11 @@ struct NamedPath {
   std::string path;
 };
 
-/// UsageError when two of them name one file: the later would replace the earlier without a word.
-/// Those without a path are not there.
-void require_different_files(std::span<const NamedPath> files);
+/// UsageError when two outputs are one file, or an output is a file that the command reads: it
+/// would be lost without a word. Files are told by device and inode, whatever links lead to them.
+/// Those without a path are not there; `-` is standard output, or standard input.
+void require_different_files(std::span<const NamedPath> outputs,
+                             std::span<const NamedPath> inputs = {});
 
 class OutputFile {
  public:
@@ -26,9 +28,10 @@ class OutputFile {
   /// `option`, the path and why not. Until `commit` nothing lies beside the file: a process that is
   /// killed leaves nothing behind.
   ///
-  /// A link stays and what it points to is replaced. What is no regular file (a terminal, a pipe,
-  /// /dev/null) and the file that standard output or standard error go to are written to and never
-  /// replaced.
+  /// A link stays and what it points to is replaced, or made where it does not exist. What is no
+  /// regular file (a terminal, a pipe, /dev/null) and the file that standard output or standard
+  /// error go to are written to and never replaced. Nothing is made or replaced under /dev and
+  /// /proc. `-` is standard output.
   OutputFile(std::string option, std::string path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -38,6 +41,8 @@ class OutputFile {
   void commit(std::string_view contents);
 
  private:
+  /// Writes to where the standard stream goes.
+  void use_stream(int stream);
   /// A file beside the target, open in `descriptor_`.
   void open_partial();
   void close_partial() noexcept;
@@ -46,7 +51,7 @@ class OutputFile {
 
   const std::string option_;
   const std::string path_;
-  std::string target_;   ///< `path_` through its links; empty when it is written to as it is
+  std::string target_;   ///< the end of `path_`'s links; empty when it is written to as it is
   std::string partial_;  ///< while it exists
   int descriptor_ = -1;
 };

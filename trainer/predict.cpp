@@ -52,6 +52,12 @@ void PredictSettings::load(Setting<std::string> data, Setting<std::string> file)
       "the classes of " + weights_file.value + ", " + format_widths(weights.widths));
 }
 
+std::vector<NamedPath> PredictSettings::files() const {
+  return {{weights_file.source, weights_file.value},
+          {data_directory.source, images->images_file},
+          {data_directory.source, images->labels_file}};
+}
+
 std::string PredictSettings::describe() const {
   return train.describe_memory() + ", " +
          describe_setting("data", data_directory.value, data_directory) + ", " +

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trainer/idx.hpp"
 #include "trainer/train.hpp"
@@ -21,6 +22,8 @@ struct PredictSettings {
   /// Reads the test files and the weights. UsageError for either, or when one does not fit the
   /// other.
   void load(Setting<std::string> data, Setting<std::string> file);
+  /// The files that were read.
+  [[nodiscard]] std::vector<NamedPath> files() const;
   [[nodiscard]] std::string describe() const;
 };
 

@@ -1,5 +1,7 @@
 #include "trainer/program.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <string>
@@ -7,8 +9,10 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/variables.hpp"
 #include "allocator/version.hpp"
 #include "trainer/command.hpp"
+#include "trainer/command_line.hpp"
 #include "trainer/interrupt.hpp"
 
 namespace weir {
@@ -27,11 +31,13 @@ std::string names_of(const std::vector<Command>& commands) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  hold_standard_streams();
   const std::stop_token stop = stop_on_interrupt();
   // A reader of the table that went away is an error to report, after the figures are in their
   // file; so is a file that may not become as large as it should.
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   set_log_level(log_level_from_environment());
+  warn_of_unknown_variables(environ);
   CLI::App app{"Trains under a memory budget: the host may run ahead, but only as far as it fits."};
   app.set_version_flag("--version", "weir-train " + std::string(kVersion));
   app.require_subcommand(1);
@@ -40,8 +46,8 @@ int run_program(int argc, char** argv) {
                                       add_predict_command(app), add_dispatch_command(app)};
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {
+    return print_help(app, asked);
   } catch (const CLI::RequiredError& error) {
     // CLI11 misses the subcommand even where a wrong word stands in its place.
     const std::vector<std::string> words = app.remaining();
@@ -50,6 +56,8 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see weir-train --help)");
   }
+  refuse_empty_values(app);
+  require_standard_output();
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run(stop);
   }

@@ -121,4 +121,13 @@ void TrainSettings::use_data(std::shared_ptr<const DataSet> set, Setting<std::st
   }
 }
 
+std::vector<NamedPath> TrainSettings::data_files() const {
+  if (data == nullptr) return {};
+  const std::string& option = data_directory.source;
+  return {{option, data->train.images_file},
+          {option, data->train.labels_file},
+          {option, data->test.images_file},
+          {option, data->test.labels_file}};
+}
+
 }  // namespace weir

@@ -62,6 +62,8 @@ struct TrainSettings {
   [[nodiscard]] Bytes total_memory() const;
   /// Of the allocation log; no path when none is written.
   [[nodiscard]] NamedPath log_file() const { return {pool.log.source, pool.log.value}; }
+  /// Of the data set; none where there is no set.
+  [[nodiscard]] std::vector<NamedPath> data_files() const;
   /// Throws UsageError for what cannot work, before anything is set up.
   void validate() const;
   /// `settings: device=cpu (default), budget=96MiB (--budget), …` in one line.

@@ -39,9 +39,11 @@ float* Staging::acquire() {
     if (!oldest) break;
     (void)progress_.wait(*oldest, {});
   }
-  throw OutOfMemory("out of host memory for batches on their way to the device: a buffer of " +
-                    format_bytes(buffer_size()) + " was refused, " +
-                    format_bytes(arena_.reserved().current) + " are in use");
+  throw OutOfMemory(
+      "out of host memory for batches on their way to the device: a buffer of " +
+          format_bytes(buffer_size()) + " was refused, " + format_bytes(arena_.reserved().current) +
+          " are in use",
+      {.asked = buffer_size(), .block = buffer_size(), .allocated = arena_.reserved().current});
 }
 
 void Staging::give_back(float* buffer, Point copied) {

@@ -1,5 +1,7 @@
 #include "trainer/train.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -133,12 +135,19 @@ TrainResult train(const TrainSettings& settings, const TrainHooks& hooks) {
   return result;
 }
 
+bool diverged(const TrainResult& result) {
+  if (result.mean_loss && !std::isfinite(*result.mean_loss)) return true;
+  return std::ranges::any_of(result.weights, [](const std::vector<float>& weights) {
+    return !std::ranges::all_of(weights, [](float weight) { return std::isfinite(weight); });
+  });
+}
+
 std::string describe_outcome(const TrainResult& result) {
   const std::uint64_t done = result.testing ? result.test_batches : result.batches;
   const std::string kind = result.testing ? "test " : "";
   switch (result.outcome) {
     case Outcome::kFinished:
-      return "finished";
+      return diverged(result) ? "diverged" : "finished";
     case Outcome::kOutOfMemory:
       return "out of memory in " + kind + "batch " + std::to_string(done + 1);
     case Outcome::kInterrupted:

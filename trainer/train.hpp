@@ -62,7 +62,10 @@ struct TrainHooks {
 /// cannot work. Sets the BLAS to one thread, since its results depend on the number.
 [[nodiscard]] TrainResult train(const TrainSettings& settings, const TrainHooks& hooks = {});
 
-/// `finished`, `out of memory in batch 14`, `interrupted after 3 batches`, `… 3 test batches`.
+/// Whether the loss or a weight is no finite number: what was trained is of no use.
+[[nodiscard]] bool diverged(const TrainResult& result);
+/// `finished`, `diverged`, `out of memory in batch 14`, `interrupted after 3 batches`, `… 3 test
+/// batches`.
 [[nodiscard]] std::string describe_outcome(const TrainResult& result);
 
 }  // namespace weir

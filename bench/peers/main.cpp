@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@
 #include "tools/replay/readers.hpp"
 #include "tools/replay/report.hpp"
 #include "tools/replay/upstreams.hpp"
+#include "trainer/command_line.hpp"
+#include "trainer/output_file.hpp"
 #include "trainer/table.hpp"
 
 namespace weir::bench {
@@ -26,7 +30,7 @@ struct Flags {
   std::string capacity;
   bool no_search = false;
   bool summary = false;
-  bool json = false;
+  std::string json;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -43,7 +47,8 @@ void add_flags(CLI::App& app, Flags& flags) {
                "leave out the least capacity, which takes the longest");
   app.add_flag("--summary", flags.summary,
                "one table for all traces, of reserved and least capacity");
-  app.add_flag("--json", flags.json, "print it for a program");
+  app.add_option("--json", flags.json,
+                 "write the figures to this file; - is standard output, without the table");
   app.footer("docs/peers.md says what each peer is and is told.");
 }
 
@@ -70,6 +75,11 @@ int run(const Flags& flags) {
     setup.capacity = *capacity;
   }
 
+  std::vector<NamedPath> read;
+  for (const std::string& path : flags.traces) read.push_back({"TRACE", path});
+  require_different_files(std::array{NamedPath{"--json", flags.json}}, read);
+  const auto json =
+      flags.json.empty() ? nullptr : std::make_unique<OutputFile>("--json", flags.json);
   ProgressBar bar;
   const auto results = replay::measure_all(
       traces, candidates, {.capacity = setup.capacity, .search = !flags.no_search},
@@ -77,13 +87,13 @@ int run(const Flags& flags) {
         bar.show(what, done, all);
       });
   bar.clear();
-  const std::string text = flags.json      ? replay::results_json(results, setup)
-                           : flags.summary ? replay::summary_text(results, setup)
-                                           : replay::results_text(results, setup);
-  std::fputs(text.c_str(), stdout);
+  const std::string text =
+      flags.summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
+  const int print_error = flags.json == "-" ? 0 : print(text);
+  if (json) json->commit(replay::results_json(results, setup));
   for (const std::string& line : peers.missing)
     std::fprintf(stderr, "weir-peers: %s\n", line.c_str());
-  if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
+  require_printed(print_error);
   return replay::any_refused(results) ? 3 : 0;
 }
 
@@ -93,11 +103,13 @@ int run_program(int argc, char** argv) {
   add_flags(app, flags);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {
+    return print_help(app, asked);
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see weir-peers --help)");
   }
+  refuse_empty_values(app);
+  require_standard_output();
   return run(flags);
 }
 
@@ -105,6 +117,7 @@ int run_program(int argc, char** argv) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
+  weir::hold_standard_streams();
   try {
     return weir::bench::run_program(argc, argv);
   } catch (const std::exception& error) {

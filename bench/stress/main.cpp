@@ -8,6 +8,7 @@
 
 #include "allocator/error.hpp"
 #include "bench/stress/commands.hpp"
+#include "trainer/command_line.hpp"
 
 namespace weir::bench {
 namespace {
@@ -37,8 +38,8 @@ int run_program(int argc, char** argv) {
   add_flags(*oom, flags);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {
+    return print_help(app, asked);
   } catch (const CLI::RequiredError&) {
     const std::vector<std::string> rest = app.remaining();
     throw UsageError((rest.empty() ? "no table is named" : "'" + rest.front() + "' is not known") +
@@ -46,6 +47,8 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see weir-stress --help)");
   }
+  refuse_empty_values(app);
+  require_standard_output();
   const Stress stress = checked(flags);
   const int code = fragmentation->parsed() ? run_fragmentation(stress) : run_oom(stress);
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
@@ -56,6 +59,7 @@ int run_program(int argc, char** argv) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
+  weir::hold_standard_streams();
   try {
     return weir::bench::run_program(argc, argv);
   } catch (const std::exception& error) {

@@ -322,10 +322,32 @@ TEST_F(AllocationLogTest, OfTheProcessTakesEventsAfterItsEndWasMarked) {
   std::filesystem::remove(path);
 }
 
-TEST_F(AllocationLogTest, ALinkThatPointsNowhereIsRefused) {
-  std::filesystem::create_symlink(path_ + ".nowhere", path_);
-  EXPECT_THROW(AllocationLog("--log", path_, kMuch), UsageError);
-  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+TEST_F(AllocationLogTest, ThroughALinkItIsMadeOrReplacedWhereTheLinkPoints) {
+  const std::string target = path_ + ".target";
+  std::filesystem::create_symlink(target, path_);
+  for (const std::uint64_t records : {3U, 5U}) {
+    {
+      AllocationLog log("--log", path_, kMuch);
+      write(log, 1, records);
+    }
+    EXPECT_TRUE(std::filesystem::is_symlink(path_));
+    EXPECT_EQ(read_allocation_log(target).records.size(), records);
+  }
+  std::filesystem::remove(target);
+}
+
+TEST_F(AllocationLogTest, ALinkToWhatIsNoFileIsRefusedAndStays) {
+  // By links, so that a mistake costs the link and not the machine's device.
+  for (const char* target : {"/dev/null", "/dev/weir-test-nowhere", "/proc/self/fd/777"}) {
+    std::filesystem::create_symlink(target, path_);
+    EXPECT_THROW(AllocationLog("--log", path_, kMuch), UsageError) << target;
+    EXPECT_TRUE(std::filesystem::is_symlink(path_)) << target;
+    std::filesystem::remove(path_);
+  }
+}
+
+TEST_F(AllocationLogTest, ADeviceWithoutAnEndIsNotRead) {
+  EXPECT_THROW((void)read_allocation_log("/dev/zero"), UsageError);
 }
 
 TEST_F(AllocationLogTest, AForkedChildWritesNothing) {

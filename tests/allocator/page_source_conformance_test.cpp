@@ -117,6 +117,29 @@ TEST_P(EveryPageSource, RefusesAddressesThatNoMachineHas) {
   EXPECT_EQ(source->reserve({std::uint64_t{1} << 63U}), nullptr);
 }
 
+TEST_P(EveryPageSource, APageMayBeAtTwoPlacesAndEndsOnceItIsAtNone) {
+  open(1);
+  void* const range = source->reserve(page * 3);
+  const auto pages = make(1);
+  const auto first = place(pages, range);
+  const auto second = place(pages, range, 2);
+  map(first);
+  map(second);
+  if (GetParam().has_memory) {
+    EXPECT_TRUE(paged->write(at(range, 0), 7, page.count));
+    EXPECT_TRUE(holds(at(range, 2), 7));
+  }
+  unmap(first);
+  if (GetParam().has_memory) {
+    EXPECT_TRUE(holds(at(range, 2), 7)) << "it lives on at the other place";
+  }
+  EXPECT_EQ(paged->used(), page);
+  unmap(second);
+  source->destroy(pages);
+  EXPECT_EQ(paged->used(), Bytes{});
+  source->unreserve(range, page * 3);
+}
+
 TEST_P(EveryPageSource, MakesAsManyPagesAsThereIsRoomFor) {
   open(5);
   const auto three = make(3);

@@ -104,6 +104,43 @@ TEST_F(PagedIndexTest, APlanToReleaseTakesSparePagesFirst) {
   EXPECT_EQ(index.releasable(), kPage);
 }
 
+TEST_F(PagedIndexTest, APlanTakesAsMuchWorkAsItMovesPagesHoweverManyAreFree) {
+  index.add_region(reinterpret_cast<void*>(kRegion * 2), kPage * 4096, kib(1));
+  std::vector<Block*> blocks(2000);
+  for (Block*& block : blocks) block = allocate(1);
+  // Free ones between living ones, the oldest of them in the middle.
+  for (std::size_t i = 0; i < blocks.size(); i += 2) {
+    free_passed(*blocks[(i + blocks.size() / 2) % blocks.size()]);
+  }
+  const auto oldest = blocks[blocks.size() / 2]->begin();
+  PageMove move;
+  ASSERT_EQ(index.plan(kPage * 2, kStream, {}, move), PagedIndex::Plan::kMade);
+  ASSERT_EQ(move.unmap.size(), 2U);
+  EXPECT_EQ(move.unmap[0].address, reinterpret_cast<void*>(oldest));
+  EXPECT_LE(move.promised, 16U) << "blocks that finishing may need";
+  EXPECT_EQ(index.releasable(), kPage * 998);
+  carry_out(move);
+  EXPECT_NE(index.finish(move), nullptr);
+  PageMove release;
+  index.plan_release(3, release);
+  EXPECT_LE(release.promised, 16U);
+  ASSERT_EQ(release.unmap.size(), 3U);
+  EXPECT_EQ(index.releasable(), kPage * 995);
+}
+
+TEST_F(PagedIndexTest, ATableIsAsLargeAsWhatIsMappedHoweverManyAddressesThereAre) {
+  PagedIndex vast{kPage};
+  constexpr Bytes kPebibyte = gib(1024 * 1024);
+  ASSERT_NO_THROW(vast.add_region(reinterpret_cast<void*>(kPebibyte.count), kPebibyte, kib(1)));
+  PageMove move;
+  ASSERT_EQ(vast.plan(kPage * 3, kStream, {.most = 3}, move), PagedIndex::Plan::kMade);
+  carry_out(move);
+  ASSERT_NE(vast.finish(move), nullptr);
+  std::vector<void*> mapped;
+  vast.for_each_mapping([&](Mapping mapping) { mapped.push_back(mapping.address); });
+  EXPECT_EQ(mapped, move.places);
+}
+
 TEST_F(PagedIndexTest, APlanToReleaseNothingPromisesNothing) {
   free_passed(*allocate(4));
   PageMove move;

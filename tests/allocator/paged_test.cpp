@@ -199,21 +199,6 @@ TEST_F(Paged, APageMovesOnlyWhenTheDeviceHasPassedEveryFreeOnIt) {
   free(live, c);
 }
 
-TEST_F(Paged, APageMovesOnlyWhenTheDeviceHasPassedItsFreeOnTheSameStreamToo) {
-  open(4);
-  void* hole = take(2, a);
-  void* between = take(1, a);
-  void* end = take(1, a);
-  free(hole, a);
-  free(end, a);
-  EXPECT_EQ(try_take(3, a), nullptr) << "its own, but the device may still use them";
-  EXPECT_THAT(unmapped, IsEmpty());
-  pass(a);
-  EXPECT_EQ(try_take(3, a), end);
-  EXPECT_EQ(unmapped.size(), 2U);
-  free(between, a);
-}
-
 TEST_F(Paged, AStreamsOwnPagesStayWhereTheyAreForItsNextBlock) {
   open(8);
   void* own = take(2, a);

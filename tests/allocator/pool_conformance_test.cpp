@@ -114,8 +114,10 @@ TEST_P(EveryPool, PeaksAreTheHighestSinceTheyWereReset) {
   void* two = pool.allocate(kib(32), a);
   const Statistics high = pool.statistics();
   EXPECT_TRUE(splits() || high.reserved.current == kib(96));
+  pool.record_use(one, b);
   pool.deallocate(one, a);
   progress.pass_all(a);
+  progress.pass_all(b);
   pool.poll();
   pool.trim();
   Statistics s = pool.statistics();
@@ -123,12 +125,16 @@ TEST_P(EveryPool, PeaksAreTheHighestSinceTheyWereReset) {
   EXPECT_EQ(s.allocated.peak, kib(96));
   EXPECT_EQ(s.requested.peak, kib(96));
   EXPECT_EQ(s.held.peak, kib(96));
+  EXPECT_EQ(s.awaiting.peak, kib(64));
   EXPECT_EQ(s.reserved.peak, high.reserved.current);
   // The first block of a pool that splits is cut from what is cached from then on.
   EXPECT_EQ(s.cached.peak, std::max(high.cached.peak, high.reserved.current - kib(32)));
   pool.reset_peaks();
   s = pool.statistics();
   EXPECT_EQ(s.allocated.peak, kib(32));
+  EXPECT_EQ(s.requested.peak, kib(32));
+  EXPECT_EQ(s.held.peak, kib(32));
+  EXPECT_EQ(s.awaiting.peak, Bytes{0});
   EXPECT_EQ(s.reserved.peak, s.reserved.current);
   EXPECT_EQ(s.cached.peak, s.cached.current);
   EXPECT_TRUE(splits() || s.reserved.current == kib(32));

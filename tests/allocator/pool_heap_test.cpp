@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "allocator/page_source.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/failing_new.hpp"
@@ -109,6 +110,43 @@ class Scene {
   std::vector<void*> held_;
 };
 
+/// Counts the addresses that are reserved, and needs no heap for it.
+class CountedAddresses final : public Upstream, private PageSource {
+ public:
+  CountedAddresses() { (void)inner_.pages(); }  // made now
+  [[nodiscard]] std::uint64_t reserved() const { return reserved_; }
+
+  [[nodiscard]] void* allocate(Bytes size) override { return inner_.allocate(size); }
+  void deallocate(void* pointer, Bytes size) noexcept override { inner_.deallocate(pointer, size); }
+  [[nodiscard]] Bytes capacity() const override { return inner_.capacity(); }
+  [[nodiscard]] PageSource* pages() noexcept override { return this; }
+
+ private:
+  [[nodiscard]] Bytes page_size() const override { return testing::kPage; }
+  [[nodiscard]] void* reserve(Bytes size) override {
+    void* const address = inner_.pages()->reserve(size);
+    if (address != nullptr) reserved_ += size.count;
+    return address;
+  }
+  void unreserve(void* address, Bytes size) noexcept override {
+    reserved_ -= size.count;
+    inner_.pages()->unreserve(address, size);
+  }
+  [[nodiscard]] std::size_t create(std::span<Page> pages) override {
+    return inner_.pages()->create(pages);
+  }
+  void destroy(std::span<const Page> pages) noexcept override { inner_.pages()->destroy(pages); }
+  [[nodiscard]] std::size_t map(std::span<const Mapping> mappings) noexcept override {
+    return inner_.pages()->map(mappings);
+  }
+  [[nodiscard]] std::size_t unmap(std::span<const Mapping> mappings) noexcept override {
+    return inner_.pages()->unmap(mappings);
+  }
+
+  SimulatedUpstream inner_{gib(1), testing::kPage};
+  std::uint64_t reserved_ = 0;
+};
+
 class PoolHeap : public ::testing::TestWithParam<PoolKind> {
  protected:
   /// `act` with its first allocation failing, then its second, until it gets through.
@@ -178,6 +216,26 @@ TEST_P(PoolHeap, RunsOutWhileThePoolIsTrimmed) {
     scene.progress().pass_all();
     scene.pool().trim();
   });
+}
+
+TEST(PoolHeapPaged, RunsOutWhileAddressesAreReservedAndGivesThemBack) {
+  bool struck = true;
+  for (std::uint64_t n = 1; struck && !::testing::Test::HasFailure(); ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    CountedAddresses upstream;
+    PlainProgress progress;
+    {
+      Pool pool({upstream, progress}, options_of(mib(64), PoolKind::kPaged));
+      testing::fail_new_at(n);
+      try {
+        (void)pool.allocate(mib(1), kA);
+      } catch (const std::bad_alloc&) {
+        EXPECT_TRUE(testing::stop_failing_new());
+      }
+      struck = testing::stop_failing_new();
+    }
+    EXPECT_EQ(upstream.reserved(), 0U);
+  }
 }
 
 TEST(PoolHeapPaged, RunsOutWhilePagesMoveHoweverFullTheTableOfBlocksIs) {

@@ -57,6 +57,7 @@ class RandomRun {
   RandomRun& operator=(const RandomRun&) = delete;
   /// All steps; then everything is freed, and the pool ends.
   void run();
+  [[nodiscard]] std::uint64_t aliases_seen() const { return aliases_seen_; }
 
  private:
   static constexpr std::size_t kStreams = kRandomStreams;
@@ -82,6 +83,7 @@ class RandomRun {
   [[nodiscard]] bool has_gap_for(Bytes block) const;
   [[nodiscard]] bool has_pages_for(Bytes block);
   void take_over(std::uintptr_t address, Bytes requested, std::size_t stream);
+  void expect_aliases_are_over(AddressRange range, std::size_t stream);
   /// Calls `visit` with addresses of a block: its ends, and some of each page between.
   static void visit_block(std::uintptr_t address, Bytes size,
                           const std::function<void(void*)>& visit);
@@ -142,6 +144,7 @@ class RandomRun {
   Bytes allocated_;
   Bytes requested_;
   std::uint64_t served_ = 0;
+  std::uint64_t aliases_seen_ = 0;  ///< other places of the pages of blocks that were handed out
   /// What is done before anything that is enqueued on a stream from now on, and how that grew: the
   /// clock from a place of the stream on.
   std::array<Clock, kStreams> after_{};
@@ -356,6 +359,7 @@ inline void RandomRun::take_over(std::uintptr_t address, Bytes requested, std::s
   const AddressRange range{address, address + block.count};
   expect_nobody_has(range);
   work_.visit(range, [&](const Work& work) { expect_work_is_ordered(work, stream); });
+  expect_aliases_are_over(range, stream);
   Work& work = work_.join(range);
   work.second_uses = {};
   work.uses.at(stream) = progress_.enqueue(streams_.at(stream)).sequence;
@@ -365,6 +369,22 @@ inline void RandomRun::take_over(std::uintptr_t address, Bytes requested, std::s
   allocated_ += block;
   requested_ += requested;
   ++served_;
+}
+
+/// The same of every other place at which its pages are mapped: nobody has a byte by two addresses,
+/// and what was done with it at the other is behind what `stream` does here.
+inline void RandomRun::expect_aliases_are_over(AddressRange range, std::size_t stream) {
+  if (!is_paged()) return;
+  const std::uint64_t page = raw_page().count;
+  for (std::uintptr_t at = range.begin / page * page; at < range.end; at += page) {
+    upstream_.pages()->for_each_alias(at, [&](std::uintptr_t other) {
+      ++aliases_seen_;
+      const AddressRange same{std::max(range.begin, at) - at + other,
+                              std::min(range.end, at + page) - at + other};
+      expect_nobody_has(same);
+      work_.visit(same, [&](const Work& work) { expect_work_is_ordered(work, stream); });
+    });
+  }
 }
 
 inline void RandomRun::visit_block(std::uintptr_t address, Bytes size,

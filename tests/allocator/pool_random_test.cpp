@@ -68,6 +68,15 @@ TEST(Invariant6, ABlockIsNeverInTwoHands) {
   run_each(all);
 }
 
+TEST(Invariant6, TheRandomRunsHavePagesAtTwoPlaces) {
+  RandomRunOptions options = large({.kind = PoolKind::kPaged, .steps = 6'000});
+  options.seed = testing::random_seed();
+  SCOPED_TRACE(description(options));
+  RandomRun run(options);
+  run.run();
+  EXPECT_GT(run.aliases_seen(), 0U) << "so the one above checks those as well";
+}
+
 TEST(Invariant1, ReservedNeverExceedsTheBudgetWhateverBreaks) {
   std::vector<RandomRunOptions> all;
   for (const PoolKind kind : kAllKinds) {

@@ -47,6 +47,35 @@ TEST_F(PoolReport, NamesWhatWasAskedAndWhereThePoolStands) {
   EXPECT_THAT(report, Not(HasSubstr("scratch")));
 }
 
+TEST_F(PoolReport, TheErrorCarriesWhatItSaysAsFigures) {
+  (void)pool.allocate(kib(16), a, "weights");
+  (void)pool.allocate(kib(8), a, "weights");
+  void* awaiting = pool.allocate(kib(16), a, "staged");
+  void* cached = pool.allocate(kib(8), a);
+  pool.record_use(awaiting, b);
+  pool.deallocate(awaiting, a);
+  pool.deallocate(cached, a);
+  pool.set_limits(kib(64), {.hand_over = false, .wait = false});
+  try {
+    (void)pool.allocate({30'000}, c);
+    ADD_FAILURE() << "there is no room";
+  } catch (const OutOfMemory& error) {
+    const MemoryShortage& figures = error.figures();
+    EXPECT_EQ(figures.asked, Bytes{30'000});
+    EXPECT_EQ(figures.block, kib(32));
+    EXPECT_EQ(figures.budget, kib(64));
+    EXPECT_EQ(figures.allocated, kib(24));
+    EXPECT_EQ(figures.awaiting, kib(16));
+    EXPECT_EQ(figures.cached, kib(8));
+    EXPECT_EQ(figures.largest_cached, kib(8));
+    ASSERT_EQ(figures.holders.size(), 2U);
+    EXPECT_EQ(figures.holders.front().label, "weights");
+    EXPECT_EQ(figures.holders.front().bytes, kib(24));
+    EXPECT_EQ(figures.holders.front().blocks, 2U);
+    EXPECT_EQ(figures.holders.back().label, "staged (freed, awaiting the device)");
+  }
+}
+
 TEST_F(PoolReport, SaysWhatEachStageFound) {
   (void)pool.allocate(kib(48), a);  // a block of 64 KiB
   const std::string report = failure(kib(4));

@@ -154,6 +154,31 @@ TEST_F(SlabTest, AUseThatCannotBeRecordedKeepsTheSlotBack) {
   EXPECT_TRUE(found);
 }
 
+TEST_F(SlabTest, APointRecordedLateIsNotForWhatWasFreedMeanwhile) {
+  const auto slots = fill({1024}, a);
+  progress.fail_records(Fault::at(1));
+  free(slots.at(0), {b});
+  // While its point is recorded after all, another slot is freed behind later work, and its own
+  // point fails as well.
+  Point late{};
+  Point later{};
+  progress.after_record = [&](Point point) {
+    if (later.sequence != 0) return;
+    late = point;
+    later = progress.enqueue(b);
+    progress.fail_records(Fault::at(1));
+    free(slots.at(1), {b});
+  };
+  (void)take({1024}, a);  // no slot is free, so the slab polls
+  progress.after_record = nullptr;
+  ASSERT_LT(late.sequence, later.sequence);
+  progress.pass(late);
+  std::set<const void*> given;
+  for (const auto& slot : fill({1024}, a)) given.insert(slot.pointer);
+  EXPECT_TRUE(given.contains(slots.at(0).pointer));
+  EXPECT_FALSE(given.contains(slots.at(1).pointer)) << "the later work still uses it";
+}
+
 TEST_F(SlabTest, ASlotIsBookedThoughTheDeviceCannotSayHowFarItIs) {
   const auto slots = fill({1024}, a);
   progress.after_query = [](StreamId) { throw std::runtime_error("the device is lost"); };

@@ -13,7 +13,7 @@ trap 'rm -rf "$scratch"' EXIT
 # file | what stands there (a perl pattern, once in the file) | what stands there instead
 waits=(
   'allocator/lane_cuda.cpp|check_cuda\(cudaStreamWaitEvent\(.*?"cudaStreamWaitEvent"\);|(void)event;'
-  'allocator/lane_cuda.cpp|if \(waiter\.work_ == CudaWork::kMarked\) \(void\)waiter\.mark\(nullptr\);|'
+  'allocator/lane_cuda.cpp|if \(waiter\.work_ == CudaWork::kMarked\) \(void\)waiter\.mark\(nullptr, Clock::now\(\)\);|'
   'allocator/lane_cuda.cpp|code = take_cuda_error\(cudaEventQuery\(event->handle\)\);|code = cudaSuccess;'
   'allocator/lane_cuda.cpp|\(void\)take_cuda_error\(cudaEventSynchronize\(event->handle\)\);|'
   'allocator/lane_cuda.cpp|\(void\)take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|'

@@ -90,6 +90,44 @@ TEST_F(CudaProgressTest, AHandoverHoldsTheOtherStreamBackOnTheDevice) {
   pool.deallocate(y, b);
 }
 
+TEST_F(CudaProgressTest, APointCostsNoCallOfCudaUntilSomebodyAsks) {
+  weir_standin_hold(first.get());
+  weir_standin_clear_counters();
+  Point last{};
+  for (std::uint32_t i = 1; i < CudaLane::kPointsOfAnEvent; ++i) last = progress.record(a);
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
+  EXPECT_EQ(weir_standin_calls("cuEventQuery"), 0U);
+  EXPECT_EQ(weir_standin_calls("cuStreamIsCapturing"), 0U);
+  EXPECT_FALSE(progress.reached(last));
+  EXPECT_FALSE(progress.reached(last));
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 1U) << "one event for all of them";
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(last, {}));
+}
+
+TEST_F(CudaProgressTest, SoManyPointsShareAnEventThatIsUsedAgainThoughNobodyAsks) {
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(cudaStreamSynchronize(first.get()), cudaSuccess);
+    for (std::uint32_t k = 0; k < CudaLane::kPointsOfAnEvent; ++k) (void)progress.record(a);
+  }
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 10U);
+  EXPECT_LE(progress.events_made(), 2U);
+}
+
+TEST_F(CudaProgressTest, EarlierPointsArePassedBeforeWorkBehindTheirEvent) {
+  Point early{};
+  for (std::uint32_t i = 0; i < CudaLane::kPointsOfAnEvent; ++i) early = progress.record(a);
+  void* const block = upstream.allocate({512});
+  weir_standin_hold(first.get());
+  set_late(first.get(), block, 1);
+  const Point late = progress.record(a);
+  EXPECT_TRUE(progress.wait(early, {}));
+  EXPECT_FALSE(progress.reached(late));
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(late, {}));
+  upstream.deallocate(block, {512});
+}
+
 TEST_F(CudaProgressTest, EventsAreUsedAgain) {
   for (int i = 0; i < 300; ++i) EXPECT_TRUE(progress.wait(progress.record(a), {}));
   EXPECT_LE(progress.events_made(), 2U);
@@ -165,8 +203,10 @@ TEST_F(Invariant10, AFreeDuringACaptureIsParkedAndHarmsNothing) {
   void* const x = pool.allocate(kib(4), a);
   ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
   set_late(first.get(), x, 1);
-  EXPECT_THROW((void)progress.record(a), CudaError);
-  pool.deallocate(x, a);  // cannot have a point now
+  const Point during = progress.record(a);
+  EXPECT_FALSE(progress.reached(during));
+  EXPECT_THROW((void)progress.wait(during, {}), CudaError) << "no event can be recorded now";
+  pool.deallocate(x, a);
   pool.poll();
   EXPECT_EQ(pool.trim(), Bytes{});
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -175,7 +215,8 @@ TEST_F(Invariant10, AFreeDuringACaptureIsParkedAndHarmsNothing) {
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess);
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-  pool.poll();  // the block gets its point
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
+  EXPECT_TRUE(progress.wait(during, {}));
   EXPECT_TRUE(progress.wait(progress.record(a), {}));
   EXPECT_EQ(pool.trim(), kib(4));
 }
@@ -193,6 +234,25 @@ TEST_F(Invariant10, ABlockIsNotHandedOverToAStreamThatIsCaptured) {
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess) << "the capture was broken";
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+TEST_F(Invariant10, AnEventThatFellIntoACaptureIsNeverAskedFor) {
+  const Point point = progress.record(a);
+  // As if a capture had begun between the first look and the event.
+  fail("cuStreamIsCapturing", 2, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_FALSE(progress.reached(point));
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 1U);
+  EXPECT_EQ(weir_standin_calls("cuEventQuery"), 0U);
+  EXPECT_TRUE(progress.wait(point, {})) << "by another event";
+}
+
+TEST_F(Invariant10, AnEventOfACaptureThatIsOverIsRecordedAgain) {
+  const Point point = progress.record(a);
+  fail("cuEventQuery", 1, CUDA_ERROR_CAPTURED_EVENT);
+  EXPECT_FALSE(progress.reached(point));
+  EXPECT_TRUE(progress.wait(point, {}));
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 2U);
+  EXPECT_LE(progress.events_made(), 1U);
 }
 
 TEST_F(CudaProgressTest, RefusesADefaultStream) {

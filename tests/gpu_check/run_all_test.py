@@ -206,6 +206,17 @@ class RunAll(Scratch):
         self.assertEqual(self.run_all("--only", "first").returncode, 0)
         self.assertEqual(self.document()["planned"], ["good"])
 
+    def test_the_output_is_written_where_a_link_points_and_no_device_is_replaced(self):
+        real = self.at / "real.json"
+        self.output = self.at / "link.json"
+        for target, good in ((real, True), ("/dev/null", False), ("/proc/self/fd/777", False)):
+            self.output.symlink_to(target)
+            done = self.run_all("--only", "good")
+            self.assertEqual(done.returncode == 0, good, done.stderr)
+            self.assertTrue(self.output.is_symlink(), target)
+            self.output.unlink()
+        self.assertTrue(real.is_file())
+
     def test_bad_flags_are_refused(self):
         self.library.unlink()
         for words, says in (

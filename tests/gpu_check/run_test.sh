@@ -84,7 +84,7 @@ case $command in
     echo '{"facts": [{"fact": "made up", "expected": "1", "answer": "1", "answered": true}]}'
     ;;
   bench)
-    [[ $* == --json ]]
+    [[ $* == "--json -" ]]
     figures='"floor_of": "copy", "median_us": 110, "floor_us": 100}'
     echo '{"kernels": ['
     # Each kernel that has a bound by name has to be there.
@@ -228,7 +228,7 @@ exec $(type -P timeout) "\$@"
 END
 chmod +x "$scratch/bin/timeout"
 MISBEHAVE='' PATH=$scratch/bin:$PATH runs 0 --steps facts
-grep -q '^-k 5 75 .*/made-up info --json' "$scratch/timeouts" || wrong "info has three times its share"
+grep -q '^-k 5 75 .*/made-up info --json -' "$scratch/timeouts" || wrong "info has three times its share"
 rm "$scratch/bin/timeout"
 MISBEHAVE=info-hangs runs 2 --limit 2
 grep -q 'made-up info took too long: stopped after [12] s$' "$scratch/err" || wrong "and it says so where it hangs"

@@ -39,6 +39,7 @@ TEST(RunEnvironment, HasAllThatFrameworksNeed) {
   EXPECT_THAT(prepared.variables,
               UnorderedElementsAre(Variable{"LD_PRELOAD", "/lib/libweir.so"},
                                    Variable{"WEIR_SUMMARY", "/tmp/x/%p.json"},
+                                   Variable{"WEIR_CHECKED", "1"},
                                    Variable{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
                                    Variable{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"},
                                    Variable{"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async"},
@@ -125,11 +126,45 @@ TEST(RunSignals, TheChildsOwnAreNotHandedBack) {
 TEST(RunReport, SaysWhyThereIsNoSummary) {
   EXPECT_THAT(
       remarks({}, {}),
-      ElementsAre(Remark{LogLevel::kInfo, "there is no summary: the program used no CUDA"}));
+      ElementsAre(Remark{LogLevel::kWarn, "there is no summary: the program used no CUDA"}));
   EXPECT_THAT(remarks({.signal = SIGKILL}, {}),
               ElementsAre(Remark{LogLevel::kWarn,
                                  "there is no summary: SIGKILL ended the program before it could "
                                  "write one"}));
+}
+
+TEST(RunReport, ASummaryIsInThreeLinesThatEndInAdvice) {
+  preload::Summary summary = sample_summary();
+  summary.devices.resize(1);
+  preload::DeviceSummary& device = summary.devices.front();
+  device.pool.allocated.peak = mib(90);
+  device.pool.reserved.peak = mib(200);
+  EXPECT_EQ(
+      brief(summary),
+      "weir: process 4242, /usr/bin/python3: pool round, policy throttled\n"
+      "  device 0: peak allocated 90 MiB, reserved 200 MiB of the budget 12 GiB, 75.0% served "
+      "by Weir\n"
+      "  waited 156 times, 10.320 s in all; 27 requests failed; try --pool best_fit: "
+      "fragmentation is 55.0%\n");
+}
+
+TEST(RunReport, AdviceFollowsFromTheFigures) {
+  preload::DeviceSummary device = testing::sample_device(0);
+  const auto set = [&](Bytes allocated, Bytes reserved, std::uint64_t failures) {
+    device.pool.allocated.peak = allocated;
+    device.pool.reserved.peak = reserved;
+    device.pool.failures = failures;
+  };
+  set(mib(45), mib(100), 0);
+  EXPECT_EQ(advice(device, "naive"), "--pool best_fit: fragmentation is 55.0%");
+  EXPECT_EQ(advice(device, "best_fit"), "--pool paged: fragmentation is 55.0%");
+  EXPECT_EQ(advice(device, "paged"), "") << "there is no better one";
+  set(mib(91), mib(100), 0);
+  EXPECT_EQ(advice(device, "naive"), "") << "below what is called severe";
+  set(kib(4), mib(2), 0);
+  EXPECT_EQ(advice(device, "naive"), "") << "the driver's own rounding";
+  set(mib(91), mib(100), 3);
+  EXPECT_THAT(advice(device, "naive"), HasSubstr("larger --budget"));
 }
 
 TEST(RunReport, IsSilentWhereThereIsASummary) {

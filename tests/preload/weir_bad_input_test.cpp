@@ -53,7 +53,7 @@ TEST(WeirBadInput, Subcommands) {
   expect_refused({"--wings"}, "--wings");
   expect_refused({"info", "--wings"}, "--wings");
   expect_refused({"info", "--", "words"}, "no words after --");
-  expect_refused({"info", "--hooks", "--json"}, "--hooks");
+  expect_refused({"info", "--hooks", "--json", "-"}, "--hooks");
 }
 
 TEST(WeirBadInput, RunWithoutAProgram) {
@@ -101,6 +101,22 @@ TEST(WeirBadInput, FilesThatCannotBeWritten) {
   expect_refused(run_words({"--json", same}, {"say", "started"}), "WEIR_ALLOC_LOG",
                  {{"WEIR_ALLOC_LOG", same}});
   EXPECT_EQ(directory.entries(), 0U);
+}
+
+TEST(WeirBadInput, AnOutputMayNotBeWhatTheProgramReads) {
+  const TemporaryDirectory directory;
+  const std::string script = directory.file("train.py");
+  write_file(script, "#!/bin/sh\necho started\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  std::filesystem::create_hard_link(script, directory.file("hard"));
+  const std::string before = read_file(script);
+  for (const std::string& output : {script, directory.file("hard")}) {
+    expect_refused(run_words({"--json", output}, {}, script), "--json='" + output + "'");
+    expect_refused(run_words({"--json", output}, {script}, "/bin/sh"), "--json='" + output + "'");
+    expect_refused(run_words({}, {script}, "/bin/sh"), "WEIR_ALLOC_LOG='" + output + "'",
+                   {{"WEIR_ALLOC_LOG", output}});
+  }
+  EXPECT_EQ(read_file(script), before);
 }
 
 TEST(WeirBadInput, Libraries) {

@@ -41,9 +41,10 @@ TEST(WeirInfo, WithoutADeviceItSaysSoAndGoesOn) {
 }
 
 TEST(WeirInfo, NamesEachSettingWithItsSource) {
-  const Json json = Json::parse(
-      run_weir({"info", "--json"}, {{"WEIR_BUDGET", "6GiB"}, {"MXNET_GPU_MEM_POOL_TYPE", "Naive"}})
-          .out);
+  const Json json =
+      Json::parse(run_weir({"info", "--json", "-"},
+                           {{"WEIR_BUDGET", "6GiB"}, {"MXNET_GPU_MEM_POOL_TYPE", "Naive"}})
+                      .out);
   const auto setting = [](const char* name, const char* value, const char* source) {
     return Json{{"name", name}, {"value", value}, {"source", source}};
   };
@@ -54,6 +55,23 @@ TEST(WeirInfo, NamesEachSettingWithItsSource) {
   EXPECT_EQ(json.at("library"), FAKE_LIBRARY);
   EXPECT_THAT(run_weir({"info"}, {{"WEIR_BUDGET", "6GiB"}}).out,
               ::testing::ContainsRegex("\nbudget +6GiB +WEIR_BUDGET\n"));
+}
+
+TEST(WeirInfo, JsonIsAFile) {
+  const TemporaryDirectory directory;
+  const Finished weir = run_weir({"info", "--json", directory.file("info.json")});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_EQ(weir.out, "");
+  EXPECT_EQ(Json::parse(read_file(directory.file("info.json"))).at("library"), FAKE_LIBRARY);
+}
+
+TEST(WeirInfo, AVariableWithAMistakeInItsNameIsNamedWithTheNearest) {
+  const std::string warning =
+      "weir: WEIR_BUGET is set and is no variable of Weir: the nearest is WEIR_BUDGET\n";
+  const Variables mistaken{{"WEIR_BUGET", "6GiB"}};
+  EXPECT_EQ(run_weir({"info"}, mistaken).err, warning);
+  EXPECT_THAT(run_weir(run_words({}, {}), mistaken).err, StartsWith(warning));
+  EXPECT_EQ(run_weir({"info"}, {{"WEIR_BUGET", "6GiB"}, {"WEIR_LOG", "error"}}).err, "");
 }
 
 TEST(WeirInfo, LibraryIsAPathAndNothingElse) {
@@ -70,9 +88,9 @@ Finished ask_copy(const std::string& program, const std::string& library) {
   fs::copy_file(WEIR_TRAIN_PROGRAM, tree.file(program));
   fs::copy_file(FAKE_LIBRARY, tree.file(library));
   // This `weir` starts the other, which finds no WEIR_LIBRARY.
-  Finished ended =
-      run_weir({"run", "--library", FAKE_LIBRARY, "--", tree.file(program), "info", "--library"},
-               {{"WEIR_LIBRARY", ""}});
+  Finished ended = run_weir({"run", "--log", "error", "--library", FAKE_LIBRARY, "--",
+                             tree.file(program), "info", "--library"},
+                            {{"WEIR_LIBRARY", ""}});
   const std::string found = tree.file(library) + "\n";
   if (ended.out == found) ended.out = "found";
   return ended;
@@ -115,7 +133,7 @@ Variables standin(const std::string& budget) {
 }
 
 TEST(WeirInfo, EachDeviceHasItsMemoryAndItsBudget) {
-  const Finished weir = run_weir({"info", "--json"}, standin("50%"));
+  const Finished weir = run_weir({"info", "--json", "-"}, standin("50%"));
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
   const Json json = Json::parse(weir.out);
   EXPECT_EQ(json.at("cuda_version"), "13.0");

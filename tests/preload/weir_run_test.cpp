@@ -18,12 +18,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-TEST(WeirRun, PassesStandardOutputAndExitCodesOnAndSaysNothing) {
+/// What is said of the tests' program, which uses no CUDA.
+constexpr const char* kNoCuda = "weir: there is no summary: the program used no CUDA\n";
+
+TEST(WeirRun, PassesStandardOutputAndExitCodesOnAndSaysThatThereWasNoCuda) {
   for (const int code : {0, 1, 2, 127, 255}) {
     const Finished weir = run_weir(run_words({}, {"say", "hello", "exit", std::to_string(code)}));
     EXPECT_EQ(weir.exit_code, code);
     EXPECT_EQ(weir.out, "hello\n");
-    EXPECT_EQ(weir.err, "");
+    EXPECT_EQ(weir.err, kNoCuda);
   }
 }
 
@@ -58,19 +61,27 @@ TEST(WeirRun, TheLibraryIsPreloadedAndTheUsersVariablesStay) {
   EXPECT_EQ(weir.out, "LD_PRELOAD=" FAKE_LIBRARY
                       "\nOWN=a b\nWEIR_BUDGET=5GiB\n"
                       "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync\n");
-  EXPECT_EQ(weir.err, "");
+  EXPECT_EQ(weir.err, kNoCuda);
 }
 
 TEST(WeirRun, ALeftBackendOfPyTorchIsRemarkedAtInfo) {
   const Variables native{{"PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64"}};
-  EXPECT_EQ(run_weir(run_words({}, {}), native).err, "");
+  EXPECT_EQ(run_weir(run_words({}, {}), native).err, kNoCuda);
   EXPECT_THAT(run_weir(run_words({"--log", "info"}, {}), native).err,
               HasSubstr("weir: PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:64' is left as it is"));
 }
 
-TEST(WeirRun, AProgramWithoutCudaIsRemarkedAtInfoAlone) {
-  EXPECT_EQ(run_weir(run_words({"--log", "info"}, {})).err,
-            "weir: there is no summary: the program used no CUDA\n");
+TEST(WeirRun, AProgramWithoutCudaIsRemarkedUnlessOnlyErrorsAreAskedFor) {
+  EXPECT_EQ(run_weir(run_words({"--log", "info"}, {})).err, kNoCuda);
+  EXPECT_EQ(run_weir(run_words({"--log", "error"}, {})).err, "");
+}
+
+TEST(WeirRun, TheSummaryIsThreeLinesUnlessAskedForWhole) {
+  const Finished brief = run_weir(run_words({}, {"summary"}));
+  // One line of the process, and two for each of its two devices.
+  EXPECT_EQ(std::count(brief.err.begin(), brief.err.end(), '\n'), 5) << brief.err;
+  const Finished whole = run_weir(run_words({"--details"}, {"summary"}));
+  EXPECT_THAT(whole.err, HasSubstr("  served by Weir              300 MiB in 31 calls"));
 }
 
 TEST(WeirRun, ScriptsAndProgramsInPathAreRun) {
@@ -99,7 +110,7 @@ TEST(WeirRun, PrintsTheSummaryOnStandardErrorAfterTheProgram) {
   EXPECT_EQ(weir.exit_code, 3);
   EXPECT_EQ(weir.out, "done\n");
   EXPECT_THAT(weir.err, ::testing::MatchesRegex("weir: process [0-9]+, (.|\n)*"));
-  EXPECT_THAT(weir.err, HasSubstr("  served by Weir              300 MiB in 31 calls"));
+  EXPECT_THAT(weir.err, HasSubstr("% served by Weir\n"));
   EXPECT_EQ(temporary.entries(), 0U) << "the folder for summaries is left";
 }
 
@@ -209,7 +220,8 @@ TEST(WeirRun, ASignalFromAProcessReachesTheProgramOnce) {
   EXPECT_EQ(ended.exit_code, 7);
   EXPECT_EQ(ended.err,
             "ready\ngot SIGHUP\ngot SIGINT\ngot SIGQUIT\ngot SIGUSR1\ngot SIGUSR2\ngot SIGCONT\n"
-            "got SIGTERM\n");
+            "got SIGTERM\n" +
+                std::string(kNoCuda));
 }
 
 TEST(WeirRun, ASignalThatTheProgramDiesOfEndsBoth) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "weir_process.hpp"
@@ -35,8 +36,29 @@ TEST(WeirSwapIn, AProgramThatUsesCudaLeavesItsFigures) {
   EXPECT_EQ(device.at("budget_bytes").get<std::uint64_t>() * 2, device.at("total_bytes"));
 }
 
+TEST(WeirSwapIn, ASummaryThatNoLauncherAskedForReplacesNothingButASummary) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("file");
+  Variables variables = on_standin();
+  // Set for the program alone, past `weir run`, which would take it for itself.
+  const auto run_to = [&] {
+    return run_weir(
+        run_words({}, {"-c", "WEIR_SUMMARY=" + file + " exec " STANDIN_PROGRAM " legacy"},
+                  "/bin/sh"),
+        variables);
+  };
+  write_file(file, "#!/bin/sh\n");
+  EXPECT_THAT(run_to().err, HasSubstr("WEIR_SUMMARY='" + file + "' is not allowed"));
+  EXPECT_EQ(read_file(file), "#!/bin/sh\n");
+  for (int i = 0; i < 2; ++i) {  // the second replaces the first's
+    std::filesystem::remove(i == 0 ? file : file + ".none");
+    (void)run_to();
+    EXPECT_TRUE(Json::accept(read_file(file)));
+  }
+}
+
 TEST(WeirSwapIn, AProgramThatUsesNoCudaHasNoSummary) {
-  const Finished weir = run_weir(run_words({"--log", "info"}, {"exit", "3"}), on_standin());
+  const Finished weir = run_weir(run_words({}, {"exit", "3"}), on_standin());
   EXPECT_EQ(weir.exit_code, 3);
   EXPECT_EQ(weir.err, "weir: there is no summary: the program used no CUDA\n");
 }

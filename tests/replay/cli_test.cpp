@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -66,8 +67,6 @@ TEST_F(WeirReplay, PrintsOneTableForSeveralTraces) {
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\npool +trace +other\n"
                                                  "naive +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n"
                                                  "round:24 +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n$"));
-  expect_refused({trace_, "--summary", "--json"}, "--json");
-
   // One that took the whole of what is hardly enough is told from one that took a whole device.
   const auto table_for = [&](const std::string& capacity) {
     return replay({other, "--summary", "--pool", "naive,best_fit:all", "--capacity", capacity}).out;
@@ -81,7 +80,7 @@ TEST_F(WeirReplay, PrintsOneTableForSeveralTraces) {
 TEST_F(WeirReplay, ReadsGzipAndSeveralFiles) {
   const std::string packed = directory_.file("packed");
   write_file(packed, gzip_of(read_file(trace_)));
-  const Finished weir = replay({packed, trace_, "--pool", "naive", "--json"});
+  const Finished weir = replay({packed, trace_, "--pool", "naive", "--json", "-"});
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
   const Json traces = Json::parse(weir.out).at("traces");
   ASSERT_EQ(traces.size(), 2U);
@@ -100,7 +99,7 @@ TEST_F(WeirReplay, OutOfMemoryIsExitCode3AndInTheTable) {
 }
 
 TEST_F(WeirReplay, SettingsComeFromFlagsAndVariables) {
-  const Finished weir = replay({trace_, "--json", "--pool", "round,naive", "--budget", "50%",
+  const Finished weir = replay({trace_, "--json", "-", "--pool", "round,naive", "--budget", "50%",
                                 "--capacity", "16MiB", "--lag", "5", "--no-search"},
                                {{"WEIR_POOL_LINEAR_CUTOFF", "22"},
                                 {"WEIR_BUDGET", "1%"},
@@ -140,7 +139,7 @@ TEST_F(WeirReplay, RecommendsVariablesToSet) {
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\nrecommended: WEIR_POOL=[a-z_]+.*\n  reserves"));
   EXPECT_THAT(weir.out, HasSubstr("\nsecond best: WEIR_POOL="));
-  const Json json = Json::parse(replay({trace_, "--recommend", "--json"}).out);
+  const Json json = Json::parse(replay({trace_, "--recommend", "--json", "-"}).out);
   EXPECT_THAT(json.at("recommendation").at("best").at("variables").get<std::string>(),
               StartsWith("WEIR_POOL="));
 }
@@ -166,6 +165,57 @@ TEST_F(WeirReplay, BadInputIsRefusedInOneLine) {
   expect_refused({trace_, "--svg", "/nowhere/a.svg"}, "/nowhere/a.svg");
   expect_refused({trace_, "--", "more"}, "takes no words after --");
   expect_refused({trace_, "--fast"}, "--fast");
+}
+
+TEST_F(WeirReplay, EmptyValuesAreRefused) {
+  for (const char* flag : {"--pool", "--svg", "--map", "--capacity", "--budget", "--json"}) {
+    expect_refused({trace_, flag, ""}, std::string(flag) + "='' is not allowed");
+  }
+  expect_refused({""}, "TRACE='' is not allowed");
+}
+
+TEST_F(WeirReplay, AnOutputMayNotBeATrace) {
+  const std::string before = read_file(trace_);
+  const std::string hard = directory_.file("1.svg");
+  std::filesystem::create_hard_link(trace_, hard);
+  for (const std::string& output : {trace_, hard}) {
+    expect_refused({trace_, "--svg", output}, "--svg='" + output + "'");
+    expect_refused({trace_, "--json", output}, "--json='" + output + "'");
+  }
+  expect_refused({trace_, "--svg", directory_.file("%t.svg")}, "--svg='" + hard + "'");
+  EXPECT_EQ(read_file(trace_), before);
+}
+
+TEST_F(WeirReplay, WritesFiguresBesideTheTable) {
+  const std::string json = directory_.file("figures.json");
+  const Finished weir = replay({trace_, "--summary", "--json", json});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, HasSubstr("\npool "));
+  EXPECT_EQ(Json::parse(read_file(json)).at("traces").size(), 1U);
+}
+
+TEST_F(WeirReplay, ReadsStandardInput) {
+  const Finished weir =
+      ChildProcess({"replay", "-", "--pool", "naive"}, {.stdin_path = trace_}).wait();
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, HasSubstr("\nstandard input: 6 operations"));
+}
+
+TEST_F(WeirReplay, WhatHasNoEndIsRefusedBeforeItFillsTheMemory) {
+  expect_refused({"/dev/zero"}, "/dev/zero: no regular file");
+  const Finished piped = ChildProcess({"replay", "-"}, {.stdin_path = "/dev/zero"}).wait();
+  EXPECT_EQ(piped.exit_code, 2);
+  EXPECT_THAT(piped.err, StartsWith("weir: standard input: no trace: at byte 0 a line begins that "
+                                    "is longer than 1 MiB\n"));
+  const std::string packed = directory_.file("zeros.gz");
+  write_file(packed, gzip_of(std::string(8 << 20, '\0')));
+  expect_refused({packed}, packed + ": no trace: at byte 0 a line begins that is longer");
+}
+
+TEST_F(WeirReplay, HelpThatCannotBePrintedIsAnError) {
+  const Finished weir = ChildProcess({"replay", "--help"}, {.stdout_path = "/dev/full"}).wait();
+  EXPECT_EQ(weir.exit_code, 1);
+  EXPECT_EQ(weir.err, "weir: standard output cannot be written (No space left on device)\n");
 }
 
 TEST_F(WeirReplay, ATraceThatIsCutShortIsReplayedAndSaysSo) {

@@ -69,6 +69,8 @@ TEST(ReplayMalformed, RmmLogsAreRefusedWithTheLineAndTheReason) {
   EXPECT_THAT(refused("1,T,free,0x20,8,0x0"), at_line_3("a free of 0x20, where nothing is live"));
   EXPECT_THAT(refused("1,T,free,0x10,9,0x0"),
               at_line_3("a free of 9 bytes at 0x10, where 8 were allocated"));
+  EXPECT_THAT(refused("1,T,free,0x10,7,0x0"),
+              at_line_3("a free of 7 bytes at 0x10, where 8 were allocated"));
   EXPECT_THAT(refused("1,T,resize,0x10,8,0x0"), at_line_3("the action is 'resize': allocate"));
   EXPECT_THAT(refused("1,T,allocate,x,8,0x0"), at_line_3("the pointer is 'x'"));
   EXPECT_THAT(refused("1,T,allocate,0x20,8,default"), at_line_3("the stream is 'default'"));

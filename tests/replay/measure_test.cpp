@@ -14,6 +14,8 @@
 namespace weir::testing {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using replay::Trace;
@@ -45,10 +47,10 @@ TEST_F(ReplayMeasure, EveryPairIsMeasuredAndTold) {
       traces_, candidates_, {.capacity = gib(1)},
       [&](std::size_t done, std::size_t all, const std::string& what) {
         EXPECT_EQ(done, ++told);
-        EXPECT_EQ(all, 8U);
+        EXPECT_EQ(all, 24U) << "4 pairs, once and 5 times more for the time";
         EXPECT_THAT(what, ::testing::ContainsRegex("(t|second): (naive|unpooled)"));
       });
-  EXPECT_EQ(told, 8U);
+  EXPECT_EQ(told, 24U);
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[0].peak_requested, kib(8));
   const replay::Measured& naive = results[0].measured.at(0);
@@ -97,6 +99,27 @@ TEST_F(ReplayMeasure, TheSummaryIsOneTableOfPoolsAndTraces) {
   EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive +2.000 / 1.000 +1.000 / 1.000\n"));
 }
 
+TEST_F(ReplayMeasure, TimesThePoolsInTurnSoThatABusySpellMeetsThemAll) {
+  std::vector<std::string> made;
+  for (replay::Candidate& candidate : candidates_) {
+    candidate.make = [&made, name = candidate.name, make = candidate.make](Bytes capacity) {
+      made.push_back(name);
+      return make(capacity);
+    };
+  }
+  traces_.resize(1);
+  std::size_t last = 0;
+  std::size_t all = 0;
+  (void)replay::measure_all(traces_, candidates_,
+                            {.capacity = gib(1), .search = false, .timings = 2, .threads = 1},
+                            [&](std::size_t done, std::size_t parts, const std::string& /*what*/) {
+                              EXPECT_EQ(done, ++last);
+                              all = parts;
+                            });
+  EXPECT_THAT(made, ElementsAre("naive", "unpooled", "naive", "unpooled", "naive", "unpooled"));
+  EXPECT_EQ(last, all);
+}
+
 TEST_F(ReplayMeasure, OutOfMemoryIsShownWithWhereAndWhatThereWas) {
   const auto results =
       replay::measure_all(traces_, candidates_, {.capacity = kib(8), .search = false});
@@ -116,8 +139,9 @@ TEST_F(ReplayMeasure, OutOfMemoryIsShownWithWhereAndWhatThereWas) {
 
 TEST_F(ReplayMeasure, JsonHasTheSameFigures) {
   const auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
-  replay::Advice advice{.recommendation = replay::recommend(replay::scores_of(results)),
-                        .variables = {"WEIR_POOL=naive", "WEIR_POOL=unpooled"}};
+  replay::Advice advice{
+      .recommendation = replay::recommend(replay::scores_of(results, {true, true})),
+      .variables = {"WEIR_POOL=naive", "WEIR_POOL=unpooled"}};
   const Json json = Json::parse(replay::results_json(results, {"simulated", gib(1), 3}, advice));
   EXPECT_EQ(json.at("upstream"), "simulated");
   EXPECT_EQ(json.at("capacity_bytes"), gib(1).count);
@@ -153,12 +177,18 @@ TEST_F(ReplayMeasure, AdviceIsTheVariablesAndTheReason) {
                                                                           .reserved = 1.25,
                                                                           .driver_calls = 0.01,
                                                                           .ns_per_operation = 100},
+                                                                 .equal = {},
                                                                  .second = {}},
                         .variables = {"WEIR_POOL=naive", "WEIR_POOL=round"}};
   EXPECT_EQ(replay::advice_text(advice),
             "recommended: WEIR_POOL=round\n"
             "  reserves 1.250 x the peak requested; 300 ns an operation: 100 its own, and 0.0100 "
             "driver calls of 20 us\n");
+  advice.recommendation->equal = {{.candidate = 0}};
+  EXPECT_THAT(replay::advice_text(advice),
+              EndsWith("\n  equal, within what two timings differ by: WEIR_POOL=naive\n"));
+  const Json json = Json::parse(replay::results_json({}, {"simulated", gib(1), 0}, advice));
+  EXPECT_EQ(json.at("recommendation").at("equal").at(0).at("variables"), "WEIR_POOL=naive");
   advice.recommendation.reset();
   EXPECT_EQ(replay::advice_text(advice),
             "recommended: none, since no pool completed every trace\n");

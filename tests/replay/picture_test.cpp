@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <regex>
 
 #include "support/random_seed.hpp"
+#include "tools/replay/plot.hpp"
 #include "tools/replay/pools.hpp"
 #include "tools/replay/svg.hpp"
 #include "traces.hpp"
@@ -16,8 +18,14 @@ namespace {
 
 using replay::AddressMap;
 using replay::Levels;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Le;
+using ::testing::Not;
 
 std::vector<replay::Candidate> candidates_of(const char* pools) {
   PoolOptions base;
@@ -112,8 +120,10 @@ TEST(ReplayPicture, MapShowsWhatIsLiveWhatIsAHoleAndWhatIsNotHeld) {
   step(use(1, 2048, 1), 1 << 20);
   map.finish(8);
   EXPECT_EQ(map.height(), kib(8));
-  EXPECT_THAT(rows_of(map.raster(8, 4)), ElementsAre("###o+o..",  // 1200 of 2048 bytes, 4 to 5
-                                                     "###ooo..", "..######", "..oooooo"));
+  EXPECT_EQ(map.left_out(), Bytes{});
+  EXPECT_THAT(rows_of(map.raster(8, 4)),
+              ElementsAre("###o+o..",  // 1200 of 2048 bytes, 4 to 5
+                          "###ooo..", "..######", "..oooooo"));
 }
 
 TEST(ReplayPicture, MapOfNothingHeldIsEmpty) {
@@ -134,6 +144,45 @@ TEST(ReplayPicture, HasABandForEachPoolALegendAxesAndUnits) {
         ">naive: what lay where<", ">a hole that holds memory<"}) {
     EXPECT_THAT(svg, HasSubstr(part));
   }
+}
+
+/// How much of its plot's height each path of `look` takes, in the order in which they are drawn.
+std::vector<double> heights_of(const std::string& svg, const std::string& look) {
+  std::vector<double> heights;
+  const std::regex path("<path d=\"M[0-9.]+ ([0-9.]+)([^\"]*)\" " + look + "/>");
+  const std::regex level("V(-?[0-9.]+)");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), path), end; at != end; ++at) {
+    const double bottom = std::stod((*at)[1]);
+    double highest = bottom;
+    const std::string steps = (*at)[2];
+    for (std::sregex_iterator step(steps.begin(), steps.end(), level); step != end; ++step) {
+      highest = std::min(highest, std::stod((*step)[1]));
+    }
+    heights.push_back((bottom - highest) / replay::look::kBand);
+  }
+  return heights;
+}
+
+TEST(ReplayPicture, APoolThatTakesTheWholeDeviceIsCutOffAndLeavesTheScaleToTheOthers) {
+  const replay::Trace trace =
+      trace_of({allocate(0, 3 << 20), allocate(1, 1 << 20), release(0, 3 << 20)}, 2);
+  const std::string svg = draw(picture_of(trace, "best_fit:all,naive,round", gib(1024)));
+  EXPECT_EQ(xml_fault(svg), "");
+  EXPECT_THAT(svg, HasSubstr(">4 MiB<"));
+  EXPECT_THAT(svg, Not(HasSubstr("GiB<"))) << "no axis goes up to what nobody used";
+  EXPECT_THAT(svg, HasSubstr(">peak reserved 1 TiB (cut off here), fragmentation 100.0%<"));
+  EXPECT_THAT(svg, HasSubstr(">peak reserved 5 MiB, fragmentation 0.0%<"));
+  EXPECT_THAT(heights_of(svg, replay::look::kLive), Each(AllOf(Gt(0.5), Le(1))));
+  EXPECT_THAT(heights_of(svg, replay::look::kReserved), Each(AllOf(Gt(0.5), Le(1))));
+  // The map, of the same pool.
+  EXPECT_THAT(svg, HasSubstr("never in use are left out, and 1024 GiB that is held there<"));
+  EXPECT_THAT(svg, ContainsRegex("<path d=\"M[^\"]*\" fill=\"#1f5c99\" shape-rendering"));
+}
+
+TEST(ReplayPicture, IsScaledByWhatWasHandedOutWhereEveryPoolTakesAll) {
+  const replay::Trace trace = trace_of({allocate(0, 3 << 20)}, 1);
+  const std::string svg = draw(picture_of(trace, "best_fit:all", gib(1024)));
+  EXPECT_THAT(heights_of(svg, replay::look::kLive), ElementsAre(Gt(0.9)));
 }
 
 TEST(ReplayPicture, TextCannotBreakIt) {

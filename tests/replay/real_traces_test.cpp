@@ -67,14 +67,15 @@ struct OnEachTrace : ::testing::TestWithParam<std::string> {
   }
   /// A pool of that name on all of `upstream`.
   [[nodiscard]] static std::unique_ptr<PoolSubject> subject(std::string_view pool,
-                                                            std::unique_ptr<Upstream> upstream) {
+                                                            std::unique_ptr<Upstream> upstream,
+                                                            std::uint64_t lag = 0) {
     PoolOptions base;
     base.budget = BudgetRequest{.percent = 100};
-    return std::make_unique<PoolSubject>(std::move(upstream),
-                                         replay::parse_pool_choice("test", pool, base).options, 0);
+    return std::make_unique<PoolSubject>(
+        std::move(upstream), replay::parse_pool_choice("test", pool, base).options, lag);
   }
-  [[nodiscard]] static std::unique_ptr<PoolSubject> paged(Bytes capacity) {
-    return subject("paged", std::make_unique<SimulatedUpstream>(capacity));
+  [[nodiscard]] static std::unique_ptr<PoolSubject> paged(Bytes capacity, std::uint64_t lag = 0) {
+    return subject("paged", std::make_unique<SimulatedUpstream>(capacity), lag);
   }
   const replay::Trace trace = replay::read_traces(GetParam()).front();
 };
@@ -93,6 +94,13 @@ TEST_P(OnEachTrace, TheReaderAgreesWithThePeakByHand) {
 
 TEST_P(OnEachTrace, PagedReservesHardlyMoreThanIsRequestedAtThePeak) {
   const Figures figures = replay::replay(trace, *paged(gib(1024)));
+  EXPECT_FALSE(figures.refusal);
+  EXPECT_LE(figures.peak_reserved, bound());
+}
+
+TEST_P(OnEachTrace, PagedReservesNoMoreThanThatWhereTheDeviceIsBehind) {
+  constexpr std::uint64_t kLag = 200;
+  const Figures figures = replay::replay(trace, *paged(gib(1024), kLag));
   EXPECT_FALSE(figures.refusal);
   EXPECT_LE(figures.peak_reserved, bound());
 }
@@ -145,6 +153,23 @@ TEST_P(OnEachTrace, ScatteredMapsStayFarUnderTheLimitOnMappings) {
   EXPECT_GT(most, 1U);
   EXPECT_LT(most, kLimit / 20);
   RecordProperty("mappings", static_cast<int>(most));
+}
+
+/// Of heaps of some 30 to 40 pages each page counts: those that paged takes at its peak, where the
+/// device is not behind and where it is.
+TEST(SmallTrace, PagedReservesNoMorePagesThanItsPageSays) {
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 2> kPages{
+      {{"small_gpt_tiny", 29}, {"small_kv_cache", 47}}};
+  for (const auto& [name, pages] : kPages) {
+    const auto trace =
+        replay::read_traces(std::string(WEIR_TRACES) + "/small/" + std::string(name) + ".csv.gz")
+            .front();
+    for (const std::uint64_t lag : {0U, 200U}) {
+      const Figures figures = replay::replay(trace, *OnEachTrace::paged(gib(1024), lag));
+      EXPECT_FALSE(figures.refusal);
+      EXPECT_LE(figures.peak_reserved, kPage * pages) << name << ", " << lag << " behind";
+    }
+  }
 }
 
 TEST(RealTrace, FixedShapesMapAndUnmapNothingOnceTheirIterationsRepeat) {

@@ -45,14 +45,58 @@ TEST(ReplayRecommend, IsTheQuickestOfThoseThatReserveAboutTheLeast) {
 }
 
 TEST(ReplayRecommend, DriverCallsCount) {
-  // One in 200 operations is 100 ns.
-  EXPECT_THAT(chosen({score(0, 1, 0.005, 50), score(1, 1, 0, 149)}), ElementsAre(1, 0));
-  EXPECT_THAT(chosen({score(0, 1, 0.005, 50), score(1, 1, 0, 151)}), ElementsAre(0, 1));
+  // One in 50 operations is 400 ns.
+  EXPECT_THAT(chosen({score(0, 1, 0.02, 50), score(1, 1, 0, 300)}), ElementsAre(1, 0));
+  EXPECT_THAT(chosen({score(0, 1, 0.02, 50), score(1, 1, 0, 700)}), ElementsAre(0, 1));
 }
 
-TEST(ReplayRecommend, AtEqualTimeIsTheFirst) {
-  EXPECT_THAT(chosen({score(4, 1.02, 0, 100), score(5, 1, 0, 100), score(6, 1, 0, 100)}),
-              ElementsAre(4, 5));
+/// The equal ones behind the best.
+std::vector<std::size_t> equals(const std::vector<Score>& scores) {
+  std::vector<std::size_t> candidates;
+  const auto found = recommend(scores).value();
+  for (const Score& other : found.equal) candidates.push_back(other.candidate);
+  return candidates;
+}
+
+TEST(ReplayRecommend, AtEqualTimeIsTheFirstAndTheOthersAreEqual) {
+  const std::vector<Score> scores{score(4, 1.02, 0, 100), score(5, 1, 0, 100), score(6, 1, 0, 100)};
+  EXPECT_THAT(chosen(scores), ElementsAre(4));
+  EXPECT_THAT(equals(scores), ElementsAre(5, 6));
+}
+
+TEST(ReplayRecommend, NoiseOfTimingChoosesNothingAndTheDefaultWins) {
+  const auto choose = [](double first, double usual, double other) {
+    std::vector<Score> scores{score(0, 1, 0, first), score(1, 1, 0, usual), score(2, 1, 0, 400),
+                              score(3, 1, 0, other)};
+    for (Score& each : scores) each.by_default = each.candidate == 1;
+    EXPECT_THAT(equals(scores), ElementsAre(0, 3));
+    return chosen(scores);
+  };
+  EXPECT_THAT(choose(90, 100, 95), ElementsAre(1, 2));
+  EXPECT_THAT(choose(100, 90, 95), ElementsAre(1, 2));
+  EXPECT_THAT(choose(100, 115, 95), ElementsAre(1, 2));
+}
+
+TEST(ReplayRecommend, NoiseIsInWhatIsTimedAlone) {
+  // One driver call in 10 operations is 2000 ns, counted and not timed: 100 ns more are no noise.
+  EXPECT_THAT(equals({score(0, 1, 0.1, 100), score(1, 1, 0.105, 100)}), ElementsAre());
+  EXPECT_THAT(equals({score(0, 1, 0.1, 100), score(1, 1, 0.1005, 100)}), ElementsAre(1));
+}
+
+TEST(ReplayRecommend, KnowsASettingThatIsTheDefault) {
+  PoolOptions base;
+  const auto usual = [&](const char* text) {
+    return replay::parse_pool_choice("--pool", text, base).by_default();
+  };
+  for (const char* text : {"round", "round:24", "naive", "best_fit", "best_fit:64MiB", "paged"}) {
+    EXPECT_TRUE(usual(text)) << text;
+  }
+  for (const char* text : {"round:26", "naive:1MiB", "best_fit:all"}) {
+    EXPECT_FALSE(usual(text)) << text;
+  }
+  base.page = kib(8);
+  EXPECT_FALSE(usual("round"));
+  EXPECT_TRUE(usual("paged")) << "which has no such setting";
 }
 
 TEST(ReplayRecommend, OnAGivenCapacityIsTheQuickestThatCompletes) {
@@ -79,8 +123,9 @@ TEST(ReplayRecommend, ScoresAreOfAllTracesTogether) {
   std::vector<replay::TraceResults> results{
       {.peak_requested = {100}, .measured = {measured(150, 10, 100, 1000)}},
       {.peak_requested = {1000}, .measured = {measured(1200, 50, 400, 2000)}}};
-  const std::vector<Score> scores = replay::scores_of(results);
+  const std::vector<Score> scores = replay::scores_of(results, {true});
   ASSERT_EQ(scores.size(), 1U);
+  EXPECT_TRUE(scores[0].by_default);
   EXPECT_DOUBLE_EQ(scores[0].reserved, 1.5);
   EXPECT_DOUBLE_EQ(scores[0].driver_calls, 60.0 / 3000);
   EXPECT_DOUBLE_EQ(scores[0].ns_per_operation, 300);
@@ -92,9 +137,10 @@ TEST(ReplayRecommend, WhoRanOutOfMemoryOnceHasNoScore) {
       {.peak_requested = {100}, .measured = {measured(150, 1, 1, 10), measured(150, 1, 1, 10)}},
       {.peak_requested = {100}, .measured = {measured(150, 1, 1, 10), measured(150, 1, 1, 10)}}};
   results[1].measured[0].figures.refusal.emplace();
-  const std::vector<Score> scores = replay::scores_of(results);
+  const std::vector<Score> scores = replay::scores_of(results, {true, false});
   ASSERT_EQ(scores.size(), 1U);
   EXPECT_EQ(scores[0].candidate, 1U);
+  EXPECT_FALSE(scores[0].by_default);
 }
 
 // The pools by name.
@@ -113,6 +159,9 @@ TEST(ReplayPools, AreNamedWithTheSettingThatTellsThemApart) {
   EXPECT_THAT(names_of("round:24,round,ROUND:24"), ElementsAre("round:24"));
   EXPECT_THAT(names_of("best_fit,best_fit:64MiB,best_fit:all,best_fit:16MiB"),
               ElementsAre("best_fit", "best_fit:all", "best_fit:16MiB"));
+  EXPECT_THAT(names_of("naive:100000001,naive:100000002"),
+              ElementsAre("naive:100000001B", "naive:100000002B"))
+      << "two pools, however little tells them apart";
 }
 
 TEST(ReplayPools, AllIsEveryKindAndTwoSettingsOfRoundAndOfBestFit) {
@@ -152,8 +201,15 @@ TEST(ReplayPools, SayTheVariablesThatChooseThem) {
   };
   EXPECT_EQ(variables("round:28"), "WEIR_POOL=round WEIR_POOL_LINEAR_CUTOFF=28");
   EXPECT_EQ(variables("best_fit:all"), "WEIR_POOL=best_fit WEIR_POOL_SEGMENT_SIZE=all");
-  EXPECT_EQ(variables("naive:1MiB"), "WEIR_POOL=naive WEIR_POOL_LARGE_ROUND_SIZE=1048576");
+  EXPECT_EQ(variables("best_fit:268435456"), "WEIR_POOL=best_fit WEIR_POOL_SEGMENT_SIZE=256MiB");
+  EXPECT_EQ(variables("best_fit:1.5GiB"), "WEIR_POOL=best_fit WEIR_POOL_SEGMENT_SIZE=1536MiB");
+  EXPECT_EQ(variables("naive:1MiB"), "WEIR_POOL=naive WEIR_POOL_LARGE_ROUND_SIZE=1MiB");
+  EXPECT_EQ(variables("naive:1000001"), "WEIR_POOL=naive WEIR_POOL_LARGE_ROUND_SIZE=1000001B");
   EXPECT_EQ(variables("unpooled"), "WEIR_POOL=unpooled");
+  PoolOptions base;
+  base.page = kib(8);
+  EXPECT_EQ(replay::variables_of(replay::parse_pool_choice("--pool", "round", base)),
+            "WEIR_POOL=round WEIR_POOL_LINEAR_CUTOFF=24 WEIR_POOL_PAGE_SIZE=8KiB");
 }
 
 TEST(ReplayPools, WhatIsRecommendedFromKeepsMemory) {

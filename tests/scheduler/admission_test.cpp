@@ -5,8 +5,11 @@
 
 #include <atomic>
 #include <future>
+#include <latch>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rig.hpp"
@@ -113,14 +116,15 @@ TEST(Admission, AutoHoldsAnUnknownKindAtTwoBatches) {
   held.expect_held_back(gate);
 }
 
-TEST(Admission, AnUnknownKindIsNotAdmittedBesideMemoryThatAwaitsTheDevice) {
+TEST(Admission, AnUnknownKindIsAdmittedBesideOneSubmittedBatchButNotBesideTwo) {
   Rig rig({.budget = mib(1), .run_ahead = kOff});
   Gate& gate = rig.hold(StreamRole::kCompute2);
-  {
+  for (int i = 0; i < 2; ++i) {
     const Batch batch = rig->begin_batch("train");
     const Tensor staged = rig.filled(kib(4), 1, StreamRole::kCopyIn);
     rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
   }
+  EXPECT_EQ(rig.backend.waits(), 0U) << "it would wait for submitted work only";
   Elsewhere held(rig, {});
   held.expect_held_back(gate);
   EXPECT_EQ(rig->admission().hard.count, 1U);
@@ -130,9 +134,13 @@ TEST(Admission, NobodyIsAdmittedBesideAnOpenBatchOfAnUnknownKindWhileWorkIsSubmi
   Rig rig({.budget = mib(1), .run_ahead = kOff});
   Gate& gate = rig.hold(StreamRole::kCompute);
   submit_batch(rig);
-  const Batch unknown = rig->begin_batch("new");
+  std::optional<Batch> unknown(rig->begin_batch("new"));
   Elsewhere held(rig, {.hint = kib(4)});
-  held.expect_held_back(gate);  // with nothing submitted it is admitted, open or not
+  held.expect_waiting();
+  gate.open();
+  unknown.reset();
+  held.get();
+  EXPECT_EQ(rig->admission().forced, 0U);
 }
 
 TEST(Admission, DecidesOnThePoolsPressure) {
@@ -156,7 +164,8 @@ TEST(Admission, CountsWhatAwaitsTheDeviceAsHeld) {
     const Tensor staged = rig.filled(kib(512), 1, StreamRole::kCopyIn);
     rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
   }
-  {
+  for (int i = 0; i < 2;
+       ++i) {  // beside one alone it would be admitted early: that memory is not live
     const Batch batch = rig->begin_batch("train", {.hint = Bytes{}});
     rig->submit("work", {.stream = StreamRole::kCompute2}, nothing());
   }
@@ -178,9 +187,114 @@ TEST(Admission, PromisesToOpenBatchesCount) {
   Rig rig({.budget = mib(1), .run_ahead = kOff});
   Gate& gate = rig.hold(StreamRole::kCompute);
   submit_batch(rig);
-  const Batch open = rig->begin_batch("train", {.hint = kib(512)});
+  std::optional<Batch> open(rig->begin_batch("train", {.hint = kib(512)}));
   Elsewhere held(rig, {.hint = kib(513)});
-  held.expect_held_back(gate);
+  held.expect_waiting();
+  gate.open();
+  open.reset();
+  held.get();
+  EXPECT_EQ(rig->admission().forced, 0U);
+}
+
+/// With nothing submitted, beside an open batch that was promised half of the budget.
+class BesideAnOpenBatch : public ::testing::Test {
+ protected:
+  explicit BesideAnOpenBatch(std::chrono::nanoseconds grace = std::chrono::minutes(10))
+      : rig({.budget = mib(1), .run_ahead = kOff, .grace = grace}),
+        open(rig->begin_batch("first", {.hint = kib(512)})) {}
+
+  /// Until so many threads have gone to sleep since the beginning.
+  void await_sleeps(std::uint64_t count) {
+    while (rig->admission().sleeps < count) std::this_thread::yield();
+  }
+
+  Rig rig;
+  std::optional<Batch> open;
+};
+
+TEST_F(BesideAnOpenBatch, WhatDoesNotFitWaitsUntilItCloses) {
+  Elsewhere held(rig, {.hint = kib(513)});
+  await_sleeps(1);
+  EXPECT_EQ(rig->admission().open, 1U);
+  open.reset();
+  held.get();
+  EXPECT_EQ(rig->admission().forced, 0U);
+  EXPECT_EQ(rig->admission().hard.count, 1U);
+}
+
+TEST_F(BesideAnOpenBatch, WhatFitsIsAdmittedAtOnce) {
+  Elsewhere(rig, {.hint = kib(512)}).get();
+  EXPECT_EQ(rig->admission().sleeps, 0U);
+}
+
+TEST_F(BesideAnOpenBatch, WhatDoesNotFitIsAdmittedWhenLiveMemoryIsFreed) {
+  std::optional<Tensor> live;
+  std::thread([&] { live.emplace(rig.filled(kib(256), 1)); }).join();
+  Elsewhere held(rig, {.hint = kib(512)});
+  await_sleeps(1);
+  live.reset();
+  held.get();
+  EXPECT_EQ(rig->admission().forced, 0U);
+}
+
+TEST_F(BesideAnOpenBatch, WhatWasFreedAndAwaitsTheDeviceIsLookedForAgain) {
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  std::optional<Tensor> staged;
+  std::thread([&] {
+    staged.emplace(rig.filled(kib(256), 1, StreamRole::kCopyIn));
+    rig->submit("use", {.reads = {*staged}, .stream = StreamRole::kCompute2}, nothing());
+  }).join();
+  Elsewhere held(rig, {.hint = kib(512)});
+  await_sleeps(1);
+  staged.reset();  // awaits the device, which stands at the gate
+  await_sleeps(2);
+  EXPECT_EQ(rig->admission().open, 1U);
+  gate.open();
+  held.get();
+  EXPECT_EQ(rig->admission().forced, 0U);
+}
+
+TEST_F(BesideAnOpenBatch, AWaiterThatIsCancelledLetsTheNextLook) {
+  std::stop_source stop;
+  Elsewhere first(rig, {.hint = kib(513), .stop = stop.get_token()});
+  await_sleeps(1);
+  Elsewhere second(rig, {.hint = kib(512)});
+  await_sleeps(2);
+  stop.request_stop();
+  EXPECT_THROW(first.get(), Cancelled);
+  second.get();  // it fits
+  open.reset();
+  expect_idle(rig);
+}
+
+class BesideAnOpenBatchForAShortGrace : public BesideAnOpenBatch {
+ protected:
+  BesideAnOpenBatchForAShortGrace() : BesideAnOpenBatch(std::chrono::milliseconds(20)) {}
+};
+
+TEST_F(BesideAnOpenBatchForAShortGrace, ABatchIsAdmittedByForceCountedAndWarned) {
+  const LogCapture log;
+  Elsewhere(rig, {.hint = kib(513)}, "second").get();
+  EXPECT_EQ(rig->admission().forced, 1U);
+  ASSERT_EQ(log.containing("without room").size(), 1U);
+  EXPECT_THAT(log.containing("without room").front(),
+              AllOf(HasSubstr("'second'"), HasSubstr("513 KiB"), HasSubstr("'first'")));
+}
+
+TEST_F(BesideAnOpenBatchForAShortGrace, EachOfALineHasAGraceOfItsOwn) {
+  const LogCapture log;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::future<void>> producers;
+  std::latch all_open(3);
+  for (int i = 0; i < 3; ++i) {
+    producers.push_back(std::async(std::launch::async, [&] {
+      const Batch batch = rig->begin_batch("next", {.hint = mib(1)});
+      all_open.arrive_and_wait();
+    }));
+  }
+  for (auto& producer : producers) producer.get();
+  EXPECT_EQ(rig->admission().forced, 3U);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(3 * 20));
 }
 
 TEST(Admission, ACancelledWaiterLeavesLineAndLedgerAsTheyWere) {

@@ -35,14 +35,25 @@ TEST(Batch, IsChargedWhatItsKindWasSeenToHold) {
   run_batch(rig, kib(128));
   rig->wait_all();
   EXPECT_EQ(charge_of(rig, "train"), kib(128));
-  EXPECT_EQ(charge_of(rig, "other"), mib(1)) << "kinds are learned apart";
+  run_batch(rig, kib(16), "other");
+  rig->wait_all();
+  EXPECT_EQ(charge_of(rig, "other"), kib(16)) << "kinds are learned apart";
 }
 
-TEST(Batch, AHintComesBeforeWhatWasLearned) {
+TEST(Batch, AHintIsAFirstGuessThatWhatWasLearnedReplaces) {
   Rig rig({.budget = mib(1)});
+  EXPECT_EQ(charge_of(rig, "guessed", {.hint = kib(8)}), kib(8));
   run_batch(rig, kib(128));
   rig->wait_all();
-  EXPECT_EQ(charge_of(rig, "train", {.hint = kib(8)}), kib(8));
+  EXPECT_EQ(charge_of(rig, "train", {.hint = kib(8)}), kib(128));
+}
+
+TEST(Batch, OfANewKindIsChargedAsMuchAsTheLargestKindThatIsKnown) {
+  Rig rig({.budget = mib(1)});
+  run_batch(rig, kib(128), "large");
+  run_batch(rig, kib(16), "small");
+  rig->wait_all();
+  EXPECT_EQ(charge_of(rig, "new"), kib(128));
 }
 
 TEST(Batch, ThatOutgrowsItsEstimateIsChargedForItAtOnce) {
@@ -67,7 +78,9 @@ TEST(Batch, BegunInsideAnotherOfTheThreadJoinsIt) {
   rig->wait_all();
   EXPECT_EQ(rig->admission().settled, 1U);
   EXPECT_EQ(charge_of(rig, "outer"), kib(64));
-  EXPECT_NE(charge_of(rig, "inner"), kib(64)) << "nothing was learned of it";
+  run_batch(rig, kib(128), "larger");
+  rig->wait_all();
+  EXPECT_EQ(charge_of(rig, "inner"), kib(128)) << "nothing was learned of it";
 }
 
 TEST(Batch, OfAnotherSchedulerOnTheSameThreadIsItsOwn) {
@@ -82,8 +95,8 @@ TEST(Batch, OfAnotherSchedulerOnTheSameThreadIsItsOwn) {
 
 TEST(Batch, OfAnotherThreadIsItsOwn) {
   Rig rig;
-  const Batch batch = rig->begin_batch("mine");
-  std::thread([&] { EXPECT_FALSE(rig->begin_batch("theirs").joined()); }).join();
+  const Batch batch = rig->begin_batch("mine", {.hint = kib(4)});
+  std::thread([&] { EXPECT_FALSE(rig->begin_batch("theirs", {.hint = kib(4)}).joined()); }).join();
 }
 
 TEST(Batch, ClosesOnceHoweverOftenItIsAskedTo) {

@@ -107,6 +107,15 @@ TEST_P(EveryFailure, OfAnOperationThatCannotBeEnqueued) {
       kDeviceStruck);
 }
 
+TEST_P(EveryFailure, OfAnOperationThatCannotBeEnqueuedWhereItsClosureRunsAtOnce) {
+  RigOptions options = tight();
+  options.at_once = true;
+  fail_each(
+      options,
+      [](Rig& rig, std::uint64_t n) { rig.backend.fail(DeviceCall::kEnqueue, Fault::at(n)); },
+      kDeviceStruck);
+}
+
 TEST_P(EveryFailure, OfAStreamThatCannotBeMadeToWait) {
   fail_each(
       tight(),

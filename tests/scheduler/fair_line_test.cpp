@@ -27,6 +27,7 @@ class Busy {
     for (auto& [id, place] : places_) {
       if (!line_.is_first(place)) continue;
       line_.serve(place);
+      line_.correct(id, sizes_[id], sizes_[id]);
       served_[id] += sizes_[id];
       line_.join(place, id, sizes_[id]);
       return id;
@@ -151,6 +152,62 @@ TEST(FairLine, AnEstimateBeyondAllBoundsDoesNotUpsetTheOrder) {
   line.join(a, 1, mib(1));
   line.join(b, 2, mib(1));
   EXPECT_TRUE(line.is_first(b)) << "the producer that had all the bytes there are is served first";
+}
+
+TEST(FairLine, WhatABatchTurnedOutToHoldCounts) {
+  FairLine line;
+  FairLine::Place a;
+  FairLine::Place b;
+  const auto serve_both = [&](Bytes held_by_a) {
+    line.join(a, 1, mib(8));
+    line.join(b, 2, mib(8));
+    line.serve(a);
+    line.serve(b);
+    line.correct(1, mib(8), held_by_a);
+    line.correct(2, mib(8), mib(8));
+    line.join(b, 2, mib(8));
+    line.join(a, 1, mib(8));
+  };
+  serve_both(mib(1));
+  EXPECT_TRUE(line.is_first(a)) << "it had less than the other";
+  line.leave(a);
+  line.leave(b);
+  serve_both(mib(32));
+  EXPECT_TRUE(line.is_first(b)) << "it had more than the other";
+}
+
+TEST(FairLine, ABatchYieldsToAProducerThatIsStillSubmittingAndHasHadLess) {
+  FairLine line;
+  FairLine::Place large;
+  FairLine::Place small;
+  line.join(large, 1, mib(10));
+  line.serve(large);
+  line.correct(1, mib(10), mib(10));
+  line.join(small, 2, mib(1));
+  line.join(large, 1, mib(10));
+  EXPECT_FALSE(line.yields(small));
+  EXPECT_FALSE(line.yields(large)) << "who waits is before it in the line anyway";
+  line.serve(small);
+  EXPECT_TRUE(line.is_first(large));
+  EXPECT_TRUE(line.yields(large));
+  line.correct(2, mib(1), mib(1));
+  EXPECT_FALSE(line.yields(large)) << "it may be gone for good";
+}
+
+TEST(FairLine, NoTurnIsKeptForAProducerThatIsFarBehind) {
+  FairLine line;
+  FairLine::Place slow;
+  FairLine::Place fast;
+  line.join(slow, 1, mib(1));
+  line.serve(slow);
+  int yielded = 0;
+  for (int i = 0; i < 100; ++i) {
+    line.join(fast, 2, mib(2));
+    if (line.yields(fast)) ++yielded;
+    line.serve(fast);
+    line.correct(2, mib(2), mib(2));
+  }
+  EXPECT_EQ(yielded, 1);
 }
 
 TEST(FairLine, BatchesOfNoBytesTakeTurnsToo) {

@@ -41,10 +41,12 @@ class FaultyDevice final : public DeviceBackend, private Progress {
     return inner_.busy(role);
   }
   std::uint64_t enqueue(StreamRole role, Task& task) override {
-    strike(DeviceCall::kEnqueue, "enqueue", kOrderOnly);
+    strike(DeviceCall::kEnqueue, "enqueue", at_once ? 0 : kOrderOnly);
+    if (before_enqueue) before_enqueue();
     return inner_.enqueue(role, task);
   }
 
+  [[nodiscard]] bool runs_in_enqueue() const noexcept override { return at_once; }
   void drain() noexcept override { inner_.drain(); }
   [[nodiscard]] bool copies_late(const void* host) const override {
     return inner_.copies_late(host);
@@ -63,6 +65,12 @@ class FaultyDevice final : public DeviceBackend, private Progress {
 
   /// Called at the start of each wait on the host; set before other threads start.
   std::function<void(Point)> before_wait;
+  /// Called before each point is recorded, as every free does; set before other threads start.
+  std::function<void()> before_record;
+  /// Called before each task is enqueued; set before other threads start.
+  std::function<void()> before_enqueue;
+  /// As a GPU, which runs closures in `enqueue`; set before anything is enqueued.
+  bool at_once = false;
 
   [[nodiscard]] std::uint64_t waits() const {
     const std::lock_guard lock(mutex_);
@@ -84,6 +92,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
   static constexpr std::uint32_t kOrderOnly = 1U << static_cast<unsigned>(LockRank::kOrder);
 
   [[nodiscard]] Point record(StreamId stream) override {
+    if (before_record) before_record();
     strike(DeviceCall::kRecord, "record", 0);
     return inner_.progress().record(stream);
   }

@@ -79,7 +79,7 @@ TEST(Invariant2, ChargesAreSettledExactlyOnceAndSumToZeroAlsoAfterExceptions) {
   }
 }
 
-TEST(Invariant3, WithNothingSubmittedTheFirstInLineIsAdmittedWhateverItsSize) {
+TEST(Invariant3, WithNothingSubmittedAndNoBatchOpenTheFirstIsAdmittedWhateverItsSize) {
   Rig rig({.budget = mib(1), .run_ahead = batches(1)});
   const Tensor live = rig.filled(kib(512), 1);
   for (const Bytes size : {kib(1), mib(2), gib(1000), Bytes{UINT64_MAX}}) {

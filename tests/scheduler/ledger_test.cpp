@@ -30,14 +30,32 @@ class LedgerTest : public ::testing::Test {
     points.at(0) = {stream, point};
     ledger.close(ticket, points, learn);
   }
-  /// One batch from its beginning to its end.
-  void run(Bytes peak, bool learn = true, std::int64_t device_time = 0) {
-    Ticket& ticket = open({});
+  struct Course {
+    std::string_view kind = "train";
+    Bytes keeps{};  ///< beside its peak, and for ever
+    bool learn = true;
+    std::int64_t device_time = 0;
+  };
+  /// One batch from its beginning to its end, which gives `peak` back.
+  void run(Bytes peak, const Course& course) {
+    Ticket& ticket = open({}, course.kind);
+    ledger.note_allocated(ref(ticket), course.keeps);
     ledger.note_allocated(ref(ticket), peak);
-    ticket.device_time += device_time;
-    close(ticket, ++sequence, learn);
+    ledger.note_freed(ref(ticket), peak, false);
+    ticket.device_time.at(index_of(kStream)) += course.device_time;
+    close(ticket, ++sequence, course.learn);
     ASSERT_EQ(ledger.settle({sequence}), 1U);
   }
+  void run(Bytes peak) { run(peak, Course{}); }
+  /// The same, but what it held is still held.
+  TicketRef run_and_hold(Bytes peak) {
+    Ticket& ticket = open({});
+    ledger.note_allocated(ref(ticket), peak);
+    close(ticket, ++sequence);
+    EXPECT_EQ(ledger.settle({sequence}), 1U);
+    return ref(ticket);
+  }
+  [[nodiscard]] Bytes footprint() { return ledger.kind("train").footprint.value_or(Bytes{}); }
 
   Ledger ledger;
   const StreamId stream = StreamId::next();
@@ -118,9 +136,12 @@ TEST_F(LedgerTest, AStaleReferenceIsIgnored) {
   ledger.note_freed(old, mib(8), true);
   EXPECT_EQ(ledger.charged(), Bytes{});
   ledger.settle({1});
+  close(open(mib(1)), 2);  // only now is the first ticket not needed to learn from
+  ledger.settle({2});
   Ticket& next = open(mib(2));
   ASSERT_EQ(&next, &ticket) << "tickets are used again";
   ledger.note_allocated(old, mib(8));
+  ledger.note_freed(old, mib(8), true);
   EXPECT_EQ(ledger.charged(), mib(2));
   EXPECT_FALSE(ledger.is_open(old));
   EXPECT_TRUE(ledger.is_open(ref(next)));
@@ -158,13 +179,103 @@ TEST_F(LedgerTest, ThePeakIsWhatWasHeldAtOnceNotTheSum) {
   EXPECT_EQ(ledger.kind("train").footprint, mib(1));
 }
 
+TEST_F(LedgerTest, ThePeakIsNotTheSumOfWhatAwaitsTheDevice) {
+  Ticket& ticket = open({});
+  for (int i = 0; i < 40; ++i) {
+    ledger.note_allocated(ref(ticket), mib(2));
+    ledger.note_freed(ref(ticket), mib(2), true);
+  }
+  EXPECT_EQ(ticket.net, Bytes{});
+  close(ticket, 1);
+  EXPECT_EQ(ledger.charged(mib(10)), mib(10)) << "no more than awaits the device now";
+  ledger.settle({1});
+  EXPECT_EQ(footprint(), mib(2));
+}
+
+TEST_F(LedgerTest, StateThatTheFirstBatchMakesIsForgottenWithTheSecond) {
+  run(mib(4), {.keeps = mib(32)});
+  EXPECT_EQ(footprint(), mib(36)) << "it might be double buffers";
+  run(mib(4));
+  EXPECT_EQ(footprint(), mib(4));
+  run(mib(4));
+  EXPECT_EQ(footprint(), mib(4));
+}
+
+TEST_F(LedgerTest, StateThatALaterBatchMakesIsForgottenWithTheNext) {
+  for (int i = 0; i < 5; ++i) run(mib(4));
+  run(mib(4), {.keeps = mib(32)});
+  run(mib(4));
+  EXPECT_EQ(footprint(), mib(4));
+}
+
+TEST_F(LedgerTest, ACacheThatGrowsWithEveryBatchIsExpectedToGrow) {
+  for (int i = 0; i < 5; ++i) {
+    run(mib(4), {.keeps = mib(2)});
+    EXPECT_EQ(footprint(), mib(6));
+  }
+}
+
+TEST_F(LedgerTest, WhatTheNextBatchFreesWasGivenBack) {
+  TicketRef last = run_and_hold(mib(16));
+  EXPECT_EQ(footprint(), mib(16));
+  for (int i = 0; i < 10; ++i) {
+    const Bytes size = i % 2 == 0 ? mib(1) : mib(16);  // of all sizes the largest is expected
+    Ticket& ticket = open({});
+    ledger.note_allocated(ref(ticket), size);
+    ledger.note_freed(last, i % 2 == 0 ? mib(16) : mib(1), true);
+    close(ticket, ++sequence);
+    last = ref(ticket);
+    ledger.settle({sequence});
+    EXPECT_GE(footprint(), mib(15)) << "after " << i;
+    EXPECT_LE(footprint(), mib(16)) << "after " << i;
+  }
+}
+
+TEST_F(LedgerTest, AFreeAfterTheEndChangesNoChargeAndNoPeak) {
+  Ticket& ticket = open(mib(4));
+  ledger.note_allocated(ref(ticket), mib(4));
+  close(ticket, 1);
+  ledger.note_freed(ref(ticket), mib(1), true);
+  EXPECT_EQ(ledger.charged(), Bytes{}) << "it was live memory by then";
+  ledger.settle({1});
+  ledger.note_freed(ref(ticket), mib(3), false);
+  ledger.note_freed(ref(ticket), mib(1), false);
+  EXPECT_EQ(ledger.charged(), Bytes{});
+  EXPECT_EQ(footprint(), mib(4));
+}
+
+TEST_F(LedgerTest, AHintIsBelievedUntilABatchOfTheKindHasEnded) {
+  BatchKind& kind = ledger.kind("train");
+  EXPECT_EQ(ledger.expected(kind, mib(10)), mib(10));
+  run(mib(1));
+  EXPECT_EQ(ledger.expected(kind, mib(10)), mib(1));
+}
+
+TEST_F(LedgerTest, AKindThatIsNotKnownIsExpectedToBeAsLargeAsTheLargest) {
+  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), std::nullopt);
+  run(mib(1), {.kind = "small"});
+  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), mib(1));
+  run(mib(8), {.kind = "large"});
+  run(mib(1), {.kind = "small"});
+  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), mib(8));
+  EXPECT_EQ(ledger.expected(ledger.kind("new"), mib(2)), mib(2)) << "a hint is of this kind";
+  EXPECT_EQ(ledger.expected(ledger.kind("small"), {}), mib(1));
+}
+
+TEST_F(LedgerTest, WhatTheOnlyBatchOfAKindKeptIsNotExpectedOfOtherKinds) {
+  run({}, {.kind = "init", .keeps = mib(32)});
+  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), std::nullopt);
+  run(mib(2), {.kind = "warm-up", .keeps = mib(32)});
+  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), mib(2));
+}
+
 TEST_F(LedgerTest, AnAbandonedBatchTeachesNothing) {
-  run(mib(8), false, 1'000'000);
+  run(mib(8), {.learn = false, .device_time = 1'000'000});
   EXPECT_FALSE(ledger.kind("train").footprint.has_value());
-  run(mib(2), true, 1'000);
-  run(mib(8), false, 1'000'000);
+  run(mib(2), {.device_time = 1'000});
+  run(mib(8), {.learn = false, .device_time = 1'000'000});
   EXPECT_EQ(ledger.kind("train").footprint, mib(2));
-  EXPECT_EQ(ledger.kind("train").device_time, std::chrono::nanoseconds(1'000));
+  EXPECT_EQ(ledger.kind("train").device_time.front(), std::chrono::nanoseconds(1'000));
 }
 
 TEST_F(LedgerTest, KindsLearnApart) {
@@ -175,11 +286,11 @@ TEST_F(LedgerTest, KindsLearnApart) {
 }
 
 TEST_F(LedgerTest, QueuedTimeIsWhatTheSubmittedBatchesAreExpectedToTake) {
-  run(mib(1), true, 5'000);
+  run(mib(1), {.device_time = 5'000});
   Ticket& a = open({});
   Ticket& b = open({});
   EXPECT_EQ(ledger.queued_time().count(), 0) << "open batches are not queued";
-  a.device_time = 5'000;
+  a.device_time.front() = 5'000;
   close(a, sequence + 1);
   close(b, sequence + 2);
   EXPECT_EQ(ledger.queued_time().count(), 10'000);
@@ -187,20 +298,62 @@ TEST_F(LedgerTest, QueuedTimeIsWhatTheSubmittedBatchesAreExpectedToTake) {
   EXPECT_EQ(ledger.queued_time().count(), 5'000);
 }
 
+TEST_F(LedgerTest, StreamsThatWorkBesideEachOtherCountOnce) {
+  const auto teach = [&](std::string_view kind, std::int64_t compute, std::int64_t copy) {
+    Ticket& ticket = open({}, kind);
+    ticket.device_time.at(index_of(StreamRole::kCompute)) = compute;
+    ticket.device_time.at(index_of(StreamRole::kCopyIn)) = copy;
+    close(ticket, ++sequence);
+    ledger.settle({sequence});
+  };
+  teach("train", 5'000, 4'000);
+  teach("load", 0, 4'000);
+  close(open({}, "train"), sequence + 1);
+  EXPECT_EQ(ledger.queued_time().count(), 5'000) << "the copies run beside the computing";
+  close(open({}, "load"), sequence + 2);
+  EXPECT_EQ(ledger.queued_time().count(), 8'000) << "now the copies take longest";
+}
+
 TEST_F(LedgerTest, ABatchOfAKindThatNeverSettledIsExpectedToTakeLong) {
   close(open({}), 1);
   EXPECT_EQ(ledger.queued_time(), Ledger::kUnknownTime);
 }
 
-TEST_F(LedgerTest, WhatUnsettledBatchesHoldIsInFlight) {
+TEST_F(LedgerTest, ABatchOfANewKindIsExpectedToTakeAsLongAsTheLongestKnown) {
+  run({}, {.kind = "short", .device_time = 1'000});
+  run({}, {.kind = "long", .device_time = 7'000});
+  close(open({}, "new"), sequence + 1);
+  close(open({}, "short"), sequence + 2);
+  EXPECT_EQ(ledger.queued_time().count(), 8'000);
+}
+
+TEST_F(LedgerTest, OnlyWhatOpenBatchesAllocatedIsNotLive) {
   Ticket& ticket = open(mib(9));
   ledger.note_allocated(ref(ticket), mib(3));
   ledger.note_freed(ref(ticket), mib(1), true);
-  EXPECT_EQ(ledger.in_flight(), mib(3));
+  EXPECT_EQ(ledger.allocated(), mib(2)) << "the pool knows what awaits";
   close(ticket, 1);
-  EXPECT_EQ(ledger.in_flight(), mib(1)) << "what it did not free is live now";
-  ledger.settle({1});
-  EXPECT_EQ(ledger.in_flight(), Bytes{});
+  EXPECT_EQ(ledger.allocated(), Bytes{}) << "what it did not free is live now";
+}
+
+TEST_F(LedgerTest, AnOpenBatchIsForgottenWhenManyOthersWereClosedSinceItAllocated) {
+  Ticket& ticket = open(mib(1));
+  const auto close_some = [&](std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) run({});
+  };
+  close_some(Ledger::kManyBatches - 1);
+  EXPECT_EQ(ledger.take_forgotten(), nullptr);
+  ledger.note_allocated(ref(ticket), kib(1));
+  close_some(Ledger::kManyBatches - 1);
+  EXPECT_EQ(ledger.take_forgotten(), nullptr) << "it is slow, but it works";
+  close_some(1);
+  EXPECT_EQ(ledger.unspent(), mib(1) - kib(1));
+  EXPECT_EQ(ledger.take_forgotten(), &ticket);
+  EXPECT_EQ(ledger.take_forgotten(), nullptr) << "told once";
+  EXPECT_EQ(ledger.unspent(), Bytes{}) << "nothing is kept for it";
+  EXPECT_EQ(ledger.charged(), kib(1));
+  ledger.note_allocated(ref(ticket), kib(1));
+  EXPECT_EQ(ledger.unspent(), mib(1) - kib(2)) << "until it allocates again";
 }
 
 TEST_F(LedgerTest, AWaiterAwaitsTheOldestAndInALongQueueTheOneAQuarterIn) {
@@ -230,15 +383,6 @@ TEST_F(LedgerTest, APointRecordedLateIsOnlyForTheBatchesThatWereClosedBefore) {
   ledger.note_recorded(kStream, {stream, 12}, closed);
   EXPECT_EQ(ledger.settle({12}), 1U);
   EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream))) << "the second may have gone on since";
-}
-
-TEST_F(LedgerTest, OlderMeansOpenedBefore) {
-  Ticket& a = open({});
-  Ticket& b = open({});
-  EXPECT_FALSE(ledger.older_open(a.serial));
-  EXPECT_TRUE(ledger.older_open(b.serial));
-  close(a, 1);
-  EXPECT_FALSE(ledger.older_open(b.serial));
 }
 
 TEST_F(LedgerTest, AnyOrderOfStepsEndsWithNoCharge) {

@@ -69,8 +69,13 @@ TEST(Order, TheHostNeverWaitsForAnEvent) {
   EXPECT_EQ(rig.backend.waits(), 0U);
 }
 
-TEST(Order, AllFrontendThreadsSeeOneOrder) {
-  Rig rig;
+/// With closures that run late, as on the cpu device, and with closures that run at once.
+class OrderOfThreads : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Closures, OrderOfThreads, ::testing::Bool(),
+                         [](const auto& at_once) { return at_once.param ? "AtOnce" : "Late"; });
+
+TEST_P(OrderOfThreads, IsOneThatAllOfThemSee) {
+  Rig rig({.at_once = GetParam()});
   const Tensor counter = rig.filled(kib(4), 0);
   constexpr int kThreads = 4;
   constexpr int kEach = 200;
@@ -87,8 +92,8 @@ TEST(Order, AllFrontendThreadsSeeOneOrder) {
   EXPECT_THAT(rig->read(counter), Each(kThreads * kEach));
 }
 
-TEST(Order, TwoThreadsMayRaceForTheFirstWriteOfATensor) {
-  Rig rig({.budget = mib(1)});
+TEST_P(OrderOfThreads, ThatRaceForTheFirstWriteOfATensorMakesNoDifference) {
+  Rig rig({.budget = mib(1), .at_once = GetParam()});
   for (int round = 0; round < 200; ++round) {
     const Tensor tensor = rig->empty(shape_of(kib(64)));
     std::vector<std::thread> threads;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@ struct RigOptions {
   Policy policy = Policy::kThrottled;
   RunAhead run_ahead{};
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
+  bool at_once = false;  ///< FaultyDevice::at_once
 };
 
 /// A tensor of this many bytes; a power of two from a page on is a block of its own size.
@@ -69,6 +71,7 @@ class Rig {
       : device(std::make_unique<FaultyDevice>(mib(256))),
         backend(static_cast<FaultyDevice&>(device.backend())),
         pool(device.memory(), pool_options(options)) {
+    backend.at_once = options.at_once;
     scheduler_.emplace(device, pool,
                        SchedulerOptions{.budget = options.budget,
                                         .policy = options.policy,
@@ -121,6 +124,25 @@ class Rig {
 
  private:
   std::optional<Scheduler> scheduler_;
+};
+
+/// Begins batches that must not wait: where one does wait, for the device, it throws Cancelled.
+class WithoutWaiting {
+ public:
+  explicit WithoutWaiting(Rig& rig) : rig_(rig) {
+    rig.backend.before_wait = [this](Point) { stop_.request_stop(); };
+  }
+  ~WithoutWaiting() { rig_.backend.before_wait = nullptr; }
+  WithoutWaiting(const WithoutWaiting&) = delete;
+  WithoutWaiting& operator=(const WithoutWaiting&) = delete;
+
+  [[nodiscard]] Batch begin(std::string_view kind, std::optional<Bytes> hint = {}) {
+    return rig_->begin_batch(kind, {.hint = hint, .stop = stop_.get_token()});
+  }
+
+ private:
+  Rig& rig_;
+  std::stop_source stop_;
 };
 
 /// The books add up now, whatever the device is doing.

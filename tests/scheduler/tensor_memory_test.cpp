@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 #include <vector>
 
 #include "rig.hpp"
@@ -76,6 +77,24 @@ TEST(SmallTensors, StillInUseKeepTheirBlock) {
   const Tensor small = rig.filled({4}, 1);
   EXPECT_THROW((void)rig.filled(Slab::kChunk, 2), OutOfMemory);
   EXPECT_THAT(rig->read(small), Each(1));
+}
+
+TEST(SmallTensors, AFreedOneServesAnAllocationThatWaitsForOpenBatchesAtOnce) {
+  for (const Bytes size : {Slab::kLargest, Slab::kChunk}) {
+    Rig rig({.budget = Slab::kChunk, .grace = std::chrono::minutes(10)});
+    const Batch older = rig->begin_batch("older", {.hint = Bytes{}});
+    std::vector<Tensor> small;
+    for (std::uint64_t i = 0; i < Slab::kChunk.count / Slab::kLargest.count; ++i) {
+      small.push_back(rig.filled(Slab::kLargest, 1));
+    }
+    auto younger = std::async(std::launch::async, [&] {
+      const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
+      EXPECT_THAT(rig->read(rig.filled(size, 2)), Each(2));
+    });
+    while (rig->admission().sleeps == 0) std::this_thread::yield();
+    small.clear();
+    younger.get();
+  }
 }
 
 TEST(SmallTensors, UnboundedDoesNotWaitForThem) {

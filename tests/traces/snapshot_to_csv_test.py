@@ -167,6 +167,24 @@ class SnapshotToCsv(unittest.TestCase):
                            "device_traces[0][0]")
         self.refused_trace([entry("free_requested", 4096)] * 2, "device_traces[0][1] frees 0x1000")
 
+    def test_the_snapshot_is_not_replaced_by_the_csv(self):
+        content = pickle.dumps({"segments": [], "device_traces": [[entry("alloc", 1)]]})
+        (self.at / "in.pickle").write_bytes(content)
+        (self.at / "hard.csv").hardlink_to(self.at / "in.pickle")
+        for out in ("in.pickle", "hard.csv"):
+            done = subprocess.run([sys.executable, "-B", TOOL, self.at / "in.pickle", self.at / out],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("is the same file", done.stderr)
+        self.assertEqual((self.at / "in.pickle").read_bytes(), content)
+
+    def test_help_that_cannot_be_printed_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([sys.executable, "-B", TOOL, "--help"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
     def test_names_the_file_that_cannot_be_read_or_written(self):
         done = self.run_on(pickle.dumps({"segments": [], "device_traces": [[entry("alloc", 1)]]}),
                            out="none/out.csv")

@@ -20,16 +20,17 @@ def summary(*words):
 
 class Traces(unittest.TestCase):
     def test_are_what_their_page_says(self):
-        done = summary()
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(done.stdout, (TRACES / "README.md").read_text())
+        for folder in (TRACES, TRACES / "small"):
+            done = summary(folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(done.stdout, (TRACES / "README.md").read_text())
 
     def test_are_each_on_their_page_and_of_a_script(self):
-        names = {path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz")}
+        names = {path.name.removesuffix(".csv.gz") for path in TRACES.rglob("*.csv.gz")}
         self.assertGreater(len(names), 0)
         for name in names:
             self.assertTrue((TRACES / "record" / f"{name}.py").is_file(), name)
-            self.assertIn(f"| `{name}` |", (TRACES / "README.md").read_text().split("summary.py")[0])
+            self.assertEqual((TRACES / "README.md").read_text().count(f"| `{name}` |"), 2, name)
 
 
 class Summary(unittest.TestCase):

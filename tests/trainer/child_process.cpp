@@ -87,9 +87,11 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, ChildOptio
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, options.stdin_path.c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, err.write_end, STDERR_FILENO);
-  if (options.stdout_path.empty()) {
+  if (options.stdout_is_closed) {
+    posix_spawn_file_actions_addclose(&files, STDOUT_FILENO);
+  } else if (options.stdout_path.empty()) {
     posix_spawn_file_actions_adddup2(&files, out.write_end, STDOUT_FILENO);
   } else {
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, options.stdout_path.c_str(),

@@ -25,7 +25,9 @@ struct Finished {
 
 struct ChildOptions {
   Variables environment{};
-  std::string stdout_path{};    ///< a file instead of the pipe
+  std::string stdout_path{};  ///< a file instead of the pipe
+  std::string stdin_path = "/dev/null";
+  bool stdout_is_closed = false;
   bool stdout_is_full = false;  ///< a pipe with no room: the child blocks when it writes there
   bool stdout_has_no_reader = false;
 };

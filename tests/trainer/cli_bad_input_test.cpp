@@ -70,6 +70,13 @@ TEST(CliBadInput, SubcommandsAndFlags) {
 
 TEST(CliBadInput, AFlagWithoutItsValue) { expect_refused_in_one_line({{"run", "--lr"}, "--lr"}); }
 
+TEST(CliBadInput, EmptyValues) {
+  for (const char* flag : {"--pool", "--policy", "--lr", "--data", "--save", "--device"}) {
+    expect_value_refused(flag, "");
+  }
+  expect_refused_in_one_line({{"run", "--save-anyway"}, "--save-anyway needs --save"});
+}
+
 TEST(CliBadInput, Names) {
   expect_value_refused("--policy", "fast");
   expect_value_refused("--pool", "swimming");

@@ -71,6 +71,26 @@ TEST(CliData, PredictAgreesWithTheAccuracyOfTheRunThatSavedTheWeights) {
   EXPECT_EQ(run_weir_train(predict_on(files)).exit_code, 0) << "the weights are still there";
 }
 
+TEST(CliData, NothingThatIsReadIsWrittenTo) {
+  const DigitFiles files;
+  ASSERT_EQ(
+      run_weir_train(run_on(files, {"--batches", "1", "--save", files.path("weights")})).exit_code,
+      0);
+  for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                           "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    const std::string hard = files.path(std::string("hard-") + name);
+    std::filesystem::create_hard_link(files.path(name), hard);
+    const std::string before = read_file(hard);
+    for (const std::string& output : {files.path(name), hard}) {
+      expect_refused(run_on(files, {"--save", output}), {"--save='" + output + "'", name});
+      expect_refused(run_on(files, {"--json", output}), {"--json='" + output + "'", name});
+    }
+    EXPECT_EQ(read_file(files.path(name)), before);
+  }
+  const std::string test = files.path("t10k-labels-idx1-ubyte");
+  expect_refused(predict_on(files, {"--json", test}), {"--json='" + test + "'"});
+}
+
 TEST(CliData, SaveWorksWithoutADataSet) {
   const TemporaryDirectory directory;
   const Words run{"run", "--batches", "1", "--batch-size", "1", "--save", directory.file("w")};
@@ -101,6 +121,7 @@ TEST(CliData, FlagsThatDoNotGoTogetherAreRefused) {
   expect_refused({"predict", "--weights", files.path("w")}, {"--data"});
   expect_refused(predict_on(files, {"--epochs", "1"}), {"--epochs"});
   expect_refused({"compare", "--data", files.directory()}, {"--data"});
+  std::filesystem::create_directory(files.path("sub"));
   expect_refused(run_on(files, {"--save", files.path("out"), "--json", files.path("sub/../out")}),
                  {"--save", files.path("out"), "--json"});
 }
@@ -219,7 +240,7 @@ TEST(CliData, OutOfMemoryExits3AndSavesNothing) {
 TEST(CliData, ALossThatIsNanPrintsNoSign) {
   const DigitFiles files;
   const Finished child = run_weir_train(run_on(files, {"--lr", "1e30"}));
-  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_EQ(child.exit_code, 1) << child.err;
   EXPECT_NE(child.out.find("mean loss        nan\n"), std::string::npos) << child.out;
 }
 

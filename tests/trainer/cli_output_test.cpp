@@ -99,6 +99,63 @@ TEST(CliOutput, JsonToAStandardOutputThatIsAFileFollowsTheTableToo) {
   EXPECT_EQ(directory.entries(), 1U);
 }
 
+TEST(CliOutput, JsonToADashIsAllThatStandardOutputHas) {
+  const Finished child = run_weir_train(short_run_to("-"));
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_EQ(nlohmann::json::parse(child.out)["result"]["outcome"], "finished");
+}
+
+TEST(CliOutput, AStandardOutputThatIsClosedIsAnErrorAndCostsNoFile) {
+  const TemporaryDirectory directory;
+  // As /dev/stdout, which a mistake would cost the machine.
+  std::filesystem::create_symlink("/proc/self/fd/1", directory.file("stdout"));
+  for (const std::string& json : {directory.file("stdout"), directory.file("figures.json")}) {
+    const Finished child = ChildProcess(short_run_to(json), {.stdout_is_closed = true}).wait();
+    EXPECT_EQ(child.exit_code, 1);
+    EXPECT_EQ(child.err, "weir-train: standard output cannot be written (Bad file descriptor)\n");
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(directory.file("stdout")));
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(CliOutput, HelpThatCannotBePrintedIsAnError) {
+  const std::vector<std::vector<std::string>> asked{{"--help"}, {"--version"}, {"run", "--help"}};
+  for (const auto& words : asked) {
+    const Finished child = ChildProcess(words, {.stdout_path = "/dev/full"}).wait();
+    EXPECT_EQ(child.exit_code, 1);
+    EXPECT_EQ(child.err,
+              "weir-train: standard output cannot be written (No space left on device)\n");
+  }
+}
+
+TEST(CliOutput, AVariableWithAMistakeInItsNameIsNamedWithTheNearest) {
+  const Finished child = run_weir_train({"run", "--batches", "1", "--batch-size", "1"},
+                                        {{"WEIR_BUGET", "64MiB"}, {"WEIR_LOG", "warn"}});
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_TRUE(child.err.starts_with(
+      "weir: WEIR_BUGET is set and is no variable of Weir: the nearest is WEIR_BUDGET\n"))
+      << child.err;
+}
+
+TEST(CliOutput, ARunThatDivergedSaysSoAndItsWeightsAreSavedOnlyAnyway) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> words{"run",  "--batches", "3",      "--batch-size",           "8",
+                                 "--lr", "1e30",      "--save", directory.file("weights")};
+  for (const bool anyway : {false, true}) {
+    if (anyway) words.emplace_back("--save-anyway");
+    const Finished child = run_weir_train(words);
+    EXPECT_EQ(child.exit_code, 1);
+    EXPECT_NE(child.err.find("weir-train: training diverged"), std::string::npos) << child.err;
+    EXPECT_NE(child.out.find(" diverged\n"), std::string::npos) << child.out;
+    EXPECT_EQ(directory.entries(), anyway ? 1U : 0U);
+  }
+  const Finished compared = run_weir_train(
+      {"compare", "--small", "--rounds", "1", "--batches", "3", "--no-search", "--lr", "1e30"});
+  EXPECT_EQ(compared.exit_code, 1);
+  EXPECT_NE(compared.err.find("weir-train: training diverged"), std::string::npos) << compared.err;
+  EXPECT_NE(compared.out.find("bit-identical in all"), std::string::npos) << compared.out;
+}
+
 TEST(CliOutput, JsonThatCannotBeWrittenAtTheEndStillPrintsTheTable) {
   const TemporaryDirectory directory;
   const std::string full = directory.file("full");

@@ -230,6 +230,10 @@ TEST(Idx, AsManyLabelsAsImages) {
   fewer.count = 602;
   fewer.labels.pop_back();
   expect_refused({kTrainLabels, 4, "603 labels, as many as ", "602"}, idx_labels(fewer));
+  LabelledImages more = digit_set()->train;
+  more.count = 604;
+  more.labels.push_back(0);
+  expect_refused({kTrainLabels, 4, "603 labels, as many as ", "604"}, idx_labels(more));
 }
 
 TEST(Idx, TestImagesHaveTheSizeOfTheTrainingImages) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "allocator/error.hpp"
 #include "support/file_size_limit.hpp"
@@ -149,6 +150,79 @@ TEST(OutputFile, ThroughALinkItReplacesTheFileAndKeepsTheLink) {
   OutputFile("--json", directory.file("link")).commit("new");
   EXPECT_TRUE(std::filesystem::is_symlink(directory.file("link")));
   EXPECT_EQ(read_file(directory.file("sub/real")), "new");
+}
+
+TEST(OutputFile, WhereALinkPointsNowhereItMakesTheFileThereAndKeepsTheLink) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.file("sub"));
+  std::filesystem::create_symlink("sub/new", directory.file("second"));
+  std::filesystem::create_symlink(directory.file("second"), directory.file("first"));
+  OutputFile("--json", directory.file("first")).commit("figures");
+  EXPECT_TRUE(std::filesystem::is_symlink(directory.file("first")));
+  EXPECT_TRUE(std::filesystem::is_symlink(directory.file("second")));
+  EXPECT_EQ(read_file(directory.file("sub/new")), "figures");
+}
+
+TEST(OutputFile, NothingIsMadeOrReplacedUnderDevAndProc) {
+  const TemporaryDirectory directory;
+  const std::string link = directory.file("link");
+  // The second is what /dev/stdout points to, in a process whose standard output is closed.
+  for (const char* target : {"/dev/weir-test-nowhere", "/proc/self/fd/777", "/proc/version"}) {
+    std::filesystem::create_symlink(target, link);
+    expect_refused(link);
+    EXPECT_TRUE(std::filesystem::is_symlink(link)) << target;
+    std::filesystem::remove(link);
+  }
+  EXPECT_FALSE(std::filesystem::exists("/dev/weir-test-nowhere"));
+}
+
+TEST(OutputFile, LinksInACircleAreRefused) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink("b", directory.file("a"));
+  std::filesystem::create_symlink("a", directory.file("b"));
+  expect_refused(directory.file("a"));
+  EXPECT_TRUE(std::filesystem::is_symlink(directory.file("a")));
+}
+
+/// What `output` is refused with beside a file that is read; empty where it is not.
+std::string refusal_beside(const std::string& output, const std::string& input) {
+  try {
+    require_different_files(std::array{NamedPath{"--json", output}},
+                            std::array{NamedPath{"TRACE", input}});
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(DifferentFiles, AnOutputMayNotBeAnInputByWhateverName) {
+  const TemporaryDirectory directory;
+  const std::string input = directory.file("input");
+  write_file(input, "read");
+  std::filesystem::create_hard_link(input, directory.file("hard"));
+  std::filesystem::create_symlink("input", directory.file("soft"));
+  std::filesystem::create_directory(directory.file("sub"));
+  for (const char* name : {"input", "hard", "soft", "sub/../input"}) {
+    expect_one_line_naming(refusal_beside(directory.file(name), input), input);
+  }
+  write_file(directory.file("other"), "read");
+  EXPECT_EQ(refusal_beside(directory.file("other"), input), "");
+  EXPECT_EQ(refusal_beside(directory.file("new"), input), "");
+  EXPECT_EQ(refusal_beside("/dev/null", "/dev/null"), "") << "it is no file";
+}
+
+TEST(DifferentFiles, TwoOutputsMayNotBeOneAlsoWhereItIsYetToBeMade) {
+  const TemporaryDirectory directory;
+  write_file(directory.file("old"), "old");
+  std::filesystem::create_hard_link(directory.file("old"), directory.file("hard"));
+  std::filesystem::create_symlink("new", directory.file("soft"));
+  const auto check = [&](const char* a, const char* b) {
+    require_different_files(
+        std::array{NamedPath{"--save", directory.file(a)}, NamedPath{"--json", directory.file(b)}});
+  };
+  EXPECT_THROW(check("old", "hard"), UsageError);
+  EXPECT_THROW(check("new", "soft"), UsageError);
+  EXPECT_NO_THROW(check("new", "old"));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ struct Command {
   int (*run)(int argc, char** argv);
 };
 
-/// Prints what the machine has; with --json for a program, and for people on standard error. 2
-/// where no GPU answers, and says why.
+/// Prints what the machine has; with --json FILE for a program too, where - is standard output and
+/// people read standard error. 2 where no GPU answers, and says why.
 int run_info(int argc, char** argv);
 /// Runs the suites that need a GPU. 2 where nothing is selected.
 int run_tests(int argc, char** argv);

@@ -10,12 +10,14 @@
 #include "commit.hpp"
 #include "gpu_programs.hpp"
 #include "tools/gpu_check/command.hpp"
+#include "trainer/standard_streams.hpp"
 
 namespace weir::gpu_check {
 namespace {
 
 constexpr std::array kOwn{
-    Command{"info", "the GPU, driver, toolkit, cuBLAS and commit; --json for a program", run_info},
+    Command{"info", "the GPU, driver, toolkit, cuBLAS and commit; --json FILE for a program",
+            run_info},
     Command{"test", "the suites that need a GPU, with GoogleTest's flags", run_tests},
     Command{"facts", "what only a driver with a GPU can tell, as JSON", run_facts},
     Command{"report", "one page of runs of tools/gpu-check: RUN... OUTPUT-FOLDER YYYY-MM-DD",
@@ -43,7 +45,7 @@ std::string usage() {
 int run(int argc, char** argv) {
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "--help" || word == "-h") {
-    std::fputs(usage().c_str(), stdout);
+    require_printed(print(usage()));
     return 0;
   }
   const Command* found = nullptr;
@@ -65,6 +67,8 @@ int run(int argc, char** argv) {
 }  // namespace weir::gpu_check
 
 int main(int argc, char** argv) {
+  weir::hold_standard_streams();
+  weir::fail_unprinted_at_exit();
   try {
     return weir::gpu_check::run(argc, argv);
   } catch (const std::exception& error) {

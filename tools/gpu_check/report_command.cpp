@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <cstdio>
+#include <array>
 #include <filesystem>
-#include <fstream>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "allocator/error.hpp"
 #include "tools/gpu_check/command.hpp"
@@ -11,14 +12,22 @@
 #include "tools/gpu_check/report/merge.hpp"
 #include "tools/gpu_check/report/page.hpp"
 #include "tools/gpu_check/report/verdicts.hpp"
+#include "trainer/json_text.hpp"
+#include "trainer/output_file.hpp"
+#include "trainer/standard_streams.hpp"
 
 namespace weir::gpu_check {
 namespace {
 
-void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text << std::flush;
-  if (!out) throw Error("cannot write " + file.string());
+/// All files in the folders of the calls.
+std::vector<NamedPath> files_of(std::span<char* const> calls) {
+  std::vector<NamedPath> files;
+  for (const char* const call : calls) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(call)) {
+      files.push_back({"RUN", entry.path().string()});
+    }
+  }
+  return files;
 }
 
 /// Whether it has the form YYYY-MM-DD. It is a part of the names of files.
@@ -44,12 +53,17 @@ int run_report(int argc, char** argv) {
 
   const std::string name = page_name(evidence);
   std::filesystem::create_directories(output);
+  const std::string json_path = output / (name + ".json");
+  const std::string page_path = output / (name + ".md");
+  require_different_files(
+      std::array{NamedPath{"OUTPUT-FOLDER", json_path}, NamedPath{"OUTPUT-FOLDER", page_path}},
+      files_of({argv + 1, argv + argc - 2}));
+  OutputFile json_file("OUTPUT-FOLDER", json_path);
+  OutputFile page_file("OUTPUT-FOLDER", page_path);
   // What a step printed need not be UTF-8, as JSON must be.
-  write(output / (name + ".json"),
-        evidence.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  write(output / (name + ".md"), page(evidence, verdicts, name + ".json"));
-  std::printf("%s\n%s\n%s\n", verdict_lines(verdicts).c_str(), (output / (name + ".json")).c_str(),
-              (output / (name + ".md")).c_str());
+  json_file.commit(json_text(evidence));
+  page_file.commit(page(evidence, verdicts, name + ".json"));
+  require_printed(print(verdict_lines(verdicts) + "\n" + json_path + "\n" + page_path + "\n"));
   return holds(verdicts) ? 0 : 1;
 }
 

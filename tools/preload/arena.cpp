@@ -132,6 +132,8 @@ std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexce
     if (!freed) return std::nullopt;
     if (charge) {
       admission_.note_freed(charge->ticket, charge->bytes, *freed == Freed::kAwaiting);
+    } else if (batches_.load(std::memory_order_relaxed) != 0) {
+      admission_.note_given_back();
     }
     return CUDA_SUCCESS;
   } catch (const std::exception& error) {
@@ -284,7 +286,7 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
     std::erase_if(open_, [&](const TicketRef& open) { return open.serial == batch.ticket.serial; });
   }
   try {
-    fences_.measure(batch.ticket.ticket->device_time, batch.began);
+    fences_.measure(batch.ticket.ticket->device_time.front(), batch.began);
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("a batch is not measured: ") + error.what());
   }

@@ -1,13 +1,16 @@
 #include "tools/preload/at_exit.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <exception>
+#include <string_view>
 
 #include "allocator/log.hpp"
+#include "allocator/output_place.hpp"
+#include "allocator/setting.hpp"
+#include "trainer/output_file.hpp"
 
 namespace weir::preload {
 namespace {
@@ -22,13 +25,29 @@ void add(Gauge& sum, const Gauge& gauge) {
   sum.peak += gauge.peak;
 }
 
+/// Whether `path` is a regular file that has something else in it than a summary: the program's own
+/// script, for example, where WEIR_SUMMARY names that by mistake.
+bool is_something_else(const std::string& path) {
+  const OutputPlace place = find_output(path);
+  if (place.special || !place.identity || place.error != 0) return false;
+  constexpr std::string_view kSummary = "{\"process\":";
+  std::array<char, kSummary.size()> front{};
+  const int file = open(place.path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t got = file < 0 ? -1 : read(file, front.data(), front.size());
+  if (file >= 0) close(file);
+  if (got == 0) return false;
+  return got < 0 || std::string_view(front.data(), static_cast<std::size_t>(got)) != kSummary;
+}
+
 void write_file(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "we");
-  const bool good =
-      file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int why = errno;
-  if ((file == nullptr || std::fclose(file) == 0) && good) return;
-  log(LogLevel::kError, "the summary cannot be written to '" + path + "': " + std::strerror(why));
+  try {
+    if (is_something_else(path)) {
+      refuse("WEIR_SUMMARY", path, "a new file, or a summary that it replaces");
+    }
+    OutputFile("WEIR_SUMMARY", path).commit(text);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("the summary cannot be written: ") + error.what());
+  }
 }
 
 }  // namespace

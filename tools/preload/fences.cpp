@@ -189,10 +189,23 @@ CUresult Fences::remove(CUstream stream) noexcept {
     const CUresult code = can ? close_last(gone) : CUDA_SUCCESS;
     if (code != CUDA_SUCCESS) return code;
     gone.unfenced = !can;
+    if (can) forget_removed();  // not this one yet
   }
   by_handle_.erase(found);
   gone.removed = true;
   return CUDA_SUCCESS;
+}
+
+void Fences::forget_removed() noexcept {
+  if (lanes_.size() < forget_at_ || !captured_.empty()) return;
+  for (const auto& [id, each] : lanes_) {
+    if (each->removed) sweep(*each);
+  }
+  std::erase_if(lanes_, [](const auto& each) {
+    const Lane& lane = *each.second;
+    return lane.removed && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
+  });
+  forget_at_ = std::max(kFewStreams, 2 * lanes_.size());
 }
 
 void Fences::fence_before_capture(StreamId stream) noexcept {

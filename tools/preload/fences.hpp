@@ -37,6 +37,8 @@ class Fences final : public Progress {
   using Clock = std::chrono::steady_clock;
   /// So many points share a fence at most.
   static constexpr std::uint32_t kPointsOfAFence = 32;
+  /// Up to so many streams none that is gone is looked for.
+  static constexpr std::size_t kFewStreams = 64;
 
   Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait);
   ~Fences() override { followed.fetch_sub(1); }
@@ -126,6 +128,11 @@ class Fences final : public Progress {
   void make_wait(StreamId waiter, Point point) override;
 
   [[nodiscard]] std::uint64_t fences_recorded() const;
+  /// How many streams it knows: all that there are, and as many that are gone at most.
+  [[nodiscard]] std::size_t streams() const {
+    const Lock lock(mutex_);
+    return lanes_.size();
+  }
 
  private:
   struct Measure {
@@ -159,6 +166,8 @@ class Fences final : public Progress {
   }
   [[nodiscard]] Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
   Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
+  /// Forgets the streams that are gone and whose work is all passed, once there are many.
+  void forget_removed() noexcept WEIR_REQUIRES(mutex_);
   /// Records the next fence; false where it cannot be had now.
   bool close(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   /// The same, with the driver's code.
@@ -200,6 +209,7 @@ class Fences final : public Progress {
 
   mutable Mutex mutex_{LockRank::kStream};
   std::unordered_map<std::uint64_t, std::unique_ptr<Lane>> lanes_ WEIR_GUARDED_BY(mutex_);
+  std::size_t forget_at_ WEIR_GUARDED_BY(mutex_) = kFewStreams;  ///< streams known
   std::unordered_map<CUstream, Lane*> by_handle_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<StreamId> captured_ WEIR_GUARDED_BY(mutex_);

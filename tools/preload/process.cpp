@@ -14,6 +14,7 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/variables.hpp"
 #include "tools/preload/at_exit.hpp"
 
 namespace weir::preload {
@@ -62,6 +63,8 @@ void Process::set_up() noexcept {
   try {
     Settings settings = Settings::from_environment();
     set_log_level(settings.log.value);
+    // Set by `weir run`, which has warned.
+    if (std::getenv("WEIR_CHECKED") == nullptr) warn_of_unknown_variables(environ);
     auto* const made = new Process(*preload::driver(), std::move(settings));
     pthread_atfork(nullptr, nullptr, &pass_all_in_child);
     std::atexit([] {

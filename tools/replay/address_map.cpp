@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace weir::replay {
 namespace {
@@ -79,11 +80,17 @@ void AddressMap::add(const DriverEvent& event) {
 void AddressMap::finish(std::uint64_t end) {
   while (!live_.empty()) close(live_, live_.begin(), end, was_live_);
   while (!held_.empty()) close(held_, held_.begin(), end, was_held_);
+  shown_ = runs_of(was_held_);
+  std::vector<Run> used = runs_of(was_live_);
+  if (!dwarfs(sum_of(shown_), sum_of(used))) return;
+  left_out_ = minus_or_zero(sum_of(shown_), sum_of(used));
+  shown_ = std::move(used);
 }
 
-std::vector<AddressMap::Run> AddressMap::runs() const {
+std::vector<AddressMap::Run> AddressMap::runs_of(const std::vector<Area>& areas) {
   std::vector<Run> sorted;
-  for (const Area& area : was_held_) sorted.push_back({.begin = area.begin, .end = area.end});
+  sorted.reserve(areas.size());
+  for (const Area& area : areas) sorted.push_back({.begin = area.begin, .end = area.end});
   std::ranges::sort(sorted, {}, &Run::begin);
   std::vector<Run> joined;
   for (const Run& run : sorted) {
@@ -101,18 +108,20 @@ std::vector<AddressMap::Run> AddressMap::runs() const {
   return joined;
 }
 
-Bytes AddressMap::height() const {
-  const std::vector<Run> all = runs();
-  return all.empty() ? Bytes{} : Bytes{all.back().below + all.back().end - all.back().begin};
+Bytes AddressMap::sum_of(const std::vector<Run>& runs) {
+  return runs.empty() ? Bytes{} : Bytes{runs.back().below + runs.back().end - runs.back().begin};
 }
 
+Bytes AddressMap::height() const { return sum_of(shown_); }
+
+Bytes AddressMap::left_out() const { return left_out_; }
+
 Raster AddressMap::raster(std::size_t columns, std::size_t rows) const {
-  const std::vector<Run> all = runs();
   const double row = static_cast<double>(height().count) / static_cast<double>(rows);
   const double column = static_cast<double>(operations_) / static_cast<double>(columns);
   const auto place = [&](std::uint64_t address) {
-    const auto next = std::ranges::upper_bound(all, address, {}, &Run::begin);
-    if (next == all.begin()) return 0.0;
+    const auto next = std::ranges::upper_bound(shown_, address, {}, &Run::begin);
+    if (next == shown_.begin()) return 0.0;
     const Run& run = *std::prev(next);
     return static_cast<double>(run.below + std::min(address, run.end) - run.begin) / row;
   };
@@ -125,7 +134,7 @@ Raster AddressMap::raster(std::size_t columns, std::size_t rows) const {
     return coverage;
   };
   Raster raster{.columns = columns, .rows = rows, .cells = std::vector<Cell>(columns * rows)};
-  if (all.empty()) return raster;
+  if (shown_.empty()) return raster;
   const Coverage live = cover(was_live_);
   const Coverage held = cover(was_held_);
   for (std::size_t i = 0; i < raster.cells.size(); ++i) {

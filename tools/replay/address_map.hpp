@@ -30,6 +30,11 @@ struct Raster {
   }
 };
 
+/// Whether `held` is so much more than `used` that a plot of it would show nothing else.
+[[nodiscard]] constexpr bool dwarfs(Bytes held, Bytes used) noexcept {
+  return held.count / 4 > used.count;
+}
+
 class AddressMap {
  public:
   explicit AddressMap(std::uint64_t operations) : operations_(operations) {}
@@ -41,8 +46,12 @@ class AddressMap {
   void finish(std::uint64_t end);
 
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
-  /// The sum of all addresses that were ever held. Addresses between them are left out.
+  // Once it is finished.
+  /// The sum of all addresses that were ever held, or, where they would dwarf them, of those that
+  /// were ever in use. Addresses between them are left out.
   [[nodiscard]] Bytes height() const;
+  /// How much was held and is left out.
+  [[nodiscard]] Bytes left_out() const;
   [[nodiscard]] Raster raster(std::size_t columns, std::size_t rows) const;
 
  private:
@@ -51,7 +60,7 @@ class AddressMap {
     std::uint64_t begin = 0, end = 0;
     std::uint64_t from = 0, to = 0;
   };
-  /// Of addresses that were held at some time, the lowest of a run and how many are below it.
+  /// Of addresses that are shown, the lowest of a run and how many are below it.
   struct Run {
     std::uint64_t begin = 0, end = 0;
     std::uint64_t below = 0;
@@ -59,12 +68,15 @@ class AddressMap {
   using Open = std::map<std::uint64_t, Area>;  ///< by address
 
   static void close(Open& open, Open::iterator area, std::uint64_t now, std::vector<Area>& closed);
-  [[nodiscard]] std::vector<Run> runs() const;
+  [[nodiscard]] static std::vector<Run> runs_of(const std::vector<Area>& areas);
+  [[nodiscard]] static Bytes sum_of(const std::vector<Run>& runs);
 
   const std::uint64_t operations_;
   std::uint64_t now_ = 0;  ///< the operation that is under way
   Open live_, held_;
   std::vector<Area> was_live_, was_held_;
+  std::vector<Run> shown_;
+  Bytes left_out_;
 };
 
 }  // namespace weir::replay

@@ -9,8 +9,7 @@
 namespace weir::replay {
 namespace {
 
-constexpr double kTitle = 86;  // room for the title and the legend
-constexpr double kBand = 96;
+constexpr double kTitle = 86;    // room for the title and the legend
 constexpr double kGap = 26;      // between bands, for their names
 constexpr double kNumbers = 36;  // below the last
 
@@ -20,8 +19,9 @@ constexpr std::array<LegendEntry, 3> kBandLegend{{
     {look::kReserved, "reserved: held, and free", 0},
 }};
 
-std::string summary(const Figures& figures) {
+std::string summary(const Figures& figures, Bytes scale) {
   std::string text = "peak reserved " + format_bytes(figures.peak_reserved);
+  if (figures.peak_reserved > scale) text += " (cut off here)";
   if (const auto share = figures.fragmentation()) {
     text += ", fragmentation " + format_number(100 * *share, 1) + "%";
   }
@@ -31,15 +31,16 @@ std::string summary(const Figures& figures) {
   return text;
 }
 
-void draw_band(Svg& svg, const Band& band, double top, double most, bool last) {
-  Plot plot(svg, top, kBand, static_cast<double>(band.timeline.operations()), most);
+void draw_band(Svg& svg, const Band& band, double top, Bytes scale, bool last) {
+  Plot plot(svg, top, look::kBand, static_cast<double>(band.timeline.operations()),
+            static_cast<double>(scale.count) * 1.03);
   plot.grid(4);
   plot.area(band.timeline, &Levels::reserved, look::kReserved);
   plot.area(band.timeline, &Levels::allocated, look::kAllocated);
   plot.area(band.timeline, &Levels::requested, look::kLive);
   plot.frame(last);
   svg.text({look::kLeft, top - 6}, band.name, look::kBold);
-  svg.text({look::kLeft + look::kPlot, top - 6}, summary(band.figures), look::kEnd);
+  svg.text({look::kLeft + look::kPlot, top - 6}, summary(band.figures, scale), look::kEnd);
 }
 
 }  // namespace
@@ -62,21 +63,33 @@ Band record_band(const Trace& trace, const Candidate& candidate, Bytes capacity,
   return band;
 }
 
+Bytes scale_of(std::span<const Band> bands) {
+  Bytes used{1};
+  for (const Band& band : bands) {
+    used = std::max({used, band.figures.peak_requested, band.figures.peak_allocated});
+  }
+  Bytes scale = used;
+  for (const Band& band : bands) {
+    const Bytes reserved = band.figures.peak_reserved;
+    if (!dwarfs(reserved, used)) scale = std::max(scale, reserved);
+  }
+  return scale;
+}
+
 std::string draw(const Picture& picture) {
   const auto bands = static_cast<double>(picture.bands.size());
-  const double below = kTitle + bands * (kBand + kGap) + kNumbers;
+  const double below = kTitle + bands * (look::kBand + kGap) + kNumbers;
   Svg svg(look::kWidth, below + (picture.map ? kMapHeight : 0), picture.title);
   svg.text({look::kLeft, 22}, picture.title, R"(font-size="14" font-weight="bold")");
   svg.text({look::kLeft, 39}, picture.subtitle, R"(fill="#555")");
   draw_legend(svg, 58, kBandLegend);
 
-  Bytes most{1};
-  for (const Band& band : picture.bands) most = std::max(most, band.figures.peak_reserved);
+  const Bytes scale = scale_of(picture.bands);
   double top = kTitle;
   for (const Band& band : picture.bands) {
     const bool last = &band == &picture.bands.back();
-    draw_band(svg, band, top, static_cast<double>(most.count) * 1.03, last);
-    top += kBand + kGap;
+    draw_band(svg, band, top, scale, last);
+    top += look::kBand + kGap;
   }
   if (picture.map) draw_map(svg, picture.mapped, *picture.map, below);
   return svg.finish();

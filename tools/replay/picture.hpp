@@ -3,6 +3,7 @@
 // A picture of memory over time: a band for each pool, and for one of them what lay where.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ inline constexpr std::size_t kMostColumns = 420;
 /// given.
 [[nodiscard]] Band record_band(const Trace& trace, const Candidate& candidate, Bytes capacity,
                                AddressMap* map = nullptr);
+
+/// Up to where the bytes of all bands are drawn: what the pools reserve at most, but for those that
+/// reserve many times what any of them hands out, which are cut off there.
+[[nodiscard]] Bytes scale_of(std::span<const Band> bands);
 
 /// As SVG, whatever the trace is less than half a megabyte of it, with up to ten bands.
 [[nodiscard]] std::string draw(const Picture& picture);

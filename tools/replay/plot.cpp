@@ -61,7 +61,8 @@ void Plot::area(const Timeline& timeline, Bytes Levels::*level, std::string_view
   for (const Levels& levels : timeline.columns()) {
     if (levels.*level != last) {
       last = levels.*level;
-      path += "H" + Svg::number(x(end)) + "V" + Svg::number(y(static_cast<double>(last->count)));
+      path += "H" + Svg::number(x(end)) + "V" +
+              Svg::number(y(std::min(static_cast<double>(last->count), bytes_)));
     }
     end += width;
   }

@@ -15,6 +15,7 @@ namespace weir::replay::look {
 inline constexpr double kWidth = 1000;
 inline constexpr double kLeft = 88;   ///< room for the numbers
 inline constexpr double kPlot = 840;  ///< as wide as a plot is
+inline constexpr double kBand = 96;   ///< as high as a band's plot is
 
 inline constexpr const char* kReserved = R"(fill="#f6d8bf" stroke="#b85c1e" stroke-width="1")";
 inline constexpr const char* kHole = R"(fill="#f6d8bf")";
@@ -40,7 +41,7 @@ class Plot {
   void grid(double parts);
   /// The axes; the operations are numbered where `numbered`.
   void frame(bool numbered);
-  /// The steps of one level, down to zero at both ends.
+  /// The steps of one level, down to zero at both ends, and no higher than the plot.
   void area(const Timeline& timeline, Bytes Levels::*level, std::string_view look);
 
  private:

@@ -30,6 +30,19 @@ void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const Pool
   }
 }
 
+/// Exactly so many, in the largest unit of which they are a whole number: `256MiB`.
+std::string typed_size(Bytes bytes) {
+  constexpr std::array<const char*, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (unit + 1 < kUnits.size() && bytes.count != 0 && bytes.count % 1024 == 0) {
+    bytes.count /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes.count) + kUnits[unit];
+}
+
+bool has_page(PoolKind kind) { return kind == PoolKind::kRound || kind == PoolKind::kNaive; }
+
 /// What may stand behind the colon.
 std::span<const std::string_view> settings_to_try(PoolKind kind) {
   static constexpr std::array<std::string_view, 5> kCutoffs{"20", "22", "24", "26", "28"};
@@ -65,14 +78,12 @@ PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
   choice.name = to_string(kind);
   if (kind == PoolKind::kRound) choice.name += ":" + std::to_string(choice.options.cutoff.value);
   if (kind == PoolKind::kNaive && choice.options.large_round.value != mib(2)) {
-    choice.name += ":" + format_bytes(choice.options.large_round.value);
-    std::erase(choice.name, ' ');
+    choice.name += ":" + typed_size(choice.options.large_round.value);
   }
   const Bytes segment = choice.options.segment.value;
   if (kind == PoolKind::kBestFit && segment == PoolOptions::kWholeBudget) choice.name += ":all";
   if (kind == PoolKind::kBestFit && segment != mib(64) && segment != PoolOptions::kWholeBudget) {
-    choice.name += ":" + format_bytes(segment);
-    std::erase(choice.name, ' ');
+    choice.name += ":" + typed_size(segment);
   }
   return choice;
 }
@@ -111,19 +122,33 @@ std::string variables_of(const PoolChoice& choice) {
   const PoolOptions& options = choice.options;
   const PoolKind kind = options.kind.value;
   std::string text = "WEIR_POOL=" + std::string(to_string(kind));
-  const auto add = [&text](const char* name, std::uint64_t value) {
-    text += std::string(" ") + name + "=" + std::to_string(value);
+  const auto add = [&text](const char* name, const std::string& value) {
+    text += std::string(" ") + name + "=" + value;
   };
-  if (kind == PoolKind::kRound) add("WEIR_POOL_LINEAR_CUTOFF", options.cutoff.value);
-  if (kind == PoolKind::kBestFit) {
-    text += " WEIR_POOL_SEGMENT_SIZE=" + format_segment(options.segment.value);
+  if (kind == PoolKind::kRound) {
+    add("WEIR_POOL_LINEAR_CUTOFF", std::to_string(options.cutoff.value));
   }
-  if (kind == PoolKind::kNaive) add("WEIR_POOL_LARGE_ROUND_SIZE", options.large_round.value.count);
-  const bool has_page = kind == PoolKind::kRound || kind == PoolKind::kNaive;
-  if (has_page && options.page.source != "default") {
-    add("WEIR_POOL_PAGE_SIZE", options.page.value.count);
+  if (kind == PoolKind::kBestFit) {
+    const Bytes segment = options.segment.value;
+    add("WEIR_POOL_SEGMENT_SIZE",
+        segment == PoolOptions::kWholeBudget ? format_segment(segment) : typed_size(segment));
+  }
+  if (kind == PoolKind::kNaive) {
+    add("WEIR_POOL_LARGE_ROUND_SIZE", typed_size(options.large_round.value));
+  }
+  if (has_page(kind) && options.page.source != "default") {
+    add("WEIR_POOL_PAGE_SIZE", typed_size(options.page.value));
   }
   return text;
+}
+
+bool PoolChoice::by_default() const {
+  const PoolOptions usual;
+  const PoolKind kind = options.kind.value;
+  if (has_page(kind) && options.page.value != usual.page.value) return false;
+  if (kind == PoolKind::kRound) return options.cutoff.value == usual.cutoff.value;
+  if (kind == PoolKind::kNaive) return options.large_round.value == usual.large_round.value;
+  return kind != PoolKind::kBestFit || options.segment.value == usual.segment.value;
 }
 
 Candidate candidate_of(const PoolChoice& choice, const MakeUpstream& upstream, std::uint64_t lag) {

@@ -16,6 +16,9 @@ namespace weir::replay {
 struct PoolChoice {
   std::string name;
   PoolOptions options;
+
+  /// Whether its settings are what holds where nothing but the pool is set.
+  [[nodiscard]] bool by_default() const;
 };
 
 /// `naive`, `round:28` (its cutoff), `naive:1MiB` (what large sizes are rounded to),
@@ -33,7 +36,8 @@ struct PoolChoice {
 /// from 20 to 28, `naive` with several roundings of large sizes.
 [[nodiscard]] std::vector<PoolChoice> recommendable_choices(const PoolOptions& base);
 
-/// The environment variables that make a program use it: `WEIR_POOL=round …`.
+/// The environment variables that make a program use it, as one would type them:
+/// `WEIR_POOL=best_fit WEIR_POOL_SEGMENT_SIZE=256MiB`.
 [[nodiscard]] std::string variables_of(const PoolChoice& choice);
 
 /// What makes it, on what `upstream` makes.

@@ -1,19 +1,12 @@
 #include "tools/replay/readers.hpp"
 
-#include <cstring>
+#include <new>
 
-#include "allocator/allocation_log.hpp"
+#include "allocator/allocation_log_reader.hpp"
 #include "allocator/error.hpp"
 
 namespace weir::replay {
 namespace {
-
-bool is_allocation_log(std::string_view bytes) {
-  std::uint64_t magic = 0;
-  if (bytes.size() < sizeof magic) return false;
-  std::memcpy(&magic, bytes.data(), sizeof magic);
-  return magic == AllocationLogHeader::kMagic;
-}
 
 Trace read_csv(const Source& source) {
   Csv csv(source);
@@ -35,6 +28,12 @@ std::vector<Trace> read_traces(const Source& source) {
                    (cut.empty() ? "" : " (" + cut + ")"));
 }
 
-std::vector<Trace> read_traces(const std::string& path) { return read_traces(read_source(path)); }
+std::vector<Trace> read_traces(const std::string& path) {
+  try {
+    return read_traces(read_source(path));
+  } catch (const std::bad_alloc&) {
+    throw UsageError(path + ": memory to read it is not to be had");
+  }
+}
 
 }  // namespace weir::replay

@@ -1,6 +1,7 @@
 #include "tools/replay/recommend.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::replay {
 namespace {
@@ -10,18 +11,36 @@ double share(Bytes bytes, Bytes peak) {
          static_cast<double>(std::max<std::uint64_t>(peak.count, 1));
 }
 
-/// Where the best of `scores` is; the end when there is none.
-std::vector<Score>::const_iterator best_of(const std::vector<Score>& scores, double same_need) {
-  const auto least = std::ranges::min_element(scores, {}, &Score::reserved);
-  if (least == scores.end()) return least;
-  const double most = least->reserved * (1 + same_need);
-  auto best = least;
-  for (auto score = scores.begin(); score != scores.end(); ++score) {
-    if (score->reserved > most) continue;
-    const bool quicker = score->total_ns() < best->total_ns();
-    if (quicker || (score->total_ns() == best->total_ns() && score < best)) best = score;
+/// Whether `score` takes the same time as `quickest`, as far as timing can tell.
+bool as_quick(const Score& score, const Score& quickest) {
+  const double noise = kNoise * std::max(score.ns_per_operation, quickest.ns_per_operation);
+  return score.total_ns() <= quickest.total_ns() + noise;
+}
+
+/// Takes those that are as good as the best out of `scores`, in their order; nothing of nothing.
+std::vector<Score> take_best(std::vector<Score>& scores, double same_need) {
+  if (scores.empty()) return {};
+  const double most =
+      std::ranges::min_element(scores, {}, &Score::reserved)->reserved * (1 + same_need);
+  const Score* quickest = nullptr;
+  for (const Score& score : scores) {
+    if (score.reserved > most) continue;
+    if (quickest == nullptr || score.total_ns() < quickest->total_ns()) quickest = &score;
   }
+  // Not std::ranges: clang 14 cannot compile what GCC 12's returns.
+  const auto others = std::stable_partition(
+      scores.begin(), scores.end(), [most, than = *quickest](const Score& score) {
+        return score.reserved <= most && as_quick(score, than);
+      });
+  std::vector<Score> best(scores.begin(), others);
+  scores.erase(scores.begin(), others);
   return best;
+}
+
+/// The one that is recommended of some that are as good.
+std::vector<Score>::const_iterator preferred(const std::vector<Score>& equal) {
+  const auto usual = std::ranges::find(equal, true, &Score::by_default);
+  return usual == equal.end() ? equal.begin() : usual;
 }
 
 std::optional<Score> score_of(std::span<const TraceResults> results, std::size_t candidate) {
@@ -47,23 +66,29 @@ std::optional<Score> score_of(std::span<const TraceResults> results, std::size_t
 
 double Score::total_ns() const noexcept { return ns_per_operation + driver_calls * kDriverCallNs; }
 
-std::vector<Score> scores_of(std::span<const TraceResults> results) {
+std::vector<Score> scores_of(std::span<const TraceResults> results,
+                             const std::vector<bool>& by_default) {
   std::vector<Score> scores;
   const std::size_t candidates = results.empty() ? 0 : results.front().measured.size();
   for (std::size_t i = 0; i < candidates; ++i) {
-    if (const auto score = score_of(results, i)) scores.push_back(*score);
+    if (auto score = score_of(results, i)) {
+      score->by_default = by_default[i];
+      scores.push_back(*score);
+    }
   }
   return scores;
 }
 
 std::optional<Recommendation> recommend(std::span<const Score> scores, double same_need) {
   std::vector<Score> left(scores.begin(), scores.end());
-  const auto best = best_of(left, same_need);
-  if (best == left.end()) return std::nullopt;
-  Recommendation recommendation{.best = *best, .second = {}};
-  left.erase(best);
-  const auto second = best_of(left, same_need);
-  if (second != left.end()) recommendation.second = *second;
+  std::vector<Score> equal = take_best(left, same_need);
+  if (equal.empty()) return std::nullopt;
+  const auto best = preferred(equal);
+  Recommendation recommendation{.best = *best, .equal = {}, .second = {}};
+  equal.erase(best);
+  recommendation.equal = std::move(equal);
+  const std::vector<Score> next = take_best(left, same_need);
+  if (!next.empty()) recommendation.second = *preferred(next);
   return recommendation;
 }
 

@@ -144,7 +144,11 @@ Json advice_json(const Advice& advice) {
   if (!advice.recommendation) return nullptr;
   const Recommendation& found = *advice.recommendation;
   Json json{{"best", score_json(found.best, advice.variables[found.best.candidate])},
+            {"equal", Json::array()},
             {"second", nullptr}};
+  for (const Score& other : found.equal) {
+    json["equal"].push_back(score_json(other, advice.variables[other.candidate]));
+  }
   if (found.second) {
     json["second"] = score_json(*found.second, advice.variables[found.second->candidate]);
   }
@@ -158,6 +162,11 @@ std::string advice_text(const Advice& advice) {
   const Recommendation& found = *advice.recommendation;
   std::string text =
       "recommended: " + advice.variables[found.best.candidate] + "\n  " + why(found.best) + "\n";
+  std::string equal;
+  for (const Score& other : found.equal) {
+    equal += (equal.empty() ? "" : "; ") + advice.variables[other.candidate];
+  }
+  if (!equal.empty()) text += "  equal, within what two timings differ by: " + equal + "\n";
   if (found.second) {
     text += "second best: " + advice.variables[found.second->candidate] + "\n  " +
             why(*found.second) + "\n";

@@ -9,6 +9,7 @@ numbered in the order in which they come up; 0 is the default one. Needs nothing
 """
 
 import argparse
+import os
 import pickle
 import sys
 from typing import NamedTuple
@@ -186,13 +187,26 @@ def report(converted):
     return text + f"; {converted.ignored} entries that neither allocate nor free"
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse itself passes over help that cannot be printed."""
+
+    def print_help(self, file=None):
+        try:
+            print(self.format_help(), end="", file=file or sys.stdout, flush=True)
+        except OSError as error:
+            print(f"snapshot_to_csv: standard output cannot be written ({error.strerror})", file=sys.stderr)
+            os._exit(1)  # at a usual end Python would try again
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser = Parser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("snapshot", help="what torch.cuda.memory._dump_snapshot wrote")
     parser.add_argument("csv", help="the file to write; through gzip where its name ends in .gz")
     parser.add_argument("--device", type=int, help="whose history; needed where several have one")
     args = parser.parse_args()
     try:
+        if os.path.exists(args.csv) and os.path.samefile(args.snapshot, args.csv):
+            raise BadInput(f"{args.csv} is the same file, which the CSV would replace")
         converted = convert(read(args.snapshot), args.device)
         with CsvFile(args.csv) as out:
             converted.lifetimes.write(out, streams=True)

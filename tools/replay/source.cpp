@@ -1,21 +1,81 @@
 #include "tools/replay/source.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <limits>
 #include <system_error>
 #include <utility>
 
+#include "allocator/allocation_log_reader.hpp"
 #include "allocator/error.hpp"
 
 namespace weir::replay {
 namespace {
 
 constexpr std::string_view kMagic = "\x1f\x8b";
+constexpr std::string_view kStandardInput = "-";
+
+/// Watches bytes grow, so that a line that never ends is refused before it fills the memory.
+class LineLengths {
+ public:
+  explicit LineLengths(const std::string& name) : name_(name) {}
+
+  /// UsageError where the last line of `bytes` is too long. An allocation log has no lines.
+  void check(std::string_view bytes) {
+    if (is_allocation_log(bytes)) return;
+    const std::size_t newline = bytes.substr(looked_at_).rfind('\n');
+    if (newline != std::string_view::npos) line_ = looked_at_ + newline + 1;
+    looked_at_ = bytes.size();
+    if (bytes.size() - line_ <= kLongestLine.count) return;
+    throw UsageError(name_ + ": no trace: at byte " + std::to_string(line_) +
+                     " a line begins that is longer than " + format_bytes(kLongestLine));
+  }
+
+ private:
+  const std::string& name_;
+  std::size_t line_ = 0;       ///< where the last line begins
+  std::size_t looked_at_ = 0;  ///< how far newlines were looked for
+};
+
+/// A file that is open, closed with it. Standard input stays open.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path)
+      // Without O_NONBLOCK a fifo would hold the program until somebody writes into it.
+      : own_(path != kStandardInput),
+        file_(own_ ? open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO) {}
+  ~Descriptor() {
+    if (own_ && file_ >= 0) close(file_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  [[nodiscard]] int get() const noexcept { return file_; }
+  /// Zero, or why it is not read.
+  [[nodiscard]] int fault() const noexcept {
+    struct stat status {};
+    if (file_ < 0 || fstat(file_, &status) != 0) return errno;
+    return S_ISDIR(status.st_mode) ? EISDIR : 0;
+  }
+  [[nodiscard]] bool may_be_read() const noexcept {
+    struct stat status {};
+    return !own_ || (fstat(file_, &status) == 0 && S_ISREG(status.st_mode));
+  }
+
+ private:
+  const bool own_;
+  const int file_;
+};
+
+[[noreturn]] void refuse_reading(const std::string& name, int error) {
+  throw UsageError(name + ": cannot be read (" + std::generic_category().message(error) + ")");
+}
 
 /// zlib's state for one file, of which a gzip may hold several streams one after the other.
 class Inflater {
@@ -32,6 +92,7 @@ class Inflater {
   [[nodiscard]] bool unpack_to(std::string& bytes, Bytes most) {
     while (true) {
       const int code = step(bytes);
+      lines_.check(bytes);
       if (bytes.size() > most.count) refuse("unpacks to more than " + format_bytes(most));
       if (code == Z_STREAM_END) {
         if (at_end()) return true;
@@ -72,6 +133,7 @@ class Inflater {
 
   const std::string& name_;
   const std::string& packed_;
+  LineLengths lines_{name_};
   std::size_t taken_ = 0;
   z_stream stream_{};
   std::array<char, 65536> piece_{};
@@ -91,18 +153,34 @@ Source unpack(std::string name, std::string bytes, Bytes most) {
   return source;
 }
 
+Bytes most_bytes() {
+  const auto pages = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
+  const auto page = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PAGESIZE)));
+  return std::min(gib(8), Bytes{pages * page / 2});
+}
+
 Source read_source(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
+  const Descriptor file(path);
+  const std::string name = path == kStandardInput ? "standard input" : path;
+  if (const int error = file.fault(); error != 0) refuse_reading(name, error);
+  if (!file.may_be_read()) {
+    throw UsageError(name + ": no regular file: what a pipe brings is read with - for its name");
+  }
+  const Bytes most = most_bytes();
   std::string bytes;
-  for (std::array<char, 65536> piece{};
-       file.read(piece.data(), piece.size()) || file.gcount() > 0;) {
-    bytes.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  LineLengths lines(name);
+  for (std::array<char, 65536> piece{};;) {
+    const ssize_t got = read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse_reading(name, errno);
+    if (got == 0) break;
+    bytes.append(piece.data(), static_cast<std::size_t>(got));
+    if (!bytes.starts_with(kMagic)) lines.check(bytes);
+    if (bytes.size() > most.count) {
+      throw UsageError(name + ": is larger than " + format_bytes(most));
+    }
   }
-  if (!file.is_open() || file.bad()) {
-    throw UsageError(path + ": cannot be read (" + std::generic_category().message(errno) + ")");
-  }
-  return unpack(path, std::move(bytes));
+  return unpack(name, std::move(bytes), most);
 }
 
 }  // namespace weir::replay

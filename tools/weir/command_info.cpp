@@ -1,15 +1,19 @@
 // weir info: the machine, the library and the settings in force.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstdio>
 #include <memory>
-#include <system_error>
+#include <utility>
 
 #include "allocator/error.hpp"
+#include "allocator/log.hpp"
+#include "allocator/variables.hpp"
 #include "tools/weir/command.hpp"
 #include "tools/weir/info.hpp"
 #include "tools/weir/library.hpp"
+#include "trainer/output_file.hpp"
+#include "trainer/standard_streams.hpp"
 
 namespace weir::cli {
 namespace {
@@ -17,31 +21,36 @@ namespace {
 struct InfoFlags {
   bool hooks = false;
   bool library = false;
-  bool json = false;
+  std::string json;
 };
+
+Info find_info() {
+  const Environment environment = process_environment();
+  const Setting<std::string> named = named_library(environment);
+  // Settings first: a bad one is refused before a device is woken.
+  Setting<std::string> library = locate_library(named);
+  preload::Settings settings = preload::Settings::from_environment(environment);
+  set_log_level(settings.log.value);
+  warn_of_unknown_variables(environ);
+  if (!named.value.empty()) (void)require_library(named);
+  return {.driver = ask_driver(), .library = std::move(library), .settings = std::move(settings)};
+}
 
 std::string text_for(const InfoFlags& flags) {
   if (flags.hooks) return hooks_text();
-  const Environment environment = process_environment();
-  const Setting<std::string> named = named_library(environment);
-  if (flags.library) return require_library(named) + "\n";
-  // Settings first: a bad one is refused before a device is woken.
-  Info info{.driver = {},
-            .library = locate_library(named),
-            .settings = preload::Settings::from_environment(environment)};
-  if (!named.value.empty()) (void)require_library(named);
-  info.driver = ask_driver();
-  return flags.json ? info_json(info) : info_text(info);
+  if (flags.library) return require_library(named_library(process_environment())) + "\n";
+  return info_text(find_info());
 }
 
 int run(const InfoFlags& flags, const std::vector<std::string>& words) {
   if (!words.empty()) throw UsageError("weir info takes no words after --");
-  const std::string text = text_for(flags);
-  errno = 0;
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    throw Error("standard output cannot be written (" + std::generic_category().message(errno) +
-                ")");
+  if (!flags.json.empty()) {
+    OutputFile file("--json", flags.json);
+    file.commit(info_json(find_info()));
+    return 0;
   }
+  require_standard_output();
+  require_printed(print(text_for(flags)));
   return 0;
 }
 
@@ -55,7 +64,8 @@ Command add_info_command(CLI::App& program) {
                                      "print what the library does to the driver's functions");
   CLI::Option* library =
       app->add_flag("--library", flags->library, "print the path to preload and nothing else");
-  CLI::Option* json = app->add_flag("--json", flags->json, "print it for a program");
+  CLI::Option* json = app->add_option("--json", flags->json,
+                                      "write it for a program to this file; - is standard output");
   hooks->excludes(library)->excludes(json);
   library->excludes(json);
   return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};

@@ -1,20 +1,22 @@
 // weir replay: traces of allocations against pools.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "allocator/error.hpp"
+#include "allocator/log.hpp"
+#include "allocator/variables.hpp"
 #include "tools/replay/picture.hpp"
 #include "tools/replay/readers.hpp"
 #include "tools/replay/report.hpp"
 #include "tools/weir/command.hpp"
 #include "tools/weir/replay_flags.hpp"
 #include "trainer/output_file.hpp"
+#include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
 
 namespace weir::cli {
@@ -34,10 +36,9 @@ Bytes largest_peak(const std::vector<replay::Trace>& traces) {
   return peak;
 }
 
-/// The files that the traces' pictures go to, opened now so that nothing is computed in vain.
-std::vector<std::unique_ptr<OutputFile>> open_pictures(const std::string& path,
-                                                       std::size_t traces) {
-  std::vector<std::unique_ptr<OutputFile>> files;
+/// The files that the traces' pictures go to.
+std::vector<NamedPath> picture_files(const std::string& path, std::size_t traces) {
+  std::vector<NamedPath> files;
   if (path.empty()) return files;
   const std::size_t place = path.find("%t");
   if (place == std::string::npos && traces > 1) {
@@ -46,9 +47,33 @@ std::vector<std::unique_ptr<OutputFile>> open_pictures(const std::string& path,
   for (std::size_t i = 1; i <= traces; ++i) {
     std::string name = path;
     if (place != std::string::npos) name.replace(place, 2, std::to_string(i));
-    files.push_back(std::make_unique<OutputFile>("--svg", name));
+    files.push_back({"--svg", name});
   }
   return files;
+}
+
+/// What is written beside the table, opened before anything is computed.
+struct Outputs {
+  std::vector<std::unique_ptr<OutputFile>> pictures;
+  std::unique_ptr<OutputFile> json;
+};
+
+/// UsageError where one cannot be written, or is a trace.
+Outputs open_outputs(const ReplayFlags& flags, std::size_t traces) {
+  std::vector<NamedPath> files = picture_files(flags.svg, traces);
+  if (!flags.json.empty()) files.push_back({"--json", flags.json});
+  std::vector<NamedPath> read;
+  for (const std::string& path : flags.traces) read.push_back({"TRACE", path});
+  require_different_files(files, read);
+  Outputs outputs;
+  if (!flags.json.empty()) {
+    outputs.json = std::make_unique<OutputFile>("--json", flags.json);
+    files.pop_back();
+  }
+  for (const NamedPath& file : files) {
+    outputs.pictures.push_back(std::make_unique<OutputFile>(file.name, file.path));
+  }
+  return outputs;
 }
 
 replay::Picture picture_of(const replay::Trace& trace,
@@ -72,28 +97,33 @@ replay::Picture picture_of(const replay::Trace& trace,
 std::optional<replay::Advice> advice_for(const std::vector<replay::TraceResults>& results,
                                          const ReplayRequest& request) {
   replay::Advice advice;
-  advice.recommendation = replay::recommend(
-      replay::scores_of(results), request.capacity ? replay::kAnyNeed : replay::kSameNeed);
+  std::vector<bool> by_default;
   for (const replay::PoolChoice& choice : request.choices) {
     advice.variables.push_back(replay::variables_of(choice));
+    by_default.push_back(choice.by_default());
   }
+  advice.recommendation =
+      replay::recommend(replay::scores_of(results, by_default),
+                        request.capacity ? replay::kAnyNeed : replay::kSameNeed);
   return advice;
 }
 
-void print(const std::string& text) {
-  errno = 0;
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    throw Error("standard output cannot be written (" + std::generic_category().message(errno) +
-                ")");
-  }
+std::string text_of(const std::vector<replay::TraceResults>& results, const replay::Setup& setup,
+                    bool summary, const std::optional<replay::Advice>& advice) {
+  const std::string text =
+      summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
+  return text + (advice ? "\n" + advice_text(*advice) : "");
 }
 
 int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
   if (!words.empty()) throw UsageError("weir replay takes no words after --");
   const ReplayRequest request = checked(flags);
+  require_standard_output();
+  set_log_level(log_level_from_environment());
+  warn_of_unknown_variables(environ);
   const replay::MakeUpstream upstream = replay::upstreams_of(request.upstream);
   const std::vector<replay::Trace> traces = read_all(flags.traces);
-  const auto pictures = open_pictures(flags.svg, traces.size());
+  const Outputs outputs = open_outputs(flags, traces.size());
 
   const replay::Setup setup{
       .upstream = flags.upstream,
@@ -115,17 +145,14 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
         bar.show(what, done, all);
       });
   bar.clear();
-  for (std::size_t i = 0; i < pictures.size(); ++i) {
-    pictures[i]->commit(draw(picture_of(traces[i], candidates, setup, request.mapped)));
+  for (std::size_t i = 0; i < outputs.pictures.size(); ++i) {
+    outputs.pictures[i]->commit(draw(picture_of(traces[i], candidates, setup, request.mapped)));
   }
   const auto advice = flags.recommend ? advice_for(results, request) : std::nullopt;
-  if (flags.json) {
-    print(replay::results_json(results, setup, advice));
-  } else {
-    const std::string text =
-        flags.summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
-    print(text + (advice ? "\n" + advice_text(*advice) : ""));
-  }
+  const int print_error =
+      flags.json == "-" ? 0 : print(text_of(results, setup, flags.summary, advice));
+  if (outputs.json) outputs.json->commit(replay::results_json(results, setup, advice));
+  require_printed(print_error);
   return replay::any_refused(results) ? 3 : 0;
 }
 

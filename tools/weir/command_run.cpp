@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "allocator/log.hpp"
+#include "allocator/variables.hpp"
 #include "tools/preload/settings.hpp"
 #include "tools/weir/child.hpp"
 #include "tools/weir/command.hpp"
@@ -34,9 +35,21 @@ struct Ran {
 preload::Settings check_settings(const Environment& environment) {
   preload::Settings settings = preload::Settings::from_environment(environment);
   set_log_level(settings.log.value);
+  warn_of_unknown_variables(environ);
   const Setting<std::string>& log = settings.pool.log;
   if (!log.value.empty()) const OutputFile writable(log.source, log.value);
   return settings;
+}
+
+/// What the program is known to read: itself, the library, and each word that names a file, such as
+/// the script of an interpreter.
+std::vector<NamedPath> files_read(const std::string& program, const std::string& library,
+                                  const std::vector<std::string>& words) {
+  std::vector<NamedPath> files{{"the program", program}, {"the library", library}};
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] != "-") files.push_back({"the program's argument", words[i]});
+  }
+  return files;
 }
 
 /// Runs it and takes its summaries; the folder for them is gone afterwards.
@@ -86,13 +99,15 @@ int run(const RunFlags& flags, const std::vector<std::string>& words) {
   check_program(path, environment);
   const Setting<std::string> json = flags.json(environment);
   require_different_files(std::array{NamedPath{json.source, json.value},
-                                     NamedPath{settings.pool.log.source, settings.pool.log.value}});
+                                     NamedPath{settings.pool.log.source, settings.pool.log.value}},
+                          files_read(path, preload.library, words));
   SummaryOutput output(json.source, json.value);
 
   const Ran ran = run_program(path, words, std::move(preload), environment);
   (void)std::signal(SIGPIPE, SIG_IGN);  // nobody reads: the exit code is still to be passed on
   for (const SummaryFile& file : ran.collected.summaries) {
-    std::fputs(to_text(file.summary).c_str(), stderr);
+    const std::string text = flags.details() ? to_text(file.summary) : brief(file.summary);
+    std::fputs(text.c_str(), stderr);
   }
   for (const Remark& remark : remarks(ran.ended, ran.collected)) log(remark.level, remark.text);
   const bool written = write_summaries(output, ran);

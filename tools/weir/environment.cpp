@@ -50,6 +50,7 @@ Prepared environment_for(const Preload& preload, const Environment& environment)
   variables.push_back(
       {"LD_PRELOAD", preloaded(preload.library, value_of(environment, "LD_PRELOAD"))});
   variables.push_back({"WEIR_SUMMARY", preload.summary});
+  variables.push_back({"WEIR_CHECKED", "1"});
   add_torch(prepared, environment);
   for (const auto& [name, value] : kUnlessSet) {
     if (value_of(environment, name).empty()) variables.push_back({name, value});

@@ -10,6 +10,7 @@
 #include "allocator/error.hpp"
 #include "allocator/version.hpp"
 #include "tools/weir/command.hpp"
+#include "trainer/command_line.hpp"
 
 namespace weir::cli {
 namespace {
@@ -30,8 +31,8 @@ int run_program(int argc, char** argv) {
                                       add_replay_command(app)};
   try {
     app.parse(static_cast<int>(mark - argv), argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {
+    return print_help(app, asked);
   } catch (const CLI::RequiredError& error) {
     const std::vector<CLI::App*> known = app.get_subcommands();
     if (!known.empty()) {
@@ -49,6 +50,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see weir --help)");
   }
+  refuse_empty_values(app);
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run(words);
   }
@@ -59,6 +61,7 @@ int run_program(int argc, char** argv) {
 }  // namespace weir::cli
 
 int main(int argc, char** argv) {
+  weir::hold_standard_streams();
   try {
     return weir::cli::run_program(argc, argv);
   } catch (const std::exception& error) {

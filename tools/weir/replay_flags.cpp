@@ -58,7 +58,7 @@ std::size_t mapped_of(const ReplayFlags& flags, const std::vector<replay::PoolCh
 ReplayFlags::ReplayFlags(CLI::App& app) {
   app.add_option("TRACE", traces,
                  "an allocation log (WEIR_ALLOC_LOG), RMM's log, or lifetimes "
-                 "(buffer,start,end,size), also in gzip")
+                 "(buffer,start,end,size), also in gzip; - is standard input")
       ->required();
   app.add_option("--pool", pool,
                  "which pools, with commas: a pool's name, round:CUTOFF, naive:SIZE, or all, which "
@@ -78,9 +78,9 @@ ReplayFlags::ReplayFlags(CLI::App& app) {
                  "the pool whose addresses are drawn; the last one of them unless given");
   app.add_flag("--recommend", recommend,
                "try settings of each pool, or those of --pool, and say which to use and why");
-  auto* const one_table = app.add_flag("--summary", summary,
-                                       "one table for all traces, of reserved and least capacity");
-  app.add_flag("--json", json, "print it for a program")->excludes(one_table);
+  app.add_flag("--summary", summary, "one table for all traces, of reserved and least capacity");
+  app.add_option("--json", json,
+                 "write the figures to this file; - is standard output, without the table");
   app.footer(
       "Exit code 3: out of memory with that capacity; 2: bad input. docs/replay.md says what the "
       "columns mean.");

@@ -27,10 +27,10 @@ struct ReplayFlags {
   std::string lag = "0";
   std::string svg;
   std::string map;
+  std::string json;
   bool no_search = false;
   bool recommend = false;
   bool summary = false;
-  bool json = false;
 };
 
 /// What they ask for.

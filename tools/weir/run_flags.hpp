@@ -30,6 +30,8 @@ class RunFlags {
   [[nodiscard]] Setting<std::string> library(const Environment& environment) const;
   /// --json before WEIR_SUMMARY, `%p` as it is; empty where neither is set.
   [[nodiscard]] Setting<std::string> json(const Environment& environment) const;
+  /// --details: the whole summary is printed.
+  [[nodiscard]] bool details() const noexcept { return details_; }
 
  private:
   struct Flag {
@@ -48,6 +50,7 @@ class RunFlags {
   Flag library_;
   Flag json_;
   bool sync_free_ = false;
+  bool details_ = false;
 };
 
 /// `environment` with `variables` in it.

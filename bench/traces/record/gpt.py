@@ -9,6 +9,8 @@ from torch.utils.checkpoint import checkpoint
 # GPT-2's vocabulary, and the sizes of its smallest model.
 VOCABULARY = 50257
 SMALL = {"width": 768, "heads": 12, "layers": 12, "length": 1024}
+# One token for each byte of a text, as the models have that people train on one machine to learn how.
+BYTES = 256
 
 
 class Attention(nn.Module):
@@ -45,14 +47,14 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    def __init__(self, width, heads, layers, length, make_mlp=mlp, recompute=False):
+    def __init__(self, width, heads, layers, length, make_mlp=mlp, recompute=False, vocabulary=VOCABULARY):
         super().__init__()
         self.recompute = recompute
-        self.tokens = nn.Embedding(VOCABULARY, width)
+        self.tokens = nn.Embedding(vocabulary, width)
         self.places = nn.Embedding(length, width)
         self.blocks = nn.ModuleList(Block(width, heads, make_mlp) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, VOCABULARY, bias=False)
+        self.head = nn.Linear(width, vocabulary, bias=False)
         self.apply(self._start)
         self.head.weight = self.tokens.weight
 
@@ -69,17 +71,17 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=-100)
 
 
-def draw_text(batch, length, draw):
+def draw_text(batch, length, draw, vocabulary=VOCABULARY):
     """Tokens as uneven as words are: the one of rank r is drawn about as often as 1 / r."""
-    ranks = torch.exp(torch.rand(batch, length, generator=draw) * torch.tensor(VOCABULARY).log())
-    return (ranks.long() - 1).clamp(0, VOCABULARY - 1)
+    ranks = torch.exp(torch.rand(batch, length, generator=draw) * torch.tensor(vocabulary).log())
+    return (ranks.long() - 1).clamp(0, vocabulary - 1)
 
 
-def draw_padded(batch, longest, draw):
+def draw_padded(batch, longest, draw, vocabulary=VOCABULARY):
     """Texts of a skewed distribution of lengths, most of them short, padded to the longest of the batch.
     Returns them and what is to be predicted, with padding marked to be left out of the loss."""
     lengths = torch.exp(torch.randn(batch, generator=draw) * 0.7 + 5.0).long().clamp(32, longest)
-    text = draw_text(batch, int(lengths.max()) + 1, draw)
+    text = draw_text(batch, int(lengths.max()) + 1, draw, vocabulary)
     targets = text[:, 1:].clone()
     targets[torch.arange(targets.shape[1]) >= lengths[:, None]] = -100
     return text[:, :-1], targets

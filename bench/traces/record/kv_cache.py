@@ -5,6 +5,8 @@ joined to those of the batch, each step makes every cache one token longer, and 
 rest of the caches is copied out of the batch.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -12,7 +14,18 @@ from torch.nn import functional as F
 import gpt
 import recorder
 
-WIDTH, HEADS, LAYERS, PLACES, BATCH = 1024, 16, 24, 2048, 16  # GPT-2's medium model
+class Sizes(NamedTuple):
+    """Of the model, and how many requests it serves at a time."""
+
+    width: int
+    heads: int
+    layers: int
+    places: int
+    batch: int
+    vocabulary: int
+
+
+MEDIUM = Sizes(1024, 16, 24, 2048, 16, gpt.VOCABULARY)  # GPT-2's medium model
 STEPS = 96
 
 
@@ -21,7 +34,8 @@ class Layer(gpt.Block):
 
     def forward(self, x, past, mask):
         batch, length, width = x.shape
-        split = (batch, length, HEADS, width // HEADS)
+        heads = self.attention.heads
+        split = (batch, length, heads, width // heads)
         q, k, v = (part.view(split).transpose(1, 2) for part in
                    self.attention.qkv(self.norm_1(x)).split(width, dim=2))
         if past is not None:
@@ -32,11 +46,12 @@ class Layer(gpt.Block):
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self, sizes):
         super().__init__()
-        self.tokens, self.places = nn.Embedding(gpt.VOCABULARY, WIDTH), nn.Embedding(PLACES, WIDTH)
-        self.layers = nn.ModuleList(Layer(WIDTH, HEADS, gpt.mlp) for _ in range(LAYERS))
-        self.norm = nn.LayerNorm(WIDTH)
+        self.tokens = nn.Embedding(sizes.vocabulary, sizes.width)
+        self.places = nn.Embedding(sizes.places, sizes.width)
+        self.layers = nn.ModuleList(Layer(sizes.width, sizes.heads, gpt.mlp) for _ in range(sizes.layers))
+        self.norm = nn.LayerNorm(sizes.width)
 
     def forward(self, text, places, caches, mask=None):
         """The next token of each row. Replaces the layers' `caches` one by one."""
@@ -52,10 +67,10 @@ class Server:
 
     def __init__(self, model, device):
         self.model, self.device = model, device
-        self.caches, self.text, self.lengths, self.ends = [None] * LAYERS, None, [], []
+        self.caches, self.text, self.lengths, self.ends = [None] * len(model.layers), None, [], []
 
     def join(self, prompt, end):
-        alone = [None] * LAYERS
+        alone = [None] * len(self.caches)
         text = self.model(prompt, torch.arange(prompt.shape[1], device=self.device), alone)
         longest = max([prompt.shape[1]] + self.lengths)
         for number, (mine, new) in enumerate(zip(self.caches, alone)):
@@ -92,15 +107,15 @@ def drawn(middle, spread, least, most, draw):
 
 
 @torch.inference_mode()
-def run(device, steps, step):
+def run(device, steps, step, sizes=MEDIUM):
     draw = torch.Generator().manual_seed(2)
-    server = Server(Model().to(device, torch.bfloat16), device)
+    server = Server(Model(sizes).to(device, torch.bfloat16), device)
     for _ in range(steps):
         server.leave()
         # One request more on most steps, and no more than the batch takes: the rest would queue.
-        while len(server.ends) < BATCH and (not server.ends or torch.rand((), generator=draw) < 0.5):
+        while len(server.ends) < sizes.batch and (not server.ends or torch.rand((), generator=draw) < 0.5):
             length = drawn(300.0, 0.8, 16, 1200, draw)
-            prompt = gpt.draw_text(1, length, draw).to(device)
+            prompt = gpt.draw_text(1, length, draw, sizes.vocabulary).to(device)
             server.join(prompt, length + drawn(60.0, 0.8, 4, 400, draw))
         step(f"{len(server.ends)} requests of up to {max(server.lengths)} tokens")
         server.decode()

@@ -133,6 +133,7 @@ TEST_F(CApi, SettingsAreWrittenAsSnprintfWould) {
   EXPECT_EQ(weir_settings(nullptr, 0), all.size());
 
   std::array<char, 100> text{};
+  text.fill('?');
   EXPECT_EQ(weir_settings(text.data(), text.size()), all.size());
   EXPECT_EQ(std::string(text.data()), all);
 

@@ -174,6 +174,19 @@ TEST_F(Async, EachThreadsDefaultStreamIsAStreamOfItsOwn) {
   EXPECT_EQ(again, block);
 }
 
+TEST_F(Async, APoolsPerThreadFormUsesTheThreadsDefaultStream) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync_ptsz(&block, kBytes, pool, nullptr), CUDA_SUCCESS);
+  keep_busy(CU_STREAM_PER_THREAD, block);
+  ASSERT_EQ(cuMemFreeAsync_ptsz(block, nullptr), CUDA_SUCCESS);
+  CUdeviceptr again = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync_ptsz(&again, kBytes, pool, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(again, block);
+}
+
 TEST_F(Async, ABlockOfAThreadThatIsGoneAwaitsItsDefaultStream) {
   ASSERT_NO_FATAL_FAILURE(start());
   weir_standin_hold(weir_standin_all_streams());

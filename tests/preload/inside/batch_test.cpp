@@ -122,7 +122,8 @@ TEST_F(Batches, WhatOtherThreadsAllocateIsTheOnlyOpenBatchs) {
 }
 
 TEST_F(Batches, WithTwoOpenOnlyTheOwnThreadsAllocationsAreABatchs) {
-  ASSERT_NO_FATAL_FAILURE(start());
+  // The first of an unknown kind is promised all: the second is admitted after the longest wait.
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "50ms"}}));
   Arena& here = arena();
   const auto batch = here.begin_batch("step");
   ASSERT_TRUE(batch);
@@ -155,6 +156,20 @@ TEST_F(Batches, NoneIsBegunInACapture) {
   EXPECT_FALSE(begin_batch("step"));
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+}
+
+TEST_F(Batches, WhatIsSharedIsNoLongerTheBatchs) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  Arena& here = arena();
+  const auto batch = here.begin_batch("step");
+  ASSERT_TRUE(batch);
+  const CUdeviceptr block = allocate(4 * kMib);
+  EXPECT_EQ(batch->ticket.ticket->net, mib(4));
+  CUipcMemHandle handle;
+  ASSERT_EQ(cuIpcGetMemHandle(&handle, block), CUDA_SUCCESS);
+  EXPECT_EQ(batch->ticket.ticket->net, Bytes{});
+  free(block);
+  here.end_batch(*batch);
 }
 
 }  // namespace

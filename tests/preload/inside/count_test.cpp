@@ -269,5 +269,17 @@ TEST_F(Counted, MemoryInStreamOrderIsNotShared) {
   free(block, nullptr);
 }
 
+TEST_F(Counted, PagesThatTheDriverRefusesToReleaseStayCounted) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemAllocationProp properties = on_device();
+  CUmemGenericAllocationHandle pages = 0;
+  ASSERT_EQ(cuMemCreate(&pages, 16 * kMib, &properties, 0), CUDA_SUCCESS);
+  weir_standin_fail("cuMemRelease", 1, CUDA_ERROR_LAUNCH_FAILED, kWeirStandinOnce);
+  EXPECT_EQ(cuMemRelease(pages), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(used(), mib(16));
+  EXPECT_EQ(cuMemRelease(pages), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+}
+
 }  // namespace
 }  // namespace weir::preload::testing

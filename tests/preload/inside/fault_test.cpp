@@ -136,8 +136,9 @@ TEST_P(DriverFault, ARequestThatGrowsGetsTheCode) {
 
 std::vector<FaultCase> fault_cases() {
   std::vector<FaultCase> cases;
-  for (const char* call : {"cuMemAlloc", "cuMemFree", "cuEventCreate", "cuEventRecord",
-                           "cuEventQuery", "cuStreamQuery", "cuStreamWaitEvent"}) {
+  for (const char* call :
+       {"cuMemAlloc", "cuMemFree", "cuEventCreate", "cuEventRecord", "cuEventQuery",
+        "cuStreamQuery", "cuStreamWaitEvent", "cuStreamIsCapturing"}) {
     cases.push_back({call, kWeirStandinOnce});
     cases.push_back({call, kWeirStandinFromThenOn});
   }

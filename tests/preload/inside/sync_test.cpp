@@ -113,5 +113,15 @@ TEST_F(Sync, AFreeWaitsForTheDeviceWhereItIsToldTo) {
   EXPECT_TRUE(freed);
 }
 
+TEST_F(Sync, AFreeThatCannotWaitFreesNothing) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_SYNC_FREE", "1"}}));
+  const CUdeviceptr block = allocate(4096);
+  weir_standin_fail("cuCtxSynchronize", 1, CUDA_ERROR_LAUNCH_FAILED, kWeirStandinOnce);
+  EXPECT_EQ(cuMemFree(block), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_NE(books().allocated.current, Bytes{});
+  EXPECT_EQ(cuMemFree(block), CUDA_SUCCESS);
+  EXPECT_EQ(books().allocated.current, Bytes{});
+}
+
 }  // namespace
 }  // namespace weir::preload::testing

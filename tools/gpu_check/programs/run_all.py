@@ -87,6 +87,16 @@ def run_program(program, runs, after):
     return entry
 
 
+def output_file(path):
+    """The end of the links of `path`. Refuses what must not be replaced: a device, a folder, and what lies
+    under /dev or /proc."""
+    file = pathlib.Path(os.path.realpath(path))
+    system = file.parts[1:2] in (("dev",), ("proc",)) and file.parts[1:3] != ("dev", "shm")
+    if system or (file.exists() and not file.is_file()):
+        sys.exit(f"run_all: --output {path}: no file that can be replaced")
+    return file
+
+
 def write(file, document):
     """Whole or not at all."""
     beside = file.with_name(file.name + ".new")
@@ -100,7 +110,7 @@ def main(words):
         print_plan(args.programs)
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every finally
-    output = pathlib.Path(args.output)
+    output = output_file(args.output)
     folder = output.parent / output.stem
     folder.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + args.limit

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `weir-gpu bench --json` printed: each kernel's time and its floor, the time that its work
+// What `weir-gpu bench --json -` printed: each kernel's time and its floor, the time that its work
 // takes at the rate of the device's own copy or product, measured in the same run.
 
 #include <nlohmann/json.hpp>

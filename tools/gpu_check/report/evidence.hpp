@@ -2,7 +2,7 @@
 
 // Everything that a run left in its folder, in one JSON document: the file that docs/results keeps.
 //
-//   info.json                      weir-gpu info --json
+//   info.json                      weir-gpu info --json -
 //   steps.tsv                      see steps.hpp
 //   call.txt                       which call of tools/gpu-check it was; none of a whole first one
 //   STEP.json, STEP.log            what a step wrote to its file and printed

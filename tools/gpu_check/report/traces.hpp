@@ -1,6 +1,6 @@
 #pragma once
 
-// Real traces replayed on the device: what `weir replay --upstream cuda --json` found.
+// Real traces replayed on the device: what `weir replay --upstream cuda --json -` found.
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -31,7 +31,7 @@ own() {
 ask() {
   local status=0
   # timeout takes 0 for no limit. In the background, so that a signal ends it at once.
-  LD_LIBRARY_PATH=$library_path timeout -k 5 "$(($2 > 0 ? $2 : 1))" "$1" info --json \
+  LD_LIBRARY_PATH=$library_path timeout -k 5 "$(($2 > 0 ? $2 : 1))" "$1" info --json - \
     </dev/null >"$run/info.json" 2>"$run/info.log" &
   running=$!
   wait "$running" || status=$?

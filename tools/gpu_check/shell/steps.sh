@@ -85,7 +85,7 @@ step_traces() {
   fi
   # shellcheck disable=SC2086  # several words
   figures=$run/traces.json step traces "${trace_settings[@]}" "$weir" replay $traces \
-    --pool round:24,best_fit,paged --upstream cuda --no-search --json
+    --pool round:24,best_fit,paged --upstream cuda --no-search --json -
 }
 
 # Notes why the programs are left out; fails where they are not.
@@ -138,7 +138,7 @@ run_step() {
   case $1 in
     tests) step_tests ;;
     compare_*) step_compare "$1" ;;
-    bench) figures=$run/bench.json step bench "$program" bench --json ${bench_flags:+"$bench_flags"} ;;
+    bench) figures=$run/bench.json step bench "$program" bench --json - ${bench_flags:+"$bench_flags"} ;;
     facts) figures=$run/facts.json step facts "$program" facts ;;
     traces) step_traces ;;
     memcheck) step_sanitizer memcheck ${held_tests:+"$held_tests"} ;;

@@ -1,0 +1,145 @@
+// Streams that came, used a pool and went: they cost nothing from then on.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "allocator/pool_fixture.hpp"
+#include "allocator/segment_index.hpp"
+#include "allocator/size_class_index.hpp"
+#include "support/sanitized.hpp"
+
+namespace weir {
+namespace {
+
+/// A device of one counter, which keeps nothing of a stream.
+class OneCounter final : public Progress {
+ public:
+  void pass_all() { passed_ = last_; }
+
+  [[nodiscard]] Point record(StreamId stream) override { return {stream, ++last_}; }
+  [[nodiscard]] std::uint64_t passed(StreamId /*stream*/) override { return passed_; }
+  [[nodiscard]] bool wait(Point /*point*/, std::stop_token /*stop*/) override {
+    pass_all();
+    return true;
+  }
+  void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
+
+ private:
+  std::uint64_t last_ = 0;
+  std::uint64_t passed_ = 0;
+};
+
+class PoolOfStreamsThatAreGone : public ::testing::TestWithParam<PoolKind> {
+ protected:
+  /// So many streams at a time allocate, free and end.
+  void use(std::size_t streams, std::size_t at_a_time) {
+    for (std::size_t done = 0; done < streams; done += at_a_time) {
+      std::vector<std::pair<void*, StreamId>> held(at_a_time);
+      for (auto& [pointer, stream] : held) {
+        stream = StreamId::next();
+        pointer = pool.allocate(kib(64), stream);
+        pool.record_use(pointer,
+                        StreamId::next());  // and a second one, which is never allocated on
+      }
+      for (const auto& [pointer, stream] : held) pool.deallocate(pointer, stream);
+      progress.pass_all();
+      pool.poll();
+    }
+  }
+  [[nodiscard]] static std::size_t host_bytes() {
+    return mallinfo2().uordblks + mallinfo2().hblkhd;
+  }
+
+  SimulatedUpstream upstream{gib(1), mib(2)};
+  OneCounter progress;
+  Pool pool{{upstream, progress}, testing::options_of(gib(1), GetParam())};
+};
+
+TEST_P(PoolOfStreamsThatAreGone, KeepsNoHostMemoryForThem) {
+  if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  use(200, 1);
+  const std::size_t before = host_bytes();
+  use(4000, 1);
+  EXPECT_LE(host_bytes(), before + kib(64).count) << "one after the other";
+  use(400, 100);
+  const std::size_t before_many = host_bytes();
+  use(4000, 100);
+  EXPECT_LE(host_bytes(), before_many + kib(64).count) << "a hundred at a time";
+}
+
+INSTANTIATE_TEST_SUITE_P(Pool, PoolOfStreamsThatAreGone,
+                         ::testing::ValuesIn(testing::kKeepingKinds), testing::kind_name);
+
+/// One block that stream after stream allocates and frees.
+class IndexOfStreams {
+ public:
+  IndexOfStreams(BlockIndex& index, StreamId first) : index_(index) {
+    block_ = &index_.add({reinterpret_cast<void*>(mib(2).count), mib(2)}, mib(2));
+    free_on(first);
+  }
+  void pass_to(StreamId stream) {
+    block_ = index_.take_passed(mib(2), stream);
+    ASSERT_NE(block_, nullptr);
+    free_on(stream);
+  }
+
+ private:
+  void free_on(StreamId stream) {
+    block_->home = stream;
+    index_.add_use(*block_, StreamId{stream.value + 1});
+    index_.prepare_free(*block_);
+    block_->home_sequence = 1;
+    for (Point& other : block_->other_points()) other.sequence = 1;
+    EXPECT_EQ(index_.place_freed(*block_), BlockState::kAwaiting);
+    EXPECT_EQ(index_.note_passed(stream, 1), Bytes{});
+    EXPECT_EQ(index_.note_passed(StreamId{stream.value + 1}, 1), mib(2));
+  }
+
+  BlockIndex& index_;
+  Block* block_ = nullptr;
+};
+
+TEST(BlockIndex, ForgetsAStreamThatNothingNamesAnyMore) {
+  const auto expect_few = [](BlockIndex& index) {
+    IndexOfStreams streams(index, StreamId{1});
+    std::size_t most = 0;
+    for (std::uint64_t i = 1; i < 50'000; ++i) {
+      streams.pass_to(StreamId{1 + 2 * i});
+      most = std::max(most, index.streams());
+    }
+    EXPECT_LE(most, BlockIndex::kIdleStreams + 2);
+  };
+  SizeClassIndex size_classes(false);
+  expect_few(size_classes);
+  SegmentIndex segments(mib(2), mib(64));
+  expect_few(segments);
+}
+
+TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
+  SizeClassIndex index(false);
+  Block& block = index.add({reinterpret_cast<void*>(mib(2).count), mib(2)}, mib(2));
+  block.home = StreamId{1};
+  index.add_use(block, StreamId{2});
+  index.prepare_free(block);
+  block.home_sequence = 1;
+  block.other_points().front().sequence = 7;
+  ASSERT_EQ(index.place_freed(block), BlockState::kAwaiting);
+  // Others come and go meanwhile, of which each free looks for streams to forget.
+  std::uint64_t at = mib(4).count;
+  for (std::uint64_t i = 10; i < 200; ++i, at += mib(2).count) {
+    Block& other = index.add({reinterpret_cast<void*>(at), mib(2)}, mib(2));
+    other.home = StreamId{i};
+    index.prepare_free(other);
+    other.home_sequence = 1;
+    ASSERT_EQ(index.place_freed(other), BlockState::kCached);
+    (void)index.note_passed(StreamId{i}, 1);
+  }
+  EXPECT_EQ(index.note_passed(StreamId{2}, 6), Bytes{});
+  EXPECT_EQ(index.note_passed(StreamId{2}, 7), mib(2)) << "it was not forgotten";
+}
+
+}  // namespace
+}  // namespace weir

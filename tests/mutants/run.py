@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Builds hand-made faults one by one and says which of them the tests notice (tests/mutants/README.md)."""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+FIELDS = ("loses", "file", "build", "tests", "survives")
+LEAST = 60  # how many faults the lists have to hold
+NOTICED = 0.95  # the share that the tests have to notice
+
+
+class Mutant:
+    """One fault: the lines `old` of `file` become `new`."""
+
+    def __init__(self, name, place):
+        self.name, self.place = name, place
+        self.fields, self.old, self.new = {}, [], []
+
+    def __getattr__(self, field):
+        return self.fields.get(field, "")
+
+    def complaint(self, root):
+        """What is wrong with it in the sources under `root`; empty where it applies."""
+        missing = [field for field in FIELDS[:4] if field not in self.fields]
+        if missing:
+            return f"lacks {', '.join(missing)}"
+        if not self.old or self.old == self.new:
+            return "changes nothing"
+        path = root / self.file
+        if not path.is_file():
+            return f"{self.file} does not exist"
+        found = len(self.places(path.read_text()))
+        return "" if found == 1 else f"its lines are {found} times in {self.file}, and not once"
+
+    def places(self, text):
+        """Where the lines `old` begin and end in `text`, as whole lines."""
+        lines = "\n".join(map(re.escape, self.old))
+        return [match.span() for match in re.finditer(f"^{lines}$", text, re.MULTILINE)]
+
+    def mutated(self, text):
+        [(begin, end)] = self.places(text)
+        return text[:begin] + "\n".join(self.new) + text[end:]
+
+
+def read_lists(folder):
+    """The mutants of all lists in `folder`; ends the program where one cannot be read."""
+    mutants = {}
+    for path in sorted(folder.glob("*.mutants")):
+        mutant = None
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            place = f"{path.name}:{number}"
+            field, _, value = line.partition(": ")
+            if field == "mutant":
+                if value in mutants:
+                    sys.exit(f"{place}: {value} is there twice")
+                mutant = mutants[value] = Mutant(value, place)
+            elif line[:1] in ("-", "+", " ") and mutant:
+                if line[0] != "+":
+                    mutant.old.append(line[1:])
+                if line[0] != "-":
+                    mutant.new.append(line[1:])
+            elif field in FIELDS and mutant:
+                mutant.fields[field] = value
+            elif line and not line.startswith("#"):
+                sys.exit(f"{place}: cannot be read: {line}")
+    return mutants
+
+
+def check(mutants, root):
+    """Says which mutants no longer apply; true where there are none."""
+    wrong = [(m.place, m.name, m.complaint(root)) for m in mutants.values() if m.complaint(root)]
+    for place, name, what in wrong:
+        print(f"{place}: {name}: {what}", file=sys.stderr)
+    return not wrong
+
+
+def copy_sources(to):
+    """Makes `to` a copy of our sources, in which what has not changed keeps its time."""
+    if to.exists() and any(to.iterdir()) and not (to / "build/of_mutants").exists():
+        sys.exit(f"{to} is not a copy that this made")
+    (to / "build").mkdir(parents=True, exist_ok=True)
+    (to / "build/of_mutants").touch()
+    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT,
+                            check=True, capture_output=True, text=True).stdout
+    wanted = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    for path in list(to.rglob("*")):
+        name = str(path.relative_to(to))
+        if path.is_file() and not name.startswith("build/") and name not in wanted:
+            path.unlink()
+    for name in wanted:
+        source, target = ROOT / name, to / name
+        if target.is_file() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
+def build(copy, target):
+    done = subprocess.run(["ninja", "-C", copy / "build/dev", target], capture_output=True,
+                          text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout[-3000:] or "ninja failed"
+
+
+def first_failure(copy, pattern, seconds):
+    """The first of the tests of this pattern that fails, or takes so long; empty where none does."""
+    command = ["ctest", "--test-dir", copy / "build/dev", "-R", pattern, "-LE", "^gpu$", "-j2",
+               "--timeout", str(seconds), "--stop-on-failure", "--no-tests=error"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return ""
+    failed = re.search(r"Test +#\d+: (\S+) .*(?:\*\*\*|Failed|Not Run)", done.stdout)
+    if not failed:
+        sys.exit(f"ctest -R '{pattern}' does not say what failed:\n{done.stdout}{done.stderr}")
+    return failed.group(1)
+
+
+def joined(patterns):
+    """The same in few patterns: ctest starts slowly, and takes only so many parentheses in one."""
+    few = []
+    for pattern in dict.fromkeys(patterns):
+        if few and (few[-1] + pattern).count("(") <= 8:
+            few[-1] += "|" + pattern
+        else:
+            few.append(pattern)
+    return few
+
+
+def verdict(copy, mutant, seconds):
+    """`noticed by …`, `survived`, or why it cannot be told. Leaves the copy as it was."""
+    path = copy / mutant.file
+    sound = path.read_text()
+    try:
+        path.write_text(mutant.mutated(sound))
+        broken = build(copy, mutant.build)
+        if "static assertion failed" in broken:
+            return "noticed by a static assertion"
+        if broken:
+            return f"does not compile:\n{broken}"
+        failed = first_failure(copy, mutant.tests, seconds)
+        return f"noticed by {failed}" if failed else "survived"
+    finally:
+        path.write_text(sound)
+
+
+def run(mutants, copy, seconds):
+    """Runs them all; true where enough are noticed and the others are explained."""
+    verdicts = {}
+    for target in dict.fromkeys(m.build for m in mutants):
+        group = [m for m in mutants if m.build == target]
+        broken = build(copy, target)
+        if broken:
+            sys.exit(f"{target} does not build without a fault:\n{broken}")
+        for pattern in joined(m.tests for m in group):
+            failed = first_failure(copy, pattern, seconds)
+            if failed:
+                sys.exit(f"{failed} fails without a fault")
+        for mutant in group:
+            verdicts[mutant.name] = verdict(copy, mutant, seconds)
+            print(f"{mutant.name}: {verdicts[mutant.name]}", flush=True)
+        build(copy, target)
+    noticed = [name for name, text in verdicts.items() if text.startswith("noticed")]
+    others = [m for m in mutants if m.name not in noticed]
+    print(f"\n{len(noticed)} of {len(mutants)} noticed ({100 * len(noticed) / len(mutants):.0f}%)")
+    for mutant in others:
+        print(f"  {mutant.name} ({mutant.file}): {mutant.survives or 'not explained'}\n"
+              f"    a user loses: {mutant.loses}")
+    explained = all(m.survives and verdicts[m.name] == "survived" for m in others)
+    return explained and len(noticed) >= NOTICED * len(mutants)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="these alone; * stands for anything")
+    parser.add_argument("--check", action="store_true", help="only see whether each still applies")
+    parser.add_argument("--list", action="store_true", help="only print their names")
+    parser.add_argument("--lists", type=pathlib.Path, default=HERE, help="the folder of the lists")
+    parser.add_argument("--copy", type=pathlib.Path, default=ROOT / "build/mutants",
+                        help="a copy of the sources to build in (default: build/mutants)")
+    parser.add_argument("--seconds", type=int, default=60, help="how long a test may take")
+    options = parser.parse_args()
+    mutants = read_lists(options.lists)
+    if not check(mutants, ROOT):
+        return 1
+    if options.check:
+        print(f"{len(mutants)} mutants, each of which applies once")
+        return 0 if len(mutants) >= LEAST or options.lists != HERE else 1
+    chosen = [m for m in mutants.values() if not options.names or
+              any(pathlib.PurePath(m.name).match(name) for name in options.names)]
+    if not chosen:
+        sys.exit("no mutant has such a name")
+    if options.list:
+        print("\n".join(f"{m.name}: {m.loses}" for m in chosen))
+        return 0
+    copy_sources(options.copy)
+    if not (options.copy / "build/dev/build.ninja").exists():
+        subprocess.run(["cmake", "--preset", "dev"], cwd=options.copy, check=True,
+                       stdout=subprocess.DEVNULL)
+    return 0 if run(chosen, options.copy, options.seconds) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

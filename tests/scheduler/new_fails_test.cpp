@@ -1,0 +1,134 @@
+// A scheduler in a program whose heap runs out: each allocation of each call fails once. The call
+// throws, nothing stays charged, and everything works afterwards.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "allocator/pool.hpp"
+#include "scheduler/cpu_device.hpp"
+#include "scheduler/scheduler.hpp"
+#include "support/failing_new.hpp"
+#include "support/print.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kFloats = 4096;
+
+/// A device, a pool and a scheduler, which has settled one batch.
+class Parts {
+ public:
+  Parts() { step(*scheduler); }
+
+  /// A batch as a program makes it.
+  static void step(Scheduler& scheduler) {
+    const std::vector<float> host(kFloats, 1.0F);
+    const Batch batch = scheduler.begin_batch("a kind of a name that is long");
+    const Tensor x = scheduler.copy_in(host, {kFloats});
+    const Tensor small = scheduler.empty({1});
+    scheduler.submit("first", {.reads = {x}, .writes = {small}, .stream = StreamRole::kCompute2},
+                     [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0].front(); });
+    const Tensor y = scheduler.empty({kFloats});
+    scheduler.submit("sum", {.reads = {x, small}, .writes = {y}},
+                     [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0][0] + in[1][0]; });
+    (void)scheduler.read(y);
+  }
+  void expect_nothing_charged() const {
+    scheduler->wait_all();
+    scheduler->wait_all();
+    const AdmissionStatistics admission = scheduler->admission();
+    EXPECT_EQ(admission.open, 0U);
+    EXPECT_EQ(admission.submitted, 0U);
+    EXPECT_EQ(admission.charged, Bytes{});
+    const Statistics books = pool.statistics();
+    EXPECT_EQ(books.allocated.current.count % Slab::kChunk.count, 0U) << "of small tensors alone";
+  }
+
+  Device device{std::make_unique<CpuDevice>(mib(8))};
+  Pool pool{device.memory()};
+  std::unique_ptr<Scheduler> scheduler = std::make_unique<Scheduler>(device, pool);
+};
+
+/// `act` with its first allocation failing, then its second, until it gets through; each time after
+/// `prepare`, which lacks nothing.
+void fail_each(
+    const std::function<void(Parts&)>& act,
+    const std::function<void(Parts&)>& prepare = [](Parts&) {}) {
+  bool struck = true;
+  for (std::uint64_t n = 1; struck && !::testing::Test::HasFailure(); ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    Parts parts;
+    prepare(parts);
+    testing::fail_new_at(n);
+    try {
+      act(parts);
+    } catch (const std::bad_alloc&) {
+      EXPECT_TRUE(testing::stop_failing_new());
+    }
+    struck = testing::stop_failing_new();
+    ASSERT_LT(n, 2000U) << "it never gets through";
+    parts.expect_nothing_charged();
+    Parts::step(*parts.scheduler);
+    parts.expect_nothing_charged();
+  }
+}
+
+TEST(NewFails, InABatch) {
+  fail_each([](Parts& parts) { Parts::step(*parts.scheduler); });
+}
+
+TEST(NewFails, InTheWarningThatLiveMemoryLeavesNoRoomForABatch) {
+  const auto made = [](Scheduler& scheduler, std::size_t kilo_floats) {
+    Tensor tensor = scheduler.empty({kilo_floats, 1024});
+    scheduler.submit("made", {.writes = {tensor}}, [](Stream&, Inputs, Outputs) {});
+    return tensor;
+  };
+  Tensor live;
+  fail_each([](Parts& parts) { const Batch batch = parts.scheduler->begin_batch("large"); },
+            [&](Parts& parts) {
+              {
+                const Batch batch = parts.scheduler->begin_batch("large");
+                (void)made(*parts.scheduler, 1024);
+              }
+              parts.scheduler->wait_all();
+              live = made(*parts.scheduler, 1024);
+              parts.scheduler->wait_all();
+            });
+}
+
+TEST(NewFails, InBatchesOfManyKinds) {
+  fail_each([](Parts& parts) {
+    for (int i = 0; i < 8; ++i) {
+      const Batch batch = parts.scheduler->begin_batch(std::to_string(i), {.hint = Bytes{}});
+      const Tensor tensor = parts.scheduler->empty({16});
+      parts.scheduler->submit("op", {.writes = {tensor}}, [](Stream&, Inputs, Outputs) {});
+    }
+  });
+}
+
+TEST(NewFails, WhereASchedulerIsMadeAndThePoolIsFreeForTheNext) {
+  Parts parts;
+  parts.scheduler.reset();
+  bool struck = true;
+  for (std::uint64_t n = 1; struck; ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    ASSERT_LT(n, 1000U) << "it never gets through";
+    testing::fail_new_at(n);
+    try {
+      parts.scheduler = std::make_unique<Scheduler>(parts.device, parts.pool);
+    } catch (const std::bad_alloc&) {
+      EXPECT_EQ(parts.scheduler, nullptr);
+    }
+    struck = testing::stop_failing_new();
+  }
+  Parts::step(*parts.scheduler);
+}
+
+}  // namespace
+}  // namespace weir
