@@ -118,6 +118,8 @@ TEST_F(CudaProgressTest, EarlierPointsArePassedBeforeWorkBehindTheirEvent) {
   Point early{};
   for (std::uint32_t i = 0; i < CudaLane::kPointsOfAnEvent; ++i) early = progress.record(a);
   void* const block = upstream.allocate({512});
+  // Their event has come to its end: a stream that is held goes no further, whatever it has.
+  ASSERT_EQ(cudaStreamSynchronize(first.get()), cudaSuccess);
   weir_standin_hold(first.get());
   set_late(first.get(), block, 1);
   const Point late = progress.record(a);

@@ -19,10 +19,12 @@
 namespace weir::gpu_check {
 namespace {
 
-/// All files in the folders of the calls.
+/// All that is read of the calls, each of which is a folder or what an earlier report wrote.
 std::vector<NamedPath> files_of(std::span<char* const> calls) {
   std::vector<NamedPath> files;
   for (const char* const call : calls) {
+    files.push_back({"RUN", call});
+    if (!std::filesystem::is_directory(call)) continue;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(call)) {
       files.push_back({"RUN", entry.path().string()});
     }
