@@ -53,7 +53,7 @@ struct alignas(64) Block {
   // The first line is what a neighbour that is freed looks at as well.
   void* pointer = nullptr;
   Bytes size;
-  /// Cached: who may have it. Otherwise who had it last, or null; and, in a free, who will.
+  /// Cached: who may have it. Otherwise who will, once it is freed.
   FreeOwner* owner = nullptr;
   BlockLink by_stream{};   ///< cached: with those of its owner; awaiting: of the same stream
   BlockLink neighbours{};  ///< those next to it in its segment, by address, if it was cut from one

@@ -46,11 +46,22 @@ std::string_view Block::label_view() const noexcept {
 
 BlockIndex::BlockIndex() { nobody_.passed = std::numeric_limits<std::uint64_t>::max() - 1; }
 
+void BlockIndex::hand_out(Block& block, StreamId stream) {
+  if (block.owner->home != stream) {
+    if (streams_.size() >= forget_at_) forget_idle_streams();
+    set_owner(block, stream);
+  }
+  block.home = stream;
+}
+
 void BlockIndex::add_use(Block& block, StreamId stream) {
   if (stream == block.home) return;
+  if (std::ranges::count(block.other_points(), stream, &Point::stream) != 0) return;
+  if (streams_.size() >= forget_at_) forget_idle_streams();
+  StreamBook& book = book_of(stream);
   if (block.others == nullptr) block.others = take_points();
-  auto& others = *block.others;
-  if (std::ranges::count(others, stream, &Point::stream) == 0) others.push_back({stream, 0});
+  block.others->push_back({stream, 0});
+  ++book.users;
 }
 
 std::unique_ptr<std::vector<Point>> BlockIndex::take_points() {
@@ -65,18 +76,16 @@ std::unique_ptr<std::vector<Point>> BlockIndex::take_points() {
   return points;
 }
 
-void BlockIndex::keep_points(Block& block) noexcept {
+void BlockIndex::drop_points(Block& block) noexcept {
   if (block.others == nullptr) return;
+  for (const Point& point : *block.others) --streams_.find(point.stream)->second.users;
   block.others->clear();
-  spare_points_.push_back(std::move(block.others));
 }
 
-void BlockIndex::prepare_free(Block& block) {
-  if (streams_.size() >= forget_at_) forget_idle_streams();
-  for (const Point& point : block.other_points()) (void)book_of(point.stream);
-  set_owner(block);
-  // Nothing may fail from here on.
-  for (const Point& point : block.other_points()) ++book_of(point.stream).users;
+void BlockIndex::keep_points(Block& block) noexcept {
+  if (block.others == nullptr) return;
+  drop_points(block);
+  spare_points_.push_back(std::move(block.others));
 }
 
 void BlockIndex::forget_idle_streams() noexcept {
@@ -105,22 +114,23 @@ std::optional<Point> BlockIndex::blocking_point(const Block& block) const {
   return std::nullopt;
 }
 
-BlockState BlockIndex::place_freed(Block& block) {
+BlockState BlockIndex::place_freed(Block& block) noexcept {
   const auto note = [](StreamBook& book, std::uint64_t sequence) {
     if (sequence != Block::kUnrecorded) book.last = std::max(book.last, sequence);
   };
   note(*block.owner->book, block.home_sequence);
-  for (const Point& point : block.other_points()) note(streams_[point.stream], point.sequence);
+  for (const Point& point : block.other_points()) {
+    note(streams_.find(point.stream)->second, point.sequence);
+  }
   const auto blocking = blocking_point(block);
   if (!blocking) {
-    for (const Point& point : block.other_points()) --book_of(point.stream).users;
-    if (block.others != nullptr) block.others->clear();
+    drop_points(block);
     place_cached(block);
     return BlockState::kCached;
   }
   block.state = BlockState::kAwaiting;
   const StreamId stream = blocking->stream;
-  streams_[stream].awaiting.insert_sorted(
+  streams_.find(stream)->second.awaiting.insert_sorted(
       block, [stream](const Block& b) { return sequence_on(b, stream); });
   return BlockState::kAwaiting;
 }

@@ -60,13 +60,21 @@ class BlockIndex {
   /// false.
   [[nodiscard]] virtual bool remove_allocated(Block& block) = 0;
 
+  // What its free will need is had when a block is handed out or used on a further stream: those
+  // may fail, and have changed nothing then. So that a program whose heap is used up still gets its
+  // memory back, the free cannot.
+  /// A block that was taken out of what is cached, or added, is `stream`'s from now on.
+  void hand_out(Block& block, StreamId stream);
   /// Notes that `stream` uses a block that is handed out, too; nothing when that is known.
   void add_use(Block& block, StreamId stream);
-  /// Makes room for all that freeing `block` will need, so that the free itself cannot fail.
-  void prepare_free(Block& block);
+  /// A block is about to be freed: its points are recorded next.
+  virtual void expect_free(const Block& /*block*/) const noexcept {}
   /// Sorts a freed block, whose points are set, into awaiting or cached, and says which. One that
   /// is cached may be a part of another from then on.
-  BlockState place_freed(Block& block);
+  BlockState place_freed(Block& block) noexcept;
+  /// A block that is not handed out after all, though it was taken out of what is cached, or added,
+  /// is cached again.
+  void put_back(Block& block) noexcept { place_cached(block); }
   /// The device has passed `sequence` on `stream`. Returns the bytes of the blocks that became
   /// cached by it.
   Bytes note_passed(StreamId stream, std::uint64_t sequence);
@@ -109,9 +117,9 @@ class BlockIndex {
   }
 
  protected:
-  /// Sets the owner of a block that is about to be freed; may fail, and has changed nothing then.
-  virtual void set_owner(Block& block) = 0;
-  virtual void place_cached(Block& block) = 0;
+  /// Gives a block to `stream`, which is not its owner; may fail, and has changed nothing then.
+  virtual void set_owner(Block& block, StreamId stream) = 0;
+  virtual void place_cached(Block& block) noexcept = 0;
   /// Whether a freed block also awaits its home stream's point: nobody reuses it then, it goes back
   /// to the upstream.
   [[nodiscard]] virtual bool awaits_home() const noexcept { return false; }
@@ -127,8 +135,10 @@ class BlockIndex {
   /// What can go back of a common block enters and leaves with it.
   void add_releasable(Block& block, Bytes part) noexcept;
   void subtract_releasable(Block& block, Bytes part) noexcept;
-  /// Takes the memory for its points from a block that is free and may end at any time, being
-  /// joined: the next that is used on a second stream has it.
+  /// The block was not used on other streams, or no longer waits for them.
+  void drop_points(Block& block) noexcept;
+  /// The same, and takes the memory for them from a block that is free and may end at any time,
+  /// being joined: the next that is used on a second stream has it.
   void keep_points(Block& block) noexcept;
   [[nodiscard]] StreamBook& book_of(StreamId stream) { return streams_[stream]; }
 

@@ -13,8 +13,8 @@ namespace weir {
 struct StreamBook {
   std::uint64_t passed = 0;
   std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
-  /// Owners that blocks name, and blocks that are freed and used on the stream, too: it is not
-  /// forgotten before there are none.
+  /// Owners that blocks name, and blocks that are used on the stream, too: it is not forgotten
+  /// before there are none.
   std::uint64_t users = 0;
   BlockList<&Block::by_stream> awaiting;
   BlockList<&Block::by_age> unpassed;  ///< cached, in the order of the points of their frees
@@ -26,18 +26,26 @@ struct StreamBook {
 struct FreeOwner {
   StreamId home;
   StreamBook* book = nullptr;  ///< of home
-  std::uint64_t blocks = 0;    ///< that name this as their owner
+  std::uint64_t blocks = 0;    ///< that name this as their owner, in use or free
 
   [[nodiscard]] bool passed(const Block& block) const {
     return block.home_sequence <= book->passed;
   }
 };
 
+/// Keeps an owner from being forgotten, until as many calls of `let_go`.
+inline void hold(FreeOwner& owner) noexcept {
+  if (owner.blocks++ == 0) ++owner.book->users;
+}
+inline void let_go(FreeOwner& owner) noexcept {
+  if (--owner.blocks == 0) --owner.book->users;
+}
+
 /// From now on `owner`, or nobody, is the block's.
 inline void give_to(Block& block, FreeOwner* owner) noexcept {
   if (owner == block.owner) return;
-  if (owner != nullptr && owner->blocks++ == 0) ++owner->book->users;
-  if (block.owner != nullptr && --block.owner->blocks == 0) --block.owner->book->users;
+  if (owner != nullptr) hold(*owner);
+  if (block.owner != nullptr) let_go(*block.owner);
   block.owner = owner;
 }
 

@@ -24,7 +24,7 @@ void HeapIndex::reserve_bins(Area area, Bytes largest) {
   largest_.at(area) = largest;
 }
 
-void HeapIndex::set_owner(Block& block) {
+void HeapIndex::expect_free(const Block& block) const noexcept {
   // The free will look whether they join. With many blocks both are in no cache, and recording its
   // point takes about as long as reading them.
   __builtin_prefetch(block.neighbours.previous);
@@ -32,17 +32,19 @@ void HeapIndex::set_owner(Block& block) {
   if (block.neighbours.next != nullptr) {
     blocks_.prefetch(static_cast<const std::byte*>(block.pointer) + block.size.count);
   }
-  if (block.owner->home == block.home) return;
-  auto owners = owners_.find(block.home);
+}
+
+void HeapIndex::set_owner(Block& block, StreamId stream) {
+  auto owners = owners_.find(stream);
   if (owners == owners_.end()) {
     auto made = std::make_unique<Owners>();
     for (const Area area : {kSmallArea, kLargeArea}) {
-      made->at(area).home = block.home;
-      made->at(area).book = &book_of(block.home);
+      made->at(area).home = stream;
+      made->at(area).book = &book_of(stream);
       made->at(area).area = area;
       made->at(area).bins.reserve(largest_.at(area));
     }
-    owners = owners_.emplace(block.home, std::move(made)).first;
+    owners = owners_.emplace(stream, std::move(made)).first;
   }
   give_to(block, &owners->second->at(owner_of(block).area));
 }
@@ -236,7 +238,7 @@ void HeapIndex::change_area(Block& piece) {
   give_to(piece, is_common(piece) ? &common_.at(other) : find_owner(piece.owner->home, other));
 }
 
-void HeapIndex::place_cached(Block& block) {
+void HeapIndex::place_cached(Block& block) noexcept {
   keep_points(block);
   // Nobody tells of a point again that was passed already, when the block awaited another stream.
   if (block.owner->passed(block)) {

@@ -28,6 +28,7 @@ class HeapIndex : public BlockIndex {
   [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_unpassed(Bytes size) override;
   [[nodiscard]] Bytes largest_cached() const override;
+  void expect_free(const Block& block) const noexcept override;
 
  protected:
   enum Area : std::uint8_t { kSmallArea, kLargeArea };
@@ -93,8 +94,8 @@ class HeapIndex : public BlockIndex {
   /// it is the stream's alone, until the device has passed the point.
   bool join_own_with_common(StreamId stream, Area area);
 
-  void set_owner(Block& block) override;
-  void place_cached(Block& block) override;
+  void set_owner(Block& block, StreamId stream) override;
+  void place_cached(Block& block) noexcept override;
   void make_common(Block& piece) override;
   void forget(StreamId stream) noexcept override { owners_.erase(stream); }
 

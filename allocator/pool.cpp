@@ -153,7 +153,7 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
   index_->add_use(*block, stream);
-  index_->prepare_free(*block);
+  index_->expect_free(*block);
   block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
   ++transits_;
   lock.unlock();
@@ -188,7 +188,7 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   return freed;
 }
 
-Freed Pool::settle_freed(Block& block) {
+Freed Pool::settle_freed(Block& block) noexcept {
   const Bytes size = block.size;
   statistics_.requested.remove(block.requested);
   statistics_.allocated.remove(size);

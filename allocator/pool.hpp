@@ -180,9 +180,11 @@ class Pool {
   /// where `stop` ends the sleep.
   [[nodiscard]] bool line_up(Line& line, const std::stop_token& stop, Lock& lock)
       WEIR_REQUIRES(mutex_);
-  void mark_allocated(Block& block, const Attempt& request) WEIR_REQUIRES(mutex_);
+  /// A block that was taken out of what is cached, or is new, is the request's. May fail: it is
+  /// cached then.
+  void hand_out(Block& block, const Attempt& request) WEIR_REQUIRES(mutex_);
   /// The block may be a part of another from then on.
-  Freed settle_freed(Block& block) WEIR_REQUIRES(mutex_);
+  Freed settle_freed(Block& block) noexcept WEIR_REQUIRES(mutex_);
   /// Moves `bytes` in the books, of blocks that the index moved from awaiting to cached.
   void became_cached(Bytes bytes) WEIR_REQUIRES(mutex_);
   [[nodiscard]] OutOfMemory out_of_memory(const Attempt& attempt) const;

@@ -127,8 +127,12 @@ Block* Pool::move_pages(Attempt& request, PageMove& move) {
   if (created.count != 0) sequence = ++events_;
   if (block != nullptr) {
     statistics_.cached.remove(block->size);
-    mark_allocated(*block, request);
-    ++statistics_.misses;
+    try {
+      hand_out(*block, request);
+      ++statistics_.misses;
+    } catch (...) {
+      fault = std::current_exception();
+    }
   }
   lock.unlock();
   if (sequence != 0) {
@@ -157,11 +161,12 @@ Bytes Pool::trim_pages(Bytes keep) {
   for (std::size_t i = 0; i < move.unmapped; ++i) move.pages.push_back(move.unmap[i].page);
   // What is still mapped at a stale place stays, as a spare page.
   std::ranges::sort(move.kept);
-  const auto destroyed = std::ranges::partition(
-      move.pages, [&](Page each) { return std::ranges::binary_search(move.kept, each.id); });
-  source.destroy(destroyed);
-  move.destroyed = destroyed.size();
-  move.pages.resize(move.pages.size() - move.destroyed);
+  const auto destroyed = std::partition(move.pages.begin(), move.pages.end(), [&](Page each) {
+    return std::ranges::binary_search(move.kept, each.id);
+  });
+  source.destroy(std::span(destroyed, move.pages.end()));
+  move.destroyed = static_cast<std::size_t>(move.pages.end() - destroyed);
+  move.pages.erase(destroyed, move.pages.end());
   const Bytes sum{move.destroyed * page.count};
   lock.lock();
   (void)paged_->finish(move);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "allocator/pool.hpp"
@@ -87,11 +88,16 @@ void Pool::sleep(Lock& lock) {
   --sleepers_;
 }
 
-void Pool::mark_allocated(Block& block, const Attempt& request) {
+void Pool::hand_out(Block& block, const Attempt& request) {
   const bool from_cache = block.state == BlockState::kCached;
+  try {
+    index_->hand_out(block, request.stream);
+  } catch (...) {
+    if (!from_cache) statistics_.cached.add(block.size);
+    index_->put_back(block);
+    throw;
+  }
   block.state = BlockState::kAllocated;
-  block.home = request.stream;
-  if (block.others != nullptr) block.others->clear();
   block.requested = request.asked;
   block.note_moved(++events_);
   block.set_label(request.label);
@@ -120,7 +126,7 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
     block = index_->take_own(request.block, request.stream);
   }
   if (block == nullptr) return nullptr;
-  mark_allocated(*block, request);
+  hand_out(*block, request);
   ++statistics_.hits;
   const News changes = news();
   lock.unlock();
@@ -139,7 +145,7 @@ Block* Pool::take_passed(const Attempt& request) {
   Block* block = index_->take_own(request.block, request.stream);
   if (block == nullptr) block = index_->take_passed(request.block, request.stream);
   if (block == nullptr) return nullptr;
-  mark_allocated(*block, request);
+  hand_out(*block, request);
   ++statistics_.hits;
   const News changes = news();
   lock.unlock();
@@ -187,10 +193,16 @@ Block* Pool::grow_claimed(Attempt& request, Bytes segment) {
   statistics_.reserved.add(segment);
   statistics_.cached.add(segment - block->size);
   const std::uint64_t sequence = ++events_;
-  mark_allocated(*block, request);
-  ++statistics_.misses;
+  std::exception_ptr fault;
+  try {
+    hand_out(*block, request);
+    ++statistics_.misses;
+  } catch (...) {
+    fault = std::current_exception();
+  }
   lock.unlock();
   log_event(AllocationEvent::kGrow, sequence, pointer, segment);
+  if (fault != nullptr) std::rethrow_exception(fault);
   return block;
 }
 
@@ -240,7 +252,14 @@ Block* Pool::hand_over(const Attempt& request) {
   Block* block = index_->take_unpassed(request.block);
   if (block == nullptr) return nullptr;
   const Point point = block->home_point();
-  mark_allocated(*block, request);
+  FreeOwner& former = *block->owner;
+  hold(former);
+  try {
+    hand_out(*block, request);
+  } catch (...) {
+    let_go(former);
+    throw;
+  }
   ++statistics_.handovers;
   const News changes = news();
   lock.unlock();
@@ -250,6 +269,8 @@ Block* Pool::hand_over(const Attempt& request) {
   } catch (...) {
     // Nothing holds the asking stream back, so the block must stay behind its old stream's point.
     lock.lock();
+    give_to(*block, &former);
+    let_go(former);
     block->home = point.stream;
     settle_freed(*block);
     --statistics_.handovers;
@@ -258,6 +279,8 @@ Block* Pool::hand_over(const Attempt& request) {
     tell(undone);
     throw;
   }
+  lock.lock();
+  let_go(former);
   return block;
 }
 

@@ -47,21 +47,20 @@ void SizeClassIndex::forget_idle_lists(Bucket& bucket) noexcept {
   bucket.forget_at = std::max(kIdleStreams, 2 * bucket.own.size());
 }
 
-void SizeClassIndex::set_owner(Block& block) {
-  if (block.owner->home == block.home) return;
-  StreamBook& book = book_of(block.home);
+void SizeClassIndex::set_owner(Block& block, StreamId stream) {
+  StreamBook& book = book_of(stream);
   Bucket& bucket = *find_bucket(block.size);
-  CachedList* own = find_own(bucket, block.home);
+  CachedList* own = find_own(bucket, stream);
   if (own == nullptr) {
     if (bucket.own.size() >= bucket.forget_at) forget_idle_lists(bucket);
-    own = bucket.last = &bucket.own[block.home];
-    own->home = block.home;
+    own = bucket.last = &bucket.own[stream];
+    own->home = stream;
   }
   own->book = &book;
   give_to(block, own);
 }
 
-void SizeClassIndex::place_cached(Block& block) {
+void SizeClassIndex::place_cached(Block& block) noexcept {
   block.state = BlockState::kCached;
   if (block.owner->passed(block)) {
     insert_common(block, find_bucket(block.size)->common);

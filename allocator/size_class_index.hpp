@@ -40,8 +40,8 @@ class SizeClassIndex final : public BlockIndex {
     std::uint64_t blocks = 0;  ///< of this size in the index, free or not
   };
 
-  void set_owner(Block& block) override;
-  void place_cached(Block& block) override;
+  void set_owner(Block& block, StreamId stream) override;
+  void place_cached(Block& block) noexcept override;
   void make_common(Block& block) override;
   void remove_releasable(Block& block) override;
   [[nodiscard]] bool awaits_home() const noexcept override { return awaits_home_; }

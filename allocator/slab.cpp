@@ -41,9 +41,15 @@ void Slab::free_chunk(const Chunk& chunk) noexcept {
   log(LogLevel::kError, "a block of small tensors could not be freed: it stays allocated");
 }
 
+void Slab::make_room_to_await() {
+  if (awaiting_.capacity() <= slots_out_) awaiting_.reserve(2 * slots_out_ + 64);
+}
+
 Slab::Slot Slab::take_slot(StreamId stream, std::size_t size_class) {
   std::vector<Chunk*>& with_room = with_room_[stream].at(size_class);
   if (with_room.empty()) return {};
+  make_room_to_await();
+  ++slots_out_;
   Chunk* chunk = with_room.back();
   const std::size_t index = chunk->free_slots.back();
   chunk->free_slots.pop_back();
@@ -92,6 +98,7 @@ Slab::Slot Slab::add_chunk(std::unique_ptr<Chunk> chunk) {
   std::vector<Chunk*>& with_room = with_room_[added.stream].at(added.size_class);
   // Room for every chunk, so that a slot's way back cannot fail half way.
   if (with_room.capacity() <= chunks_.size()) with_room.reserve(2 * (chunks_.size() + 1));
+  make_room_to_await();
   chunks_.emplace(&added, std::move(chunk));
   with_room.push_back(&added);
   return take_slot(added.stream, added.size_class);
@@ -102,6 +109,7 @@ std::unique_ptr<Slab::Chunk> Slab::return_slot(Slot slot) {
   const std::size_t size = kSlotSizes.at(chunk.size_class);
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(slot.pointer) - chunk.base);
   std::vector<Chunk*>& with_room = with_room_[chunk.stream].at(chunk.size_class);
+  --slots_out_;
   if (chunk.free_slots.empty()) with_room.push_back(&chunk);
   chunk.free_slots.push_back(static_cast<std::uint16_t>(offset / size));
   if (chunk.free_slots.size() < chunk.slots || with_room.size() < 2) return nullptr;

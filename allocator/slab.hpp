@@ -82,6 +82,8 @@ class Slab {
   };
   using WithRoom = std::array<std::vector<Chunk*>, kSlotSizes.size()>;
 
+  /// Room for one more slot in use, so that its free cannot fail. May fail itself.
+  void make_room_to_await() WEIR_REQUIRES(mutex_);
   [[nodiscard]] Slot take_slot(StreamId stream, std::size_t size_class) WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::unique_ptr<Chunk> return_slot(Slot slot) WEIR_REQUIRES(mutex_);
   /// The point of now, or one that is still to be recorded.
@@ -102,6 +104,8 @@ class Slab {
   std::unordered_map<StreamId, WithRoom> with_room_ WEIR_GUARDED_BY(mutex_);
   /// Until their uses are passed: a slot is always here or in its chunk, so no thread misses one.
   std::vector<Awaiting> awaiting_ WEIR_GUARDED_BY(mutex_);
+  std::size_t slots_out_ WEIR_GUARDED_BY(mutex_) =
+      0;  ///< in use, or awaiting; there is room for all
   std::uint64_t serials_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t giving_back_ WEIR_GUARDED_BY(mutex_) = 0;  ///< chunks on their way to the pool
   std::atomic<std::uint64_t> given_back_ = 0;              ///< written under the lock

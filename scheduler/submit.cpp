@@ -153,6 +153,9 @@ bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, const Owner&
   }
   try {
     operation.bind_views();
+    for (const TensorList& used : {uses.reads, uses.writes}) {
+      for (const Tensor& tensor : used) memory_.note_use(tensor.state_->memory, uses.stream);
+    }
     if (owner.batch.ticket != nullptr) owner.batch.ticket->touched.at(index_of(uses.stream)) = true;
     enqueue(operation, uses, owner.batch, lock);
   } catch (...) {
@@ -182,11 +185,9 @@ void Scheduler::enqueue(Operation& operation, const Uses& uses, TicketRef owner,
   // The operation may be done and used for another by now: from here only the caller's handles.
   for (const Tensor& tensor : uses.reads) {
     note_read(state_for(tensor).history, role, sequence);
-    state_for(tensor).memory.used_by.at(index_of(role)) = true;
   }
   for (const Tensor& tensor : uses.writes) {
     note_write(state_for(tensor).history, role, sequence);
-    state_for(tensor).memory.used_by.at(index_of(role)) = true;
   }
 }
 

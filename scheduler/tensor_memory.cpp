@@ -57,22 +57,26 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
   }
 }
 
+void TensorMemory::note_use(Allocation& allocation, StreamRole role) {
+  if (role == allocation.home || allocation.used_by.at(index_of(role))) return;
+  // Here and not at its end, which must not fail where the program's heap is used up.
+  if (allocation.chunk == nullptr) pool_.record_use(allocation.data, device_.stream(role));
+  allocation.used_by.at(index_of(role)) = true;
+}
+
 void TensorMemory::release(const Allocation& allocation) noexcept {
   if (allocation.data == nullptr) return;
-  std::array<StreamId, kStreamRoles> others{};
-  std::size_t count = 0;
-  for (const StreamRole role : kAllRoles) {
-    if (role != allocation.home && allocation.used_by.at(index_of(role))) {
-      others.at(count++) = device_.stream(role);
-    }
-  }
   try {
     if (allocation.chunk != nullptr) {
+      std::array<StreamId, kStreamRoles> others{};
+      std::size_t count = 0;
+      for (const StreamRole role : kAllRoles) {
+        if (allocation.used_by.at(index_of(role))) others.at(count++) = device_.stream(role);
+      }
       slab_.deallocate({allocation.data, allocation.chunk}, std::span(others).first(count));
       admission_.note_given_back();
       return;
     }
-    for (std::size_t i = 0; i < count; ++i) pool_.record_use(allocation.data, others.at(i));
     const Freed freed = pool_.deallocate(allocation.data, device_.stream(allocation.home));
     admission_.note_freed(allocation.owner, allocation.block, freed == Freed::kAwaiting);
   } catch (const std::exception& error) {

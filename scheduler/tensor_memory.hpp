@@ -21,7 +21,7 @@ struct Allocation {
   Bytes block{};                 ///< what the batch was charged for it
   StreamRole home = StreamRole::kCompute;
   TicketRef owner{};                         ///< the batch that allocated it
-  std::array<bool, kStreamRoles> used_by{};  ///< streams with work that uses it
+  std::array<bool, kStreamRoles> used_by{};  ///< streams but home with work that uses it
 };
 
 /// Ends the message of a Cancelled that a request for memory threw.
@@ -41,6 +41,9 @@ class TensorMemory {
   /// ended a wait, or is requested when one would begin.
   [[nodiscard]] Allocation allocate(Bytes bytes, StreamRole home, std::string_view label,
                                     const Owner& owner);
+  /// Work on `role` is about to use it. May fail, and has changed nothing then. The caller sees to
+  /// it that calls for one allocation come one after the other.
+  void note_use(Allocation& allocation, StreamRole role);
   /// Frees in the order of every stream that used it.
   void release(const Allocation& allocation) noexcept;
 

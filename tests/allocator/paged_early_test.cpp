@@ -168,7 +168,7 @@ struct PagedIndexEarly : ::testing::Test {
   }
   [[nodiscard]] Block* allocate(std::size_t pages, std::size_t mapped = 64) {
     PageMove move;
-    if (index.plan(testing::kPage * pages, kStream, {.most = most}, move) !=
+    if (index.plan(testing::kPage * pages, stream, {.most = most}, move) !=
         PagedIndex::Plan::kMade) {
       return nullptr;
     }
@@ -179,17 +179,16 @@ struct PagedIndexEarly : ::testing::Test {
     for (; move.created < move.create; ++move.created) move.pages.push_back({next_page++});
     move.mapped = std::min(mapped, move.places.size());
     Block* block = index.finish(move);
-    if (block != nullptr) block->home = kStream;
+    if (block != nullptr) index.hand_out(*block, stream);
     return block;
   }
   void free_at(Block& block, std::uint64_t sequence) {
     block.home_sequence = sequence;
-    index.prepare_free(block);
     ASSERT_EQ(index.place_freed(block), BlockState::kCached);
   }
 
   static constexpr std::uintptr_t kRegion = 0x10000000000;
-  const StreamId kStream = StreamId::next();
+  const StreamId stream = StreamId::next();
   PagedIndex index{testing::kPage};
   std::size_t most = 4;
   std::uint64_t next_page = 1;
@@ -198,7 +197,7 @@ struct PagedIndexEarly : ::testing::Test {
 
 TEST_F(PagedIndexEarly, APieceWhosePointIsPassedDuringAMoveThatFailsIsEverybodysThen) {
   free_at(*allocate(4), 1);
-  in_between = [this] { (void)index.note_passed(kStream, 1); };
+  in_between = [this] { (void)index.note_passed(stream, 1); };
   // All of it is the target, and one more page is lacking: nothing is mapped.
   most = 1;
   EXPECT_EQ(allocate(5, 0), nullptr);
@@ -225,7 +224,7 @@ TEST_F(PagedIndexEarly, NoMorePlacesAreOldThanThereArePages) {
   }
   EXPECT_GT(rounds, 1U);
   EXPECT_LT(rounds, 10U) << "it would go on for ever";
-  EXPECT_EQ(index.note_passed(kStream, point), Bytes{}) << "cached they were";
+  EXPECT_EQ(index.note_passed(stream, point), Bytes{}) << "cached they were";
   EXPECT_NE(allocate(3), nullptr);
   EXPECT_EQ(index.stale_pages(), 0U);
 }

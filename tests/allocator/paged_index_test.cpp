@@ -18,12 +18,11 @@ struct PagedIndexTest : ::testing::Test {
     carry_out(move);
     Block* block = index.finish(move);
     EXPECT_NE(block, nullptr);
-    block->home = kStream;
+    index.hand_out(*block, kStream);
     return block;
   }
   void free_passed(Block& block) {
     block.home_sequence = 0;
-    index.prepare_free(block);
     block.note_moved(++events);
     EXPECT_EQ(index.place_freed(block), BlockState::kCached);
   }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "allocator/error.hpp"
 #include "allocator/page_source.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_fixture.hpp"
@@ -78,6 +79,8 @@ class Scene {
   [[nodiscard]] Pool& pool() { return pool_; }
   [[nodiscard]] PlainProgress& progress() { return progress_; }
   [[nodiscard]] void* block(std::size_t i) const { return held_.at(i); }
+  [[nodiscard]] std::size_t size() const { return held_.size(); }
+  [[nodiscard]] StreamId home(std::size_t i) const { return pool_.find(held_.at(i))->home; }
   void take(Bytes size, StreamId stream) {
     held_.push_back(nullptr);
     held_.back() = pool_.allocate(size, stream);
@@ -208,6 +211,41 @@ TEST_P(PoolHeap, RunsOutWhileAStreamFreesItsFirstBlock) {
   fail_each([](Scene& scene) {
     scene.take(kib(4), kC);
     scene.free_last(kC);
+  });
+}
+
+TEST_P(PoolHeap, IsNotNeededForTheFreeOfABlock) {
+  Scene scene(GetParam());
+  const std::size_t first = 12;  // of those that are freed here
+  for (const StreamId stream : {kC, kB, kC}) {
+    scene.take(kib(4), stream);
+    scene.take(mib(3), stream);
+    scene.take(mib(7), stream);
+  }
+  for (std::size_t i = first; i < first + 4; ++i) {
+    scene.pool().record_use(scene.block(i), kA);
+    scene.pool().record_use(scene.block(i), kB);
+  }
+  testing::fail_new_at(1);
+  while (scene.size() != first) EXPECT_NO_THROW(scene.free(first, scene.home(first)));
+  const bool struck = testing::stop_failing_new();
+  EXPECT_TRUE(!struck || GetParam() == PoolKind::kUnpooled) << "which gives back what it can";
+  scene.expect_books();
+}
+
+TEST_P(PoolHeap, RunsOutWhileTheDeviceHandsABlockOver) {
+  fail_each([](Scene& scene) {
+    scene.pool().set_limits(scene.pool().statistics().reserved.current, {.wait = false});
+    const auto reset = [&] { scene.pool().set_limits(kBudget, {}); };
+    try {
+      scene.take(mib(3), kC);
+    } catch (const OutOfMemory&) {
+      EXPECT_EQ(GetParam(), PoolKind::kUnpooled);
+    } catch (...) {
+      reset();
+      throw;
+    }
+    reset();
   });
 }
 

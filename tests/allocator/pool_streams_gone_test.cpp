@@ -88,9 +88,8 @@ class IndexOfStreams {
 
  private:
   void free_on(StreamId stream) {
-    block_->home = stream;
+    index_.hand_out(*block_, stream);
     index_.add_use(*block_, StreamId{stream.value + 1});
-    index_.prepare_free(*block_);
     block_->home_sequence = 1;
     for (Point& other : block_->other_points()) other.sequence = 1;
     EXPECT_EQ(index_.place_freed(*block_), BlockState::kAwaiting);
@@ -121,9 +120,8 @@ TEST(BlockIndex, ForgetsAStreamThatNothingNamesAnyMore) {
 TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
   SizeClassIndex index(false);
   Block& block = index.add({reinterpret_cast<void*>(mib(2).count), mib(2)}, mib(2));
-  block.home = StreamId{1};
+  index.hand_out(block, StreamId{1});
   index.add_use(block, StreamId{2});
-  index.prepare_free(block);
   block.home_sequence = 1;
   block.other_points().front().sequence = 7;
   ASSERT_EQ(index.place_freed(block), BlockState::kAwaiting);
@@ -131,8 +129,7 @@ TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
   std::uint64_t at = mib(4).count;
   for (std::uint64_t i = 10; i < 200; ++i, at += mib(2).count) {
     Block& other = index.add({reinterpret_cast<void*>(at), mib(2)}, mib(2));
-    other.home = StreamId{i};
-    index.prepare_free(other);
+    index.hand_out(other, StreamId{i});
     other.home_sequence = 1;
     ASSERT_EQ(index.place_freed(other), BlockState::kCached);
     (void)index.note_passed(StreamId{i}, 1);

@@ -90,6 +90,10 @@ TEST(SubmitHeap, AnOperationTakesNothingForUsesThatItHasNotHadBefore) {
   const std::vector<float> host(4096, 1.0F);
   const Tensor a = scheduler.copy_in(host, {host.size()}, "a");
   const Tensor b = scheduler.copy_in(host, {host.size()}, "b");
+  // The pool takes something for the first use of a block on a second stream, and for the first
+  // block of a size on a stream.
+  const Tensor first = scheduler.empty({host.size()}, "first");
+  scheduler.submit("first", {.reads = {a, b}, .writes = {first}}, [](Stream&, Inputs, Outputs) {});
   std::array<Tensor, kWaiting> made;
   const auto queue_up = [&](const auto& submit_one) {
     testing::Gate gate;
