@@ -327,11 +327,6 @@ void Admission::settle() {
   passed_ = passed;
 }
 
-bool Admission::is_open(TicketRef ref) const {
-  const Lock lock(mutex_);
-  return ledger_.is_open(ref);
-}
-
 bool Admission::let_forgotten_lapse() {
   std::string text;
   {

@@ -85,7 +85,6 @@ class Admission {
 
   void note_allocated(TicketRef ref, Bytes bytes);
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept;
-  [[nodiscard]] bool is_open(TicketRef ref) const;
 
   /// Memory was freed that no batch is charged for.
   void note_given_back() noexcept;

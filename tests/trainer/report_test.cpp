@@ -18,6 +18,9 @@ TrainResult made_up_result() {
   result.pool.held.peak = mib(38);
   result.pool.waits = 7;
   result.admission.most_submitted = 2;
+  result.admission.forced = 3;
+  result.admission.turn = {.count = 4, .total = std::chrono::milliseconds(250)};
+  result.admission.grace = {.count = 5, .total = std::chrono::milliseconds(750)};
   result.stalls = {.count = 18, .total = std::chrono::milliseconds(1940)};
   result.staging = mib(8);
   result.mean_loss = 0.5;
@@ -51,6 +54,9 @@ TEST(Report, RunJsonHasTheSameFigures) {
   EXPECT_EQ(r["most_in_flight"], 2);
   EXPECT_EQ(r["stalls"]["count"], 18);
   EXPECT_EQ(r["stalls"]["seconds"], 1.94);
+  EXPECT_EQ(r["stalls_turn"]["count"], 4);
+  EXPECT_EQ(r["stalls_memory"]["seconds"], 0.75);
+  EXPECT_EQ(r["admitted_by_force"], 3);
   EXPECT_EQ(r["mean_loss"], 0.5);
   EXPECT_EQ(r["pool"]["waits"], 7);
   EXPECT_EQ(r["held_bytes_per_batch"], (std::vector{mib(20).count, mib(30).count}));
