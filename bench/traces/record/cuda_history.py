@@ -14,7 +14,8 @@ from recorder import torch
 import snapshot_to_csv
 
 WORKLOADS = ("conv_varying_images", "gpt_fixed", "gpt_recompute_lora", "gpt_varying_lengths",
-             "kv_cache", "moe_uneven", "small_gpt_tiny", "small_kv_cache")
+             "kv_cache", "moe_uneven", "small_gpt_growing", "small_gpt_recompute", "small_gpt_tiny",
+             "small_kv_cache", "small_kv_wide")
 
 
 def history_of(run, steps):
