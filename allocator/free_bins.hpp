@@ -33,16 +33,17 @@ class FreeBins {
   [[nodiscard]] Block* best(Bytes size) const noexcept;
   [[nodiscard]] Bytes largest() const noexcept;
 
-  /// Calls `visit(Block&)` for each piece of `least` bytes or more, and for some that are smaller.
+  /// Calls `visit(Block&)` for the pieces, bin after bin from the largest on, until it is false.
   template <typename Visit>
-  void for_each_from(Bytes least, const Visit& visit) const {
-    for (std::size_t group = place_of(least).group; group < kGroups; ++group) {
+  void for_each_largest(const Visit& visit) const {
+    for (std::size_t group = kGroups; group-- != 0;) {
       if ((used_ >> group & 1U) == 0) continue;
-      for (const Bin& bin : groups_.at(group)->bins) {
-        for (Block* piece = bin.front(); piece != nullptr;) {
-          Block* next = Bin::next(*piece);
-          visit(*piece);
-          piece = next;
+      for (std::uint64_t left = groups_[group]->used; left != 0;) {
+        const auto bin = static_cast<std::size_t>(std::bit_width(left) - 1);
+        left &= ~(std::uint64_t{1} << bin);
+        const Bin& pieces = groups_[group]->bins[bin];
+        for (Block* piece = pieces.front(); piece != nullptr; piece = Bin::next(*piece)) {
+          if (!visit(*piece)) return;
         }
       }
     }

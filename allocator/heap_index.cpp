@@ -147,11 +147,11 @@ bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
   };
   // By their addresses: to join one can end another of them.
   std::vector<void*> touching;
-  for (const Block* piece = own->book->unpassed.front(); piece != nullptr;
-       piece = BlockList<&Block::by_age>::next(*piece)) {
-    if (piece->owner != own) continue;
-    if (takes_next(*piece) || takes_previous(*piece)) touching.push_back(piece->pointer);
-  }
+  std::size_t looked_at = 0;
+  own->bins.for_each_largest([&](const Block& piece) {
+    if (takes_next(piece) || takes_previous(piece)) touching.push_back(piece.pointer);
+    return ++looked_at < kJoined;
+  });
   for (void* address : touching) {
     Block* piece = blocks_.find(address);
     if (piece == nullptr || piece->owner != own) continue;

@@ -33,6 +33,7 @@ class HeapIndex : public BlockIndex {
  protected:
   enum Area : std::uint8_t { kSmallArea, kLargeArea };
   static constexpr std::size_t kAreas = 2;
+  static constexpr std::size_t kJoined = 256;
   /// A stream's free pieces of one area.
   struct Owner : FreeOwner {
     Area area = kSmallArea;
@@ -91,7 +92,8 @@ class HeapIndex : public BlockIndex {
   /// The same piece, which is in no list, in the other area.
   void change_area(Block& piece);
   /// Joins what only `stream` may have with what all may, where they touch; whether any did. Then
-  /// it is the stream's alone, until the device has passed the point.
+  /// it is the stream's alone, until the device has passed the point. Looks at the stream's largest
+  /// pieces, no more than kJoined.
   bool join_own_with_common(StreamId stream, Area area);
 
   void set_owner(Block& block, StreamId stream) override;

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <tuple>
+#include <utility>
 
 namespace weir {
 namespace {
 
-Block* later(const Block& piece) noexcept { return BlockList<&Block::by_age>::next(piece); }
 Block* next_stale(const Block& piece) noexcept { return BlockList<&Block::by_stream>::next(piece); }
 
 }  // namespace
@@ -65,63 +64,13 @@ Block& PagedIndex::cut(Block& piece, std::uintptr_t address) {
   return split(piece, Bytes{address - piece.begin()});
 }
 
-bool PagedIndex::usable(const Block* piece, const Owner* own) const {
-  if (piece == nullptr) return false;
-  if (piece->state == BlockState::kVoid) return true;
-  return piece->state == BlockState::kCached && (piece->owner == own || is_common(*piece));
-}
-
-PagedIndex::Site PagedIndex::find_site(Bytes size, const Owner* own, Area area) const {
-  Site best;
-  voids_.at(area).for_each_from({}, [&](Block& piece) {
-    // The first void of its run looks at all of it.
-    Block* first = &piece;
-    while (usable(first->neighbours.previous, own)) {
-      first = first->neighbours.previous;
-      if (first->state == BlockState::kVoid) return;
-    }
-    look_at_run(*first, size, own, best);
-  });
-  return best;
-}
-
-void PagedIndex::look_at_run(Block& first, Bytes size, const Owner* own, Site& best) const {
-  std::uintptr_t end = first.end();
-  for (Block* b = first.neighbours.next; usable(b, own); b = b->neighbours.next) end = b->end();
-  const std::uint64_t run = end - first.begin();
-  if (run < size.count) return;
-  const auto consider = [&](std::uintptr_t at) {
-    if (at < first.begin() || at + size.count > end) return;
-    const std::size_t new_pages = new_pages_at(first, at, size);
-    const auto key = std::tuple(new_pages, run, at);
-    if (best.first == nullptr || key < std::tuple(best.new_pages, best.run, best.at)) {
-      best = {.first = &first, .at = at, .new_pages = new_pages, .run = run};
-    }
-  };
-  // The fewest pages are new where the block begins or ends with what is mapped.
-  for (const Block* b = &first; b != nullptr && b->begin() < end; b = b->neighbours.next) {
-    consider(b->begin());
-    consider(b->end() - size.count);
-  }
-}
-
-std::size_t PagedIndex::new_pages_at(const Block& first, std::uintptr_t at, Bytes size) const {
-  std::size_t pages = 0;
-  const Range range{page_down(at), page_up(at + size.count)};
-  for (const Block* b = &first; b != nullptr && b->begin() < range.end; b = b->neighbours.next) {
-    if (b->state != BlockState::kVoid) continue;
-    pages += pages_in({std::max(range.begin, b->begin()), std::min(range.end, b->end())});
-  }
-  return pages;
-}
-
-std::size_t PagedIndex::movable_pages(const Site& site, Range range) const {
-  std::size_t pages = releasable_.count / page_.count;
+std::size_t PagedIndex::movable_pages(const PageSite& site, PageRange range) const {
+  std::size_t pages = releasable_.count / page().count;
   for (const Block* b = site.first; b != nullptr && b->begin() < range.end;
        b = b->neighbours.next) {
     if (b->state == BlockState::kVoid || !is_common(*b)) continue;
-    pages -= pages_in(whole_pages(*b));
-    pages += pages_outside(*b, range);
+    pages -= pages_under(*b);
+    pages += grid_.pages_outside(*b, range);
   }
   return pages;
 }
@@ -129,39 +78,43 @@ std::size_t PagedIndex::movable_pages(const Site& site, Range range) const {
 PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move) {
   const Area area = area_of(size);
   const Owner* own = find_owner(stream, area);
-  const Site site = find_site(size, own, area);
+  const PageSite site =
+      find_page_site(voids_.at(area), size, grid_, {.own = own, .common = &common_.at(area)});
   if (site.first == nullptr) return Plan::kNoAddresses;
 
   // What lies in voids is mapped by whole pages.
-  Range range{site.at, site.at + size.count};
+  PageRange range{site.at, site.at + size.count};
   for (const Block* b = site.first; b != nullptr && b->begin() < site.at + size.count;
        b = b->neighbours.next) {
     if (b->state != BlockState::kVoid) continue;
-    if (b->begin() <= site.at && site.at < b->end()) range.begin = page_down(site.at);
-    if (b->end() >= site.at + size.count) range.end = page_up(site.at + size.count);
+    if (b->begin() <= site.at && site.at < b->end()) range.begin = grid_.down(site.at);
+    if (b->end() >= site.at + size.count) range.end = grid_.up(site.at + size.count);
   }
   const std::size_t movable = movable_pages(site, range);
   const auto owners = owners_.find(stream);
   Owners* const lending = owners == owners_.end() ? nullptr : owners->second.get();
+  std::vector<Block*> lenders;
+  if (lending != nullptr) lenders = lenders_of(*lending, range);
+  std::size_t lendable = 0;
+  for (const Block* piece : lenders) lendable += pages_under(*piece);
   // No more stale places than there are pages, so that addresses last however late the device is.
-  const std::size_t lent =
-      std::min(lendable(lending, range), pages_ - std::min(pages_, stale_pages_));
+  const std::size_t lent = std::min(lendable, pages_ - std::min(pages_, stale_pages_));
   if (site.new_pages > spare_.size() + movable + lent + allowed.most) return Plan::kNoPages;
 
   // All memory that any step from here to the end of `finish` needs.
   const std::size_t count = site.new_pages;
-  table_.make_room(page_down(range.begin), page_up(range.end));
+  table_.make_room(grid_.down(range.begin), grid_.up(range.end));
   move.places.reserve(count);
   move.unmap.reserve(count);
   move.pages.reserve(count);
   const std::size_t victims = std::min(count, movable);  // each gives a page at least
-  const std::size_t lenders = std::min(count, lent);
+  const std::size_t most_lenders = std::min(count, lent);
   move.victims.reserve(victims);
-  move.lenders.reserve(lenders);
+  move.lenders.reserve(most_lenders);
   move.retired.reserve(stale_pages_);
   move.retire.reserve(stale_pages_);
-  if (lenders != 0) (void)stale_[stream];
-  promise_for(move, count, victims + lenders, std::min(count, allowed.most));
+  if (most_lenders != 0) (void)stale_[stream];
+  promise_for(move, count, victims + most_lenders, std::min(count, allowed.most));
 
   claim_retired(move);
   claim_target(site, range, move);
@@ -175,7 +128,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   const std::size_t rather_new = std::min({lacking, allowed.rather, allowed.most});
   claim_victims(std::min(lacking - rather_new, movable), move);
   const std::size_t borrowed = std::min(lacking - rather_new - move.unmap.size(), lent);
-  if (borrowed != 0) claim_lenders(*lending, borrowed, move);
+  if (borrowed != 0) claim_lenders(*lending, lenders, borrowed, move);
   move.create = count - move.pages.size() - move.unmap.size();
   return Plan::kMade;
 }
@@ -192,7 +145,7 @@ void PagedIndex::promise_for(PageMove& move, std::size_t places, std::size_t vic
   move.promised_pages = create;
 }
 
-void PagedIndex::claim_target(const Site& site, Range range, PageMove& move) {
+void PagedIndex::claim_target(const PageSite& site, PageRange range, PageMove& move) {
   Block* piece = site.first;
   while (piece->end() <= range.begin) piece = piece->neighbours.next;
   // What is cut off at either end stays what it was.
@@ -211,7 +164,7 @@ void PagedIndex::claim_target(const Site& site, Range range, PageMove& move) {
     }
     if (piece->end() > range.end) put_back(cut(*piece, range.end), was_void);
     if (was_void) {
-      for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page_.count) {
+      for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page().count) {
         move.places.push_back(reinterpret_cast<void*>(at));
       }
     }
@@ -227,13 +180,13 @@ void PagedIndex::claim_target(const Site& site, Range range, PageMove& move) {
 }
 
 Block& PagedIndex::claim_pages(Block& piece, std::size_t most) {
-  const Range whole = whole_pages(piece);
-  const std::size_t taken = std::min(most, pages_in(whole));
+  const PageRange whole = grid_.whole(piece);
+  const std::size_t taken = std::min(most, grid_.pages_in(whole));
   // From the end that lies next to a void, so that voids grow together.
   const Block* previous = piece.neighbours.previous;
   const bool from_front = previous != nullptr && previous->state == BlockState::kVoid;
-  const std::uintptr_t begin = from_front ? whole.begin : whole.end - taken * page_.count;
-  const std::uintptr_t end = begin + taken * page_.count;
+  const std::uintptr_t begin = from_front ? whole.begin : whole.end - taken * page().count;
+  const std::uintptr_t end = begin + taken * page().count;
   take_out(piece);
   Block* claimed = &piece;
   if (piece.begin() < begin) {
@@ -248,44 +201,43 @@ Block& PagedIndex::claim_pages(Block& piece, std::size_t most) {
 void PagedIndex::claim_victims(std::size_t count, PageMove& move) {
   while (count != 0) {
     Block& victim = claim_pages(*releasable_blocks_.front(), count);
-    count -= victim.size.count / page_.count;
+    count -= victim.size.count / page().count;
     move.victims.push_back(&victim);
-    for (std::uintptr_t at = victim.begin(); at < victim.end(); at += page_.count) {
+    for (std::uintptr_t at = victim.begin(); at < victim.end(); at += page().count) {
       move.unmap.push_back({reinterpret_cast<void*>(at), page_at(at)});
     }
   }
 }
 
-std::size_t PagedIndex::pages_outside(const Block& piece, Range kept) const {
-  const Range whole = whole_pages(piece);
-  return pages_in({whole.begin, std::min(whole.end, page_down(kept.begin))}) +
-         pages_in({std::max(whole.begin, page_up(kept.end)), whole.end});
-}
-
-std::size_t PagedIndex::lendable(const Owners* owners, Range kept) const {
-  std::size_t count = 0;
-  if (owners == nullptr) return count;
-  const auto& unpassed = owners->front().book->unpassed;
-  for (const Block* piece = unpassed.front(); piece != nullptr; piece = later(*piece)) {
-    count += pages_outside(*piece, kept);
+std::vector<Block*> PagedIndex::lenders_of(const Owners& owners, PageRange kept) const {
+  std::vector<Block*> lenders;
+  for (const Owner& owner : owners) {
+    std::size_t looked_at = 0;
+    owner.bins.for_each_largest([&](Block& piece) {
+      if (piece.size < page() || ++looked_at > kLenders) return false;
+      const bool apart = piece.end() <= kept.begin || piece.begin() >= kept.end;
+      if (apart && pages_under(piece) != 0) lenders.push_back(&piece);
+      return true;
+    });
   }
-  return count;
+  std::ranges::sort(lenders, {}, [](const Block* piece) {
+    return std::pair(piece->home_sequence, piece->begin());
+  });
+  return lenders;
 }
 
-void PagedIndex::claim_lenders(Owners& owners, std::size_t count, PageMove& move) {
+void PagedIndex::claim_lenders(Owners& owners, const std::vector<Block*>& lenders,
+                               std::size_t count, PageMove& move) {
   const std::size_t before = move.pages.size();
-  for (Block* piece = owners.front().book->unpassed.front(); piece != nullptr && count != 0;) {
-    Block* const next = later(*piece);
-    if (pages_in(whole_pages(*piece)) != 0) {
-      Block& lender = claim_pages(*piece, count);
-      count -= lender.size.count / page_.count;
-      move.lenders.push_back(&lender);
-      keep_behind(*move.target, lender, owners);
-      for (std::uintptr_t at = lender.begin(); at < lender.end(); at += page_.count) {
-        move.pages.push_back(page_at(at));
-      }
+  for (Block* piece : lenders) {
+    if (count == 0) break;
+    Block& lender = claim_pages(*piece, count);
+    count -= lender.size.count / page().count;
+    move.lenders.push_back(&lender);
+    keep_behind(*move.target, lender, owners);
+    for (std::uintptr_t at = lender.begin(); at < lender.end(); at += page().count) {
+      move.pages.push_back(page_at(at));
     }
-    piece = next;
   }
   move.lent = move.pages.size() - before;
   std::ranges::rotate(move.pages, move.pages.begin() + static_cast<std::ptrdiff_t>(before));
@@ -308,7 +260,7 @@ void PagedIndex::claim_retired(PageMove& move) {
     retired_.remove(*piece);
     piece->state = BlockState::kMoving;
     move.retired.push_back(piece);
-    for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page_.count) {
+    for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page().count) {
       move.retire.push_back({reinterpret_cast<void*>(at), page_at(at)});
     }
   }
@@ -316,7 +268,7 @@ void PagedIndex::claim_retired(PageMove& move) {
 
 void PagedIndex::plan_release(std::size_t most, PageMove& move) {
   const std::size_t spare = std::min(most, spare_.size());
-  const std::size_t count = std::min<std::size_t>(most - spare, releasable_.count / page_.count);
+  const std::size_t count = std::min<std::size_t>(most - spare, releasable_.count / page().count);
   if (spare + count == 0) return;
   move.unmap.reserve(count);
   move.pages.reserve(spare + count);
@@ -328,7 +280,7 @@ void PagedIndex::plan_release(std::size_t most, PageMove& move) {
   claim_retired(move);
   for (const auto& [stream, stale] : stale_) {
     for (const Block* piece = stale.pieces.front(); piece != nullptr; piece = next_stale(*piece)) {
-      for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page_.count) {
+      for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page().count) {
         move.kept.push_back(page_at(at).id);
       }
     }
@@ -347,15 +299,15 @@ Block* PagedIndex::finish(PageMove& move) {
   std::size_t done = 0;
   for (Block* victim : move.victims) {
     const std::uintptr_t end = victim->end();
-    const std::size_t pages = victim->size.count / page_.count;
+    const std::size_t pages = victim->size.count / page().count;
     const std::size_t unmapped = std::min(pages, move.unmapped - done);
     for (std::size_t i = 0; i < unmapped; ++i) {
-      page_at(victim->begin() + i * page_.count) = {};
+      page_at(victim->begin() + i * page().count) = {};
     }
     done += unmapped;
     Block* kept = victim;
     if (unmapped != 0 && unmapped != pages) {
-      kept = &cut(*victim, end - (pages - unmapped) * page_.count);
+      kept = &cut(*victim, end - (pages - unmapped) * page().count);
     }
     if (unmapped != pages) place_piece(*kept);
     if (unmapped != 0) place_void(*victim);
@@ -375,13 +327,13 @@ Block* PagedIndex::finish(PageMove& move) {
 void PagedIndex::finish_retired(PageMove& move) {
   std::size_t done = 0;
   for (Block* piece : move.retired) {
-    const std::size_t pages = piece->size.count / page_.count;
+    const std::size_t pages = piece->size.count / page().count;
     const std::size_t unmapped = std::min(pages, move.retired_pages - done);
-    for (std::size_t i = 0; i < unmapped; ++i) page_at(piece->begin() + i * page_.count) = {};
+    for (std::size_t i = 0; i < unmapped; ++i) page_at(piece->begin() + i * page().count) = {};
     done += unmapped;
     Block* kept = piece;
     if (unmapped != 0 && unmapped != pages) {
-      kept = &cut(*piece, piece->begin() + unmapped * page_.count);
+      kept = &cut(*piece, piece->begin() + unmapped * page().count);
     }
     if (unmapped != pages) {
       kept->state = BlockState::kStale;
@@ -396,14 +348,14 @@ void PagedIndex::finish_lenders(PageMove& move) {
   if (move.lenders.empty()) return;
   std::size_t left = std::min(move.mapped, move.lent);
   for (Block* lender : move.lenders) {
-    const std::size_t pages = lender->size.count / page_.count;
+    const std::size_t pages = lender->size.count / page().count;
     const std::size_t mapped = std::min(pages, left);
     left -= mapped;
     if (mapped == 0) {
       place_again(*lender);
       continue;
     }
-    if (mapped != pages) place_again(cut(*lender, lender->begin() + mapped * page_.count));
+    if (mapped != pages) place_again(cut(*lender, lender->begin() + mapped * page().count));
     place_stale(*lender);
   }
   const auto stale = stale_.find(move.borrower);
@@ -411,7 +363,7 @@ void PagedIndex::finish_lenders(PageMove& move) {
 }
 
 void PagedIndex::place_stale(Block& piece) noexcept {
-  stale_pages_ += piece.size.count / page_.count;
+  stale_pages_ += piece.size.count / page().count;
   piece.state = BlockState::kStale;
   const Owner& owner = owner_of(piece);
   const bool passed = owner.passed(piece);
@@ -459,8 +411,8 @@ void PagedIndex::give_up_target(Block& target) {
   for (Block* piece = &target; piece != nullptr;) {
     const std::uintptr_t end = piece->end();
     const bool mapped = is_mapped(piece->begin());
-    std::uintptr_t at = page_down(piece->begin()) + page_.count;
-    while (at < end && is_mapped(at) == mapped) at += page_.count;
+    std::uintptr_t at = grid_.down(piece->begin()) + page().count;
+    while (at < end && is_mapped(at) == mapped) at += page().count;
     Block* rest = at < end ? &cut(*piece, at) : nullptr;
     mapped ? place_again(*piece) : place_void(*piece);
     piece = rest;
@@ -471,7 +423,7 @@ bool PagedIndex::end_stale(const std::function<bool(Mapping)>& unmap) {
   bool all = true;
   for_each([&](const Block& piece) {
     if (piece.state != BlockState::kStale) return;
-    for (std::uintptr_t at = piece.begin(); at < piece.end(); at += page_.count) {
+    for (std::uintptr_t at = piece.begin(); at < piece.end(); at += page().count) {
       Page& page = page_at(at);
       if (!unmap({reinterpret_cast<void*>(at), page})) all = false;
       page = {};

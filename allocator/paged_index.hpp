@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "allocator/heap_index.hpp"
+#include "allocator/page_range.hpp"
+#include "allocator/page_site.hpp"
 #include "allocator/page_source.hpp"
 #include "allocator/page_table.hpp"
 
@@ -58,7 +60,7 @@ struct PageMove {
 
 class PagedIndex final : public HeapIndex {
  public:
-  explicit PagedIndex(Bytes page) : page_(page), table_(page) {}
+  explicit PagedIndex(Bytes page) : grid_(page), table_(page) {}
 
   enum class Plan {
     kMade,
@@ -81,7 +83,7 @@ class PagedIndex final : public HeapIndex {
 
   /// Which area a region for a block of `size` would serve.
   void add_region(void* address, Bytes size, Bytes for_block);
-  [[nodiscard]] Bytes page() const noexcept { return page_; }
+  [[nodiscard]] Bytes page() const noexcept { return grid_.page(); }
   /// Addresses that are stale, in pages.
   [[nodiscard]] std::size_t stale_pages() const noexcept { return stale_pages_; }
   /// Calls `unmap` for every stale mapping, for the last time; false where one of them failed.
@@ -94,69 +96,44 @@ class PagedIndex final : public HeapIndex {
   // Growth is by pages: there is no segment to add or to give back.
   [[nodiscard]] Bytes segment_size(Bytes size, Bytes /*room*/) const override { return size; }
   [[nodiscard]] Block& add(Segment segment, Bytes size) override;
-  [[nodiscard]] Bytes releasable() const override { return releasable_ + page_ * spare_.size(); }
+  [[nodiscard]] Bytes releasable() const override { return releasable_ + page() * spare_.size(); }
   Bytes take_releasable(Bytes /*need*/, std::vector<Segment>& /*taken*/) override { return {}; }
   /// A block is a part of a region, always.
   [[nodiscard]] bool remove_allocated(Block& /*block*/) override { return false; }
   void for_each_segment(const std::function<void(Segment)>& /*visit*/) const override {}
 
  private:
+  /// A plan looks at so many pieces of a stream for pages that may come early.
+  static constexpr std::size_t kLenders = 256;
+
   struct Region {
     std::uintptr_t begin = 0;
     Bytes size;
   };
-  /// A run of free pieces and voids, and where in it a block would go.
-  struct Site {
-    Block* first = nullptr;
-    std::uintptr_t at = 0;
-    std::size_t new_pages = 0;
-    std::uint64_t run = 0;  ///< bytes of it
-  };
-  struct Range {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-  };
-
-  [[nodiscard]] std::uintptr_t page_down(std::uintptr_t address) const {
-    return address & ~(std::uintptr_t{page_.count} - 1);
-  }
-  [[nodiscard]] std::uintptr_t page_up(std::uintptr_t address) const {
-    return page_down(address + page_.count - 1);
-  }
-  [[nodiscard]] std::size_t pages_in(Range range) const {
-    return range.end > range.begin ? (range.end - range.begin) / page_.count : 0;
-  }
-  /// The whole pages of a piece.
-  [[nodiscard]] Range whole_pages(const Block& piece) const {
-    return {page_up(piece.begin()), page_down(piece.end())};
-  }
   /// The page there, or none; of addresses that a plan was about.
   [[nodiscard]] Page& page_at(std::uintptr_t address) { return table_.at(address); }
-  [[nodiscard]] bool usable(const Block* piece, const Owner* own) const;
-
-  [[nodiscard]] Site find_site(Bytes size, const Owner* own, Area area) const;
-  void look_at_run(Block& first, Bytes size, const Owner* own, Site& best) const;
-  [[nodiscard]] std::size_t new_pages_at(const Block& first, std::uintptr_t at, Bytes size) const;
-  /// Whole pages under free pieces, without those that a block in `range` of `site` touches.
-  [[nodiscard]] std::size_t movable_pages(const Site& site, Range range) const;
-  [[nodiscard]] Bytes releasable_of(const Block& piece) const noexcept override {
-    return page_ * pages_in(whole_pages(piece));
+  [[nodiscard]] std::size_t pages_under(const Block& piece) const noexcept {
+    return grid_.pages_in(grid_.whole(piece));
   }
-  void claim_target(const Site& site, Range range, PageMove& move);
+  /// Whole pages under free pieces, without those that a block in `range` of `site` touches.
+  [[nodiscard]] std::size_t movable_pages(const PageSite& site, PageRange range) const;
+  [[nodiscard]] Bytes releasable_of(const Block& piece) const noexcept override {
+    return page() * pages_under(piece);
+  }
+  void claim_target(const PageSite& site, PageRange range, PageMove& move);
   /// `count` pages, which there are, from under the least recently freed pieces.
   void claim_victims(std::size_t count, PageMove& move);
   /// Takes up to `most` whole pages out of a cached piece, at least one; what is left stays cached.
   Block& claim_pages(Block& piece, std::size_t most);
-  /// Whole pages outside of `kept` under pieces that only their stream may have.
-  [[nodiscard]] std::size_t lendable(const Owners* owners, Range kept) const;
-  void claim_lenders(Owners& owners, std::size_t count, PageMove& move);
+  /// Pieces that only their stream may have, with whole pages and apart from `kept`, in the order
+  /// of their points: of the largest ones, no more than kLenders of each area.
+  [[nodiscard]] std::vector<Block*> lenders_of(const Owners& owners, PageRange kept) const;
+  void claim_lenders(Owners& owners, const std::vector<Block*>& lenders, std::size_t count,
+                     PageMove& move);
   /// What is left of `target` beside the block is no other stream's before the point of the lender:
   /// work on the old place of its pages may still write there.
   void keep_behind(Block& target, const Block& lender, Owners& owners);
   void claim_retired(PageMove& move);
-  /// Pages under `piece`, without those that a block in `kept` touches.
-  [[nodiscard]] std::size_t pages_outside(const Block& piece, Range kept) const;
-
   /// Makes sure that neither the claims, which follow at once, nor finishing can fail; may fail
   /// itself, and has changed nothing then.
   void promise_for(PageMove& move, std::size_t places, std::size_t victims, std::size_t create);
@@ -175,7 +152,7 @@ class PagedIndex final : public HeapIndex {
   Block* finish_target(PageMove& move);
   void give_up_target(Block& target);
 
-  const Bytes page_;
+  const PageGrid grid_;
   PageTable table_;  ///< of what is mapped, by address
   std::array<FreeBins, kAreas> voids_;
   std::vector<Region> regions_;

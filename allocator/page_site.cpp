@@ -1,0 +1,123 @@
+#include "allocator/page_site.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace weir {
+namespace {
+
+/// Of a run so many blocks to either side of its largest void are looked at.
+constexpr std::size_t kReach = 16;
+
+class SiteSearch {
+ public:
+  SiteSearch(Bytes size, PageGrid grid, SiteOwners owners)
+      : size_(size), grid_(grid), owners_(owners) {}
+
+  /// Looks at the run around a void. False once enough was looked at.
+  bool look_around(Block& piece) {
+    if (looked_at_ >= kSiteSteps) return false;
+    ++looked_at_;
+    Block* first = &piece;
+    for (std::size_t i = 0; i < kReach && usable(first->neighbours.previous); ++i) {
+      first = first->neighbours.previous;
+      if (comes_before(*first, piece)) return true;
+    }
+    const Block* last = &piece;
+    for (std::size_t i = 0; i < kReach && usable(last->neighbours.next); ++i) {
+      last = last->neighbours.next;
+      if (comes_before(*last, piece)) return true;
+    }
+    look_at({first->begin(), last->end()}, *first);
+    return true;
+  }
+  /// Takes the beginning of the run that a void is the first one of, however long it is, if that is
+  /// long enough. False once there is a place.
+  bool take_any_around(Block& piece) {
+    Block* first = &piece;
+    while (usable(first->neighbours.previous)) {
+      first = first->neighbours.previous;
+      if (first->state == BlockState::kVoid) return true;
+    }
+    const Block* last = &piece;
+    while (usable(last->neighbours.next)) last = last->neighbours.next;
+    const std::uint64_t length = last->end() - first->begin();
+    if (length < size_.count) return true;
+    consider(*first, {first->begin(), first->begin() + size_.count}, *first, length);
+    return false;
+  }
+  [[nodiscard]] PageSite best() const noexcept {
+    PageSite best = best_;
+    best.looked_at = looked_at_;
+    return best;
+  }
+
+ private:
+  /// Of the voids of one run the largest stands for all.
+  static bool comes_before(const Block& piece, const Block& than) noexcept {
+    if (piece.state != BlockState::kVoid) return false;
+    return std::pair(than.size, piece.begin()) < std::pair(piece.size, than.begin());
+  }
+  [[nodiscard]] bool usable(const Block* piece) const noexcept {
+    if (piece == nullptr) return false;
+    if (piece->state == BlockState::kVoid) return true;
+    return piece->state == BlockState::kCached &&
+           (piece->owner == owners_.own || piece->owner == owners_.common);
+  }
+
+  void look_at(PageRange run, Block& first) {
+    const std::uint64_t length = run.end - run.begin;
+    if (length < size_.count) return;
+    // The fewest pages are new where the block begins or ends with what is mapped.
+    for (const Block* b = &first; b != nullptr && b->begin() < run.end; b = b->neighbours.next) {
+      if (b->begin() + size_.count <= run.end) {
+        consider(first, {b->begin(), b->begin() + size_.count}, *b, length);
+      }
+      if (b->end() >= run.begin + size_.count) {
+        consider(first, {b->end() - size_.count, b->end()}, *b, length);
+      }
+    }
+  }
+
+  /// `within` is a block of the run that `place` begins or ends with.
+  void consider(Block& first, PageRange place, const Block& within, std::uint64_t length) {
+    const std::size_t pages = new_pages(place, within);
+    const auto key = std::tuple(pages, length, place.begin);
+    if (best_.first == nullptr || key < std::tuple(best_.new_pages, best_.run, best_.at)) {
+      best_ = {.first = &first, .at = place.begin, .new_pages = pages, .run = length};
+    }
+  }
+
+  [[nodiscard]] std::size_t new_pages(PageRange place, const Block& within) {
+    const PageRange mapped{grid_.down(place.begin), grid_.up(place.end)};
+    const Block* b = &within;
+    while (b->begin() > place.begin) b = b->neighbours.previous;
+    std::size_t pages = 0;
+    for (; b != nullptr && b->begin() < place.end; b = b->neighbours.next) {
+      ++looked_at_;
+      if (b->state != BlockState::kVoid) continue;
+      pages += grid_.pages_in({std::max(mapped.begin, b->begin()), std::min(mapped.end, b->end())});
+    }
+    return pages;
+  }
+
+  const Bytes size_;
+  const PageGrid grid_;
+  const SiteOwners owners_;
+  std::size_t looked_at_ = 0;  ///< blocks; each place that is considered looks at its own again
+  PageSite best_;
+};
+
+}  // namespace
+
+PageSite find_page_site(const FreeBins& voids, Bytes size, PageGrid grid, SiteOwners owners) {
+  SiteSearch search(size, grid, owners);
+  voids.for_each_largest([&](Block& piece) { return search.look_around(piece); });
+  if (search.best().first == nullptr) {
+    voids.for_each_largest([&](Block& piece) { return search.take_any_around(piece); });
+  }
+  return search.best();
+}
+
+}  // namespace weir

@@ -1,0 +1,120 @@
+// Where paged puts a block among voids and pieces, by hand: sizes are in pages.
+
+#include "allocator/page_site.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace weir {
+namespace {
+
+struct PageSiteTest : ::testing::Test {
+  PageSiteTest() { voids.reserve(gib(1024)); }
+
+  Block& add(std::size_t pages, BlockState state) {
+    Block* const previous = blocks.empty() ? nullptr : &blocks.back();
+    Block& block = blocks.emplace_back();
+    block.pointer = reinterpret_cast<void*>(next);
+    block.size = kPage * pages;
+    block.state = state;
+    block.neighbours.previous = previous;
+    if (previous != nullptr) previous->neighbours.next = &block;
+    if (state == BlockState::kVoid) voids.insert(block);
+    next = block.end();
+    return block;
+  }
+  Block& hole(std::size_t pages) { return add(pages, BlockState::kVoid); }
+  void live() { add(1, BlockState::kAllocated); }
+  Block& piece(std::size_t pages, FreeOwner& owner) {
+    Block& block = add(pages, BlockState::kCached);
+    block.owner = &owner;
+    return block;
+  }
+  [[nodiscard]] PageSite find(std::size_t pages) const {
+    return find_page_site(voids, kPage * pages, PageGrid(kPage), {.own = &own, .common = &common});
+  }
+
+  static constexpr Bytes kPage = mib(2);
+  static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 40U;
+
+  std::deque<Block> blocks;
+  std::uintptr_t next = kBegin;
+  FreeBins voids;
+  FreeOwner own;
+  FreeOwner common;
+  FreeOwner strange;
+};
+
+TEST_F(PageSiteTest, ThePlaceWithTheFewestNewPagesIsTaken) {
+  (void)hole(8);
+  live();
+  const Block& first = piece(3, common);
+  (void)hole(4);
+  live();
+  const PageSite site = find(5);
+  EXPECT_EQ(site.at, first.begin());
+  EXPECT_EQ(site.new_pages, 2U);
+}
+
+TEST_F(PageSiteTest, ABlockMayEndWithWhatIsMapped) {
+  (void)hole(9);
+  const Block& last = piece(3, own);
+  live();
+  const PageSite site = find(5);
+  EXPECT_EQ(site.at, last.end() - (kPage * 5).count);
+  EXPECT_EQ(site.new_pages, 2U);
+}
+
+TEST_F(PageSiteTest, AnotherStreamsPieceIsInTheWay) {
+  (void)hole(2);
+  (void)piece(3, strange);
+  (void)hole(2);
+  EXPECT_EQ(find(4).first, nullptr);
+}
+
+TEST_F(PageSiteTest, OfTwoVoidsOfARunEitherIsFound) {
+  (void)hole(2);
+  (void)piece(1, common);
+  (void)hole(2);
+  const PageSite site = find(5);
+  EXPECT_EQ(site.at, kBegin);
+  EXPECT_EQ(site.new_pages, 4U);
+}
+
+TEST_F(PageSiteTest, ItLooksAtSoManyBlocksHoweverManyThereAre) {
+  for (std::size_t i = 0; i < 3 * kSiteSteps; ++i) {
+    (void)piece(1, common);
+    (void)hole(1 + i % 3);
+    live();
+  }
+  const PageSite site = find(3);
+  EXPECT_EQ(site.new_pages, 2U);
+  EXPECT_GE(site.looked_at, kSiteSteps);
+  EXPECT_LE(site.looked_at, kSiteSteps + 100) << "and the run that it was at";
+}
+
+TEST_F(PageSiteTest, TheOnlyPlaceIsFoundHoweverManyVoidsAreTooSmall) {
+  for (std::size_t i = 0; i < 3 * kSiteSteps; ++i) {
+    (void)hole(2);
+    live();
+  }
+  const Block& only = piece(2, common);
+  (void)hole(1);
+  live();
+  EXPECT_EQ(find(3).at, only.begin());
+}
+
+TEST_F(PageSiteTest, ARunIsFoundHoweverManyPiecesItTakes) {
+  for (std::size_t i = 0; i < 100; ++i) {
+    (void)piece(1, i % 2 == 0 ? common : own);
+    (void)hole(1);
+  }
+  live();
+  const PageSite site = find(200);
+  EXPECT_EQ(site.at, kBegin);
+  EXPECT_EQ(site.new_pages, 100U);
+}
+
+}  // namespace
+}  // namespace weir
