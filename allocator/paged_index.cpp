@@ -5,11 +5,6 @@
 #include <utility>
 
 namespace weir {
-namespace {
-
-Block* next_stale(const Block& piece) noexcept { return BlockList<&Block::by_stream>::next(piece); }
-
-}  // namespace
 
 Block& PagedIndex::add(Segment /*segment*/, Bytes /*size*/) {
   throw std::logic_error("paged: grows by pages, not by segments");
@@ -98,7 +93,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   std::size_t lendable = 0;
   for (const Block* piece : lenders) lendable += pages_under(*piece);
   // No more stale places than there are pages, so that addresses last however late the device is.
-  const std::size_t lent = std::min(lendable, pages_ - std::min(pages_, stale_pages_));
+  const std::size_t lent = std::min(lendable, pages_ - std::min(pages_, stale_.pages()));
   if (site.new_pages > spare_.size() + movable + lent + allowed.most) return Plan::kNoPages;
 
   // All memory that any step from here to the end of `finish` needs.
@@ -111,9 +106,9 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   const std::size_t most_lenders = std::min(count, lent);
   move.victims.reserve(victims);
   move.lenders.reserve(most_lenders);
-  move.retired.reserve(stale_pages_);
-  move.retire.reserve(stale_pages_);
-  if (most_lenders != 0) (void)stale_[stream];
+  move.retired.reserve(stale_.pages());
+  move.retire.reserve(stale_.pages());
+  if (most_lenders != 0) stale_.make_room(stream);
   promise_for(move, count, victims + most_lenders, std::min(count, allowed.most));
 
   claim_retired(move);
@@ -242,7 +237,7 @@ void PagedIndex::claim_lenders(Owners& owners, const std::vector<Block*>& lender
   move.lent = move.pages.size() - before;
   std::ranges::rotate(move.pages, move.pages.begin() + static_cast<std::ptrdiff_t>(before));
   move.borrower = owners.front().home;
-  ++stale_.at(move.borrower).moves;
+  stale_.begin_move(move.borrower);
 }
 
 void PagedIndex::keep_behind(Block& target, const Block& lender, Owners& owners) {
@@ -256,8 +251,7 @@ void PagedIndex::keep_behind(Block& target, const Block& lender, Owners& owners)
 }
 
 void PagedIndex::claim_retired(PageMove& move) {
-  while (Block* piece = retired_.front()) {
-    retired_.remove(*piece);
+  while (Block* piece = stale_.take_retired()) {
     piece->state = BlockState::kMoving;
     move.retired.push_back(piece);
     for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page().count) {
@@ -273,150 +267,21 @@ void PagedIndex::plan_release(std::size_t most, PageMove& move) {
   move.unmap.reserve(count);
   move.pages.reserve(spare + count);
   move.victims.reserve(count);
-  move.retired.reserve(stale_pages_);
-  move.retire.reserve(stale_pages_);
-  move.kept.reserve(stale_pages_);
+  move.retired.reserve(stale_.pages());
+  move.retire.reserve(stale_.pages());
+  move.kept.reserve(stale_.pages());
   promise_for(move, 0, count, 0);
   claim_retired(move);
-  for (const auto& [stream, stale] : stale_) {
-    for (const Block* piece = stale.pieces.front(); piece != nullptr; piece = next_stale(*piece)) {
-      for (std::uintptr_t at = piece->begin(); at < piece->end(); at += page().count) {
-        move.kept.push_back(page_at(at).id);
-      }
+  stale_.for_each_waiting([&](const Block& piece) {
+    for (std::uintptr_t at = piece.begin(); at < piece.end(); at += page().count) {
+      move.kept.push_back(page_at(at).id);
     }
-  }
+  });
   for (std::size_t i = 0; i < spare; ++i) {
     move.pages.push_back(spare_.back());
     spare_.pop_back();
   }
   claim_victims(count, move);
-}
-
-Block* PagedIndex::finish(PageMove& move) {
-  blocks_.redeem(move.promised);
-  pages_ -= move.promised_pages - move.created + move.destroyed;
-  finish_retired(move);
-  std::size_t done = 0;
-  for (Block* victim : move.victims) {
-    const std::uintptr_t end = victim->end();
-    const std::size_t pages = victim->size.count / page().count;
-    const std::size_t unmapped = std::min(pages, move.unmapped - done);
-    for (std::size_t i = 0; i < unmapped; ++i) {
-      page_at(victim->begin() + i * page().count) = {};
-    }
-    done += unmapped;
-    Block* kept = victim;
-    if (unmapped != 0 && unmapped != pages) {
-      kept = &cut(*victim, end - (pages - unmapped) * page().count);
-    }
-    if (unmapped != pages) place_piece(*kept);
-    if (unmapped != 0) place_void(*victim);
-  }
-  for (std::size_t i = 0; i < move.mapped; ++i) {
-    page_at(reinterpret_cast<std::uintptr_t>(move.places[i])) = move.pages[i];
-  }
-  finish_lenders(move);
-  const auto left = static_cast<std::ptrdiff_t>(std::max(move.mapped, move.lent));
-  spare_.insert(spare_.end(), move.pages.begin() + left, move.pages.end());
-  if (move.target == nullptr) return nullptr;
-  if (move.mapped == move.places.size()) return finish_target(move);
-  give_up_target(*move.target);
-  return nullptr;
-}
-
-void PagedIndex::finish_retired(PageMove& move) {
-  std::size_t done = 0;
-  for (Block* piece : move.retired) {
-    const std::size_t pages = piece->size.count / page().count;
-    const std::size_t unmapped = std::min(pages, move.retired_pages - done);
-    for (std::size_t i = 0; i < unmapped; ++i) page_at(piece->begin() + i * page().count) = {};
-    done += unmapped;
-    Block* kept = piece;
-    if (unmapped != 0 && unmapped != pages) {
-      kept = &cut(*piece, piece->begin() + unmapped * page().count);
-    }
-    if (unmapped != pages) {
-      kept->state = BlockState::kStale;
-      retired_.push_back(*kept);
-    }
-    if (unmapped != 0) place_void(*piece);
-  }
-  stale_pages_ -= done;
-}
-
-void PagedIndex::finish_lenders(PageMove& move) {
-  if (move.lenders.empty()) return;
-  std::size_t left = std::min(move.mapped, move.lent);
-  for (Block* lender : move.lenders) {
-    const std::size_t pages = lender->size.count / page().count;
-    const std::size_t mapped = std::min(pages, left);
-    left -= mapped;
-    if (mapped == 0) {
-      place_again(*lender);
-      continue;
-    }
-    if (mapped != pages) place_again(cut(*lender, lender->begin() + mapped * page().count));
-    place_stale(*lender);
-  }
-  const auto stale = stale_.find(move.borrower);
-  if (--stale->second.moves == 0 && stale->second.pieces.empty()) stale_.erase(stale);
-}
-
-void PagedIndex::place_stale(Block& piece) noexcept {
-  stale_pages_ += piece.size.count / page().count;
-  piece.state = BlockState::kStale;
-  const Owner& owner = owner_of(piece);
-  const bool passed = owner.passed(piece);
-  const StreamId home = owner.home;
-  give_to(piece, &common_.at(owner.area));
-  if (passed) return retired_.push_back(piece);
-  stale_.at(home).pieces.insert_sorted(piece, [](const Block& b) { return b.home_sequence; });
-}
-
-void PagedIndex::passed_more(StreamId stream) {
-  const auto stale = stale_.find(stream);
-  if (stale == stale_.end()) return;
-  const std::uint64_t passed = book_of(stream).passed;
-  while (Block* piece = stale->second.pieces.front()) {
-    if (piece->home_sequence > passed) return;
-    stale->second.pieces.remove(*piece);
-    retired_.push_back(*piece);
-  }
-  if (stale->second.moves == 0) stale_.erase(stale);
-}
-
-void PagedIndex::place_again(Block& piece) {
-  const Owner& owner = owner_of(piece);
-  if (owner.passed(piece)) {
-    piece.home_sequence = 0;
-    give_to(piece, &common_.at(owner.area));
-  }
-  place_piece(piece);
-}
-
-Block* PagedIndex::finish_target(PageMove& move) {
-  Block* block = move.target;
-  if (block->begin() < move.at) {
-    Block& rest = cut(*block, move.at);
-    place_again(*block);
-    block = &rest;
-  }
-  if (block->size > move.size) place_again(cut(*block, move.at + move.size.count));
-  block->state = BlockState::kAllocated;
-  return block;
-}
-
-void PagedIndex::give_up_target(Block& target) {
-  const auto is_mapped = [this](std::uintptr_t at) { return page_at(at).id != 0; };
-  for (Block* piece = &target; piece != nullptr;) {
-    const std::uintptr_t end = piece->end();
-    const bool mapped = is_mapped(piece->begin());
-    std::uintptr_t at = grid_.down(piece->begin()) + page().count;
-    while (at < end && is_mapped(at) == mapped) at += page().count;
-    Block* rest = at < end ? &cut(*piece, at) : nullptr;
-    mapped ? place_again(*piece) : place_void(*piece);
-    piece = rest;
-  }
 }
 
 bool PagedIndex::end_stale(const std::function<bool(Mapping)>& unmap) {

@@ -15,52 +15,23 @@
 // the device has passed the free, and is a void then. So a page has one live place, and any number
 // of stale ones. A page with stale places is not destroyed.
 
-#include <span>
-#include <unordered_map>
+#include <array>
+#include <functional>
 #include <vector>
 
 #include "allocator/heap_index.hpp"
+#include "allocator/page_move.hpp"
 #include "allocator/page_range.hpp"
 #include "allocator/page_site.hpp"
 #include "allocator/page_source.hpp"
 #include "allocator/page_table.hpp"
+#include "allocator/stale_places.hpp"
 
 namespace weir {
 
-/// Pages on their way. Planned under the pool's lock, carried out without it, finished under it.
-struct PageMove {
-  std::vector<Block*> victims;  ///< pieces whose pages are to be unmapped
-  std::vector<Mapping> unmap;   ///< those pages, piece by piece
-  /// To be had: those of lenders, spare ones; then, as carried out, unmapped and new ones.
-  std::vector<Page> pages;
-  std::vector<Block*> lenders;  ///< pieces whose pages are mapped at a second place
-  std::size_t lent = 0;         ///< how many of `pages`, from the front, are theirs
-  StreamId borrower;            ///< whose pieces they are
-  std::vector<Block*> retired;  ///< stale pieces that the device is done with
-  std::vector<Mapping> retire;  ///< what is mapped there, to be unmapped for good
-  /// Where pages are given back: those that must stay, since they have stale places, ascending.
-  std::vector<std::uint64_t> kept;
-  std::size_t create = 0;  ///< how many new ones are needed beside those
-
-  Block* target = nullptr;    ///< where the block will be; null where pages are only given back
-  std::uintptr_t at = 0;      ///< the block's address, within target
-  Bytes size;                 ///< the block's
-  std::vector<void*> places;  ///< where pages are to be mapped, ascending
-
-  std::size_t promised = 0;        ///< blocks that finishing may need
-  std::size_t promised_pages = 0;  ///< room for so many more pages
-
-  // As carried out:
-  std::size_t retired_pages = 0;  ///< of `retire`, from the front
-  std::size_t unmapped = 0;       ///< of `unmap`, from the front
-  std::size_t created = 0;
-  std::size_t destroyed = 0;  ///< of those that were unmapped or spare
-  std::size_t mapped = 0;     ///< of `places`, from the front, with the first of `pages`
-};
-
 class PagedIndex final : public HeapIndex {
  public:
-  explicit PagedIndex(Bytes page) : grid_(page), table_(page) {}
+  explicit PagedIndex(Bytes page) : grid_(page), table_(page), stale_(page) {}
 
   enum class Plan {
     kMade,
@@ -85,7 +56,7 @@ class PagedIndex final : public HeapIndex {
   void add_region(void* address, Bytes size, Bytes for_block);
   [[nodiscard]] Bytes page() const noexcept { return grid_.page(); }
   /// Addresses that are stale, in pages.
-  [[nodiscard]] std::size_t stale_pages() const noexcept { return stale_pages_; }
+  [[nodiscard]] std::size_t stale_pages() const noexcept { return stale_.pages(); }
   /// Calls `unmap` for every stale mapping, for the last time; false where one of them failed.
   [[nodiscard]] bool end_stale(const std::function<bool(Mapping)>& unmap);
   /// Every page that is mapped, and every spare one and region, for the last time.
@@ -145,7 +116,7 @@ class PagedIndex final : public HeapIndex {
   void place_stale(Block& piece) noexcept;
   void finish_retired(PageMove& move);
   void finish_lenders(PageMove& move);
-  void passed_more(StreamId stream) override;
+  void passed_more(StreamId stream) override { stale_.note_passed(stream, book_of(stream).passed); }
   /// The piece from `address` on, cut off the one that it is in, which is in no list and keeps its
   /// state.
   Block& cut(Block& piece, std::uintptr_t address);
@@ -157,14 +128,7 @@ class PagedIndex final : public HeapIndex {
   std::array<FreeBins, kAreas> voids_;
   std::vector<Region> regions_;
   std::vector<Page> spare_;  ///< without a live place
-  /// Stale pieces of one stream, in the order of their points.
-  struct Stale {
-    BlockList<&Block::by_stream> pieces;
-    std::size_t moves = 0;  ///< under way that may add to it
-  };
-  std::unordered_map<StreamId, Stale> stale_;
-  BlockList<&Block::by_stream> retired_;  ///< stale pieces whose points are passed
-  std::size_t stale_pages_ = 0;
+  StalePlaces stale_;
   std::size_t pages_ = 0;  ///< all that there are or may be soon, on their way as well
 };
 
