@@ -155,11 +155,15 @@ TEST_P(OnEachTrace, ScatteredMapsStayFarUnderTheLimitOnMappings) {
   RecordProperty("mappings", static_cast<int>(most));
 }
 
-/// Of heaps of some 30 to 40 pages each page counts: those that paged takes at its peak, where the
+/// Of heaps of some 30 to 130 pages each page counts: those that paged takes at its peak, where the
 /// device is not behind and where it is.
 TEST(SmallTrace, PagedReservesNoMorePagesThanItsPageSays) {
-  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 2> kPages{
-      {{"small_gpt_tiny", 29}, {"small_kv_cache", 47}}};
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> kPages{
+      {{"small_gpt_growing", 93},
+       {"small_gpt_recompute", 53},
+       {"small_gpt_tiny", 29},
+       {"small_kv_cache", 47},
+       {"small_kv_wide", 133}}};
   for (const auto& [name, pages] : kPages) {
     const auto trace =
         replay::read_traces(std::string(WEIR_TRACES) + "/small/" + std::string(name) + ".csv.gz")
