@@ -89,7 +89,7 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   const auto owners = owners_.find(stream);
   Owners* const lending = owners == owners_.end() ? nullptr : owners->second.get();
   std::vector<Block*> lenders;
-  if (lending != nullptr) lenders = lenders_of(*lending, range);
+  if (lending != nullptr) lenders = lenders_of(*lending, range, site.new_pages);
   std::size_t lendable = 0;
   for (const Block* piece : lenders) lendable += pages_under(*piece);
   // No more stale places than there are pages, so that addresses last however late the device is.
@@ -204,12 +204,13 @@ void PagedIndex::claim_victims(std::size_t count, PageMove& move) {
   }
 }
 
-std::vector<Block*> PagedIndex::lenders_of(const Owners& owners, PageRange kept) const {
+std::vector<Block*> PagedIndex::lenders_of(const Owners& owners, PageRange kept,
+                                           std::size_t pages) const {
   std::vector<Block*> lenders;
   for (const Owner& owner : owners) {
     std::size_t looked_at = 0;
     owner.bins.for_each_largest([&](Block& piece) {
-      if (piece.size < page() || ++looked_at > kLenders) return false;
+      if (piece.size < page() || ++looked_at > kLenders + pages) return false;
       const bool apart = piece.end() <= kept.begin || piece.begin() >= kept.end;
       if (apart && pages_under(piece) != 0) lenders.push_back(&piece);
       return true;

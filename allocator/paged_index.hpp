@@ -74,7 +74,8 @@ class PagedIndex final : public HeapIndex {
   void for_each_segment(const std::function<void(Segment)>& /*visit*/) const override {}
 
  private:
-  /// A plan looks at so many pieces of a stream for pages that may come early.
+  /// A plan looks at so many pieces of a stream for pages that may come early, and at one more for
+  /// each page that it wants.
   static constexpr std::size_t kLenders = 256;
 
   struct Region {
@@ -97,8 +98,9 @@ class PagedIndex final : public HeapIndex {
   /// Takes up to `most` whole pages out of a cached piece, at least one; what is left stays cached.
   Block& claim_pages(Block& piece, std::size_t most);
   /// Pieces that only their stream may have, with whole pages and apart from `kept`, in the order
-  /// of their points: of the largest ones, no more than kLenders of each area.
-  [[nodiscard]] std::vector<Block*> lenders_of(const Owners& owners, PageRange kept) const;
+  /// of their points: of the largest ones in each area, for `pages` pages.
+  [[nodiscard]] std::vector<Block*> lenders_of(const Owners& owners, PageRange kept,
+                                               std::size_t pages) const;
   void claim_lenders(Owners& owners, const std::vector<Block*>& lenders, std::size_t count,
                      PageMove& move);
   /// What is left of `target` beside the block is no other stream's before the point of the lender:

@@ -204,6 +204,19 @@ TEST_F(PagedIndexEarly, APieceWhosePointIsPassedDuringAMoveThatFailsIsEverybodys
   EXPECT_EQ(index.releasable(), testing::kPage * 5) << "four free ones and a spare one";
 }
 
+TEST_F(PagedIndexEarly, AsManyPiecesLendAsABlockNeedsPages) {
+  index.add_region(reinterpret_cast<void*>(kRegion * 2), testing::kPage * 4096, testing::kPage);
+  index.add_region(reinterpret_cast<void*>(kRegion * 3), testing::kPage * 4096,
+                   testing::kPage * 600);
+  std::vector<Block*> blocks(1200);
+  for (Block*& block : blocks) block = allocate(1);
+  std::uint64_t point = 0;
+  for (std::size_t i = 0; i < blocks.size(); i += 2) free_at(*blocks.at(i), ++point);
+  most = 0;
+  EXPECT_NE(allocate(600, 600), nullptr) << "each of 600 holes has one page";
+  EXPECT_EQ(index.stale_pages(), 600U);
+}
+
 TEST_F(PagedIndexEarly, NoMorePlacesAreOldThanThereArePages) {
   std::uint64_t point = 0;
   std::vector<Block*> blocks;
