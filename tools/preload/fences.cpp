@@ -256,7 +256,9 @@ Point Fences::record(StreamId stream) {
   if (++found->points < kPointsOfAFence || !captured_.empty() || gone_ || lost_) return point;
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
-  if (scope.good()) (void)close(*found);  // if not now, then when it is asked for
+  if (!scope.good()) return point;
+  (void)close(*found);  // if not now, then when it is asked for
+  sweep(*found);        // so that fences are used again though nobody asks
   return point;
 }
 

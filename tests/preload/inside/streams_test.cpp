@@ -118,5 +118,26 @@ TEST_F(StreamsThatAreGone, AreForgottenOnceTheDeviceHasPassedTheirWork) {
   EXPECT_LE(most, 2 * Fences::kFewStreams);
 }
 
+class FreedInStreamOrder : public Inside {};
+
+TEST_F(FreedInStreamOrder, UsesFencesAgainThoughNobodyAsksForThem) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  const CUdeviceptr scratch = allocate(kBytes, stream);
+  weir_standin_clear_counters();
+  for (int i = 0; i < 300; ++i) {
+    // Busy, so that its fence takes an event.
+    weir_standin_hold(stream);
+    EXPECT_EQ(cuMemsetD32Async(scratch, 7, kBytes / 4, stream), CUDA_SUCCESS);
+    for (std::uint32_t k = 0; k < Fences::kPointsOfAFence; ++k) {
+      free(allocate(kBytes, stream), stream);
+    }
+    weir_standin_release(stream);
+    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 300U);
+  EXPECT_LE(weir_standin_calls("cuEventCreate"), 2U);
+}
+
 }  // namespace
 }  // namespace weir::preload::testing
