@@ -11,9 +11,9 @@
 
 namespace weir {
 
-CudaLane::CudaLane(cudaStream_t stream, CudaWork work, CudaEvents& events,
+CudaLane::CudaLane(StreamId id, cudaStream_t stream, CudaWork work, CudaEvents& events,
                    CudaCompletion* completion)
-    : stream_(stream), work_(work), events_(events), completion_(completion) {}
+    : id_(id), stream_(stream), work_(work), events_(events), completion_(completion) {}
 
 CudaLane::~CudaLane() {
   const Lock lock(mutex_);

@@ -50,7 +50,9 @@ class CudaLane {
   static constexpr std::uint32_t kPointsOfAnEvent = 32;
 
   /// `stream`, `events`, which are of the same GPU, and `completion`, if any, outlive the lane.
-  CudaLane(cudaStream_t stream, CudaWork work, CudaEvents& events, CudaCompletion* completion);
+  /// `id` is a new one.
+  CudaLane(StreamId id, cudaStream_t stream, CudaWork work, CudaEvents& events,
+           CudaCompletion* completion);
   /// Everything marked must be passed, or the lane lost.
   ~CudaLane();
   CudaLane(const CudaLane&) = delete;
@@ -127,9 +129,9 @@ class CudaLane {
   void tell(const Mark& mark) noexcept;
   void retire(CudaEvent* event) noexcept WEIR_REQUIRES(mutex_);
 
+  const StreamId id_;
   const cudaStream_t stream_;
   const CudaWork work_;
-  const StreamId id_ = StreamId::next();
   CudaEvents& events_;
   CudaCompletion* const completion_;
 

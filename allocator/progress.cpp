@@ -4,9 +4,9 @@
 
 namespace weir {
 
-StreamId StreamId::next() noexcept {
+StreamId StreamId::next(std::uint64_t count) noexcept {
   static std::atomic<std::uint64_t> last{0};
-  return {last.fetch_add(1, std::memory_order_relaxed) + 1};
+  return {last.fetch_add(count, std::memory_order_relaxed) + 1};
 }
 
 }  // namespace weir

@@ -20,8 +20,8 @@ struct StreamId {
 
   /// In the order in which `next` gave them.
   friend constexpr auto operator<=>(StreamId, StreamId) noexcept = default;
-  /// A new id, never given before in this process. Thread-safe.
-  [[nodiscard]] static StreamId next() noexcept;
+  /// A new id, never given before in this process; the first of `count` such in a row. Thread-safe.
+  [[nodiscard]] static StreamId next(std::uint64_t count = 1) noexcept;
 };
 
 /// A place in a stream's order: everything enqueued on `stream` before it was recorded.

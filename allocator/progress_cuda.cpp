@@ -1,6 +1,9 @@
 #include "allocator/progress_cuda.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -28,11 +31,18 @@ class Pause {
 
 }  // namespace
 
-CudaProgress::~CudaProgress() {
-  for (Entry* entry = entries_.load(); entry != nullptr;) {
-    const std::unique_ptr<Entry> last(entry);
-    entry = entry->next;
+StreamId CudaProgress::Ids::next() {
+  if (given_ == kBlock) {
+    blocks_.push_back(StreamId::next(kBlock).value);
+    given_ = 0;
   }
+  return {blocks_.back() + given_++};
+}
+
+bool CudaProgress::Ids::gave(StreamId id) const {
+  const auto above = std::ranges::upper_bound(blocks_, id.value);
+  if (above == blocks_.begin()) return false;
+  return id.value - *std::prev(above) < (above == blocks_.end() ? given_ : kBlock);
 }
 
 StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* completion) {
@@ -40,48 +50,64 @@ StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* c
     throw UsageError(
         "a default stream cannot be followed: it is another one on each thread or device");
   }
-  const Lock lock(mutex_);
   CudaEvents& events = work == CudaWork::kMarked ? slept_on_ : asked_;
-  auto* const entry = new Entry{{stream, work, events, completion}, {false}, entries_.load()};
-  entries_.store(entry, std::memory_order_release);
-  return entry->lane.id();
+  const Lock lock(mutex_);
+  const StreamId id = ids_.next();
+  lanes_.emplace(id, std::make_shared<CudaLane>(id, stream, work, events, completion));
+  return id;
 }
 
 void CudaProgress::remove(StreamId stream) {
-  Entry& entry = find(stream);
-  (void)wait(entry.lane.record(), {});
-  entry.removed.store(true);
+  (void)wait(require(stream)->record(), {});
+  Lock lock(mutex_);
+  const auto gone = lanes_.extract(stream);
+  lock.unlock();  // to end a lane takes its lock
 }
 
-CudaProgress::Entry& CudaProgress::find(StreamId stream) const {
-  for (Entry* entry = entries_.load(std::memory_order_acquire); entry != nullptr;
-       entry = entry->next) {
-    if (entry->lane.id() == stream) return *entry;
-  }
+std::shared_ptr<CudaLane> CudaProgress::find(StreamId stream) const {
+  const Lock lock(mutex_);
+  const auto found = lanes_.find(stream);
+  if (found != lanes_.end()) return found->second;
+  if (ids_.gave(stream)) return nullptr;
   throw UsageError("stream " + std::to_string(stream.value) + " is not of this GPU");
 }
 
-CudaLane& CudaProgress::lane(StreamId stream) const { return find(stream).lane; }
-
-Point CudaProgress::record(StreamId stream) {
-  Entry& entry = find(stream);
-  if (entry.removed.load()) return {stream, entry.lane.marked()};
-  return entry.lane.record();
+std::shared_ptr<CudaLane> CudaProgress::require(StreamId stream) const {
+  auto lane = find(stream);
+  if (lane != nullptr) return lane;
+  throw UsageError("stream " + std::to_string(stream.value) + " was removed");
 }
 
-std::uint64_t CudaProgress::passed(StreamId stream) { return find(stream).lane.passed(); }
+Point CudaProgress::record(StreamId stream) {
+  const auto lane = find(stream);
+  return lane != nullptr ? lane->record() : Point{stream, 0};
+}
+
+std::uint64_t CudaProgress::passed(StreamId stream) {
+  const auto lane = find(stream);
+  // The highest stands for a point that could not be recorded (Block::kUnrecorded).
+  return lane != nullptr ? lane->passed() : std::numeric_limits<std::uint64_t>::max() - 1;
+}
 
 bool CudaProgress::wait(Point point, std::stop_token stop) {
-  CudaLane& lane = find(point.stream).lane;
+  const auto lane = find(point.stream);
+  if (lane == nullptr) return true;
   for (Pause pause;; pause()) {
-    if (lane.passed() >= point.sequence) return true;
+    if (lane->passed() >= point.sequence) return true;
     if (stop.stop_requested()) return false;
-    lane.require_progress(point.sequence);
+    lane->require_progress(point.sequence);
   }
 }
 
 void CudaProgress::make_wait(StreamId waiter, Point point) {
-  find(point.stream).lane.hold_back(find(waiter).lane, point.sequence);
+  const auto waiting = require(waiter);
+  const auto lane = find(point.stream);
+  if (lane != nullptr) lane->hold_back(*waiting, point.sequence);
+}
+
+std::size_t CudaProgress::streams() const {
+  const Lock lock(mutex_);
+  return lanes_.size();
 }
 
 }  // namespace weir

@@ -1,0 +1,111 @@
+// Streams that a program made, gave to a CudaProgress and took away again: they cost nothing then.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "allocator/error.hpp"
+#include "device/standin_fixture.hpp"
+#include "support/sanitized.hpp"
+
+namespace weir {
+namespace {
+
+class CudaStreamsThatAreGone : public testing::StandinTest {
+ protected:
+  /// So many streams come and go, `at_a_time` of them. One handle stands for all: each time that it
+  /// is added it is another stream.
+  void use(std::size_t streams, std::size_t at_a_time) {
+    std::vector<StreamId> ids(at_a_time);
+    for (std::size_t done = 0; done < streams; done += at_a_time) {
+      for (StreamId& id : ids) id = progress.add(stream.get());
+      for (const StreamId id : ids) last = progress.record(id);
+      for (const StreamId id : ids) progress.remove(id);
+    }
+  }
+  [[nodiscard]] static std::size_t host_bytes() {
+    return mallinfo2().uordblks + mallinfo2().hblkhd;
+  }
+
+  testing::UserStream stream;
+  CudaProgress progress{0};
+  Point last{};
+};
+
+TEST_F(CudaStreamsThatAreGone, KeepNoHostMemory) {
+  if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  use(2000, 1000);
+  const std::size_t before = host_bytes();
+  use(100'000, 1);
+  EXPECT_LE(host_bytes(), before + kib(16).count) << "one after the other";
+  use(100'000, 1000);
+  EXPECT_LE(host_bytes(), before + kib(16).count) << "a thousand at a time";
+}
+
+TEST_F(CudaStreamsThatAreGone, AreNotAmongThoseThatACallLooksAt) {
+  const StreamId stays = progress.add(stream.get());
+  std::size_t most = 0;
+  for (int i = 0; i < 100; ++i) {
+    use(100, 1);
+    most = std::max(most, progress.streams());
+  }
+  EXPECT_EQ(most, 1U);
+  EXPECT_TRUE(progress.wait(progress.record(stays), {}));
+  progress.remove(stays);
+}
+
+TEST_F(CudaStreamsThatAreGone, HavePassedEveryPointAndHoldNobodyBack) {
+  use(1, 1);
+  const StreamId stays = progress.add(stream.get());
+  EXPECT_TRUE(progress.reached(last));
+  EXPECT_TRUE(progress.reached(progress.record(last.stream))) << "a point that is taken later";
+  EXPECT_TRUE(progress.wait(last, {}));
+  weir_standin_clear_counters();
+  progress.make_wait(stays, last);
+  EXPECT_EQ(weir_standin_calls(nullptr), 0U);
+  EXPECT_THROW(progress.make_wait(last.stream, progress.record(stays)), UsageError);
+  EXPECT_THROW(progress.remove(last.stream), UsageError);
+  EXPECT_THROW((void)progress.lane(last.stream), UsageError);
+  progress.remove(stays);
+}
+
+TEST_F(CudaStreamsThatAreGone, AreToldFromThoseThatWereNeverAdded) {
+  use(10'000, 1);
+  const StreamId newest{last.stream.value + 1};
+  CudaProgress other{0};
+  const StreamId foreign = other.add(stream.get());
+  for (const StreamId id : {StreamId{}, newest, foreign, StreamId::next()}) {
+    EXPECT_THROW((void)progress.passed(id), UsageError) << id.value;
+    EXPECT_THROW((void)progress.record(id), UsageError) << id.value;
+    EXPECT_THROW((void)progress.wait({id, 1}, {}), UsageError) << id.value;
+  }
+  use(1, 1);
+  EXPECT_TRUE(progress.reached({newest, 1})) << "it came and went just now";
+  other.remove(foreign);
+}
+
+TEST_F(CudaStreamsThatAreGone, MayGoWhileOthersAskForThem) {
+  const StreamId id = progress.add(stream.get());
+  std::atomic<bool> over{false};
+  std::thread asks([&] {
+    for (std::uint64_t before = 0; !over.load();) {
+      const std::uint64_t now = progress.passed(id);
+      EXPECT_GE(now, before);
+      before = now;
+    }
+  });
+  for (int i = 0; i < 100; ++i) (void)progress.record(id);
+  progress.remove(id);
+  over.store(true);
+  asks.join();
+  EXPECT_EQ(progress.streams(), 0U);
+}
+
+}  // namespace
+}  // namespace weir
