@@ -2,6 +2,8 @@
 
 #include <tuple>
 
+#include "allocator/treap_rank.hpp"
+
 namespace weir {
 namespace {
 
@@ -9,14 +11,6 @@ namespace {
 bool is_older(const Block& a, const Block& b) {
   return std::tuple(std::uint64_t{a.moved_at}, a.begin()) <
          std::tuple(std::uint64_t{b.moved_at}, b.begin());
-}
-
-/// No parent ranks below a child. The finalizer of splitmix64.
-std::uint64_t rank(const Block& block) {
-  std::uint64_t x = block.begin();
-  x = (x ^ x >> 30U) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ x >> 27U) * 0x94D049BB133111EBU;
-  return x ^ x >> 31U;
 }
 
 }  // namespace
@@ -75,8 +69,9 @@ void AgeTree::insert(Block& block) noexcept {
     }
     *place = &block;
   }
-  const std::uint64_t own = rank(block);
-  while (block.in_tree.parent != nullptr && rank(*block.in_tree.parent) < own) rotate_up(block);
+  const std::uint64_t own = treap_rank(block);
+  while (block.in_tree.parent != nullptr && treap_rank(*block.in_tree.parent) < own)
+    rotate_up(block);
 }
 
 void AgeTree::remove(Block& block) noexcept {
@@ -89,7 +84,7 @@ void AgeTree::remove(Block& block) noexcept {
   while (block.in_tree.older != nullptr && block.in_tree.younger != nullptr) {
     Block& older = *block.in_tree.older;
     Block& younger = *block.in_tree.younger;
-    rotate_up(rank(older) > rank(younger) ? older : younger);
+    rotate_up(treap_rank(older) > treap_rank(younger) ? older : younger);
   }
   Block* child = block.in_tree.older != nullptr ? block.in_tree.older : block.in_tree.younger;
   pointer_to(block) = child;

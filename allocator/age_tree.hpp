@@ -2,8 +2,7 @@
 
 // Free blocks in the order of their frees, for what takes the least recently freed first. A block
 // often enters out of that order: it was freed early, and the device passed its points late. So it
-// is a search tree, balanced by a hash of each block's address (a treap: Seidel and Aragon,
-// Randomized Search Trees, Algorithmica 1996). Every call takes a logarithmic number of steps; to
+// is a search tree, a treap (treap_rank.hpp). Every call takes a logarithmic number of steps; to
 // insert the youngest and to remove any takes two or so. It takes no memory and no lock.
 
 #include <cstdint>

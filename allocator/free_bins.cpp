@@ -1,11 +1,37 @@
 #include "allocator/free_bins.hpp"
 
+#include <algorithm>
+
 namespace weir {
 
 void FreeBins::reserve(Bytes largest) {
   for (std::size_t group = 0; group <= place_of(largest).group; ++group) {
     auto& place = groups_.at(group);
     if (place == nullptr) place = std::make_unique<Group>();
+  }
+}
+
+Block* FreeBins::Bin::front() const noexcept {
+  return tree.empty() ? list.front() : tree.first_from({});
+}
+
+Block* FreeBins::Bin::next(const Block& piece) const noexcept {
+  return tree.empty() ? decltype(list)::next(piece) : tree.next(piece);
+}
+
+Block* FreeBins::Bin::fit(Bytes size, std::size_t most) const noexcept {
+  if (!tree.empty()) return tree.first_from(size);
+  Block* piece = list.front();
+  for (std::size_t i = 0; piece != nullptr && i < most; ++i, piece = decltype(list)::next(*piece)) {
+    if (piece->size >= size) return piece;
+  }
+  return nullptr;
+}
+
+void FreeBins::Bin::order() noexcept {
+  while (Block* piece = list.front()) {
+    list.remove(*piece);
+    tree.insert(*piece);
   }
 }
 
@@ -16,10 +42,16 @@ void FreeBins::insert(Block& piece) noexcept {
   // A small one is reused while caches still hold what is known of it. A large one waits its turn,
   // so that its neighbours may become free and join it: that costs less memory on most traces.
   constexpr Bytes kWaits = mib(1);
-  if (piece.size < kWaits) {
-    pieces.push_front(piece);
+  if (!pieces.tree.empty()) {
+    pieces.tree.insert(piece);
+  } else if (piece.size < kWaits) {
+    pieces.list.push_front(piece);
   } else {
-    pieces.push_back(piece);
+    pieces.list.push_back(piece);
+  }
+  if (!is_exact(number) && pieces.tree.empty() && ++group.listed[bin] > kListed) {
+    pieces.order();
+    group.listed[bin] = 0;
   }
   group.used |= std::uint64_t{1} << bin;
   used_ |= std::uint64_t{1} << number;
@@ -28,18 +60,16 @@ void FreeBins::insert(Block& piece) noexcept {
 void FreeBins::remove(Block& piece) noexcept {
   const auto [number, bin] = place_of(piece.size);
   Group& group = *groups_[number];
-  group.bins[bin].remove(piece);
-  if (!group.bins[bin].empty()) return;
+  Bin& pieces = group.bins[bin];
+  if (!pieces.tree.empty()) {
+    pieces.tree.remove(piece);
+  } else {
+    pieces.list.remove(piece);
+    if (!is_exact(number)) --group.listed[bin];
+  }
+  if (!pieces.empty()) return;
   group.used &= ~(std::uint64_t{1} << bin);
   if (group.used == 0) used_ &= ~(std::uint64_t{1} << number);
-}
-
-Block* FreeBins::first_fit(const Bin& bin, Bytes size, std::size_t most) noexcept {
-  Block* piece = bin.front();
-  for (std::size_t i = 0; piece != nullptr && i < most; ++i, piece = Bin::next(*piece)) {
-    if (piece->size >= size) return piece;
-  }
-  return nullptr;
 }
 
 Block* FreeBins::best(Bytes size) const noexcept {
@@ -57,7 +87,7 @@ Block* FreeBins::best(Bytes size) const noexcept {
     const Group& group = *groups_[number];
     if ((group.used >> bin & 1U) != 0) {
       own = &group.bins[bin];
-      if (Block* piece = first_fit(*own, size, kMost)) return piece;
+      if (Block* piece = own->fit(size, kMost)) return piece;
     }
     const std::uint64_t larger = bin + 1 < kBins ? group.used & from(bin + 1) : 0;
     if (larger != 0) return group.bins[lowest(larger)].front();
@@ -68,16 +98,18 @@ Block* FreeBins::best(Bytes size) const noexcept {
     return group.bins[lowest(group.used)].front();
   }
   // There is nothing larger, and a piece that fits is worth looking at them all.
-  return own != nullptr ? first_fit(*own, size, SIZE_MAX) : nullptr;
+  return own != nullptr ? own->fit(size, kListed) : nullptr;
 }
 
 Bytes FreeBins::largest() const noexcept {
   if (used_ == 0) return {};
   const Group& group = *groups_[static_cast<std::size_t>(std::bit_width(used_) - 1)];
-  Bytes largest;
   const Bin& bin = group.bins[static_cast<std::size_t>(std::bit_width(group.used) - 1)];
-  for (const Block* piece = bin.front(); piece != nullptr; piece = Bin::next(*piece)) {
-    if (piece->size > largest) largest = piece->size;
+  if (!bin.tree.empty()) return bin.tree.largest()->size;
+  Bytes largest;
+  const Block* piece = bin.list.front();
+  for (std::size_t i = 0; piece != nullptr && i < kListed; ++i, piece = bin.next(*piece)) {
+    largest = std::max(largest, piece->size);
   }
   return largest;
 }

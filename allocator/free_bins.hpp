@@ -8,7 +8,8 @@
 // Sizes are multiples of the granule. Up to 128 granules a bin holds one size alone; above, sizes
 // of a bin differ by less than 1/64, and of its first few the first that fits is taken, or else a
 // piece of the next bin that has any. Only where no bin has a larger one are all pieces of the bin
-// looked at: before memory is asked for.
+// looked at: before memory is asked for. A bin of several sizes is ordered by size once it has more
+// pieces than are looked at one by one; then the smallest that fits is taken.
 
 #include <array>
 #include <bit>
@@ -17,6 +18,7 @@
 
 #include "allocator/block.hpp"
 #include "allocator/bytes.hpp"
+#include "allocator/size_tree.hpp"
 
 namespace weir {
 
@@ -42,7 +44,7 @@ class FreeBins {
         const auto bin = static_cast<std::size_t>(std::bit_width(left) - 1);
         left &= ~(std::uint64_t{1} << bin);
         const Bin& pieces = groups_[group]->bins[bin];
-        for (Block* piece = pieces.front(); piece != nullptr; piece = Bin::next(*piece)) {
+        for (Block* piece = pieces.front(); piece != nullptr; piece = pieces.next(*piece)) {
           if (!visit(*piece)) return;
         }
       }
@@ -50,12 +52,26 @@ class FreeBins {
   }
 
  private:
-  using Bin = BlockList<&Block::by_stream>;
+  /// In a list, or in a tree for as long as that is not empty.
+  struct Bin {
+    BlockList<&Block::by_stream> list;
+    SizeTree tree;
+
+    [[nodiscard]] bool empty() const noexcept { return list.empty() && tree.empty(); }
+    [[nodiscard]] Block* front() const noexcept;
+    [[nodiscard]] Block* next(const Block& piece) const noexcept;
+    /// One of `size` bytes or more: in a list one of the first `most`.
+    [[nodiscard]] Block* fit(Bytes size, std::size_t most) const noexcept;
+    void order() noexcept;  ///< from the list to the tree
+  };
+  /// So many pieces of several sizes are in a list at most.
+  static constexpr std::uint8_t kListed = 32;
   static constexpr unsigned kBinBits = 6;
   static constexpr std::size_t kBins = std::size_t{1} << kBinBits;
   static constexpr std::size_t kGroups = 50;  ///< for sizes up to 2^64
   struct Group {
-    std::uint64_t used = 0;  ///< a bit for each bin that is not empty
+    std::uint64_t used = 0;                       ///< a bit for each bin that is not empty
+    std::array<std::uint8_t, kBins> listed = {};  ///< pieces in each list of several sizes
     std::array<Bin, kBins> bins;
   };
   struct Place {
@@ -70,7 +86,8 @@ class FreeBins {
     const auto doubling = static_cast<unsigned>(std::bit_width(granules)) - kBinBits - 1;
     return {doubling + 1U, static_cast<std::size_t>(granules >> doubling) - kBins};
   }
-  [[nodiscard]] static Block* first_fit(const Bin& bin, Bytes size, std::size_t most) noexcept;
+  /// Whether bins of this group hold one size each.
+  [[nodiscard]] static constexpr bool is_exact(std::size_t group) noexcept { return group <= 1; }
 
   std::uint64_t used_ = 0;  ///< a bit for each group that is not empty
   std::array<std::unique_ptr<Group>, kGroups> groups_;

@@ -1,0 +1,109 @@
+#include "allocator/free_bins.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "support/random_seed.hpp"
+
+namespace weir {
+namespace {
+
+/// Sizes of two large bins, of one far below, and of one that holds one size alone.
+Bytes draw_size(std::mt19937_64& random) {
+  const Bytes more = FreeBins::kGranule * (random() % 40);
+  switch (random() % 3) {
+    case 0:
+      return mib(1) + kib(512) + more;
+    case 1:
+      return kib(256) + FreeBins::kGranule * (random() % 8);
+    default:
+      return kib(8);
+  }
+}
+
+TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
+  const std::uint64_t seed = testing::random_seed();
+  SCOPED_TRACE(testing::seed_message(seed));
+  std::mt19937_64 random(seed);
+  std::vector<Block> pieces(600);
+  std::vector<bool> is_in(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
+  FreeBins bins;
+  bins.reserve(mib(4));
+  std::multiset<Bytes> model;
+  std::uint64_t narrow = 0;
+  for (std::uint64_t step = 1; step <= 20'000; ++step) {
+    // They fill and empty again and again, so that bins are of few and of many pieces.
+    const bool fills = step / 2000 % 2 == 0;
+    const std::size_t i = random() % pieces.size();
+    if (is_in[i] && (!fills || random() % 4 == 0)) {
+      model.erase(model.find(pieces[i].size));
+      bins.remove(pieces[i]);
+      is_in[i] = false;
+    } else if (!is_in[i] && (fills || random() % 16 == 0)) {
+      pieces[i].size = draw_size(random);
+      model.insert(pieces[i].size);
+      bins.insert(pieces[i]);
+      is_in[i] = true;
+    }
+    const Bytes largest = model.empty() ? Bytes{} : *model.rbegin();
+    ASSERT_EQ(bins.largest(), largest);
+    const Bytes size = draw_size(random);
+    const Block* best = bins.best(size);
+    ASSERT_EQ(best == nullptr, size > largest) << size.count;
+    if (best == nullptr) continue;
+    ASSERT_GE(best->size, size);
+    ASSERT_NE(model.find(best->size), model.end());
+    if (largest.count < size.count + size.count / 64) ++narrow;
+  }
+  EXPECT_GT(narrow, 1000U) << "the last bin alone could serve too few to say anything";
+}
+
+TEST(FreeBins, VisitEachPieceOnceThoughTheVisitTakesItOut) {
+  std::vector<Block> pieces(200);
+  FreeBins bins;
+  bins.reserve(mib(4));
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
+    pieces[i].size = mib(2) + FreeBins::kGranule * (i % 7);
+    bins.insert(pieces[i]);
+  }
+  std::set<const Block*> visited;
+  bins.for_each_from({}, [&](Block& piece) {
+    visited.insert(&piece);
+    bins.remove(piece);
+  });
+  EXPECT_EQ(visited.size(), pieces.size());
+  EXPECT_EQ(bins.largest(), Bytes{});
+}
+
+TEST(FreeBins, AreNoLongListWhereTheyHaveToFindASize) {
+  std::vector<Block> pieces(100'000);
+  FreeBins bins;
+  bins.reserve(mib(4));
+  // Of one bin: nothing tells by the bin whether one of them fits.
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
+    pieces[i].size = mib(2) + FreeBins::kGranule * (i % 32);
+    bins.insert(pieces[i]);
+  }
+  EXPECT_EQ(bins.best(mib(2) + FreeBins::kGranule * 32), nullptr);
+  // A list leads through all of them by one of the two links.
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < pieces.size(); i += 97) {
+    std::size_t steps = 0;
+    const Block* piece = &pieces[i];
+    for (; piece != nullptr && steps < pieces.size(); ++steps) piece = piece->by_stream.next;
+    most = std::max(most, steps);
+  }
+  EXPECT_LE(most, 68U) << "4 times the logarithm of how many there are";
+}
+
+}  // namespace
+}  // namespace weir
