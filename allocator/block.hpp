@@ -55,12 +55,15 @@ struct alignas(64) Block {
   Bytes size;
   /// Cached: who may have it. Otherwise who will, once it is freed.
   FreeOwner* owner = nullptr;
-  BlockLink by_stream{};   ///< cached: with those of its owner; awaiting: of the same stream
+  /// Cached: with those of its owner, in a list or a tree (size_tree.hpp); awaiting: of the same
+  /// stream.
+  BlockLink by_stream{};
   BlockLink neighbours{};  ///< those next to it in its segment, by address, if it was cut from one
   /// The pool's count of events at its allocation or last free.
   std::uint64_t moved_at : kCountBits = 0;
-  BlockState state : 7 = BlockState::kAllocated;
+  BlockState state : 6 = BlockState::kAllocated;
   bool begins_run : 1 = false;  ///< the first piece of a run of small ones (segment_index.hpp)
+  bool may_touch : 1 = false;   ///< its stream's alone; a neighbour may be everybody's
 
   Bytes requested;
   StreamId home;                    ///< the stream that it was allocated on
@@ -105,11 +108,17 @@ class BlockList {
   void push_back(Block& block) noexcept { insert_after(back_, block); }
   void push_front(Block& block) noexcept { insert_after(nullptr, block); }
 
-  /// Keeps the list ascending by `key`. Searched from the back: what is freed now belongs there.
+  /// Keeps the list ascending by `key`. Searched from both ends: what is freed now belongs to the
+  /// back, and what was joined with an old one to the front.
   template <typename Key>
   void insert_sorted(Block& block, const Key& key) noexcept {
     Block* place = back_;
-    while (place != nullptr && key(*place) > key(block)) place = (place->*Link).previous;
+    for (Block* behind = front_; place != nullptr && key(*place) > key(block);
+         behind = (behind->*Link).next, place = (place->*Link).previous) {
+      if (key(*behind) <= key(block)) continue;
+      place = (behind->*Link).previous;
+      break;
+    }
     insert_after(place, block);
   }
 

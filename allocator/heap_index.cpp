@@ -52,11 +52,31 @@ void HeapIndex::set_owner(Block& block, StreamId stream) {
 void HeapIndex::insert_into_bins(Block& piece) noexcept {
   owner_of(piece).bins.insert(piece);
   if (is_common(piece)) add_releasable(piece, releasable_of(piece));
+  mark_touching(piece);
 }
 
 void HeapIndex::remove_from_bins(Block& piece) noexcept {
   owner_of(piece).bins.remove(piece);
   if (is_common(piece)) subtract_releasable(piece, releasable_of(piece));
+  if (piece.may_touch) --owner_of(piece).touching;
+  piece.may_touch = false;
+}
+
+void HeapIndex::mark_touching(Block& piece) noexcept {
+  const auto mark = [](Block& own) {
+    own.may_touch = true;
+    ++owner_of(own).touching;
+  };
+  const BlockLink near = piece.neighbours;
+  piece.may_touch = false;
+  if (!is_common(piece)) {
+    if (is_common_and_cached(near.previous) || is_common_and_cached(near.next)) mark(piece);
+    return;
+  }
+  for (Block* own : {near.previous, near.next}) {
+    const bool is_own = own != nullptr && own->state == BlockState::kCached && !is_common(*own);
+    if (is_own && !own->may_touch) mark(*own);
+  }
 }
 
 void HeapIndex::insert(Block& piece) noexcept {
@@ -132,11 +152,10 @@ Block* HeapIndex::take_passed(Bytes size, StreamId stream) {
 }
 
 bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
-  const Owner* own = find_owner(stream, area);
-  if (own == nullptr) return false;
+  Owner* own = find_owner(stream, area);
+  if (own == nullptr || own->touching == 0) return false;
   const auto is_common_here = [this, area](const Block* block) {
-    return block != nullptr && block->state == BlockState::kCached &&
-           block->owner == &common_.at(area);
+    return is_common_and_cached(block) && block->owner == &common_.at(area);
   };
   const auto takes_next = [&](const Block& piece) {
     const Block* next = piece.neighbours.next;
@@ -147,11 +166,18 @@ bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
   };
   // By their addresses: to join one can end another of them.
   std::vector<void*> touching;
+  touching.reserve(std::min<std::size_t>(own->touching, kJoined));
   std::size_t looked_at = 0;
-  own->bins.for_each_largest([&](const Block& piece) {
-    if (takes_next(piece) || takes_previous(piece)) touching.push_back(piece.pointer);
-    return ++looked_at < kJoined;
+  own->bins.for_each_largest([&](Block& piece) {
+    if (piece.may_touch) {
+      piece.may_touch = false;
+      --own->touching;
+      if (takes_next(piece) || takes_previous(piece)) touching.push_back(piece.pointer);
+    }
+    return own->touching != 0 && ++looked_at < kJoined;
   });
+  // All were looked at: a piece that was in no list meanwhile may have been counted twice.
+  if (looked_at < kJoined) own->touching = 0;
   for (void* address : touching) {
     Block* piece = blocks_.find(address);
     if (piece == nullptr || piece->owner != own) continue;

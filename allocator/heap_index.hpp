@@ -37,6 +37,7 @@ class HeapIndex : public BlockIndex {
   /// A stream's free pieces of one area.
   struct Owner : FreeOwner {
     Area area = kSmallArea;
+    std::uint64_t touching = 0;  ///< pieces that are marked with may_touch
     FreeBins bins;
   };
   using Owners = std::array<Owner, kAreas>;
@@ -107,6 +108,11 @@ class HeapIndex : public BlockIndex {
  private:
   void insert_into_bins(Block& piece) noexcept;
   void remove_from_bins(Block& piece) noexcept;
+  [[nodiscard]] bool is_common_and_cached(const Block* piece) const {
+    return piece != nullptr && piece->state == BlockState::kCached && is_common(*piece);
+  }
+  /// Marks those of the piece and its neighbours that are a stream's alone and touch a common one.
+  void mark_touching(Block& piece) noexcept;
 
   std::array<Bytes, kAreas> largest_{};
 };
