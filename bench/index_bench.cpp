@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,17 +35,20 @@ class OneCounter final : public Progress {
 
 constexpr Bytes kHole = mib(2);
 
+/// Whether the device has passed the free blocks of a pool, which then are everybody's.
+enum class Device : std::uint8_t { kPassed, kBehind };
+
 /// A pool whose budget is used up.
 class FullPool {
  public:
   /// `cached` free blocks, each between two that stay.
-  FullPool(PoolKind kind, std::uint64_t cached)
+  FullPool(PoolKind kind, std::uint64_t cached, Device device)
       : upstream_(kHole * (2 * cached)), pool_({upstream_, progress_}, options_of(kind)) {
     pool_.set_limits(upstream_.capacity(), {.hand_over = false, .wait = false});
     std::vector<void*> blocks(2 * cached);
     for (void*& block : blocks) block = pool_.allocate(kHole, kStream);
     for (std::size_t i = 0; i < blocks.size(); i += 2) pool_.deallocate(blocks[i], kStream);
-    progress_.pass_all();
+    if (device == Device::kPassed) progress_.pass_all();
     pool_.poll();
   }
   /// So many streams allocate, free and end, `at_a_time` of them.
@@ -61,14 +65,16 @@ class FullPool {
     }
   }
   /// A request for more than all that is cached.
-  void miss() {
-    Attempt attempt;
-    const Bytes more = pool_.statistics().cached.current + kHole;
-    benchmark::DoNotOptimize(pool_.try_allocate(more, kStream, {}, attempt));
-  }
+  void miss() { ask(pool_.statistics().cached.current + kHole); }
+  /// A request for hardly more than each block that is cached.
+  void miss_narrowly() { ask(kHole + Bytes{512}); }
   void hit() { pool_.deallocate(pool_.allocate(kHole, kStream), kStream); }
 
  private:
+  void ask(Bytes size) {
+    Attempt attempt;
+    benchmark::DoNotOptimize(pool_.try_allocate(size, kStream, {}, attempt));
+  }
   static PoolOptions options_of(PoolKind kind) {
     PoolOptions options;
     options.kind = kind;
@@ -82,14 +88,36 @@ class FullPool {
   Pool pool_;
 };
 
-void add_miss(Table& table, PoolKind kind, std::uint64_t cached) {
-  const std::string what = "index/miss/" + std::string(to_string(kind)) + "/cached:";
-  const std::string name = what + std::to_string(cached);
-  benchmark::RegisterBenchmark(name.c_str(), [kind, cached](benchmark::State& state) {
-    FullPool pool(kind, cached);
+/// A miss is to cost no more than so many times what it costs with 1,000 blocks, however many.
+constexpr double kFewTimes = 4;
+
+void add_miss_row(Table& table, const std::string& what, std::uint64_t blocks) {
+  const bool is_first = blocks == 1000;
+  table.add({.figure = what + std::to_string(blocks),
+             .against = is_first ? "" : what + "1000",
+             .most_ratio = is_first ? 0 : kFewTimes});
+}
+
+void add_miss(Table& table, PoolKind kind, std::uint64_t blocks, Device device) {
+  const std::string what = "index/miss/" + std::string(to_string(kind)) +
+                           (device == Device::kPassed ? "/cached:" : "/unpassed:");
+  const std::string name = what + std::to_string(blocks);
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    FullPool pool(kind, blocks, device);
     for ([[maybe_unused]] auto _ : state) pool.miss();
   });
-  table.add({.figure = name, .against = cached == 1000 ? "" : what + "1000"});
+  add_miss_row(table, what, blocks);
+}
+
+/// Where all blocks are in the bin that the request would be in, and each is too small.
+void add_narrow_miss(Table& table, std::uint64_t blocks) {
+  const std::string what = "index/miss/best_fit/one_bin:";
+  const std::string name = what + std::to_string(blocks);
+  benchmark::RegisterBenchmark(name.c_str(), [blocks](benchmark::State& state) {
+    FullPool pool(PoolKind::kBestFit, blocks, Device::kBehind);
+    for ([[maybe_unused]] auto _ : state) pool.miss_narrowly();
+  });
+  add_miss_row(table, what, blocks);
 }
 
 void add_hit(Table& table, PoolKind kind, std::uint64_t at_a_time) {
@@ -98,7 +126,7 @@ void add_hit(Table& table, PoolKind kind, std::uint64_t at_a_time) {
   const std::string name =
       what + (is_after ? "100000/at_a_time:" + std::to_string(at_a_time) : "0");
   benchmark::RegisterBenchmark(name.c_str(), [kind, at_a_time](benchmark::State& state) {
-    FullPool pool(kind, 2000);
+    FullPool pool(kind, 2000, Device::kPassed);
     if (at_a_time != 0) pool.use(100'000, at_a_time);
     for ([[maybe_unused]] auto _ : state) pool.hit();
   });
@@ -109,12 +137,15 @@ void add_hit(Table& table, PoolKind kind, std::uint64_t at_a_time) {
 }  // namespace
 
 void add_index(Table& table) {
-  for (const PoolKind kind : {PoolKind::kRound, PoolKind::kBestFit, PoolKind::kPaged}) {
-    for (const std::uint64_t cached : {1000U, 10'000U, 100'000U, 1'000'000U}) {
-      add_miss(table, kind, cached);
+  constexpr std::array<std::uint64_t, 4> kBlocks = {1000, 10'000, 100'000, 1'000'000};
+  for (const PoolKind kind :
+       {PoolKind::kNaive, PoolKind::kRound, PoolKind::kBestFit, PoolKind::kPaged}) {
+    for (const Device device : {Device::kPassed, Device::kBehind}) {
+      for (const std::uint64_t blocks : kBlocks) add_miss(table, kind, blocks, device);
     }
     for (const std::uint64_t at_a_time : {0U, 1U, 1000U}) add_hit(table, kind, at_a_time);
   }
+  for (const std::uint64_t blocks : kBlocks) add_narrow_miss(table, blocks);
 }
 
 }  // namespace weir::bench
