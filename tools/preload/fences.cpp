@@ -254,12 +254,16 @@ Point Fences::record(StreamId stream) {
   if (found->removed) return {stream, found->unfenced ? found->next : found->next - 1};
   const Point point{stream, found->next};
   if (++found->points < kPointsOfAFence || !captured_.empty() || gone_ || lost_) return point;
+  close_and_sweep(*found);
+  return point;
+}
+
+void Fences::close_and_sweep(Lane& lane) noexcept {
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
-  if (!scope.good()) return point;
-  (void)close(*found);  // if not now, then when it is asked for
-  sweep(*found);        // so that fences are used again though nobody asks
-  return point;
+  if (!scope.good()) return;
+  (void)close(lane);  // if not now, then when it is asked for
+  sweep(lane);        // so that fences are used again though nobody asks
 }
 
 bool Fences::close(Lane& lane) noexcept {
@@ -492,9 +496,7 @@ void Fences::fence(StreamId stream) noexcept {
   Lane* const found = lane(stream);
   if (found == nullptr || found->points == 0 || found->removed) return;
   if (!captured_.empty() || gone_ || lost_) return;
-  const Inside inside;
-  const ContextScope scope(driver_, context_, captures());
-  if (scope.good()) (void)close(*found);
+  close_and_sweep(*found);
 }
 
 Fences::Clock::time_point Fences::recorded(Point point) const {

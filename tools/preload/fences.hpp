@@ -170,7 +170,9 @@ class Fences final : public Progress {
   void forget_removed() noexcept WEIR_REQUIRES(mutex_);
   /// Records the next fence; false where it cannot be had now.
   bool close(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
-  /// The same, with the driver's code.
+  /// The same where nobody waits for it, and finds out which are passed.
+  void close_and_sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  /// Records the next fence; the driver's code.
   CUresult close_last(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   void record_fence(Lane& lane) WEIR_REQUIRES(mutex_);
   void cover(Fence& fence, Lane& lane) WEIR_REQUIRES(mutex_);
