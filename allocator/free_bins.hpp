@@ -64,14 +64,15 @@ class FreeBins {
     [[nodiscard]] Block* fit(Bytes size, std::size_t most) const noexcept;
     void order() noexcept;  ///< from the list to the tree
   };
-  /// So many pieces of several sizes are in a list at most.
-  static constexpr std::uint8_t kListed = 32;
+  /// So many pieces of several sizes are in a list at most. To keep a tree takes a look at some ten
+  /// pieces that are in no cache, so with 100,000 live blocks of any size most bins are lists.
+  static constexpr std::uint16_t kListed = 256;
   static constexpr unsigned kBinBits = 6;
   static constexpr std::size_t kBins = std::size_t{1} << kBinBits;
   static constexpr std::size_t kGroups = 50;  ///< for sizes up to 2^64
   struct Group {
-    std::uint64_t used = 0;                       ///< a bit for each bin that is not empty
-    std::array<std::uint8_t, kBins> listed = {};  ///< pieces in each list of several sizes
+    std::uint64_t used = 0;                        ///< a bit for each bin that is not empty
+    std::array<std::uint16_t, kBins> listed = {};  ///< pieces in each list of several sizes
     std::array<Bin, kBins> bins;
   };
   struct Place {

@@ -67,8 +67,9 @@ void HeapIndex::mark_touching(Block& piece) noexcept {
     own.may_touch = true;
     ++owner_of(own).touching;
   };
-  const BlockLink near = piece.neighbours;
   piece.may_touch = false;
+  if (owners_.size() == 1) return;  // then those that touch are joined at once (can_join)
+  const BlockLink near = piece.neighbours;
   if (!is_common(piece)) {
     if (is_common_and_cached(near.previous) || is_common_and_cached(near.next)) mark(piece);
     return;

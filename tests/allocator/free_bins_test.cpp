@@ -30,7 +30,7 @@ TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
   const std::uint64_t seed = testing::random_seed();
   SCOPED_TRACE(testing::seed_message(seed));
   std::mt19937_64 random(seed);
-  std::vector<Block> pieces(600);
+  std::vector<Block> pieces(2000);
   std::vector<bool> is_in(pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i)
     pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
@@ -38,15 +38,15 @@ TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
   bins.reserve(mib(4));
   std::multiset<Bytes> model;
   std::uint64_t narrow = 0;
-  for (std::uint64_t step = 1; step <= 20'000; ++step) {
-    // They fill and empty again and again, so that bins are of few and of many pieces.
-    const bool fills = step / 2000 % 2 == 0;
-    const std::size_t i = random() % pieces.size();
-    if (is_in[i] && (!fills || random() % 4 == 0)) {
+  for (std::uint64_t step = 1; step <= 40'000; ++step) {
+    // They fill and empty again and again, so that bins are of few and of many pieces, and of none.
+    const bool fills = step / 10'000 % 2 == 0;
+    const std::size_t i = (fills ? random() : step) % pieces.size();
+    if (is_in[i] && (!fills || random() % 16 == 0)) {
       model.erase(model.find(pieces[i].size));
       bins.remove(pieces[i]);
       is_in[i] = false;
-    } else if (!is_in[i] && (fills || random() % 16 == 0)) {
+    } else if (!is_in[i] && fills) {
       pieces[i].size = draw_size(random);
       model.insert(pieces[i].size);
       bins.insert(pieces[i]);
@@ -66,7 +66,7 @@ TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
 }
 
 TEST(FreeBins, VisitEachPieceOnceThoughTheVisitTakesItOut) {
-  std::vector<Block> pieces(200);
+  std::vector<Block> pieces(400);
   FreeBins bins;
   bins.reserve(mib(4));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
