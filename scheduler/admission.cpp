@@ -80,9 +80,22 @@ Bytes Admission::live(const Pressure& pressure) const {
   return minus_or_zero(pressure.held, pressure.awaiting + ledger_.allocated());
 }
 
-Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
-  if (const auto expected = ledger_.expected(*place.kind, place.options.hint)) return *expected;
+Bytes Admission::all_not_live(const Pressure& pressure) const {
   return minus_or_zero(pressure.budget, live(pressure));
+}
+
+/// Nothing says what a batch of the kind holds. The largest known kind is a guess that may be too
+/// low, and two batches that both outgrow their estimates can take what each other needs. So a
+/// guess serves beside submitted work alone; beside a batch that is open there has to be room for
+/// all that the guessed one may take, and while that is open all of it is kept for it.
+bool Admission::is_guess(const InLine& place) {
+  return !place.kind->footprint && !place.options.hint;
+}
+
+Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
+  if (is_guess(place) && ledger_.keeps_for_open()) return all_not_live(pressure);
+  const auto expected = ledger_.expected(*place.kind, place.options.hint);
+  return expected ? *expected : all_not_live(pressure);
 }
 
 TicketRef Admission::begin(BatchKind& kind, Bytes estimate, CallSite where) {
@@ -174,9 +187,9 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Dec
     // The first batch's footprint may be weights that it made, which the second does not make
     // again.
     known = place.kind->given_back.has_value();
-    ticket = begin(*place.kind, state.estimate, where);
+    place.bytes = is_guess(place) ? all_not_live(pool_.pressure()) : state.estimate;
+    ticket = begin(*place.kind, place.bytes, where);
     ticket->ticket->producer = place.producer;
-    place.bytes = state.estimate;
     line_.serve(place);
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
@@ -331,11 +344,13 @@ bool Admission::let_forgotten_lapse() {
   std::string text;
   {
     const Lock lock(mutex_);
-    const Ticket* ticket = ledger_.take_forgotten();
+    const Ticket* ticket = ledger_.take_forgotten(std::chrono::steady_clock::now(), grace_);
     if (ticket == nullptr) return false;
-    text = "batch " + describe(*ticket) + ", is still open and has allocated nothing while " +
-           std::to_string(Ledger::kManyBatches) + " others were closed. It holds others back, so " +
-           format_bytes(ticket->estimate) + " are no longer kept for it. Is it ever closed?";
+    text =
+        "batch " + describe(*ticket) + ", is still open and has allocated nothing while " +
+        std::to_string(Ledger::kManyBatches) +
+        " others were closed, and for the longest wait that is allowed. It holds others back, so " +
+        format_bytes(ticket->estimate) + " are no longer kept for it. Is it ever closed?";
   }
   log(LogLevel::kWarn, text);
   return true;

@@ -108,6 +108,8 @@ class Admission {
 
   /// Held, but not by what an open batch allocated, nor by what comes free by the device alone.
   [[nodiscard]] Bytes live(const Pressure& pressure) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] static bool is_guess(const InLine& place);
   [[nodiscard]] Bytes estimate(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] AdmissionState state_of(const InLine& place) const WEIR_REQUIRES(mutex_);

@@ -87,6 +87,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where) {
   ticket.estimate = estimate;
   ticket.net = ticket.peak = ticket.awaiting = {};
   ticket.closed_before = closed_;
+  ticket.found_idle.reset();
   ticket.learn = true;
   ticket.lapsed = false;
   ticket.touched = {};
@@ -99,6 +100,7 @@ void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
   ref.ticket->closed_before = closed_;
+  ref.ticket->found_idle.reset();
   ref.ticket->lapsed = false;
 }
 
@@ -186,9 +188,16 @@ Bytes Ledger::allocated() const noexcept {
   return sum;
 }
 
-const Ticket* Ledger::take_forgotten() noexcept {
-  const auto forgotten = std::ranges::find_if(open_, [this](const Ticket* ticket) {
-    return !ticket->lapsed && closed_ - ticket->closed_before >= kManyBatches;
+bool Ledger::keeps_for_open() const noexcept {
+  return !std::ranges::all_of(open_, &Ticket::lapsed);
+}
+
+const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
+                                     std::chrono::nanoseconds patience) noexcept {
+  const auto forgotten = std::ranges::find_if(open_, [&](Ticket* ticket) {
+    if (ticket->lapsed || closed_ - ticket->closed_before < kManyBatches) return false;
+    if (!ticket->found_idle) ticket->found_idle = now;
+    return now - *ticket->found_idle >= patience;
   });
   if (forgotten == open_.end()) return nullptr;
   (*forgotten)->lapsed = true;

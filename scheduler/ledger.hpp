@@ -65,8 +65,10 @@ struct Ticket {
   Bytes awaiting{};          ///< freed while it was open, when the device was not done with it
   std::uint64_t closed = 0;  ///< its place in the order of closing
   std::uint64_t closed_before = 0;  ///< batches closed when it was opened, or allocated last
-  bool learn = true;                ///< an abandoned batch says nothing about its kind
-  bool lapsed = false;              ///< nothing is kept for it, until it allocates again
+  /// When it was first found idle since then; see Ledger::take_forgotten.
+  std::optional<std::chrono::steady_clock::time_point> found_idle{};
+  bool learn = true;    ///< an abandoned batch says nothing about its kind
+  bool lapsed = false;  ///< nothing is kept for it, until it allocates again
   /// The batch that operations may be submitted to, by its serial; 0 is none. The scheduler's.
   std::atomic<std::uint64_t> accepts{0};
   int enqueuing = 0;  ///< its closures that run now; the scheduler's order lock
@@ -122,14 +124,19 @@ class Ledger {
   [[nodiscard]] Bytes charged(Bytes awaiting = {UINT64_MAX}) const noexcept;
   [[nodiscard]] Bytes unspent() const noexcept;  ///< promised to open batches, not yet allocated
   [[nodiscard]] std::uint64_t open_count() const noexcept { return open_.size(); }
+  /// Whether any batch is open but those whose promise lapsed.
+  [[nodiscard]] bool keeps_for_open() const noexcept;
   [[nodiscard]] const std::vector<Ticket*>& open_tickets() const noexcept { return open_; }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.size(); }
   [[nodiscard]] Bytes allocated()
       const noexcept;  ///< by open batches, and not freed: no live memory
-  /// An open batch that has allocated nothing while kManyBatches others were closed, the oldest;
-  /// its promise lapses. Null: there is none.
+  /// An open batch that was perhaps never closed, the oldest; its promise lapses. It has allocated
+  /// nothing while kManyBatches others were closed, nor for `patience` after an earlier call found
+  /// that. Many batches alone are no sign: while one thread reads its input, or has no core to run
+  /// on, another can close hundreds. Null: there is none.
   static constexpr std::uint64_t kManyBatches = 16;
-  [[nodiscard]] const Ticket* take_forgotten() noexcept;
+  [[nodiscard]] const Ticket* take_forgotten(std::chrono::steady_clock::time_point now,
+                                             std::chrono::nanoseconds patience) noexcept;
 
   /// Device time that the submitted batches are expected to keep the device busy: that of the
   /// stream with the most of it. Not the sum over streams, nor the time in which any stream is

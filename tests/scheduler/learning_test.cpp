@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rig.hpp"
@@ -182,6 +183,30 @@ TEST(Learning, ANewKindEveryFiveBatchesHoldsNobodyWhereThereIsRoom) {
   EXPECT_EQ(counts.hard.count + counts.soft.count + counts.turn.count, 0U);
 }
 
+/// A batch that is begun on a thread of its own: those of the calling thread would join it.
+Batch begin_elsewhere(Rig& rig, std::string_view kind) {
+  Batch batch;
+  std::thread([&] { batch = rig->begin_batch(kind); }).join();
+  return batch;
+}
+
+TEST(Learning, ABatchOfAnUnknownKindIsTheOnlyOneThatIsOpen) {
+  // The largest known kind is a guess: beside another open batch each may take what both need.
+  for (const auto& [open, next] : {std::pair{"train", "new"}, std::pair{"new", "train"}}) {
+    Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}});
+    for (int i = 0; i < 2; ++i) run_batch_of(rig, [&] { (void)rig.filled(kib(64), 1); });
+    rig.hold(StreamRole::kCompute);
+    WithoutWaiting batches(rig);
+    {
+      const Batch submitted = batches.begin("train");
+      rig->submit("work", {}, nothing());
+    }
+    Batch other = begin_elsewhere(rig, open);
+    EXPECT_THROW((void)batches.begin(next), Cancelled) << next << " beside " << open;
+    other.close();
+  }
+}
+
 /// A batch of 768 KiB of 1 MiB that is not closed, and where it is begun. On a thread of its own:
 /// the batches of its own thread would join it.
 Batch leak_batch(Rig& rig, std::string& where) {
@@ -208,17 +233,35 @@ TEST(Leaks, ABatchThatIsNeverClosedCostsOneGraceAndIsNamedWithItsCallSite) {
   leaked.close();
 }
 
-TEST(Leaks, ABatchThatIsNeverClosedIsNamedAlsoWhereTheDeviceIsNeverIdle) {
-  const LogCapture log;
-  Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}});
-  std::string where;
-  Batch leaked = leak_batch(rig, where);
-  rig.hold(StreamRole::kCompute);
-  WithoutWaiting batches(rig);
+void close_many_small(Rig& rig, WithoutWaiting& batches) {
   for (std::uint64_t i = 0; i < Ledger::kManyBatches; ++i) {
     const Batch batch = batches.begin("small", kib(4));
     rig->submit("work", {}, nothing());
   }
+}
+
+TEST(Leaks, AnOpenBatchKeepsItsPromiseForTheGraceHoweverManyOthersAreClosed) {
+  // As one whose thread reads its input, or has no core to run on.
+  const LogCapture log;
+  Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}});
+  std::string where;
+  Batch slow = leak_batch(rig, where);
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  close_many_small(rig, batches);
+  EXPECT_THROW((void)batches.begin("large", kib(512)), Cancelled);
+  EXPECT_THAT(log.containing("still open"), SizeIs(0));
+  slow.close();
+}
+
+TEST(Leaks, ABatchThatIsNeverClosedIsNamedAlsoWhereTheDeviceIsNeverIdle) {
+  const LogCapture log;
+  Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}, .grace = {}});
+  std::string where;
+  Batch leaked = leak_batch(rig, where);
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  close_many_small(rig, batches);
   EXPECT_THAT(log.containing("still open"), SizeIs(0)) << "it holds nobody back";
   const Batch batch = batches.begin("large", kib(512));
   const auto warnings = log.containing("still open");

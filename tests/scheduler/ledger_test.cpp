@@ -336,20 +336,29 @@ TEST_F(LedgerTest, OnlyWhatOpenBatchesAllocatedIsNotLive) {
   EXPECT_EQ(ledger.allocated(), Bytes{}) << "what it did not free is live now";
 }
 
-TEST_F(LedgerTest, AnOpenBatchIsForgottenWhenManyOthersWereClosedSinceItAllocated) {
+TEST_F(LedgerTest, AnOpenBatchIsForgottenWhenManyOthersWereClosedSinceItAllocatedAndForLong) {
+  constexpr std::chrono::seconds kPatience{10};
+  std::chrono::steady_clock::time_point now;
+  const auto take_forgotten = [&] { return ledger.take_forgotten(now, kPatience); };
   Ticket& ticket = open(mib(1));
   const auto close_some = [&](std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) run({});
   };
   close_some(Ledger::kManyBatches - 1);
-  EXPECT_EQ(ledger.take_forgotten(), nullptr);
-  ledger.note_allocated(ref(ticket), kib(1));
-  close_some(Ledger::kManyBatches - 1);
-  EXPECT_EQ(ledger.take_forgotten(), nullptr) << "it is slow, but it works";
+  now += kPatience;
+  EXPECT_EQ(take_forgotten(), nullptr) << "few others were closed";
   close_some(1);
+  EXPECT_EQ(take_forgotten(), nullptr) << "found idle just now";
+  now += kPatience;
+  ledger.note_allocated(ref(ticket), kib(1));
+  close_some(Ledger::kManyBatches);
+  EXPECT_EQ(take_forgotten(), nullptr) << "it is slow, but it works";
+  now += kPatience - std::chrono::nanoseconds(1);
+  EXPECT_EQ(take_forgotten(), nullptr) << "not for long";
+  now += std::chrono::nanoseconds(1);
   EXPECT_EQ(ledger.unspent(), mib(1) - kib(1));
-  EXPECT_EQ(ledger.take_forgotten(), &ticket);
-  EXPECT_EQ(ledger.take_forgotten(), nullptr) << "told once";
+  EXPECT_EQ(take_forgotten(), &ticket);
+  EXPECT_EQ(take_forgotten(), nullptr) << "told once";
   EXPECT_EQ(ledger.unspent(), Bytes{}) << "nothing is kept for it";
   EXPECT_EQ(ledger.charged(), kib(1));
   ledger.note_allocated(ref(ticket), kib(1));
