@@ -66,6 +66,7 @@ class Admission::InLine : public FairLine::Place {
   std::uint64_t open = 0;  ///< how many there were when its grace began; zero: it has not begun
   std::chrono::steady_clock::time_point deadline;  ///< the end of its grace
   bool grace_over = false;
+  Pressure books;            ///< the pool's, from before it looked
   bool looks_again = false;  ///< it wakes by itself before the grace ends
 
  private:
@@ -172,6 +173,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Dec
       note_listeners();
     }
     place.nudged = false;
+    place.books = pool_.pressure();
     state = state_of(place);
     decision = decide(state, run_ahead_);
     if (decision == Decision::kWaitOpen) {
@@ -222,16 +224,33 @@ void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
   }
 }
 
-/// Sleeps until `deadline` at the latest, or until `woken` is set; then true.
-bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop,
-                      std::optional<std::chrono::steady_clock::time_point> deadline) {
+/// Sleeps until `woken` is set; then true.
+bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop) {
   const auto is_woken = [&]() WEIR_REQUIRES(mutex_) {
     if (!woken) ++counts_.sleeps;
     return woken;
   };
-  auto& here = own_sleep();
-  return deadline ? here.wait_until(lock, stop, *deadline, is_woken)
-                  : here.wait(lock, stop, is_woken);
+  return own_sleep().wait(lock, stop, is_woken);
+}
+
+/// Sleeps until `deadline` at the latest, or until `woken` is set or there is more room in the pool
+/// than `books` say, perhaps once the device comes round; then true. The program may free blocks in
+/// the pool itself, or raise its limits. That tells nobody here, so the sleeper looks for it.
+bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
+                               std::chrono::steady_clock::time_point deadline,
+                               const Pressure& books) {
+  constexpr std::chrono::milliseconds kLookAgain{20};
+  const auto is_woken = [&] { return woken; };
+  if (woken) return true;
+  ++counts_.sleeps;
+  for (;;) {
+    const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLookAgain);
+    if (own_sleep().wait_until(lock, stop, until, is_woken)) return true;
+    if (stop.stop_requested() || until == deadline) return false;
+    const Pressure now = pool_.pressure();
+    const bool freed = now.held < books.held || now.awaiting > books.awaiting;
+    if (freed || now.budget > books.budget) return true;
+  }
 }
 
 // Ends: the first in line leaves, by admission or by an exception, and wakes who is first then.
@@ -239,7 +258,7 @@ bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop
 void Admission::wait_turn(InLine& place) {
   Lock lock(mutex_);
   place.asleep_on = &own_sleep();
-  (void)sleep(lock, place.nudged, place.options.stop, std::nullopt);
+  (void)sleep(lock, place.nudged, place.options.stop);
   place.asleep_on = nullptr;
 }
 
@@ -259,7 +278,7 @@ void Admission::wait_for_open(InLine& place) {
   const auto until =
       place.looks_again ? std::min(place.deadline, now + kLookAgain) : place.deadline;
   place.asleep_on = &own_sleep();
-  (void)sleep(lock, place.nudged, place.options.stop, until);
+  (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.books);
   place.asleep_on = nullptr;
   place.grace_over = std::chrono::steady_clock::now() >= place.deadline;
 }

@@ -60,6 +60,7 @@ struct MemoryWait {
   TicketRef batch{};         ///< whose allocation it is; null: of work outside any batch
   Bytes block{};             ///< what it needs
   std::uint64_t looked = 0;  ///< Admission::given_back() from before it looked for memory
+  Pressure books{};          ///< the pool's, from before that
   std::chrono::steady_clock::time_point deadline{};  ///< the end of its grace
   std::stop_token stop{};                            ///< ends the wait early
 };
@@ -125,8 +126,10 @@ class Admission {
   void wake_blocked(bool whole) noexcept WEIR_REQUIRES(mutex_);
   void fail_youngest() noexcept WEIR_REQUIRES(mutex_);
   void note_listeners() noexcept WEIR_REQUIRES(mutex_);
-  bool sleep(Lock& lock, const bool& woken, const std::stop_token& stop,
-             std::optional<std::chrono::steady_clock::time_point> deadline) WEIR_REQUIRES(mutex_);
+  bool sleep(Lock& lock, const bool& woken, const std::stop_token& stop) WEIR_REQUIRES(mutex_);
+  bool sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
+                      std::chrono::steady_clock::time_point deadline, const Pressure& books)
+      WEIR_REQUIRES(mutex_);
   [[nodiscard]] static std::condition_variable_any& own_sleep();
   void record_missing();
   /// Warns of a batch that was perhaps never closed, and keeps no memory for it. False: there is

@@ -80,14 +80,14 @@ bool Admission::await_memory(const MemoryWait& wait) {
   const auto start = std::chrono::steady_clock::now();
   const bool slept = !own.has_news;
   own.asleep_on = &own_sleep();
-  (void)sleep(lock, own.has_news, wait.stop, wait.deadline);
+  const bool woken = sleep_for_room(lock, own.has_news, wait.stop, wait.deadline, wait.books);
   std::erase(blocked_, &own);
   note_listeners();
   if (slept) {
     ++counts_.grace.count;
     counts_.grace.total += std::chrono::steady_clock::now() - start;
   }
-  const bool look_again = own.has_news && !own.fails;
+  const bool look_again = woken && !own.fails;
   // Of the others, where this was work outside any batch. Else its batch runs on, and may free.
   if (!look_again) fail_youngest();
   return look_again;

@@ -30,6 +30,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
   std::optional<std::chrono::steady_clock::time_point> deadline;
   bool last = !may_wait;
   std::uint64_t waits = 0;
+  Pressure books;
   for (;;) {
     const std::uint64_t looked = slab_.given_back();
     const std::uint64_t freed = admission_.given_back();
@@ -46,14 +47,21 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
     }
     attempt.waits = waits += attempt.waits;  // the report is of all that was tried
     if (last) pool_.fail(attempt);
-    if (!deadline) deadline = std::chrono::steady_clock::now() + admission_.grace();
+    if (!deadline) {
+      // From now on each look comes after the books, so that what is freed since is noticed.
+      deadline = std::chrono::steady_clock::now() + admission_.grace();
+      books = pool_.pressure();
+      continue;
+    }
     // One more look before it fails: it was woken to fail, or who freed something since the look
     // above has yet to say so.
     last = !admission_.await_memory({.batch = owner.batch,
                                      .block = attempt.block,
                                      .looked = freed,
+                                     .books = books,
                                      .deadline = *deadline,
                                      .stop = owner.stop});
+    books = pool_.pressure();
   }
 }
 

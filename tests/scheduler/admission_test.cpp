@@ -237,6 +237,25 @@ TEST_F(BesideAnOpenBatch, WhatDoesNotFitIsAdmittedWhenLiveMemoryIsFreed) {
   EXPECT_EQ(rig->admission().forced, 0U);
 }
 
+TEST_F(BesideAnOpenBatch, WhatDoesNotFitIsAdmittedWhenTheProgramFreesInThePoolItself) {
+  const StreamId stream = rig.backend.stream(StreamRole::kCompute);
+  void* const own = rig.pool.allocate(kib(256), stream);
+  Elsewhere held(rig, {.hint = kib(512)});
+  await_sleeps(1);
+  rig.pool.deallocate(own, stream);
+  held.get();
+  EXPECT_EQ(rig->admission().forced, 0U);
+}
+
+TEST_F(BesideAnOpenBatch, WhatDoesNotFitIsAdmittedWhenTheBudgetIsRaised) {
+  rig.pool.set_limits(kib(768), {});
+  Elsewhere held(rig, {.hint = kib(512)});
+  await_sleeps(1);
+  rig.pool.set_limits(mib(1), {});
+  held.get();
+  EXPECT_EQ(rig->admission().forced, 0U);
+}
+
 TEST_F(BesideAnOpenBatch, WhatWasFreedAndAwaitsTheDeviceIsLookedForAgain) {
   Gate& gate = rig.hold(StreamRole::kCompute2);
   std::optional<Tensor> staged;

@@ -267,6 +267,21 @@ TEST_F(TwoOpenBatches, WhenTheLastThatRanClosesTheYoungestOfTheBlockedFailsAtOnc
   expect_idle(rig);
 }
 
+TEST_F(TwoOpenBatches, AnAllocationGetsWhatTheProgramFreesInThePoolItself) {
+  Rig rig({.budget = kib(1536), .grace = std::chrono::minutes(10)});
+  const StreamId stream = rig.backend.stream(StreamRole::kCompute);
+  void* const own = rig.pool.allocate(kib(512), stream);
+  open_both(rig);
+  auto younger = younger_runs_out(rig);
+  opened.wait();
+  while (rig->admission().sleeps == 0) std::this_thread::yield();
+  rig.pool.deallocate(own, stream);
+  EXPECT_TRUE(younger.get());
+  mine.reset();
+  older.reset();
+  expect_idle(rig);
+}
+
 TEST_F(TwoOpenBatches, TheYoungerGetsWhatTheOlderGivesBackWhenItCloses) {
   Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
   open_both(rig);
