@@ -139,8 +139,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
   }
 }
 
-AdmissionState Admission::state_of(const InLine& place) const {
-  const Pressure pressure = pool_.pressure();
+AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure) const {
   return {.first_in_line = line_.is_first(place),
           .cancelled = place.options.stop.stop_requested(),
           .grace_over = place.grace_over,
@@ -163,9 +162,10 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Dec
   {
     const Lock lock(mutex_);
     const std::uint64_t looked = given_back_.load();
+    place.books = pool_.pressure();
     if (!place.joined) {  // joined here, so that the first look takes one lock
       place.kind = &ledger_.kind(place.name);
-      line_.join(place, this_producer(), estimate(place, pool_.pressure()));
+      line_.join(place, this_producer(), estimate(place, place.books));
       place.joined = true;
     }
     if (waits_for_open_ == &place) {
@@ -173,8 +173,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Dec
       note_listeners();
     }
     place.nudged = false;
-    place.books = pool_.pressure();
-    state = state_of(place);
+    state = state_of(place, place.books);
     decision = decide(state, run_ahead_);
     if (decision == Decision::kWaitOpen) {
       waits_for_open_ = &place;  // from here on, so that nothing is missed until it sleeps
@@ -189,7 +188,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Dec
     // The first batch's footprint may be weights that it made, which the second does not make
     // again.
     known = place.kind->given_back.has_value();
-    place.bytes = is_guess(place) ? all_not_live(pool_.pressure()) : state.estimate;
+    place.bytes = is_guess(place) ? all_not_live(place.books) : state.estimate;
     ticket = begin(*place.kind, place.bytes, where);
     ticket->ticket->producer = place.producer;
     line_.serve(place);
@@ -218,7 +217,7 @@ void Admission::wake_first() noexcept {
 void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
   if (waits_for_open_ == nullptr || waits_for_open_->nudged) return;
   InLine& place = *waits_for_open_;
-  if (decide(state_of(place), run_ahead_) != Decision::kWaitOpen ||
+  if (decide(state_of(place, pool_.pressure()), run_ahead_) != Decision::kWaitOpen ||
       (awaiting && !place.looks_again)) {
     place.nudge();
   }

@@ -113,7 +113,8 @@ class Admission {
   [[nodiscard]] static bool is_guess(const InLine& place);
   [[nodiscard]] Bytes estimate(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
-  [[nodiscard]] AdmissionState state_of(const InLine& place) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
+      WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, CallSite where,
                                                    Decision& decision);
   [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate, CallSite where)
