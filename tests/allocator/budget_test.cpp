@@ -71,6 +71,23 @@ TEST(Budget, RefusesMoreThanTheDeviceHasAndNothing) {
   EXPECT_THROW((void)resolve_budget({}, gib(1), "budget"), UsageError);
 }
 
+TEST(Budget, ThatWasAskedForIsRefusedWhereItIsNotFree) {
+  constexpr std::string_view kName = "budget (WEIR_BUDGET)";
+  EXPECT_EQ(fit_budget(gib(1), gib(1), gib(4), kName, false), gib(1));
+  EXPECT_THAT(
+      message_of<UsageError>([kName] { (void)fit_budget(gib(2), gib(1), gib(4), kName, false); }),
+      AllOf(HasSubstr("WEIR_BUDGET"), HasSubstr("2 GiB"),
+            HasSubstr("only 1 GiB of the device's 4 GiB are free")));
+}
+
+TEST(Budget, ByDefaultIsWhatIsFreeUnlessTheDeviceIsFull) {
+  EXPECT_EQ(fit_budget(gib(19), gib(2), gib(20), "budget", true), gib(2));
+  EXPECT_EQ(fit_budget(gib(19), gib(1), gib(20), "budget", true), gib(1)) << "a twentieth of it";
+  EXPECT_THAT(
+      message_of<UsageError>([] { (void)fit_budget(gib(19), mib(1023), gib(20), "budget", true); }),
+      HasSubstr("the device is full"));
+}
+
 TEST(Budget, IsWrittenAsItWasAsked) {
   EXPECT_EQ(format_budget({.bytes = mib(96)}), "96 MiB");
   EXPECT_EQ(format_budget({.percent = 95}), "95%");

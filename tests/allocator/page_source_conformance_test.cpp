@@ -257,6 +257,24 @@ TEST_P(EveryPageWithMemory, APageKeepsItsBytesWhereverItIsMapped) {
   source->unreserve(range, page * 16);
 }
 
+TEST_P(EveryPageWithMemory, PagesThatWereNotMadeOneAfterTheOtherMayLieSideBySide) {
+  open(3);
+  void* const range = source->reserve(page * 3);
+  const auto pages = make(3);
+  map(place(pages, range));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(paged->write(at(range, i), static_cast<unsigned char>(i + 1), page.count));
+  }
+  unmap(place(pages, range));
+  const auto mappings = place({pages[0], pages[2]}, range);
+  map(mappings);
+  EXPECT_TRUE(holds(at(range, 0), 1));
+  EXPECT_TRUE(holds(at(range, 1), 3));
+  unmap(mappings);
+  source->destroy(pages);
+  source->unreserve(range, page * 3);
+}
+
 TEST_P(EveryPageWithMemory, OnlyWhereAPageIsMappedCanBeTouched) {
   open(3);
   void* const range = source->reserve(page * 3);

@@ -217,6 +217,28 @@ TEST_F(PagedIndexEarly, AsManyPiecesLendAsABlockNeedsPages) {
   EXPECT_EQ(index.stale_pages(), 600U);
 }
 
+TEST_F(PagedIndexEarly, APageIsKeptThatAnotherStreamHasPassedAndTheStreamOfItsOldPlaceNot) {
+  free_at(*allocate(2), 1);
+  (void)allocate(1);
+  most = 1;
+  free_at(*allocate(3), 2);
+  ASSERT_EQ(index.stale_pages(), 2U);
+  Block* const handed_over = index.take_unpassed(testing::kPage * 3);
+  ASSERT_NE(handed_over, nullptr);
+  index.hand_out(*handed_over, StreamId::next());
+  free_at(*handed_over, 1);
+  (void)index.note_passed(handed_over->home, 1);
+  ASSERT_EQ(index.releasable(), testing::kPage * 3);
+
+  PageMove move;
+  index.plan_release(64, move);
+  EXPECT_EQ(move.unmap.size(), 3U);
+  EXPECT_EQ(move.kept.size(), 2U) << "those that are mapped at their old places, too";
+  move.unmapped = move.unmap.size();
+  for (const Mapping& each : move.unmap) move.pages.push_back(each.page);
+  EXPECT_EQ(index.finish(move), nullptr);
+}
+
 TEST_F(PagedIndexEarly, NoMorePlacesAreOldThanThereArePages) {
   std::uint64_t point = 0;
   std::vector<Block*> blocks;

@@ -117,15 +117,19 @@ TEST(BlockIndex, ForgetsAStreamThatNothingNamesAnyMore) {
   expect_few(segments);
 }
 
-TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
-  SizeClassIndex index(false);
+/// A block that is freed, and awaits stream 2 until it has passed `sequence`.
+Block& add_awaiting(BlockIndex& index, std::uint64_t sequence) {
   Block& block = index.add({reinterpret_cast<void*>(mib(2).count), mib(2)}, mib(2));
   index.hand_out(block, StreamId{1});
   index.add_use(block, StreamId{2});
   block.home_sequence = 1;
-  block.other_points().front().sequence = 7;
-  ASSERT_EQ(index.place_freed(block), BlockState::kAwaiting);
-  // Others come and go meanwhile, of which each free looks for streams to forget.
+  block.other_points().front().sequence = sequence;
+  EXPECT_EQ(index.place_freed(block), BlockState::kAwaiting);
+  return block;
+}
+
+/// Streams that come and go, of which each free looks for streams to forget.
+void let_many_come_and_go(BlockIndex& index) {
   std::uint64_t at = mib(4).count;
   for (std::uint64_t i = 10; i < 200; ++i, at += mib(2).count) {
     Block& other = index.add({reinterpret_cast<void*>(at), mib(2)}, mib(2));
@@ -134,7 +138,21 @@ TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
     ASSERT_EQ(index.place_freed(other), BlockState::kCached);
     (void)index.note_passed(StreamId{i}, 1);
   }
+}
+
+TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
+  SizeClassIndex index(false);
+  (void)add_awaiting(index, 7);
+  let_many_come_and_go(index);
   EXPECT_EQ(index.note_passed(StreamId{2}, 6), Bytes{});
+  EXPECT_EQ(index.note_passed(StreamId{2}, 7), mib(2)) << "it was not forgotten";
+}
+
+TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsAPointThatIsYetToBeRecordedThere) {
+  SizeClassIndex index(false);
+  const Block& block = add_awaiting(index, Block::kUnrecorded);
+  let_many_come_and_go(index);
+  EXPECT_EQ(index.note_recorded({StreamId{2}, 7}, block.moved_at), Bytes{});
   EXPECT_EQ(index.note_passed(StreamId{2}, 7), mib(2)) << "it was not forgotten";
 }
 

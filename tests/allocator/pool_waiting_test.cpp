@@ -118,14 +118,13 @@ TEST_P(PoolWaiting, TheHostWaitsForTheOldestFreeFirst) {
 }
 
 TEST_P(PoolWaiting, TheHostWaitsUntilThereIsRoom) {
-  // Pages of a stream's own are mapped anew without a wait: none of `paged` are the requester's.
-  const StreamId d = StreamId::next();
   std::vector<Point> points;
   for (const StreamId stream : {b, a, c}) {
     (void)freed(unit, stream);
     points.push_back(tail(stream));
   }
-  EXPECT_NE(pool.allocate(unit * 2, is_paged() ? d : a), nullptr)
+  // Of a stream that has nothing of its own: pages of its own would serve it without a wait.
+  EXPECT_NE(pool.allocate(unit * 2, StreamId::next()), nullptr)
       << "one unit is unused, one more is needed";
   EXPECT_THAT(progress.waits(), ElementsAre(points.at(0)));
   const Statistics s = pool.statistics();

@@ -196,6 +196,13 @@ TEST(SoftmaxCrossEntropy, OfInfinityOrNanIsNanAndTouchesNoOtherRowsGradient) {
   EXPECT_TRUE(std::isfinite(loss_of(kShape, z, std::vector<float>{0, 1})));
 }
 
+TEST(SoftmaxCrossEntropyGradient, OfEqualLogitsFarBelowZeroIsThatOfEvenOdds) {
+  constexpr LogitShape kShape{1, 4};
+  const std::vector<float> z(4, -1e4F);
+  EXPECT_EQ(gradient_of(kShape, z, std::vector<float>{2}),
+            (std::vector<float>{0.25F, 0.25F, -0.75F, 0.25F}));
+}
+
 TEST(SoftmaxCrossEntropyGradient, MayOverwriteTheLogits) {
   constexpr LogitShape kShape{64, 10};
   std::vector<float> z = random_logits(kShape, 7);

@@ -4,15 +4,19 @@
 import argparse
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 FIELDS = ("loses", "file", "build", "tests", "survives")
 LEAST = 60  # how many faults the lists have to hold
 NOTICED = 0.95  # the share that the tests have to notice
+PRESET = "mutants"
+LINKERS = ("mold", "lld", "gold")  # the quickest first
 
 
 class Mutant:
@@ -101,16 +105,28 @@ def copy_sources(to):
         shutil.copy(source, target)
 
 
+def built(copy):
+    return copy / "build" / PRESET
+
+
+def configure(copy):
+    """Prepares the copy's build, with the quickest linker that is installed."""
+    linker = next((f"-fuse-ld={name}" for name in LINKERS if shutil.which(f"ld.{name}")), "")
+    words = [f"-DCMAKE_{kind}_LINKER_FLAGS={linker}" for kind in ("EXE", "SHARED")]
+    subprocess.run(["cmake", "--preset", PRESET, *words], cwd=copy, check=True,
+                   stdout=subprocess.DEVNULL)
+
+
 def build(copy, target):
-    done = subprocess.run(["ninja", "-C", copy / "build/dev", target], capture_output=True,
+    done = subprocess.run(["ninja", "-C", built(copy), target], capture_output=True,
                           text=True, check=False)
     return "" if done.returncode == 0 else done.stdout[-3000:] or "ninja failed"
 
 
-def first_failure(copy, pattern, seconds):
+def first_failure(copy, pattern):
     """The first of the tests of this pattern that fails, or takes so long; empty where none does."""
-    command = ["ctest", "--test-dir", copy / "build/dev", "-R", pattern, "-LE", "^gpu$", "-j2",
-               "--timeout", str(seconds), "--stop-on-failure", "--no-tests=error"]
+    command = ["ctest", "--test-dir", built(copy), "-R", pattern, "-LE", "^gpu$", "-j2",
+               "--stop-on-failure", "--no-tests=error"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
@@ -131,7 +147,7 @@ def joined(patterns):
     return few
 
 
-def verdict(copy, mutant, seconds):
+def verdict(copy, mutant):
     """`noticed by …`, `survived`, or why it cannot be told. Leaves the copy as it was."""
     path = copy / mutant.file
     sound = path.read_text()
@@ -142,31 +158,35 @@ def verdict(copy, mutant, seconds):
             return "noticed by a static assertion"
         if broken:
             return f"does not compile:\n{broken}"
-        failed = first_failure(copy, mutant.tests, seconds)
+        failed = first_failure(copy, mutant.tests)
         return f"noticed by {failed}" if failed else "survived"
     finally:
         path.write_text(sound)
 
 
-def run(mutants, copy, seconds):
+def run(mutants, copy):
     """Runs them all; true where enough are noticed and the others are explained."""
-    verdicts = {}
+    began, verdicts = time.monotonic(), {}
     for target in dict.fromkeys(m.build for m in mutants):
-        group = [m for m in mutants if m.build == target]
+        # What one mutant's file needs compiled, the next one's of the same file does not.
+        group = sorted((m for m in mutants if m.build == target), key=lambda m: m.file)
         broken = build(copy, target)
         if broken:
             sys.exit(f"{target} does not build without a fault:\n{broken}")
         for pattern in joined(m.tests for m in group):
-            failed = first_failure(copy, pattern, seconds)
+            failed = first_failure(copy, pattern)
             if failed:
                 sys.exit(f"{failed} fails without a fault")
         for mutant in group:
-            verdicts[mutant.name] = verdict(copy, mutant, seconds)
-            print(f"{mutant.name}: {verdicts[mutant.name]}", flush=True)
+            start = time.monotonic()
+            verdicts[mutant.name] = verdict(copy, mutant)
+            print(f"{mutant.name}: {verdicts[mutant.name]}, {time.monotonic() - start:.0f} s", flush=True)
         build(copy, target)
     noticed = [name for name, text in verdicts.items() if text.startswith("noticed")]
     others = [m for m in mutants if m.name not in noticed]
-    print(f"\n{len(noticed)} of {len(mutants)} noticed ({100 * len(noticed) / len(mutants):.0f}%)")
+    work = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"\n{len(noticed)} of {len(mutants)} noticed ({100 * len(noticed) / len(mutants):.0f}%) "
+          f"in {time.monotonic() - began:.0f} s, {work.ru_utime + work.ru_stime:.0f} s of processors")
     for mutant in others:
         print(f"  {mutant.name} ({mutant.file}): {mutant.survives or 'not explained'}\n"
               f"    a user loses: {mutant.loses}")
@@ -182,7 +202,6 @@ def main():
     parser.add_argument("--lists", type=pathlib.Path, default=HERE, help="the folder of the lists")
     parser.add_argument("--copy", type=pathlib.Path, default=ROOT / "build/mutants",
                         help="a copy of the sources to build in (default: build/mutants)")
-    parser.add_argument("--seconds", type=int, default=60, help="how long a test may take")
     options = parser.parse_args()
     mutants = read_lists(options.lists)
     if not check(mutants, ROOT):
@@ -198,10 +217,8 @@ def main():
         print("\n".join(f"{m.name}: {m.loses}" for m in chosen))
         return 0
     copy_sources(options.copy)
-    if not (options.copy / "build/dev/build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "dev"], cwd=options.copy, check=True,
-                       stdout=subprocess.DEVNULL)
-    return 0 if run(chosen, options.copy, options.seconds) else 1
+    configure(options.copy)
+    return 0 if run(chosen, options.copy) else 1
 
 
 if __name__ == "__main__":

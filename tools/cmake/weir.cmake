@@ -120,6 +120,9 @@ function(weir_test)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  if(WEIR_TEST_TIMEOUT)  # preset mutants: many a fault hangs
+    set(ARG_TIMEOUT ${WEIR_TEST_TIMEOUT})
+  endif()
   # No sanitizer knows a GPU's driver, and the same suites run on the stand-in.
   if(WEIR_SANITIZE AND gpu IN_LIST ARG_LABELS)
     return()
