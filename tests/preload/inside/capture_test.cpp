@@ -123,6 +123,25 @@ TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
   (void)allocate(8 * kMib);
 }
 
+TEST_F(Capture, AHostFunctionRunsWithEachLaunchOfItsGraph) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  ASSERT_NO_FATAL_FAILURE(begin(stream));
+  int runs = 0;
+  ASSERT_EQ(cuLaunchHostFunc(
+                stream, [](void* data) { ++*static_cast<int*>(data); }, &runs),
+            CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  CUgraphExec launchable = nullptr;
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&launchable, graph, 0), CUDA_SUCCESS);
+  for (int launch = 1; launch <= 3; ++launch) {
+    ASSERT_EQ(cuGraphLaunch(launchable, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    EXPECT_EQ(runs, launch);
+  }
+}
+
 TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();

@@ -134,6 +134,29 @@ TEST_F(Counted, MemoryOfAPoolOfTheProgramsUntilItIsFreedInEitherWay) {
   EXPECT_EQ(used(), Bytes{});
 }
 
+TEST_F(Counted, WhatAPoolOfTheProgramsRefusesIsNot) {
+  expect_refused("cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemoryPool pool = make_pool();
+  const CUstream stream = make_stream();
+  weir_standin_fail("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinOnce);
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&pointer, 4 * kMib, pool, stream), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, TheCacheMakesRoomForThemWhereTheDeviceItselfHasNoMore) {
+  expect_refused("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MEMORY", "64M"}}));
+  free(allocate(16 * kMib));
+  settle();
+  weir_standin_set_memory(32 * kMib);  // somebody else has the rest
+  const CUmemAllocationProp properties = on_device();
+  CUmemGenericAllocationHandle pages = 0;
+  EXPECT_EQ(cuMemCreate(&pages, 32 * kMib, &properties, 0), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(32));
+}
+
 TEST_F(Counted, ArraysUntilTheyAreDestroyed) {
   expect_refused("cuArrayCreate", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
@@ -152,7 +175,7 @@ TEST_F(Counted, ArraysUntilTheyAreDestroyed) {
   CUmipmappedArray levels = nullptr;
   deep.Depth = 0;
   ASSERT_EQ(cuMipmappedArrayCreate(&levels, &deep, 3), CUDA_SUCCESS);
-  EXPECT_GT(passed("arrays"), mib(5));
+  EXPECT_EQ(passed("arrays"), mib(5) + Bytes{kMib / 4 + kMib / 4 / 3}) << "and a third for levels";
   const CUDA_ARRAY_DESCRIPTOR large = floats(16384, 16384);
   CUarray none = nullptr;
   EXPECT_EQ(cuArrayCreate(&none, &large), CUDA_ERROR_OUT_OF_MEMORY);
@@ -191,6 +214,7 @@ TEST_F(Counted, MemoryOfTheHostByItself) {
   EXPECT_EQ(cuMemFreeHost(one), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeHost(two), CUDA_SUCCESS);
   EXPECT_EQ(passed("host"), Bytes{});
+  EXPECT_EQ(used(), Bytes{}) << "nothing of the device's was given back for it";
 }
 
 TEST_F(Counted, CodeByWhatTheDeviceHasLessForIt) {

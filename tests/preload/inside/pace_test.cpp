@@ -295,5 +295,32 @@ TEST_F(Pacing, ACallbackIsNotHeldBack) {
   EXPECT_EQ(arena().paced().count, 0U);
 }
 
+TEST_F(Pacing, AThreadThatServesTheDeviceIsNotHeldBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream other = make_stream();
+  (void)queue_the_budget();
+  const InCallback mark;
+  launch(10 * kOfAPoint, other);
+  EXPECT_EQ(arena().paced().count, 0U);
+}
+
+TEST_F(Pacing, ACallbackIsMarkedAsServingTheDevice) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  const auto look = [](void* marked) { *static_cast<bool*>(marked) = InCallback::now(); };
+  bool function = false;
+  bool callback = false;
+  ASSERT_EQ(cuLaunchHostFunc(stream, look, &function), CUDA_SUCCESS);
+  ASSERT_EQ(
+      cuStreamAddCallback(
+          stream,
+          [](CUstream, CUresult, void* marked) { *static_cast<bool*>(marked) = InCallback::now(); },
+          &callback, 0),
+      CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_TRUE(function);
+  EXPECT_TRUE(callback);
+}
+
 }  // namespace
 }  // namespace weir::preload::testing

@@ -103,19 +103,38 @@ TEST_F(FreedBySync, AwaitsAGraph) {
   });
 }
 
-class StreamsThatAreGone : public Inside {};
+class StreamsThatAreGone : public Inside {
+ protected:
+  /// The most streams that were known at a time, of so many that each had a block and ended.
+  static std::size_t come_and_go(int streams) {
+    std::size_t most = 0;
+    for (int i = 0; i < streams; ++i) {
+      const CUstream stream = make_stream();
+      free(allocate(kBytes, stream), stream);
+      EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+      EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+      most = std::max(most, arena().fences().streams());
+    }
+    return most;
+  }
+};
 
 TEST_F(StreamsThatAreGone, AreForgottenOnceTheDeviceHasPassedTheirWork) {
   ASSERT_NO_FATAL_FAILURE(start());
-  std::size_t most = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const CUstream stream = make_stream();
-    free(allocate(kBytes, stream), stream);
-    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
-    EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
-    most = std::max(most, arena().fences().streams());
-  }
-  EXPECT_LE(most, 2 * Fences::kFewStreams);
+  EXPECT_LE(come_and_go(1000), 2 * Fences::kFewStreams);
+}
+
+TEST_F(StreamsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream late = make_stream();
+  const CUdeviceptr block = allocate(2 * kBytes, late);
+  keep_busy(late, block);
+  free(block, late);
+  EXPECT_EQ(cuStreamDestroy(late), CUDA_SUCCESS);
+  come_and_go(1000);
+  EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
+  settle();
+  EXPECT_TRUE(is_handed_out(block, 2 * kBytes));
 }
 
 class FreedInStreamOrder : public Inside {
