@@ -244,6 +244,22 @@ TEST_F(Capture, AStreamThatIsDestroyedMeanwhileEndsItForUsToo) {
   EXPECT_EQ(allocate(kBytes), block);
 }
 
+TEST_F(Capture, SegmentsThatMakeRoomMeanwhileGoBackAfterwards) {
+  expect_refused("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
+  const CUstream captured = make_stream();
+  free(allocate(4 * kMib));
+  settle();
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  weir_standin_clear_counters();
+  CUdeviceptr block = 0;
+  EXPECT_EQ(cuMemAlloc(&block, 8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(unsafe_calls(), 0U);
+  expect_end(captured);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  free(allocate(8 * kMib));
+}
+
 TEST_F(Capture, SegmentsThatAreGivenUpMeanwhileGoBackAfterwards) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "unpooled"}}));
   const CUstream captured = make_stream();

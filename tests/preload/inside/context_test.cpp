@@ -1,6 +1,9 @@
 // Contexts that end, several of one device, several devices.
 
+#include <gmock/gmock.h>
+
 #include "tests/preload/inside/inside.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -45,6 +48,20 @@ TEST_F(Contexts, AResetForgetsTheBlocks) {
   EXPECT_EQ(books().allocated.current, Bytes{kLarge});
   EXPECT_EQ(used(0), Bytes{kLarge});
   free(fresh);
+}
+
+TEST_F(Contexts, ThePoolOfOneThatIsGoneGivesNothingBackToTheDriver) {
+  const weir::testing::LogCapture log;
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  free(allocate(kMib));
+  settle();
+  Pool& pool = arena().pool();
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  weir_standin_clear_counters();
+  EXPECT_EQ(pool.trim(), mib(1));
+  EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
+  EXPECT_THAT(log.containing("cannot be given back"), ::testing::IsEmpty());
+  EXPECT_EQ(used(0), Bytes{});
 }
 
 TEST_F(Contexts, TheLastReleaseIsAReset) {

@@ -158,6 +158,7 @@ TEST_F(DeviceFull, WhatTheCacheHasIsGivenBackWhereTheDeviceItselfHasNoMore) {
   weir_standin_set_memory(32 * kMib);  // somebody else has the rest
   (void)allocate(32 * kMib);
   EXPECT_EQ(weir_standin_used(0), 32 * kMib);
+  EXPECT_EQ(arena().account().used(), mib(32)) << "what the driver refused at first is not counted";
 }
 
 TEST_F(DeviceFull, AFreeThatTheDriverRefusesStaysInTheBooks) {
