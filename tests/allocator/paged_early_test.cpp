@@ -225,9 +225,10 @@ TEST_F(PagedIndexEarly, APageIsKeptThatAnotherStreamHasPassedAndTheStreamOfItsOl
   ASSERT_EQ(index.stale_pages(), 2U);
   Block* const handed_over = index.take_unpassed(testing::kPage * 3);
   ASSERT_NE(handed_over, nullptr);
-  index.hand_out(*handed_over, StreamId::next());
+  const StreamId other = StreamId::next();
+  index.hand_out(*handed_over, other);
   free_at(*handed_over, 1);
-  (void)index.note_passed(handed_over->home, 1);
+  (void)index.note_passed(other, 1);
   ASSERT_EQ(index.releasable(), testing::kPage * 3);
 
   PageMove move;

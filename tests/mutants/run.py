@@ -117,8 +117,8 @@ def configure(copy):
                    stdout=subprocess.DEVNULL)
 
 
-def build(copy, target):
-    done = subprocess.run(["ninja", "-C", built(copy), target], capture_output=True,
+def build(copy, *targets):
+    done = subprocess.run(["ninja", "-C", built(copy), *targets], capture_output=True,
                           text=True, check=False)
     return "" if done.returncode == 0 else done.stdout[-3000:] or "ninja failed"
 
@@ -167,12 +167,14 @@ def verdict(copy, mutant):
 def run(mutants, copy):
     """Runs them all; true where enough are noticed and the others are explained."""
     began, verdicts = time.monotonic(), {}
-    for target in dict.fromkeys(m.build for m in mutants):
+    targets = list(dict.fromkeys(m.build for m in mutants))
+    # All of them first: a run that was ended may have left a fault in one whose tests have names of another's.
+    broken = build(copy, *targets)
+    if broken:
+        sys.exit(f"it does not build without a fault:\n{broken}")
+    for target in targets:
         # What one mutant's file needs compiled, the next one's of the same file does not.
         group = sorted((m for m in mutants if m.build == target), key=lambda m: m.file)
-        broken = build(copy, target)
-        if broken:
-            sys.exit(f"{target} does not build without a fault:\n{broken}")
         for pattern in joined(m.tests for m in group):
             failed = first_failure(copy, pattern)
             if failed:

@@ -105,6 +105,18 @@ TEST(Dependencies, EveryPairOfStreamsAndAccesses) {
   }
 }
 
+TEST(Dependencies, AWriterWaitsForNoReaderOfAValueThatIsGone) {
+  AccessHistory history;
+  note_write(history, StreamRole::kCompute, 1);
+  note_read(history, StreamRole::kCopyOut, 3);
+  note_write(history, StreamRole::kCompute, 2);  // behind the reader
+  Waits waits{};
+  wait_to_write(history, StreamRole::kCompute2, waits);
+  Waits expected{};
+  expected.at(index_of(StreamRole::kCompute)) = 2;
+  EXPECT_EQ(waits, expected);
+}
+
 TEST(Dependencies, VersionsCountWrites) {
   AccessHistory history;
   EXPECT_EQ(history.version, 0U);

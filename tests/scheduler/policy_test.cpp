@@ -67,6 +67,7 @@ TEST(RunAhead, ANumberIsThatManyBatchesWhateverTheirTime) {
 
 TEST(RunAhead, ATimeIsQueuedDeviceTime) {
   EXPECT_EQ(parse_run_ahead("", "20ms").time, milliseconds(20));
+  EXPECT_EQ(parse_run_ahead("", "20ms").batches, 1U) << "the time alone decides";
   EXPECT_EQ(parse_run_ahead("", "150us").time, std::chrono::microseconds(150));
   EXPECT_EQ(parse_run_ahead("", "2s").time, std::chrono::seconds(2));
   EXPECT_EQ(parse_run_ahead("", "3600s").time, std::chrono::hours(1));

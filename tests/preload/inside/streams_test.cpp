@@ -128,7 +128,13 @@ TEST_F(StreamsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream late = make_stream();
   const CUdeviceptr block = allocate(2 * kBytes, late);
-  keep_busy(late, block);
+  // Behind a stream that is held, since one that is gone could not be released.
+  const CUstream gate = make_stream();
+  keep_busy(gate, block);
+  CUevent behind = nullptr;
+  ASSERT_EQ(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(behind, gate), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(late, behind, 0), CUDA_SUCCESS);
   free(block, late);
   EXPECT_EQ(cuStreamDestroy(late), CUDA_SUCCESS);
   come_and_go(1000);
