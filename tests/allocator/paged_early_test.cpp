@@ -218,11 +218,14 @@ TEST_F(PagedIndexEarly, AsManyPiecesLendAsABlockNeedsPages) {
 }
 
 TEST_F(PagedIndexEarly, APageIsKeptThatAnotherStreamHasPassedAndTheStreamOfItsOldPlaceNot) {
-  free_at(*allocate(2), 1);
+  Block* const hole = allocate(2);
   (void)allocate(1);
+  free_at(*hole, 1);
   most = 1;
-  free_at(*allocate(3), 2);
+  Block* const early = allocate(3);
+  ASSERT_NE(early, nullptr);
   ASSERT_EQ(index.stale_pages(), 2U);
+  free_at(*early, 2);
   Block* const handed_over = index.take_unpassed(testing::kPage * 3);
   ASSERT_NE(handed_over, nullptr);
   const StreamId other = StreamId::next();
