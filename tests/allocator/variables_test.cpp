@@ -8,10 +8,11 @@ namespace {
 using Lines = std::vector<const char*>;
 
 TEST(Variables, AnUnknownOneIsNamedWithTheNearestThatExists) {
-  const Lines lines{"WEIR_BUGET=1GiB", "WEIR_POOL_PAGESIZE=4096", nullptr};
+  const Lines lines{"WEIR_BUGET=1GiB", "WEIR_POLICE=barrier", "WEIR_POOL_PAGESIZE=4096", nullptr};
   EXPECT_EQ(unknown_variables(lines.data()),
             (std::vector<std::string>{
                 "WEIR_BUGET is set and is no variable of Weir: the nearest is WEIR_BUDGET",
+                "WEIR_POLICE is set and is no variable of Weir: the nearest is WEIR_POLICY",
                 "WEIR_POOL_PAGESIZE is set and is no variable of Weir: the nearest is "
                 "WEIR_POOL_PAGE_SIZE"}));
 }
