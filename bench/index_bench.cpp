@@ -46,8 +46,8 @@ class FullPool {
       : upstream_(kHole * (2 * cached)), pool_({upstream_, progress_}, options_of(kind)) {
     pool_.set_limits(upstream_.capacity(), {.hand_over = false, .wait = false});
     std::vector<void*> blocks(2 * cached);
-    for (void*& block : blocks) block = pool_.allocate(kHole, kStream);
-    for (std::size_t i = 0; i < blocks.size(); i += 2) pool_.deallocate(blocks[i], kStream);
+    for (void*& block : blocks) block = pool_.allocate(kHole, stream_);
+    for (std::size_t i = 0; i < blocks.size(); i += 2) pool_.deallocate(blocks[i], stream_);
     if (device == Device::kPassed) progress_.pass_all();
     pool_.poll();
   }
@@ -68,12 +68,12 @@ class FullPool {
   void miss() { ask(pool_.statistics().cached.current + kHole); }
   /// A request for hardly more than each block that is cached.
   void miss_narrowly() { ask(kHole + Bytes{512}); }
-  void hit() { pool_.deallocate(pool_.allocate(kHole, kStream), kStream); }
+  void hit() { pool_.deallocate(pool_.allocate(kHole, stream_), stream_); }
 
  private:
   void ask(Bytes size) {
     Attempt attempt;
-    benchmark::DoNotOptimize(pool_.try_allocate(size, kStream, {}, attempt));
+    benchmark::DoNotOptimize(pool_.try_allocate(size, stream_, {}, attempt));
   }
   static PoolOptions options_of(PoolKind kind) {
     PoolOptions options;
@@ -82,7 +82,7 @@ class FullPool {
     return options;
   }
 
-  const StreamId kStream = StreamId::next();
+  const StreamId stream_ = StreamId::next();
   SimulatedUpstream upstream_;
   OneCounter progress_;
   Pool pool_;
