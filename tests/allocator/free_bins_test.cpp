@@ -65,22 +65,28 @@ TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
   EXPECT_GT(narrow, 1000U) << "the last bin alone could serve too few to say anything";
 }
 
-TEST(FreeBins, VisitEachPieceOnceThoughTheVisitTakesItOut) {
-  std::vector<Block> pieces(400);
+TEST(FreeBins, VisitEachPieceOnceFromTheLargestBinOnAndUntilTheyAreToldToStop) {
+  std::vector<Block> pieces(800);
   FreeBins bins;
-  bins.reserve(mib(4));
+  bins.reserve(mib(8));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
-    pieces[i].size = mib(2) + FreeBins::kGranule * (i % 7);
+    // In two bins, in both a tree.
+    pieces[i].size = mib(2 + 2 * (i % 2)) + FreeBins::kGranule * (i % 7);
     bins.insert(pieces[i]);
   }
   std::set<const Block*> visited;
-  bins.for_each_from({}, [&](Block& piece) {
+  bool of_the_larger_bin = true;
+  bins.for_each_largest([&](const Block& piece) {
+    if (piece.size < mib(4)) of_the_larger_bin = false;
+    EXPECT_EQ(piece.size >= mib(4), of_the_larger_bin);
     visited.insert(&piece);
-    bins.remove(piece);
+    return true;
   });
   EXPECT_EQ(visited.size(), pieces.size());
-  EXPECT_EQ(bins.largest(), Bytes{});
+  std::size_t count = 0;
+  bins.for_each_largest([&](const Block&) { return ++count < 5; });
+  EXPECT_EQ(count, 5U);
 }
 
 TEST(FreeBins, AreNoLongListWhereTheyHaveToFindASize) {
