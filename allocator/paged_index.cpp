@@ -236,7 +236,8 @@ void PagedIndex::claim_lenders(Owners& owners, const std::vector<Block*>& lender
     }
   }
   move.lent = move.pages.size() - before;
-  std::ranges::rotate(move.pages, move.pages.begin() + static_cast<std::ptrdiff_t>(before));
+  std::rotate(move.pages.begin(), move.pages.begin() + static_cast<std::ptrdiff_t>(before),
+              move.pages.end());
   move.borrower = owners.front().home;
   stale_.begin_move(move.borrower);
 }
