@@ -45,6 +45,7 @@ void HeapIndex::set_owner(Block& block, StreamId stream) {
       made->at(area).bins.reserve(largest_.at(area));
     }
     owners = owners_.emplace(stream, std::move(made)).first;
+    if (owners_.size() > 1) ever_several_ = true;
   }
   give_to(block, &owners->second->at(owner_of(block).area));
 }
@@ -68,7 +69,7 @@ void HeapIndex::mark_touching(Block& piece) noexcept {
     ++owner_of(own).touching;
   };
   piece.may_touch = false;
-  if (owners_.size() == 1) return;  // then those that touch are joined at once (can_join)
+  if (!ever_several_) return;  // then those that touch are joined at once (can_join)
   const BlockLink near = piece.neighbours;
   if (!is_common(piece)) {
     if (is_common_and_cached(near.previous) || is_common_and_cached(near.next)) mark(piece);

@@ -115,6 +115,7 @@ class HeapIndex : public BlockIndex {
   void mark_touching(Block& piece) noexcept;
 
   std::array<Bytes, kAreas> largest_{};
+  bool ever_several_ = false;  ///< there was more than one stream at a time
 };
 
 }  // namespace weir

@@ -78,6 +78,7 @@ Point CudaLane::record() {
 Point CudaLane::record_lazily() {
   const bool shares = !marks_.empty() && marks_.back().event == nullptr;
   if (!shares) {
+    marks_.reserve_one();  // here it may throw: a free then has no point yet, and keeps its block
     (void)push(nullptr, nullptr, {});
     points_ = 0;
   }

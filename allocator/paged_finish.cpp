@@ -41,6 +41,7 @@ Block* PagedIndex::finish(PageMove& move) {
 void PagedIndex::finish_retired(PageMove& move) {
   std::size_t done = 0;
   for (Block* piece : move.retired) {
+    stale_.release_taken(*piece);
     const std::size_t pages = piece->size.count / page().count;
     const std::size_t unmapped = std::min(pages, move.retired_pages - done);
     for (std::size_t i = 0; i < unmapped; ++i) page_at(piece->begin() + i * page().count) = {};

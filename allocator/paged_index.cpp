@@ -273,12 +273,13 @@ void PagedIndex::plan_release(std::size_t most, PageMove& move) {
   move.retire.reserve(stale_.pages());
   move.kept.reserve(stale_.pages());
   promise_for(move, 0, count, 0);
-  claim_retired(move);
-  stale_.for_each_waiting([&](const Block& piece) {
+  const auto keep = [&](const Block& piece) {
     for (std::uintptr_t at = piece.begin(); at < piece.end(); at += page().count) {
       move.kept.push_back(page_at(at).id);
     }
-  });
+  };
+  stale_.for_each_waiting(keep);  // before this move takes some, too
+  claim_retired(move);
   for (std::size_t i = 0; i < spare; ++i) {
     move.pages.push_back(spare_.back());
     spare_.pop_back();

@@ -38,6 +38,7 @@ std::vector<MemoryHolder> Pool::biggest_holders(std::size_t most) const {
     ++holder.blocks;
   });
   std::vector<MemoryHolder> sorted;
+  sorted.reserve(by_label.size());
   for (auto& [label, holder] : by_label) sorted.push_back({label, holder.bytes, holder.blocks});
   std::ranges::stable_sort(sorted, std::ranges::greater{}, &MemoryHolder::bytes);
   sorted.resize(std::min(most, sorted.size()));

@@ -32,7 +32,9 @@ void StalePlaces::note_passed(StreamId stream, std::uint64_t sequence) noexcept 
 
 Block* StalePlaces::take_retired() noexcept {
   Block* piece = retired_.front();
-  if (piece != nullptr) retired_.remove(*piece);
+  if (piece == nullptr) return nullptr;
+  retired_.remove(*piece);
+  taken_.push_back(*piece);
   return piece;
 }
 

@@ -30,16 +30,20 @@ class StalePlaces {
   /// What `stream` has up to the point `sequence` is retired.
   void note_passed(StreamId stream, std::uint64_t sequence) noexcept;
 
-  /// A piece that the device is done with, in no list from now on; null if there is none. It is
-  /// counted until `end` or put back.
+  /// A piece that the device is done with, to be unmapped; null if there is none. It is counted
+  /// until `end` or put back.
   [[nodiscard]] Block* take_retired() noexcept;
+  /// A piece that was taken is the caller's alone: unmapped, or to be put back.
+  void release_taken(Block& piece) noexcept { taken_.remove(piece); }
   void put_back_retired(Block& piece) noexcept;
   /// So many pages of what was taken are mapped no more.
   void end(std::size_t pages) noexcept { pages_ -= pages; }
 
-  /// Calls `visit(const Block&)` for each that is not retired.
+  /// Calls `visit(const Block&)` for each that stays mapped until something else has happened: the
+  /// device passes its point, or who has taken it has unmapped it.
   template <typename Visit>
   void for_each_waiting(const Visit& visit) const {
+    for (const Block* b = taken_.front(); b != nullptr; b = List::next(*b)) visit(*b);
     for (const auto& [stream, stale] : stale_) {
       for (const Block* b = stale.pieces.front(); b != nullptr; b = List::next(*b)) visit(*b);
     }
@@ -60,6 +64,7 @@ class StalePlaces {
   const Bytes page_;
   std::unordered_map<StreamId, Stale> stale_;
   List retired_;  ///< those whose points are passed
+  List taken_;    ///< of these, on their way to be unmapped
   std::size_t pages_ = 0;
 };
 

@@ -243,6 +243,36 @@ TEST_F(PagedIndexEarly, APageIsKeptThatAnotherStreamHasPassedAndTheStreamOfItsOl
   EXPECT_EQ(index.finish(move), nullptr);
 }
 
+TEST_F(PagedIndexEarly, APageIsKeptWhoseOldPlaceAnotherMoveIsAboutToUnmap) {
+  Block* const hole = allocate(2);
+  (void)allocate(1);
+  free_at(*hole, 1);
+  most = 1;
+  Block* const early = allocate(3);
+  ASSERT_NE(early, nullptr);
+  ASSERT_EQ(index.stale_pages(), 2U);
+  free_at(*early, 2);
+  (void)index.note_passed(stream, 2);
+
+  PageMove other;
+  ASSERT_EQ(index.plan(testing::kPage, stream, {.rather = 1, .most = 1}, other),
+            PagedIndex::Plan::kMade);
+  ASSERT_EQ(other.retire.size(), 2U);
+  PageMove release;
+  index.plan_release(64, release);
+  EXPECT_TRUE(release.retire.empty());
+  EXPECT_EQ(release.kept.size(), 2U) << "they are still mapped there";
+  for (PageMove* move : {&other, &release}) {
+    move->retired_pages = move->retire.size();
+    move->unmapped = move->unmap.size();
+    for (const Mapping& each : move->unmap) move->pages.push_back(each.page);
+    for (; move->created < move->create; ++move->created) move->pages.push_back({next_page++});
+    move->mapped = move->places.size();
+    EXPECT_EQ(index.finish(*move) != nullptr, move == &other);
+  }
+  EXPECT_EQ(index.stale_pages(), 0U);
+}
+
 TEST_F(PagedIndexEarly, NoMorePlacesAreOldThanThereArePages) {
   std::uint64_t point = 0;
   std::vector<Block*> blocks;

@@ -400,14 +400,16 @@ bool Fences::is_blocking(Lane& lane) const {
 
 void Fences::record_event(Fence& fence, CUstream stream) {
   fence.events.reserve(fence.events.size() + 1);
-  free_events_.reserve(free_events_.size() + fence.events.size() + 1);  // for their way back
   CUevent event = nullptr;
   if (!free_events_.empty()) {
     event = free_events_.back();
     free_events_.pop_back();
   } else {
+    // Room for all of them on their way back, whichever comes first.
+    if (free_events_.capacity() <= events_made_) free_events_.reserve(2 * events_made_ + 8);
     const CUresult made = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (made != CUDA_SUCCESS) throw DriverError("cuEventCreate", made);
+    ++events_made_;
   }
   const CUresult code = driver_.cuEventRecord(event, stream);
   if (code != CUDA_SUCCESS) {

@@ -216,6 +216,7 @@ class Fences final : public Progress {
   std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<StreamId> captured_ WEIR_GUARDED_BY(mutex_);
   std::vector<CUevent> free_events_ WEIR_GUARDED_BY(mutex_);
+  std::size_t events_made_ WEIR_GUARDED_BY(mutex_) = 0;
   CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;    ///< ours: of carry_others, once needed
   std::vector<CUevent> adopted_ WEIR_GUARDED_BY(mutex_);  ///< for the next fence on everything
   std::unordered_set<CUevent> foreign_ WEIR_GUARDED_BY(mutex_);  ///< of other contexts
