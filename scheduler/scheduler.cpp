@@ -67,10 +67,12 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
       table_(new TensorTable(memory_)),
       operations_(*table_) {}
 
+void Scheduler::Abandon::operator()(TensorTable* table) const noexcept { table->abandon(); }
+
 Scheduler::~Scheduler() {
   wait_device_or_log();
   device_.drain();  // where the device failed, the wait ended before the operations did
-  table_->abandon();
+  table_.reset();
   admission_.settle();
   std::erase_if(open_batches, [this](const OpenBatch& b) { return b.scheduler == serial_; });
 }
@@ -119,7 +121,7 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
   if (tensor.state_ == nullptr) {
     throw UsageError(std::string(what) + ": an empty tensor handle");
   }
-  if (tensor.state_->table != table_) {
+  if (tensor.state_->table != table_.get()) {
     throw UsageError(std::string(what) + ": the tensor is another scheduler's");
   }
   return *tensor.state_;

@@ -196,8 +196,11 @@ class Scheduler {
   const std::uint64_t serial_;  ///< tells schedulers apart that had the same address
   Admission admission_;
   TensorMemory memory_;
-  Pool host_pool_;            ///< what copies go through that would hold whoever submits
-  TensorTable* const table_;  ///< deletes itself after the last handle, or with abandon()
+  Pool host_pool_;  ///< what copies go through that would hold whoever submits
+  struct Abandon {
+    void operator()(TensorTable* table) const noexcept;
+  };
+  std::unique_ptr<TensorTable, Abandon> table_;  ///< deletes itself then, or after the last handle
   OperationList operations_;
 
   mutable Mutex order_{LockRank::kOrder};

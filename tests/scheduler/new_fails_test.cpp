@@ -28,7 +28,8 @@ class Parts {
 
   /// A batch as a program makes it.
   static void step(Scheduler& scheduler) {
-    const std::vector<float> host(kFloats, 1.0F);
+    // It stays: where a call throws, the device may have yet to copy it.
+    static const std::vector<float> host(kFloats, 1.0F);
     const Batch batch = scheduler.begin_batch("a kind of a name that is long");
     const Tensor x = scheduler.copy_in(host, {kFloats});
     const Tensor small = scheduler.empty({1});
