@@ -29,9 +29,9 @@ class Parts {
   /// A batch as a program makes it.
   static void step(Scheduler& scheduler) {
     // It stays: where a call throws, the device may have yet to copy it.
-    static const std::vector<float> host(kFloats, 1.0F);
+    static const std::vector<float> kHost(kFloats, 1.0F);
     const Batch batch = scheduler.begin_batch("a kind of a name that is long");
-    const Tensor x = scheduler.copy_in(host, {kFloats});
+    const Tensor x = scheduler.copy_in(kHost, {kFloats});
     const Tensor small = scheduler.empty({1});
     scheduler.submit("first", {.reads = {x}, .writes = {small}, .stream = StreamRole::kCompute2},
                      [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0].front(); });
