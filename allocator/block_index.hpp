@@ -60,9 +60,9 @@ class BlockIndex {
   /// false.
   [[nodiscard]] virtual bool remove_allocated(Block& block) = 0;
 
-  // What its free will need is had when a block is handed out or used on a further stream: those
-  // may fail, and have changed nothing then. So that a program whose heap is used up still gets its
-  // memory back, the free cannot.
+  // hand_out and add_use take all host memory that the block's free will need. They may fail, and
+  // have changed nothing then. The free itself cannot fail: a program whose heap is used up still
+  // gets its memory back.
   /// A block that was taken out of what is cached, or added, is `stream`'s from now on.
   void hand_out(Block& block, StreamId stream);
   /// Notes that `stream` uses a block that is handed out, too; nothing when that is known.

@@ -49,7 +49,7 @@ struct MemoryHolder {
   std::uint64_t blocks = 0;  ///< how many
 };
 
-/// A failed request and the books at that moment.
+/// The figures of an OutOfMemory: the request that failed, and what the pool held at that moment.
 struct MemoryShortage {
   Bytes asked{};                        ///< as requested, before rounding
   Bytes block{};                        ///< after rounding; zero when no block can be that large

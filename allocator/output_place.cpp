@@ -23,7 +23,7 @@ std::string real_path(const std::string& path) {
   return real != nullptr ? real.get() : std::string();
 }
 
-/// /dev/shm is a folder for everybody's files.
+/// Of what lies under /dev, /dev/shm alone is a folder in which anybody may make files.
 bool is_of_the_system(std::string_view path) {
   return path.starts_with("/proc/") ||
          (path.starts_with("/dev/") && !path.starts_with("/dev/shm/"));

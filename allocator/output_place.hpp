@@ -21,7 +21,7 @@ struct FileIdentity {
 
 /// Where a path leads.
 struct OutputPlace {
-  std::string path;  ///< absolute and without links; as it was given where it is special
+  std::string path;  ///< absolute and without links, unless it is special: then as it was given
   std::optional<FileIdentity> identity;  ///< none where there is no file yet
   /// A terminal, a pipe or a device: it is written to as it is, and never replaced.
   bool special = false;

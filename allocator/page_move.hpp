@@ -14,7 +14,8 @@ namespace weir {
 struct PageMove {
   std::vector<Block*> victims;  ///< pieces whose pages are to be unmapped
   std::vector<Mapping> unmap;   ///< those pages, piece by piece
-  /// To be had: those of lenders, spare ones; then, as carried out, unmapped and new ones.
+  /// The pages for `places`. The plan puts in those of lenders and spare ones; what is unmapped and
+  /// what is made new is added as the plan is carried out.
   std::vector<Page> pages;
   std::vector<Block*> lenders;  ///< pieces whose pages are mapped at a second place
   std::size_t lent = 0;         ///< how many of `pages`, from the front, are theirs

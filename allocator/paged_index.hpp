@@ -57,7 +57,7 @@ class PagedIndex final : public HeapIndex {
   [[nodiscard]] Bytes page() const noexcept { return grid_.page(); }
   /// Addresses that are stale, in pages.
   [[nodiscard]] std::size_t stale_pages() const noexcept { return stale_.pages(); }
-  /// Calls `unmap` for every stale mapping, for the last time; false where one of them failed.
+  /// At the end of the pool: calls `unmap` for every stale mapping. False if any of them failed.
   [[nodiscard]] bool end_stale(const std::function<bool(Mapping)>& unmap);
   /// Every page that is mapped, and every spare one and region, for the last time.
   void for_each_mapping(const std::function<void(Mapping)>& visit) const;

@@ -1,3 +1,6 @@
+// The line before a batch, and what its waiters sleep for. In one file, long as it is: everything
+// here is one set of states under one lock, and who changes one has to wake the right sleeper.
+
 #include "scheduler/admission.hpp"
 
 #include <algorithm>

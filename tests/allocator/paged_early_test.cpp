@@ -182,6 +182,18 @@ struct PagedIndexEarly : ::testing::Test {
     if (block != nullptr) index.hand_out(*block, stream);
     return block;
   }
+  /// Three free pages in a row, at point 2. Two of them are mapped at old places, too, from
+  /// point 1.
+  void free_with_two_old_places() {
+    Block* const hole = allocate(2);
+    (void)allocate(1);
+    free_at(*hole, 1);
+    most = 1;
+    Block* const early = allocate(3);
+    ASSERT_NE(early, nullptr);
+    ASSERT_EQ(index.stale_pages(), 2U);
+    free_at(*early, 2);
+  }
   void free_at(Block& block, std::uint64_t sequence) {
     block.home_sequence = sequence;
     ASSERT_EQ(index.place_freed(block), BlockState::kCached);
@@ -218,14 +230,7 @@ TEST_F(PagedIndexEarly, AsManyPiecesLendAsABlockNeedsPages) {
 }
 
 TEST_F(PagedIndexEarly, APageIsKeptThatAnotherStreamHasPassedAndTheStreamOfItsOldPlaceNot) {
-  Block* const hole = allocate(2);
-  (void)allocate(1);
-  free_at(*hole, 1);
-  most = 1;
-  Block* const early = allocate(3);
-  ASSERT_NE(early, nullptr);
-  ASSERT_EQ(index.stale_pages(), 2U);
-  free_at(*early, 2);
+  ASSERT_NO_FATAL_FAILURE(free_with_two_old_places());
   Block* const handed_over = index.take_unpassed(testing::kPage * 3);
   ASSERT_NE(handed_over, nullptr);
   const StreamId other = StreamId::next();
@@ -244,14 +249,7 @@ TEST_F(PagedIndexEarly, APageIsKeptThatAnotherStreamHasPassedAndTheStreamOfItsOl
 }
 
 TEST_F(PagedIndexEarly, APageIsKeptWhoseOldPlaceAnotherMoveIsAboutToUnmap) {
-  Block* const hole = allocate(2);
-  (void)allocate(1);
-  free_at(*hole, 1);
-  most = 1;
-  Block* const early = allocate(3);
-  ASSERT_NE(early, nullptr);
-  ASSERT_EQ(index.stale_pages(), 2U);
-  free_at(*early, 2);
+  ASSERT_NO_FATAL_FAILURE(free_with_two_old_places());
   (void)index.note_passed(stream, 2);
 
   PageMove other;

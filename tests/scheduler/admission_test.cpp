@@ -1,4 +1,5 @@
-// Who is admitted when, under each policy, with a device that the test makes late.
+// Who is admitted when, under each policy, with a device that the test makes late. In one file,
+// long as it is: every case drives the same rig and reads the same few counts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // Schedules that hang if somebody waits for what only another frontend would do. That none does is
-// shown by each test ending: the only watchdog is ctest's limit.
+// shown by each test ending: the only watchdog is ctest's limit. In one file, long as it is: the
+// cases are variations of two batches that need each other's memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
