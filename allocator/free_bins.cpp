@@ -36,6 +36,7 @@ void FreeBins::Bin::order() noexcept {
 }
 
 void FreeBins::insert(Block& piece) noexcept {
+  bytes_ += piece.size;
   const auto [number, bin] = place_of(piece.size);
   Group& group = *groups_[number];
   Bin& pieces = group.bins[bin];
@@ -58,6 +59,7 @@ void FreeBins::insert(Block& piece) noexcept {
 }
 
 void FreeBins::remove(Block& piece) noexcept {
+  bytes_ -= piece.size;
   const auto [number, bin] = place_of(piece.size);
   Group& group = *groups_[number];
   Bin& pieces = group.bins[bin];

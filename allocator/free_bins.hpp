@@ -34,6 +34,8 @@ class FreeBins {
   /// A piece that holds `size`, with little to spare; null when none does.
   [[nodiscard]] Block* best(Bytes size) const noexcept;
   [[nodiscard]] Bytes largest() const noexcept;
+  /// The sum of all pieces.
+  [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
 
   /// Calls `visit(Block&)` for the pieces, bin after bin from the largest on, until it is false.
   template <typename Visit>
@@ -91,6 +93,7 @@ class FreeBins {
   [[nodiscard]] static constexpr bool is_exact(std::size_t group) noexcept { return group <= 1; }
 
   std::uint64_t used_ = 0;  ///< a bit for each group that is not empty
+  Bytes bytes_;
   std::array<std::unique_ptr<Group>, kGroups> groups_;
 };
 

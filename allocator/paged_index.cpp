@@ -88,6 +88,13 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   const std::size_t movable = movable_pages(site, range);
   const auto owners = owners_.find(stream);
   Owners* const lending = owners == owners_.end() ? nullptr : owners->second.get();
+  // A sum first: to look for them costs time for each page that the request needs.
+  Bytes own_free;
+  for (const Area each : {kSmallArea, kLargeArea}) {
+    if (lending != nullptr) own_free += lending->at(each).bins.bytes();
+  }
+  const std::size_t most_lent = own_free.count / page().count;
+  if (site.new_pages > spare_.size() + movable + most_lent + allowed.most) return Plan::kNoPages;
   std::vector<Block*> lenders;
   if (lending != nullptr) lenders = lenders_of(*lending, range, site.new_pages);
   std::size_t lendable = 0;

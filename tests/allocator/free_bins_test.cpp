@@ -54,6 +54,9 @@ TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
     }
     const Bytes largest = model.empty() ? Bytes{} : *model.rbegin();
     ASSERT_EQ(bins.largest(), largest);
+    Bytes sum;
+    for (const Bytes each : model) sum += each;
+    ASSERT_EQ(bins.bytes(), sum);
     const Bytes size = draw_size(random);
     const Block* best = bins.best(size);
     ASSERT_EQ(best == nullptr, size > largest) << size.count;
