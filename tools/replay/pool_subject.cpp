@@ -25,6 +25,11 @@ void PoolSubject::record_use(void* pointer, StreamId stream) {
   pool_.record_use(pointer, stream);
 }
 
+Bytes PoolSubject::page_size() {
+  const PageSource* const pages = upstream_.pages();
+  return pages != nullptr ? pages->page_size() : mib(2);
+}
+
 Footprint PoolSubject::footprint() const {
   const Statistics books = pool_.statistics();
   return {.allocated = books.allocated.current,

@@ -27,6 +27,8 @@ class PoolSubject final : public Subject {
   [[nodiscard]] Footprint footprint() const override;
 
   [[nodiscard]] const Pool& pool() const noexcept { return pool_; }
+  /// Of its upstream; 2 MiB where that has none.
+  [[nodiscard]] Bytes page_size();
   /// As CountedUpstream has it.
   void tell(std::function<void(const DriverEvent&)> listener) {
     upstream_.tell(std::move(listener));
