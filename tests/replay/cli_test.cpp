@@ -134,6 +134,40 @@ TEST_F(WeirReplay, DrawsAPictureOfEachTrace) {
   EXPECT_EQ(read_file(directory_.file("1.svg")), read_file(directory_.file("2.svg")));
 }
 
+TEST_F(WeirReplay, BreaksDownWhatWasReservedWhereItIsAskedTo) {
+  const Words words{"--pool", "paged,unpooled", "--no-search", "--breakdown"};
+  const auto breakdown_of = [&](Words more) {
+    more.insert(more.end(), words.begin(), words.end());
+    const Finished weir = replay(more);
+    EXPECT_EQ(weir.exit_code, 0) << weir.err;
+    return weir.out;
+  };
+  // 3 MiB are live on two pages after the second operation.
+  const std::string table =
+      "\n\nwhere the reserved memory was when it came to its peak, in MiB / in pages of 2 MiB\n\n"
+      "trace +pool +operation +reserved +requested +rounding +page ends +holes +whole pages\n"
+      "trace +paged +2 +4.00 / 2.0 +3.00 / 1.5 +0.00 / 0.0 +1.00 / 0.5 +0.00 / 0.0 +0.00 / 0.0\n"
+      "trace +unpooled +2 +3.00 / 1.5 +3.00 / 1.5 +0.00 / 0.0 +0.00 / 0.0 +0.00 / 0.0 "
+      "+0.00 / 0.0\n";
+  EXPECT_THAT(breakdown_of({trace_}), ::testing::ContainsRegex(table + "$"));
+  EXPECT_THAT(breakdown_of({trace_, "--summary", "--recommend"}),
+              ::testing::ContainsRegex(table + "\nrecommended: "));
+  const Json pools =
+      Json::parse(breakdown_of({trace_, "--json", "-"})).at("traces").at(0).at("pools");
+  EXPECT_EQ(pools.at(0).at("breakdown"), Json({{"operation", 2},
+                                               {"page_bytes", 2 << 20},
+                                               {"reserved_bytes", 4 << 20},
+                                               {"requested_bytes", 3 << 20},
+                                               {"rounding_bytes", 0},
+                                               {"page_ends_bytes", 1 << 20},
+                                               {"holes_bytes", 0},
+                                               {"whole_pages_bytes", 0}}));
+  const Finished plain = replay({trace_, "--pool", "paged", "--no-search"});
+  EXPECT_THAT(plain.out, ::testing::Not(HasSubstr("where the reserved memory was")));
+  EXPECT_THAT(replay({trace_, "--pool", "paged", "--no-search", "--json", "-"}).out,
+              ::testing::Not(HasSubstr("breakdown")));
+}
+
 TEST_F(WeirReplay, RecommendsVariablesToSet) {
   const Finished weir = replay({trace_, "--recommend"});
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
@@ -266,6 +300,12 @@ TEST_F(WeirReplay, ThePageShowsWhatIsPrinted) {
   shown.replace(shown.find("steps.csv"), 9, trace);
   EXPECT_EQ(cells_of(shown), cells_of(weir.out));
   EXPECT_GT(cells_of(shown).size(), 6U);
+
+  const Finished broken_down =
+      replay({trace, "--pool", "naive,round:24,paged", "--no-search", "--breakdown"});
+  const std::string table = block_of(page, "", "--no-search --breakdown\n```\n");
+  EXPECT_THAT(broken_down.out, ::testing::EndsWith("\n\n" + table));
+  EXPECT_EQ(cells_of(table).size(), 4U);
 }
 
 }  // namespace

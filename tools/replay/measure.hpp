@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/replay/breakdown.hpp"
 #include "tools/replay/engine.hpp"
 #include "tools/replay/least_capacity.hpp"
 
@@ -32,6 +33,7 @@ struct Measured {
   std::optional<LeastCapacity> least;  ///< where it was searched, and found
   std::optional<Figures> at_least;     ///< a replay with that capacity
   double ns_per_operation = 0;         ///< zero where it was not timed
+  std::optional<Breakdown> breakdown;  ///< where it was asked for, in a replay of its own
 };
 
 /// One trace and what came of it, in the order of the candidates.

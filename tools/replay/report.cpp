@@ -1,6 +1,7 @@
 #include "tools/replay/report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "trainer/json_text.hpp"
@@ -110,6 +111,34 @@ Json figures_json(const Figures& figures) {
   return json;
 }
 
+/// What `reserved` and its parts are called in a table, and in JSON with `_bytes` behind it.
+struct Part {
+  const char* title;
+  const char* name;
+  Bytes Breakdown::*bytes;
+};
+constexpr std::array kParts{Part{"reserved", "reserved", &Breakdown::reserved},
+                            Part{"requested", "requested", &Breakdown::requested},
+                            Part{"rounding", "rounding", &Breakdown::rounding},
+                            Part{"page ends", "page_ends", &Breakdown::page_ends},
+                            Part{"holes", "holes", &Breakdown::holes},
+                            Part{"whole pages", "whole_pages", &Breakdown::whole_pages}};
+
+/// `93.25 / 46.6`: in MiB and in pages.
+std::string in_pages(Bytes bytes, Bytes page) {
+  const auto count = static_cast<double>(bytes.count);
+  return format_number(count / static_cast<double>(mib(1).count), 2) + " / " +
+         format_number(count / static_cast<double>(page.count), 1);
+}
+
+Json breakdown_json(const Breakdown& breakdown) {
+  Json json{{"operation", breakdown.operation}, {"page_bytes", breakdown.page.count}};
+  for (const Part& part : kParts) {
+    json[std::string(part.name) + "_bytes"] = (breakdown.*part.bytes).count;
+  }
+  return json;
+}
+
 Json measured_json(const Measured& measured) {
   Json json = figures_json(measured.figures);
   json["pool"] = measured.subject;
@@ -121,6 +150,7 @@ Json measured_json(const Measured& measured) {
                               {"tries", measured.least->tries}};
   }
   if (measured.at_least) json["at_least_capacity"] = figures_json(*measured.at_least);
+  if (measured.breakdown) json["breakdown"] = breakdown_json(*measured.breakdown);
   return json;
 }
 
@@ -222,6 +252,27 @@ std::string results_text(std::span<const TraceResults> results, const Setup& set
     text += format_table(rows) + (outcomes.empty() ? "" : "\n" + outcomes);
   }
   return text;
+}
+
+std::string breakdown_text(std::span<const TraceResults> results) {
+  std::vector<std::vector<std::string>> rows{{"trace", "pool", "operation"}};
+  for (const Part& part : kParts) rows.front().emplace_back(part.title);
+  Bytes page;
+  for (const TraceResults& result : results) {
+    for (const Measured& measured : result.measured) {
+      if (!measured.breakdown) continue;
+      page = measured.breakdown->page;
+      std::vector<std::string>& row = rows.emplace_back();
+      row = {short_name(result.trace->name), measured.subject,
+             std::to_string(measured.breakdown->operation)};
+      for (const Part& part : kParts) {
+        row.push_back(in_pages((*measured.breakdown).*part.bytes, page));
+      }
+    }
+  }
+  if (rows.size() == 1) return "";
+  return "where the reserved memory was when it came to its peak, in MiB / in pages of " +
+         format_bytes(page) + "\n\n" + format_table(rows);
 }
 
 std::string results_json(std::span<const TraceResults> results, const Setup& setup,

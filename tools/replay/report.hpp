@@ -32,6 +32,8 @@ struct Advice {
 [[nodiscard]] std::string results_text(std::span<const TraceResults> results, const Setup& setup);
 /// One table for all of them: a row for each candidate, a column for each trace.
 [[nodiscard]] std::string summary_text(std::span<const TraceResults> results, const Setup& setup);
+/// A table of every breakdown among them; nothing where there is none.
+[[nodiscard]] std::string breakdown_text(std::span<const TraceResults> results);
 /// A paragraph.
 [[nodiscard]] std::string advice_text(const Advice& advice);
 /// The same figures: sizes in bytes, shares from 0 to 1.

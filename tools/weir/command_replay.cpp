@@ -94,6 +94,17 @@ replay::Picture picture_of(const replay::Trace& trace,
   return picture;
 }
 
+/// In replays of their own, so that the others are not slower for it.
+void add_breakdowns(std::vector<replay::TraceResults>& results,
+                    const std::vector<replay::Candidate>& candidates, Bytes capacity) {
+  for (replay::TraceResults& result : results) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      result.measured[i].breakdown =
+          replay::break_down_peak(*result.trace, candidates[i].make, capacity);
+    }
+  }
+}
+
 std::optional<replay::Advice> advice_for(const std::vector<replay::TraceResults>& results,
                                          const ReplayRequest& request) {
   replay::Advice advice;
@@ -110,9 +121,12 @@ std::optional<replay::Advice> advice_for(const std::vector<replay::TraceResults>
 
 std::string text_of(const std::vector<replay::TraceResults>& results, const replay::Setup& setup,
                     bool summary, const std::optional<replay::Advice>& advice) {
-  const std::string text =
+  std::string text =
       summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
-  return text + (advice ? "\n" + advice_text(*advice) : "");
+  const std::string breakdown = replay::breakdown_text(results);
+  if (!breakdown.empty()) text += "\n" + breakdown;
+  if (advice) text += "\n" + advice_text(*advice);
+  return text;
 }
 
 int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
@@ -138,12 +152,13 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
   // Real memory is one replay's at a time.
   const bool real = request.upstream != replay::UpstreamKind::kSimulated;
   ProgressBar bar;
-  const auto results = replay::measure_all(
+  auto results = replay::measure_all(
       traces, candidates,
       {.capacity = setup.capacity, .search = !flags.no_search, .threads = real ? 1U : 2U},
       [&bar](std::size_t done, std::size_t all, const std::string& what) {
         bar.show(what, done, all);
       });
+  if (flags.breakdown) add_breakdowns(results, candidates, setup.capacity);
   bar.clear();
   for (std::size_t i = 0; i < outputs.pictures.size(); ++i) {
     outputs.pictures[i]->commit(draw(picture_of(traces[i], candidates, setup, request.mapped)));

@@ -79,6 +79,9 @@ ReplayFlags::ReplayFlags(CLI::App& app) {
   app.add_flag("--recommend", recommend,
                "try settings of each pool, or those of --pool, and say which to use and why");
   app.add_flag("--summary", summary, "one table for all traces, of reserved and least capacity");
+  app.add_flag("--breakdown", breakdown,
+               "say where the reserved memory was when it came to its peak: live, free beside what "
+               "lives, or on pages on which nothing lives");
   app.add_option("--json", json,
                  "write the figures to this file; - is standard output, without the table");
   app.footer(

@@ -31,6 +31,7 @@ struct ReplayFlags {
   bool no_search = false;
   bool recommend = false;
   bool summary = false;
+  bool breakdown = false;
 };
 
 /// What they ask for.
