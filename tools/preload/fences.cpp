@@ -26,14 +26,6 @@ Fences::Clock::time_point coarse_now() noexcept {
                                    std::chrono::nanoseconds(now.tv_nsec));
 }
 
-/// Never used again, unlike the system's: a new thread's default stream is a new stream.
-std::uint64_t this_thread() noexcept {
-  static constinit std::atomic<std::uint64_t> last{0};
-  static constinit thread_local std::uint64_t number = 0;
-  if (number == 0) number = ++last;
-  return number;
-}
-
 bool forbidden_by_capture(CUresult code) noexcept {
   return code >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
          code <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -75,6 +67,7 @@ Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
   made->id = StreamId::next();
   made->stream = stream;
   made->owner = owner;
+  if (owner != 0) made->ended = end_of_this_thread();
   Lane& lane = *made;
   lanes_.emplace(lane.id.value, std::move(made));
   if (owner != 0) {
@@ -100,7 +93,9 @@ StreamId Fences::find(CUstream stream, bool per_thread) {
   if (stream == CU_STREAM_PER_THREAD) {
     use_per_thread();
     const auto found = by_thread_.find(this_thread());
-    return found != by_thread_.end() ? found->second->id : add(stream, this_thread()).id;
+    if (found != by_thread_.end()) return found->second->id;
+    forget_ended();
+    return add(stream, this_thread()).id;
   }
   const auto found = by_handle_.find(stream);
   if (found != by_handle_.end()) return found->second->id;
@@ -189,22 +184,33 @@ CUresult Fences::remove(CUstream stream) noexcept {
     const CUresult code = can ? close_last(gone) : CUDA_SUCCESS;
     if (code != CUDA_SUCCESS) return code;
     gone.unfenced = !can;
-    if (can) forget_removed();  // not this one yet
+    if (can) forget_gone();  // not this one yet
   }
   by_handle_.erase(found);
   gone.removed = true;
   return CUDA_SUCCESS;
 }
 
-void Fences::forget_removed() noexcept {
+void Fences::forget_ended() noexcept {
+  if (gone_ || lost_ || InCallback::now()) return;
+  const Inside inside;
+  const ContextScope scope(driver_, context_, captures());
+  if (scope.good()) forget_gone();
+}
+
+void Fences::forget_gone() noexcept {
   if (lanes_.size() < forget_at_ || !captured_.empty()) return;
   for (const auto& [id, each] : lanes_) {
-    if (each->removed) sweep(*each);
+    if (!each->gone()) continue;
+    // Of a stream that was destroyed nothing can be recorded any more, and nothing needs to be.
+    if (!each->removed && each->points != 0) (void)close(*each);
+    sweep(*each);
   }
-  std::erase_if(lanes_, [](const auto& each) {
-    const Lane& lane = *each.second;
-    return lane.removed && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
-  });
+  const auto forgotten = [](const Lane& lane) {
+    return lane.gone() && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
+  };
+  std::erase_if(by_thread_, [&](const auto& each) { return forgotten(*each.second); });
+  std::erase_if(lanes_, [&](const auto& each) { return forgotten(*each.second); });
   forget_at_ = std::max(kFewStreams, 2 * lanes_.size());
 }
 

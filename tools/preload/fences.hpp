@@ -16,6 +16,7 @@
 #include "allocator/progress.hpp"
 #include "tools/preload/legacy_event.hpp"
 #include "tools/preload/scope.hpp"
+#include "tools/preload/thread_life.hpp"
 
 namespace weir::preload {
 
@@ -151,12 +152,18 @@ class Fences final : public Progress {
     CUstream stream = nullptr;     ///< null for everything()
     std::optional<bool> blocking;  ///< whether it waits for the legacy stream, once asked
     std::uint64_t owner = 0;       ///< of a thread's default stream: the thread
+    ThreadEnded ended;             ///< of a thread's default stream: that it is gone
     bool removed = false;
     bool unfenced = false;     ///< no fence covers what it was given: it stands for nothing
     std::uint64_t next = 1;    ///< the sequence that the next fence gets
     std::uint32_t points = 0;  ///< given for it
     std::uint64_t passed = 0;
     std::deque<Fence> fences;  ///< recorded and not passed, in order
+
+    /// Whether nobody can name it any more.
+    [[nodiscard]] bool gone() const noexcept {
+      return removed || (ended != nullptr && ended->load(std::memory_order_acquire));
+    }
   };
 
   /// With one context alone a capture would be its own, and that one begins under the lock.
@@ -166,8 +173,11 @@ class Fences final : public Progress {
   }
   [[nodiscard]] Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
   Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
-  /// Forgets the streams that are gone and whose work is all passed, once there are many.
-  void forget_removed() noexcept WEIR_REQUIRES(mutex_);
+  /// Forgets the streams that are gone and whose work is all passed, once there are many. The
+  /// context is current.
+  void forget_gone() noexcept WEIR_REQUIRES(mutex_);
+  /// The same where it need not be: threads ended, of which the driver tells nobody.
+  void forget_ended() noexcept WEIR_REQUIRES(mutex_);
   /// Records the next fence; false where it cannot be had now.
   bool close(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   /// The same where nobody waits for it, and finds out which are passed.

@@ -1,9 +1,13 @@
 // A block that cuMemFree frees is nobody's while any stream works, whichever it is.
 
+#include <malloc.h>
+#include <pthread.h>
+
 #include <algorithm>
 #include <functional>
 
 #include "tests/preload/inside/inside.hpp"
+#include "tests/support/sanitized.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -141,6 +145,111 @@ TEST_F(StreamsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
   EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
   settle();
   EXPECT_TRUE(is_handed_out(block, 2 * kBytes));
+}
+
+class ThreadsThatAreGone : public Inside {
+ protected:
+  /// Each thread has a block on its own default stream, and ends; `at_a_time` of them together.
+  static void come_and_go(std::size_t threads, std::size_t at_a_time) {
+    for (std::size_t done = 0; done < threads; done += at_a_time) {
+      std::vector<std::thread> together(at_a_time);
+      for (std::thread& each : together) each = std::thread(use_own_stream);
+      for (std::thread& each : together) each.join();
+      most_ = std::max(most_, arena().fences().streams());
+    }
+  }
+  static void use_own_stream() {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    free(allocate(kBytes, CU_STREAM_PER_THREAD), CU_STREAM_PER_THREAD);
+  }
+  /// Without the stand-in's device memory, which is in the heap, too.
+  [[nodiscard]] static std::size_t host_bytes() {
+    return mallinfo2().uordblks + mallinfo2().hblkhd - books().reserved.current.count;
+  }
+
+  inline static std::size_t most_ = 0;  ///< streams that were known at a time
+};
+
+TEST_F(ThreadsThatAreGone, AreForgottenOnceTheDeviceHasPassedTheirWork) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  come_and_go(1000, 1);
+  EXPECT_LE(most_, 4 * Fences::kFewStreams);
+  come_and_go(1000, 20);
+  EXPECT_LE(most_, 4 * Fences::kFewStreams) << "twenty at a time";
+}
+
+TEST_F(ThreadsThatAreGone, KeepNoHostMemory) {
+  if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  ASSERT_NO_FATAL_FAILURE(start());
+  mallopt(M_ARENA_MAX, 1);  // what threads take is counted, too
+  come_and_go(400, 1);
+  const std::size_t before = host_bytes();
+  come_and_go(10'000, 1);
+  EXPECT_LE(host_bytes(), before + 262'144) << "26 bytes for each thread";
+}
+
+// Nobody asks how far the device has come with what they freed.
+TEST_F(ThreadsThatAreGone, AreForgottenThoughNobodyAllocatesAnyMore) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  std::vector<CUdeviceptr> blocks(1000);
+  for (CUdeviceptr& block : blocks) block = allocate(kBytes);
+  std::size_t most = 0;
+  for (const CUdeviceptr block : blocks) {
+    std::thread([&] {
+      ASSERT_NO_FATAL_FAILURE(use_device(0));
+      free(block, CU_STREAM_PER_THREAD);
+    }).join();
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    most = std::max(most, arena().fences().streams());
+  }
+  EXPECT_LE(most, 4 * Fences::kFewStreams);
+}
+
+TEST_F(ThreadsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream gate = make_stream();
+  CUdeviceptr block = 0;
+  std::thread([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    block = allocate(2 * kBytes, CU_STREAM_PER_THREAD);
+    keep_busy(gate, block);
+    CUevent behind = nullptr;
+    ASSERT_EQ(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    ASSERT_EQ(cuEventRecord(behind, gate), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamWaitEvent(CU_STREAM_PER_THREAD, behind, 0), CUDA_SUCCESS);
+    free(block, CU_STREAM_PER_THREAD);
+  }).join();
+  come_and_go(1000, 1);
+  EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
+  settle();
+  EXPECT_TRUE(is_handed_out(block, 2 * kBytes, nullptr, 16));
+}
+
+// Destructors of a thread's variables may free memory, and run after the thread was told ended.
+TEST_F(ThreadsThatAreGone, MayFreeInTheOrderOfTheirStreamUntilTheVeryEnd) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  static CUdeviceptr block = 0;
+  static int calls = 0;
+  pthread_key_t late = 0;
+  const auto at_end = [](void* key) {
+    // Again and again: behind whatever other destructor there is.
+    if (++calls < PTHREAD_DESTRUCTOR_ITERATIONS) {
+      pthread_setspecific(*static_cast<pthread_key_t*>(key), key);
+    } else {
+      use_device(0);
+      keep_busy(CU_STREAM_PER_THREAD, block);
+      free(block, CU_STREAM_PER_THREAD);
+    }
+  };
+  ASSERT_EQ(pthread_key_create(&late, at_end), 0);
+  std::thread([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    block = allocate(2 * kBytes, CU_STREAM_PER_THREAD);
+    pthread_setspecific(late, &late);
+  }).join();
+  EXPECT_EQ(calls, PTHREAD_DESTRUCTOR_ITERATIONS);
+  EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
+  pthread_key_delete(late);
 }
 
 class FreedInStreamOrder : public Inside {
