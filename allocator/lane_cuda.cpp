@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "allocator/error.hpp"
 #include "allocator/error_cuda.hpp"
 #include "allocator/log.hpp"
 #include "allocator/scope_cuda.hpp"
@@ -62,6 +63,7 @@ std::uint64_t CudaLane::mark(void* tag, Clock::time_point since) noexcept {
 
 Point CudaLane::record() {
   Lock lock(mutex_);
+  if (closed_) return {id_, 0};
   require_working();
   if (work_ == CudaWork::kUnmarked) {
     const Point point = record_lazily();
@@ -210,20 +212,46 @@ void CudaLane::retire(CudaEvent* event) noexcept {
   }
 }
 
+bool CudaLane::try_close() {
+  const Lock lock(mutex_);
+  require_working();
+  closed_ = marks_.empty();
+  return closed_;
+}
+
 void CudaLane::hold_back(CudaLane& waiter, std::uint64_t sequence) {
+  CudaEvent* event = nullptr;
   {
-    // A wait for an event of outside would end the waiter's capture.
-    if (waiter.work_ == CudaWork::kUnmarked) waiter.require_not_captured("cudaStreamWaitEvent");
     const Lock lock(mutex_);
     if (sequence <= done_) return;
     require_working();
-    const CudaEvent* event = covering(sequence);
+    event = covering(sequence);
     require_found(event);
-    // Under the lock: an event that was swept meanwhile may stand for other work already.
-    check_cuda(cudaStreamWaitEvent(waiter.stream_, event->handle, 0), "cudaStreamWaitEvent");
+    ++event->waiters;  // an event that was swept meanwhile may stand for other work already
   }
+  // Not under this lane's lock: the waiter's is of the same rank.
+  try {
+    waiter.wait_behind(*event);
+  } catch (...) {
+    let_go(*event);
+    throw;
+  }
+  let_go(*event);
   // A point of the waiter's from now on is behind the wait, so it needs a mark of its own.
   if (waiter.work_ == CudaWork::kMarked) (void)waiter.mark(nullptr, Clock::now());
+}
+
+void CudaLane::wait_behind(const CudaEvent& event) {
+  const Lock lock(mutex_);
+  if (closed_) throw UsageError("stream " + std::to_string(id_.value) + " was removed");
+  // A wait for an event of outside would end the stream's capture.
+  if (work_ == CudaWork::kUnmarked) require_not_captured("cudaStreamWaitEvent");
+  check_cuda(cudaStreamWaitEvent(stream_, event.handle, 0), "cudaStreamWaitEvent");
+}
+
+void CudaLane::let_go(CudaEvent& event) noexcept {
+  const Lock lock(mutex_);
+  if (--event.waiters == 0 && event.retired) events_.give_back(event);
 }
 
 void CudaLane::require_progress(std::uint64_t sequence) {
@@ -243,9 +271,7 @@ bool CudaLane::await_oldest() noexcept {
   lock.unlock();
   // An error here is the device's, and the query in `sweep` meets it too.
   (void)take_cuda_error(cudaEventSynchronize(event->handle));
-  lock.lock();
-  if (--event->waiters == 0 && event->retired) events_.give_back(*event);
-  lock.unlock();
+  let_go(*event);
   sweep();
   return true;
 }

@@ -72,7 +72,12 @@ class CudaLane {
   [[nodiscard]] Point record();
   /// As of now. The same for as long as nothing is known to have happened.
   [[nodiscard]] std::uint64_t passed() noexcept;
-  /// Makes `waiter` wait on the device until this lane has passed `sequence`.
+  /// Nothing asks the stream any more, which may be destroyed then: points are passed from the
+  /// start, and it waits for nothing. False while a point is not passed. CudaError when the lane is
+  /// lost.
+  [[nodiscard]] bool try_close();
+  /// Makes `waiter` wait on the device until this lane has passed `sequence`. UsageError when that
+  /// is closed.
   void hold_back(CudaLane& waiter, std::uint64_t sequence);
 
   /// Throws CudaError if `sequence` can never be passed: the lane is lost, or no event covers it
@@ -113,6 +118,10 @@ class CudaLane {
   [[nodiscard]] Point record_lazily() WEIR_REQUIRES(mutex_);
   /// `event` says nothing of the device: a later one is to cover the work.
   void forget(const CudaEvent& event) noexcept WEIR_REQUIRES(mutex_);
+  /// The other half of hold_back, under the waiter's lock.
+  void wait_behind(const CudaEvent& event);
+  /// Ends a wait for an event that may have been retired meanwhile.
+  void let_go(CudaEvent& event) noexcept;
   /// Success, or why no event of ours may be recorded on the stream now.
   [[nodiscard]] cudaError_t captured() const noexcept;
   void require_not_captured(std::string_view call) const;
@@ -139,6 +148,7 @@ class CudaLane {
   Ring<Mark> marks_ WEIR_GUARDED_BY(mutex_);          ///< not passed yet
   std::uint32_t points_ WEIR_GUARDED_BY(mutex_) = 0;  ///< given for the last mark, if unmarked
   bool sweeping_ WEIR_GUARDED_BY(mutex_) = false;
+  bool closed_ WEIR_GUARDED_BY(mutex_) = false;  ///< the stream may be gone
   /// The device has passed it, and whoever sweeps has yet to tell.
   std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;
   /// The stream was seen to be through with it, whatever its events say.

@@ -58,7 +58,10 @@ StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* c
 }
 
 void CudaProgress::remove(StreamId stream) {
-  (void)wait(require(stream)->record(), {});
+  const auto lane = require(stream);
+  do {
+    (void)wait(lane->record(), {});
+  } while (!lane->try_close());  // another thread recorded a point meanwhile
   Lock lock(mutex_);
   const auto gone = lanes_.extract(stream);
   lock.unlock();  // to end a lane takes its lock

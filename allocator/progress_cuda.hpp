@@ -39,8 +39,9 @@ class CudaProgress final : public Progress {
   /// each thread or device.
   StreamId add(cudaStream_t stream, CudaWork work = CudaWork::kUnmarked,
                CudaCompletion* completion = nullptr);
-  /// Waits until the stream has passed everything, and keeps nothing of it; it may be destroyed
-  /// then. Its points stay passed. Throws CudaError where the device fails.
+  /// Waits until the stream has passed everything, also what other threads record meanwhile, and
+  /// keeps nothing of it; it may be destroyed then, whoever asks for it still. Its points stay
+  /// passed. Throws CudaError where the device fails.
   void remove(StreamId stream);
   /// The lane of a stream, until it is removed. UsageError for one that is not followed.
   [[nodiscard]] CudaLane& lane(StreamId stream) const { return *require(stream); }

@@ -12,6 +12,7 @@
 
 #include "allocator/error.hpp"
 #include "device/standin_fixture.hpp"
+#include "support/gate.hpp"
 #include "support/sanitized.hpp"
 
 namespace weir {
@@ -105,6 +106,114 @@ TEST_F(CudaStreamsThatAreGone, MayGoWhileOthersAskForThem) {
   over.store(true);
   asks.join();
   EXPECT_EQ(progress.streams(), 0U);
+}
+
+/// Work on `stream` that goes on until `gate` is released.
+void enqueue_behind(cudaStream_t gate, cudaStream_t stream, void* memory) {
+  weir_standin_hold(gate);
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory, 1, 1, gate), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, gate), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
+  ASSERT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
+TEST_F(CudaStreamsThatAreGone, AreAwaitedWithWhatIsRecordedMeanwhile) {
+  testing::UserStream early;
+  testing::UserStream late;
+  CudaUpstream upstream{0};
+  void* const memory = upstream.allocate({512});
+  const StreamId id = progress.add(stream.get());
+  enqueue_behind(early.get(), stream.get(), memory);
+  weir_standin_clear_counters();
+  std::atomic<bool> removed{false};
+  std::thread removes([&] {
+    progress.remove(id);
+    removed.store(true);
+  });
+  while (weir_standin_calls("cuEventQuery") == 0) std::this_thread::yield();  // it waits
+  enqueue_behind(late.get(), stream.get(), memory);
+  const Point point = progress.record(id);
+  weir_standin_release(early.get());
+  testing::give_others_a_chance();
+  EXPECT_FALSE(removed.load());
+  EXPECT_FALSE(progress.reached(point));
+  weir_standin_release(late.get());
+  removes.join();
+  EXPECT_TRUE(progress.reached(point));
+  upstream.deallocate(memory, {512});
+}
+
+// As a thread does that looked the stream up before it was removed.
+TEST_F(CudaStreamsThatAreGone, AreNotAskedByWhoHadThemBefore) {
+  CudaEvents events{0, CudaEventWait::kSpins};
+  CudaLane lane{StreamId::next(), stream.get(), CudaWork::kUnmarked, events, nullptr};
+  const Point point = lane.record();
+  EXPECT_FALSE(lane.try_close()) << "a point is not passed";
+  while (lane.passed() < point.sequence) std::this_thread::yield();
+  EXPECT_TRUE(lane.try_close());
+  weir_standin_clear_counters();
+  for (std::uint32_t i = 0; i < CudaLane::kPointsOfAnEvent; ++i) {
+    const Point later = lane.record();
+    EXPECT_LE(later.sequence, lane.passed());
+  }
+  EXPECT_TRUE(lane.try_close());
+  EXPECT_EQ(weir_standin_calls(nullptr), 0U);
+}
+
+// The stand-in refuses a handle that is destroyed, which fails the test.
+class CudaStreamsThatGo : public CudaStreamsThatAreGone {
+ protected:
+  /// Streams go while another thread calls `use` for each of them, until that says that it is gone.
+  template <typename Use>
+  void let_go_meanwhile(const Use& use) {
+    for (int i = 0; i < 100; ++i) {
+      std::atomic<bool> uses{false};
+      std::thread user;
+      {
+        const testing::UserStream going;
+        const StreamId id = progress.add(going.get());
+        user = std::thread([&use, &uses, id] {
+          while (use(id)) uses.store(true);
+        });
+        while (!uses.load()) std::this_thread::yield();
+        progress.remove(id);
+      }  // destroyed at once, though the other thread may be in a call
+      user.join();
+    }
+  }
+};
+
+TEST_F(CudaStreamsThatGo, MayGoWhileOthersRecordThere) {
+  let_go_meanwhile([&](StreamId id) {
+    const Point point = progress.record(id);
+    (void)progress.reached(point);
+    return point.sequence != 0;
+  });
+}
+
+TEST_F(CudaStreamsThatGo, MayGoWhileOthersWaitForThem) {
+  const StreamId stays = progress.add(stream.get());
+  let_go_meanwhile([&](StreamId id) {
+    const Point point = progress.record(id);
+    progress.make_wait(stays, point);
+    return point.sequence != 0;
+  });
+  progress.remove(stays);
+}
+
+TEST_F(CudaStreamsThatGo, MayGoWhileOthersMakeThemWait) {
+  const StreamId stays = progress.add(stream.get());
+  let_go_meanwhile([&](StreamId id) {
+    try {
+      progress.make_wait(id, progress.record(stays));
+    } catch (const UsageError&) {
+      return false;
+    }
+    return true;
+  });
+  progress.remove(stays);
 }
 
 }  // namespace
