@@ -137,9 +137,10 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
 
 void PagedIndex::promise_for(PageMove& move, std::size_t places, std::size_t victims,
                              std::size_t create) {
-  const std::size_t claiming = 2 * victims + 2;            // either end of each, and of the target
-  const std::size_t finishing = places + 2 * victims + 5;  // one retired is cut
-  spare_.reserve(pages_ + create);                         // every page there is
+  const std::size_t claiming = 2 * victims + 2;  // either end of each, and of the target
+  // A move that fails can leave each page apart; of what gave pages one piece of each kind is cut.
+  const std::size_t finishing = 2 * places + 5;
+  spare_.reserve(pages_ + create);  // every page there is
   blocks_.promise(claiming + finishing);
   blocks_.redeem(claiming);
   move.promised = finishing;

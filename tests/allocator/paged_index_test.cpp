@@ -26,6 +26,11 @@ struct PagedIndexTest : ::testing::Test {
     block.note_moved(++events);
     EXPECT_EQ(index.place_freed(block), BlockState::kCached);
   }
+  [[nodiscard]] std::size_t pieces() const {
+    std::size_t count = 0;
+    index.for_each([&](const Block& /*piece*/) { ++count; });
+    return count;
+  }
   void carry_out(PageMove& move) {
     move.unmapped = move.unmap.size();
     for (const Mapping& each : move.unmap) move.pages.push_back(each.page);
@@ -146,6 +151,25 @@ TEST_F(PagedIndexTest, APlanToReleaseNothingPromisesNothing) {
   index.plan_release(0, move);
   EXPECT_EQ(move.promised, 0U) << "nobody finishes it";
   EXPECT_EQ(index.releasable(), kPage * 4);
+}
+
+TEST_F(PagedIndexTest, APlanPromisesABlockForEachPieceThatItsEndLeaves) {
+  std::vector<Block*> blocks(64);
+  for (Block*& block : blocks) block = allocate(1);
+  PageMove release;
+  for (std::size_t i = 1; i < blocks.size(); i += 2) free_passed(*blocks[i]);
+  index.plan_release(32, release);
+  release.unmapped = release.unmap.size();
+  release.destroyed = release.unmapped;
+  EXPECT_EQ(index.finish(release), nullptr);
+  for (std::size_t i = 0; i < blocks.size(); i += 2) free_passed(*blocks[i]);
+  const std::size_t before = pieces();
+  PageMove failed;
+  ASSERT_EQ(index.plan(kPage * 64, kStream, {.most = 32}, failed), PagedIndex::Plan::kMade);
+  ASSERT_EQ(pieces(), 1U) << "all pieces, and the voids between them";
+  EXPECT_EQ(index.finish(failed), nullptr);
+  EXPECT_EQ(pieces(), before);
+  EXPECT_LE(before - 1, failed.promised);
 }
 
 }  // namespace
