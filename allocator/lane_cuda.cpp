@@ -50,8 +50,15 @@ std::uint64_t CudaLane::push(void* tag, CudaEvent* event, Clock::time_point sinc
   return sequence;
 }
 
+void CudaLane::expect_mark() {
+  const Lock lock(mutex_);
+  marks_.reserve(expected_ + 1);
+  ++expected_;
+}
+
 std::uint64_t CudaLane::mark(void* tag, Clock::time_point since) noexcept {
   Lock lock(mutex_);
+  --expected_;
   // Recorded and queued in one step: the queue's order is the stream's.
   if (failed_ == cudaSuccess) return push(tag, try_record(), since);
   const std::uint64_t never_passed = marked() + 1;
@@ -178,11 +185,13 @@ void CudaLane::tell_of_loss(cudaError_t why) noexcept {
   // If it works on all the same, what it was given must stay until it has come to its end.
   (void)take_cuda_error(cudaStreamSynchronize(stream_));
   Lock lock(mutex_);
-  Ring<Mark> marks = std::exchange(marks_, {});
-  lock.unlock();
-  for (std::size_t i = 0; i < marks.size(); ++i) tell(marks[i]);
-  lock.lock();
-  while (!marks.empty()) retire(marks.pop_front().event);
+  while (!marks_.empty()) {  // there come no more
+    const Mark mark = marks_.pop_front();
+    retire(mark.event);
+    lock.unlock();
+    tell(mark);
+    lock.lock();
+  }
   sweeping_ = false;
   lost_.store(why, std::memory_order_release);
 }
@@ -237,16 +246,21 @@ void CudaLane::hold_back(CudaLane& waiter, std::uint64_t sequence) {
     throw;
   }
   let_go(*event);
-  // A point of the waiter's from now on is behind the wait, so it needs a mark of its own.
-  if (waiter.work_ == CudaWork::kMarked) (void)waiter.mark(nullptr, Clock::now());
 }
 
 void CudaLane::wait_behind(const CudaEvent& event) {
   const Lock lock(mutex_);
   if (closed_) throw UsageError("stream " + std::to_string(id_.value) + " was removed");
-  // A wait for an event of outside would end the stream's capture.
-  if (work_ == CudaWork::kUnmarked) require_not_captured("cudaStreamWaitEvent");
+  if (work_ == CudaWork::kUnmarked) {
+    // A wait for an event of outside would end the stream's capture.
+    require_not_captured("cudaStreamWaitEvent");
+  } else {
+    require_working();
+    marks_.reserve(expected_ + 1);
+  }
   check_cuda(cudaStreamWaitEvent(stream_, event.handle, 0), "cudaStreamWaitEvent");
+  // A point of the stream's from now on is behind the wait, so it needs a mark of its own.
+  if (work_ == CudaWork::kMarked) (void)push(nullptr, try_record(), Clock::now());
 }
 
 void CudaLane::let_go(CudaEvent& event) noexcept {

@@ -62,9 +62,11 @@ class CudaLane {
   /// The runtime's.
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
 
+  /// Takes the memory of one `mark`, which has to follow. May throw, and has changed nothing then.
+  void expect_mark();
   /// Puts an event behind what was enqueued so far; the sequence that is passed with it. `since` is
-  /// when that began to be enqueued. Does not throw: where no event can be recorded now, a later
-  /// one covers the work.
+  /// when that began to be enqueued. After `expect_mark`. Does not throw: where no event can be
+  /// recorded now, a later one covers the work.
   std::uint64_t mark(void* tag, std::chrono::steady_clock::time_point since) noexcept;
   /// A place behind all that was enqueued so far. CudaError when the lane is lost, and where the
   /// event of marked work cannot be recorded. While an unmarked stream is captured its points are
@@ -146,6 +148,7 @@ class CudaLane {
 
   Mutex mutex_{LockRank::kStream};
   Ring<Mark> marks_ WEIR_GUARDED_BY(mutex_);          ///< not passed yet
+  std::size_t expected_ WEIR_GUARDED_BY(mutex_) = 0;  ///< marks that there has to be room for
   std::uint32_t points_ WEIR_GUARDED_BY(mutex_) = 0;  ///< given for the last mark, if unmarked
   bool sweeping_ WEIR_GUARDED_BY(mutex_) = false;
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;  ///< the stream may be gone

@@ -25,8 +25,10 @@ class Ring {
     at(end_++) = std::move(value);
   }
   /// The next push_back will not throw.
-  void reserve_one() {
-    if (size() == items_.size()) grow();
+  void reserve_one() { reserve(1); }
+  /// The next `more` of them will not.
+  void reserve(std::size_t more) {
+    while (items_.size() - size() < more) grow();
   }
   T pop_front() noexcept { return std::move(at(first_++)); }
 

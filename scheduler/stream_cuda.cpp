@@ -51,6 +51,7 @@ void CudaStream::copy(void* to, const void* from, Bytes size) {
 std::uint64_t CudaStream::enqueue(Task& task) {
   if (lane_.lost() != cudaSuccess) throw CudaError("cudaEventQuery", lane_.lost());
   const CudaScope scope(device_);
+  lane_.expect_mark();  // nothing may fail once the task has run
   const auto since = std::chrono::steady_clock::now();
   {
     const ServesDevice serves;

@@ -15,6 +15,7 @@
 #include "scheduler/scheduler.hpp"
 #include "support/failing_new.hpp"
 #include "support/print.hpp"
+#include "support/small_pages.hpp"
 
 namespace weir {
 namespace {
@@ -129,6 +130,17 @@ TEST(NewFails, WhereASchedulerIsMadeAndThePoolIsFreeForTheNext) {
     struck = testing::stop_failing_new();
   }
   Parts::step(*parts.scheduler);
+}
+
+TEST(SmallPages, GiveUpPagesWithoutMemory) {
+  testing::SmallPages source(mib(1));
+  std::vector<Page> pages(256);
+  ASSERT_EQ(source.create(pages), pages.size());
+  testing::fail_each_new();
+  source.destroy(pages);
+  EXPECT_FALSE(testing::stop_failing_new());
+  EXPECT_EQ(source.create(pages), pages.size());
+  source.destroy(pages);
 }
 
 }  // namespace

@@ -10,10 +10,11 @@
 namespace {
 
 thread_local std::uint64_t coming = 0;  ///< allocations up to the one that fails; 0 when none does
+thread_local bool all_fail = false;
 thread_local bool failed = false;
 
 void* allocated(std::size_t size, std::size_t alignment) {
-  if (coming != 0 && --coming == 0) {
+  if (all_fail || (coming != 0 && --coming == 0)) {
     failed = true;
     throw std::bad_alloc();
   }
@@ -40,8 +41,14 @@ void fail_new_at(std::uint64_t n) noexcept {
   coming = n;
 }
 
+void fail_each_new() noexcept {
+  failed = false;
+  all_fail = true;
+}
+
 bool stop_failing_new() noexcept {
   coming = 0;
+  all_fail = false;
   return failed;
 }
 

@@ -9,6 +9,8 @@ namespace weir::testing {
 
 /// The n-th allocation on this thread from now on, counted from 1, throws std::bad_alloc.
 void fail_new_at(std::uint64_t n) noexcept;
+/// Each of them does.
+void fail_each_new() noexcept;
 /// No more of that; whether one did.
 [[nodiscard]] bool stop_failing_new() noexcept;
 

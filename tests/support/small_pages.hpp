@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -38,6 +39,9 @@ class SmallPages final : public PageSource {
   void unreserve(void* address, Bytes size) noexcept override { munmap(address, size.count); }
   [[nodiscard]] std::size_t create(std::span<Page> pages) override {
     const std::lock_guard lock(mutex_);
+    // For all of them on their way back, which cannot fail.
+    const std::size_t most = std::min(made_ + pages.size(), pages_);
+    if (free_.capacity() < most) free_.reserve(2 * most);
     std::size_t made = 0;
     for (; made < pages.size(); ++made) {
       if (!free_.empty()) {
