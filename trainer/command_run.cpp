@@ -44,6 +44,7 @@ class RunCommand {
     const TrainSettings settings = read_settings();
     require_different_files(std::array{save_.named(), json_.named(), settings.log_file()},
                             settings.data_files());
+    require_apart_from_streams(save_.named());
     const std::unique_ptr<OutputFile> save = save_.open();
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.pool.open_log();  // last: it replaces an old log at once

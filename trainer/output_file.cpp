@@ -77,6 +77,17 @@ void require_different_files(std::span<const NamedPath> outputs,
   }
 }
 
+void require_apart_from_streams(const NamedPath& output) {
+  if (output.path.empty()) return;
+  const OutputPlace place = place_of(output, STDOUT_FILENO);
+  const int stream =
+      output.path == kStandardStream ? STDOUT_FILENO : standard_stream(place.identity);
+  if (stream < 0) return;
+  refuse(output.name, output.path,
+         stream == STDOUT_FILENO ? "a file of its own: standard output is the table's"
+                                 : "a file of its own: standard error is the messages'");
+}
+
 OutputFile::OutputFile(std::string option, std::string path)
     : option_(std::move(option)), path_(std::move(path)) {
   if (path_.empty()) fail(ENOENT);

@@ -22,6 +22,10 @@ struct NamedPath {
 void require_different_files(std::span<const NamedPath> outputs,
                              std::span<const NamedPath> inputs = {});
 
+/// UsageError when an output goes where standard output or standard error go: its bytes would lie
+/// among what is printed.
+void require_apart_from_streams(const NamedPath& output);
+
 class OutputFile {
  public:
   /// Checks now that `path` can be written, so that nothing is computed in vain. UsageError naming

@@ -105,6 +105,27 @@ TEST(CliOutput, JsonToADashIsAllThatStandardOutputHas) {
   EXPECT_EQ(nlohmann::json::parse(child.out)["result"]["outcome"], "finished");
 }
 
+TEST(CliOutput, WeightsAmongWhatIsPrintedAreRefused) {
+  const TemporaryDirectory directory;
+  const auto expect_refused = [](const std::string& save, const ChildOptions& options,
+                                 const std::string& where) {
+    const Finished child =
+        ChildProcess({"run", "--batches", "1", "--batch-size", "1", "--save", save}, options)
+            .wait();
+    EXPECT_EQ(child.exit_code, 2) << save;
+    EXPECT_TRUE(child.out.empty()) << save;
+    EXPECT_EQ(child.err, "weir-train: --save='" + save +
+                             "' is not allowed: a file of its own: " + where + "\n");
+  };
+  const std::string table = "standard output is the table's";
+  for (const char* save : {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    expect_refused(save, {}, table);
+  }
+  expect_refused("/dev/stderr", {}, "standard error is the messages'");
+  const std::string out = directory.file("out.txt");
+  expect_refused(out, {.stdout_path = out}, table);
+}
+
 TEST(CliOutput, AStandardOutputThatIsClosedIsAnErrorAndCostsNoFile) {
   const TemporaryDirectory directory;
   // As /dev/stdout, which a mistake would cost the machine.
