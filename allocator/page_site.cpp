@@ -32,20 +32,28 @@ class SiteSearch {
     look_at({first->begin(), last->end()}, *first);
     return true;
   }
-  /// Takes the beginning of the run that a void is the first one of, however long it is, if that is
-  /// long enough. False once there is a place.
+  /// Takes the beginning of the run that a void is the first one of, however many blocks that has,
+  /// if it is long enough. False once there is a place, or enough was looked at.
   bool take_any_around(Block& piece) {
     Block* first = &piece;
     while (usable(first->neighbours.previous)) {
+      if (!look_once_more()) return false;
       first = first->neighbours.previous;
       if (first->state == BlockState::kVoid) return true;
     }
     const Block* last = &piece;
-    while (usable(last->neighbours.next)) last = last->neighbours.next;
+    while (last->end() - first->begin() < size_.count && usable(last->neighbours.next)) {
+      if (!look_once_more()) return false;
+      last = last->neighbours.next;
+    }
     const std::uint64_t length = last->end() - first->begin();
-    if (length < size_.count) return true;
+    if (length < size_.count) return look_once_more();
     consider(*first, {first->begin(), first->begin() + size_.count}, *first, length);
     return false;
+  }
+  /// Counts a block. False once there were enough for any search.
+  [[nodiscard]] bool look_once_more() noexcept {
+    return ++looked_at_ < kSiteSteps + kLastSiteSteps;
   }
   [[nodiscard]] PageSite best() const noexcept {
     PageSite best = best_;

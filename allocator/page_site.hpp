@@ -31,9 +31,13 @@ struct SiteOwners {
 /// of bench/traces it never needs more.
 inline constexpr std::size_t kSiteSteps = 2048;
 
+/// Where those give no place it looks at so many more: a run that it then still has not found costs
+/// addresses that it could have done without, and no memory.
+inline constexpr std::size_t kLastSiteSteps = std::size_t{1} << 16U;
+
 /// The place for a block of `size` in the runs around `voids`: of those with the fewest new pages
 /// the one in the shortest run. Where none of the blocks that it looks at gives a place, it takes
-/// the first run of all that is long enough, since the pool would reserve addresses next.
+/// the first run that is long enough, since the pool would reserve addresses next.
 [[nodiscard]] PageSite find_page_site(const FreeBins& voids, Bytes size, PageGrid grid,
                                       SiteOwners owners);
 

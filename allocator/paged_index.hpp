@@ -36,7 +36,7 @@ class PagedIndex final : public HeapIndex {
   enum class Plan {
     kMade,
     kNoPages,      ///< more are needed than can be moved and, besides, be had
-    kNoAddresses,  ///< no run of free addresses is long enough
+    kNoAddresses,  ///< no run of free addresses that is long enough was found
   };
   /// How many new pages a plan may ask for.
   struct NewPages {

@@ -94,6 +94,25 @@ TEST_F(PageSiteTest, ItLooksAtSoManyBlocksHoweverManyThereAre) {
   EXPECT_LE(site.looked_at, kSiteSteps + 100) << "and the run that it was at";
 }
 
+TEST_F(PageSiteTest, ItLooksAtSoManyBlocksAlsoWhereThereIsNoPlace) {
+  for (std::size_t i = 0; i < 100'000; ++i) {
+    (void)hole(1);
+    live();
+  }
+  const PageSite site = find(2);
+  EXPECT_EQ(site.first, nullptr);
+  EXPECT_LE(site.looked_at, kSiteSteps + kLastSiteSteps);
+}
+
+TEST_F(PageSiteTest, ItLooksAtSoManyBlocksOfARunThatIsTooShort) {
+  (void)hole(1);
+  for (std::size_t i = 0; i < 100'000; ++i) (void)piece(1, i % 2 == 0 ? common : own);
+  (void)hole(1);
+  const PageSite site = find(200'000);
+  EXPECT_EQ(site.first, nullptr);
+  EXPECT_LE(site.looked_at, kSiteSteps + kLastSiteSteps);
+}
+
 TEST_F(PageSiteTest, TheOnlyPlaceIsFoundHoweverManyVoidsAreTooSmall) {
   for (std::size_t i = 0; i < 3 * kSiteSteps; ++i) {
     (void)hole(2);
