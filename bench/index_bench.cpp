@@ -11,27 +11,10 @@
 
 #include "allocator/pool.hpp"
 #include "table.hpp"
+#include "tests/support/one_counter.hpp"
 
 namespace weir::bench {
 namespace {
-
-/// A device of one counter, which is asked for nothing that takes time.
-class OneCounter final : public Progress {
- public:
-  void pass_all() { passed_ = last_; }
-
-  [[nodiscard]] Point record(StreamId stream) override { return {stream, ++last_}; }
-  [[nodiscard]] std::uint64_t passed(StreamId /*stream*/) override { return passed_; }
-  [[nodiscard]] bool wait(Point /*point*/, std::stop_token /*stop*/) override {
-    pass_all();
-    return true;
-  }
-  void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
-
- private:
-  std::uint64_t last_ = 0;
-  std::uint64_t passed_ = 0;
-};
 
 constexpr Bytes kHole = mib(2);
 
@@ -84,7 +67,7 @@ class FullPool {
 
   const StreamId stream_ = StreamId::next();
   SimulatedUpstream upstream_;
-  OneCounter progress_;
+  testing::OneCounter progress_;
   Pool pool_;
 };
 

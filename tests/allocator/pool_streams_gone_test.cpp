@@ -1,7 +1,6 @@
 // Streams that came, used a pool and went: they cost nothing from then on.
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cstdint>
 #include <vector>
@@ -9,28 +8,12 @@
 #include "allocator/pool_fixture.hpp"
 #include "allocator/segment_index.hpp"
 #include "allocator/size_class_index.hpp"
+#include "support/host_bytes.hpp"
+#include "support/one_counter.hpp"
 #include "support/sanitized.hpp"
 
 namespace weir {
 namespace {
-
-/// A device of one counter, which keeps nothing of a stream.
-class OneCounter final : public Progress {
- public:
-  void pass_all() { passed_ = last_; }
-
-  [[nodiscard]] Point record(StreamId stream) override { return {stream, ++last_}; }
-  [[nodiscard]] std::uint64_t passed(StreamId /*stream*/) override { return passed_; }
-  [[nodiscard]] bool wait(Point /*point*/, std::stop_token /*stop*/) override {
-    pass_all();
-    return true;
-  }
-  void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
-
- private:
-  std::uint64_t last_ = 0;
-  std::uint64_t passed_ = 0;
-};
 
 class PoolOfStreamsThatAreGone : public ::testing::TestWithParam<PoolKind> {
  protected:
@@ -49,25 +32,22 @@ class PoolOfStreamsThatAreGone : public ::testing::TestWithParam<PoolKind> {
       pool.poll();
     }
   }
-  [[nodiscard]] static std::size_t host_bytes() {
-    return mallinfo2().uordblks + mallinfo2().hblkhd;
-  }
 
   SimulatedUpstream upstream{gib(1), mib(2)};
-  OneCounter progress;
+  testing::OneCounter progress;
   Pool pool{{upstream, progress}, testing::options_of(gib(1), GetParam())};
 };
 
 TEST_P(PoolOfStreamsThatAreGone, KeepsNoHostMemoryForThem) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
   use(200, 1);
-  const std::size_t before = host_bytes();
+  const std::size_t before = testing::host_bytes();
   use(4000, 1);
-  EXPECT_LE(host_bytes(), before + kib(64).count) << "one after the other";
+  EXPECT_LE(testing::host_bytes(), before + kib(64).count) << "one after the other";
   use(400, 100);
-  const std::size_t before_many = host_bytes();
+  const std::size_t before_many = testing::host_bytes();
   use(4000, 100);
-  EXPECT_LE(host_bytes(), before_many + kib(64).count) << "a hundred at a time";
+  EXPECT_LE(testing::host_bytes(), before_many + kib(64).count) << "a hundred at a time";
 }
 
 INSTANTIATE_TEST_SUITE_P(Pool, PoolOfStreamsThatAreGone,

@@ -1,7 +1,6 @@
 // Streams that a program made, gave to a CudaProgress and took away again: they cost nothing then.
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include "allocator/error.hpp"
 #include "device/standin_fixture.hpp"
 #include "support/gate.hpp"
+#include "support/host_bytes.hpp"
 #include "support/sanitized.hpp"
 
 namespace weir {
@@ -30,9 +30,6 @@ class CudaStreamsThatAreGone : public testing::StandinTest {
       for (const StreamId id : ids) progress.remove(id);
     }
   }
-  [[nodiscard]] static std::size_t host_bytes() {
-    return mallinfo2().uordblks + mallinfo2().hblkhd;
-  }
 
   testing::UserStream stream;
   CudaProgress progress{0};
@@ -42,11 +39,11 @@ class CudaStreamsThatAreGone : public testing::StandinTest {
 TEST_F(CudaStreamsThatAreGone, KeepNoHostMemory) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
   use(2000, 1000);
-  const std::size_t before = host_bytes();
+  const std::size_t before = testing::host_bytes();
   use(100'000, 1);
-  EXPECT_LE(host_bytes(), before + kib(16).count) << "one after the other";
+  EXPECT_LE(testing::host_bytes(), before + kib(16).count) << "one after the other";
   use(100'000, 1000);
-  EXPECT_LE(host_bytes(), before + kib(16).count) << "a thousand at a time";
+  EXPECT_LE(testing::host_bytes(), before + kib(16).count) << "a thousand at a time";
 }
 
 TEST_F(CudaStreamsThatAreGone, AreNotAmongThoseThatACallLooksAt) {

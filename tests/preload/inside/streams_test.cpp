@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "tests/preload/inside/inside.hpp"
+#include "tests/support/host_bytes.hpp"
 #include "tests/support/sanitized.hpp"
 
 namespace weir::preload::testing {
@@ -150,13 +151,26 @@ TEST_F(StreamsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
 class ThreadsThatAreGone : public Inside {
  protected:
   /// Each thread has a block on its own default stream, and ends; `at_a_time` of them together.
-  static void come_and_go(std::size_t threads, std::size_t at_a_time) {
+  /// The most streams that were known at a time.
+  static std::size_t come_and_go(std::size_t threads, std::size_t at_a_time) {
+    std::size_t most = 0;
     for (std::size_t done = 0; done < threads; done += at_a_time) {
       std::vector<std::thread> together(at_a_time);
       for (std::thread& each : together) each = std::thread(use_own_stream);
       for (std::thread& each : together) each.join();
-      most_ = std::max(most_, arena().fences().streams());
+      most = std::max(most, arena().fences().streams());
     }
+    return most;
+  }
+  /// The same, and now and then the device does all that it has to do.
+  static std::size_t come_and_go_awaited(std::size_t threads, std::size_t at_a_time) {
+    constexpr std::size_t kAwaited = 40;
+    std::size_t most = 0;
+    for (std::size_t done = 0; done < threads; done += kAwaited) {
+      most = std::max(most, come_and_go(kAwaited, at_a_time));
+      EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    }
+    return most;
   }
   static void use_own_stream() {
     ASSERT_NO_FATAL_FAILURE(use_device(0));
@@ -164,27 +178,23 @@ class ThreadsThatAreGone : public Inside {
   }
   /// Without the stand-in's device memory, which is in the heap, too.
   [[nodiscard]] static std::size_t host_bytes() {
-    return mallinfo2().uordblks + mallinfo2().hblkhd - books().reserved.current.count;
+    return weir::testing::host_bytes() - books().reserved.current.count;
   }
-
-  inline static std::size_t most_ = 0;  ///< streams that were known at a time
 };
 
 TEST_F(ThreadsThatAreGone, AreForgottenOnceTheDeviceHasPassedTheirWork) {
   ASSERT_NO_FATAL_FAILURE(start());
-  come_and_go(1000, 1);
-  EXPECT_LE(most_, 4 * Fences::kFewStreams);
-  come_and_go(1000, 20);
-  EXPECT_LE(most_, 4 * Fences::kFewStreams) << "twenty at a time";
+  EXPECT_LE(come_and_go_awaited(1000, 1), 4 * Fences::kFewStreams);
+  EXPECT_LE(come_and_go_awaited(1000, 20), 4 * Fences::kFewStreams) << "twenty at a time";
 }
 
 TEST_F(ThreadsThatAreGone, KeepNoHostMemory) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
   ASSERT_NO_FATAL_FAILURE(start());
   mallopt(M_ARENA_MAX, 1);  // what threads take is counted, too
-  come_and_go(400, 1);
+  come_and_go_awaited(400, 1);
   const std::size_t before = host_bytes();
-  come_and_go(10'000, 1);
+  come_and_go_awaited(10'000, 1);
   EXPECT_LE(host_bytes(), before + 262'144) << "26 bytes for each thread";
 }
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+
+#include "allocator/progress.hpp"
+
+namespace weir::testing {
+
+/// A device of one counter: it keeps nothing of a stream, and is asked for nothing that takes time.
+class OneCounter final : public Progress {
+ public:
+  void pass_all() { passed_ = last_; }
+
+  [[nodiscard]] Point record(StreamId stream) override { return {stream, ++last_}; }
+  [[nodiscard]] std::uint64_t passed(StreamId /*stream*/) override { return passed_; }
+  [[nodiscard]] bool wait(Point /*point*/, std::stop_token /*stop*/) override {
+    pass_all();
+    return true;
+  }
+  void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
+
+ private:
+  std::uint64_t last_ = 0;
+  std::uint64_t passed_ = 0;
+};
+
+}  // namespace weir::testing
