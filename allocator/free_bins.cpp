@@ -78,7 +78,6 @@ Block* FreeBins::best(Bytes size) const noexcept {
   // Those of the next bin fit, and are hardly larger. Where it has none a better one may be passed
   // over: to look further, then or always, gained nothing on any trace. To look at none, as TLSF
   // does, cost memory on most of them.
-  constexpr std::size_t kMost = 4;
   const auto [number, bin] = place_of(size);
   const auto from = [](std::size_t bit) { return ~std::uint64_t{0} << bit; };
   const auto lowest = [](std::uint64_t bits) {
@@ -89,7 +88,7 @@ Block* FreeBins::best(Bytes size) const noexcept {
     const Group& group = *groups_[number];
     if ((group.used >> bin & 1U) != 0) {
       own = &group.bins[bin];
-      if (Block* piece = own->fit(size, kMost)) return piece;
+      if (Block* piece = own->fit(size, kLooked)) return piece;
     }
     const std::uint64_t larger = bin + 1 < kBins ? group.used & from(bin + 1) : 0;
     if (larger != 0) return group.bins[lowest(larger)].front();

@@ -33,6 +33,24 @@ class FreeBins {
   void remove(Block& piece) noexcept;
   /// A piece that holds `size`, with little to spare; null when none does.
   [[nodiscard]] Block* best(Bytes size) const noexcept;
+  /// Calls `visit(Block&)` for pieces that hold `size`, bin after bin from its own on, until it is
+  /// false. Of the own bin's list it looks at the first few.
+  template <typename Visit>
+  void for_each_fit(Bytes size, const Visit& visit) const {
+    const auto [number, bin] = place_of(size);
+    if ((used_ >> number & 1U) != 0 && !visit_own(groups_[number]->bins[bin], size, visit)) return;
+    std::uint64_t left_out =
+        bin + 1 < kBins ? ~(~std::uint64_t{0} << (bin + 1)) : ~std::uint64_t{0};
+    for (std::size_t group = number; group < kGroups; ++group, left_out = 0) {
+      if ((used_ >> group & 1U) == 0) continue;
+      for (std::uint64_t left = groups_[group]->used & ~left_out; left != 0; left &= left - 1) {
+        const Bin& pieces = groups_[group]->bins[static_cast<std::size_t>(std::countr_zero(left))];
+        for (Block* piece = pieces.front(); piece != nullptr; piece = pieces.next(*piece)) {
+          if (!visit(*piece)) return;
+        }
+      }
+    }
+  }
   [[nodiscard]] Bytes largest() const noexcept;
   /// The sum of all pieces.
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
@@ -66,6 +84,23 @@ class FreeBins {
     [[nodiscard]] Block* fit(Bytes size, std::size_t most) const noexcept;
     void order() noexcept;  ///< from the list to the tree
   };
+  template <typename Visit>
+  [[nodiscard]] static bool visit_own(const Bin& own, Bytes size, const Visit& visit) {
+    if (!own.tree.empty()) {
+      Block* piece = own.tree.first_from(size);
+      for (; piece != nullptr; piece = own.tree.next(*piece)) {
+        if (!visit(*piece)) return false;
+      }
+      return true;
+    }
+    Block* piece = own.list.front();
+    for (std::size_t i = 0; piece != nullptr && i < kLooked; ++i, piece = own.next(*piece)) {
+      if (piece->size >= size && !visit(*piece)) return false;
+    }
+    return true;
+  }
+  /// So many pieces of a list are looked at for one that fits.
+  static constexpr std::size_t kLooked = 4;
   /// So many pieces of several sizes are in a list at most. To keep a tree takes a look at some ten
   /// pieces that are in no cache, so with 100,000 live blocks of any size most bins are lists.
   static constexpr std::uint16_t kListed = 256;

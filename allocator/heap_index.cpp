@@ -5,7 +5,7 @@
 
 namespace weir {
 
-HeapIndex::HeapIndex() {
+HeapIndex::HeapIndex(Bytes small) : small_(small) {
   for (const Area area : {kSmallArea, kLargeArea}) {
     common_.at(area).book = &nobody_;
     common_.at(area).area = area;
@@ -135,9 +135,9 @@ Block* HeapIndex::take_part(Block& piece, Bytes size) {
 }
 
 Block* HeapIndex::best(Bytes size, StreamId stream, Area area) const {
-  Block* best = common_.at(area).bins.best(size);
+  Block* best = pick(common_.at(area).bins, size);
   if (const Owner* own = find_owner(stream, area)) {
-    Block* piece = own->bins.best(size);
+    Block* piece = pick(own->bins, size);
     if (piece != nullptr && (best == nullptr || piece->size <= best->size)) best = piece;
   }
   return best;

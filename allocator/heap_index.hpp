@@ -22,7 +22,8 @@ class HeapIndex : public BlockIndex {
  public:
   static constexpr Bytes kSmall = mib(1);
 
-  HeapIndex();
+  /// Requests up to `small` are kept apart from larger ones.
+  explicit HeapIndex(Bytes small = kSmall);
 
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
@@ -42,7 +43,7 @@ class HeapIndex : public BlockIndex {
   };
   using Owners = std::array<Owner, kAreas>;
 
-  [[nodiscard]] static Area area_of(Bytes size) { return size <= kSmall ? kSmallArea : kLargeArea; }
+  [[nodiscard]] Area area_of(Bytes size) const { return size <= small_ ? kSmallArea : kLargeArea; }
   [[nodiscard]] static Owner& owner_of(const Block& piece) {
     return static_cast<Owner&>(*piece.owner);
   }
@@ -53,7 +54,11 @@ class HeapIndex : public BlockIndex {
     return owner_of(piece).area == kSmallArea;
   }
   [[nodiscard]] Owner* find_owner(StreamId stream, Area area) const;
-  /// The best of those that `stream` may have at once (FreeBins::best); null if none fits.
+  /// The piece of these bins to cut a block of `size` from; null if none fits.
+  [[nodiscard]] virtual Block* pick(const FreeBins& bins, Bytes size) const {
+    return bins.best(size);
+  }
+  /// The smaller one of those picked from what `stream` may have at once; null if none fits.
   [[nodiscard]] Block* best(Bytes size, StreamId stream, Area area) const;
   /// Of the best of each stream's pieces whose points are not passed the one freed first; null if
   /// none fits.
@@ -114,6 +119,7 @@ class HeapIndex : public BlockIndex {
   /// Marks those of the piece and its neighbours that are a stream's alone and touch a common one.
   void mark_touching(Block& piece) noexcept;
 
+  const Bytes small_;
   std::array<Bytes, kAreas> largest_{};
   bool ever_several_ = false;  ///< there was more than one stream at a time
 };

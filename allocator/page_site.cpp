@@ -12,8 +12,8 @@ constexpr std::size_t kReach = 16;
 
 class SiteSearch {
  public:
-  SiteSearch(Bytes size, PageGrid grid, SiteOwners owners)
-      : size_(size), grid_(grid), owners_(owners) {}
+  SiteSearch(Bytes size, PageGrid grid, SiteOwners owners, SiteOrder order)
+      : size_(size), grid_(grid), owners_(owners), order_(order) {}
 
   /// Looks at the run around a void. False once enough was looked at.
   bool look_around(Block& piece) {
@@ -90,11 +90,21 @@ class SiteSearch {
 
   /// `within` is a block of the run that `place` begins or ends with.
   void consider(Block& first, PageRange place, const Block& within, std::uint64_t length) {
-    const std::size_t pages = new_pages(place, within);
-    const auto key = std::tuple(pages, length, place.begin);
-    if (best_.first == nullptr || key < std::tuple(best_.new_pages, best_.run, best_.at)) {
-      best_ = {.first = &first, .at = place.begin, .new_pages = pages, .run = length};
-    }
+    const PageRange touched{grid_.down(place.begin), grid_.up(place.end)};
+    const PageSite site{
+        .first = &first,
+        .at = place.begin,
+        .new_pages = new_pages(place, within),
+        .pinned_pages = grid_.pages_in({std::max(touched.begin, grid_.up(first.begin())),
+                                        std::min(touched.end, grid_.down(first.begin() + length))}),
+        .run = length};
+    if (best_.first == nullptr || key(site) < key(best_)) best_ = site;
+  }
+
+  [[nodiscard]] std::tuple<std::size_t, std::uint64_t, std::uintptr_t> key(
+      const PageSite& site) const noexcept {
+    const bool fewest_new = order_ == SiteOrder::kFewestNew;
+    return {fewest_new ? site.new_pages : site.pinned_pages, site.run, site.at};
   }
 
   [[nodiscard]] std::size_t new_pages(PageRange place, const Block& within) {
@@ -113,14 +123,16 @@ class SiteSearch {
   const Bytes size_;
   const PageGrid grid_;
   const SiteOwners owners_;
+  const SiteOrder order_;
   std::size_t looked_at_ = 0;  ///< blocks; each place that is considered looks at its own again
   PageSite best_;
 };
 
 }  // namespace
 
-PageSite find_page_site(const FreeBins& voids, Bytes size, PageGrid grid, SiteOwners owners) {
-  SiteSearch search(size, grid, owners);
+PageSite find_page_site(const FreeBins& voids, Bytes size, PageGrid grid, SiteOwners owners,
+                        SiteOrder order) {
+  SiteSearch search(size, grid, owners, order);
   voids.for_each_largest([&](Block& piece) { return search.look_around(piece); });
   if (search.best().first == nullptr) {
     voids.for_each_largest([&](Block& piece) { return search.take_any_around(piece); });

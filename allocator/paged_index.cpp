@@ -59,6 +59,23 @@ Block& PagedIndex::cut(Block& piece, std::uintptr_t address) {
   return split(piece, Bytes{address - piece.begin()});
 }
 
+Block* PagedIndex::pick(const FreeBins& bins, Bytes size) const {
+  Block* best = bins.best(size);
+  if (best == nullptr) return nullptr;
+  std::size_t least = pins(*best, size);
+  if (least == 0) return best;
+  std::size_t left = kFits;
+  bins.for_each_fit(size, [&](Block& piece) {
+    const std::size_t pages = pins(piece, size);
+    if (std::pair(pages, piece.size) < std::pair(least, best->size)) {
+      best = &piece;
+      least = pages;
+    }
+    return --left != 0 && least != 0;
+  });
+  return best;
+}
+
 std::size_t PagedIndex::movable_pages(const PageSite& site, PageRange range) const {
   std::size_t pages = releasable_.count / page().count;
   for (const Block* b = site.first; b != nullptr && b->begin() < range.end;
@@ -74,7 +91,8 @@ PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed,
   const Area area = area_of(size);
   const Owner* own = find_owner(stream, area);
   const PageSite site =
-      find_page_site(voids_.at(area), size, grid_, {.own = own, .common = &common_.at(area)});
+      find_page_site(voids_.at(area), size, grid_, {.own = own, .common = &common_.at(area)},
+                     pages_ < kSmallHeap ? SiteOrder::kFewestPinned : SiteOrder::kFewestNew);
   if (site.first == nullptr) return Plan::kNoAddresses;
 
   // What lies in voids is mapped by whole pages.

@@ -92,6 +92,53 @@ TEST(FreeBins, VisitEachPieceOnceFromTheLargestBinOnAndUntilTheyAreToldToStop) {
   EXPECT_EQ(count, 5U);
 }
 
+TEST(FreeBins, VisitPiecesThatFitFromTheSizesNextToTheRequestOn) {
+  // In the own bin of the request three, one of which is too small; in each larger one of a few.
+  const Bytes size = mib(1) + kib(8);
+  std::vector<Block> pieces(6);
+  const std::vector<Bytes> sizes{mib(1) + kib(4),  size,   size + kib(1),
+                                 mib(1) + kib(64), mib(3), kib(512)};
+  FreeBins bins;
+  bins.reserve(mib(4));
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
+    pieces[i].size = sizes[i];
+    bins.insert(pieces[i]);
+  }
+  std::vector<Bytes> visited;
+  bins.for_each_fit(size, [&](const Block& piece) {
+    visited.push_back(piece.size);
+    return true;
+  });
+  EXPECT_EQ(visited, (std::vector<Bytes>{sizes[1], sizes[2], sizes[3], sizes[4]}));
+  visited.clear();
+  bins.for_each_fit(size, [&](const Block& piece) {
+    visited.push_back(piece.size);
+    return visited.size() < 2;
+  });
+  EXPECT_EQ(visited.size(), 2U);
+}
+
+TEST(FreeBins, VisitPiecesThatFitOfABinThatIsATree) {
+  std::vector<Block> pieces(1000);
+  FreeBins bins;
+  bins.reserve(mib(4));
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
+    pieces[i].size = mib(2) + FreeBins::kGranule * (i % 32);
+    bins.insert(pieces[i]);
+  }
+  std::set<const Block*> visited;
+  bins.for_each_fit(mib(2) + FreeBins::kGranule * 16, [&](const Block& piece) {
+    EXPECT_GE(piece.size, mib(2) + FreeBins::kGranule * 16);
+    visited.insert(&piece);
+    return true;
+  });
+  const auto fit = std::ranges::count_if(
+      pieces, [](const Block& piece) { return piece.size >= mib(2) + FreeBins::kGranule * 16; });
+  EXPECT_EQ(visited.size(), static_cast<std::size_t>(fit));
+}
+
 TEST(FreeBins, AreNoLongListWhereTheyHaveToFindASize) {
   std::vector<Block> pieces(100'000);
   FreeBins bins;

@@ -12,11 +12,12 @@ namespace {
 struct PageSiteTest : ::testing::Test {
   PageSiteTest() { voids.reserve(gib(1024)); }
 
-  Block& add(std::size_t pages, BlockState state) {
+  Block& add(std::size_t pages, BlockState state) { return add(kPage * pages, state); }
+  Block& add(Bytes size, BlockState state) {
     Block* const previous = blocks.empty() ? nullptr : &blocks.back();
     Block& block = blocks.emplace_back();
     block.pointer = reinterpret_cast<void*>(next);
-    block.size = kPage * pages;
+    block.size = size;
     block.state = state;
     block.neighbours.previous = previous;
     if (previous != nullptr) previous->neighbours.next = &block;
@@ -26,13 +27,15 @@ struct PageSiteTest : ::testing::Test {
   }
   Block& hole(std::size_t pages) { return add(pages, BlockState::kVoid); }
   void live() { add(1, BlockState::kAllocated); }
-  Block& piece(std::size_t pages, FreeOwner& owner) {
-    Block& block = add(pages, BlockState::kCached);
+  Block& piece(std::size_t pages, FreeOwner& owner) { return piece(kPage * pages, owner); }
+  Block& piece(Bytes size, FreeOwner& owner) {
+    Block& block = add(size, BlockState::kCached);
     block.owner = &owner;
     return block;
   }
-  [[nodiscard]] PageSite find(std::size_t pages) const {
-    return find_page_site(voids, kPage * pages, PageGrid(kPage), {.own = &own, .common = &common});
+  [[nodiscard]] PageSite find(std::size_t pages, SiteOrder order = SiteOrder::kFewestNew) const {
+    return find_page_site(voids, kPage * pages, PageGrid(kPage), {.own = &own, .common = &common},
+                          order);
   }
 
   static constexpr Bytes kPage = mib(2);
@@ -55,6 +58,24 @@ TEST_F(PageSiteTest, ThePlaceWithTheFewestNewPagesIsTaken) {
   const PageSite site = find(5);
   EXPECT_EQ(site.at, first.begin());
   EXPECT_EQ(site.new_pages, 2U);
+}
+
+TEST_F(PageSiteTest, ASmallHeapTakesThePlaceThatPinsTheFewestPages) {
+  (void)piece(3, common);
+  (void)hole(1);
+  const Bytes half{kPage.count / 2};
+  (void)add(half, BlockState::kAllocated);
+  const Block& first = piece(half, common);
+  (void)hole(3);
+  (void)piece(half, common);
+  (void)add(half, BlockState::kAllocated);
+  EXPECT_EQ(find(4).at, kBegin);
+  EXPECT_EQ(find(4).new_pages, 1U);
+  EXPECT_EQ(find(4).pinned_pages, 4U);
+  const PageSite site = find(4, SiteOrder::kFewestPinned);
+  EXPECT_EQ(site.at, first.begin());
+  EXPECT_EQ(site.pinned_pages, 3U) << "half of the first page and of the last has something on it";
+  EXPECT_EQ(site.new_pages, 3U);
 }
 
 TEST_F(PageSiteTest, ABlockMayEndWithWhatIsMapped) {

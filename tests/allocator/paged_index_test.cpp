@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "allocator/pool_fixture.hpp"
 
 namespace weir {
@@ -89,6 +91,24 @@ TEST_F(PagedIndexTest, WhatIsPlannedIsNobodyElses) {
   const Block* of_first = index.finish(first);
   EXPECT_EQ(of_first->begin(), kRegion);
   EXPECT_EQ(of_second->begin(), kRegion + kPage.count * 6);
+}
+
+TEST_F(PagedIndexTest, OfTwoPiecesTheOneIsCutOnWhosePagesSomethingLivesAlready) {
+  free_passed(*allocate(8));
+  std::vector<Block*> blocks;
+  for (const Bytes size : {kib(4), kib(5), kib(9), kib(5) + Bytes{512}, kib(8) + Bytes{512}}) {
+    blocks.push_back(index.take_own(size, kStream));
+    ASSERT_NE(blocks.back(), nullptr);
+    blocks.back()->state = BlockState::kAllocated;
+    index.hand_out(*blocks.back(), kStream);
+  }
+  // The smaller one begins with a page of its own, the larger one lies on two that others pin.
+  free_passed(*blocks[1]);
+  const std::uintptr_t pinned = blocks[3]->begin();
+  free_passed(*blocks[3]);
+  const Block* block = index.take_own(kib(4) + Bytes{512}, kStream);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(block->begin(), pinned);
 }
 
 TEST_F(PagedIndexTest, APlanToReleaseTakesSparePagesFirst) {
