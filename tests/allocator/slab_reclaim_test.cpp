@@ -62,6 +62,9 @@ TEST_F(SlabReclaim, LeavesAChunkWithASlotInUse) {
 }
 
 TEST_F(SlabReclaim, WaitsForAUseOnlyWhenItMay) {
+  slab.deallocate(take(a), {});
+  ASSERT_TRUE(reclaim(false));
+  ASSERT_NE(slab.given_back(), 0U) << "that something came back before is no leave to wait";
   slab.deallocate(take(a), std::array{b});
   const Point use{b, progress.tail(b)};
   EXPECT_FALSE(reclaim(false));
@@ -126,8 +129,14 @@ TEST_F(SlabReclaim, AwaitsAChunkThatAnotherThreadIsGivingBack) {
   gate.await_arrival();
   EXPECT_TRUE(reclaim(false)) << "the chunk that was kept";
   const std::uint64_t looked = slab.given_back();
-  auto reclaiming = std::async(std::launch::async, [&] { return slab.reclaim(false, looked); });
-  give_others_a_chance();
+  Gate called;
+  called.open();
+  auto reclaiming = std::async(std::launch::async, [&] {
+    called.pass();
+    return slab.reclaim(false, looked);
+  });
+  called.await_arrival();
+  give_others_a_chance();  // to fall asleep: a chunk that then comes back must wake it
   gate.open();
   freeing.get();
   EXPECT_TRUE(reclaiming.get());
