@@ -97,6 +97,24 @@ TEST(BlockIndex, ForgetsAStreamThatNothingNamesAnyMore) {
   expect_few(segments);
 }
 
+TEST(BlockIndex, ForgetsTheStreamsThatABlockOfOneStreamWasUsedOn) {
+  constexpr StreamId kHome{1};
+  SizeClassIndex index(false);
+  Block* block = &index.add({reinterpret_cast<void*>(mib(2).count), mib(2)}, mib(2));
+  for (std::uint64_t i = 1; i < 1000; ++i) {
+    const StreamId user{1 + i};
+    index.hand_out(*block, kHome);
+    index.add_use(*block, user);
+    block->home_sequence = i;
+    block->other_points().front().sequence = 1;
+    ASSERT_EQ(index.place_freed(*block), BlockState::kAwaiting);
+    ASSERT_EQ(index.note_passed(user, 1), mib(2));
+    block = index.take_own(mib(2), kHome);  // whose point is not passed: the owner stays
+    ASSERT_NE(block, nullptr);
+    ASSERT_LE(index.streams(), BlockIndex::kIdleStreams + 2);
+  }
+}
+
 /// A block that is freed, and awaits stream 2 until it has passed `sequence`.
 Block& add_awaiting(BlockIndex& index, std::uint64_t sequence) {
   Block& block = index.add({reinterpret_cast<void*>(mib(2).count), mib(2)}, mib(2));
