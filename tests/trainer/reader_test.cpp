@@ -6,9 +6,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <stdexcept>
 
+#include "support/gate.hpp"
 #include "support/manual_progress.hpp"
 #include "support/print.hpp"
 
@@ -145,6 +147,28 @@ TEST(Reader, WhatTheSourceThrowsSurfacesAfterTheBatchesBeforeItAndEachTime) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(reader.next().inputs[0], static_cast<float>(i));
   EXPECT_THROW((void)reader.next(), std::runtime_error);
   EXPECT_THROW((void)reader.next(), std::runtime_error);
+}
+
+TEST(Reader, WhatTheSourceThrowsWakesWhoWaitsForABatch) {
+  MappedUpstream upstream(mib(16));
+  ManualProgress progress;
+  Gate making;
+  const BatchSource source = [&](std::uint64_t, std::span<float>, std::span<float>) {
+    making.pass();
+    throw std::runtime_error("the file ends here");
+  };
+  Reader reader({upstream, progress}, kShape, source, 0);
+  Gate asked;
+  asked.open();
+  auto waiting = std::async(std::launch::async, [&] {
+    asked.pass();
+    (void)reader.next();
+  });
+  making.await_arrival();
+  asked.await_arrival();
+  give_others_a_chance();  // to fall asleep; who is not woken then sleeps until the test's limit
+  making.open();
+  EXPECT_THROW(waiting.get(), std::runtime_error);
 }
 
 TEST(Reader, WhatTheSourceThrowsBeforehandSurfacesAtOnce) {
