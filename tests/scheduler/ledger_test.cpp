@@ -368,6 +368,19 @@ TEST_F(LedgerTest, AnOpenBatchIsForgottenWhenManyOthersWereClosedSinceItAllocate
   EXPECT_EQ(ledger.unspent(), mib(1) - kib(2)) << "until it allocates again";
 }
 
+TEST_F(LedgerTest, AnOpenBatchIsKeptWhileFewOthersWereClosedSinceItAllocated) {
+  constexpr std::chrono::seconds kPatience{10};
+  std::chrono::steady_clock::time_point now;
+  Ticket& ticket = open(mib(1));
+  for (std::uint64_t i = 0; i < Ledger::kManyBatches; ++i) run({});
+  ledger.note_allocated(ref(ticket), kib(1));
+  run({});
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_EQ(ledger.take_forgotten(now, kPatience), nullptr) << "it is slow, but so are they";
+    now += kPatience;
+  }
+}
+
 TEST_F(LedgerTest, AWaiterAwaitsTheOldestAndInALongQueueTheOneAQuarterIn) {
   for (std::uint64_t n = 1; n <= 3; ++n) close(open({}), n);
   EXPECT_EQ(ledger.point_to_await({})->sequence, 1U);
