@@ -67,6 +67,18 @@ TEST_F(StandInCublas, CountsAsALaunchAndFailsAsOne) {
   EXPECT_EQ(multiply(1, 0, c), CUBLAS_STATUS_EXECUTION_FAILED);
 }
 
+TEST_F(StandInCublas, CountsTheProductsThatUseItsOwnWorkspace) {
+  float* c = to_device({0, 0, 0, 0});
+  ASSERT_EQ(multiply(1, 0, c), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cublasOwnWorkspace"), 1U) << "none was given";
+  ASSERT_EQ(cublasSetWorkspace(handle_, c, 16), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(multiply(1, 0, c), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cublasOwnWorkspace"), 1U);
+  ASSERT_EQ(cublasSetStream(handle_, stream_), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(multiply(1, 0, c), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cublasOwnWorkspace"), 2U) << "a stream takes it back";
+}
+
 TEST_F(StandInCublas, FailsOnDemand) {
   float* c = to_device({0, 0, 0, 0});
   weir_standin_fail("cublasSgemm", 2, CUBLAS_STATUS_INTERNAL_ERROR, kWeirStandinOnce);

@@ -1,5 +1,6 @@
-// How often the device is asked, which only the stand-in tells.
+// How often the device is asked, and for what, which only the stand-in tells.
 
+#include "kernels/blas_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 #include "tests/standin/standin.hpp"
@@ -25,6 +26,19 @@ TEST_F(LaunchesOnStandIn, ABiasGradientTakesTwoForEachPiece) {
     EXPECT_EQ(weir_standin_calls("cuLaunchKernel"), one.launches)
         << one.shape.m << " x " << one.shape.n;
   }
+}
+
+TEST_F(LaunchesOnStandIn, AProductUsesTheWorkspaceItIsGivenEachTime) {
+  const DeviceArray<float> a(random(6));
+  const DeviceArray<float> b(random(6));
+  DeviceArray<float> c(4);
+  weir::cuda::CublasHandle blas;
+  weir_standin_clear_counters();
+  for (int i = 0; i < 2; ++i) {
+    gemm(blas, stream(), {.m = 2, .n = 2, .k = 3}, a.view(), b.view(), c.span(), {}, workspace());
+  }
+  EXPECT_EQ(weir_standin_calls("cublasSgemm"), 2U);
+  EXPECT_EQ(weir_standin_calls("cublasOwnWorkspace"), 0U);
 }
 
 }  // namespace

@@ -202,6 +202,7 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transpose
       return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
+    if (handle->workspace == nullptr) (void)stand_in().take_fault("cublasOwnWorkspace");
     Gemm gemm{transpose_of(transpose_a),
               transpose_of(transpose_b),
               m,
