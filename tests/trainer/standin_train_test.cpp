@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <future>
 #include <optional>
+#include <thread>
 
 #include "jobs.hpp"
 #include "standin/standin.hpp"
+#include "support/gate.hpp"
 
 namespace weir::testing {
 namespace {
@@ -98,6 +102,57 @@ TEST_F(StandinTraining, HostTimeLeavesOutWhatHeldDispatchBack) {
   EXPECT_GT(run.host_seconds, 0);
   EXPECT_LT(run.host_seconds, run.seconds / static_cast<double>(run.batches) / 2)
       << "the barrier waits for more than ten operations of a millisecond each";
+}
+
+/// The frontend waits, and has looked at the device so often since this call that it waits where it
+/// came to by then; false when that takes far too long. The device stands still meanwhile.
+bool await_frontend_waiting() {
+  const std::uint64_t enough = weir_standin_calls("cuEventQuery") + 100;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (weir_standin_calls("cuEventQuery") < enough) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+TEST_F(StandinTraining, AStopWhileABatchIsHeldBackKeepsTheFiguresOfThoseBefore) {
+  TrainSettings settings = gpu_job();
+  settings.batches.value = 1'000'000;
+  settings.inputs.value = InputKind::kRing;  // no reader asks the device
+  settings.ring.value = 3;
+  settings.policy.run_ahead.value = {.batches = 1, .time = std::chrono::nanoseconds(-1)};
+  weir_standin_delay(weir_standin_all_streams(), 200'000);
+  std::stop_source stop;
+  Gate held;
+  held.open();
+  std::uint64_t done_when_held = 0;
+  // What is submitted stays queued from here on, so that the next batch is held back at its begin.
+  const auto hold = [&](std::uint64_t done, std::uint64_t /*all*/) {
+    if (done < 3 || done_when_held != 0) return;
+    weir_standin_hold(weir_standin_all_streams());
+    // What runs ends all the same: where no more than that is queued, the next batch is held.
+    if (weir_standin_pending(weir_standin_all_streams()) < 8) {
+      weir_standin_release(weir_standin_all_streams());
+      return;
+    }
+    done_when_held = done;
+    held.pass();
+  };
+  auto interrupter = std::async(std::launch::async, [&] {
+    held.await_arrival();
+    EXPECT_TRUE(await_frontend_waiting()) << "the next batch was not held back";
+    stop.request_stop();
+    EXPECT_TRUE(await_frontend_waiting()) << "the run did not wait for its end";
+    weir_standin_release(weir_standin_all_streams());
+  });
+  const TrainResult run = train(settings, {.stop = stop.get_token(), .progress = hold});
+  interrupter.get();
+  EXPECT_EQ(run.outcome, Outcome::kInterrupted);
+  EXPECT_EQ(run.batches, done_when_held);
+  EXPECT_EQ(run.samples.size(), done_when_held);
+  settings.batches.value = done_when_held;
+  EXPECT_EQ(run.mean_loss, train(settings).mean_loss);
 }
 
 TEST_F(StandinTraining, PinsNoMemoryOnceItIsWarm) {
