@@ -96,6 +96,13 @@ TYPED_TEST(EveryUpstream, NeverExceedsItsCapacityFromManyThreads) {
   EXPECT_EQ(upstream.used(), Bytes{0});
 }
 
+TEST(MappedUpstream, WhatTheSystemRefusesIsNotInUse) {
+  constexpr Bytes kBeyondAllAddresses{std::uint64_t{1} << 60U};
+  MappedUpstream upstream(kBeyondAllAddresses);
+  EXPECT_EQ(upstream.allocate(kBeyondAllAddresses), nullptr);
+  EXPECT_EQ(upstream.used(), Bytes{0});
+}
+
 TEST(SimulatedUpstream, NeverGivesAnAddressTwice) {
   SimulatedUpstream upstream(kib(4));
   std::uintptr_t last = 0;
