@@ -122,6 +122,17 @@ TEST_F(BestFit, AStreamGetsItsOwnTogetherWithWhatIsEverybodysNextToIt) {
   expect_books(*pool, upstream);
 }
 
+TEST_F(BestFit, AStreamGetsItsOwnTogetherWithWhatBecameEverybodysAfterwards) {
+  open(kib(16));
+  void* of_a = take(kib(8), a);
+  void* of_b = take(kib(8), b);
+  free(of_a, a);
+  free(of_b, b);
+  EXPECT_EQ(try_take(kib(16), a), nullptr) << "b's part is still b's";
+  pass(b);
+  EXPECT_EQ(try_take(kib(16), a), of_a);
+}
+
 TEST_F(BestFit, WhatAStreamJoinedIsEverybodysWhenItIsPassed) {
   open(kib(16));
   void* of_a = take(kib(4), a);
