@@ -29,15 +29,19 @@ BatchSource training_source(const TrainSettings& s) {
   return shuffled_source(s.data, training_shape(s).rows, s.seed.value);
 }
 
-/// Adds the loss to the total; returns its gradient at the prediction.
-Tensor apply_loss(const TrainSettings& settings, Operations& operations, const Tensor& total,
-                  const Tensor& prediction, const Tensor& targets) {
+struct Loss {
+  Tensor value;
+  Tensor gradient;  ///< at the prediction
+};
+
+Loss loss_of(const TrainSettings& settings, Operations& operations, const Tensor& prediction,
+             const Tensor& targets) {
   if (settings.data == nullptr) {
-    operations.accumulate(total, operations.l2_loss(prediction, targets));
-    return operations.l2_loss_gradient(prediction, targets);
+    return {.value = operations.l2_loss(prediction, targets),
+            .gradient = operations.l2_loss_gradient(prediction, targets)};
   }
-  operations.accumulate(total, operations.softmax_loss(prediction, targets));
-  return operations.softmax_loss_gradient(prediction, targets);
+  return {.value = operations.softmax_loss(prediction, targets),
+          .gradient = operations.softmax_loss_gradient(prediction, targets)};
 }
 
 std::unique_ptr<Feed> make_feed(Bench& bench, const TrainSettings& s) {
@@ -54,10 +58,12 @@ void train_batch(Bench& bench, const TrainSettings& settings, Feed& feed, Mlp& m
   const Batch batch = bench.scheduler().begin_batch("train", {.stop = stop});
   Mlp::Tape tape = model.forward(feed.inputs());
   const Tensor targets = feed.targets();
-  Tensor gradient = apply_loss(settings, bench.operations(), total, tape.back(), targets);
-  model.backward(std::move(tape), std::move(gradient));
+  Loss loss = loss_of(settings, bench.operations(), tape.back(), targets);
+  model.backward(std::move(tape), std::move(loss.gradient));
   model.step(static_cast<float>(settings.learning_rate.value),
              static_cast<float>(settings.momentum.value));
+  // Last, where no wait for memory is left that a stop could end: only whole batches count.
+  bench.operations().accumulate(total, loss.value);
 }
 
 /// The loop. What it throws leaves the bench usable, and `result` with what was done.
@@ -73,7 +79,7 @@ void run_batches(TrainResult& result, Bench& bench, Feed& feed, Mlp& model,
     try {
       train_batch(bench, settings, feed, model, total, hooks.stop);
     } catch (const Cancelled&) {
-      break;  // held back at its begin: nothing of it was submitted
+      break;  // held back at its begin, or for memory: nothing of it counts
     }
     times.stop();
     ++result.batches;

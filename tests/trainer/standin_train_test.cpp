@@ -116,43 +116,73 @@ bool await_frontend_waiting() {
   return true;
 }
 
-TEST_F(StandinTraining, AStopWhileABatchIsHeldBackKeepsTheFiguresOfThoseBefore) {
-  TrainSettings settings = gpu_job();
+/// A run that is stopped while the device stands still and holds the frontend back, some batches
+/// from its start. Nobody but the frontend may ask the device: its inputs are made beforehand.
+TrainResult train_and_stop_while_held_back(TrainSettings settings) {
   settings.batches.value = 1'000'000;
-  settings.inputs.value = InputKind::kRing;  // no reader asks the device
-  settings.ring.value = 3;
-  settings.policy.run_ahead.value = {.batches = 1, .time = std::chrono::nanoseconds(-1)};
   weir_standin_delay(weir_standin_all_streams(), 200'000);
   std::stop_source stop;
   Gate held;
   held.open();
-  std::uint64_t done_when_held = 0;
-  // What is submitted stays queued from here on, so that the next batch is held back at its begin.
+  bool holds = false;
+  // What is submitted stays queued from here on.
   const auto hold = [&](std::uint64_t done, std::uint64_t /*all*/) {
-    if (done < 3 || done_when_held != 0) return;
+    if (done < 3 || holds) return;
     weir_standin_hold(weir_standin_all_streams());
-    // What runs ends all the same: where no more than that is queued, the next batch is held.
+    // What runs ends all the same: with no more than that queued, nothing would hold it back.
     if (weir_standin_pending(weir_standin_all_streams()) < 8) {
       weir_standin_release(weir_standin_all_streams());
       return;
     }
-    done_when_held = done;
+    holds = true;
     held.pass();
   };
   auto interrupter = std::async(std::launch::async, [&] {
     held.await_arrival();
-    EXPECT_TRUE(await_frontend_waiting()) << "the next batch was not held back";
+    EXPECT_TRUE(await_frontend_waiting()) << "no batch was held back";
     stop.request_stop();
     EXPECT_TRUE(await_frontend_waiting()) << "the run did not wait for its end";
     weir_standin_release(weir_standin_all_streams());
   });
-  const TrainResult run = train(settings, {.stop = stop.get_token(), .progress = hold});
+  TrainResult run = train(settings, {.stop = stop.get_token(), .progress = hold});
   interrupter.get();
+  weir_standin_delay(weir_standin_all_streams(), 0);
+  return run;
+}
+
+void expect_figures_of_whole_batches(const TrainResult& run, TrainSettings settings) {
   EXPECT_EQ(run.outcome, Outcome::kInterrupted);
-  EXPECT_EQ(run.batches, done_when_held);
-  EXPECT_EQ(run.samples.size(), done_when_held);
-  settings.batches.value = done_when_held;
+  EXPECT_EQ(run.samples.size(), run.batches);
+  settings.batches.value = run.batches;
+  settings.pool.budget.value = {.bytes = mib(64)};
   EXPECT_EQ(run.mean_loss, train(settings).mean_loss);
+}
+
+TrainSettings ring_job() {
+  TrainSettings settings = gpu_job();
+  settings.inputs.value = InputKind::kRing;
+  settings.ring.value = 3;
+  return settings;
+}
+
+TEST_F(StandinTraining, ABatchThatAStopFindsHeldBackAtItsBeginDoesNotCount) {
+  TrainSettings settings = ring_job();
+  settings.policy.run_ahead.value = {.batches = 1, .time = std::chrono::nanoseconds(-1)};
+  expect_figures_of_whole_batches(train_and_stop_while_held_back(settings), settings);
+}
+
+TEST_F(StandinTraining, ABatchThatAStopFindsWaitingForMemoryDoesNotCount) {
+  TrainSettings settings = ring_job();
+  settings.batch_size.value = 256;                   // so that tensors are larger than a slot
+  settings.pool.kind.value = PoolKind::kUnpooled;    // each free awaits the device
+  settings.policy.policy.value = Policy::kBackstop;  // begins at once, and waits in the batch
+  const Footprint need = measure_footprint(settings);
+  // The more memory there is, the later in the batch the wait is.
+  for (std::uint64_t tenths = 10; tenths <= 20; ++tenths) {
+    SCOPED_TRACE(std::to_string(tenths) + " tenths of what a batch needs");
+    settings.pool.budget.value = {.bytes = need.live + Bytes{need.batch.count * tenths / 10}};
+    expect_figures_of_whole_batches(train_and_stop_while_held_back(settings), settings);
+  }
 }
 
 TEST_F(StandinTraining, PinsNoMemoryOnceItIsWarm) {
