@@ -130,10 +130,11 @@ def first_failure(copy, pattern):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
-    failed = re.search(r"Test +#\d+: (\S+) .*(?:\*\*\*|Failed|Not Run)", done.stdout)
+    failed = re.search(r"Test +#\d+: (\S+) (.*(?:\*\*\*|Failed|Not Run).*)", done.stdout)
     if not failed:
         sys.exit(f"ctest -R '{pattern}' does not say what failed:\n{done.stdout}{done.stderr}")
-    return failed.group(1)
+    # On a machine that is very busy this may be no fault's doing, so it is said.
+    return failed.group(1) + (" (took too long)" if "***Timeout" in failed.group(2) else "")
 
 
 def joined(patterns):

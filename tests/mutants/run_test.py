@@ -21,13 +21,14 @@ tests: ^A
 -second
 +{become}
 """
-# Like the tools, as far as the runner looks: `broken` does not compile, and a test fails for `bad`.
+# Like the tools, as far as the runner looks: `broken` does not compile, and a test fails for `bad` and hangs for `slow`.
 NINJA = '#!/bin/sh\n! grep -q broken "$2/../../a.txt"\n'
 CTEST = """\
 #!/bin/sh
-grep -q bad "$2/../../a.txt" || exit 0
+grep -q 'bad\\|slow' "$2/../../a.txt" || exit 0
+grep -q slow "$2/../../a.txt" && how=Timeout || how=Failed
 echo '    Start 7: A.Test'
-echo '1/1 Test #7: A.Test ...........***Failed    0.01 sec'
+echo "1/1 Test #7: A.Test ...........***$how    0.01 sec"
 exit 8
 """
 
@@ -68,6 +69,11 @@ class Runner(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("one: noticed by A.Test, 0 s\n\n1 of 1 noticed (100%)", text)
         self.assertEqual((self.copy / "a.txt").read_text(), "first\nsecond\nthird\n")
+
+    def test_says_that_a_test_took_too_long(self):
+        code, text = self.run_with(LIST.format(become="slow"))
+        self.assertEqual(code, 0)
+        self.assertIn("one: noticed by A.Test (took too long), 0 s\n\n1 of 1 noticed (100%)", text)
 
     def test_a_survivor_is_a_failure_and_told_with_what_is_lost(self):
         code, text = self.run_with(LIST.format(become="harmless"))
