@@ -36,7 +36,7 @@ void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
     try {
       classify_batch(bench, feed, model, correct, hooks.stop);
     } catch (const Cancelled&) {
-      break;  // held back at its begin: nothing of it was submitted
+      break;  // held back at its begin, or for memory: nothing of it counts
     }
     ++result.test_batches;
     result.test_images += feed.rows();
