@@ -21,7 +21,8 @@ tests: ^A
 -second
 +{become}
 """
-# Like the tools, as far as the runner looks: `broken` does not compile, and a test fails for `bad` and hangs for `slow`.
+# Like the tools, as far as the runner looks: `broken` does not compile; a test fails for `bad`, and
+# takes too long for `slow`.
 NINJA = '#!/bin/sh\n! grep -q broken "$2/../../a.txt"\n'
 CTEST = """\
 #!/bin/sh
