@@ -37,7 +37,8 @@ namespace weir {
 class PagedIndex final : public HeapIndex {
  public:
   /// Requests of up to three quarters of a usual page are kept apart. Of borders from 128 KiB to 4
-  /// MiB this one leaves the fewest traces above 1.03 times their peak and two pages.
+  /// MiB this one leaves the fewest small traces above 1.03 times their peak and two pages
+  /// (docs/fragmentation.md).
   static constexpr Bytes kApart = kib(1536);
 
   explicit PagedIndex(Bytes page) : HeapIndex(kApart), grid_(page), table_(page), stale_(page) {}

@@ -64,6 +64,7 @@ Pool::Pool(Resolved resolved, DeviceMemory memory)
       paged_(dynamic_cast<PagedIndex*>(index_.get())) {
   const Lock lock(mutex_);
   statistics_.budget = resolved.budget;
+  steady_ = steady_range(statistics_.budget, level_.level);
   if (log_ != nullptr) log_pool_ = log_->add_pool(statistics_.budget);
 }
 
@@ -112,21 +113,26 @@ Pool::~Pool() {
 }
 
 void* Pool::allocate(Bytes bytes, StreamId stream, std::string_view label) {
-  Attempt attempt;
-  void* pointer = try_allocate(bytes, stream, label, attempt);
+  Attempt attempt{.asked = bytes, .stream = stream, .label = label};
+  void* pointer = serve(attempt);
   if (pointer == nullptr && bytes.count != 0) fail(attempt);
   return pointer;
 }
 
 void* Pool::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
   attempt = {.asked = bytes, .stream = stream, .label = label, .stop = std::move(attempt.stop)};
-  if (bytes.count == 0) return nullptr;
-  const auto size = block_size(bytes);
+  return serve(attempt);
+}
+
+void* Pool::serve(Attempt& attempt) {
+  if (attempt.asked.count == 0) return nullptr;
+  const auto size = block_size(attempt.asked);
   if (!size) return nullptr;
   attempt.block = *size;
   const Block* block = run_stages(attempt);
   if (block == nullptr) return nullptr;
-  log_event(AllocationEvent::kAllocate, block->moved_at, block->pointer, bytes, stream);
+  log_event(AllocationEvent::kAllocate, block->moved_at, block->pointer, attempt.asked,
+            attempt.stream);
   return block->pointer;
 }
 
@@ -356,6 +362,7 @@ void Pool::set_limits(Bytes budget, RunningOut running_out) {
   (void)resolve_budget({.bytes = budget}, upstream_.capacity(), "budget");
   Lock lock(mutex_);
   statistics_.budget = budget;
+  steady_ = steady_range(budget, level_.level);
   running_out_ = running_out;
   const News changes = news();
   lock.unlock();

@@ -144,9 +144,11 @@ class Pool {
   /// What changed under the lock and is told after it is dropped.
   struct News {
     bool wake = false;
-    bool level_changed = false;
-    Pressure pressure{};
+    std::optional<Pressure> pressure;  ///< where the level changed
   };
+
+  /// What `attempt` asks for; null where there is none.
+  [[nodiscard]] void* serve(Attempt& attempt);
 
   // The stages of one request, in order (pool_stages.cpp). Each takes the lock for itself and
   // returns the block, marked allocated, or null.
@@ -236,6 +238,7 @@ class Pool {
   std::condition_variable_any changed_;  ///< a transit ended, the line moved, a notification ended
 
   Pressure level_ WEIR_GUARDED_BY(mutex_);
+  SteadyRange steady_ WEIR_GUARDED_BY(mutex_);  ///< of the level and the budget
   std::array<PressureObserver*, kMostObservers> observers_ WEIR_GUARDED_BY(mutex_){};
   std::uint64_t notifying_ WEIR_GUARDED_BY(mutex_) = 0;
 };

@@ -106,13 +106,14 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
 }
 
 Pool::News Pool::news() {
-  News news{.wake = sleepers_ != 0};
+  News news{.wake = sleepers_ != 0, .pressure = {}};
+  if (steady_.contains(statistics_.held.current)) return news;
   const PressureLevel level =
       pressure_level(statistics_.held.current, statistics_.budget, level_.level);
   if (level == level_.level) return news;
+  steady_ = steady_range(statistics_.budget, level);
   level_ = {level, statistics_.held.current, statistics_.budget, level_.sequence + 1,
             statistics_.awaiting.current};
-  news.level_changed = true;
   news.pressure = level_;
   ++notifying_;
   return news;
@@ -120,14 +121,14 @@ Pool::News Pool::news() {
 
 void Pool::tell(const News& news) {
   if (news.wake) changed_.notify_all();
-  if (!news.level_changed) return;
+  if (!news.pressure) return;
   std::array<PressureObserver*, kMostObservers> observers{};
   {
     const Lock lock(mutex_);
     observers = observers_;
   }
   for (PressureObserver* observer : observers) {
-    if (observer != nullptr) observer->on_pressure(news.pressure);
+    if (observer != nullptr) observer->on_pressure(*news.pressure);
   }
   {
     const Lock lock(mutex_);

@@ -4,7 +4,9 @@
 /// How close a pool is to its budget. The level is a pure function of what is held, the budget and
 /// the level before, with hysteresis so that one block more or less does not make it flap.
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "allocator/bytes.hpp"
@@ -35,21 +37,50 @@ struct PressureLimits {
   unsigned hard_leave = 85;  ///< percent, below
 };
 
+/// The least that is `percent` of `budget`, and at least a byte: held × 100 >= budget × percent, in
+/// parts, since the products could overflow.
+[[nodiscard]] constexpr Bytes part_of_budget(Bytes budget, unsigned percent) noexcept {
+  const std::uint64_t part =
+      budget.count / 100 * percent + (budget.count % 100 * percent + 99) / 100;
+  return {part == 0 ? 1 : part};
+}
+
 /// The level of a pool that holds `held` of `budget` and was at level `before`. Pure; holding
 /// nothing is never pressure.
 [[nodiscard]] constexpr PressureLevel pressure_level(Bytes held, Bytes budget, PressureLevel before,
                                                      PressureLimits limits = {}) noexcept {
-  const auto at_least = [&](unsigned percent) {
-    // held × 100 >= budget × percent, in parts: the products could overflow.
-    const std::uint64_t limit =
-        budget.count / 100 * percent + (budget.count % 100 * percent + 99) / 100;
-    return held.count >= limit && held.count > 0;
-  };
+  const auto at_least = [&](unsigned percent) { return held >= part_of_budget(budget, percent); };
   const bool was_hard = before == PressureLevel::kHard;
   if (at_least(was_hard ? limits.hard_leave : limits.hard_enter)) return PressureLevel::kHard;
   const bool was_soft = before != PressureLevel::kNone;
   if (at_least(was_soft ? limits.soft_leave : limits.soft_enter)) return PressureLevel::kSoft;
   return PressureLevel::kNone;
+}
+
+/// What a pool may hold and stay at its level.
+struct SteadyRange {
+  Bytes from;
+  Bytes below;
+
+  [[nodiscard]] constexpr bool contains(Bytes held) const noexcept {
+    return from <= held && held < below;
+  }
+};
+
+/// Holds `held` exactly where pressure_level(held, budget, level) is `level`, but for the largest
+/// number there is: so that most changes of the books cost two comparisons.
+[[nodiscard]] constexpr SteadyRange steady_range(Bytes budget, PressureLevel level,
+                                                 PressureLimits limits = {}) noexcept {
+  const Bytes hard_enter = part_of_budget(budget, limits.hard_enter);
+  switch (level) {
+    case PressureLevel::kNone:
+      return {{}, std::min(part_of_budget(budget, limits.soft_enter), hard_enter)};
+    case PressureLevel::kSoft:
+      return {part_of_budget(budget, limits.soft_leave), hard_enter};
+    case PressureLevel::kHard:
+      break;
+  }
+  return {part_of_budget(budget, limits.hard_leave), {std::numeric_limits<std::uint64_t>::max()}};
 }
 
 /// Told when a pool's level changes, on the thread that changed it, after the pool's lock is

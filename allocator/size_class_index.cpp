@@ -7,6 +7,7 @@ namespace weir {
 Block& SizeClassIndex::add(Segment segment, Bytes size) {
   Bucket& bucket = buckets_[size.count];
   bucket.common.book = &nobody_;
+  bucket.common.bucket = &bucket;
   Block& block = blocks_.insert(segment.pointer);
   block.size = size;
   give_to(block, &bucket.common);
@@ -48,22 +49,22 @@ void SizeClassIndex::forget_idle_lists(Bucket& bucket) noexcept {
 }
 
 void SizeClassIndex::set_owner(Block& block, StreamId stream) {
-  StreamBook& book = book_of(stream);
-  Bucket& bucket = *find_bucket(block.size);
+  Bucket& bucket = *list_of(block).bucket;
   CachedList* own = find_own(bucket, stream);
   if (own == nullptr) {
     if (bucket.own.size() >= bucket.forget_at) forget_idle_lists(bucket);
     own = bucket.last = &bucket.own[stream];
     own->home = stream;
+    own->bucket = &bucket;
   }
-  own->book = &book;
+  if (own->blocks == 0) own->book = &book_of(stream);  // else its book is still the stream's
   give_to(block, own);
 }
 
 void SizeClassIndex::place_cached(Block& block) noexcept {
   block.state = BlockState::kCached;
   if (block.owner->passed(block)) {
-    insert_common(block, find_bucket(block.size)->common);
+    insert_common(block, list_of(block).bucket->common);
     return;
   }
   list_of(block).cached.push_back(block);
@@ -71,7 +72,7 @@ void SizeClassIndex::place_cached(Block& block) noexcept {
 }
 
 void SizeClassIndex::make_common(Block& block) {
-  insert_common(*take(block), find_bucket(block.size)->common);
+  insert_common(*take(block), list_of(block).bucket->common);
 }
 
 void SizeClassIndex::insert_common(Block& block, CachedList& common) {

@@ -26,9 +26,11 @@ class SizeClassIndex final : public BlockIndex {
   [[nodiscard]] Bytes largest_cached() const override;
 
  private:
+  struct Bucket;
   /// The cached blocks of one size that one stream may have, or all.
   struct CachedList : FreeOwner {
     BlockList<&Block::by_stream> cached;
+    Bucket* bucket = nullptr;  ///< that it is in
   };
   struct Bucket {
     CachedList common;

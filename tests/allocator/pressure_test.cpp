@@ -38,6 +38,18 @@ TEST(Pressure, FollowsItsLimitsInEverySmallState) {
   }
 }
 
+TEST(Pressure, StaysAsLongAsWhatIsHeldIsInTheSteadyRange) {
+  for (std::uint64_t budget = 1; budget <= 250; ++budget) {
+    for (std::uint64_t held = 0; held <= budget + 10; ++held) {
+      for (const PressureLevel level : kLevels) {
+        ASSERT_EQ(steady_range({budget}, level).contains({held}),
+                  pressure_level({held}, {budget}, level) == level)
+            << held << " held of " << budget << " at " << static_cast<int>(level);
+      }
+    }
+  }
+}
+
 TEST(Pressure, NeverFallsWhenMoreIsHeldNorWhenItWasHigherBefore) {
   for (std::uint64_t budget = 1; budget <= 250; ++budget) {
     for (std::uint64_t held = 0; held <= budget; ++held) {
