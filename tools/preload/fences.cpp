@@ -209,8 +209,12 @@ void Fences::forget_gone() noexcept {
   const auto forgotten = [](const Lane& lane) {
     return lane.gone() && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
   };
-  std::erase_if(by_thread_, [&](const auto& each) { return forgotten(*each.second); });
-  std::erase_if(lanes_, [&](const auto& each) { return forgotten(*each.second); });
+  // Asked once of each: a thread can end at any time, and is gone from then on.
+  std::erase_if(lanes_, [&](const auto& each) {
+    if (!forgotten(*each.second)) return false;
+    by_thread_.erase(each.second->owner);
+    return true;
+  });
   forget_at_ = std::max(kFewStreams, 2 * lanes_.size());
 }
 
