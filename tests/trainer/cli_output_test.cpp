@@ -124,6 +124,11 @@ TEST(CliOutput, WeightsAmongWhatIsPrintedAreRefused) {
   expect_refused("/dev/stderr", {}, "standard error is the messages'");
   const std::string out = directory.file("out.txt");
   expect_refused(out, {.stdout_path = out}, table);
+  const Finished nowhere =
+      ChildProcess({"run", "--batches", "1", "--batch-size", "1", "--save", "/dev/null"},
+                   {.stdout_path = "/dev/null"})
+          .wait();
+  EXPECT_EQ(nowhere.exit_code, 0) << nowhere.err;
 }
 
 TEST(CliOutput, AStandardOutputThatIsClosedIsAnErrorAndCostsNoFile) {
