@@ -111,17 +111,28 @@ Breakdown break_down(const Holdings& now) {
 
 std::optional<Breakdown> break_down_peak(const Trace& trace, const MakeSubject& make,
                                          Bytes capacity) {
+  // First when, then what: to look at all that lives at each new maximum would be quadratic.
+  const std::unique_ptr<Subject> first = make(capacity);
+  if (dynamic_cast<PoolSubject*>(first.get()) == nullptr) return std::nullopt;
+  Bytes most;
+  std::uint64_t operation = 0;
+  (void)replay(trace, *first, [&](const Step& step) {
+    if (step.footprint.reserved <= most) return;
+    most = step.footprint.reserved;
+    operation = step.operation;
+  });
+  if (most.count == 0) return std::nullopt;
+
   Follower follower;  // outlives the subject, which gives memory back at its end
-  const std::unique_ptr<Subject> subject = make(capacity);
-  auto* const pool = dynamic_cast<PoolSubject*>(subject.get());
-  if (pool == nullptr) return std::nullopt;
-  pool->tell([&follower](const DriverEvent& event) { follower.add(event); });
+  const std::unique_ptr<Subject> second = make(capacity);
+  auto& pool = dynamic_cast<PoolSubject&>(*second);
+  pool.tell([&follower](const DriverEvent& event) { follower.add(event); });
   Breakdown peak;
-  (void)replay(trace, *subject, [&](const Step& step) {
+  (void)replay(trace, pool, [&](const Step& step) {
     follower.add(step);
-    if (step.footprint.reserved <= peak.reserved) return;
-    peak = break_down(follower.holdings(step, pool->page_size()));
-    peak.operation = step.operation + 1;
+    if (step.operation != operation) return;
+    peak = break_down(follower.holdings(step, pool.page_size()));
+    peak.operation = operation + 1;
   });
   return peak;
 }

@@ -42,7 +42,8 @@ struct Breakdown {
 
 /// Replays `trace` against what `make` makes of `capacity`. Breaks down what was reserved after the
 /// first operation after which it was the most; an operation that found no memory is none of them.
-/// Nothing where it makes no PoolSubject, since others do not tell what they hold.
+/// Nothing where nothing was reserved, or where it makes no PoolSubject, since others do not tell
+/// what they hold. Replays it twice.
 [[nodiscard]] std::optional<Breakdown> break_down_peak(const Trace& trace, const MakeSubject& make,
                                                        Bytes capacity);
 
