@@ -88,11 +88,20 @@ std::size_t PagedIndex::movable_pages(const PageSite& site, PageRange range) con
 }
 
 PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move) {
+  if (pages_ < kSmallHeap) {
+    // Where it pins the fewest it may need more new pages than there are to be had.
+    const Plan made = plan_by(SiteOrder::kFewestPinned, size, stream, allowed, move);
+    if (made != Plan::kNoPages) return made;
+  }
+  return plan_by(SiteOrder::kFewestNew, size, stream, allowed, move);
+}
+
+PagedIndex::Plan PagedIndex::plan_by(SiteOrder order, Bytes size, StreamId stream, NewPages allowed,
+                                     PageMove& move) {
   const Area area = area_of(size);
   const Owner* own = find_owner(stream, area);
-  const PageSite site =
-      find_page_site(voids_.at(area), size, grid_, {.own = own, .common = &common_.at(area)},
-                     pages_ < kSmallHeap ? SiteOrder::kFewestPinned : SiteOrder::kFewestNew);
+  const PageSite site = find_page_site(voids_.at(area), size, grid_,
+                                       {.own = own, .common = &common_.at(area)}, order);
   if (site.first == nullptr) return Plan::kNoAddresses;
 
   // What lies in voids is mapped by whole pages.

@@ -7,9 +7,9 @@
 // (least recently freed first) and only then from the source. So memory is never stranded in holes,
 // but for what is less than a page at either end of each.
 //
-// A page on which a byte lives stays where it is: it is pinned. Of pieces of nearly equal sizes a
-// request gets the one where it pins the fewest pages. So does a block of a small heap that needs
-// new pages.
+// A page on which a byte lives stays where it is: it is pinned. Of the next few pieces that fit,
+// bin after bin, a request gets the one where it pins the fewest pages. A block of a small heap
+// that needs new pages goes where it pins the fewest.
 //
 // A page leaves its place only when the device is known to have passed every free on it. From under
 // a piece that only the requesting stream may have, which the device has not passed, it is mapped
@@ -88,7 +88,7 @@ class PagedIndex final : public HeapIndex {
   /// each page that it wants.
   static constexpr std::size_t kLenders = 256;
 
-  /// Of so many pieces that fit, those of the nearest sizes, the one that pins the fewest pages is
+  /// Of the first so many pieces that fit, bin after bin, the one that pins the fewest pages is
   /// taken. More gained nothing on any trace.
   static constexpr std::size_t kFits = 4;
 
@@ -116,6 +116,8 @@ class PagedIndex final : public HeapIndex {
   [[nodiscard]] Bytes releasable_of(const Block& piece) const noexcept override {
     return page() * pages_under(piece);
   }
+  [[nodiscard]] Plan plan_by(SiteOrder order, Bytes size, StreamId stream, NewPages allowed,
+                             PageMove& move);
   void claim_target(const PageSite& site, PageRange range, PageMove& move);
   /// `count` pages, which there are, from under the least recently freed pieces.
   void claim_victims(std::size_t count, PageMove& move);

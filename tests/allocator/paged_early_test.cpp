@@ -229,6 +229,15 @@ TEST_F(PagedIndexEarly, AsManyPiecesLendAsABlockNeedsPages) {
   EXPECT_EQ(index.stale_pages(), 600U);
 }
 
+TEST_F(PagedIndexEarly, APlaceThatNeedsNoMorePagesThanThereAreIsFoundBesideAShorterRun) {
+  free_with_two_old_places();
+  // A run of four pages pins as many, but all of them are new: two may be lent, and one be made.
+  index.add_region(reinterpret_cast<void*>(kRegion * 2), testing::kPage * 4, testing::kPage);
+  const Block* const block = allocate(4);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(block->begin(), kRegion + testing::kPage.count * 3);
+}
+
 TEST_F(PagedIndexEarly, APageIsKeptThatAnotherStreamHasPassedAndTheStreamOfItsOldPlaceNot) {
   ASSERT_NO_FATAL_FAILURE(free_with_two_old_places());
   Block* const handed_over = index.take_unpassed(testing::kPage * 3);
