@@ -59,9 +59,10 @@ struct PressureLimits {
 
 /// What a pool may hold and stay at its level.
 struct SteadyRange {
-  Bytes from;
-  Bytes below;
+  Bytes from;   ///< the least
+  Bytes below;  ///< more than the most
 
+  /// Whether `held` is in it.
   [[nodiscard]] constexpr bool contains(Bytes held) const noexcept {
     return from <= held && held < below;
   }
