@@ -210,11 +210,14 @@ void Fences::forget_gone() noexcept {
     return lane.gone() && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
   };
   // Asked once of each: a thread can end at any time, and is gone from then on.
-  std::erase_if(lanes_, [&](const auto& each) {
-    if (!forgotten(*each.second)) return false;
-    by_thread_.erase(each.second->owner);
-    return true;
-  });
+  for (auto each = lanes_.begin(); each != lanes_.end();) {
+    if (!forgotten(*each->second)) {
+      ++each;
+      continue;
+    }
+    by_thread_.erase(each->second->owner);
+    each = lanes_.erase(each);
+  }
   forget_at_ = std::max(kFewStreams, 2 * lanes_.size());
 }
 
