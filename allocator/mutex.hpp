@@ -27,13 +27,15 @@ namespace weir {
 
 /// The order in which locks may be taken, first to last. At most one lock of each rank at a time.
 enum class LockRank : std::uint8_t {
+  kSources,    ///< allocator: what the process has that can be looked at
   kOrder,      ///< scheduler: the order of submissions
   kAdmission,  ///< scheduler: ledger and line
   kPool,       ///< allocator: one pool's blocks and books
   kSlab,       ///< allocator: small blocks cut from a pool's
   kStream,     ///< a device: one stream's queue
   kLog,        ///< allocator: which allocation logs are open
-  kLeaf,       ///< free lists of nodes and the like: nothing is taken inside
+  kLeaf,       ///< free lists of nodes and the like: no lock above is taken inside
+  kTimeline,   ///< the recorder: it is called under any other
 };
 
 namespace detail {

@@ -53,7 +53,9 @@ Pool::Resolved Pool::resolved(const Upstream& upstream, PoolOptions options) {
 }
 
 Pool::Pool(DeviceMemory memory, PoolOptions options)
-    : Pool(resolved(memory.upstream, std::move(options)), memory) {}
+    : Pool(resolved(memory.upstream, std::move(options)), memory) {
+  begin_showing();
+}
 
 Pool::Pool(Resolved resolved, DeviceMemory memory)
     : upstream_(memory.upstream),
@@ -68,7 +70,18 @@ Pool::Pool(Resolved resolved, DeviceMemory memory)
   if (log_ != nullptr) log_pool_ = log_->add_pool(statistics_.budget);
 }
 
+void Pool::begin_showing() {
+  enlist();
+  const Lock lock(mutex_);
+  if (TimelineSink* sink = timeline_sink()) note_self(*sink);
+}
+
 Pool::~Pool() {
+  leave();
+  if (TimelineSink* sink = timeline_sink()) {
+    const Lock lock(mutex_);
+    sink->write({.sequence = ++noted_, .source = number(), .kind = TimelineKind::kPoolEnd});
+  }
   // Blocks that were never freed may still be used by submitted work: wait for their streams too.
   std::vector<Point> points;
   {
@@ -140,9 +153,22 @@ void Pool::fail(const Attempt& attempt) {
   Lock lock(mutex_);
   ++statistics_.failures;
   const std::uint64_t sequence = ++events_;
+  TimelineSink* const sink = timeline_sink();
+  if (sink != nullptr) {
+    note(*sink,
+         {.bytes = attempt.block.count,
+          .requested = attempt.asked.count,
+          .stream = attempt.stream.value,
+          .kind = TimelineKind::kFailure},
+         attempt.label);
+  }
   lock.unlock();
   log_event(AllocationEvent::kFailure, sequence, nullptr, attempt.asked, attempt.stream);
-  throw out_of_memory(attempt);
+  const OutOfMemory error = out_of_memory(attempt);
+  std::string text = error.what();
+  const char* const page = sink != nullptr ? sink->note_failure() : nullptr;
+  if (page != nullptr) text += std::string("\n  what led to it: ") + page;
+  throw OutOfMemory(text, error.figures());
 }
 
 Freed Pool::deallocate(void* pointer, StreamId stream) {
@@ -199,13 +225,24 @@ Freed Pool::settle_freed(Block& block) noexcept {
   statistics_.requested.remove(block.requested);
   statistics_.allocated.remove(size);
   block.note_moved(++events_);
-  if (index_->place_freed(block) == BlockState::kAwaiting) {
+  TimelineRecord record{.id = block.begin(),
+                        .bytes = size.count,
+                        .requested = block.requested.count,
+                        .stream = block.home.value,
+                        .kind = TimelineKind::kFree};
+  // From here on the block may be a part of another.
+  const bool awaits = index_->place_freed(block) == BlockState::kAwaiting;
+  if (awaits) {
     statistics_.awaiting.add(size);
-    return Freed::kAwaiting;
+  } else {
+    statistics_.held.remove(size);
+    statistics_.cached.add(size);
   }
-  statistics_.held.remove(size);
-  statistics_.cached.add(size);
-  return Freed::kCached;
+  if (TimelineSink* sink = timeline_sink()) {
+    record.detail = awaits ? 1 : 0;
+    note(*sink, record);
+  }
+  return awaits ? Freed::kAwaiting : Freed::kCached;
 }
 
 void Pool::record_use(void* pointer, StreamId stream) {
@@ -217,6 +254,9 @@ void Pool::record_use(void* pointer, StreamId stream) {
   }
   index_->add_use(*block, stream);
   const std::uint64_t sequence = ++events_;
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink, {.id = block->begin(), .stream = stream.value, .kind = TimelineKind::kUse});
+  }
   lock.unlock();
   log_event(AllocationEvent::kUse, sequence, pointer, {}, stream);
 }
@@ -264,9 +304,13 @@ void Pool::poll() {
 }
 
 void Pool::became_cached(Bytes bytes) {
+  if (bytes.count == 0) return;
   statistics_.awaiting.remove(bytes);
   statistics_.held.remove(bytes);
   statistics_.cached.add(bytes);
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink, {.bytes = bytes.count, .kind = TimelineKind::kSettled});
+  }
 }
 
 Bytes Pool::trim(Bytes keep) {
@@ -305,7 +349,20 @@ std::optional<BlockInUse> Pool::give_away(void* pointer) {
   statistics_.requested.remove(holding.requested);
   statistics_.allocated.remove(holding.size);
   statistics_.held.remove(holding.size);
+  statistics_.cached.add(holding.size);
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink, {.id = address,
+                 .bytes = holding.size.count,
+                 .requested = holding.requested.count,
+                 .stream = holding.home.value,
+                 .kind = TimelineKind::kFree});
+  }
+  statistics_.cached.remove(holding.size);
   statistics_.reserved.remove(holding.size);
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink, {.id = address, .bytes = holding.size.count, .kind = TimelineKind::kRelease});
+  }
   const std::uint64_t sequence = ++events_;
   ++events_;
   const News changes = news();
@@ -326,6 +383,11 @@ void Pool::release(std::vector<Segment>& segments) {
     statistics_.cached.remove(segment.size);
     statistics_.reserved.remove(segment.size);
     ++statistics_.releases;
+    if (TimelineSink* sink = timeline_sink()) {
+      note(*sink, {.id = reinterpret_cast<std::uintptr_t>(segment.pointer),
+                   .bytes = segment.size.count,
+                   .kind = TimelineKind::kRelease});
+    }
   }
   lock.unlock();
   for (const Segment& segment : segments) {
@@ -364,6 +426,9 @@ void Pool::set_limits(Bytes budget, RunningOut running_out) {
   statistics_.budget = budget;
   steady_ = steady_range(budget, level_.level);
   running_out_ = running_out;
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink, {.bytes = budget.count, .kind = TimelineKind::kBudget});
+  }
   const News changes = news();
   lock.unlock();
   tell(changes);

@@ -28,6 +28,7 @@
 #include "allocator/pressure.hpp"
 #include "allocator/progress.hpp"
 #include "allocator/statistics.hpp"
+#include "allocator/timeline/source.hpp"
 #include "allocator/upstream.hpp"
 
 namespace weir {
@@ -55,7 +56,7 @@ struct BlockInUse {
 };
 
 /// Memory of one device, kept and handed out again. The file's description says what it promises.
-class Pool {
+class Pool final : private TimelineSource {
  public:
   static constexpr std::size_t kMostObservers = 8;  ///< observers at one time
 
@@ -64,7 +65,7 @@ class Pool {
   explicit Pool(DeviceMemory memory, PoolOptions options = {});
   /// Waits for the device to finish with every block, then gives all of them back, also those that
   /// were never freed.
-  ~Pool();
+  ~Pool() override;
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -184,7 +185,7 @@ class Pool {
       WEIR_REQUIRES(mutex_);
   /// A block that was taken out of what is cached, or is new, is the request's. May fail: it is
   /// cached then.
-  void hand_out(Block& block, const Attempt& request) WEIR_REQUIRES(mutex_);
+  void hand_out(Block& block, const Attempt& request, TimelineServed served) WEIR_REQUIRES(mutex_);
   /// The block may be a part of another from then on.
   Freed settle_freed(Block& block) noexcept WEIR_REQUIRES(mutex_);
   /// Moves `bytes` in the books, of blocks that the index moved from awaiting to cached.
@@ -196,6 +197,16 @@ class Pool {
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] News news() WEIR_REQUIRES(mutex_);
   void tell(const News& news) WEIR_EXCLUDES(mutex_);
+
+  // For timelines and live views (pool_timeline.cpp).
+  void add_figures(LiveFigures& figures) const override WEIR_EXCLUDES(mutex_);
+  void record_live(TimelineSink& sink) override WEIR_EXCLUDES(mutex_);
+  /// At the end of its making: from here on others see it.
+  void begin_showing();
+  void note_self(TimelineSink& sink) WEIR_REQUIRES(mutex_);
+  /// Writes `record` to `sink` with the current books.
+  void note(TimelineSink& sink, TimelineRecord record, std::string_view label = {})
+      WEIR_REQUIRES(mutex_);
 
   /// To the allocation log, if there is one. `sequence` was taken under the lock, which orders it;
   /// the lock is dropped now.
@@ -225,7 +236,8 @@ class Pool {
   bool limits_claimed_ WEIR_GUARDED_BY(mutex_) = false;  ///< by a PoolLimits
   /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.
   std::uint64_t events_ WEIR_GUARDED_BY(mutex_) = 1;
-  Bytes most_held_ WEIR_GUARDED_BY(mutex_);  ///< ever; statistics_'s peak can be reset
+  std::uint64_t noted_ WEIR_GUARDED_BY(mutex_) = 0;  ///< told to recorders, in this order
+  Bytes most_held_ WEIR_GUARDED_BY(mutex_);          ///< ever; statistics_'s peak can be reset
   /// Budget claimed by growths that are under way, before it shows in `reserved`.
   Bytes growing_ WEIR_GUARDED_BY(mutex_);
   /// Frees, releases and growths between their two locked halves; each ends without waiting.

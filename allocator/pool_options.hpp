@@ -32,6 +32,13 @@ enum class MxnetContext {
   kCpu,  ///< MXNET_CPU_* first, then MXNET_GPU_*
 };
 
+/// Which memory a pool is of, for those who look at several.
+struct PoolPlace {
+  std::string name = "pool";  ///< for people
+  std::uint16_t device = 0;   ///< 1 + the GPU's ordinal; 0: none
+  bool host = false;          ///< memory of the host, beside the device's
+};
+
 /// Defaults and ranges are MXNet's except for the kind, which is `naive` there.
 struct PoolOptions {
   /// `round`, `naive`, `unpooled`, `best_fit` or `paged`.
@@ -51,6 +58,9 @@ struct PoolOptions {
   Setting<std::string> log = Setting<std::string>::by_default({});
   /// How large that file may get; at least a MiB. Later events are lost, and counted.
   Setting<Bytes> log_limit = Setting<Bytes>::by_default(gib(1));
+
+  /// The pool's name and device, for timelines and `weir top`.
+  PoolPlace place{};
 
   /// Larger than any budget.
   static constexpr Bytes kWholeBudget{std::uint64_t{1} << 63U};

@@ -125,10 +125,19 @@ Block* Pool::move_pages(Attempt& request, PageMove& move) {
   statistics_.mapped_pages += move.mapped;
   std::uint64_t sequence = 0;
   if (created.count != 0) sequence = ++events_;
+  if (TimelineSink* sink = timeline_sink()) {
+    if (created.count != 0) {
+      note(*sink, {.id = move.at, .bytes = created.count, .kind = TimelineKind::kReserve});
+    }
+    const Bytes mapped{move.mapped * paged_->page().count};
+    if (mapped > created) {
+      note(*sink, {.id = move.at, .bytes = (mapped - created).count, .kind = TimelineKind::kMap});
+    }
+  }
   if (block != nullptr) {
     statistics_.cached.remove(block->size);
     try {
-      hand_out(*block, request);
+      hand_out(*block, request, TimelineServed::kGrown);
       ++statistics_.misses;
     } catch (...) {
       fault = std::current_exception();
@@ -175,6 +184,9 @@ Bytes Pool::trim_pages(Bytes keep) {
   statistics_.releases += move.destroyed;
   statistics_.unmapped_pages += move.unmapped + move.retired_pages;
   const std::uint64_t sequence = ++events_;
+  if (TimelineSink* sink = timeline_sink(); sink != nullptr && sum.count != 0) {
+    note(*sink, {.bytes = sum.count, .kind = TimelineKind::kRelease});
+  }
   --transits_;
   ++transits_ended_;
   const News changes = news();

@@ -126,6 +126,11 @@ void Pool::tell(const News& news) {
   {
     const Lock lock(mutex_);
     observers = observers_;
+    if (TimelineSink* sink = timeline_sink()) {
+      note(*sink, {.bytes = news.pressure->held.count,
+                   .kind = TimelineKind::kPressure,
+                   .detail = static_cast<std::uint8_t>(news.pressure->level)});
+    }
   }
   for (PressureObserver* observer : observers) {
     if (observer != nullptr) observer->on_pressure(*news.pressure);

@@ -88,8 +88,12 @@ void Pool::sleep(Lock& lock) {
   --sleepers_;
 }
 
-void Pool::hand_out(Block& block, const Attempt& request) {
+void Pool::hand_out(Block& block, const Attempt& request, TimelineServed served) {
   const bool from_cache = block.state == BlockState::kCached;
+  // A block that the device has passed belongs to every stream: take_own may find it, too.
+  if (from_cache && served != TimelineServed::kHandedOver) {
+    served = block.home == request.stream ? TimelineServed::kOwn : TimelineServed::kPassed;
+  }
   try {
     index_->hand_out(block, request.stream);
   } catch (...) {
@@ -106,6 +110,16 @@ void Pool::hand_out(Block& block, const Attempt& request) {
   statistics_.allocated.add(block.size);
   statistics_.held.add(block.size);
   most_held_ = std::max(most_held_, statistics_.held.current);
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink,
+         {.id = block.begin(),
+          .bytes = block.size.count,
+          .requested = request.asked.count,
+          .stream = request.stream.value,
+          .kind = TimelineKind::kAllocate,
+          .detail = static_cast<std::uint8_t>(served)},
+         request.label);
+  }
 }
 
 Block* Pool::take_own(const Attempt& request, Line& line) {
@@ -126,7 +140,7 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
     block = index_->take_own(request.block, request.stream);
   }
   if (block == nullptr) return nullptr;
-  hand_out(*block, request);
+  hand_out(*block, request, TimelineServed::kOwn);
   ++statistics_.hits;
   const News changes = news();
   lock.unlock();
@@ -145,7 +159,7 @@ Block* Pool::take_passed(const Attempt& request) {
   Block* block = index_->take_own(request.block, request.stream);
   if (block == nullptr) block = index_->take_passed(request.block, request.stream);
   if (block == nullptr) return nullptr;
-  hand_out(*block, request);
+  hand_out(*block, request, TimelineServed::kPassed);
   ++statistics_.hits;
   const News changes = news();
   lock.unlock();
@@ -193,9 +207,14 @@ Block* Pool::grow_claimed(Attempt& request, Bytes segment) {
   statistics_.reserved.add(segment);
   statistics_.cached.add(segment - block->size);
   const std::uint64_t sequence = ++events_;
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink, {.id = reinterpret_cast<std::uintptr_t>(pointer),
+                 .bytes = segment.count,
+                 .kind = TimelineKind::kReserve});
+  }
   std::exception_ptr fault;
   try {
-    hand_out(*block, request);
+    hand_out(*block, request, TimelineServed::kGrown);
     ++statistics_.misses;
   } catch (...) {
     fault = std::current_exception();
@@ -255,7 +274,7 @@ Block* Pool::hand_over(const Attempt& request) {
   FreeOwner& former = *block->owner;
   hold(former);
   try {
-    hand_out(*block, request);
+    hand_out(*block, request, TimelineServed::kHandedOver);
   } catch (...) {
     let_go(former);
     throw;
@@ -310,9 +329,18 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   ++statistics_.waits;
   ++request.waits;
   lock.unlock();
+  const TimelineSlice slice;
   const auto start = std::chrono::steady_clock::now();
   const bool reached = progress_.wait(*point, request.stop);
   const auto waited = std::chrono::steady_clock::now() - start;
+  if (slice.sink() != nullptr) {
+    slice.write({.bytes = request.block.count,
+                 .stream = request.stream.value,
+                 .name = slice.sink()->name(request.label),
+                 .source = number(),
+                 .device = options_.place.device,
+                 .kind = TimelineKind::kPoolWait});
+  }
   lock.lock();
   statistics_.waited += waited;
   return reached;

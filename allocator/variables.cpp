@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 16> kKnown{"WEIR_ALLOC_LOG",
+constexpr std::array<std::string_view, 20> kKnown{"WEIR_ALLOC_LOG",
                                                   "WEIR_ALLOC_LOG_LIMIT",
                                                   "WEIR_BATCH_RANGE",
                                                   "WEIR_BUDGET",
@@ -23,14 +23,19 @@ constexpr std::array<std::string_view, 16> kKnown{"WEIR_ALLOC_LOG",
                                                   "WEIR_POOL_LINEAR_CUTOFF",
                                                   "WEIR_POOL_PAGE_SIZE",
                                                   "WEIR_POOL_SEGMENT_SIZE",
+                                                  "WEIR_PUBLISH",
                                                   "WEIR_RUN_AHEAD",
                                                   "WEIR_SUMMARY",
-                                                  "WEIR_SYNC_FREE"};
+                                                  "WEIR_SYNC_FREE",
+                                                  "WEIR_TIMELINE",
+                                                  "WEIR_TIMELINE_BATCHES",
+                                                  "WEIR_TIMELINE_BUFFER"};
 
-/// Of the stand-in driver, the tests and the scripts, and between `weir run` and the library.
-constexpr std::array<std::string_view, 7> kOthers{"WEIR_STANDIN_", "WEIR_TEST_",  "WEIR_GPU_",
+/// Of the stand-in driver, the tests and the scripts, between `weir run` and the library, and of
+/// whoever looks for a fault with CUPTI (docs/timelines.md).
+constexpr std::array<std::string_view, 8> kOthers{"WEIR_STANDIN_", "WEIR_TEST_",  "WEIR_GPU_",
                                                   "WEIR_FAKE_",    "WEIR_BENCH_", "WEIR_PEERS",
-                                                  "WEIR_CHECKED"};
+                                                  "WEIR_CHECKED",  "WEIR_CUPTI"};
 
 /// How many letters have to be changed, added or left out (Levenshtein).
 std::size_t distance(std::string_view a, std::string_view b) {

@@ -50,13 +50,13 @@ void take(LockRank first, LockRank second) {
 
 TEST(MutexDeathTest, EndsTheProgramWhenALockIsTakenOutOfOrder) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(take(LockRank::kSlab, LockRank::kPool), "lock of rank 2 taken while holding");
-  EXPECT_DEATH(take(LockRank::kLeaf, LockRank::kOrder), "lock of rank 0");
+  EXPECT_DEATH(take(LockRank::kSlab, LockRank::kPool), "lock of rank 3 taken while holding");
+  EXPECT_DEATH(take(LockRank::kLeaf, LockRank::kSources), "lock of rank 0");
 }
 
 TEST(MutexDeathTest, EndsTheProgramWhenTwoLocksOfOneRankAreTaken) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(take(LockRank::kPool, LockRank::kPool), "lock of rank 2");
+  EXPECT_DEATH(take(LockRank::kPool, LockRank::kPool), "lock of rank 3");
 }
 
 }  // namespace
