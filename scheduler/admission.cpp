@@ -10,6 +10,7 @@
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
 #include "allocator/thread_scratch.hpp"
+#include "scheduler/batch_timeline.hpp"
 
 namespace weir {
 namespace {
@@ -78,7 +79,9 @@ class Admission::InLine : public FairLine::Place {
 
 Admission::Admission(Pool& pool, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
                      std::chrono::nanoseconds grace)
-    : pool_(pool), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {}
+    : pool_(pool), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {
+  enlist();
+}
 
 Bytes Admission::live(const Pressure& pressure) const {
   return minus_or_zero(pressure.held, pressure.awaiting + ledger_.allocated());
@@ -102,26 +105,31 @@ Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
   return expected ? *expected : all_not_live(pressure);
 }
 
-TicketRef Admission::begin(BatchKind& kind, Bytes estimate, CallSite where) {
-  Ticket& ticket = ledger_.open(kind, estimate, where);
+TicketRef Admission::begin(BatchKind& kind, Bytes estimate, const BatchId& id) {
+  Ticket& ticket = ledger_.open(kind, estimate, id.where, id.number);
   return {&ticket, ticket.serial};
 }
 
 TicketRef Admission::open(std::string_view name, const BatchOptions& options, CallSite where) {
+  const BatchId id{next_batch_number(), where};
   settle();
   if (policy_ != Policy::kThrottled) {
     const Lock lock(mutex_);
     BatchKind& kind = ledger_.kind(name);
-    return begin(kind, kind.footprint.value_or(Bytes{}), where);
+    const TicketRef ticket = begin(kind, kind.footprint.value_or(Bytes{}), id);
+    note_batch(TimelineKind::kAdmit, *ticket.ticket);
+    return ticket;
   }
   InLine place(*this, name, options);
   std::optional<Decision> reason;
   std::chrono::steady_clock::time_point start;
+  std::optional<TimelineSlice> stall;
   for (;;) {
     Decision decision = Decision::kAdmit;
-    const auto ticket = try_admit(place, where, decision);
+    const auto ticket = try_admit(place, id, decision);
     if (ticket) {
       if (reason) count_stall(*reason, std::chrono::steady_clock::now() - start);
+      if (reason) note_stall(*stall, *reason, *ticket->ticket);
       return *ticket;
     }
     if (decision == Decision::kRefuse) {
@@ -129,7 +137,10 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     }
     const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
     if (for_room && let_forgotten_lapse()) continue;
-    if (!reason) start = std::chrono::steady_clock::now();
+    if (!reason) {
+      start = std::chrono::steady_clock::now();
+      stall.emplace();
+    }
     if (!reason || decision != Decision::kWaitTurn) reason = decision;
     if (decision == Decision::kWaitTurn) {
       wait_turn(place);
@@ -157,7 +168,8 @@ AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure
           .queued_time = ledger_.queued_time()};
 }
 
-std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Decision& decision) {
+std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
+                                              Decision& decision) {
   AdmissionState state;
   std::optional<TicketRef> ticket;
   bool known = false;
@@ -192,11 +204,15 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, CallSite where, Dec
     // again.
     known = place.kind->given_back.has_value();
     place.bytes = is_guess(place) ? all_not_live(place.books) : state.estimate;
-    ticket = begin(*place.kind, place.bytes, where);
+    ticket = begin(*place.kind, place.bytes, id);
     ticket->ticket->producer = place.producer;
     line_.serve(place);
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
+    if (TimelineSink* sink = timeline_sink()) {
+      note_batch(*sink, TimelineKind::kAdmit, *ticket->ticket,
+                 decision == Decision::kForce ? 1 : 0);
+    }
     wake_first();
   }
   try {
@@ -412,6 +428,28 @@ void Admission::count_stall(Decision reason, std::chrono::nanoseconds time) {
                                                    : counts_.hard;
   ++stalls.count;
   stalls.total += time;
+}
+
+void Admission::add_figures(LiveFigures& figures) const {
+  const AdmissionStatistics now = statistics();
+  figures.open += now.open;
+  figures.submitted += now.submitted;
+  figures.settled += now.settled;
+  for (const Stalls& stalls : {now.hard, now.soft, now.turn}) {
+    figures.stalls += stalls.count;
+    figures.stalled += stalls.total;
+  }
+}
+
+void Admission::record_live(TimelineSink& sink) {
+  const Lock lock(mutex_);
+  for (const Ticket* ticket : ledger_.open_tickets()) {
+    note_batch(sink, TimelineKind::kAdmit, *ticket);
+  }
+  for (const Ticket* ticket : ledger_.submitted_tickets()) {
+    note_batch(sink, TimelineKind::kAdmit, *ticket);
+    note_batch(sink, TimelineKind::kClose, *ticket);
+  }
 }
 
 AdmissionStatistics Admission::statistics() const {

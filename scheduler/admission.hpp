@@ -20,6 +20,7 @@
 
 #include "allocator/mutex.hpp"
 #include "allocator/pool.hpp"
+#include "allocator/timeline/source.hpp"
 #include "scheduler/admission_decision.hpp"
 #include "scheduler/fair_line.hpp"
 #include "scheduler/ledger.hpp"
@@ -73,10 +74,13 @@ struct BatchStreams {
 };
 
 /// Lines up, admits and settles the batches of one scheduler.
-class Admission {
+class Admission final : private TimelineSource {
  public:
   Admission(Pool& pool, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
             std::chrono::nanoseconds grace);
+  ~Admission() override { leave(); }
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
 
   /// Opens a batch; under `throttled` it waits until the decision admits it. Throws Cancelled.
   [[nodiscard]] TicketRef open(std::string_view kind, const BatchOptions& options,
@@ -104,6 +108,16 @@ class Admission {
   [[nodiscard]] AdmissionStatistics statistics() const;
 
  private:
+  /// Which batch of the process it is, and where it was begun.
+  struct BatchId {
+    std::uint32_t number = 0;
+    CallSite where;
+  };
+
+  // For timelines and live views.
+  void add_figures(LiveFigures& figures) const override;
+  void record_live(TimelineSink& sink) override;
+
   class InLine;
   struct Blocked;
 
@@ -115,9 +129,9 @@ class Admission {
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, CallSite where,
+  [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, const BatchId& id,
                                                    Decision& decision);
-  [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate, CallSite where)
+  [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate, const BatchId& id)
       WEIR_REQUIRES(mutex_);
   void wait_turn(InLine& place);
   void wait_for_open(InLine& place);

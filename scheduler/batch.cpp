@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "scheduler/barrier.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weir {
@@ -36,9 +37,12 @@ void Batch::end(bool learn) noexcept {
 
 void Scheduler::close(TicketRef ticket, bool learn) noexcept {
   stop_accepting(*ticket.ticket);
+  const CallSite begun = ticket.ticket->where;
+  const std::uint32_t number = ticket.ticket->number;
   admission_.close(ticket, learn);
   forget_batch(ticket);
   if (options_.policy != Policy::kBarrier) return;
+  const Barrier barrier("barrier", begun, device_.timeline_source(), number);
   const auto start = std::chrono::steady_clock::now();
   wait_device_or_log();
   admission_.settle();

@@ -14,13 +14,18 @@ CpuDevice::CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream)
                                     : std::make_unique<HostUpstream>(memory)) {
   for (const StreamRole role : kAllRoles) {
     auto& stream = streams_.at(index_of(role));
-    stream = std::make_unique<CpuStream>(role);
+    stream = std::make_unique<CpuStream>(role, number());
     ids_.at(index_of(role)) = stream->id();
   }
+  enlist();
+  if (TimelineSink* sink = timeline_sink()) record_live(*sink);
 }
 
 // All streams are drained before any is gone: queues hold waits for each other's points.
-CpuDevice::~CpuDevice() { drain(); }
+CpuDevice::~CpuDevice() {
+  leave();
+  drain();
+}
 
 void CpuDevice::drain() noexcept {
   for (const auto& stream : streams_) (void)stream->wait(stream->enqueued(), {});
@@ -41,6 +46,20 @@ std::uint64_t CpuDevice::enqueue(StreamRole role, Task& task) {
 
 std::chrono::nanoseconds CpuDevice::busy(StreamRole role) const {
   return streams_.at(index_of(role))->busy();
+}
+
+void CpuDevice::add_figures(LiveFigures& figures) const {
+  figures.knows_busy = true;
+  figures.busy += busy(StreamRole::kCompute);
+}
+
+void CpuDevice::record_live(TimelineSink& sink) {
+  for (const auto& stream : streams_) {
+    sink.write({.stream = stream->id().value,
+                .name = sink.name(to_string(stream->role())),
+                .source = number(),
+                .kind = TimelineKind::kStream});
+  }
 }
 
 Point CpuDevice::record(StreamId stream) { return {stream, find(stream).enqueued()}; }

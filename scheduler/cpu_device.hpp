@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "allocator/timeline/source.hpp"
 #include "allocator/upstream.hpp"
 #include "scheduler/cpu_stream.hpp"
 #include "scheduler/device.hpp"
@@ -16,7 +17,7 @@ namespace weir {
 /// A quarter of the machine's memory, for batches on their way to the device.
 [[nodiscard]] Bytes default_host_memory();
 
-class CpuDevice final : public DeviceBackend, private Progress {
+class CpuDevice final : public DeviceBackend, private Progress, private TimelineSource {
  public:
   /// With `upstream`, memory comes from there (tests); otherwise from the host, `memory` bytes.
   explicit CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream = nullptr);
@@ -33,12 +34,17 @@ class CpuDevice final : public DeviceBackend, private Progress {
   void drain() noexcept override;
   [[nodiscard]] bool copies_late(const void* /*host*/) const override { return true; }
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override;
+  [[nodiscard]] std::uint16_t timeline_source() const noexcept override { return number(); }
 
  private:
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
   [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
   void make_wait(StreamId waiter, Point point) override;
+
+  // For timelines and live views.
+  void add_figures(LiveFigures& figures) const override;
+  void record_live(TimelineSink& sink) override;
 
   [[nodiscard]] CpuStream& find(StreamId stream) const;
 

@@ -8,8 +8,8 @@
 
 namespace weir {
 
-CpuStream::CpuStream(StreamRole role)
-    : Stream(StreamId::next(), role), worker_([this] { serve(); }) {}
+CpuStream::CpuStream(StreamRole role, std::uint16_t source)
+    : Stream(StreamId::next(), role), source_(source), worker_([this] { serve(); }) {}
 
 CpuStream::~CpuStream() {
   {
@@ -67,14 +67,42 @@ void CpuStream::serve() {
   }
 }
 
+void CpuStream::wait_for(CpuStream& other, std::uint64_t sequence) {
+  if (other.passed() >= sequence) return;
+  const TimelineSlice slice;
+  (void)other.wait(sequence, {});
+  if (slice.sink() == nullptr) return;
+  slice.write({.id = other.id().value,
+               .stream = id().value,
+               .name = slice.sink()->name(to_string(other.role())),
+               .source = source_,
+               .kind = TimelineKind::kStreamWait,
+               .detail = static_cast<std::uint8_t>(role())});
+}
+
+void CpuStream::note(const TimelineSlice& slice, const Task& task) const noexcept {
+  const TaskInfo info = task.info();
+  slice.write({.id = info.operation,
+               .bytes = info.bytes.count,
+               .stream = id().value,
+               .batch = info.batch,
+               .name = slice.sink()->name(info.name),
+               .site = slice.sink()->site(info.file, info.line),
+               .source = source_,
+               .kind = TimelineKind::kExecute,
+               .detail = static_cast<std::uint8_t>(role())});
+}
+
 void CpuStream::execute(const Entry& entry) {
   if (entry.task == nullptr) {
-    (void)entry.other->wait(entry.sequence, {});
+    wait_for(*entry.other, entry.sequence);
     return;
   }
+  const TimelineSlice slice;
   const auto start = std::chrono::steady_clock::now();
   entry.task->run(*this);
   const auto took = std::chrono::steady_clock::now() - start;
+  if (slice.sink() != nullptr) note(slice, *entry.task);
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
   entry.task->finished(took);
 }

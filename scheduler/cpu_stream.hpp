@@ -12,13 +12,15 @@
 
 #include "allocator/mutex.hpp"
 #include "allocator/ring.hpp"
+#include "allocator/timeline/sink.hpp"
 #include "scheduler/stream.hpp"
 
 namespace weir {
 
 class CpuStream final : public Stream {
  public:
-  explicit CpuStream(StreamRole role);
+  /// `source` is its device's, for timelines.
+  explicit CpuStream(StreamRole role, std::uint16_t source = 0);
   /// Executes everything that is queued, then ends the thread.
   ~CpuStream() override;
 
@@ -60,6 +62,9 @@ class CpuStream final : public Stream {
   std::uint64_t push(Entry entry);
   void serve();
   void execute(const Entry& entry);
+  void wait_for(CpuStream& other, std::uint64_t sequence);
+  /// Tells who records that the task ran for the slice.
+  void note(const TimelineSlice& slice, const Task& task) const noexcept;
 
   mutable Mutex mutex_{LockRank::kStream};
   Ring<Entry> entries_ WEIR_GUARDED_BY(mutex_);  ///< not begun yet
@@ -74,6 +79,7 @@ class CpuStream final : public Stream {
   std::condition_variable_any passes_;           ///< hosts and other streams sleep here
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};
+  const std::uint16_t source_;
   std::thread worker_;
 };
 

@@ -50,6 +50,8 @@ class DeviceBackend {
   /// Whether a copy from this host memory may run late. Where it may not, enqueueing it holds the
   /// caller until it is done, or nearly.
   [[nodiscard]] virtual bool copies_late(const void* host) const = 0;
+  /// The number that its streams have as a source of timelines; 0: a profiler tells what they do.
+  [[nodiscard]] virtual std::uint16_t timeline_source() const noexcept { return 0; }
   /// Device time that the stream has spent executing tasks so far.
   [[nodiscard]] virtual std::chrono::nanoseconds busy(StreamRole role) const = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/batch_timeline.hpp"
+
 namespace weir {
 namespace {
 
@@ -68,7 +70,7 @@ std::optional<StreamTimes> Ledger::longest_known() const noexcept {
   return longest;
 }
 
-Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where) {
+Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint32_t number) {
   if (free_.empty()) {
     // Room for every ticket in every list first, so that no later step of a batch can fail.
     const std::size_t count = tickets_.size() + 1;
@@ -81,6 +83,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where) {
   open_.push_back(&ticket);
   ticket.state = Ticket::State::kOpen;
   ticket.serial = ++serials_;
+  ticket.number = number;
   ticket.kind = &kind;
   ticket.where = where;
   ticket.producer = 0;
@@ -118,11 +121,13 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
   ticket.learn = learn;
   ticket.closed = ++closed_;
   submitted_.push_back(&ticket);
+  note_batch(TimelineKind::kClose, ticket);
 }
 
 std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
   const auto done = [&](Ticket* ticket) {
     if (!passed_all(*ticket, passed)) return false;
+    note_batch(TimelineKind::kSettle, *ticket);
     ticket->state = Ticket::State::kSettled;
     if (ticket->learn) {
       learn_from(*ticket);

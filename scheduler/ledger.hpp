@@ -56,6 +56,7 @@ struct Ticket {
 
   State state = State::kSettled;
   std::uint64_t serial = 0;  ///< never used twice, so a stale reference is told from a live one
+  std::uint32_t number = 0;  ///< of the batch in its process, for timelines
   BatchKind* kind = nullptr;
   CallSite where;              ///< that began it
   std::uint64_t producer = 0;  ///< that the estimate counts against in the line; 0: none
@@ -107,7 +108,7 @@ class Ledger {
   [[nodiscard]] std::optional<Bytes> expected(const BatchKind& kind,
                                               std::optional<Bytes> hint) const noexcept;
 
-  Ticket& open(BatchKind& kind, Bytes estimate, CallSite where = {});
+  Ticket& open(BatchKind& kind, Bytes estimate, CallSite where = {}, std::uint32_t number = 0);
   void note_allocated(TicketRef ref, Bytes bytes);
   /// Also of a batch that is closed or settled: it did not keep this.
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting);
@@ -128,6 +129,10 @@ class Ledger {
   [[nodiscard]] bool keeps_for_open() const noexcept;
   [[nodiscard]] const std::vector<Ticket*>& open_tickets() const noexcept { return open_; }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.size(); }
+  /// In the order of their closing.
+  [[nodiscard]] const std::vector<Ticket*>& submitted_tickets() const noexcept {
+    return submitted_;
+  }
   [[nodiscard]] Bytes allocated()
       const noexcept;  ///< by open batches, and not freed: no live memory
   /// An open batch that was perhaps never closed, the oldest; its promise lapses. It has allocated

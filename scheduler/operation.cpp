@@ -18,6 +18,7 @@ void Operation::describe(std::string_view name, CallSite where, Ticket* ticket) 
   std::ranges::copy(name.substr(0, name_.size() - 1), name_.begin());
   where_ = where;
   ticket_ = ticket;
+  number_ = 0;
 }
 
 void Operation::add_input(TensorState& state) {
@@ -86,6 +87,19 @@ std::exception_ptr Operation::describe_error(const std::exception_ptr& cause) co
   } catch (...) {
     return cause;  // no memory for the text: the cause alone
   }
+}
+
+TaskInfo Operation::info() const noexcept {
+  TaskInfo info{.name = name(),
+                .file = where_.file,
+                .line = where_.line,
+                .batch = ticket_ != nullptr ? ticket_->number : 0,
+                .operation = number_};
+  // A copy to the host writes no tensor.
+  for (const View& view : output_views_.empty() ? input_views_ : output_views_) {
+    info.bytes += Bytes{view.elements * sizeof(float)};
+  }
+  return info;
 }
 
 void Operation::finished(std::chrono::nanoseconds device_time) noexcept {

@@ -44,6 +44,8 @@ class Operation final : public Task {
 
   /// Sets what it is; `ticket` is null outside a batch.
   void describe(std::string_view name, CallSite where, Ticket* ticket);
+  /// Its number in a timeline; 0: nobody records.
+  void set_number(std::uint64_t number) noexcept { number_ = number; }
   void add_input(TensorState& state);
   void add_output(TensorState& state);
   void set_kernel(Kernel kernel) noexcept { kernel_ = std::move(kernel); }
@@ -51,6 +53,7 @@ class Operation final : public Task {
   void bind_views();
 
   void run(Stream& stream) noexcept override;
+  [[nodiscard]] TaskInfo info() const noexcept override;
   void finished(std::chrono::nanoseconds device_time) noexcept override;
 
   [[nodiscard]] std::string_view name() const noexcept { return name_.data(); }
@@ -75,6 +78,7 @@ class Operation final : public Task {
   std::array<char, 48> name_{};
   CallSite where_;
   Ticket* ticket_ = nullptr;
+  std::uint64_t number_ = 0;
   StreamRole role_ = StreamRole::kCompute;  ///< where it ran
   Kernel kernel_;
   std::vector<TensorState*> inputs_;

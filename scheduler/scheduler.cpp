@@ -9,6 +9,7 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "scheduler/barrier.hpp"
 
 namespace weir {
 namespace {
@@ -33,6 +34,7 @@ PoolOptions host_pool_options() {
   options.kind = PoolKind::kRound;
   options.budget = BudgetRequest{.percent = 100};
   options.log = std::string();
+  options.place = {.name = "host copies", .host = true};
   return options;
 }
 
@@ -163,6 +165,7 @@ class Scheduler::HostBuffer {
 
 std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   refuse_device_thread("read");
+  const Barrier barrier("read", where, device_.timeline_source());
   const Shape& shape = state_of(tensor, "read").shape;
   const auto buffer = std::make_shared<HostBuffer>(
       host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut), "read", owner_here().stop);
@@ -224,8 +227,9 @@ Point Scheduler::written(const Tensor& tensor) {
           state.history.version == 0 ? 0 : state.history.write_sequence};
 }
 
-void Scheduler::wait(const Tensor& tensor) {
+void Scheduler::wait(const Tensor& tensor, CallSite where) {
   refuse_device_thread("wait");
+  const Barrier barrier("wait", where, device_.timeline_source());
   (void)device_.progress().wait(written(tensor), {});
   if (auto error = table_->error(state_of(tensor, "wait"))) std::rethrow_exception(error);
 }
@@ -262,8 +266,9 @@ void Scheduler::wait_device_or_log() noexcept {
   }
 }
 
-void Scheduler::wait_all() {
+void Scheduler::wait_all(CallSite where) {
   refuse_device_thread("wait_all");
+  const Barrier barrier("wait_all", where, device_.timeline_source());
   wait_device();
   admission_.settle();
   if (auto error = table_->take_first()) std::rethrow_exception(error);

@@ -140,9 +140,9 @@ class Scheduler {
 
   /// Waits for the last submitted write of this tensor, and for nothing else. Rethrows the error
   /// that its contents carry, every time.
-  void wait(const Tensor& tensor);
+  void wait(const Tensor& tensor, CallSite where = CallSite::here());
   /// Waits for everything submitted. Throws the first error since the last call, once.
-  void wait_all();
+  void wait_all(CallSite where = CallSite::here());
   /// The contents, after all submitted writes. Waits and throws as `wait` does.
   [[nodiscard]] std::vector<float> read(const Tensor& tensor, CallSite where = CallSite::here());
 

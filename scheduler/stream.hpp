@@ -51,6 +51,16 @@ class Stream {
   const StreamRole role_;
 };
 
+/// What a task is, for timelines.
+struct TaskInfo {
+  std::string_view name{};      ///< of the operation
+  const char* file = "";        ///< where it was submitted
+  int line = 0;                 ///< in `file`; 0: not known
+  std::uint32_t batch = 0;      ///< its number; 0: none
+  std::uint64_t operation = 0;  ///< its number; 0: submitted when nobody recorded
+  Bytes bytes{};                ///< that it writes
+};
+
 /// One unit of work on a stream.
 class Task {
  public:
@@ -60,6 +70,8 @@ class Task {
   virtual ~Task() = default;
   /// Enqueues its work on `stream`, on a thread that serves the device.
   virtual void run(Stream& stream) noexcept = 0;
+  /// What it is; valid until `finished`.
+  [[nodiscard]] virtual TaskInfo info() const noexcept { return {}; }
   /// Called after `run` when the device is done with it, with the device time that it took. The
   /// stream's point is passed only after this returns; the task may be gone then.
   virtual void finished(std::chrono::nanoseconds device_time) noexcept = 0;

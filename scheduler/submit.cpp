@@ -1,6 +1,7 @@
 // Submission: how an operation gets its memory, becomes visible to others and is enqueued.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,40 @@ namespace {
   throw UsageError("operation '" + std::string(operation.name()) + "' reads tensor '" + label +
                    "' of shape " + state.shape.to_string() + ", which nothing has written");
 }
+
+/// A call of submit, for timelines.
+class Submission {
+ public:
+  Submission(std::string_view name, StreamId stream, std::uint16_t source) noexcept
+      : name_(name),
+        stream_(stream),
+        source_(source),
+        number_(slice_.sink() != nullptr ? next() : 0) {}
+  ~Submission() {
+    if (slice_.sink() == nullptr) return;
+    slice_.write({.id = number_,
+                  .stream = stream_.value,
+                  .name = slice_.sink()->name(name_),
+                  .source = source_,
+                  .kind = TimelineKind::kSubmit});
+  }
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+  /// Of the operation; 0 where nobody records.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
+ private:
+  static std::uint64_t next() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+
+  const TimelineSlice slice_;
+  const std::string_view name_;
+  const StreamId stream_;
+  const std::uint16_t source_;
+  const std::uint64_t number_;
+};
 
 constexpr std::uint8_t bit_of(StreamRole role) {
   return static_cast<std::uint8_t>(1U << index_of(role));
@@ -41,8 +76,12 @@ void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses&
                           Kernel&& kernel, CallSite where) {
   refuse_device_thread("submit");
   if (!kernel) throw UsageError("operation '" + std::string(name) + "' has no kernel");
+  const std::uint32_t batch = owner.batch.ticket != nullptr ? owner.batch.ticket->number : 0;
+  const TimelineScope scope(batch, where.file, where.line);
+  const Submission submission(name, device_.stream(uses.stream), device_.timeline_source());
   OperationList::Handle operation = operations_.acquire();
   operation->describe(name, where, owner.batch.ticket);
+  operation->set_number(submission.number());
   operation->set_kernel(std::move(kernel));
   for (const Tensor& tensor : uses.reads) operation->add_input(state_of(tensor, name));
   for (const Tensor& tensor : uses.writes) operation->add_output(state_of(tensor, name));

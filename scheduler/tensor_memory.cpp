@@ -55,12 +55,18 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
     }
     // One more look before it fails: it was woken to fail, or who freed something since the look
     // above has yet to say so.
+    const TimelineSlice slice;
     last = !admission_.await_memory({.batch = owner.batch,
                                      .block = attempt.block,
                                      .looked = freed,
                                      .books = books,
                                      .deadline = *deadline,
                                      .stop = owner.stop});
+    if (slice.sink() != nullptr) {
+      slice.write({.bytes = attempt.block.count,
+                   .name = slice.sink()->name(label),
+                   .kind = TimelineKind::kMemoryWait});
+    }
     books = pool_.pressure();
   }
 }

@@ -1,0 +1,200 @@
+// What a scheduler tells whoever records.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rig.hpp"
+#include "support/told_timeline.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+using Kind = TimelineKind;
+
+std::string here(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
+
+TEST(SchedulerTimeline, AnOperationIsFollowedFromItsSubmissionToItsStream) {
+  Rig rig;
+  const ToldTimeline told;
+  int line = 0;
+  {
+    const Batch batch = rig->begin_batch("train");
+    const Tensor x = rig->empty({4}, "x");
+    line = __LINE__ + 1;
+    rig->submit("dense1", {.writes = {x}}, fill(1));
+  }
+  rig->wait_all();
+  const auto submitted = told.of(Kind::kSubmit);
+  const auto executed = told.of(Kind::kExecute);
+  ASSERT_EQ(submitted.size(), 1U);
+  ASSERT_EQ(executed.size(), 1U);
+  EXPECT_NE(submitted[0].id, 0U);
+  EXPECT_EQ(executed[0].id, submitted[0].id);
+  EXPECT_EQ(executed[0].stream, submitted[0].stream);
+  EXPECT_EQ(executed[0].bytes, 16U);
+  const auto admitted = told.of(Kind::kAdmit);
+  ASSERT_EQ(admitted.size(), 1U);
+  for (const auto& record : {submitted[0], executed[0]}) {
+    EXPECT_EQ(told.text(record.name), "dense1");
+    EXPECT_EQ(told.text(record.site), here(line));
+    EXPECT_EQ(record.batch, admitted[0].batch);
+  }
+  const auto allocated = told.of(Kind::kAllocate);
+  ASSERT_FALSE(allocated.empty());
+  EXPECT_EQ(allocated.back().batch, admitted[0].batch);
+  EXPECT_EQ(told.text(allocated.back().site), here(line));
+}
+
+TEST(SchedulerTimeline, ABatchIsAdmittedClosedAndSettledOnce) {
+  Rig rig;
+  const ToldTimeline told;
+  const int line = __LINE__ + 2;
+  for (int i = 0; i < 3; ++i) {
+    const Batch batch = rig->begin_batch("train");
+    (void)rig.filled(kib(8), 1);
+  }
+  rig->wait_all();
+  std::vector<std::uint32_t> numbers;
+  for (const Kind kind : {Kind::kAdmit, Kind::kClose, Kind::kSettle}) {
+    const auto records = told.of(kind);
+    ASSERT_EQ(records.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(told.text(records[i].name), "train");
+      EXPECT_EQ(told.text(records[i].site), here(line));
+      if (kind == Kind::kAdmit) numbers.push_back(records[i].batch);
+      EXPECT_EQ(records[i].batch, numbers.at(i));
+      if (kind != Kind::kAdmit) {
+        EXPECT_EQ(records[i].bytes, kib(8).count) << "its peak";
+      }
+    }
+  }
+  EXPECT_EQ(numbers[1], numbers[0] + 1);
+  EXPECT_EQ(numbers[2], numbers[1] + 1);
+  EXPECT_EQ(told.batches(), numbers) << "told before each of them begins";
+}
+
+TEST(SchedulerTimeline, EveryBarrierHasItsCallSite) {
+  Rig rig;
+  const Tensor x = rig.filled(kib(4), 1);
+  const ToldTimeline told;
+  const int line = __LINE__ + 1;
+  rig->wait(x);
+  (void)rig->read(x);
+  rig->wait_all();
+  const auto barriers = told.of(Kind::kBarrier);
+  ASSERT_EQ(barriers.size(), 3U);
+  const std::vector<std::string> calls{"wait", "read", "wait_all"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(told.text(barriers[i].name), calls[i]);
+    EXPECT_EQ(told.text(barriers[i].site), here(line + static_cast<int>(i)));
+    EXPECT_LT(barriers[i].begin, barriers[i].end);
+  }
+}
+
+TEST(SchedulerTimeline, TheBarrierOfItsPolicyIsTheBatchs) {
+  Rig rig({.policy = Policy::kBarrier});
+  const ToldTimeline told;
+  const int line = __LINE__ + 1;
+  { const Batch batch = rig->begin_batch("train"); }
+  const auto barriers = told.of(Kind::kBarrier);
+  ASSERT_EQ(barriers.size(), 1U);
+  EXPECT_EQ(told.text(barriers[0].site), here(line));
+  EXPECT_EQ(barriers[0].batch, told.of(Kind::kAdmit).at(0).batch);
+}
+
+TEST(SchedulerTimeline, AStallSaysWhatItWaitedForAndIsCountedOnce) {
+  Rig rig({.run_ahead = {.batches = 1}});
+  const ToldTimeline told;
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  rig.backend.before_wait = [&gate](Point) { gate.open(); };  // nobody waits before it stalls
+  for (int i = 0; i < 5; ++i) {
+    const Batch batch = rig->begin_batch("train");
+    (void)rig.filled(kib(4), 1);
+  }
+  rig->wait_all();
+  rig.backend.before_wait = nullptr;
+  const AdmissionStatistics counted = rig->admission();
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+  for (const auto& record : told.of(Kind::kStall)) {
+    EXPECT_EQ(told.text(record.name), "train");
+    EXPECT_LT(record.begin, record.end);
+    EXPECT_NE(record.batch, 0U);
+    ++(record.detail == static_cast<int>(TimelineStall::kRunAhead) ? soft : hard);
+  }
+  EXPECT_EQ(soft, counted.soft.count);
+  EXPECT_EQ(hard, counted.hard.count);
+  EXPECT_GT(soft + hard, 0U);
+}
+
+/// A task that stands at a gate.
+class Stands final : public Task {
+ public:
+  explicit Stands(Gate& gate) : gate_(gate) {}
+  void run(Stream& /*stream*/) noexcept override { gate_.pass(); }
+  void finished(std::chrono::nanoseconds /*device_time*/) noexcept override {}
+  [[nodiscard]] TaskInfo info() const noexcept override { return {.name = "stands"}; }
+
+ private:
+  Gate& gate_;
+};
+
+TEST(StreamTimeline, AWaitForAnotherStreamIsASliceOfItsOwn) {
+  const ToldTimeline told;
+  Gate gate;
+  Stands first(gate);
+  Stands second(gate);
+  CpuStream copies(StreamRole::kCopyIn);
+  CpuStream compute(StreamRole::kCompute);
+  const std::uint64_t point = copies.enqueue(first);
+  compute.enqueue_wait(copies, point);
+  const std::uint64_t last = compute.enqueue(second);
+  gate.await_arrival();
+  while (copies.waiting() == 0) std::this_thread::yield();
+  gate.open();
+  ASSERT_TRUE(compute.wait(last, {}));
+  const auto waits = told.of(Kind::kStreamWait);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(told.text(waits[0].name), to_string(StreamRole::kCopyIn));
+  EXPECT_EQ(waits[0].stream, compute.id().value);
+  EXPECT_EQ(waits[0].id, copies.id().value);
+  const auto executed = told.of(Kind::kExecute);
+  ASSERT_EQ(executed.size(), 2U);
+  EXPECT_EQ(told.text(executed[1].name), "stands");
+  EXPECT_LT(waits[0].end, executed[1].begin);
+}
+
+TEST(StreamTimeline, StreamsHaveNamesHoweverLateTheRecorder) {
+  Rig rig;
+  const ToldTimeline told;
+  for_each_source([&](TimelineSource& source) { source.record_live(told.itself()); });
+  EXPECT_EQ(told.of(Kind::kStream).size(), kStreamRoles);
+  const Device later = open_device("cpu");
+  EXPECT_EQ(told.of(Kind::kStream).size(), 2 * kStreamRoles);
+}
+
+TEST(SchedulerTimeline, ALateRecorderIsToldOfOpenAndSubmittedBatches) {
+  Rig rig;
+  Gate& gate = rig.gate();
+  {
+    const Batch batch = rig->begin_batch("late");
+    rig->submit("wait", {.writes = {rig->empty({4})}}, pass(gate));
+  }
+  const Batch open = rig->begin_batch("late", {.hint = kib(4)});
+  const ToldTimeline told;
+  for_each_source([&](TimelineSource& source) { source.record_live(told.itself()); });
+  EXPECT_EQ(told.of(Kind::kAdmit).size(), 2U);
+  EXPECT_EQ(told.of(Kind::kClose).size(), 1U);
+  LiveFigures figures;
+  for_each_source([&](TimelineSource& source) { source.add_figures(figures); });
+  EXPECT_EQ(figures.open, 1U);
+  EXPECT_EQ(figures.submitted, 1U);
+  gate.open();
+}
+
+}  // namespace
+}  // namespace weir
