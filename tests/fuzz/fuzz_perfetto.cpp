@@ -1,0 +1,57 @@
+// libFuzzer's target: the reader of .pftrace files. Whatever the bytes: a timeline in order, or a
+// refusal of one line.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "allocator/error.hpp"
+#include "tools/timeline/perfetto/reader.hpp"
+
+namespace weir::testing {
+namespace {
+
+constexpr timeline::ReadLimits kLimits{
+    .max_records = 20'000, .max_processes = 8, .max_names = 1'000};
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check(const timeline::Process& process) {
+  require(process.records.size() <= kLimits.max_records);
+  require(process.names.size() <= kLimits.max_names + 1);
+  for (std::size_t i = 0; i < process.records.size(); ++i) {
+    const TimelineRecord& record = process.records[i];
+    require(static_cast<std::size_t>(record.kind) < kTimelineKinds);
+    require(record.begin <= record.end && record.reserved == 0);
+    require(record.name < process.names.size() && record.site < process.names.size());
+    require(i == 0 || process.records[i - 1].begin <= record.begin);
+  }
+}
+
+void read(std::string_view bytes) {
+  (void)timeline::looks_like_perfetto(bytes.substr(0, 64));
+  try {
+    for (const timeline::Process& process :
+         timeline::read_perfetto_bytes(bytes, "f", kLimits).processes) {
+      check(process);
+    }
+  } catch (const UsageError& refusal) {
+    const std::string_view text = refusal.what();
+    require(text.size() < 1000 && text.find('\n') == std::string_view::npos);
+    require(text.starts_with("f: "));
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  weir::testing::read({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

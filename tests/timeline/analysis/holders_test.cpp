@@ -1,0 +1,170 @@
+// Who holds memory, batches, and stacks.
+
+#include "tools/timeline/analysis/holders.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "timeline/support/made_timeline.hpp"
+#include "tools/timeline/analysis/batches.hpp"
+#include "tools/timeline/analysis/fragmentation.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using testing::made_process;
+
+TEST(TimelineHolders, AreTheBlocksThatATrivialModelHolds) {
+  const Process process = made_process({.batches = 8});
+  const Index index(process);
+  std::vector<std::uint64_t> times;
+  for (std::size_t i = 10; i < process.records.size(); i += 13)
+    times.push_back(process.records[i].begin);
+  const auto holdings = holders_at(index, index.pools().front(), times, GroupBy::kLabel, 100);
+  ASSERT_EQ(holdings.size(), times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    std::map<std::uint64_t, TimelineRecord> live;
+    std::map<std::string, std::uint64_t> held;
+    for (const TimelineRecord& record : process.records) {
+      if (record.begin > times[i]) break;
+      if (record.kind == TimelineKind::kAllocate) live[record.id] = record;
+      if (record.kind == TimelineKind::kFree) live.erase(record.id);
+    }
+    for (const auto& [address, block] : live)
+      held[std::string(process.name(block.name))] += block.bytes;
+    std::map<std::string, std::uint64_t> told;
+    for (const Holder& holder : holdings[i].holders) told[holder.key] = holder.bytes;
+    ASSERT_EQ(told, held);
+    EXPECT_TRUE(
+        std::ranges::is_sorted(holdings[i].holders, std::ranges::greater{}, &Holder::bytes));
+    EXPECT_TRUE(holdings[i].known);
+  }
+}
+
+TEST(TimelineHolders, WhatIsLeftOutIsSummed) {
+  const Process process = made_process({.batches = 2});
+  const Index index(process);
+  const std::vector<std::uint64_t> end{index.span().end};
+  const auto all = holders_at(index, index.pools().front(), end, GroupBy::kLabel, 100).front();
+  const auto none = holders_at(index, index.pools().front(), end, GroupBy::kLabel, 0).front();
+  EXPECT_TRUE(none.holders.empty());
+  EXPECT_EQ(none.others.bytes, all.books.allocated);
+  EXPECT_EQ(none.others.blocks, 4U);
+  EXPECT_EQ(all.others.blocks, 0U);
+}
+
+TEST(TimelineHolders, AFailureNamesItsBatchAndWhoHeldTheMemory) {
+  const Process process = made_process({.batches = 5, .fails_in = 3});
+  const auto failed = failures(Index(process));
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_EQ(failed.front().batch, 3U);
+  EXPECT_EQ(failed.front().kind, "train");
+  EXPECT_EQ(failed.front().label, "too large");
+  EXPECT_EQ(failed.front().site, "model.py:99");
+  ASSERT_FALSE(failed.front().holding.holders.empty());
+  EXPECT_EQ(failed.front().holding.holders.front().key, "weights");
+  EXPECT_EQ(failed.front().holding.holders.front().bytes, 64U << 20U);
+}
+
+TEST(TimelineHolders, LifetimesReachFromAllocationToFreeOrToTheEnd) {
+  const Process process = made_process({.batches = 5});
+  const Index index(process);
+  const auto lives = lifetimes(index, index.pools().front(), 1000);
+  ASSERT_EQ(lives.size(), 4U + 5U * 5U);
+  EXPECT_EQ(std::ranges::count(lives, false, &Lifetime::freed), 4);
+  for (const Lifetime& life : lives) {
+    if (!life.freed) {
+      EXPECT_EQ(life.span.end, index.span().end);
+    }
+    if (!life.freed) {
+      EXPECT_EQ(process.name(life.name), "weights");
+    }
+  }
+  const auto longest = lifetimes(index, index.pools().front(), 4);
+  ASSERT_EQ(longest.size(), 4U);
+  EXPECT_EQ(std::ranges::count(longest, false, &Lifetime::freed), 4);
+}
+
+TEST(TimelineHolders, AStackAddsUpToWhatIsAllocatedAndKeepsThePeak) {
+  const Process process = made_process({.batches = 30});
+  const Index index(process);
+  for (const GroupBy by : {GroupBy::kLabel, GroupBy::kKind, GroupBy::kSite, GroupBy::kBatch}) {
+    const Stack stack =
+        stacked(index, index.pools().front(), index.span(), {.by = by, .most = 3, .columns = 40});
+    ASSERT_LE(stack.at.size(), 160U);
+    ASSERT_LE(stack.layers.size(), 4U);
+    EXPECT_TRUE(std::ranges::is_sorted(stack.at));
+    std::uint64_t highest = 0;
+    for (std::size_t i = 0; i < stack.at.size(); ++i) {
+      std::uint64_t sum = 0;
+      for (const Stack::Layer& layer : stack.layers) sum += layer.values[i];
+      highest = std::max(highest, sum);
+      EXPECT_TRUE(std::ranges::any_of(process.records, [&](const TimelineRecord& record) {
+        return record.begin == stack.at[i] && record.source == 2 && record.allocated == sum;
+      })) << stack.at[i];
+    }
+    EXPECT_EQ(highest,
+              std::ranges::max_element(process.records, {}, &TimelineRecord::allocated)->allocated);
+  }
+}
+
+TEST(TimelineBatches, TellBeginCloseSettleAndStalls) {
+  const Process process = made_process({.batches = 10, .run_ahead = 1});
+  const auto all = batches(Index(process));
+  ASSERT_EQ(all.size(), 10U);
+  std::uint64_t stalled = 0;
+  for (const BatchFigures& batch : all) {
+    ASSERT_TRUE(batch.begun && batch.closed && batch.settled);
+    EXPECT_LT(*batch.begun, *batch.closed);
+    EXPECT_LE(*batch.closed, *batch.settled);
+    EXPECT_EQ(batch.operations, 9U);
+    EXPECT_EQ(batch.peak, 5U << 20U);
+    EXPECT_EQ(batch.stalled_in_all(), batch.stalled.at(1));
+    stalled += batch.stalled_in_all();
+  }
+  const StallFigures figures = stall_figures(Index(process));
+  EXPECT_EQ(figures.stalls().count, 9U);
+  EXPECT_EQ(figures.stalls().total, stalled);
+  EXPECT_EQ(stalled_spans(Index(process)).size(), 9U);
+}
+
+TEST(TimelineBatches, AStallWithoutABatchIsThatOfTheNextBatchOfItsThread) {
+  Process process = made_process({.batches = 4, .run_ahead = 1});
+  for (TimelineRecord& record : process.records)
+    if (record.kind == TimelineKind::kStall) record.batch = 0;
+  const auto all = batches(Index(process));
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[0].stalls, 0U);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[i].stalls, 1U);
+}
+
+TEST(TimelineFragmentation, IsWhatIsReservedAndOfNoUse) {
+  Process process;
+  const auto add = [&](TimelineKind kind, std::uint64_t at, TimelineRecord record) {
+    record.kind = kind;
+    record.begin = record.end = at;
+    record.sequence = process.records.size() + 1;
+    record.source = 1;
+    process.records.push_back(record);
+  };
+  add(TimelineKind::kPool, 0, {.bytes = 1000});
+  add(TimelineKind::kReserve, 0, {.bytes = 400, .cached = 400});
+  add(TimelineKind::kAllocate, 0,
+      {.id = 1, .bytes = 200, .requested = 150, .allocated = 200, .cached = 200});
+  add(TimelineKind::kFree, 100, {.id = 1, .bytes = 200, .requested = 150, .cached = 400});
+  add(TimelineKind::kRelease, 200, {.bytes = 400});
+  process.complete = true;
+  const Index index(process);
+  ASSERT_EQ(check_books(index).differ, 0U);
+  const auto figures = fragmentation(index, index.pools().front(), index.span(), 100);
+  EXPECT_DOUBLE_EQ(figures.at_peak, 0.5);
+  EXPECT_DOUBLE_EQ(figures.mean, 0.75);
+  EXPECT_DOUBLE_EQ(figures.waste, 0.25);
+  EXPECT_EQ(figures.most_unused, 400U);
+  EXPECT_EQ(figures.permille, (std::vector<Point>{{0, 500}, {100, 1000}, {200, 0}}));
+}
+
+}  // namespace
+}  // namespace weir::timeline

@@ -1,0 +1,227 @@
+// Idle time and its causes, barriers.
+
+#include "tools/timeline/analysis/idle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "timeline/support/made_timeline.hpp"
+#include "tools/timeline/analysis/barriers.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using testing::made_process;
+using testing::MadeOptions;
+
+std::uint64_t time_of(const DeviceIdle& device, IdleCause cause) {
+  return device.causes.at(static_cast<std::size_t>(cause)).total;
+}
+
+DeviceIdle idle_of(const Process& process) {
+  const auto devices = idle_by_cause(Index(process));
+  EXPECT_EQ(devices.size(), 1U);
+  std::uint64_t sum = 0;
+  for (const IdleSum& cause : devices.front().causes) sum += cause.total;
+  EXPECT_EQ(sum, devices.front().idle);
+  EXPECT_EQ(devices.front().busy + devices.front().idle, devices.front().recorded);
+  return devices.front();
+}
+
+TEST(TimelineIdleCause, IsDecidedByTheLongest) {
+  GapFacts facts{.length = 100, .after_submission = 10, .submission_known = true};
+  const auto set = [&](IdleCause cause, std::uint64_t time) {
+    facts.before_submission.at(static_cast<std::size_t>(cause)) = time;
+  };
+  EXPECT_EQ(cause_of(facts), IdleCause::kUnknown);
+  set(IdleCause::kLoader, 60);
+  EXPECT_EQ(cause_of(facts), IdleCause::kLoader);
+  set(IdleCause::kBarrier, 60);
+  EXPECT_EQ(cause_of(facts), IdleCause::kBarrier) << "ties go by the order of the causes";
+  set(IdleCause::kUnknown, 61);
+  EXPECT_EQ(cause_of(facts), IdleCause::kUnknown);
+  facts.after_submission = 50;
+  EXPECT_EQ(cause_of(facts), IdleCause::kLaunch);
+  facts.submission_known = false;
+  EXPECT_EQ(cause_of(facts), IdleCause::kUnknown);
+  facts = {};
+  EXPECT_EQ(cause_of(facts), IdleCause::kUnknown);
+}
+
+TEST(TimelineIdle, WithoutALimitAndWithAFastLoaderThereIsNone) {
+  const DeviceIdle idle = idle_of(made_process({.run_ahead = 0}));
+  EXPECT_LT(idle.idle, idle.recorded / 100);
+}
+
+TEST(TimelineIdle, ALoaderThatIsLateTenTimesIsFound) {
+  MadeOptions options{.batches = 60};
+  for (std::uint32_t batch = 5; batch <= 50; batch += 5) options.slow_loads[batch] = 50'000'000;
+  const Process process = made_process(options);
+  const DeviceIdle idle = idle_of(process);
+  // Two batches of some 4 ms are queued when the loader begins to be late.
+  const std::uint64_t all = idle.idle;
+  EXPECT_GT(all, 10U * 40'000'000U);
+  EXPECT_GT(static_cast<double>(time_of(idle, IdleCause::kLoader)),
+            0.95 * static_cast<double>(all));
+  EXPECT_EQ(std::ranges::count_if(idle.gaps,
+                                  [](const Gap& gap) {
+                                    return gap.span.length() > 30'000'000 &&
+                                           gap.cause == IdleCause::kLoader;
+                                  }),
+            10);
+}
+
+TEST(TimelineIdle, ABarrierAfterEachBatchIsFoundAndNamed) {
+  const Process process = made_process({.barrier_every = 1});
+  const DeviceIdle idle = idle_of(process);
+  EXPECT_GT(idle.idle, idle.recorded / 50);
+  EXPECT_GT(static_cast<double>(time_of(idle, IdleCause::kBarrier)),
+            0.95 * static_cast<double>(idle.idle));
+  for (const Gap& gap : idle.gaps) {
+    if (gap.cause == IdleCause::kBarrier) {
+      EXPECT_EQ(process.name(gap.site), "trainer/loop.py:88");
+    }
+  }
+}
+
+TEST(TimelineIdle, ALimitOfOneBatchIsFound) {
+  const DeviceIdle idle = idle_of(made_process({.run_ahead = 1, .wake_ns = 500'000}));
+  EXPECT_GT(idle.idle, idle.recorded / 100);
+  EXPECT_GT(static_cast<double>(time_of(idle, IdleCause::kRunAhead)),
+            0.95 * static_cast<double>(idle.idle));
+}
+
+TEST(TimelineIdle, AnAllocationThatWaitsIsFound) {
+  Process process = made_process({.batches = 1, .layers = 1, .jitter = 0});
+  const auto second = std::ranges::find_if(process.records, [&](const TimelineRecord& record) {
+    return record.kind == TimelineKind::kSubmit && process.name(record.name) == "backward";
+  });
+  ASSERT_NE(second, process.records.end());
+  const std::uint64_t id = second->id;
+  constexpr std::uint64_t kLate = 5'000'000;
+  const TimelineRecord wait{.begin = second->begin + 1,
+                            .end = second->begin + kLate,
+                            .batch = 1,
+                            .thread = second->thread,
+                            .kind = TimelineKind::kPoolWait};
+  second->end += kLate;
+  for (TimelineRecord& record : process.records) {
+    if (record.kind != TimelineKind::kExecute || record.id != id) continue;
+    record.begin += kLate;
+    record.end += kLate;
+  }
+  process.records.push_back(wait);
+  testing::sort_records(process);
+  const DeviceIdle idle = idle_of(process);
+  EXPECT_GT(time_of(idle, IdleCause::kMemory), kLate / 2);
+}
+
+TEST(TimelineIdle, WorkThatWasSubmittedBeforeTheGapBeganLate) {
+  Process process;
+  process.records = {
+      {.begin = 0, .end = 5, .id = 1, .thread = 1, .source = 1, .kind = TimelineKind::kSubmit},
+      {.begin = 5, .end = 9, .id = 2, .thread = 1, .source = 1, .kind = TimelineKind::kSubmit},
+      {.begin = 10, .end = 100, .id = 1, .stream = 1, .source = 1, .kind = TimelineKind::kExecute},
+      {.begin = 150,
+       .end = 200,
+       .id = 2,
+       .stream = 1,
+       .source = 1,
+       .kind = TimelineKind::kExecute}};
+  const DeviceIdle idle = idle_of(process);
+  EXPECT_EQ(idle.idle, 50U);
+  EXPECT_EQ(time_of(idle, IdleCause::kLaunch), 50U);
+}
+
+TEST(TimelineIdle, AProfilersKernelsFindTheirCallsByCorrelation) {
+  Process process;
+  process.names.emplace_back("cudaStreamSynchronize");
+  process.records = {
+      {.begin = 0, .end = 5, .id = 7, .thread = 1, .kind = TimelineKind::kCall},
+      {.begin = 6, .end = 1010, .id = 8, .name = 1, .thread = 1, .kind = TimelineKind::kCall},
+      {.begin = 10, .end = 1000, .id = 7, .stream = 3, .device = 1, .kind = TimelineKind::kKernel},
+      {.begin = 1200, .end = 1300, .id = 9, .thread = 1, .kind = TimelineKind::kCall},
+      {.begin = 1310,
+       .end = 1400,
+       .id = 9,
+       .stream = 3,
+       .device = 1,
+       .kind = TimelineKind::kKernel},
+      {.begin = 1405,
+       .end = 1500,
+       .id = 9,
+       .stream = 4,
+       .device = 1,
+       .kind = TimelineKind::kKernel}};
+  const DeviceIdle idle = idle_of(process);
+  EXPECT_EQ(idle.idle, 315U);
+  EXPECT_EQ(time_of(idle, IdleCause::kBarrier), 310U);
+  EXPECT_EQ(time_of(idle, IdleCause::kLaunch), 5U);
+}
+
+TEST(TimelineIdle, WhereTheRecordingWasStoppedNothingIsIdle) {
+  Process process;
+  process.records = {
+      {.begin = 0, .end = 0, .kind = TimelineKind::kStart},
+      {.begin = 0, .end = 100, .stream = 1, .source = 1, .kind = TimelineKind::kExecute},
+      {.begin = 110, .end = 110, .kind = TimelineKind::kStop},
+      {.begin = 900, .end = 900, .kind = TimelineKind::kStart},
+      {.begin = 930, .end = 1000, .stream = 1, .source = 1, .kind = TimelineKind::kExecute}};
+  const DeviceIdle idle = idle_of(process);
+  EXPECT_EQ(idle.recorded, 210U);
+  EXPECT_EQ(idle.idle, 40U);
+  EXPECT_EQ(idle.gap_count, 2U);
+}
+
+TEST(TimelineIdle, StreamsAreBusyAsLongAsTheirWork) {
+  const Process process = made_process();
+  const Index index(process);
+  const auto streams = stream_busy(index);
+  ASSERT_EQ(streams.size(), 2U);
+  std::array<std::uint64_t, 2> busy{};
+  for (const TimelineRecord& record : process.records)
+    if (record.kind == TimelineKind::kExecute)
+      busy.at(record.stream - 1) += record.end - record.begin;
+  EXPECT_EQ(streams[0].busy, busy[0]);
+  EXPECT_EQ(streams[1].busy, busy[1]);
+  std::uint64_t sum = 0;
+  for (const Span& span : busy_spans(index, index.streams().front().device)) sum += span.length();
+  EXPECT_EQ(sum, idle_of(process).busy);
+}
+
+TEST(TimelineBarriers, ASiteHasItsWaitsAndTheIdleTimeThatFollows) {
+  Process process;
+  process.names = {"", "read", "trainer/loop.py:88", "other.py:1"};
+  const auto work = [](std::uint64_t begin, std::uint64_t end) {
+    return TimelineRecord{
+        .begin = begin, .end = end, .stream = 1, .source = 1, .kind = TimelineKind::kExecute};
+  };
+  const auto wait = [](std::uint64_t begin, std::uint64_t end, std::uint32_t site) {
+    return TimelineRecord{.begin = begin,
+                          .end = end,
+                          .name = 1,
+                          .site = site,
+                          .thread = 1,
+                          .source = 1,
+                          .kind = TimelineKind::kBarrier};
+  };
+  process.records = {work(0, 100),      wait(50, 110, 2),  work(150, 300), wait(160, 200, 3),
+                     wait(250, 320, 2), wait(320, 330, 3), work(400, 410)};
+  testing::sort_records(process);
+  const auto sites = barriers(Index(process));
+  ASSERT_EQ(sites.size(), 2U);
+  EXPECT_EQ(sites[0].site, "other.py:1");
+  EXPECT_EQ(sites[0].count, 2U);
+  EXPECT_EQ(sites[0].waited, 50U);
+  EXPECT_EQ(sites[0].idle_in, 10U);
+  EXPECT_EQ(sites[0].idle_after, 70U);
+  EXPECT_EQ(sites[1].site, "trainer/loop.py:88");
+  EXPECT_EQ(sites[1].waited, 130U);
+  EXPECT_EQ(sites[1].idle_in, 30U);
+  EXPECT_EQ(sites[1].idle_after, 50U);
+  EXPECT_EQ(describe(sites[1]), "trainer/loop.py:88 read 2 times, 50 ns of device idle after it");
+}
+
+}  // namespace
+}  // namespace weir::timeline

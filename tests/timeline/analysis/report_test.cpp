@@ -1,0 +1,112 @@
+// The report as text and as JSON, and the summary in words.
+
+#include "tools/timeline/analysis/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "timeline/support/made_timeline.hpp"
+#include "tools/timeline/analysis/summary.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+Summary a_summary() {
+  Summary summary{.complete = true, .pool = "device"};
+  summary.peak = 6227702579;
+  summary.peak_at = 2'310'000'000;
+  summary.budget = 6ULL << 30U;
+  summary.peak_batch = 41;
+  summary.stalls.admission.at(1) = {12, 40};
+  summary.stalled_share = 0.004;
+  summary.has_device = true;
+  summary.device_time = 1000;
+  summary.idle = 7;
+  summary.idle_causes.at(static_cast<std::size_t>(IdleCause::kLoader)) = 4;
+  summary.idle_causes.at(static_cast<std::size_t>(IdleCause::kBarrier)) = 2;
+  summary.idle_causes.at(static_cast<std::size_t>(IdleCause::kRunAhead)) = 1;
+  return summary;
+}
+
+TEST(TimelineSummary, IsOneLineOfWords) {
+  EXPECT_EQ(in_words(a_summary()),
+            "peak 5.8 of 6 GiB at 2.31 s, in batch 41; 12 stalls, 0.4% of the time; device idle "
+            "0.7%, of that 0.4 loader, 0.2 barrier, 0.1 throttled; 0 events lost");
+}
+
+TEST(TimelineSummary, SaysFirstWhatIsMissing) {
+  Summary summary = a_summary();
+  summary.complete = false;
+  summary.lost = 3;
+  EXPECT_THAT(
+      in_words(summary),
+      StartsWith("the recording was cut, its last moments may be missing; 3 events lost: peak"));
+}
+
+TEST(TimelineSummary, PrintedPartsAddUpToThePrintedWhole) {
+  Summary summary = a_summary();
+  summary.device_time = 3000;
+  summary.idle = 3;
+  summary.idle_causes = {1, 1, 1};
+  EXPECT_THAT(in_words(summary), HasSubstr("device idle 0.1%, of that 0.1 barrier;"));
+}
+
+TEST(TimelineSummary, SeveralProcessesHaveALineEachAndOneOfAll) {
+  Timeline timeline;
+  for (std::uint32_t rank = 0; rank < 3; ++rank)
+    timeline.processes.push_back(testing::made_process({.batches = 5, .rank = rank}));
+  std::vector<Summary> summaries;
+  for (const Process& process : timeline.processes) summaries.push_back(summarize(Index(process)));
+  const auto lines = in_words(summaries);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_THAT(lines[1], StartsWith("made-train (process 4001, rank 1): peak 70 MiB of 1 GiB"));
+  EXPECT_THAT(lines[3], StartsWith("3 processes: peaks add up to 210 MiB; 9 stalls"));
+}
+
+TEST(TimelineReport, TextAndJsonHaveTheSameFigures) {
+  const Timeline timeline = testing::made_timeline({.barrier_every = 10, .fails_in = 7});
+  const std::string text = report_text(timeline);
+  const auto json = report_json(timeline);
+  const auto& process = json["processes"][0];
+  EXPECT_THAT(text, HasSubstr(process["summary"]["words"].get<std::string>()));
+  EXPECT_EQ(process["summary"]["stalls"]["all"]["count"], 32);
+  EXPECT_EQ(process["books"]["differ"], 0);
+  EXPECT_EQ(process["failures"][0]["held"]["holders"][0]["key"], "weights");
+  EXPECT_EQ(process["barriers"][0]["count"], 4);
+  EXPECT_THAT(text, HasSubstr("trainer/loop.py:88  read      4"));
+  EXPECT_THAT(text, HasSubstr("\n  Totals "));
+}
+
+TEST(TimelineReport, NamesOfAProgramAreShownAsText) {
+  Timeline timeline = testing::made_timeline({.batches = 2});
+  for (std::string& name : timeline.processes.front().names)
+    if (!name.empty()) name = "</script>\x1b[31m\xff" + name;
+  const std::string text = report_text(timeline);
+  EXPECT_THAT(text, HasSubstr("</script>?[31m?weights"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_NO_THROW((void)report_json(timeline).dump());
+}
+
+TEST(TimelineReport, PrintableKeepsWhatIsValid) {
+  EXPECT_EQ(printable("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
+            "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+  EXPECT_EQ(printable("\xc0\x80|\xed\xa0\x80|\xf4\x90\x80\x80|\xe2\x82"), "??|???|????|??");
+  EXPECT_EQ(printable(std::string_view("\0\n\x7f", 3)), "???");
+}
+
+TEST(TimelineReport, AnEmptyTimelineIsSaidToBeOne) {
+  EXPECT_EQ(report_text({}), "The timeline has no process.\n");
+  EXPECT_TRUE(report_json({})["processes"].empty());
+  Timeline timeline;
+  timeline.processes.emplace_back();
+  EXPECT_THAT(report_text(timeline), HasSubstr("no memory of a pool recorded"));
+}
+
+}  // namespace
+}  // namespace weir::timeline

@@ -1,0 +1,55 @@
+#pragma once
+
+// Timelines to bytes and back.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "tools/timeline/chrome/reader.hpp"
+#include "tools/timeline/chrome/writer.hpp"
+#include "tools/timeline/files/write.hpp"
+
+namespace weir::timeline::testing {
+
+struct StringSink final : ByteSink {
+  void append(std::string_view bytes) noexcept override { text += bytes; }
+  std::string text;
+};
+
+inline std::string to_chrome(const Timeline& timeline) {
+  StringSink sink;
+  write_timeline(timeline, *make_chrome_writer(sink));
+  return sink.text;
+}
+
+/// A file that lies on no disk.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : file_(memfd_create("f", MFD_CLOEXEC)) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(file_, bytes.data(), bytes.size());
+      if (written <= 0) throw std::runtime_error("no file in memory");
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  ~MemoryFile() { close(file_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+ private:
+  const int file_;
+};
+
+/// Reads bytes as a file.
+inline Timeline from_chrome(std::string_view bytes, const ReadLimits& limits = {}) {
+  const MemoryFile file(bytes);
+  return read_chrome(file.path(), limits);
+}
+
+}  // namespace weir::timeline::testing

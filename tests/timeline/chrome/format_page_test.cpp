@@ -1,0 +1,50 @@
+// docs/timeline-format.md says what is in a file.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "../../trainer/temporary_directory.hpp"
+#include "files.hpp"
+#include "random_process.hpp"
+#include "tools/timeline/chrome/words.hpp"
+
+namespace weir::timeline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string in_code(std::string_view word) { return "`" + std::string(word) + "`"; }
+
+TEST(TimelineFormatPage, HasEveryKindAndEveryWordOfDetail) {
+  const std::string page = weir::testing::read_file(WEIR_FORMAT_PAGE);
+  for (std::size_t i = 0; i < kTimelineKinds; ++i) {
+    const auto kind = static_cast<TimelineKind>(i);
+    EXPECT_THAT(page, HasSubstr("\n| " + in_code(kind_name(kind)) + " |"));
+    for (const std::string_view word : chrome::detail_words(kind)) {
+      EXPECT_THAT(page, HasSubstr(in_code(word)));
+    }
+  }
+}
+
+TEST(TimelineFormatPage, HasEveryArgumentThatIsWritten) {
+  const std::string page = weir::testing::read_file(WEIR_FORMAT_PAGE);
+  std::mt19937_64 random(1);
+  Timeline timeline;
+  timeline.processes.push_back(random_process(random, {.records = 3000}));
+  timeline.processes.back().info.rank = 1;
+  std::set<std::string> words;
+  for (const Json& event : Json::parse(to_chrome(timeline))) {
+    for (const auto& [key, value] : event.items()) words.insert(key);
+    if (!event.contains("args")) continue;
+    for (const auto& [key, value] : event.at("args").items()) words.insert(key);
+  }
+  EXPECT_GT(words.size(), 30U);
+  for (const std::string& word : words) EXPECT_THAT(page, HasSubstr(in_code(word)));
+}
+
+}  // namespace
+}  // namespace weir::timeline::testing

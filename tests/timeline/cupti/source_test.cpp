@@ -1,0 +1,488 @@
+// The source over both stand-ins of CUPTI. In one file, long as it is: every case runs through the
+// same set-up, once for each generation.
+
+#include "tools/timeline/cupti/source.hpp"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "timeline/cupti/records.hpp"
+#include "timeline/cupti/standin_cupti.hpp"
+#include "tools/timeline/cupti/buffers.hpp"
+#include "tools/timeline/cupti/parser.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using cupti::Kind;
+using ::testing::AllOf;
+using testing::bytes_of;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::environment_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::of_kind;
+using ::testing::SizeIs;
+using testing::StandinCupti;
+using Generation = StandinCupti::Generation;
+
+StandinCupti& open_standin(const char* path) {
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // stays open, as for the source
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  void* const address = dlsym(library, "weir_standin_cupti");
+  StandinCupti* (*get)() = nullptr;
+  std::memcpy(&get, &address, sizeof get);
+  return *get();
+}
+
+std::uint64_t monotonic() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+const char* path_of(Generation generation) {
+  return generation == Generation::kNewer ? WEIR_STANDIN_NEWER : WEIR_STANDIN_OLDER;
+}
+
+class CuptiSource : public ::testing::TestWithParam<Generation> {
+ protected:
+  void SetUp() override { cupti_.reset(); }
+  void TearDown() override {
+    source_.reset();
+    EXPECT_FALSE(cupti_.held()) << "CUPTI was not given back";
+    EXPECT_THAT(cupti_.misuse(), IsEmpty());
+    EXPECT_THAT(cupti_.called(), Not(Contains("cuptiFinalize")));
+  }
+
+  void collect(ActivitySource::Collect what = ActivitySource::Collect::kReady) {
+    source_->collect(what, sink_, records_);
+  }
+  void collect_all() { collect(ActivitySource::Collect::kAll); }
+  [[nodiscard]] bool emit_kernel(std::uint32_t correlation) {
+    return cupti_.emit(bytes_of(testing::kernel(correlation, 1000, 1500), testing::kKernelBytes));
+  }
+  [[nodiscard]] std::vector<TimelineRecord> kernels() const {
+    return of_kind(records_, TimelineKind::kKernel);
+  }
+  [[nodiscard]] std::vector<std::string> texts(TimelineKind kind) const {
+    std::vector<std::string> found;
+    for (const TimelineRecord& record : of_kind(records_, kind)) {
+      found.push_back(sink_.text(record.name));
+    }
+    return found;
+  }
+
+  StandinCupti& cupti_ = open_standin(path_of(GetParam()));
+  testing::NamingSink sink_;
+  std::vector<TimelineRecord> records_;
+  std::unique_ptr<ActivitySource> source_ =
+      make_cupti_source(environment_of({{"WEIR_CUPTI", path_of(GetParam())}}));
+};
+INSTANTIATE_TEST_SUITE_P(Generations, CuptiSource,
+                         ::testing::Values(Generation::kOlder, Generation::kNewer),
+                         [](const auto& generation) {
+                           return generation.param == Generation::kNewer ? "Newer" : "Older";
+                         });
+
+TEST_P(CuptiSource, NothingIsOpenedBeforeItIsAskedFor) {
+  collect();
+  source_->stop();
+  EXPECT_THAT(cupti_.called(), IsEmpty());
+  EXPECT_THAT(records_, IsEmpty());
+}
+
+TEST_P(CuptiSource, KernelsOfTheDeviceAreCollected) {
+  ASSERT_EQ(source_->start(), "");
+  EXPECT_EQ(cupti_.generation(), GetParam());
+  EXPECT_TRUE(emit_kernel(3));
+  collect();
+  ASSERT_THAT(kernels(), SizeIs(1));
+  EXPECT_EQ(kernels()[0].begin, 1000U);
+  EXPECT_EQ(source_->lost(), 0U);
+}
+
+TEST_P(CuptiSource, EveryKindThatIsOfUseIsEnabledAndKernelsNeverSerialised) {
+  ASSERT_EQ(source_->start(), "");
+  EXPECT_THAT(cupti_.enabled(),
+              ::testing::UnorderedElementsAre(
+                  Kind::kConcurrentKernel, Kind::kMemcpy, Kind::kMemcpyPeer, Kind::kMemset,
+                  Kind::kSynchronization, Kind::kMemory, Kind::kMemoryPool, Kind::kOverhead,
+                  Kind::kExternalCorrelation));
+  EXPECT_GT(cupti_.enabled_calls(), 50U) << "functions of CUDA, chosen one by one";
+  source_->stop();
+  EXPECT_THAT(cupti_.enabled(), IsEmpty());
+  EXPECT_EQ(cupti_.enabled_calls(), 0U);
+}
+
+TEST_P(CuptiSource, TimesComeFromTheMonotonicClock) {
+  ASSERT_EQ(source_->start(), "");
+  const std::uint64_t before = monotonic();
+  const std::uint64_t said = cupti_.timestamp();
+  EXPECT_GE(said, before);
+  EXPECT_LE(said, monotonic());
+}
+
+TEST_P(CuptiSource, WithoutATimestampCallbackTimesAreMovedFromTheRealtimeClock) {
+  cupti_.answer(GetParam() == Generation::kNewer ? "cuptiActivitySetAttribute_v2"
+                                                 : "cuptiActivityRegisterTimestampCallback",
+                1);
+  ASSERT_EQ(source_->start(), "");
+  const auto realtime =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::system_clock::now().time_since_epoch())
+                                     .count());
+  const std::uint64_t before = monotonic();
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::kernel(3, realtime, realtime + 5))));
+  collect();
+  ASSERT_THAT(kernels(), SizeIs(1));
+  constexpr std::uint64_t kSecond = 1000000000;
+  EXPECT_NEAR(static_cast<double>(kernels()[0].begin), static_cast<double>(before), kSecond);
+  EXPECT_EQ(kernels()[0].end - kernels()[0].begin, 5U);
+}
+
+TEST_P(CuptiSource, CollectingForcesAFlushOnlyForAll) {
+  ASSERT_EQ(source_->start(), "");
+  collect();
+  collect_all();
+  EXPECT_THAT(cupti_.flushes(), ElementsAre(0U, cupti::kFlushForced));
+}
+
+TEST_P(CuptiSource, RecordsOfManyBuffersComeWholeAndInOrder) {
+  ASSERT_EQ(source_->start(), "");
+  constexpr std::uint32_t kMany = 10000;  // some four buffers
+  for (std::uint32_t i = 1; i <= kMany; ++i) ASSERT_TRUE(emit_kernel(i));
+  collect();
+  const std::vector<TimelineRecord> all = kernels();
+  ASSERT_EQ(all.size(), kMany);
+  for (std::uint32_t i = 1; i <= kMany; ++i) ASSERT_EQ(all[i - 1].id, i);
+}
+
+TEST_P(CuptiSource, RecordsOfSeveralSizesInOneBufferAreEachReadByTheirOwn) {
+  ASSERT_EQ(source_->start(), "");
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::kernel(1, 10, 20), testing::kKernelBytes + 32)));
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::copy(1, 77), testing::kCopyBytes + 16)));
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::kernel(2, 30, 40), testing::kKernelBytes)));
+  collect();
+  ASSERT_THAT(kernels(), SizeIs(2));
+  EXPECT_EQ(kernels()[1].begin, 30U);
+  EXPECT_THAT(of_kind(records_, TimelineKind::kCopy), SizeIs(1));
+}
+
+TEST_P(CuptiSource, DroppedRecordsAreCountedAndSaidWhere) {
+  ASSERT_EQ(source_->start(), "");
+  std::uint32_t kept = 0;
+  while (emit_kernel(kept + 1)) ++kept;  // until every buffer is full
+  EXPECT_FALSE(emit_kernel(1));
+  collect();
+  EXPECT_EQ(kernels().size(), kept);
+  EXPECT_EQ(source_->lost(), 2U);
+  const auto said = Contains("2 records of CUPTI are lost: there was no room for them");
+  EXPECT_THAT(texts(TimelineKind::kNote), said);
+  EXPECT_TRUE(emit_kernel(1)) << "there is room again";
+  collect();
+  EXPECT_EQ(source_->lost(), 2U);
+  EXPECT_THAT(texts(TimelineKind::kNote), said.Times(1)) << "said once";
+}
+
+TEST_P(CuptiSource, ImpossibleTimesAreCountedAsLostAndUnknownKindsAreNoted) {
+  ASSERT_EQ(source_->start(), "");
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::kernel(1, 20, 10))));
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::kernel(1, 0, 0))));
+  cupti::KernelRecord unknown = testing::kernel(1, 10, 20);
+  unknown.kind = Kind{777};
+  ASSERT_TRUE(cupti_.emit(bytes_of(unknown)));
+  collect();
+  EXPECT_EQ(source_->lost(), 2U);
+  EXPECT_THAT(texts(TimelineKind::kNote),
+              AllOf(Contains("1 records of CUPTI are lost: they end before they begin"),
+                    Contains("1 records of CUPTI are lost: CUPTI had no room for their times"),
+                    Contains("1 records of CUPTI are left out: their kind is not known")));
+}
+
+TEST_P(CuptiSource, WhatCuptiTakesOfTheDeviceIsNoted) {
+  ASSERT_EQ(source_->start(), "");
+  collect();
+  EXPECT_THAT(texts(TimelineKind::kNote), Contains(HasSubstr("9.16 MiB of device memory")));
+}
+
+TEST_P(CuptiSource, WhatTheThreadStartsBelongsToTheBatchThatItNamed) {
+  push_external(1, 1);  // before a recording: nothing happens
+  ASSERT_EQ(source_->start(), "");
+  push_external(41, 6);
+  push_external(42, 7);
+  ASSERT_THAT(cupti_.external(),
+              ElementsAre(cupti::make_external(41, 6), cupti::make_external(42, 7)));
+  const std::uint64_t id = cupti_.external().back();
+  pop_external();
+  pop_external();
+  EXPECT_THAT(cupti_.external(), IsEmpty());
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::external(8, id))));
+  ASSERT_TRUE(emit_kernel(8));
+  collect();
+  ASSERT_THAT(kernels(), SizeIs(1));
+  EXPECT_EQ(kernels()[0].batch, 42U);
+  EXPECT_EQ(kernels()[0].site, 7U);
+  source_->stop();
+  push_external(1, 1);  // after it: the same
+  EXPECT_THAT(cupti_.external(), IsEmpty());
+}
+
+TEST_P(CuptiSource, RecordsDeliveredAfterStopAreCollectedAtTheEnd) {
+  ASSERT_EQ(source_->start(), "");
+  ASSERT_TRUE(emit_kernel(3));
+  source_->stop();
+  cupti_.deliver();
+  collect_all();
+  EXPECT_THAT(kernels(), SizeIs(1));
+  EXPECT_FALSE(cupti_.held()) << "another profiler can have it now";
+}
+
+TEST_P(CuptiSource, ItIsGivenBackAlsoWhereEverythingIsCollectedBeforeStop) {
+  ASSERT_EQ(source_->start(), "");
+  ASSERT_TRUE(emit_kernel(3));
+  collect_all();
+  source_->stop();
+  EXPECT_THAT(kernels(), SizeIs(1));
+  EXPECT_FALSE(cupti_.held());
+}
+
+TEST_P(CuptiSource, BuffersThatComeAfterTheEndHarmNobody) {
+  ASSERT_EQ(source_->start(), "");
+  source_->stop();
+  collect_all();
+  EXPECT_TRUE(emit_kernel(3));
+  cupti_.deliver();
+  collect_all();
+  EXPECT_THAT(kernels(), IsEmpty());
+  ASSERT_EQ(source_->start(), "");
+  EXPECT_TRUE(emit_kernel(4));
+  collect();
+  EXPECT_THAT(kernels(), SizeIs(1));
+  EXPECT_GE(source_->lost(), 1U);
+}
+
+TEST_P(CuptiSource, ItStartsAndStopsAnyNumberOfTimes) {
+  for (std::uint32_t window = 0; window < 5; ++window) {
+    ASSERT_EQ(source_->start(), "");
+    ASSERT_EQ(source_->start(), "") << "the second says nothing";
+    ASSERT_TRUE(emit_kernel(window + 1));
+    collect();
+    source_->stop();
+    source_->stop();
+    if (window % 2 == 0) collect_all();
+  }
+  EXPECT_THAT(kernels(), SizeIs(5));
+}
+
+TEST_P(CuptiSource, OnlyOneRecordingOfAProcessHoldsCupti) {
+  ASSERT_EQ(source_->start(), "");
+  const auto second = make_cupti_source(environment_of({{"WEIR_CUPTI", path_of(GetParam())}}));
+  EXPECT_THAT(second->start(), HasSubstr("another recording of this process holds CUPTI"));
+  source_->stop();
+  collect_all();
+  EXPECT_EQ(second->start(), "");
+}
+
+TEST_P(CuptiSource, AnotherSubscriberIsNamed) {
+  cupti_.hold("Nsight Systems");
+  const std::string line = source_->start();
+  EXPECT_THAT(line, HasSubstr("CUPTI is in use by "));
+  EXPECT_THAT(line, HasSubstr(GetParam() == Generation::kNewer
+                                  ? "Nsight Systems"
+                                  : "another profiler (nsys, ncu, torch.profiler)"));
+  collect();
+  EXPECT_THAT(records_, IsEmpty());
+  cupti_.hold("");
+  EXPECT_EQ(source_->start(), "") << "it went away";
+}
+
+TEST_P(CuptiSource, KindsThatCannotBeEnabledAreNamedInANote) {
+  ASSERT_EQ(source_->start(), "");
+  source_->stop();
+  collect_all();
+  records_.clear();
+  const bool newer = GetParam() == Generation::kNewer;
+  // Kernels stay: the stand-in fails one kind, not the function.
+  cupti_.answer((newer ? "cuptiActivityEnable_v2:" : "cuptiActivityEnable:") +
+                    std::to_string(static_cast<std::uint32_t>(Kind::kMemoryPool)),
+                21);
+  ASSERT_EQ(source_->start(), "");
+  collect();
+  EXPECT_THAT(texts(TimelineKind::kNote),
+              Contains("CUPTI gives no records of MEMORY_POOL: CUPTI_ERROR (21)"));
+}
+
+TEST_P(CuptiSource, WhereFunctionsCannotBeChosenAllOfTheRuntimeAreRecorded) {
+  const std::string suffix = GetParam() == Generation::kNewer ? "_v2" : "";
+  cupti_.answer("cuptiActivityEnableRuntimeApi" + suffix, 1);
+  cupti_.answer("cuptiActivityEnableDriverApi" + suffix, 1);
+  ASSERT_EQ(source_->start(), "");
+  EXPECT_THAT(cupti_.enabled(), Contains(Kind::kRuntime));
+  EXPECT_THAT(cupti_.enabled(), Not(Contains(Kind::kDriver)));
+}
+
+TEST_P(CuptiSource, BuffersThatAnotherThreadDeliversDuringStopAreKeptOrDropped) {
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_EQ(source_->start(), "");
+    std::atomic<bool> end{false};
+    std::thread device([this, &end] {
+      for (std::uint32_t i = 1; !end; ++i) {
+        static_cast<void>(emit_kernel(i));
+        if (i % 50 == 0) cupti_.deliver();
+      }
+    });
+    while (kernels().size() < 100) collect();
+    source_->stop();
+    collect_all();
+    end = true;
+    device.join();
+    cupti_.deliver();
+    records_.clear();
+  }
+}
+
+TEST_P(CuptiSource, ThreadsNameTheirBatchesWhileARecordingEnds) {
+  std::atomic<bool> end{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&end] {
+      while (!end) {
+        push_external(1, 2);
+        pop_external();
+      }
+    });
+  }
+  for (int round = 0; round < 50; ++round) {
+    EXPECT_EQ(source_->start(), "");
+    collect();
+    source_->stop();
+    collect_all();
+  }
+  end = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Every function of CUPTI, with whether a recording can do without it.
+struct Failing {
+  const char* function;
+  bool needed;
+};
+
+void expect_one_line_or_none(Generation generation, const Failing& failing) {
+  SCOPED_TRACE(failing.function);
+  StandinCupti& cupti = open_standin(path_of(generation));
+  cupti.reset();
+  cupti.answer(failing.function, cupti::kUnknownError);
+  {
+    testing::NamingSink sink;
+    std::vector<TimelineRecord> records;
+    const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", path_of(generation)}}));
+    const std::string line = source->start();
+    EXPECT_EQ(!line.empty(), failing.needed) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+    if (failing.needed) {
+      EXPECT_THAT(line, HasSubstr("(999)"));
+    }
+    push_external(1, 2);
+    static_cast<void>(cupti.emit(bytes_of(testing::kernel(1, 10, 20))));
+    source->collect(ActivitySource::Collect::kReady, sink, records);
+    pop_external();
+    source->stop();
+    source->collect(ActivitySource::Collect::kAll, sink, records);
+  }
+  EXPECT_THAT(cupti.misuse(), IsEmpty());
+}
+
+TEST(CuptiSourceOlder, EachFunctionThatFailsCostsALineOrNothing) {
+  for (const Failing& failing : std::vector<Failing>{
+           {"cuptiSubscribe", true},
+           {"cuptiActivityRegisterCallbacks", true},
+           {"cuptiActivityEnable", true},
+           {"cuptiGetResultString", false},
+           {"cuptiGetCallbackName", false},
+           {"cuptiActivityFlushAll", false},
+           {"cuptiActivityGetAttribute", false},
+           {"cuptiActivitySetAttribute", false},
+           {"cuptiSetThreadIdType", false},
+           {"cuptiActivityEnableAllocationSource", false},
+           {"cuptiActivityRegisterTimestampCallback", false},
+           {"cuptiActivityDisable", false},
+           {"cuptiActivityEnableDriverApi", false},
+           {"cuptiActivityEnableRuntimeApi", false},
+           {"cuptiActivityGetNextRecord", false},
+           {"cuptiActivityGetNumDroppedRecords", false},
+           {"cuptiActivityPushExternalCorrelationId", false},
+           {"cuptiActivityPopExternalCorrelationId", false},
+       }) {
+    expect_one_line_or_none(Generation::kOlder, failing);
+  }
+}
+
+TEST(CuptiSourceNewer, EachFunctionThatFailsCostsALineOrNothing) {
+  for (const Failing& failing : std::vector<Failing>{
+           {"cuptiActivityRegisterCallbacks_v2", true},
+           {"cuptiActivityEnable_v2", true},
+           {"cuptiGetResultString", false},
+           {"cuptiGetCallbackName", false},
+           {"cuptiActivityFlushAll", false},
+           {"cuptiActivityGetAttribute_v2", false},
+           {"cuptiActivitySetAttribute_v2", false},
+           {"cuptiActivityDisable_v2", false},
+           {"cuptiActivityEnableDriverApi_v2", false},
+           {"cuptiActivityEnableRuntimeApi_v2", false},
+           {"cuptiActivityGetNextRecord_v2", false},
+           {"cuptiActivityGetNumDroppedRecords_v2", false},
+           {"cuptiActivityPushExternalCorrelationId_v2", false},
+           {"cuptiActivityPopExternalCorrelationId_v2", false},
+       }) {
+    expect_one_line_or_none(Generation::kNewer, failing);
+  }
+}
+
+TEST(CuptiSourceNewer, WhereSeveralSubscribersAreRefusedTheOlderGenerationIsUsedAlone) {
+  StandinCupti& cupti = open_standin(WEIR_STANDIN_NEWER);
+  cupti.reset();
+  cupti.answer("cuptiSubscribe_v2(multiple)", 1);
+  {
+    testing::NamingSink sink;
+    std::vector<TimelineRecord> records;
+    const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_NEWER}}));
+    ASSERT_EQ(source->start(), "");
+    EXPECT_EQ(cupti.generation(), Generation::kOlder);
+    ASSERT_TRUE(cupti.emit(bytes_of(testing::kernel(1, 10, 20))));
+    source->collect(ActivitySource::Collect::kAll, sink, records);
+    EXPECT_THAT(of_kind(records, TimelineKind::kKernel), SizeIs(1));
+  }
+  EXPECT_THAT(cupti.misuse(), IsEmpty());
+}
+
+TEST(CuptiSourceNewer, WithNoDriverBothGenerationsAreTriedAndOneLineSaysSo) {
+  StandinCupti& cupti = open_standin(WEIR_STANDIN_NEWER);
+  cupti.reset();
+  cupti.answer("cuptiSubscribe_v2(multiple)", cupti::kUnknownError);
+  cupti.answer("cuptiSubscribe_v2", cupti::kUnknownError);
+  const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_NEWER}}));
+  EXPECT_EQ(source->start(),
+            "kernels and copies are not recorded: CUPTI says CUPTI_ERROR_UNKNOWN (999); is there a "
+            "driver, and a GPU?");
+}
+
+TEST(CuptiSourceNone, AMissingLibraryIsOneLine) {
+  const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", "/no/such/libcupti.so"}}));
+  EXPECT_THAT(source->start(), HasSubstr("/no/such/libcupti.so"));
+  EXPECT_THAT(source->start(), HasSubstr("/no/such/libcupti.so")) << "and again";
+}
+
+}  // namespace
+}  // namespace weir::timeline

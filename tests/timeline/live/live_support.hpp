@@ -1,0 +1,104 @@
+#pragma once
+
+// A folder for blocks, and processes that publish in it.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/timeline/live/block_file.hpp"
+#include "tools/timeline/live/reader.hpp"
+
+namespace weir::timeline::testing {
+
+/// In memory, as the users' folders are. Removed at the test's end.
+class Place {
+ public:
+  Place() {
+    std::string name = "/dev/shm/weir-live-test.XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no folder in /dev/shm";
+    folders_ = {{name, {}}};
+  }
+  ~Place() { std::filesystem::remove_all(path()); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return folders_.front().path; }
+  [[nodiscard]] const std::vector<LiveFolder>& folders() const { return folders_; }
+  [[nodiscard]] LiveSurvey survey() const { return read_live(folders_); }
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path()), {}));
+  }
+  void remove_ended() const { timeline::remove_ended(folders_.front()); }
+
+ private:
+  std::vector<LiveFolder> folders_;
+};
+
+/// Sample number `i`, every field another.
+[[nodiscard]] inline LiveSample numbered(std::uint64_t i) {
+  return {.time_ns = 1000 + i,
+          .budget = i + 1,
+          .requested = i + 2,
+          .allocated = i + 3,
+          .awaiting = i + 4,
+          .cached = i + 5,
+          .reserved = i + 6,
+          .peak = i + 7,
+          .failures = i + 8,
+          .open = i + 9,
+          .submitted = i + 10,
+          .settled = i + 11,
+          .stalls = i + 12,
+          .stalled_ns = i + 13,
+          .knows_busy = 1,
+          .busy_ns = i + 14};
+}
+
+/// Runs `body` in a child, which says that it is ready and then waits for its end.
+class Child {
+ public:
+  /// `body` is given what to call when it is ready; that call does not return.
+  explicit Child(const std::function<void(const std::function<void()>& ready)>& body) {
+    int ends[2] = {-1, -1};
+    if (pipe(ends) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) {
+      body([&] {
+        (void)!write(ends[1], "r", 1);
+        for (;;) pause();
+      });
+      _exit(1);
+    }
+    close(ends[1]);
+    char letter = 0;
+    ready_ = read(ends[0], &letter, 1) == 1;
+    close(ends[0]);
+  }
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  [[nodiscard]] bool ready() const { return ready_; }
+  [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
+  void kill() const { ::kill(pid_, SIGKILL); }
+  void end() {
+    if (pid_ <= 0) return;
+    kill();
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  bool ready_ = false;
+};
+
+}  // namespace weir::timeline::testing

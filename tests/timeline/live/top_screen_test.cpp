@@ -1,0 +1,153 @@
+#include "tools/weir/top_screen.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <sstream>
+
+#include "allocator/bytes.hpp"
+#include "tools/weir/printable.hpp"
+
+namespace weir::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TopRow row(std::uint32_t pid, const std::string& program) {
+  TopRow row{.pid = pid, .user = "ann", .program = program};
+  row.last = {.budget = mib(6144).count,
+              .allocated = mib(1024).count,
+              .awaiting = mib(256).count,
+              .reserved = mib(3072).count};
+  row.rates = {.batches = 12.34, .stalls = 0.5, .stalled = 0.123, .idle = std::nullopt};
+  for (std::uint64_t i = 0; i < 120; ++i) row.allocated.push_back(i);
+  return row;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(TopScreen, ShowsEveryColumnWhereThereIsRoom) {
+  const std::string text = top_text({.rows = {row(7, "train")}}, {.width = 150});
+  const std::vector<std::string> lines = lines_of(text);
+  ASSERT_EQ(lines.size(), 3U) << text;
+  EXPECT_EQ(lines[0], "1 program: 3 GiB reserved, 1 GiB allocated, 256 MiB awaiting");
+  for (const char* heading : {"pid", "program", "budget", "allocated", "awaiting", "reserved",
+                              "batches/s", "stalls/s", "stalled", "idle", "history"}) {
+    EXPECT_THAT(lines[1], HasSubstr(heading));
+  }
+  EXPECT_THAT(lines[1], Not(HasSubstr("user")));
+  for (const char* cell : {"      7 train ", " 6 GiB ", " 1 GiB ", " 256 MiB ", " 3 GiB ",
+                           " #####..... ", " 12.3 ", " 0.5 ", " 12.3% ", " - ", "####"}) {
+    EXPECT_THAT(lines[2], HasSubstr(cell));
+  }
+}
+
+TEST(TopScreen, FitsEveryWidth) {
+  Top top{
+      .rows = {row(7, "a program of many words --with --flags"), row(4'194'304, "漢字 é\x1b[2J")}};
+  top.rows[0].user = "somebody with a long name";
+  top.rows[0].last.budget = std::numeric_limits<std::uint64_t>::max();
+  top.rows[0].last.reserved = std::numeric_limits<std::uint64_t>::max();
+  top.rows[1].rates = {.batches = 1e300, .stalls = 1e300, .stalled = 1e300, .idle = 1.0};
+  top.unreadable = 3;
+  for (std::size_t width = 20; width <= 200; ++width) {
+    for (const bool utf8 : {false, true}) {
+      const std::string text = top_text(top, {.width = width, .utf8 = utf8});
+      const auto lines = lines_of(text);
+      ASSERT_EQ(lines.size(), 5U);
+      for (const std::string& line : lines) {
+        ASSERT_LE(columns_of(line), width) << line;
+        ASSERT_TRUE(line.empty() || line.back() != ' ') << "'" << line << "'";
+        ASSERT_EQ(line.find('\x1b'), std::string::npos);
+      }
+      ASSERT_THAT(lines[2], HasSubstr("program"));
+    }
+  }
+}
+
+TEST(TopScreen, ColumnsStandUnderTheirHeadingAtEveryWidth) {
+  const Top top{.rows = {row(1234567, "漢字"), row(7, "b")}};
+  for (std::size_t width = 30; width <= 200; ++width) {
+    const auto lines = lines_of(top_text(top, {.width = width, .utf8 = true}));
+    const std::size_t end = lines[1].find("reserved") + 8;
+    for (std::size_t i = 2; i < lines.size(); ++i) {
+      const std::size_t cell = lines[i].find("3 GiB");
+      ASSERT_NE(cell, std::string::npos);
+      ASSERT_EQ(columns_of(lines[i].substr(0, cell + 5)), end) << lines[i];
+    }
+  }
+}
+
+TEST(TopScreen, ANarrowOneKeepsWhatMattersMost) {
+  const std::string text = top_text({.rows = {row(7, "train")}}, {.width = 40});
+  EXPECT_THAT(text, HasSubstr("reserved"));
+  EXPECT_THAT(text, HasSubstr("budget"));
+  EXPECT_THAT(text, Not(HasSubstr("history")));
+}
+
+TEST(TopScreen, SaysHowManyRowsHadNoRoom) {
+  Top top;
+  for (std::uint32_t i = 1; i <= 10; ++i) top.rows.push_back(row(i, "train"));
+  for (std::size_t height = 4; height <= 14; ++height) {
+    const auto lines = lines_of(top_text(top, {.width = 80, .height = height}));
+    ASSERT_LE(lines.size(), height);
+    if (height >= 12) {
+      EXPECT_EQ(lines.size(), 12U);
+    } else {
+      EXPECT_EQ(lines.back(), "and " + std::to_string(10 - (height - 3)) + " more");
+    }
+  }
+}
+
+TEST(TopScreen, TellsUsersApartWhereThereAreSeveral) {
+  Top top{.rows = {row(1, "a"), row(2, "b")}};
+  top.rows[1].user = "bob";
+  const std::string text = top_text(top, {.width = 150});
+  EXPECT_THAT(text, HasSubstr("user"));
+  EXPECT_THAT(text, HasSubstr(" bob "));
+}
+
+TEST(TopScreen, SaysThatNothingRuns) {
+  EXPECT_EQ(top_text({}, {.width = 80}), "no program runs under Weir\n");
+  EXPECT_THAT(top_text({.rows = {}, .unreadable = 1}, {.width = 80}),
+              HasSubstr("\n1 program not shown: another version"));
+}
+
+TEST(TopScreen, SaysWhoIsSilent) {
+  TopRow silent = row(1, "train");
+  silent.silent = true;
+  EXPECT_THAT(top_text({.rows = {silent}}, {.width = 80}), HasSubstr("train (silent)"));
+}
+
+TEST(TopScreen, BarsAreFilledByShare) {
+  EXPECT_EQ(bar(0.5, 4, false), "##..");
+  EXPECT_EQ(bar(7, 4, false), "####");
+  EXPECT_EQ(bar(-1, 4, false), "....");
+  EXPECT_EQ(bar(0.5, 4, true), "██░░");
+  EXPECT_EQ(bar(0.625, 4, true), "██▌░");
+  for (int i = 0; i <= 1000; ++i) {
+    ASSERT_EQ(columns_of(bar(i / 1000.0, 10, true)), 10U) << i;
+    ASSERT_EQ(bar(i / 1000.0, 10, false).size(), 10U) << i;
+  }
+}
+
+TEST(TopScreen, TheHistoryEndsOnTheRight) {
+  EXPECT_EQ(sparkline({1}, 6, false), "     #");
+  std::vector<std::uint64_t> rising(120);
+  for (std::size_t i = 0; i < rising.size(); ++i) rising[i] = i;
+  EXPECT_EQ(sparkline(rising, 8, true), "▁▂▃▄▅▆▇█");
+  EXPECT_EQ(sparkline({}, 3, true), "   ");
+  EXPECT_EQ(sparkline({0, 0}, 3, true), "   ");
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(sparkline({kMost, kMost, 1}, 120, false), std::string(117, ' ') + "##_");
+}
+
+}  // namespace
+}  // namespace weir::cli

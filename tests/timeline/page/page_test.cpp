@@ -1,0 +1,124 @@
+// The texts, sizes and order of a page; browser_test.py looks at what a browser makes of it.
+
+#include "tools/timeline/page/page.hpp"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "timeline/page/sample_pages.hpp"
+#include "tools/timeline/page/assets.hpp"
+#include "tools/timeline/page/data.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using testing::failing_timeline;
+using testing::harmful_names;
+using testing::harmful_timeline;
+using testing::unbounded_timeline;
+
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string_view::npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+nlohmann::json data_in(const std::string& page) {
+  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t begin = page.find(open) + open.size();
+  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+TEST(Page, HasItsDataAndTwoScripts) {
+  const std::string page = make_page(unbounded_timeline(), {.title = "a run"});
+  EXPECT_EQ(count_of(page, "<script"), 3U);
+  EXPECT_EQ(count_of(page, "</script>"), 3U);
+  EXPECT_NE(page.find("<title>a run</title>"), std::string::npos);
+  EXPECT_NE(page.find(kPageCss.text), std::string::npos);
+  EXPECT_NE(page.find(kPlotScript.text), std::string::npos);
+  EXPECT_NE(page.find("The above copyright notice and this permission notice"), std::string::npos);
+  EXPECT_EQ(data_in(page)["processes"].size(), 1U);
+}
+
+TEST(Page, LetsOnlyItsOwnScriptsRunAndLoadsNothing) {
+  const std::string page = make_page(unbounded_timeline());
+  const std::size_t policy = page.find("default-src 'none'");
+  ASSERT_NE(policy, std::string::npos);
+  const std::string_view rest = std::string_view(page).substr(policy, 400);
+  EXPECT_EQ(count_of(rest.substr(0, rest.find('"')), "'sha256-"), 2U);
+  EXPECT_NE(rest.find("connect-src 'none'"), std::string_view::npos);
+  EXPECT_EQ(page.find("sourceMappingURL"), std::string::npos);
+  EXPECT_EQ(count_of(page, " src="), 0U);
+}
+
+TEST(Page, NamesThatMeanHarmStayTexts) {
+  const std::string page = make_page(harmful_timeline(), {.title = harmful_names().front()});
+  EXPECT_EQ(count_of(page, "<script"), 3U);
+  EXPECT_EQ(count_of(page, "</script>"), 3U);
+  EXPECT_EQ(count_of(page, "<img"), 0U);
+  EXPECT_EQ(count_of(page, "\xe2\x80\xa8"), 0U);
+  const nlohmann::json texts = data_in(page)["processes"][0]["texts"];
+  std::vector<std::string> shown;
+  for (const auto& text : texts) {
+    shown.push_back(text.get<std::string>());
+    EXPECT_LE(shown.back().size(), 403U);
+  }
+  EXPECT_NE(std::find(shown.begin(), shown.end(), harmful_names()[0]), shown.end());
+}
+
+TEST(Page, EscapedJsonIsTheSameJson) {
+  const nlohmann::json json = {"<&>", "\xe2\x80\xa8\xe2\x80\xa9", "\xe2\x80\xaa", "plain \" \\"};
+  const std::string escaped = escape_json(json.dump());
+  EXPECT_EQ(escaped.find_first_of("<>&"), std::string::npos);
+  EXPECT_EQ(count_of(escaped, "\\u2028"), 1U);
+  EXPECT_EQ(nlohmann::json::parse(escaped), json);
+}
+
+TEST(Page, SaysFirstThatARecordingWasCutAndLostEvents) {
+  const nlohmann::json process = data_in(make_page(failing_timeline()))["processes"][0];
+  EXPECT_TRUE(process["alarm"].get<bool>());
+  const std::string summary = process["summary"];
+  EXPECT_LT(summary.find("cut"), summary.find("peak")) << summary;
+  EXPECT_NE(summary.find("7 events"), std::string::npos) << summary;
+  EXPECT_EQ(process["failures"].size(), 1U);
+}
+
+TEST(Page, OfNothingIsAPage) {
+  EXPECT_EQ(data_in(make_page({}))["processes"].size(), 0U);
+  Timeline nothing;
+  nothing.processes.emplace_back();
+  EXPECT_EQ(data_in(make_page(nothing))["processes"].size(), 1U);
+}
+
+TEST(Page, KeepsLessDetailToStayAsSmallAsAsked) {
+  testing::MadeOptions options = testing::fast_loader();
+  options.batches = 1500;
+  const Timeline timeline = testing::made_timeline(options);
+  const std::string whole = make_page(timeline, {.max_bytes = std::size_t{64} << 20U});
+  const std::size_t most = (whole.size() + 200'000) / 2;
+  const std::string small = make_page(timeline, {.max_bytes = most});
+  EXPECT_GT(whole.size(), most);
+  EXPECT_LE(small.size(), most);
+  EXPECT_EQ(data_in(small)["processes"][0]["pools"][0]["peak"],
+            data_in(whole)["processes"][0]["pools"][0]["peak"]);
+}
+
+TEST(Page, OfRecordsOfNoSenseIsAPage) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Timeline timeline;
+    timeline.processes.push_back(testing::nonsense(seed, 400));
+    EXPECT_EQ(data_in(make_page(timeline))["processes"].size(), 1U);
+  }
+}
+
+}  // namespace
+}  // namespace weir::timeline

@@ -1,0 +1,81 @@
+#pragma once
+
+// Timelines whose pages the tests look at: one frontend without a limit, with a barrier after each
+// batch, and held back; one that runs out of memory; and names that mean harm.
+
+#include <string>
+#include <vector>
+
+#include "timeline/support/made_timeline.hpp"
+#include "tools/timeline/timeline.hpp"
+
+namespace weir::timeline::testing {
+
+/// Loads in less time than the device computes, so that inputs pile up where nothing limits them.
+[[nodiscard]] inline MadeOptions fast_loader() {
+  MadeOptions options;
+  options.batches = 60;
+  options.layers = 3;
+  options.load_ns = 500'000;
+  options.operation_ns = 600'000;
+  options.copy_ns = 700'000;
+  options.budget = 128U << 20U;
+  return options;
+}
+[[nodiscard]] inline Timeline unbounded_timeline() {
+  MadeOptions options = fast_loader();
+  options.run_ahead = 0;
+  return made_timeline(options);
+}
+[[nodiscard]] inline Timeline barrier_timeline() {
+  MadeOptions options = fast_loader();
+  options.barrier_every = 1;
+  return made_timeline(options);
+}
+[[nodiscard]] inline Timeline throttled_timeline() {
+  MadeOptions options = fast_loader();
+  options.run_ahead = 2;
+  return made_timeline(options);
+}
+[[nodiscard]] inline Timeline failing_timeline() {
+  MadeOptions options = fast_loader();
+  options.run_ahead = 0;
+  options.fails_in = 31;
+  Timeline timeline = made_timeline(options);
+  timeline.processes.front().complete = false;
+  timeline.processes.front().lost = 7;
+  return timeline;
+}
+
+/// What somebody could call a tensor, a file or a program.
+[[nodiscard]] inline std::vector<std::string> harmful_names() {
+  return {"</script><script>document.title='harmed'</script>",
+          "<img src=x onerror=\"document.title='harmed'\">",
+          "\"quotes' and `more` ${document.title='harmed'}",
+          "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xe2\x80\xae right to left",
+          std::string(10'000, 'x'),
+          "line\xe2\x80\xa8separator\xe2\x80\xa9paragraph",
+          "\xff\xfe not UTF-8",
+          "<!--title--><!--data--> &amp; ]]>"};
+}
+/// Two processes whose every text is one of harmful_names().
+[[nodiscard]] inline Timeline harmful_timeline() {
+  Timeline timeline;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    MadeOptions options = fast_loader();
+    options.batches = 8;
+    options.barrier_every = 2;
+    options.rank = rank;
+    Process process = made_process(options);
+    const std::vector<std::string> harmful = harmful_names();
+    for (std::size_t i = 1; i < process.names.size(); ++i) {
+      process.names[i] = harmful[(i - 1) % harmful.size()];
+    }
+    process.info.program = harmful.front();
+    process.info.host = harmful[1];
+    timeline.processes.push_back(std::move(process));
+  }
+  return timeline;
+}
+
+}  // namespace weir::timeline::testing

@@ -1,0 +1,177 @@
+// Perfetto's real trace processor opens what we write, and finds in it what the records say.
+
+#include "tests/timeline/perfetto/processor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "tests/timeline/perfetto/recordings.hpp"
+#include "tools/timeline/chrome/writer.hpp"
+#include "tools/timeline/perfetto/writer.hpp"
+#include "tools/timeline/tracks.hpp"
+
+namespace weir::testing {
+namespace {
+
+using timeline::Format;
+using timeline::Process;
+
+std::string written(Format format, const std::vector<Process>& processes) {
+  StringSink sink;
+  const auto writer = format == Format::kChrome ? timeline::make_chrome_writer(sink)
+                                                : timeline::make_perfetto_writer(sink);
+  write_all(processes, *writer);
+  return sink.bytes();
+}
+
+/// What a viewer has to show of a run.
+struct Expected {
+  std::size_t slices = 0;  ///< but for those of batches
+  std::size_t flows = 0, batches = 0, submits = 0, stalls = 0, barriers = 0;
+  std::uint64_t busy = 0;  ///< nanoseconds of executions
+  std::map<std::string, std::uint64_t> most;
+
+  void count(Format format, const Process& process) {
+    std::set<std::uint64_t> submitted;
+    for (const TimelineRecord& record : process.records) {
+      const TimelineKind kind = record.kind;
+      // A batch is a slice while it is open, and one while it is queued.
+      const bool begins = kind == TimelineKind::kAdmit || kind == TimelineKind::kClose;
+      if (begins) ++batches;
+      // Moments are slices of no length: all in JSON, those that are few in .pftrace.
+      const bool moment = format == Format::kChrome ? !begins && kind != TimelineKind::kSettle
+                                                    : kind == TimelineKind::kReserve;
+      if (timeline::is_slice(kind) || moment) ++slices;
+      if (kind == TimelineKind::kStall) ++stalls;
+      if (kind == TimelineKind::kBarrier) ++barriers;
+      if (kind == TimelineKind::kSubmit) {
+        ++submits;
+        submitted.insert(record.id);
+      }
+      if (kind == TimelineKind::kExecute) {
+        if (submitted.contains(record.id)) ++flows;
+        busy += record.end - record.begin;
+      }
+      if (record.source == 1) count_books(record);
+    }
+  }
+
+ private:
+  void count_books(const TimelineRecord& record) {
+    const auto at_least = [&](const char* gauge, std::uint64_t value) {
+      most[gauge] = std::max(most[gauge], value);
+    };
+    at_least("allocated", record.allocated);
+    at_least("awaiting", record.awaiting);
+    at_least("cached", record.cached);
+    at_least("reserved", record.allocated + record.awaiting + record.cached);
+    if (record.kind == TimelineKind::kPool) at_least("budget", record.bytes);
+  }
+};
+
+/// The queries that expect_shown reads, in its order.
+std::vector<std::string> queries() {
+  return {
+      kTroubles,
+      "SELECT count(*) AS n FROM slice",
+      "SELECT count(*) AS n FROM flow",
+      "SELECT t.name AS name, max(c.value) AS most FROM counter c JOIN counter_track t "
+      "ON c.track_id = t.id GROUP BY t.name",
+      // The stream is a track in .pftrace, and a thread in JSON.
+      "SELECT sum(dur) AS busy FROM slice s JOIN track t ON s.track_id = t.id LEFT JOIN "
+      "thread_track tt ON tt.id = t.id LEFT JOIN thread USING (utid) "
+      "WHERE coalesce(thread.name, t.name) = 'compute'",
+      "SELECT count(DISTINCT upid) AS n FROM process WHERE name LIKE '%weir-train%'",
+      "SELECT count(*) AS n FROM slice WHERE dur < 0",
+      "SELECT category, count(*) AS n FROM slice WHERE category IN "
+      "('open', 'in flight', 'submit', 'stall', 'barrier') GROUP BY category",
+      // What a stall, and the slice of a batch, carry.
+      "SELECT DISTINCT a.key AS key, a.display_value AS value FROM slice s JOIN args a USING "
+      "(arg_set_id) WHERE s.category = 'stall' AND s.name = 'train' AND "
+      "a.display_value IS NOT NULL",
+      "SELECT count(DISTINCT s.id) AS n FROM slice s JOIN args a USING (arg_set_id) WHERE "
+      "s.category IN ('submit', 'barrier', 'open') AND a.key IN ('debug.batch', 'args.batch')",
+  };
+}
+
+/// The maximum of each gauge, whatever the format calls the counter.
+std::map<std::string, std::uint64_t> gauges(const nlohmann::json& rows) {
+  std::map<std::string, std::uint64_t> most;
+  for (const auto& row : rows) {
+    const auto name = row["name"].get<std::string>();
+    std::string gauge = name;
+    for (const char* known : {"allocated", "awaiting", "cached", "reserved", "budget"}) {
+      if (name.ends_with(known)) gauge = known;
+    }
+    most[gauge] = std::max(most[gauge], row["most"].get<std::uint64_t>());
+  }
+  return most;
+}
+
+void expect_shown(const nlohmann::json& rows, const Expected& expected, std::size_t processes) {
+  EXPECT_EQ(rows[0], nlohmann::json::array());
+  EXPECT_EQ(rows[1][0]["n"], expected.slices + expected.batches);
+  EXPECT_EQ(rows[2][0]["n"], expected.flows);
+  const std::map<std::string, std::uint64_t> most = gauges(rows[3]);
+  for (const auto& [name, value] : expected.most) {
+    ASSERT_TRUE(most.contains(name)) << name << " in " << rows[3];
+    EXPECT_EQ(most.at(name), value) << name;
+  }
+  EXPECT_EQ(rows[4][0]["busy"], expected.busy);
+  EXPECT_EQ(rows[5][0]["n"], processes);
+  EXPECT_EQ(rows[6][0]["n"], 0);
+  std::map<std::string, std::size_t> kinds;
+  for (const auto& row : rows[7]) kinds[row["category"]] = row["n"].get<std::size_t>();
+  EXPECT_EQ(kinds["stall"], expected.stalls);
+  EXPECT_EQ(kinds["barrier"], expected.barriers);
+  EXPECT_EQ(kinds["submit"], expected.submits);
+  EXPECT_EQ(kinds["open"] + kinds["in flight"], expected.batches);
+  std::set<std::string> carried;
+  for (const auto& row : rows[8]) carried.insert(row["value"].get<std::string>());
+  for (const std::string value : {"1", "1073741824"}) {  // the batch, and its bytes
+    EXPECT_TRUE(carried.contains(value)) << value << " in " << rows[8];
+  }
+  EXPECT_TRUE(carried.contains("run-ahead") || carried.contains("run_ahead")) << rows[8];
+  EXPECT_TRUE(carried.contains("trainer/loop.cpp:80") ||
+              (carried.contains("trainer/loop.cpp") && carried.contains("80")))
+      << rows[8];
+  EXPECT_EQ(rows[9][0]["n"], expected.submits + expected.barriers + expected.batches / 2);
+}
+
+/// A file of one run, one of three that have the same process id, one of random records and one
+/// that is cut.
+void expect_shown(Format format) {
+  const std::vector<std::vector<Process>> files{
+      {training_run(21, 2'000)},
+      {training_run(1, 300), training_run(2, 400), training_run(3, 100)}};
+  std::vector<Load> loads;
+  for (const auto& processes : files) loads.push_back({written(format, processes), queries()});
+  const std::string slices = "SELECT count(*) AS n FROM slice";
+  loads.push_back({written(format, random_processes(5, 300)), {kTroubles, slices}});
+  const std::string whole = written(format, {training_run(9, 200)});
+  loads.push_back({whole.substr(0, whole.size() * 2 / 3), {slices}});
+
+  const Queried queried = query_traces(loads);
+  if (!queried.left_out.empty()) GTEST_SKIP() << queried.left_out;
+  ASSERT_EQ(queried.rows.size(), loads.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    SCOPED_TRACE(std::to_string(files[i].size()) + " processes");
+    Expected expected;
+    for (const Process& process : files[i]) expected.count(format, process);
+    expect_shown(queried.rows[i], expected, files[i].size());
+  }
+  EXPECT_EQ(queried.rows[2][0], nlohmann::json::array());
+  EXPECT_GT(queried.rows[2][1][0]["n"], 300);
+  EXPECT_GT(queried.rows[3][0][0]["n"], 100);
+}
+
+// One test for each format: to start the trace processor takes most of the time.
+TEST(TraceProcessor, FindsInPftraceWhatTheRecordsSay) { expect_shown(Format::kPerfetto); }
+TEST(TraceProcessor, FindsInJsonWhatTheRecordsSay) { expect_shown(Format::kChrome); }
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,300 @@
+#include "tests/timeline/perfetto/recordings.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+namespace weir::testing {
+namespace {
+
+using timeline::Process;
+
+std::uint64_t any_number(std::mt19937_64& random) {
+  const std::uint64_t shift = random() % 65;
+  return shift == 64 ? 0 : random() >> shift;
+}
+
+void put_in_order(Process& process) {
+  std::stable_sort(process.records.begin(), process.records.end(),
+                   [](const TimelineRecord& a, const TimelineRecord& b) {
+                     return a.begin != b.begin ? a.begin < b.begin : a.sequence < b.sequence;
+                   });
+}
+
+TimelineRecord random_record(std::mt19937_64& random, std::uint64_t names) {
+  TimelineRecord record;
+  record.kind = static_cast<TimelineKind>(random() % kTimelineKinds);
+  record.begin = random() % 1'000'000'000;
+  record.end = record.begin + (random() % 3 == 0 ? 0 : random() % 1'000'000);
+  record.id = any_number(random);
+  record.bytes = any_number(random) >> 8U;
+  record.requested = any_number(random);
+  record.stream = any_number(random);
+  record.sequence = any_number(random);
+  record.allocated = any_number(random) >> 8U;
+  record.awaiting = any_number(random) >> 8U;
+  record.cached = any_number(random) >> 8U;
+  record.batch = static_cast<std::uint32_t>(any_number(random));
+  record.name = static_cast<std::uint32_t>(random() % names);
+  record.site = static_cast<std::uint32_t>(random() % names);
+  record.thread = static_cast<std::uint32_t>(any_number(random));
+  record.source = static_cast<std::uint16_t>(random() % 5);
+  record.device = static_cast<std::uint16_t>(random());
+  record.detail = static_cast<std::uint8_t>(random());
+  return record;
+}
+
+/// Makes the records of a training run.
+class Trainer {
+ public:
+  explicit Trainer(std::uint64_t seed) : random_(seed) {
+    process_.info = {.pid = 4242,
+                     .rank = {},
+                     .program = "weir-train",
+                     .host = "machine",
+                     .boot = "f7c2",
+                     .monotonic_ns = 12'345'678'901,
+                     .unix_ns = 1'700'000'000'000'000'000};
+    name("train");
+    for (int layer = 0; layer < 24; ++layer) {
+      for (const char* what : {"conv", "relu", "pool", "grad"}) {
+        const std::uint32_t number = name(what + std::to_string(layer));
+        operations_.push_back({.name = number,
+                               .site = name("trainer/layer.cpp:" + std::to_string(10 + layer)),
+                               .bytes = 512 * (1 + random_() % 4000),
+                               .takes = 5'000 + random_() % 90'000});
+      }
+    }
+    add({.bytes = kBudget, .name = name("device 0"), .source = 1, .kind = TimelineKind::kPool});
+    add({.stream = 1, .name = name("compute"), .kind = TimelineKind::kStream});
+    add({.name = name("frontend"), .thread = 1, .kind = TimelineKind::kThread});
+  }
+
+  Process run(std::size_t operations) {
+    for (std::size_t i = 0; i < operations; ++i) step(i);
+    close_batch();
+    process_.complete = true;
+    put_in_order(process_);
+    return std::move(process_);
+  }
+
+ private:
+  static constexpr std::uint64_t kBudget = 6ULL << 30U;
+  static constexpr std::uint64_t kSegment = 64U << 20U;
+  static constexpr std::uint64_t kPlace = 4U << 20U;  ///< of a block; none is larger
+  struct Known {
+    std::uint32_t name, site;
+    std::uint64_t bytes, takes;
+  };
+
+  std::uint32_t name(const std::string& text) {
+    const auto found = std::find(process_.names.begin(), process_.names.end(), text);
+    if (found != process_.names.end()) {
+      return static_cast<std::uint32_t>(found - process_.names.begin());
+    }
+    process_.names.push_back(text);
+    return static_cast<std::uint32_t>(process_.names.size() - 1);
+  }
+  void add(TimelineRecord record) {
+    if (record.begin == 0) record.begin = now_;
+    record.end = std::max(record.begin, record.end);
+    if (record.source == 1) {
+      record.sequence = ++sequence_;
+      record.allocated = allocated_;
+      record.awaiting = 0;
+      record.cached = reserved_ - allocated_;
+    }
+    process_.records.push_back(record);
+  }
+  void close_batch() {
+    if (batch_ == 0) return;
+    add({.bytes = allocated_,
+         .batch = batch_,
+         .name = 1,
+         .source = 2,
+         .kind = TimelineKind::kClose});
+    add({.begin = std::max(now_, device_),
+         .batch = batch_,
+         .name = 1,
+         .source = 2,
+         .kind = TimelineKind::kSettle});
+  }
+  void allocate(const Known& known) {
+    now_ += 150 + random_() % 300;
+    // A quarter has another size each time.
+    const std::uint64_t requested = random_() % 4 == 0 ? 1 + random_() % (1U << 20U) : known.bytes;
+    const std::uint64_t block = (requested + 511) / 512 * 512;
+    if (free_places_.empty()) {
+      const std::uint64_t segment = 0x7F0000000000 + reserved_;
+      reserved_ += kSegment;
+      for (std::uint64_t at = kSegment; at > 0; at -= kPlace) {
+        free_places_.push_back(segment + at - kPlace);
+      }
+      add({.id = segment, .bytes = kSegment, .source = 1, .kind = TimelineKind::kReserve});
+    }
+    allocated_ += block;
+    const std::uint64_t address = free_places_.back();
+    free_places_.pop_back();
+    live_.push_back({address, block, requested});
+    add({.id = address,
+         .bytes = block,
+         .requested = requested,
+         .stream = 1,
+         .batch = batch_,
+         .name = known.name,
+         .site = known.site,
+         .thread = 1,
+         .source = 1,
+         .kind = TimelineKind::kAllocate});
+  }
+  void free_oldest() {
+    now_ += 100 + random_() % 200;
+    const auto [address, block, requested] = live_.front();
+    live_.pop_front();
+    allocated_ -= block;
+    free_places_.push_back(address);
+    add({.id = address,
+         .bytes = block,
+         .requested = requested,
+         .stream = 1,
+         .batch = batch_,
+         .thread = 1,
+         .source = 1,
+         .kind = TimelineKind::kFree});
+  }
+  /// The program reads a result after every fourth batch, and waits for admission after each.
+  void hold_back() {
+    if (batch_ != 0 && batch_ % 4 == 0) {
+      const std::uint64_t begin = now_;
+      now_ = std::max(now_, device_) + 5'000;
+      add({.begin = begin,
+           .end = now_,
+           .batch = batch_,
+           .name = name("read"),
+           .site = name("trainer/loop.cpp:88"),
+           .thread = 1,
+           .kind = TimelineKind::kBarrier});
+    }
+    const std::uint64_t begin = now_;
+    now_ += 20'000 + random_() % 10'000;
+    add({.begin = begin,
+         .end = now_,
+         .bytes = 1U << 30U,
+         .batch = batch_ + 1,
+         .name = 1,
+         .site = name("trainer/loop.cpp:80"),
+         .thread = 1,
+         .source = 2,
+         .kind = TimelineKind::kStall,
+         .detail = static_cast<std::uint8_t>(TimelineStall::kRunAhead)});
+  }
+  void step(std::size_t i) {
+    if (i % operations_.size() == 0) {
+      close_batch();
+      hold_back();
+      ++batch_;
+      add({.bytes = 1U << 30U,
+           .batch = batch_,
+           .name = 1,
+           .source = 2,
+           .kind = TimelineKind::kAdmit});
+    }
+    const Known& known = operations_[i % operations_.size()];
+    now_ += 2'000 + random_() % 3'000;
+    for (std::size_t n = 0; n < 1 + i % 2; ++n) allocate(known);
+    const std::uint64_t begin = now_;
+    now_ += 1'000 + random_() % 2'000;
+    add({.begin = begin,
+         .end = now_,
+         .id = i + 1,
+         .stream = 1,
+         .batch = batch_,
+         .name = known.name,
+         .site = known.site,
+         .thread = 1,
+         .kind = TimelineKind::kSubmit});
+    const std::uint64_t start = std::max(device_, now_ + 500);
+    device_ = start + known.takes + random_() % 2'000;
+    add({.begin = start,
+         .end = device_,
+         .id = i + 1,
+         .bytes = known.bytes,
+         .stream = 1,
+         .batch = batch_,
+         .name = known.name,
+         .site = known.site,
+         .kind = TimelineKind::kExecute});
+    for (std::size_t n = 0; n < 1 + i % 2 && live_.size() > 60; ++n) free_oldest();
+    // The frontend is held back when the device has much to do.
+    now_ = std::max(now_, device_ - std::min<std::uint64_t>(device_, 2'000'000));
+  }
+
+  struct Live {
+    std::uint64_t address, block, requested;
+  };
+  std::mt19937_64 random_;
+  Process process_;
+  std::vector<Known> operations_;
+  std::deque<Live> live_;
+  std::vector<std::uint64_t> free_places_;
+  std::uint64_t now_ = 1'000, device_ = 0, sequence_ = 0, allocated_ = 0, reserved_ = 0;
+  std::uint32_t batch_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> hostile_names() {
+  return {"",
+          "plain",
+          "</script><script>alert(1)</script>",
+          std::string("a\0b", 3),
+          "\xFF\xFE not UTF-8 \xC0\x80",
+          "line\nbreak\ttab\x01",
+          "\"quotes\\ and 'more'\"",
+          std::string(3000, 'x'),
+          "file with : in it.cpp:12",
+          "trainer/loop.py:88",
+          ":",
+          "\xE2\x82\xAC euro",
+          "-1:99999999999999999999"};
+}
+
+std::vector<Process> random_processes(std::uint64_t seed, std::size_t records) {
+  std::mt19937_64 random(seed);
+  std::vector<Process> processes(1 + random() % 3);
+  for (Process& process : processes) {
+    process.info = {.pid = static_cast<std::uint32_t>(random()),
+                    .rank = random() % 2 == 0 ? std::optional<std::uint32_t>()
+                                              : static_cast<std::uint32_t>(random() % 8),
+                    .program = hostile_names()[random() % 6],
+                    .host = hostile_names()[random() % 6],
+                    .boot = "boot",
+                    .monotonic_ns = any_number(random),
+                    .unix_ns = any_number(random)};
+    process.complete = random() % 2 == 0;
+    process.lost = random() % 2 == 0 ? 0 : any_number(random);
+    process.names = hostile_names();
+    for (std::size_t i = 0; i < records; ++i) {
+      process.records.push_back(random_record(random, process.names.size()));
+    }
+    put_in_order(process);
+  }
+  return processes;
+}
+
+Process training_run(std::uint64_t seed, std::size_t operations) {
+  return Trainer(seed).run(operations);
+}
+
+void write_all(const std::vector<Process>& processes, timeline::Writer& writer) {
+  for (const Process& process : processes) {
+    writer.begin(process.info);
+    writer.write(process.records, VectorNames(process.names));
+    writer.end_process(
+        process.complete ? timeline::Writer::End::kComplete : timeline::Writer::End::kCut,
+        process.lost);
+  }
+  writer.finish(0);
+}
+
+}  // namespace weir::testing

@@ -1,0 +1,46 @@
+#pragma once
+
+// Recordings for tests of formats: random ones of every kind, and one like a training run.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/timeline/timeline.hpp"
+
+namespace weir::testing {
+
+/// Texts by their places; text 0 is empty.
+class VectorNames final : public timeline::Names {
+ public:
+  explicit VectorNames(std::vector<std::string> texts) : texts_(std::move(texts)) {}
+  [[nodiscard]] std::string_view text(std::uint32_t number) const override {
+    return number < texts_.size() ? std::string_view(texts_[number]) : std::string_view();
+  }
+  [[nodiscard]] const std::vector<std::string>& texts() const noexcept { return texts_; }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+class StringSink final : public timeline::ByteSink {
+ public:
+  void append(std::string_view bytes) noexcept override { bytes_.append(bytes); }
+  [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+/// Names that programs might have, and that formats might trip over.
+[[nodiscard]] std::vector<std::string> hostile_names();
+/// Records of every kind with fields of every size, by `begin`.
+[[nodiscard]] std::vector<timeline::Process> random_processes(std::uint64_t seed,
+                                                              std::size_t records);
+/// What a training run tells: for each operation a submission, an execution, 1.5 allocations and
+/// as many frees; batches; a pool with books that add up.
+[[nodiscard]] timeline::Process training_run(std::uint64_t seed, std::size_t operations);
+/// Writes all of it as one file does that was written at once.
+void write_all(const std::vector<timeline::Process>& processes, timeline::Writer& writer);
+
+}  // namespace weir::testing

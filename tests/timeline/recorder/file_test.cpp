@@ -1,0 +1,213 @@
+// The file of a recording: which names are taken, what is replaced, and what is left of it where
+// the disk is full.
+
+#include "tools/timeline/recorder/file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "support/file_size_limit.hpp"
+#include "support/message_of.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using weir::testing::FileSizeLimit;
+using weir::testing::message_of;
+
+constexpr std::string_view kHead = "[\n{\"name\":\"weir_timeline\",\"ph\":\"M\"},\n";
+
+class TimelineFileTest : public ::testing::Test {
+ protected:
+  TimelineFileTest() : folder_(::testing::TempDir() + "timeline." + std::to_string(getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~TimelineFileTest() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string in(const std::string& name) const { return folder_ + "/" + name; }
+  static void put(const std::string& path, std::string_view bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  }
+  [[nodiscard]] static std::string bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  [[nodiscard]] static std::string refusal(const std::string& path) {
+    return message_of<UsageError>([&] { (void)TimelineFile::open("WEIR_TIMELINE", path); });
+  }
+  [[nodiscard]] std::size_t files() const {
+    const std::filesystem::directory_iterator all(folder_);
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+
+  const std::string folder_;
+};
+
+TEST_F(TimelineFileTest, CanBeReadAtItsNameWhileItIsWritten) {
+  const auto file = TimelineFile::open("test", in("run.json"));
+  file->append(kHead);
+  EXPECT_EQ(bytes_of(in("run.json")), kHead);
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(file->path(), in("run.json"));
+  EXPECT_TRUE(file->note().empty());
+}
+
+TEST_F(TimelineFileTest, ReplacesAnOldTimelineAndAnEmptyFile) {
+  for (const std::string_view old : {std::string_view(), kHead}) {
+    put(in("run.json"), old);
+    const auto file = TimelineFile::open("test", in("run.json"));
+    file->append("new");
+    EXPECT_EQ(bytes_of(in("run.json")), "new");
+    EXPECT_EQ(files(), 1U);
+  }
+}
+
+TEST_F(TimelineFileTest, ReplacesAnOldCompressedTimelineAtTheEnd) {
+  for (int i = 0; i < 2; ++i) {
+    const auto file = TimelineFile::open("test", in("run.json.gz"));
+    file->append(kHead);
+    EXPECT_EQ(file->path(), in("run.json"));
+    file->complete([] {});
+    file->close();
+    EXPECT_EQ(file->path(), in("run.json.gz"));
+    EXPECT_EQ(files(), 1U);
+    EXPECT_TRUE(is_timeline_or_empty(in("run.json.gz")));
+  }
+}
+
+TEST_F(TimelineFileTest, IsCompressedAsOneMemberThatHoldsAllOfIt) {
+  std::string all(kHead);
+  {
+    const auto file = TimelineFile::open("test", in("run.json.gz"));
+    file->append(kHead);
+    for (int i = 0; i < 100'000; ++i) {
+      const std::string line = "{\"ts\":" + std::to_string(i * 7919 % 100'003) + "},\n";
+      all += line;
+      file->append(line);
+    }
+    int advances = 0;
+    file->complete([&] { ++advances; });
+    EXPECT_GT(advances, 3);
+  }
+  const std::string compressed = bytes_of(in("run.json.gz"));
+  z_stream stream{};
+  ASSERT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
+  std::string out(all.size() + 1, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
+  stream.avail_in = static_cast<unsigned>(compressed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<unsigned>(out.size());
+  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  EXPECT_EQ(stream.avail_in, 0U);
+  out.resize(stream.total_out);
+  EXPECT_EQ(out, all);
+  inflateEnd(&stream);
+}
+
+TEST_F(TimelineFileTest, NeverReplacesSomethingElse) {
+  for (const std::string_view other :
+       {"my thesis", "[1, 2]", "<p>weir_timeline</p>", "\x1f\x8b not really"}) {
+    put(in("run.json"), other);
+    EXPECT_EQ(refusal(in("run.json")), "WEIR_TIMELINE='" + in("run.json") +
+                                           "' is not allowed: a new file, or a timeline that it "
+                                           "replaces");
+    EXPECT_NE(refusal(in("run.json.gz")), "");  // it would be written there first
+    EXPECT_EQ(bytes_of(in("run.json")), other);
+    EXPECT_EQ(files(), 1U);
+  }
+}
+
+TEST_F(TimelineFileTest, RefusesWhatCannotBeAFile) {
+  std::filesystem::create_directory(in("folder.json"));
+  std::filesystem::create_symlink("b.json", in("a.json"));
+  std::filesystem::create_symlink("a.json", in("b.json"));
+  ASSERT_EQ(mkfifo(in("pipe.json").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/full", in("full.json"));
+  std::filesystem::create_symlink("/dev/stdout", in("stdout.json"));
+  for (const std::string& path :
+       {in("folder.json"), in("a.json"), in("pipe.json"), in("full.json"), in("stdout.json"),
+        in("none/run.json"), std::string("/dev/run.json"), std::string("/proc/run.json")}) {
+    const std::string line = refusal(path);
+    EXPECT_NE(line.find(path), std::string::npos) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+}
+
+TEST_F(TimelineFileTest, ASecondWriterTakesANameOfItsOwnAndTheFirstKeepsItsFile) {
+  const auto first = TimelineFile::open("test", in("run.json"));
+  first->append(kHead);
+  const auto second = TimelineFile::open("test", in("run.json"));
+  second->append(kHead);
+  first->append(" more");
+  const std::string other = in("run." + std::to_string(getpid()) + ".json");
+  EXPECT_EQ(bytes_of(in("run.json")), std::string(kHead) + " more");
+  EXPECT_EQ(bytes_of(other), kHead);
+  EXPECT_EQ(second->note(), "another process writes to '" + in("run.json") +
+                                "': this one writes to '" + other + "'");
+  EXPECT_NE(refusal(in("run.json")).find("busy"), std::string::npos);
+  EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(TimelineFileTest, TheNameIsFreeAgainWhenTheFirstIsClosed) {
+  auto first = TimelineFile::open("test", in("run.json"));
+  first->append(kHead);
+  first->close();
+  const auto second = TimelineFile::open("test", in("run.json"));
+  EXPECT_EQ(second->path(), in("run.json"));
+}
+
+TEST_F(TimelineFileTest, FollowsALinkToAFileThatIsNotThereYet) {
+  std::filesystem::create_symlink("real.json", in("link.json"));
+  const auto file = TimelineFile::open("test", in("link.json"));
+  file->append(kHead);
+  EXPECT_TRUE(std::filesystem::is_symlink(in("link.json")));
+  EXPECT_EQ(bytes_of(in("real.json")), kHead);
+}
+
+TEST_F(TimelineFileTest, AFullDiskLeavesWhatWasWholeAndSaysSo) {
+  const FileSizeLimit limit(1000);
+  const auto file = TimelineFile::open("test", in("run.json"));
+  const std::string event(300, 'e');
+  for (int i = 0; i < 5; ++i) file->append(event);
+  EXPECT_EQ(bytes_of(in("run.json")).size(), 900U);
+  EXPECT_NE(file->failure(), "");
+  file->append("x");  // nothing more, though there were room for it
+  EXPECT_EQ(bytes_of(in("run.json")).size(), 900U);
+}
+
+TEST_F(TimelineFileTest, WithoutRoomToCompressItStaysAsItIs) {
+  const auto file = TimelineFile::open("test", in("run.json.gz"));
+  std::string noise(50'000, '\0');
+  for (std::size_t i = 0; i < noise.size(); ++i) {
+    noise[i] = static_cast<char>((i * i * 2654435761U) >> 13U);
+  }
+  file->append(noise);
+  {
+    const FileSizeLimit limit(100);
+    file->complete([] {});
+  }
+  EXPECT_NE(file->failure(), "");
+  EXPECT_EQ(file->path(), in("run.json"));
+  EXPECT_EQ(bytes_of(in("run.json")), noise);
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(TimelineFileTest, AFileIsWrittenWholeOrNotAtAll) {
+  EXPECT_EQ(write_whole(in("page.html"), "old"), "");
+  {
+    const FileSizeLimit limit(2);
+    EXPECT_NE(write_whole(in("page.html"), "newer"), "");
+  }
+  EXPECT_EQ(bytes_of(in("page.html")), "old");
+  EXPECT_EQ(files(), 1U);
+}
+
+}  // namespace
+}  // namespace weir::timeline

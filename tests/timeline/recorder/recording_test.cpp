@@ -1,0 +1,143 @@
+// The recording of a process, in the formats that people open.
+
+#include "tools/timeline/recorder/recording.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <random>
+
+#include "support/message_of.hpp"
+#include "support/random_seed.hpp"
+#include "tools/timeline/chrome/reader.hpp"
+#include "tools/timeline/perfetto/reader.hpp"
+
+namespace weir::timeline {
+namespace {
+
+class RecordingTest : public ::testing::Test {
+ protected:
+  RecordingTest() : folder_(::testing::TempDir() + "recording." + std::to_string(getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~RecordingTest() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] TimelineSettings settings(const std::string& name) const {
+    TimelineSettings settings;
+    settings.file = folder_ + "/" + name;
+    return settings;
+  }
+  [[nodiscard]] static Process read(const std::string& path) {
+    Timeline timeline = path.ends_with(".pftrace") ? read_perfetto(path) : read_chrome(path);
+    EXPECT_EQ(timeline.processes.size(), 1U);
+    return timeline.processes.empty() ? Process{} : std::move(timeline.processes[0]);
+  }
+  const std::string folder_;
+};
+
+TimelineRecord allocation(Recorder& recorder, std::uint64_t id) {
+  return {.id = id << 9U,
+          .bytes = 512,
+          .requested = 500,
+          .stream = 1,
+          .sequence = id,
+          .name = recorder.name("weights"),
+          .source = 1,
+          .kind = TimelineKind::kAllocate};
+}
+
+TEST_F(RecordingTest, WhatWasRecordedIsReadBackInEachFormat) {
+  for (const char* name : {"run.json", "run.json.gz", "run.pftrace"}) {
+    Recorder* const recorder = begin_recording(settings(name));
+    ASSERT_NE(recorder, nullptr);
+    EXPECT_EQ(begin_recording(settings("other.json")), recorder);  // one at a time
+    for (std::uint64_t id = 1; id <= 100; ++id) recorder->write(allocation(*recorder, id));
+    const RecordingResult result = recorder->finish();
+    EXPECT_EQ(result.file, folder_ + "/" + name);
+    const Process process = read(result.file);
+    EXPECT_TRUE(process.complete);
+    EXPECT_EQ(process.lost, 0U);
+    EXPECT_EQ(process.info.pid, static_cast<std::uint32_t>(getpid()));
+    EXPECT_FALSE(process.info.program.empty());
+    EXPECT_FALSE(process.info.host.empty());
+    EXPECT_EQ(process.records.size(), result.events);
+    std::uint64_t id = 0;
+    for (const TimelineRecord& record : process.records) {
+      if (record.kind != TimelineKind::kAllocate) continue;
+      EXPECT_EQ(record.id, ++id << 9U);
+      EXPECT_EQ(process.name(record.name), "weights");
+    }
+    EXPECT_EQ(id, 100U);
+    EXPECT_TRUE(is_timeline_or_empty(result.file)) << name;  // the next run may replace it
+  }
+}
+
+TEST_F(RecordingTest, NothingIsRecordedWithoutAFile) {
+  EXPECT_EQ(begin_recording({}), nullptr);
+  EXPECT_EQ(timeline_sink(), nullptr);
+}
+
+TEST_F(RecordingTest, AFileThatCannotBeWrittenIsRefusedAndNamed) {
+  const std::string line = weir::testing::message_of<UsageError>(
+      [&] { (void)begin_recording(settings("none/run.json")); });
+  EXPECT_NE(line.find("none/run.json"), std::string::npos);
+  EXPECT_EQ(timeline_sink(), nullptr);
+}
+
+TEST_F(RecordingTest, AProgramThatJustEndsHasACompleteFile) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Recorder* const recorder = begin_recording(settings("run.json"));
+    recorder->write(allocation(*recorder, 1));
+    std::exit(0);  // NOLINT(concurrency-mt-unsafe)
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(read(folder_ + "/run.json").complete);
+}
+
+TEST_F(RecordingTest, AKilledProcessLeavesAFileThatOpensAndSaysThatItWasCut) {
+  const std::uint64_t seed = weir::testing::random_seed();
+  SCOPED_TRACE(weir::testing::seed_message(seed));
+  std::mt19937_64 random(seed);
+  for (const char* name : {"a.json", "b.pftrace", "c.json", "d.pftrace"}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      Recorder* const recorder = begin_recording(settings(name));
+      for (std::uint64_t id = 1;; ++id) {
+        recorder->write(allocation(*recorder, id));
+        if (id % 200 != 0) continue;
+        if (!recorder->flush_now() || write(ends[1], &id, sizeof id) != sizeof id) _exit(1);
+      }
+    }
+    close(ends[1]);
+    std::uint64_t flushed = 0;
+    std::uint64_t next = 0;
+    ASSERT_EQ(::read(ends[0], &flushed, sizeof flushed), 8);
+    const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 5'000'000)};
+    nanosleep(&moment, nullptr);  // the moment is what is random here
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    while (::read(ends[0], &next, sizeof next) == sizeof next) flushed = next;
+    close(ends[0]);
+    const Process process = read(folder_ + "/" + name);
+    EXPECT_FALSE(process.complete);
+    std::uint64_t last = 0;
+    for (const TimelineRecord& record : process.records) {
+      if (record.kind != TimelineKind::kAllocate) continue;
+      EXPECT_EQ(record.sequence, ++last);
+    }
+    EXPECT_GE(last, flushed) << name;
+  }
+}
+
+}  // namespace
+}  // namespace weir::timeline

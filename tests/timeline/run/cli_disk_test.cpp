@@ -1,0 +1,98 @@
+// A timeline that cannot be written costs the run nothing: one line says why, and the result and
+// the weights are the same bit for bit.
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "../../trainer/digits.hpp"
+#include "runs.hpp"
+#include "support/file_size_limit.hpp"
+
+namespace weir::timeline::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using weir::testing::DigitFiles;
+using weir::testing::FileSizeLimit;
+using weir::testing::read_file;
+using weir::testing::run_weir_train;
+using weir::testing::write_file;
+
+const Words kShort{"--batches", "8", "--batch-size", "32", "--budget", "64MiB"};
+
+class UnwritableTimeline : public RecordedRuns {
+ protected:
+  void expect_refused(const std::string& name) const {
+    SCOPED_TRACE(name);
+    const Finished run =
+        run_weir_train(run_with({kShort, {"--timeline", name, "--save", file("w")}}));
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err,
+                AllOf(StartsWith("weir-train: --timeline='" + name + "' is not allowed: ")));
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+    EXPECT_FALSE(std::filesystem::exists(file("w"))) << "it is refused before anything runs";
+  }
+};
+
+TEST_F(UnwritableTimeline, ABadNameIsRefusedBeforeAnythingRuns) {
+  expect_refused(file("none/run.json"));
+  expect_refused(file("run.txt"));
+  expect_refused("/dev/full");
+  std::filesystem::create_directory(file("folder.json"));
+  expect_refused(file("folder.json"));
+  std::filesystem::create_symlink("/dev/full", file("full.json"));
+  expect_refused(file("full.json"));
+  std::filesystem::create_symlink(file("loop.json"), file("loop.json"));
+  expect_refused(file("loop.json"));
+  write_file(file("mine.json"), "{\"mine\": true}\n");
+  expect_refused(file("mine.json"));
+  EXPECT_EQ(read_file(file("mine.json")), "{\"mine\": true}\n");
+}
+
+TEST_F(UnwritableTimeline, AFolderThatIsNotToBeWrittenToIsRefused) {
+  std::filesystem::create_directory(file("locked"));
+  std::filesystem::permissions(
+      file("locked"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  if (access(file("locked").c_str(), W_OK) == 0) GTEST_SKIP() << "root writes to every folder";
+  expect_refused(file("locked/run.json"));
+}
+
+/// The weights of this model fit on the disk, and the timeline of so many batches does not.
+TEST_F(UnwritableTimeline, AFullDiskEndsTheRecordingAndChangesNothingElse) {
+  const DigitFiles digits;
+  const auto run = [&](const Words& more) {
+    Words words{"run", "--device", "cpu", "--data", digits.directory(), "--epochs", "10"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_weir_train(words);
+  };
+  const Finished plain = run({"--json", file("plain.json"), "--save", file("plain")});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const auto room = std::filesystem::file_size(file("plain"));
+  for (const char* const name : {"run.json", "run.pftrace", "run.json.gz"}) {
+    SCOPED_TRACE(name);
+    Finished full;
+    {
+      const FileSizeLimit limit(room);
+      full = run({"--timeline", file(name), "--json", file("full.json"), "--save", file("full")});
+    }
+    EXPECT_EQ(full.exit_code, 0) << full.err;
+    EXPECT_EQ(read_file(file("full")), read_file(file("plain"))) << "the weights, bit for bit";
+    const auto said = figures("full.json");
+    EXPECT_EQ(said["result"]["outcome"], "finished");
+    EXPECT_EQ(said["result"]["mean_loss"], figures("plain.json")["result"]["mean_loss"]);
+    if (said["timeline"]["lost"] == 0) continue;  // a dense format may fit
+    EXPECT_THAT(full.err, HasSubstr("nothing more is recorded (File too large)\n"));
+    std::string written = said["timeline"]["file"];
+    EXPECT_FALSE(read_timeline(written).processes.at(0).complete);
+  }
+  EXPECT_GT(figures("full.json")["timeline"]["lost"], 0) << "the plain file of run.json.gz";
+}
+
+}  // namespace
+}  // namespace weir::timeline::testing

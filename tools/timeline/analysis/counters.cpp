@@ -1,0 +1,207 @@
+#include "tools/timeline/analysis/counters.hpp"
+
+#include <algorithm>
+
+namespace weir::timeline {
+namespace {
+
+Books written(const TimelineRecord& record) {
+  return {record.allocated, record.awaiting, record.cached};
+}
+
+/// Modulo 2^64: what is taken from too little must not look right.
+void move(std::uint64_t& from, std::uint64_t& to, std::uint64_t bytes) {
+  from -= bytes;
+  to += bytes;
+}
+
+}  // namespace
+
+std::uint64_t PoolReplay::next_at() const {
+  if (next_ >= pool_->records.size()) return UINT64_MAX;
+  return std::max(at_, at_place(next_).begin);
+}
+
+bool PoolReplay::next() {
+  if (next_ >= pool_->records.size()) return false;
+  at_ = next_at();
+  ++next_;
+  disagreed_.reset();
+  apply(record());
+  return true;
+}
+
+const TimelineRecord* PoolReplay::ended() const {
+  const std::uint32_t position = pool_->ends[next_ - 1];
+  return position == PoolInfo::kNone ? nullptr : &at_place(position);
+}
+
+void PoolReplay::begin_anew(const TimelineRecord& record) {
+  books_ = written(record);
+  requested_ = 0;
+  budget_ = record.bytes;
+  live_ = 0;
+  counts_live_ = true;
+  began_ = true;
+  known_ = true;
+}
+
+void PoolReplay::note_gap() noexcept {
+  ++gaps_;
+  known_ = false;
+}
+
+/// The blocks that kLive told must be what the pool had handed out when the recording began.
+void PoolReplay::check_live(const TimelineRecord& record) {
+  if (!counts_live_ || record.kind == TimelineKind::kLive) return;
+  counts_live_ = false;
+  if (live_ != books_.allocated) note_gap();
+}
+
+void PoolReplay::apply(const TimelineRecord& record) {
+  check_live(record);
+  if (const TimelineRecord* block = ended())
+    requested_ = less_or_zero(requested_, block->requested);
+  switch (record.kind) {
+    case TimelineKind::kPool:
+      begin_anew(record);
+      break;
+    case TimelineKind::kLive:
+      live_ = add_capped(live_, record.bytes);
+      requested_ = add_capped(requested_, record.requested);
+      return;
+    case TimelineKind::kAllocate:
+      requested_ = add_capped(requested_, record.requested);
+      move(books_.cached, books_.allocated, record.bytes);
+      break;
+    case TimelineKind::kFree:
+      if (ended() == nullptr && known_) ++strays_;
+      move(books_.allocated, record.detail == 1 ? books_.awaiting : books_.cached, record.bytes);
+      break;
+    case TimelineKind::kSettled:
+      move(books_.awaiting, books_.cached, record.bytes);
+      break;
+    case TimelineKind::kReserve:
+      books_.cached += record.bytes;
+      break;
+    case TimelineKind::kRelease:
+      books_.cached -= record.bytes;
+      break;
+    case TimelineKind::kBudget:
+      budget_ = record.bytes;
+      break;
+    case TimelineKind::kPoolEnd:
+      books_ = {};
+      requested_ = 0;
+      return;
+    default:
+      break;
+  }
+  compare(record);
+}
+
+void PoolReplay::compare(const TimelineRecord& record) {
+  const Books own = written(record);
+  const bool skips = record.sequence > sequence_ + 1 && record.kind != TimelineKind::kPool;
+  sequence_ = std::max(sequence_, record.sequence);
+  if (!began_) {  // nothing said what was there before
+    began_ = true;
+    note_gap();
+  } else if (skips && lossy_) {
+    note_gap();
+  } else if (books_ != own) {
+    if (skips && !index_->process().complete) {
+      note_gap();  // of a recording that was cut a thread's last events are missing
+    } else {
+      disagreed_ = books_;
+      known_ = false;
+    }
+  }
+  books_ = own;
+}
+
+BooksCheck check_books(const Index& index, std::size_t most) {
+  BooksCheck check;
+  for (const PoolInfo& pool : index.pools()) {
+    PoolReplay replay(index, pool);
+    while (replay.next()) {
+      const TimelineRecord& record = replay.record();
+      if (record.kind == TimelineKind::kLive || record.kind == TimelineKind::kPoolEnd) continue;
+      ++check.compared;
+      if (!replay.disagreed()) continue;
+      ++check.differ;
+      if (check.first.size() >= most) continue;
+      check.first.push_back({.source = pool.source,
+                             .sequence = record.sequence,
+                             .at = replay.at(),
+                             .rebuilt = *replay.disagreed(),
+                             .written = written(record)});
+    }
+    check.gaps += replay.gaps();
+    check.strays += replay.strays();
+  }
+  return check;
+}
+
+namespace {
+
+/// Notes the highest that a pool's books have been.
+void note_peaks(const PoolReplay& replay, PoolSeries& series) {
+  const Books& books = replay.books();
+  series.peak_allocated = std::max(series.peak_allocated, books.allocated);
+  series.peak_reserved = std::max(series.peak_reserved, books.reserved());
+  const std::uint64_t held = add_capped(books.allocated, books.awaiting);
+  if (held <= series.peak_held) return;
+  series.peak_held = held;
+  series.peak_at = replay.at();
+  series.peak_batch = replay.record().kind == TimelineKind::kAllocate ? replay.record().batch : 0;
+  series.peak_budget = replay.budget();
+}
+
+}  // namespace
+
+PoolSeries pool_series(const Index& index, const PoolInfo& pool, Span span, std::uint32_t columns) {
+  PoolSeries series{.source = pool.source, .name = describe(index, pool), .host = pool.host};
+  Reducer requested(span, columns);
+  Reducer allocated(span, columns);
+  Reducer awaiting(span, columns);
+  Reducer cached(span, columns);
+  Reducer reserved(span, columns);
+  Reducer budget(span, columns);
+  PoolReplay replay(index, pool);
+  std::optional<std::uint64_t> unknown_since;
+  while (replay.next()) {
+    const std::uint64_t at = replay.at();
+    const Books& books = replay.books();
+    requested.add({at, replay.requested()});
+    allocated.add({at, books.allocated});
+    awaiting.add({at, books.awaiting});
+    cached.add({at, books.cached});
+    reserved.add({at, books.reserved()});
+    budget.add({at, replay.budget()});
+    note_peaks(replay, series);
+    if (!replay.known() && !unknown_since) unknown_since = at;
+    if (replay.known() && unknown_since)
+      series.unknown.push_back({*std::exchange(unknown_since, std::nullopt), at});
+  }
+  if (unknown_since) series.unknown.push_back({*unknown_since, span.end});
+  series.requested = requested.finish();
+  series.allocated = allocated.finish();
+  series.awaiting = awaiting.finish();
+  series.cached = cached.finish();
+  series.reserved = reserved.finish();
+  series.budget = budget.finish();
+  return series;
+}
+
+const PoolSeries* main_pool(std::span<const PoolSeries> series) noexcept {
+  const PoolSeries* best = nullptr;
+  for (const PoolSeries& one : series) {
+    const bool better = best == nullptr || (best->host && !one.host) ||
+                        (best->host == one.host && one.peak_held > best->peak_held);
+    if (better) best = &one;
+  }
+  return best;
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,65 @@
+#include "tools/timeline/analysis/fragmentation.hpp"
+
+#include <algorithm>
+
+#include "tools/timeline/nearest.hpp"
+
+namespace weir::timeline {
+namespace {
+
+double share_lost(double used, double all) { return all > 0 ? std::max(0.0, 1 - used / all) : 0; }
+
+/// Sums of bytes times nanoseconds.
+struct Areas {
+  double requested = 0;
+  double allocated = 0;
+  double reserved = 0;
+
+  void add(const PoolReplay& replay, std::uint64_t until) {
+    const auto time = static_cast<double>(less_or_zero(until, replay.at()));
+    requested += time * static_cast<double>(replay.requested());
+    allocated += time * static_cast<double>(replay.books().allocated);
+    reserved += time * static_cast<double>(replay.books().reserved());
+  }
+};
+
+std::uint64_t permille_unused(const Books& books) {
+  const auto reserved = static_cast<double>(books.reserved());
+  return nearest(1000 * share_lost(static_cast<double>(books.allocated), reserved));
+}
+
+}  // namespace
+
+Fragmentation fragmentation(const Index& index, const PoolInfo& pool, Span span,
+                            std::uint32_t columns) {
+  Fragmentation figures;
+  Reducer unused(span, columns);
+  Reducer rounding(span, columns);
+  Reducer permille(span, columns);
+  Areas areas;
+  std::uint64_t peak_allocated = 0;
+  std::uint64_t peak_reserved = 0;
+  PoolReplay replay(index, pool);
+  while (replay.next()) {
+    const Books& books = replay.books();
+    areas.add(replay, std::min(replay.next_at(), index.span().end));
+    peak_allocated = std::max(peak_allocated, books.allocated);
+    peak_reserved = std::max(peak_reserved, books.reserved());
+    const std::uint64_t not_allocated = less_or_zero(books.reserved(), books.allocated);
+    figures.most_unused = std::max(figures.most_unused, not_allocated);
+    unused.add({replay.at(), not_allocated});
+    permille.add({replay.at(), permille_unused(books)});
+    if (replay.known())
+      rounding.add({replay.at(), less_or_zero(books.allocated, replay.requested())});
+  }
+  figures.at_peak =
+      share_lost(static_cast<double>(peak_allocated), static_cast<double>(peak_reserved));
+  figures.mean = share_lost(areas.allocated, areas.reserved);
+  figures.waste = share_lost(areas.requested, areas.allocated);
+  figures.unused = unused.finish();
+  figures.rounding = rounding.finish();
+  figures.permille = permille.finish();
+  return figures;
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,191 @@
+#include "tools/timeline/analysis/tasks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "tools/timeline/analysis/batches.hpp"
+#include "tools/timeline/analysis/submissions.hpp"
+
+namespace weir::timeline {
+namespace {
+
+/// What one piece of work counts as.
+struct RowKey {
+  TaskGroup group{};
+  std::uint32_t name = 0;
+  std::uint8_t detail = 0;  ///< direction of a copy; what a wait or the allocator did
+
+  friend auto operator<=>(const RowKey&, const RowKey&) = default;
+};
+
+class Rows {
+ public:
+  TaskRow& of(const RowKey& key, std::string_view name) {
+    const auto [place, fresh] = rows_.try_emplace(key);
+    if (fresh) {
+      place->second.group = key.group;
+      place->second.name = name;
+    }
+    return place->second;
+  }
+  /// Shares are of `busy`.
+  [[nodiscard]] std::vector<TaskRow> finish(std::uint64_t busy) {
+    std::vector<TaskRow> rows;
+    for (auto& [key, row] : rows_) {
+      if (busy != 0) row.share = static_cast<double>(row.total) / static_cast<double>(busy);
+      if (row.total != 0)
+        row.bytes_per_second =
+            static_cast<double>(row.bytes) * 1e9 / static_cast<double>(row.total);
+      rows.push_back(std::move(row));
+    }
+    std::ranges::stable_sort(rows, [](const TaskRow& a, const TaskRow& b) {
+      return std::tuple(a.group, b.total, a.name) < std::tuple(b.group, a.total, b.name);
+    });
+    return rows;
+  }
+
+ private:
+  std::map<RowKey, TaskRow> rows_;
+};
+
+void count(TaskRow& row, Span span, std::uint64_t own, std::uint64_t bytes) {
+  ++row.count;
+  row.total = add_capped(row.total, own);
+  row.longest = std::max(row.longest, span.length());
+  row.bytes = add_capped(row.bytes, bytes);
+}
+
+/// The direction in which a stream of the scheduler copies; nothing for one that computes.
+std::optional<TimelineCopy> direction_of(const StreamInfo& stream) {
+  if (stream.name.find("copy-in") != std::string::npos) return TimelineCopy::kToDevice;
+  if (stream.name.find("copy-out") != std::string::npos) return TimelineCopy::kFromDevice;
+  return std::nullopt;
+}
+
+RowKey key_of(const TimelineRecord& work, std::optional<TimelineCopy> stream_copies) {
+  if (work.kind == TimelineKind::kSet) return {TaskGroup::kSet, 0, 0};
+  if (work.kind == TimelineKind::kCopy) {
+    const bool known = work.detail <= static_cast<std::uint8_t>(TimelineCopy::kOnHost);
+    return {TaskGroup::kCopy, 0, known ? work.detail : std::uint8_t{0}};
+  }
+  if (work.kind == TimelineKind::kExecute && stream_copies)
+    return {TaskGroup::kCopy, 0, static_cast<std::uint8_t>(*stream_copies)};
+  return {TaskGroup::kOperation, work.name, 0};
+}
+
+std::string_view name_of(const Process& process, const RowKey& key) {
+  if (key.group == TaskGroup::kSet) return "set";
+  if (key.group == TaskGroup::kCopy) return to_string(static_cast<TimelineCopy>(key.detail));
+  const std::string_view name = process.name(key.name);
+  return name.empty() ? "no name" : name;
+}
+
+TaskTable table_of(const Index& index, DeviceKey device) {
+  TaskTable table{.device = device};
+  Rows rows;
+  for (const StreamInfo& stream : index.streams()) {
+    if (stream.device != device) continue;
+    const auto copies = direction_of(stream);
+    OwnTimes own(index);
+    for (const std::uint32_t place : stream.records) {
+      const TimelineRecord& work = index.record(place);
+      const RowKey key = key_of(work, copies);
+      TaskRow& row = rows.of(key, name_of(index.process(), key));
+      if (key.group == TaskGroup::kCopy) row.direction = static_cast<TimelineCopy>(key.detail);
+      const std::uint64_t time = own.add(span_of(work));
+      count(row, span_of(work), time, work.bytes);
+      table.busy += time;
+      ++table.count;
+    }
+  }
+  table.rows = rows.finish(table.busy);
+  return table;
+}
+
+struct Named {
+  TimelineKind kind;
+  std::string_view name;
+};
+constexpr std::array<Named, 7> kAllocatorRows{{{TimelineKind::kAllocate, "allocate"},
+                                               {TimelineKind::kFree, "free"},
+                                               {TimelineKind::kReserve, "reserve"},
+                                               {TimelineKind::kRelease, "release"},
+                                               {TimelineKind::kMap, "map"},
+                                               {TimelineKind::kDriverAlloc, "driver allocate"},
+                                               {TimelineKind::kDriverFree, "driver free"}}};
+constexpr std::array<Named, 6> kWaitRows{{{TimelineKind::kBarrier, "barrier"},
+                                          {TimelineKind::kSync, "synchronize"},
+                                          {TimelineKind::kStall, "stall"},
+                                          {TimelineKind::kPoolWait, "wait for memory"},
+                                          {TimelineKind::kMemoryWait, "wait for other batches"},
+                                          {TimelineKind::kPace, "paced launch"}}};
+
+std::string wait_name(const Process& process, const Named& wait, const TimelineRecord& record) {
+  std::string name(wait.name);
+  if (wait.kind == TimelineKind::kStall)
+    return name + ": " + std::string(to_string(static_cast<TimelineStall>(record.detail)));
+  const bool called = wait.kind == TimelineKind::kBarrier || wait.kind == TimelineKind::kSync;
+  if (called && record.name != 0) name += ": " + std::string(process.name(record.name));
+  return name;
+}
+
+/// What belongs to no device.
+TaskTable table_of_host(const Index& index) {
+  TaskTable table;
+  Rows rows;
+  for (const Named& kind : kAllocatorRows) {
+    for (const std::uint32_t place : index.of(kind.kind)) {
+      const RowKey key{TaskGroup::kAllocator, 0, static_cast<std::uint8_t>(kind.kind)};
+      count(rows.of(key, kind.name), {}, 0, index.record(place).bytes);
+    }
+  }
+  for (const Named& kind : kWaitRows) {
+    for (const std::uint32_t place : index.of(kind.kind)) {
+      const TimelineRecord& wait = index.record(place);
+      const std::uint32_t named =
+          kind.kind == TimelineKind::kStall ? std::uint32_t{wait.detail} : wait.name;
+      const bool by_name =
+          kind.name == "barrier" || kind.name == "synchronize" || kind.kind == TimelineKind::kStall;
+      const RowKey key{TaskGroup::kWait, by_name ? named : 0, static_cast<std::uint8_t>(kind.kind)};
+      const Span span = span_of(wait);
+      count(rows.of(key, wait_name(index.process(), kind, wait)), span, span.length(), 0);
+    }
+  }
+  table.rows = rows.finish(0);
+  return table;
+}
+
+}  // namespace
+
+std::string_view to_string(TimelineCopy direction) noexcept {
+  switch (direction) {
+    case TimelineCopy::kToDevice:
+      return "copy to device";
+    case TimelineCopy::kFromDevice:
+      return "copy from device";
+    case TimelineCopy::kOnDevice:
+      return "copy on device";
+    case TimelineCopy::kPeer:
+      return "copy between devices";
+    case TimelineCopy::kOnHost:
+      return "copy on host";
+    case TimelineCopy::kOther:
+      break;
+  }
+  return "copy";
+}
+
+std::vector<TaskTable> task_tables(const Index& index) {
+  std::vector<TaskTable> tables;
+  for (const StreamInfo& stream : index.streams()) {  // by device
+    if (tables.empty() || tables.back().device != stream.device)
+      tables.push_back(table_of(index, stream.device));
+  }
+  tables.push_back(table_of_host(index));
+  return tables;
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,74 @@
+#pragma once
+
+// What the threads that submit work did at each moment, as far as gaps of a device ask for it.
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "tools/timeline/analysis/idle_cause.hpp"
+#include "tools/timeline/analysis/index.hpp"
+
+namespace weir::timeline {
+
+/// The doings of one thread, from its first record on. Of waits within each other the outer counts.
+class ThreadStates {
+ public:
+  struct Turn {
+    enum class What : std::uint8_t { kWait, kCall, kBatch };
+    std::uint64_t at = 0;
+    std::uint32_t number = 0;  ///< of the wait, call or batch; alike at begin and end
+    std::uint32_t site = 0;
+    What what{};
+    bool begins = false;
+    IdleCause cause{};  ///< of a wait
+  };
+  /// `turns` in any order.
+  explicit ThreadStates(std::vector<Turn> turns);
+
+  struct Doings {
+    IdleTimes times{};
+    std::uint32_t barrier_site = 0;  ///< of the last barrier in it
+  };
+  /// In a span, by what would be the cause of a gap.
+  [[nodiscard]] Doings in(Span span) const;
+
+ private:
+  static constexpr std::size_t kBlock = 64;  ///< segments between two sums
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct Segment {
+    std::uint64_t begin = 0;  ///< its end is the next one's begin
+    std::uint32_t site = 0;
+    std::uint32_t last_barrier = kNone;  ///< its own place or an earlier one
+    IdleCause cause{};
+  };
+  void build(const std::vector<Turn>& turns);
+  void append(Span span, IdleCause cause, std::uint32_t site);
+  void sum_up();
+  [[nodiscard]] std::size_t segment_at(std::uint64_t at) const;
+  /// From the first segment to `at`.
+  [[nodiscard]] IdleTimes until(std::uint64_t at) const;
+
+  std::vector<Segment> segments_;
+  std::vector<IdleTimes> sums_;  ///< before each kBlock-th segment
+  std::uint64_t end_ = 0;
+};
+
+/// Of all threads that submit or begin batches.
+class FrontendStates {
+ public:
+  explicit FrontendStates(const Index& index);
+  /// Null for a thread that does neither.
+  [[nodiscard]] const ThreadStates* of(std::uint32_t thread) const;
+  /// The thread that began a batch; where that is not known, the one that begins all batches. 0:
+  /// not known.
+  [[nodiscard]] std::uint32_t thread_of_batch(std::uint32_t batch) const;
+
+ private:
+  std::map<std::uint32_t, ThreadStates> threads_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> begun_;  ///< batch and thread, by batch
+  std::uint32_t only_ = 0;
+};
+
+}  // namespace weir::timeline

@@ -1,0 +1,295 @@
+#include "tools/timeline/chrome/event.hpp"
+
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "allocator/bytes.hpp"
+#include "allocator/error.hpp"
+#include "tools/timeline/chrome/input.hpp"
+#include "tools/timeline/nearest.hpp"
+
+namespace weir::timeline::chrome {
+namespace {
+
+struct KeyText {
+  std::string_view text;
+  Key key;
+};
+
+constexpr std::array kEventKeys{
+    KeyText{"ph", Key::kPhase},  KeyText{"cat", Key::kCategory}, KeyText{"name", Key::kName},
+    KeyText{"ts", Key::kTime},   KeyText{"dur", Key::kDuration}, KeyText{"pid", Key::kProcess},
+    KeyText{"tid", Key::kTrack},
+};
+constexpr std::array kArgumentKeys{
+    KeyText{"name", Key::kArgName},
+    KeyText{"batch", Key::kBatch},
+    KeyText{"id", Key::kId},
+    KeyText{"bytes", Key::kBytes},
+    KeyText{"asked", Key::kAsked},
+    KeyText{"stream", Key::kStream},
+    KeyText{"site", Key::kSite},
+    KeyText{"detail", Key::kDetail},
+    KeyText{"seq", Key::kSequence},
+    KeyText{"alloc", Key::kAllocated},
+    KeyText{"await", Key::kAwaiting},
+    KeyText{"cached", Key::kCached},
+    KeyText{"source", Key::kSource},
+    KeyText{"device", Key::kDevice},
+    KeyText{"thread", Key::kThread},
+    KeyText{"version", Key::kVersion},
+    KeyText{"pid", Key::kPid},
+    KeyText{"rank", Key::kRank},
+    KeyText{"program", Key::kProgram},
+    KeyText{"host", Key::kHost},
+    KeyText{"boot", Key::kBoot},
+    KeyText{"monotonic_ns", Key::kMonotonic},
+    KeyText{"unix_ns", Key::kUnix},
+    KeyText{"complete", Key::kComplete},
+    KeyText{"lost", Key::kLost},
+    KeyText{"correlation", Key::kCorrelation},
+    KeyText{"Total Allocated", Key::kTotalAllocated},
+    KeyText{"Total Reserved", Key::kTotalReserved},
+    KeyText{"Bytes", Key::kMemoryBytes},
+    KeyText{"Addr", Key::kAddress},
+    KeyText{"Device Id", Key::kDeviceId},
+    KeyText{"Device Type", Key::kDeviceType},
+};
+
+/// Finds a key by its text, in a table made by the compiler.
+template <std::size_t Count>
+class KeyTable {
+ public:
+  explicit constexpr KeyTable(const std::array<KeyText, Count>& keys) {
+    for (const KeyText& each : keys) {
+      std::size_t place = hash(each.text);
+      while (!slots_[place].text.empty()) place = (place + 1) % kSlots;
+      slots_[place] = each;
+    }
+  }
+  [[nodiscard]] Key find(std::string_view text) const noexcept {
+    if (text.empty()) return Key::kNone;
+    for (std::size_t place = hash(text); !slots_[place].text.empty();
+         place = (place + 1) % kSlots) {
+      if (slots_[place].text == text) return slots_[place].key;
+    }
+    return Key::kNone;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 128;
+  static constexpr std::size_t hash(std::string_view text) noexcept {
+    const auto byte = [](char c) {
+      return static_cast<std::size_t>(static_cast<unsigned char>(c));
+    };
+    return (text.size() * 31 + byte(text.front()) * 7 + byte(text.back()) * 3) % kSlots;
+  }
+  std::array<KeyText, kSlots> slots_{};
+};
+
+constexpr KeyTable kEventTable(kEventKeys);
+constexpr KeyTable kArgumentTable(kArgumentKeys);
+
+bool is_time(Key key) { return key == Key::kTime || key == Key::kDuration; }
+
+/// RapidJSON's handler: finds the events in what it is told.
+class Finder {
+ public:
+  Finder(const std::string& path, const ReadLimits& limits, Input& input, EventTaker& taker)
+      : path_(path), limits_(limits), input_(input), taker_(taker) {}
+
+  [[nodiscard]] std::uint64_t base_unix_ns() const noexcept { return base_unix_ns_; }
+
+  // NOLINTBEGIN(readability-identifier-naming): RapidJSON's names
+  bool Null() { return other(); }
+  bool Bool(bool value) {
+    if (key_ != Key::kNone) event_.set_boolean(key_, value);
+    return next();
+  }
+  bool RawNumber(const char* text, unsigned size, bool) {
+    const std::string_view digits(text, size);
+    if (key_ != Key::kNone) event_.set_number(key_, digits);
+    if (awaits_base_) {
+      (void)std::from_chars(digits.data(), digits.data() + digits.size(), base_unix_ns_);
+    }
+    return next();
+  }
+  bool String(const char* text, unsigned size, bool) {
+    check_length(size);
+    if (key_ != Key::kNone) event_.set_text(key_, {text, size});
+    return next();
+  }
+  bool StartObject() {
+    const bool is_args = at_args_;
+    other();
+    if (++depth_ > limits_.max_depth) refuse_depth();
+    if (depth_ == event_depth_) event_.clear();
+    in_args_ = in_args_ || (is_args && depth_ == event_depth_ + 1);
+    return true;
+  }
+  bool Key(const char* text, unsigned size, bool) {
+    check_length(size);
+    input_.mark();
+    const std::string_view name(text, size);
+    if (event_depth_ == 0) {
+      awaits_events_ = depth_ == 1 && name == "traceEvents";
+      awaits_base_ = depth_ == 1 && name == "baseTimeNanoseconds";
+    } else if (depth_ == event_depth_) {
+      key_ = kEventTable.find(name);
+      at_args_ = name == "args";
+    } else if (in_args_ && depth_ == event_depth_ + 1) {
+      key_ = kArgumentTable.find(name);
+    }
+    return true;
+  }
+  bool EndObject(unsigned) {
+    if (depth_ == event_depth_) taker_.take(event_);
+    if (depth_ == event_depth_ + 1) in_args_ = false;
+    --depth_;
+    return next();
+  }
+  bool StartArray() {
+    const bool has_events = depth_ == 0 || awaits_events_;
+    other();
+    if (++depth_ > limits_.max_depth) refuse_depth();
+    if (has_events) event_depth_ = depth_ + 1;
+    return true;
+  }
+  bool EndArray(unsigned) {
+    if (depth_ + 1 == event_depth_) event_depth_ = 0;
+    --depth_;
+    return next();
+  }
+  bool Int(int) { return other(); }
+  bool Uint(unsigned) { return other(); }
+  bool Int64(std::int64_t) { return other(); }
+  bool Uint64(std::uint64_t) { return other(); }
+  bool Double(double) { return other(); }
+  // NOLINTEND(readability-identifier-naming)
+
+ private:
+  bool next() {
+    key_ = Which::kNone;
+    at_args_ = awaits_events_ = awaits_base_ = false;
+    input_.mark();
+    return true;
+  }
+  bool other() {
+    if (key_ != Which::kNone) event_.set_other(key_);
+    return next();
+  }
+  void check_length(std::size_t size) {
+    if (size > limits_.max_string) {
+      throw UsageError(path_ + ": before byte " + std::to_string(input_.Tell()) +
+                       " stands a text longer than " + format_bytes(Bytes{limits_.max_string}));
+    }
+  }
+  [[noreturn]] void refuse_depth() {
+    throw UsageError(path_ + ": at byte " + std::to_string(input_.Tell()) + " more than " +
+                     std::to_string(limits_.max_depth) + " objects stand within each other");
+  }
+
+  using Which = chrome::Key;  // the method above hides it
+  const std::string& path_;
+  const ReadLimits& limits_;
+  Input& input_;
+  EventTaker& taker_;
+  Event event_;
+  std::size_t depth_ = 0;
+  std::size_t event_depth_ = 0;  ///< of the events' objects; 0: not among events
+  Which key_ = Which::kNone;     ///< whose value comes next
+  bool at_args_ = false;         ///< the next value is `args` of an event
+  bool in_args_ = false;
+  bool awaits_events_ = false;
+  bool awaits_base_ = false;
+  std::uint64_t base_unix_ns_ = 0;
+};
+
+/// A number with an exponent, which none of our own files has.
+std::optional<std::uint64_t> rounded(std::string_view text, double scale) {
+  constexpr double kMost = 4e18;
+  const double value = std::strtod(std::string(text).c_str(), nullptr) * scale;
+  if (!(value >= 0 && value < kMost)) return std::nullopt;
+  return nearest(value);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_microseconds(std::string_view text) {
+  constexpr std::uint64_t kNanoseconds = 1000;
+  std::uint64_t whole = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, whole);
+  std::uint64_t result = 0;
+  if (error != std::errc{} || __builtin_mul_overflow(whole, kNanoseconds, &result)) {
+    return std::nullopt;
+  }
+  if (rest == end) return result;
+  const bool plain =
+      *rest == '.' && std::all_of(rest + 1, end, [](char c) { return c >= '0' && c <= '9'; });
+  if (!plain) return rounded(text, kNanoseconds);
+  std::uint64_t scale = kNanoseconds;
+  for (const char* digit = rest + 1; digit != end; ++digit) {
+    scale /= 10;
+    const std::uint64_t more = scale * static_cast<std::uint64_t>(*digit - '0');
+    if (__builtin_add_overflow(result, more, &result)) return std::nullopt;
+  }
+  return result;
+}
+
+void Event::set_text(Key key, std::string_view text) {
+  Value& value = values_[place(key)];
+  value.type = Type::kText;
+  value.text.assign(text);
+  present_ |= std::uint64_t{1} << place(key);
+}
+
+void Event::set_number(Key key, std::string_view digits) {
+  Value& value = values_[place(key)];
+  present_ |= std::uint64_t{1} << place(key);
+  const bool negative = digits.starts_with('-');
+  if (negative) digits.remove_prefix(1);
+  std::optional<std::uint64_t> number;
+  if (is_time(key)) {
+    number = parse_microseconds(digits);
+  } else {
+    std::uint64_t parsed = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, parsed);
+    if (error == std::errc{} && rest == end) number = parsed;
+  }
+  value.number = number.value_or(0);
+  value.type = !number ? Type::kOther : negative && *number != 0 ? Type::kNegative : Type::kNumber;
+}
+
+void Event::set_boolean(Key key, bool boolean) {
+  Value& value = values_[place(key)];
+  value.type = Type::kBoolean;
+  value.number = boolean ? 1 : 0;
+  present_ |= std::uint64_t{1} << place(key);
+}
+
+void Event::set_other(Key key) {
+  values_[place(key)].type = Type::kOther;
+  present_ |= std::uint64_t{1} << place(key);
+}
+
+FileFacts read_events(const std::string& path, const ReadLimits& limits, EventTaker& taker) {
+  Input input(path, limits);
+  Finder finder(path, limits, input, taker);
+  rapidjson::Reader reader;
+  const rapidjson::ParseResult result =
+      reader.Parse<rapidjson::kParseNumbersAsStringsFlag>(input, finder);
+  const bool at_end = input.at_end();
+  if (result.IsError() && !at_end) {
+    throw UsageError(path + ": no timeline: at byte " + std::to_string(result.Offset()) + ": " +
+                     rapidjson::GetParseError_En(result.Code()));
+  }
+  return {.whole = !result.IsError() && !input.cut(), .base_unix_ns = finder.base_unix_ns()};
+}
+
+}  // namespace weir::timeline::chrome

@@ -1,0 +1,171 @@
+#include "tools/timeline/chrome/foreign.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "allocator/error.hpp"
+
+namespace weir::timeline::chrome {
+namespace {
+
+constexpr std::uint16_t kMostDevices = 1024;
+constexpr std::size_t kMostThreads = 65536;
+
+std::optional<TimelineKind> kind_of_category(std::string_view category) {
+  if (category == "kernel") return TimelineKind::kKernel;
+  if (category == "gpu_memcpy") return TimelineKind::kCopy;
+  if (category == "gpu_memset") return TimelineKind::kSet;
+  if (category == "cuda_runtime" || category == "cuda_driver") return TimelineKind::kCall;
+  if (category == "cuda_sync") return TimelineKind::kSync;
+  return std::nullopt;
+}
+
+TimelineCopy direction_of(std::string_view name) {
+  const auto has = [name](std::string_view part) {
+    return name.find(part) != std::string_view::npos;
+  };
+  if (has("HtoD")) return TimelineCopy::kToDevice;
+  if (has("DtoH")) return TimelineCopy::kFromDevice;
+  if (has("DtoD")) return TimelineCopy::kOnDevice;
+  if (has("PtoP")) return TimelineCopy::kPeer;
+  if (has("HtoH")) return TimelineCopy::kOnHost;
+  return TimelineCopy::kOther;
+}
+
+}  // namespace
+
+void ForeignTaker::take(const Event& event) {
+  const std::string_view phase = event.text(Key::kPhase);
+  bool taken = false;
+  if (phase == "X") taken = take_slice(event);
+  if (phase == "i" && event.text(Key::kName) == "[memory]") taken = take_memory(event);
+  if (phase == "M") taken = take_thread(event);
+  if (!taken) ++left_out_;
+}
+
+std::uint32_t ForeignTaker::thread_of(const Event& event) {
+  const auto pid = event.number(Key::kProcess);
+  const auto tid = event.number(Key::kTrack);
+  if (!pid || !tid) return 0;
+  const auto found = threads_.find({*pid, *tid});
+  if (found != threads_.end()) return found->second;
+  if (threads_.size() == kMostThreads) return 0;
+  const auto number = static_cast<std::uint32_t>(threads_.size() + 1);
+  threads_.emplace(std::pair(*pid, *tid), number);
+  return number;
+}
+
+bool ForeignTaker::take_slice(const Event& event) {
+  const auto kind = kind_of_category(event.text(Key::kCategory));
+  if (!kind || !event.has(Key::kTime)) return false;
+  const auto begin = event.number(Key::kTime);
+  const auto length = event.number(Key::kDuration);
+  const auto device = event.number(Key::kDevice, kMostDevices);
+  TimelineRecord record{.kind = *kind};
+  if (!begin || !length || __builtin_add_overflow(*begin, *length, &record.end)) return false;
+  record.begin = *begin;
+  record.id = event.number(Key::kCorrelation).value_or(0);
+  if (*kind == TimelineKind::kCall || *kind == TimelineKind::kSync) {
+    record.thread = thread_of(event);
+  } else {
+    if (!device) return false;
+    record.device = static_cast<std::uint16_t>(*device + 1);
+    record.bytes = event.number(Key::kBytes).value_or(0);
+  }
+  if (*kind != TimelineKind::kCall) record.stream = event.number(Key::kStream).value_or(0);
+  if (*kind == TimelineKind::kCopy) {
+    record.detail = static_cast<std::uint8_t>(direction_of(event.text(Key::kName)));
+  }
+  record.name = builder_.name(event.text(Key::kName));
+  builder_.add(record);
+  any_ = true;
+  return true;
+}
+
+bool ForeignTaker::take_memory(const Event& event) {
+  constexpr std::uint64_t kCuda = 1;  // c10::DeviceType::CUDA
+  const auto begin = event.number(Key::kTime);
+  const auto device = event.number(Key::kDeviceId, kMostDevices);
+  if (!event.has(Key::kTime) || !begin || !device) return false;
+  if (event.number(Key::kDeviceType) != kCuda) return false;
+  const std::uint64_t freed = event.below_zero(Key::kMemoryBytes);
+  const std::uint64_t bytes = freed != 0 ? freed : event.number(Key::kMemoryBytes).value_or(0);
+  if (bytes == 0) return false;
+  const std::uint64_t allocated = event.number(Key::kTotalAllocated).value_or(0);
+  const std::uint64_t reserved = event.number(Key::kTotalReserved).value_or(0);
+  builder_.add({.begin = *begin,
+                .end = *begin,
+                .id = event.number(Key::kAddress).value_or(0),
+                .bytes = bytes,
+                .requested = bytes,
+                .allocated = allocated,
+                .cached = reserved - std::min(reserved, allocated),
+                .thread = thread_of(event),
+                .source = static_cast<std::uint16_t>(*device + 1),
+                .device = static_cast<std::uint16_t>(*device + 1),
+                .kind = freed != 0 ? TimelineKind::kFree : TimelineKind::kAllocate});
+  pools_.insert(static_cast<std::uint16_t>(*device + 1));
+  any_ = true;
+  return true;
+}
+
+bool ForeignTaker::take_thread(const Event& event) {
+  if (event.text(Key::kName) != "thread_name" || !event.is_text(Key::kArgName)) return false;
+  const std::uint32_t thread = thread_of(event);
+  if (thread == 0) return false;
+  builder_.add({.name = builder_.name(event.text(Key::kArgName)),
+                .thread = thread,
+                .kind = TimelineKind::kThread});
+  return true;
+}
+
+void ForeignTaker::set_zero(const FileFacts& facts) {
+  std::uint64_t zero = std::numeric_limits<std::uint64_t>::max();
+  builder_.for_each([&zero](const TimelineRecord& record) {
+    if (record.kind != TimelineKind::kThread) zero = std::min(zero, record.begin);
+  });
+  builder_.for_each([zero](TimelineRecord& record) {
+    if (record.kind == TimelineKind::kThread) return;
+    record.begin -= zero;
+    record.end -= zero;
+  });
+  if (__builtin_add_overflow(facts.base_unix_ns, zero, &builder_.info.unix_ns)) {
+    builder_.info.unix_ns = 0;
+  }
+}
+
+void ForeignTaker::set_sequences(std::vector<TimelineRecord>& records) {
+  std::unordered_map<std::uint16_t, std::uint64_t> last;
+  for (TimelineRecord& record : records) {
+    if (record.source != 0) record.sequence = ++last[record.source];
+  }
+}
+
+Timeline ForeignTaker::finish(const FileFacts& facts) {
+  if (!any_) {
+    throw UsageError(state_.path + ": no timeline: of its " + std::to_string(left_out_) +
+                     " events none is of memory or of a device");
+  }
+  set_zero(facts);
+  for (const std::uint16_t source : pools_) {
+    builder_.add({.name = builder_.name("GPU " + std::to_string(source - 1)),
+                  .source = source,
+                  .device = source,
+                  .kind = TimelineKind::kPool});
+  }
+  if (left_out_ != 0) {
+    builder_.add(
+        {.name = builder_.name(std::to_string(left_out_) + " events of other kinds were left out"),
+         .kind = TimelineKind::kNote});
+  }
+  builder_.info.program = "another program's trace";
+  builder_.complete = facts.whole;
+  Timeline timeline;
+  timeline.processes.push_back(builder_.finish());
+  set_sequences(timeline.processes.front().records);
+  return timeline;
+}
+
+}  // namespace weir::timeline::chrome

@@ -1,0 +1,33 @@
+#pragma once
+
+// Bytes on their way into a gzip.
+
+#include <memory>
+
+#include "tools/timeline/timeline.hpp"
+
+namespace weir::timeline {
+
+/// Compresses what is appended, as one gzip member: viewers open no other. The gzip is whole after
+/// `finish`.
+class GzipSink final : public ByteSink {
+ public:
+  /// `out` outlives this. Error where memory is short.
+  explicit GzipSink(ByteSink& out);
+  ~GzipSink() override;
+  GzipSink(const GzipSink&) = delete;
+  GzipSink& operator=(const GzipSink&) = delete;
+
+  void append(std::string_view bytes) noexcept override;
+  /// Once, last.
+  void finish() noexcept;
+
+ private:
+  struct State;
+  void deflate_all(std::string_view bytes, int flush) noexcept;
+
+  ByteSink& out_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weir::timeline

@@ -1,0 +1,69 @@
+#pragma once
+
+// The bytes of a file, one after the other, unpacked where they are gzip's. A stream as RapidJSON
+// reads it.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/timeline/read_limits.hpp"
+
+struct gzFile_s;
+
+namespace weir::timeline::chrome {
+
+class Input {
+ public:
+  /// UsageError where `path` is no regular file or cannot be read.
+  Input(const std::string& path, const ReadLimits& limits);
+  ~Input();
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  // RapidJSON's names for a stream that is read. UsageError where the file is broken, and where a
+  // text in it does not end.
+  using Ch = char;  // NOLINT(readability-identifier-naming)
+  /// The next byte; zero at the end.
+  [[nodiscard]] char Peek() {  // NOLINT(readability-identifier-naming)
+    if (next_ == end_ && !more()) return '\0';
+    return *next_;
+  }
+  char Take() {  // NOLINT(readability-identifier-naming)
+    const char c = Peek();
+    if (next_ != end_) ++next_;
+    return c;
+  }
+  [[nodiscard]] std::size_t Tell() const {  // NOLINT(readability-identifier-naming)
+    return static_cast<std::size_t>(before_) + static_cast<std::size_t>(next_ - piece_.data());
+  }
+  // Of streams that are written; never called.
+  char* PutBegin() { return nullptr; }     // NOLINT(readability-identifier-naming)
+  void Put(char) {}                        // NOLINT(readability-identifier-naming)
+  void Flush() {}                          // NOLINT(readability-identifier-naming)
+  std::size_t PutEnd(char*) { return 0; }  // NOLINT(readability-identifier-naming)
+
+  /// Says that something whole was read up to here.
+  void mark() noexcept { marked_ = Tell(); }
+  [[nodiscard]] bool at_end() { return next_ == end_ && !more(); }
+  /// The file is a gzip that ends early; known at the end.
+  [[nodiscard]] bool cut() const noexcept { return cut_; }
+
+ private:
+  /// Reads the next piece. False at the end.
+  bool more();
+
+  const std::string path_;
+  const ReadLimits limits_;
+  gzFile_s* file_ = nullptr;
+  std::vector<char> piece_;
+  const char* next_ = nullptr;
+  const char* end_ = nullptr;
+  std::uint64_t before_ = 0;  ///< bytes before `piece_`
+  std::size_t marked_ = 0;
+  bool ended_ = false;
+  bool cut_ = false;
+};
+
+}  // namespace weir::timeline::chrome

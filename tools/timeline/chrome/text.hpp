@@ -1,0 +1,70 @@
+#pragma once
+
+// Text of JSON, made without an allocation for each event.
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::timeline {
+
+/// `text` as the inside of a JSON string: escaped, and valid UTF-8. Bytes that are no UTF-8 become
+/// U+FFFD. `<` is written as \u003c, so that `</script>` cannot end a page that embeds the file.
+[[nodiscard]] std::string escaped(std::string_view text);
+
+/// `text` with what is no UTF-8 replaced by U+FFFD, one for each byte.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
+/// Bytes that grow at the end. Much quicker than std::string for pieces of a few bytes.
+class TextBuffer {
+ public:
+  TextBuffer() : bytes_(1U << 16U) {}
+
+  void put(std::string_view text) {
+    std::memcpy(room(text.size()), text.data(), text.size());
+    size_ += text.size();
+  }
+  void put(char c) {
+    *room(1) = c;
+    ++size_;
+  }
+  template <std::unsigned_integral Number>
+  void put(Number number) {
+    constexpr std::size_t kMostDigits = 20;
+    char* const first = room(kMostDigits);
+    size_ +=
+        static_cast<std::size_t>(std::to_chars(first, first + kMostDigits, number).ptr - first);
+  }
+  /// Nanoseconds as microseconds with three decimals.
+  void put_time(std::uint64_t nanoseconds) {
+    put(nanoseconds / 1000);
+    const auto rest = static_cast<unsigned>(nanoseconds % 1000);
+    char* const place = room(4);
+    place[0] = '.';
+    place[1] = static_cast<char>('0' + rest / 100);
+    place[2] = static_cast<char>('0' + rest / 10 % 10);
+    place[3] = static_cast<char>('0' + rest % 10);
+    size_ += 4;
+  }
+
+  [[nodiscard]] std::string_view text() const noexcept { return {bytes_.data(), size_}; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  void clear() noexcept { size_ = 0; }
+  /// Takes the last byte back.
+  void drop_last() noexcept { --size_; }
+
+ private:
+  char* room(std::size_t size) {
+    if (bytes_.size() - size_ < size) bytes_.resize((size_ + size) * 2);
+    return bytes_.data() + size_;
+  }
+
+  std::vector<char> bytes_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace weir::timeline

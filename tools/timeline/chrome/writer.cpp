@@ -1,0 +1,489 @@
+// The lines of one file. In one file, long as it is: each kind of record becomes one line by the
+// same few steps, and they share its tracks, its counters and its buffer.
+
+#include "tools/timeline/chrome/writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <unordered_map>
+
+#include "tools/timeline/chrome/text.hpp"
+#include "tools/timeline/chrome/words.hpp"
+#include "tools/timeline/counters.hpp"
+#include "tools/timeline/tracks.hpp"
+
+namespace weir::timeline {
+namespace {
+
+constexpr std::size_t kHandOver = 1U << 16U;    ///< bytes that are worth a call to the sink
+constexpr std::uint32_t kMostKept = 1U << 22U;  ///< names that are kept in their JSON form
+constexpr std::uint32_t kFirstFreePid = 1'000'000'000;
+
+/// Texts by number in their JSON form, so that each is escaped once. A text is valid until three
+/// more were asked for.
+class EscapedNames {
+ public:
+  std::string_view text(std::uint32_t number, const Names& names) {
+    if (number == 0) return {};
+    if (number >= kMostKept) {
+      std::string& place = others_[next_++ % others_.size()];
+      return place = escaped(names.text(number));
+    }
+    if (number >= known_.size()) known_.resize(std::size_t{number} + 1);
+    std::unique_ptr<std::string>& text = known_[number];
+    if (text == nullptr) text = std::make_unique<std::string>(escaped(names.text(number)));
+    return *text;
+  }
+  void clear() { known_.clear(); }
+
+ private:
+  std::vector<std::unique_ptr<std::string>> known_;
+  std::array<std::string, 4> others_;
+  std::size_t next_ = 0;
+};
+
+/// Which of the two spans of each batch is under way. A viewer refuses an end without a begin.
+class BatchSpans {
+ public:
+  enum class Span : std::uint8_t { kOpen, kInFlight };
+  struct Begun {
+    Span span{};
+    std::uint32_t name = 0;
+    std::uint64_t time = 0;
+  };
+
+  /// Null if none of the batch can end at `time`.
+  [[nodiscard]] const Begun* find(std::uint32_t batch, Span span, std::uint64_t time) const {
+    const auto found = begun_.find(batch);
+    if (found == begun_.end() || found->second.span != span) return nullptr;
+    return found->second.time <= time ? &found->second : nullptr;
+  }
+  [[nodiscard]] bool has(std::uint32_t batch) const { return begun_.contains(batch); }
+  void begin(std::uint32_t batch, Begun begun) { begun_[batch] = begun; }
+  void end(std::uint32_t batch) { begun_.erase(batch); }
+  void clear() { begun_.clear(); }
+
+ private:
+  std::unordered_map<std::uint32_t, Begun> begun_;
+};
+
+/// Which operations have an arrow that began. A viewer refuses two of one number.
+class Flows {
+ public:
+  /// Whether an arrow may begin at this submission.
+  [[nodiscard]] bool begin(std::uint64_t operation) { return under_way_.insert(operation).second; }
+  void end(std::uint64_t operation) { under_way_.erase(operation); }
+  void clear() { under_way_.clear(); }
+
+ private:
+  std::set<std::uint64_t> under_way_;  // few, and mostly at its end
+};
+
+/// Whether a moment is drawn over the whole process.
+bool is_of_process(TimelineKind kind) {
+  switch (kind) {
+    case TimelineKind::kPool:
+    case TimelineKind::kFailure:
+    case TimelineKind::kBudget:
+    case TimelineKind::kPressure:
+    case TimelineKind::kPoolEnd:
+    case TimelineKind::kStream:
+    case TimelineKind::kThread:
+    case TimelineKind::kStart:
+    case TimelineKind::kStop:
+    case TimelineKind::kLost:
+    case TimelineKind::kNote:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class ChromeWriter final : public Writer {
+ public:
+  explicit ChromeWriter(ByteSink& sink) : sink_(sink) {}
+
+  void begin(const ProcessInfo& info) override {
+    end_process(End::kComplete, 0);
+    if (processes_ != 0) tracks_.next_process();
+    under_way_ = true;
+    pid_ = pid_for(info.pid);
+    ++processes_;
+    flow_name_ = "p" + std::to_string(processes_);
+    put_process(info);
+    flush();
+  }
+
+  void write(std::span<const TimelineRecord> records, const Names& names) override {
+    names_ = &names;
+    for (const TimelineRecord& record : records) {
+      put_record(record);
+      if (buffer_.size() >= kHandOver) flush();
+    }
+    names_ = nullptr;
+  }
+
+  void flush() override {
+    sink_.append(buffer_.text());
+    buffer_.clear();
+  }
+
+  void end_process(End end, std::uint64_t lost) override {
+    if (!under_way_) return;
+    under_way_ = false;
+    samples_.clear();
+    counters_.finish(samples_);
+    put_samples();
+    if (lost != 0) put_remark(std::to_string(lost) + " events lost");
+    if (end == End::kCut) put_remark("the recording was cut");
+    begin_event("M", {}, chrome::kEndEvent);
+    put_tail(0);
+    buffer_.put(end == End::kComplete ? R"("complete":true,"lost":)"
+                                      : R"("complete":false,"lost":)");
+    buffer_.put(lost);
+    end_event();
+    counters_ = {};
+    escaped_.clear();
+    batches_.clear();
+    flows_.clear();
+    pools_.clear();
+    latest_ = 0;
+  }
+
+  void finish(std::uint64_t lost) override {
+    end_process(End::kComplete, lost);
+    buffer_.put(any_ ? "\n]\n" : "[]\n");
+    flush();
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t pid_for(std::uint32_t pid) {
+    constexpr std::uint32_t kMostPid = 1U << 31U;
+    if (pid == 0 || pid >= kMostPid || pids_.contains(pid)) pid = kFirstFreePid + processes_;
+    while (!pids_.insert(pid).second) ++pid;
+    return pid;
+  }
+
+  // The parts of an event's line. Keys come in one order; what stands in `text` is JSON already.
+  void begin_event(std::string_view phase, std::string_view category, std::string_view name) {
+    buffer_.put(any_ ? ",\n" : "[\n");
+    any_ = true;
+    buffer_.put(R"({"ph":")");
+    buffer_.put(phase);
+    if (!category.empty()) {
+      buffer_.put(R"(","cat":")");
+      buffer_.put(category);
+    }
+    buffer_.put(R"(","name":")");
+    buffer_.put(name);
+    buffer_.put('"');
+  }
+  void put_time(std::uint64_t time) {
+    buffer_.put(R"(,"ts":)");
+    buffer_.put_time(time);
+  }
+  /// The process, and the track where it is not 0.
+  void put_place(std::uint32_t track) {
+    buffer_.put(R"(,"pid":)");
+    buffer_.put(pid_);
+    if (track == 0) return;
+    buffer_.put(R"(,"tid":)");
+    buffer_.put(track);
+  }
+  /// The same, and the begin of `args`.
+  void put_tail(std::uint32_t track) {
+    put_place(track);
+    buffer_.put(R"(,"args":{)");
+  }
+  void end_event() {
+    if (buffer_.text().back() == ',') buffer_.drop_last();
+    buffer_.put("}}");
+  }
+  void put_argument(std::string_view key, std::uint64_t value) {
+    if (value == 0) return;
+    put_number(key, value);
+  }
+  void put_number(std::string_view key, std::uint64_t value) {
+    buffer_.put('"');
+    buffer_.put(key);
+    buffer_.put("\":");
+    buffer_.put(value);
+    buffer_.put(',');
+  }
+  void put_text(std::string_view key, std::string_view text) {
+    buffer_.put('"');
+    buffer_.put(key);
+    buffer_.put("\":\"");
+    buffer_.put(text);
+    buffer_.put("\",");
+  }
+
+  // Events of the file itself.
+  void put_process(const ProcessInfo& info) {
+    begin_event("M", {}, chrome::kBeginEvent);
+    put_tail(0);
+    put_number("version", chrome::kVersion);
+    put_number("pid", info.pid);
+    if (info.rank) put_number("rank", *info.rank);
+    put_text("program", escaped(info.program));
+    put_text("host", escaped(info.host));
+    put_text("boot", escaped(info.boot));
+    put_number("monotonic_ns", info.monotonic_ns);
+    put_number("unix_ns", info.unix_ns);
+    end_event();
+    begin_event("M", {}, "process_name");
+    put_tail(0);
+    std::string name = info.program.empty() ? "process" : info.program;
+    if (info.rank) name += ", rank " + std::to_string(*info.rank);
+    name += ", pid " + std::to_string(info.pid);
+    if (!info.host.empty()) name += " on " + info.host;
+    put_text("name", escaped(name));
+    end_event();
+    begin_event("M", {}, "process_sort_index");
+    put_tail(0);
+    put_number("sort_index", info.rank.value_or(processes_ - 1));
+    end_event();
+  }
+  void put_track(std::uint32_t number) {
+    const Track& track = tracks_.track(number);
+    begin_event("M", {}, "thread_name");
+    put_tail(number);
+    put_text("name", escaped(tracks_.name(number)));
+    if (track.kind == TrackKind::kThread) {
+      put_argument("thread", track.number);
+    } else if (track.kind == TrackKind::kStream || track.kind == TrackKind::kDevice) {
+      put_argument("device", track.device);
+      put_argument("stream", track.number);
+    }
+    end_event();
+    begin_event("M", {}, "thread_sort_index");
+    put_tail(number);
+    // Threads above streams; the lanes of a stream one below the other.
+    constexpr std::uint64_t kKinds = 1'000'000;
+    constexpr std::uint64_t kLanes = 100;
+    put_number("sort_index", static_cast<std::uint64_t>(track.kind) * kKinds +
+                                 std::min(track.number, kKinds / kLanes - 1) * kLanes +
+                                 std::min<std::uint64_t>(track.lane, kLanes - 1));
+    end_event();
+  }
+  void put_remark(std::string_view text) {
+    begin_event("i", chrome::kRecording, text);
+    buffer_.put(R"(,"s":"p")");
+    put_time(latest_);
+    put_tail(0);
+    end_event();
+  }
+
+  // Counters.
+  [[nodiscard]] std::string_view pool_name(std::uint16_t source) {
+    const auto [place, fresh] = pools_.try_emplace(source);
+    if (fresh) place->second = "pool " + std::to_string(source);
+    return place->second;
+  }
+  void name_pool(const TimelineRecord& record) {
+    if (record.name == 0) return;
+    std::string name = escaped(names_->text(record.name));
+    for (const auto& [source, other] : pools_) {
+      if (source != record.source && other == name)
+        name += " (" + std::to_string(record.source) + ")";
+    }
+    pools_[record.source] = std::move(name);
+  }
+  void begin_counter(std::string_view what, std::string_view of, std::uint64_t time) {
+    begin_event("C", {}, what);
+    if (!of.empty()) {
+      buffer_.drop_last();
+      buffer_.put(' ');
+      buffer_.put(of);
+      buffer_.put('"');
+    }
+    put_time(time);
+    put_tail(0);
+  }
+  void put_sample(const CounterSample& sample) {
+    if (sample.of == CounterSample::Of::kQueuedBatches) {
+      begin_counter("queued batches", {}, sample.time);
+      put_number("batches", sample.value);
+    } else if (sample.of == CounterSample::Of::kQueuedTime) {
+      begin_counter("queued device time", {}, sample.time);
+      buffer_.put(R"("ms":)");
+      buffer_.put_time(sample.value / 1000);
+    } else {
+      const std::string_view pool = pool_name(sample.source);
+      begin_counter("memory", pool, sample.time);
+      put_number("allocated", sample.allocated);
+      put_number("awaiting", sample.awaiting);
+      put_number("cached", sample.cached);
+      end_event();
+      begin_counter("limits", pool, sample.time);
+      put_number("reserved", sample.reserved());
+      put_number("budget", sample.budget);
+    }
+    end_event();
+  }
+  void put_samples() {
+    for (const CounterSample& sample : samples_) put_sample(sample);
+    samples_.clear();
+  }
+
+  // Records.
+  void put_arguments(const TimelineRecord& record, const Track& track, bool unnamed_like_kind) {
+    const bool of_stream = track.kind == TrackKind::kStream || track.kind == TrackKind::kDevice;
+    const std::uint64_t thread = track.kind == TrackKind::kThread ? track.number : 0;
+    if (unnamed_like_kind) put_text("name", name_);
+    put_argument("batch", record.batch);
+    put_argument("id", record.id);
+    put_argument("bytes", record.bytes);
+    put_argument("asked", record.requested);
+    if (record.stream != (of_stream ? track.number : 0)) put_number("stream", record.stream);
+    if (record.site != 0) put_text("site", escaped_.text(record.site, *names_));
+    if (record.detail != 0) put_detail(record);
+    put_argument("seq", record.sequence);
+    put_argument("alloc", record.allocated);
+    put_argument("await", record.awaiting);
+    put_argument("cached", record.cached);
+    put_argument("source", record.source);
+    if (record.device != (of_stream ? track.device : 0)) put_number("device", record.device);
+    if (record.thread != thread) put_number("thread", record.thread);
+  }
+  void put_detail(const TimelineRecord& record) {
+    const std::span<const std::string_view> words = chrome::detail_words(record.kind);
+    if (record.detail < words.size()) {
+      put_text("detail", words[record.detail]);
+    } else {
+      put_number("detail", record.detail);
+    }
+  }
+
+  /// The place of a record that is drawn on its thread, or on no track of its own.
+  [[nodiscard]] Tracks::Place place_of(const TimelineRecord& record) {
+    if (const auto place = tracks_.place(record)) return *place;
+    const TimelineRecord moment{.thread = record.thread, .kind = TimelineKind::kNote};
+    return *tracks_.place(moment);
+  }
+
+  void put_record(const TimelineRecord& record) {
+    latest_ = std::max({latest_, record.begin, record.end});
+    if (record.kind == TimelineKind::kPool) name_pool(record);
+    counters_.add(record, samples_);
+    if (!samples_.empty()) put_samples();
+    for (const std::uint32_t track : tracks_.rename(record, names_->text(record.name))) {
+      put_track(track);
+    }
+    const Tracks::Place place = place_of(record);
+    if (place.fresh) put_track(place.track);
+    name_ = escaped_.text(record.name, *names_);
+    if (put_batch(record, place.track)) return;
+    const bool slice = is_slice(record.kind);
+    const std::string_view kind = kind_name(record.kind);
+    begin_event(slice && !place.moment ? "X" : "i", kind, name_.empty() ? kind : name_);
+    const Track& track = tracks_.track(place.track);
+    if (!slice && (track.kind == TrackKind::kProcess || is_of_process(record.kind))) {
+      buffer_.put(R"(,"s":"p")");
+    }
+    put_time(record.begin);
+    if (slice) {
+      buffer_.put(R"(,"dur":)");
+      buffer_.put_time(std::max(record.begin, record.end) - record.begin);
+    }
+    put_tail(place.track);
+    put_arguments(record, track, name_ == kind);
+    end_event();
+    if (slice && !place.moment && record.end > record.begin) put_flow(record, place.track);
+  }
+
+  void put_flow(const TimelineRecord& record, std::uint32_t track) {
+    if (record.id == 0) return;
+    const bool submits = record.kind == TimelineKind::kSubmit;
+    if (submits) {
+      if (!flows_.begin(record.id)) return;
+    } else {
+      if (record.kind != TimelineKind::kExecute) return;
+      flows_.end(record.id);
+    }
+    // Viewers join the ends of an arrow by category, name and id, over all processes.
+    begin_event(submits ? "s" : "f", chrome::kFlow, flow_name_);
+    if (!submits) buffer_.put(R"(,"bp":"e")");
+    put_id(record.id);
+    put_time(record.begin);
+    put_place(track);
+    buffer_.put('}');
+  }
+  void put_id(std::uint64_t number) {
+    buffer_.put(R"(,"id":)");
+    buffer_.put(number);
+  }
+
+  void put_batch_event(std::string_view phase, std::string_view span, std::uint32_t name,
+                       const TimelineRecord& record, std::uint32_t track) {
+    const std::string_view text = escaped_.text(name, *names_);
+    begin_event(phase, span, text.empty() ? chrome::kUnnamedBatch : text);
+    // Viewers join the ends of a span by category and id, over all processes.
+    constexpr unsigned kBatchBits = 32;
+    put_id((std::uint64_t{processes_ - 1} << kBatchBits) + record.batch);
+    put_time(record.begin);
+    put_tail(track);
+  }
+  /// Whether the record is drawn as the end of a batch's span, the begin of one, or both.
+  [[nodiscard]] bool put_batch(const TimelineRecord& record, std::uint32_t track) {
+    using Span = BatchSpans::Span;
+    const auto draw = [&](std::string_view phase, std::string_view span) {
+      put_batch_event(phase, span, record.name, record, track);
+      put_arguments(record, tracks_.track(track), name_ == chrome::kUnnamedBatch);
+      end_event();
+    };
+    if (record.kind == TimelineKind::kAdmit) {
+      if (batches_.has(record.batch)) return false;
+      batches_.begin(record.batch, {Span::kOpen, record.name, record.begin});
+      draw("b", chrome::kOpen);
+      return true;
+    }
+    if (record.kind == TimelineKind::kClose) {
+      if (const auto* open = batches_.find(record.batch, Span::kOpen, record.begin)) {
+        put_batch_event("e", chrome::kOpen, open->name, record, track);
+        end_event();
+        batches_.end(record.batch);
+      }
+      if (batches_.has(record.batch)) return false;
+      batches_.begin(record.batch, {Span::kInFlight, record.name, record.begin});
+      draw("b", chrome::kInFlight);
+      return true;
+    }
+    if (record.kind != TimelineKind::kSettle) return false;
+    const auto* begun = batches_.find(record.batch, Span::kInFlight, record.begin);
+    if (begun == nullptr || begun->name != record.name) return false;
+    draw("e", chrome::kInFlight);
+    batches_.end(record.batch);
+    return true;
+  }
+
+  ByteSink& sink_;
+  TextBuffer buffer_;
+  bool any_ = false;        ///< an event was written
+  bool under_way_ = false;  ///< a process has begun and not ended
+  std::uint32_t processes_ = 0;
+  std::set<std::uint32_t> pids_;
+  Tracks tracks_;
+
+  // Of the process under way.
+  std::uint32_t pid_ = 0;
+  const Names* names_ = nullptr;
+  EscapedNames escaped_;
+  std::string_view name_;  ///< of the record under way, as JSON
+  std::string flow_name_;
+  Counters counters_;
+  std::vector<CounterSample> samples_;
+  BatchSpans batches_;
+  Flows flows_;
+  std::unordered_map<std::uint16_t, std::string> pools_;  ///< names, as JSON
+  std::uint64_t latest_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Writer> make_chrome_writer(ByteSink& sink) {
+  return std::make_unique<ChromeWriter>(sink);
+}
+
+}  // namespace weir::timeline

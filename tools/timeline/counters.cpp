@@ -1,0 +1,184 @@
+#include "tools/timeline/counters.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+
+namespace weir::timeline {
+namespace {
+
+/// Operations of which only one half was seen; more are not waited for.
+constexpr std::size_t kMostHalves = 65536;
+
+constexpr std::uint64_t window_of(std::uint64_t time) { return time / kCounterWindow; }
+
+std::array<std::uint64_t, 5> gauges(const CounterSample& sample) {
+  return {sample.allocated, sample.awaiting, sample.cached, sample.reserved(), sample.budget};
+}
+
+/// Appends those that are there by time, each once.
+void append(std::vector<CounterSample> found, std::vector<CounterSample>& samples) {
+  std::stable_sort(found.begin(), found.end(),
+                   [](const CounterSample& a, const CounterSample& b) { return a.time < b.time; });
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  samples.insert(samples.end(), found.begin(), found.end());
+}
+
+}  // namespace
+
+void Counters::close_window(Pool& pool, std::vector<CounterSample>& samples) {
+  if (!pool.last) return;
+  bool only_last = true;
+  for (const auto& highest : pool.highest) {
+    only_last = only_last && (!highest || *highest == *pool.last);
+  }
+  if (only_last) {
+    samples.push_back(*pool.last);
+  } else {
+    std::vector<CounterSample> found;
+    for (const auto& highest : pool.highest) {
+      // At equal times the reader keeps the later one of the file: the last must be it.
+      if (highest && *highest != *pool.last) found.push_back(*highest);
+    }
+    append(std::move(found), samples);
+    samples.push_back(*pool.last);
+  }
+  for (auto& highest : pool.highest) highest.reset();
+  pool.last.reset();
+}
+
+void Counters::add_books(const TimelineRecord& record, std::vector<CounterSample>& samples) {
+  Pool& pool = pools_[record.source];
+  if (record.kind == TimelineKind::kPool || record.kind == TimelineKind::kBudget) {
+    pool.budget = record.bytes;
+  }
+  const CounterSample sample{.source = record.source,
+                             .time = record.begin,
+                             .allocated = record.allocated,
+                             .awaiting = record.awaiting,
+                             .cached = record.cached,
+                             .budget = pool.budget};
+  if (pool.last && window_of(record.begin) > window_of(pool.last->time)) {
+    close_window(pool, samples);
+  }
+  const auto values = gauges(sample);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] <= pool.most[i]) continue;
+    pool.most[i] = values[i];
+    pool.highest[i] = sample;
+  }
+  // Records of several threads may come out of order: the books of the highest number hold.
+  if (pool.last && record.sequence < pool.last_sequence) return;
+  pool.last = sample;
+  pool.last_sequence = record.sequence;
+}
+
+void Counters::close_window(Series& series, std::vector<CounterSample>& samples) {
+  if (!series.last) return;
+  if (series.highest && *series.highest != *series.last) samples.push_back(*series.highest);
+  samples.push_back(*series.last);
+  series.highest.reset();
+  series.last.reset();
+}
+
+void Counters::add_value(Series& series, const CounterSample& sample,
+                         std::vector<CounterSample>& samples) {
+  if (series.last && window_of(sample.time) > window_of(series.last->time)) {
+    close_window(series, samples);
+  }
+  if (sample.value > series.most) {
+    series.most = sample.value;
+    series.highest = sample;
+  }
+  series.last = sample;
+}
+
+void Counters::apply_until(std::uint64_t time, std::vector<CounterSample>& samples) {
+  while (!changes_.empty() && changes_.top().first < time) {
+    const auto [when, by] = changes_.top();
+    changes_.pop();
+    queued_time_ += by;
+    add_value(time_,
+              {.of = CounterSample::Of::kQueuedTime,
+               .time = when,
+               .value = static_cast<std::uint64_t>(std::max<std::int64_t>(0, queued_time_))},
+              samples);
+  }
+}
+
+void Counters::add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples) {
+  if (record.kind == TimelineKind::kClose) {
+    if (settled_early_.erase(record.batch) == 0) closed_.insert(record.batch);
+  } else if (closed_.erase(record.batch) == 0) {
+    settled_early_.insert(record.batch);
+  }
+  add_value(
+      batches_,
+      {.of = CounterSample::Of::kQueuedBatches, .time = record.begin, .value = closed_.size()},
+      samples);
+}
+
+void Counters::add_operation(const TimelineRecord& record, std::vector<CounterSample>& samples) {
+  const bool submits = record.kind == TimelineKind::kSubmit;
+  const auto [place, fresh] = halves_.try_emplace(record.id);
+  Half& half = place->second;
+  if (submits) {
+    half.submitted = record.end;
+  } else {
+    half.from = record.begin;
+    half.to = record.end;
+  }
+  if (!fresh && half.submitted && half.to != 0) {
+    // Longer than this nothing runs; a file may say otherwise.
+    constexpr std::uint64_t kLongest = 1'000'000'000'000'000;
+    const auto length =
+        static_cast<std::int64_t>(std::min(kLongest, half.to - std::min(half.from, half.to)));
+    changes_.emplace(std::min(*half.submitted, half.from), length);
+    changes_.emplace(half.to, -length);
+    halves_.erase(place);
+  } else if (halves_.size() > kMostHalves) {
+    halves_.erase(halves_.begin());
+  }
+  if (halves_.empty()) return;  // the next one may be older than what waits here
+  const Half& oldest = halves_.begin()->second;
+  apply_until(oldest.submitted ? *oldest.submitted : oldest.from, samples);
+}
+
+void Counters::add(const TimelineRecord& record, std::vector<CounterSample>& samples) {
+  switch (record.kind) {
+    case TimelineKind::kPool:
+    case TimelineKind::kAllocate:
+    case TimelineKind::kFree:
+    case TimelineKind::kSettled:
+    case TimelineKind::kUse:
+    case TimelineKind::kReserve:
+    case TimelineKind::kRelease:
+    case TimelineKind::kMap:
+    case TimelineKind::kFailure:
+    case TimelineKind::kBudget:
+    case TimelineKind::kPressure:
+    case TimelineKind::kPoolEnd:
+      add_books(record, samples);
+      break;
+    case TimelineKind::kClose:
+    case TimelineKind::kSettle:
+      add_batch(record, samples);
+      break;
+    case TimelineKind::kSubmit:
+    case TimelineKind::kExecute:
+      if (record.id != 0) add_operation(record, samples);
+      break;
+    default:
+      break;
+  }
+}
+
+void Counters::finish(std::vector<CounterSample>& samples) {
+  apply_until(std::numeric_limits<std::uint64_t>::max(), samples);
+  for (auto& [source, pool] : pools_) close_window(pool, samples);
+  close_window(batches_, samples);
+  close_window(time_, samples);
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,238 @@
+#pragma once
+
+// What Weir uses of CUPTI's binary interface, declared from its documentation: numbers, the first
+// fields of each record, and functions. So no header of a toolkit is needed to build this room, and
+// one build reads CUPTI 11 to 13: records grow at their end, and known fields keep their place.
+// tests/timeline/cupti/abi_test_cuda.cpp compares all of this with the toolkit's headers.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::timeline::cupti {
+
+using Result = int;
+inline constexpr Result kSuccess = 0;
+inline constexpr Result kMultipleSubscribers = 39;
+inline constexpr Result kUnknownError = 999;
+
+enum class Kind : std::uint32_t {
+  kMemcpy = 1,
+  kMemset = 2,
+  kDriver = 4,
+  kRuntime = 5,
+  kConcurrentKernel = 10,
+  kOverhead = 17,
+  kMemcpyPeer = 22,  // CUPTI's MEMCPY2
+  kSynchronization = 38,
+  kExternalCorrelation = 39,
+  kMemory = 49,  // CUPTI's MEMORY2
+  kMemoryPool = 50,
+};
+
+enum class Attribute : std::uint32_t {
+  kDeviceBufferSize = 0,
+  kZeroedBuffer = 5,
+  kDeviceBufferPreallocate = 6,
+  kAllocationSource = 14,  // from 13.3 on, as the next two
+  kThreadIdType = 21,
+  kTimestampCallback = 22,
+};
+
+inline constexpr std::uint32_t kSystemThreadIds = 1;
+inline constexpr std::uint32_t kFlushForced = 1;
+inline constexpr std::uint32_t kExternalCustom0 = 3;
+inline constexpr std::uint32_t kDomainDriver = 1;
+inline constexpr std::uint32_t kDomainRuntime = 2;
+inline constexpr std::uint32_t kNoStream = 0xFFFFFFFF;
+
+/// First fields of the records.
+struct KernelRecord {
+  Kind kind;
+  std::uint8_t unused0[12];
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint64_t completed;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::uint8_t unused1[40];
+  std::uint32_t correlation;
+  std::int64_t grid_id;
+  const char* name;
+};
+struct CopyRecord {
+  Kind kind;
+  std::uint8_t copy_kind;
+  std::uint8_t unused0[3];
+  std::uint64_t bytes;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::uint32_t correlation;
+};
+struct PeerCopyRecord {
+  Kind kind;
+  std::uint8_t copy_kind;
+  std::uint8_t unused0[3];
+  std::uint64_t bytes;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::uint32_t source_device;
+  std::uint32_t source_context;
+  std::uint32_t target_device;
+  std::uint32_t target_context;
+  std::uint32_t correlation;
+};
+struct SetRecord {
+  Kind kind;
+  std::uint32_t value;
+  std::uint64_t bytes;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::uint32_t correlation;
+};
+struct SyncRecord {
+  Kind kind;
+  std::uint32_t type;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint32_t correlation;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::uint32_t event;
+};
+struct MemoryRecord {
+  Kind kind;
+  std::uint32_t operation;  // 1: allocated, 2: released
+  std::uint32_t memory_kind;
+  std::uint32_t correlation;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t timestamp;
+  std::uint64_t program_counter;
+  std::uint32_t process;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  const char* name;
+  std::uint8_t unused0[48];
+  const char* source;  // the library that asked; null in older records, which are shorter
+};
+struct PoolRecord {
+  Kind kind;
+  std::uint32_t operation;
+  std::uint32_t pool_type;
+  std::uint32_t correlation;
+  std::uint32_t process;
+  std::uint32_t device;
+  std::uint64_t least_kept;
+  std::uint64_t address;
+  std::uint64_t size;
+  std::uint64_t threshold;
+  std::uint64_t timestamp;
+  std::uint64_t utilized;
+};
+struct CallRecord {
+  Kind kind;
+  std::uint32_t function;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint32_t process;
+  std::uint32_t thread;
+  std::uint32_t correlation;
+  std::uint32_t result;
+};
+struct OverheadRecord {
+  Kind kind;
+  std::uint32_t overhead;
+  std::uint32_t object;  // 2: a thread
+  std::uint32_t process;
+  std::uint32_t thread;
+  std::uint32_t unused0;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint32_t correlation;  // zero in older records, which are shorter
+};
+struct ExternalRecord {
+  Kind kind;
+  std::uint32_t external_kind;
+  std::uint64_t external_id;
+  std::uint32_t correlation;
+};
+
+/// Parameters of cuptiSubscribe_v2. CUPTI looks at `size` to see which fields there are.
+struct SubscriberParams {
+  std::size_t size;
+  const char* name;
+  char* old_subscriber;  // 64 bytes at least
+  std::size_t old_subscriber_size;
+  std::uint8_t allow_multiple;  // from 13.2 on
+  std::uint8_t unused[7];
+};
+inline constexpr std::size_t kOlderSubscriberParams = offsetof(SubscriberParams, allow_multiple);
+
+using Subscriber = void*;
+using Context = void*;
+using Callback = void (*)(void* user, std::uint32_t domain, std::uint32_t function,
+                          const void* data);
+using Timestamp = std::uint64_t (*)();
+using BufferRequested = void (*)(std::uint8_t** buffer, std::size_t* size, std::size_t* most);
+using BufferCompleted = void (*)(Context context, std::uint32_t stream, std::uint8_t* buffer,
+                                 std::size_t size, std::size_t valid);
+using BufferRequested2 = void (*)(std::uint8_t** buffer, std::size_t* size, std::size_t* most,
+                                  void* info);
+using BufferCompleted2 = void (*)(std::uint8_t* buffer, std::size_t size, std::size_t valid,
+                                  void* info);
+
+/// Functions that both generations use.
+struct CommonCalls {
+  Result (*get_result_string)(Result, const char**) = nullptr;
+  Result (*get_callback_name)(std::uint32_t domain, std::uint32_t function, const char**) = nullptr;
+  Result (*flush_all)(std::uint32_t flag) = nullptr;
+  Result (*unsubscribe)(Subscriber) = nullptr;
+  Result (*subscribe2)(Subscriber*, Callback, void* user, SubscriberParams*) = nullptr;
+};
+
+/// Functions of the older generation: the process has one subscriber, and they mean that one.
+struct OlderCalls {
+  Result (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
+  Result (*get_attribute)(Attribute, std::size_t*, void*) = nullptr;
+  Result (*set_attribute)(Attribute, std::size_t*, void*) = nullptr;
+  Result (*set_thread_id_type)(std::uint32_t) = nullptr;
+  Result (*enable_allocation_source)(std::uint8_t) = nullptr;
+  Result (*register_timestamp)(Timestamp) = nullptr;
+  Result (*register_callbacks)(BufferRequested, BufferCompleted) = nullptr;
+  Result (*enable)(Kind) = nullptr;
+  Result (*disable)(Kind) = nullptr;
+  Result (*enable_driver_call)(std::uint32_t function, std::uint8_t) = nullptr;
+  Result (*enable_runtime_call)(std::uint32_t function, std::uint8_t) = nullptr;
+  Result (*next_record)(std::uint8_t*, std::size_t, std::uint8_t**) = nullptr;
+  Result (*dropped)(Context, std::uint32_t stream, std::size_t*) = nullptr;
+  Result (*push_external)(std::uint32_t kind, std::uint64_t id) = nullptr;
+  Result (*pop_external)(std::uint32_t kind, std::uint64_t*) = nullptr;
+};
+
+/// Functions of the newer generation: each names its subscriber.
+struct NewerCalls {
+  Result (*get_attribute)(Subscriber, Attribute, std::size_t*, void*) = nullptr;
+  Result (*set_attribute)(Subscriber, Attribute, std::size_t*, void*) = nullptr;
+  Result (*register_callbacks)(Subscriber, BufferRequested2, BufferCompleted2) = nullptr;
+  Result (*enable)(Subscriber, Kind, void* config) = nullptr;
+  Result (*disable)(Subscriber, Kind, void* config) = nullptr;
+  Result (*enable_driver_call)(Subscriber, std::uint32_t function, std::uint8_t) = nullptr;
+  Result (*enable_runtime_call)(Subscriber, std::uint32_t function, std::uint8_t) = nullptr;
+  Result (*next_record)(Subscriber, std::uint8_t*, std::size_t, std::uint8_t**) = nullptr;
+  Result (*dropped)(Subscriber, Context, std::uint32_t stream, std::size_t*) = nullptr;
+  Result (*push_external)(Subscriber, std::uint32_t kind, std::uint64_t id) = nullptr;
+  Result (*pop_external)(Subscriber, std::uint32_t kind, std::uint64_t*) = nullptr;
+};
+
+}  // namespace weir::timeline::cupti

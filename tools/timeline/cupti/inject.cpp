@@ -1,0 +1,64 @@
+// libweir_timeline.so, which CUDA loads by itself where CUDA_INJECTION64_PATH names it: a timeline
+// of the device for a program that keeps its own allocator. Whatever goes wrong here costs a line
+// on standard error and never the program.
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "allocator/log.hpp"
+#include "tools/timeline/cupti/source.hpp"
+#include "tools/timeline/recorder/recording.hpp"
+
+namespace weir::timeline {
+namespace {
+
+/// libweir.so records timelines itself.
+bool is_weir_loaded() noexcept {
+  const bool loaded = dlsym(RTLD_DEFAULT, "weir_api_version") != nullptr;
+  (void)dlerror();  // the program's next question must not meet our failure
+  return loaded;
+}
+
+void begin() {
+  set_log_level(log_level_from_environment());
+  if (is_weir_loaded()) {
+    log(LogLevel::kWarn, "libweir_timeline.so does nothing: libweir.so records this program");
+    return;
+  }
+  const TimelineSettings settings = TimelineSettings::from_environment();
+  if (settings.file.value.empty()) {
+    log(LogLevel::kWarn, "libweir_timeline.so records nothing: WEIR_TIMELINE names no file");
+    return;
+  }
+  // On the thread that initializes CUDA, so that the first kernel is recorded as well. The recorder
+  // starts it once more, which does nothing.
+  auto activity = make_cupti_source();
+  if (const std::string line = activity->start(); !line.empty()) {
+    log(LogLevel::kWarn, line);
+    return;
+  }
+  RecordingOptions options;
+  options.activity = std::move(activity);
+  (void)begin_recording(settings, std::move(options));
+}
+
+}  // namespace
+}  // namespace weir::timeline
+
+/// Called by CUDA when it is initialized. Returns 1: all is well, as far as the program is
+/// concerned.
+extern "C" __attribute__((visibility("default"))) int
+InitializeInjection() {  // NOLINT(readability-identifier-naming): CUDA looks it up
+  static std::atomic<bool> begun{false};
+  if (begun.exchange(true)) return 1;
+  try {
+    weir::timeline::begin();
+  } catch (const std::exception& error) {
+    weir::log(weir::LogLevel::kWarn, std::string("nothing is recorded: ") + error.what());
+  }
+  return 1;
+}

@@ -1,0 +1,154 @@
+#include "tools/timeline/cupti/library.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+namespace weir::timeline::cupti {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kNames{"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+
+/// Where a CUPTI lies, seen from the folder of the CUDA runtime that it belongs to: the same folder
+/// (wheels of CUDA 13, conda), the wheel beside (CUDA 12), the toolkit.
+constexpr std::array kBesideRuntime{"", "../../cuda_cupti/lib", "../extras/CUPTI/lib64",
+                                    "../../../extras/CUPTI/lib64"};
+
+void add_folder(std::vector<std::string>& files, const fs::path& folder) {
+  for (const char* name : kNames) files.push_back((folder / name).lexically_normal().string());
+}
+
+/// Looks a function up. Returns whether it is there.
+template <typename F>
+bool find(void* library, const char* name, F& function) {
+  void* const address = dlsym(library, name);
+  static_assert(sizeof address == sizeof function);
+  std::memcpy(&function, &address, sizeof function);
+  return address != nullptr;
+}
+
+bool find_common(void* library, CommonCalls& calls) {
+  find(library, "cuptiGetResultString", calls.get_result_string);
+  find(library, "cuptiGetCallbackName", calls.get_callback_name);
+  find(library, "cuptiSubscribe_v2", calls.subscribe2);
+  bool all = find(library, "cuptiActivityFlushAll", calls.flush_all);
+  all &= find(library, "cuptiUnsubscribe", calls.unsubscribe);
+  return all;
+}
+
+bool find_older(void* library, OlderCalls& calls) {
+  find(library, "cuptiActivityGetAttribute", calls.get_attribute);
+  find(library, "cuptiActivitySetAttribute", calls.set_attribute);
+  find(library, "cuptiSetThreadIdType", calls.set_thread_id_type);
+  find(library, "cuptiActivityEnableAllocationSource", calls.enable_allocation_source);
+  find(library, "cuptiActivityRegisterTimestampCallback", calls.register_timestamp);
+  find(library, "cuptiActivityEnableDriverApi", calls.enable_driver_call);
+  find(library, "cuptiActivityEnableRuntimeApi", calls.enable_runtime_call);
+  find(library, "cuptiActivityGetNumDroppedRecords", calls.dropped);
+  find(library, "cuptiActivityPushExternalCorrelationId", calls.push_external);
+  find(library, "cuptiActivityPopExternalCorrelationId", calls.pop_external);
+  bool all = find(library, "cuptiSubscribe", calls.subscribe);
+  all &= find(library, "cuptiActivityRegisterCallbacks", calls.register_callbacks);
+  all &= find(library, "cuptiActivityEnable", calls.enable);
+  all &= find(library, "cuptiActivityDisable", calls.disable);
+  all &= find(library, "cuptiActivityGetNextRecord", calls.next_record);
+  return all;
+}
+
+bool find_newer(void* library, NewerCalls& calls) {
+  find(library, "cuptiActivityGetAttribute_v2", calls.get_attribute);
+  find(library, "cuptiActivityEnableDriverApi_v2", calls.enable_driver_call);
+  find(library, "cuptiActivityEnableRuntimeApi_v2", calls.enable_runtime_call);
+  find(library, "cuptiActivityGetNumDroppedRecords_v2", calls.dropped);
+  find(library, "cuptiActivityPushExternalCorrelationId_v2", calls.push_external);
+  find(library, "cuptiActivityPopExternalCorrelationId_v2", calls.pop_external);
+  bool all = find(library, "cuptiActivitySetAttribute_v2", calls.set_attribute);
+  all &= find(library, "cuptiActivityRegisterCallbacks_v2", calls.register_callbacks);
+  all &= find(library, "cuptiActivityEnable_v2", calls.enable);
+  all &= find(library, "cuptiActivityDisable_v2", calls.disable);
+  all &= find(library, "cuptiActivityGetNextRecord_v2", calls.next_record);
+  return all;
+}
+
+int add_runtime(dl_phdr_info* info, std::size_t /*size*/, void* paths) {
+  const std::string_view path = info->dlpi_name;
+  if (path.find("libcudart") != std::string_view::npos) {
+    static_cast<std::vector<std::string>*>(paths)->emplace_back(path);
+  }
+  return 0;
+}
+
+void* open_any(const Places& places, std::string& path) {
+  for (const std::string& name : places.loaded) {
+    path = name;
+    if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD)) return library;
+  }
+  for (const std::string& file : places.files) {
+    path = file;
+    if (void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Places cupti_places(const Environment& environment, const std::vector<std::string>& runtimes) {
+  Places places;
+  if (const char* only = environment("WEIR_CUPTI"); only != nullptr && *only != '\0') {
+    places.files.emplace_back(only);
+    return places;
+  }
+  places.loaded.assign(kNames.begin(), kNames.end());
+  for (const std::string& runtime : runtimes) {
+    for (const char* beside : kBesideRuntime) {
+      add_folder(places.files, fs::path(runtime).parent_path() / beside);
+    }
+  }
+  add_folder(places.files, {});
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const char* const root = environment(variable);
+    if (root == nullptr || *root == '\0') continue;
+    add_folder(places.files, fs::path(root) / "extras/CUPTI/lib64");
+    add_folder(places.files, fs::path(root) / "lib64");
+  }
+  add_folder(places.files, "/usr/local/cuda/extras/CUPTI/lib64");
+  add_folder(places.files, "/usr/local/cuda/lib64");
+  return places;
+}
+
+std::vector<std::string> loaded_runtimes() {
+  std::vector<std::string> paths;
+  dl_iterate_phdr(add_runtime, &paths);
+  return paths;
+}
+
+std::unique_ptr<Library> open_library(const Places& places, std::string& why) {
+  auto library = std::make_unique<Library>();
+  void* const handle = open_any(places, library->path);
+  (void)dlerror();  // the program's next question must not meet our failures
+  if (handle == nullptr) {
+    const std::string names =
+        places.loaded.empty() ? places.files.front() : "libcupti.so.13 or .12";
+    why = "CUPTI, NVIDIA's profiling library, was not found: " + names +
+          "; WEIR_CUPTI can name its file";
+    return nullptr;
+  }
+  const bool common = find_common(handle, library->common);
+  library->has_older = find_older(handle, library->older) && common;
+  library->has_newer =
+      find_newer(handle, library->newer) && common && library->common.subscribe2 != nullptr;
+  (void)dlerror();
+  if (!library->has_older && !library->has_newer) {
+    why = library->path + " is no CUPTI, or too old: 11.0 or later is needed";
+    return nullptr;
+  }
+  return library;
+}
+
+}  // namespace weir::timeline::cupti

@@ -1,0 +1,66 @@
+#include "tools/timeline/live/process.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace weir::timeline {
+namespace {
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Field 22 of /proc/PID/stat. The second field is a name, which may hold anything: fields are
+/// counted from its end.
+std::optional<std::uint64_t> started_of(const std::string& stat) {
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string field;
+  for (int number = 3; number < 22; ++number) fields >> field;
+  std::uint64_t started = 0;
+  if (!(fields >> started)) return std::nullopt;
+  return started;
+}
+
+std::optional<std::uint32_t> effective_uid_of(const std::string& status) {
+  const std::size_t line = status.find("\nUid:");
+  if (line == std::string::npos) return std::nullopt;
+  std::istringstream fields(status.substr(line + 5));
+  std::uint32_t real = 0;
+  std::uint32_t effective = 0;
+  if (!(fields >> real >> effective)) return std::nullopt;
+  return effective;
+}
+
+}  // namespace
+
+std::optional<ProcessState> find_process(std::uint32_t pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const auto started = started_of(contents_of(folder + "/stat"));
+  const auto uid = effective_uid_of(contents_of(folder + "/status"));
+  if (!started || !uid) return std::nullopt;
+  return ProcessState{*started, *uid};
+}
+
+std::uint64_t pid_namespace() noexcept {
+  struct stat found {};
+  return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
+std::string command_line() {
+  std::string words = contents_of("/proc/self/cmdline");
+  while (!words.empty() && words.back() == '\0') words.pop_back();
+  const std::size_t program_end = std::min(words.find('\0'), words.size());
+  const std::size_t folder_end = words.rfind('/', program_end);
+  if (folder_end != std::string::npos && folder_end < program_end) words.erase(0, folder_end + 1);
+  std::ranges::replace(words, '\0', ' ');
+  return words;
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,298 @@
+#include "tools/timeline/live/publisher.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "allocator/log.hpp"
+#include "allocator/mutex.hpp"
+#include "allocator/timeline/source.hpp"
+#include "tools/timeline/live/block_file.hpp"
+#include "tools/timeline/live/process.hpp"
+
+namespace weir::timeline {
+namespace {
+
+/// Keeps samples and forks apart. A sample holds locks of pools; a child that is forked meanwhile
+/// would find them locked for ever.
+class ForkGate {
+ public:
+  /// False: a fork is under way, or another sample.
+  bool enter() noexcept { return wanted_.load() == 0 && change(kOpen, kSampling); }
+  void leave() noexcept { state_.store(kOpen, std::memory_order_release); }
+
+  /// Before a fork. Waits for a sample under way, but not for ever: the program comes first.
+  void close() noexcept {
+    constexpr int kMostWaits = 1000;
+    constexpr timespec kWait{.tv_sec = 0, .tv_nsec = 100'000};
+    wanted_.fetch_add(1);
+    for (int i = 0; i < kMostWaits && !closed_here; ++i) {
+      closed_here = change(kOpen, kForking);
+      if (!closed_here) nanosleep(&kWait, nullptr);
+    }
+  }
+  void open_in_parent() noexcept {
+    wanted_.fetch_sub(1);
+    if (std::exchange(closed_here, false)) leave();
+  }
+  void open_in_child() noexcept {
+    wanted_.store(0);
+    closed_here = false;
+    leave();
+  }
+
+ private:
+  enum State : int { kOpen, kSampling, kForking };
+  bool change(int from, int to) noexcept {
+    return state_.compare_exchange_strong(from, to, std::memory_order_acq_rel);
+  }
+
+  std::atomic<int> state_{kOpen};
+  std::atomic<int> wanted_{0};  ///< forks that wait: no sample begins meanwhile
+  static inline constinit thread_local bool closed_here = false;
+};
+
+constinit ForkGate fork_gate;
+
+void install_fork_gate() {
+  static const int kInstalled =
+      pthread_atfork([] { fork_gate.close(); }, [] { fork_gate.open_in_parent(); },
+                     [] { fork_gate.open_in_child(); });
+  (void)kInstalled;  // without it the gate stays open
+}
+
+std::uint64_t monotonic_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::uint64_t count_of(std::chrono::nanoseconds time) noexcept {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+}
+
+LiveSample sample_of(const LiveFigures& figures) noexcept {
+  return {.time_ns = monotonic_ns(),
+          .budget = figures.budget.count,
+          .requested = figures.requested.count,
+          .allocated = figures.allocated.count,
+          .awaiting = figures.awaiting.count,
+          .cached = figures.cached.count,
+          .reserved = figures.reserved.count,
+          .peak = figures.peak.count,
+          .failures = figures.failures,
+          .open = figures.open,
+          .submitted = figures.submitted,
+          .settled = figures.settled,
+          .stalls = figures.stalls,
+          .stalled_ns = count_of(figures.stalled),
+          .knows_busy = figures.knows_busy ? 1U : 0U,
+          .busy_ns = count_of(figures.busy)};
+}
+
+/// Takes a sample, unless a fork is under way.
+void take_sample(BlockFile& block) {
+  if (!fork_gate.enter()) return;
+  LiveFigures figures;
+  try {
+    for_each_source([&figures](const TimelineSource& source) { source.add_figures(figures); });
+  } catch (...) {
+    fork_gate.leave();
+    throw;
+  }
+  fork_gate.leave();
+  block.append(sample_of(figures));
+}
+
+/// Blocks all signals of the calling thread for a scope: a thread that is made inherits them.
+class NoSignals {
+ public:
+  NoSignals() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// With a small stack, if the system allows one: large thread-local objects lie in it too.
+int make_thread(pthread_t& thread, void* (*body)(void*), void* argument) noexcept {
+  constexpr std::size_t kStack = 256UL << 10U;
+  const NoSignals blocked;
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, kStack);
+  int error = pthread_create(&thread, &small, body, argument);
+  pthread_attr_destroy(&small);
+  if (error != 0) error = pthread_create(&thread, nullptr, body, argument);
+  return error;
+}
+
+}  // namespace
+
+struct Publisher::State {
+  explicit State(Options given) : options(std::move(given)) {}
+
+  const Options options;
+  Mutex mutex{LockRank::kTimeline};
+  std::condition_variable_any changed;
+  pthread_t thread WEIR_GUARDED_BY(mutex){};
+  bool started WEIR_GUARDED_BY(mutex) = false;
+  bool stop WEIR_GUARDED_BY(mutex) = false;
+  bool done WEIR_GUARDED_BY(mutex) = false;
+  std::uint64_t samples WEIR_GUARDED_BY(mutex) = 0;
+  std::string path WEIR_GUARDED_BY(mutex);
+  std::vector<std::string> devices WEIR_GUARDED_BY(mutex);
+
+  void publish() WEIR_EXCLUDES(mutex);
+  void finish() noexcept WEIR_EXCLUDES(mutex);
+};
+
+/// Until it is told to stop.
+void Publisher::State::publish() {
+  BlockFile block(options.folders, options.program.empty() ? command_line() : options.program);
+  auto next = std::chrono::steady_clock::now();
+  std::size_t named = 0;
+  Lock lock(mutex);
+  path = block.path();
+  while (!stop) {
+    for (; named < devices.size(); ++named) block.add_device(devices[named]);
+    lock.unlock();
+    take_sample(block);
+    lock.lock();
+    ++samples;
+    changed.notify_all();
+    // A machine that slept does not make up for it.
+    next = std::max(next + options.period, std::chrono::steady_clock::now());
+    while (!stop && changed.wait_until(lock, next) == std::cv_status::no_timeout) continue;
+  }
+}
+
+void Publisher::State::finish() noexcept {
+  const Lock lock(mutex);
+  done = true;
+  changed.notify_all();
+}
+
+Publisher::Publisher(Options options)
+    : pid_(getpid()), state_(std::make_shared<State>(std::move(options))) {}
+
+void* Publisher::run(void* held) {
+  const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(held));
+  pthread_setname_np(pthread_self(), "weir-live");
+  try {
+    (*state)->publish();
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("weir top will not show this process: ") + error.what());
+  }
+  (*state)->finish();
+  return nullptr;
+}
+
+void Publisher::start() noexcept {
+  const Lock lock(state_->mutex);
+  if (state_->started || state_->stop) return;
+  try {
+    install_fork_gate();
+    auto held = std::make_unique<std::shared_ptr<State>>(state_);
+    if (make_thread(state_->thread, run, held.get()) != 0) return;
+    (void)held.release();
+    state_->started = true;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
+void Publisher::stop() noexcept {
+  if (getpid() != pid_) return;  // the thread and its locks are the parent's
+  constexpr std::chrono::seconds kPatience{1};
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  pthread_t thread{};
+  bool done = false;
+  {
+    Lock lock(state_->mutex);
+    if (std::exchange(state_->stop, true) || !state_->started) return;
+    state_->changed.notify_all();
+    while (!state_->done) {
+      if (state_->changed.wait_until(lock, deadline) == std::cv_status::timeout) break;
+    }
+    thread = state_->thread;
+    done = state_->done;
+    if (!done) unlink(state_->path.c_str());
+  }
+  (void)(done ? pthread_join(thread, nullptr) : pthread_detach(thread));
+}
+
+void Publisher::add_device(const std::string& name) {
+  const Lock lock(state_->mutex);
+  state_->devices.push_back(name);
+}
+
+bool Publisher::wait_for_samples(std::uint64_t count) {
+  Lock lock(state_->mutex);
+  while (state_->samples < count && !state_->done) state_->changed.wait(lock);
+  return state_->samples >= count;
+}
+
+std::string Publisher::path() const {
+  const Lock lock(state_->mutex);
+  return state_->path;
+}
+
+namespace {
+
+/// The process's own publisher. Never destroyed: the program may hold a pointer to it.
+struct Own {
+  Own(Publisher::Options options, const Own* parents)
+      : publisher(std::move(options)), of_parent(parents) {}
+  Publisher publisher;
+  const int pid = getpid();    ///< a child finds its parent's
+  const Own* const of_parent;  ///< what a child found
+};
+constinit std::atomic<Own*> own_publisher{nullptr};
+
+}  // namespace
+
+Publisher* Publisher::begin(const PublishSetting& setting,
+                            const Environment& environment) noexcept {
+  if (!setting.on) return nullptr;
+  Own* own = own_publisher.load(std::memory_order_acquire);
+  if (own != nullptr && own->pid == getpid()) return &own->publisher;
+  try {
+    auto made = std::make_unique<Own>(
+        Options{.folders = live_folders(setting, environment, geteuid()), .program = {}}, own);
+    if (!own_publisher.compare_exchange_strong(own, made.get(), std::memory_order_acq_rel)) {
+      return &own->publisher;  // another thread was first
+    }
+    own = made.release();
+    static const int kAtExit = std::atexit(Publisher::end);
+    (void)kAtExit;  // without it the block stays for others to remove
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("weir top will not show this process: ") + error.what());
+    return nullptr;
+  }
+  own->publisher.start();
+  return &own->publisher;
+}
+
+void Publisher::end() noexcept {
+  Own* const own = own_publisher.load(std::memory_order_acquire);
+  if (own != nullptr) own->publisher.stop();
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,26 @@
+#pragma once
+
+// What changed lately, from a block's history. Pure.
+
+#include <chrono>
+#include <optional>
+#include <span>
+
+#include "tools/timeline/live/block.hpp"
+
+namespace weir::timeline {
+
+/// Over the last samples. Nothing where it is not known: too few samples, or a counter went back
+/// because a pool or scheduler ended.
+struct LiveRates {
+  std::optional<double> batches;  ///< settled, a second
+  std::optional<double> stalls;   ///< a second
+  std::optional<double> stalled;  ///< share of the time; above 1 where several frontends wait
+  std::optional<double> idle;     ///< share of the time; of the busiest stream of compute
+};
+
+/// `samples` are oldest first. Looks back as far as `window` from the last.
+[[nodiscard]] LiveRates rates_of(std::span<const LiveSample> samples,
+                                 std::chrono::nanoseconds window = std::chrono::seconds(5));
+
+}  // namespace weir::timeline

@@ -1,0 +1,277 @@
+#include "tools/timeline/page/data.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+
+#include "tools/timeline/page/pack.hpp"
+#include "tools/timeline/page/picture.hpp"
+#include "tools/timeline/page/tables.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Column = std::vector<std::int64_t>;
+
+constexpr std::uint32_t kOverviewColumns = 2048;  // about what a screen is wide
+constexpr std::uint32_t kLeastColumns = 64;
+
+// Texts of one process that the page shows, each once.
+class Texts {
+ public:
+  explicit Texts(const Process& process) : process_(&process) {}
+
+  [[nodiscard]] std::int64_t of(std::uint32_t name) {
+    const auto [at, is_new] = numbers_.try_emplace(name, texts_.size());
+    if (is_new) {
+      texts_.push_back(shorten(process_->name(name), kLongestName));
+    }
+    return static_cast<std::int64_t>(at->second);
+  }
+  [[nodiscard]] Json take() { return std::move(texts_); }
+
+ private:
+  const Process* process_;
+  std::unordered_map<std::uint32_t, std::size_t> numbers_;
+  Json texts_ = Json::array();
+};
+
+[[nodiscard]] Json packed(const std::vector<Column>& columns) {
+  Json out;
+  out["rows"] = columns.empty() ? 0 : columns.front().size();
+  out["columns"] = columns.size();
+  out["data"] = pack(columns);
+  return out;
+}
+
+[[nodiscard]] Json packed(const Series& series) {
+  std::vector<Column> columns(series.width);
+  for (std::size_t i = 0; i < series.rows(); ++i) {
+    const auto row = series.row(i);
+    for (std::size_t k = 0; k < series.width; ++k) {
+      columns[k].push_back(row[k]);
+    }
+  }
+  return packed(columns);
+}
+
+[[nodiscard]] Json packed(const std::vector<Run>& runs, Texts& texts) {
+  std::vector<Column> columns(8);
+  std::uint64_t before = 0;
+  for (const Run& run : runs) {
+    const std::array<std::uint64_t, 8> row{run.begin - before,
+                                           run.end - run.begin,
+                                           run.busy,
+                                           run.count,
+                                           static_cast<std::uint64_t>(texts.of(run.name)),
+                                           run.batch,
+                                           run.category,
+                                           run.bytes};
+    before = run.begin;
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      columns[k].push_back(static_cast<std::int64_t>(row[k]));
+    }
+  }
+  return packed(columns);
+}
+
+// From coarse to fine: an overview, and what there is.
+template <typename Data, typename Pack>
+[[nodiscard]] Json levels(const Data& data, std::uint64_t duration, std::uint32_t columns,
+                          const Pack& pack) {
+  Json out = Json::array();
+  if (columns > kOverviewColumns) {
+    out.push_back(pack(thin(data, Columns{duration, kOverviewColumns})));
+    out.back()["step"] = Columns{duration, kOverviewColumns}.width();
+  }
+  out.push_back(pack(data));
+  out.back()["step"] = 0;
+  return out;
+}
+
+[[nodiscard]] Json packed(const std::vector<BlockLife>& lives, Texts& texts) {
+  std::vector<Column> columns(9);
+  for (const BlockLife& life : lives) {
+    const Block& block = life.block;
+    const std::array<std::uint64_t, 9> row{block.begin,
+                                           life.end - block.begin,
+                                           block.bytes,
+                                           block.requested,
+                                           static_cast<std::uint64_t>(texts.of(block.name)),
+                                           static_cast<std::uint64_t>(texts.of(block.site)),
+                                           static_cast<std::uint64_t>(texts.of(block.kind)),
+                                           block.batch,
+                                           block.from_before ? 1U : 0U};
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      columns[k].push_back(static_cast<std::int64_t>(row[k]));
+    }
+  }
+  return packed(columns);
+}
+
+[[nodiscard]] Json packed(const std::vector<Moment>& moments) {
+  std::vector<Column> columns(3);
+  for (const Moment& moment : moments) {
+    columns[0].push_back(static_cast<std::int64_t>(moment.time));
+    columns[1].push_back(static_cast<std::int64_t>(moment.blocks));
+    columns[2].push_back(static_cast<std::int64_t>(moment.bytes));
+  }
+  return packed(columns);
+}
+
+// The fragmentation of a pool in one sentence.
+[[nodiscard]] std::string unused_words(const MemoryPicture& pool, const Findings& findings) {
+  for (const PoolPeak& peak : findings.pools) {
+    if (!pool.driver && peak.source == pool.source) {
+      const Fragmentation& figures = peak.fragmentation;
+      return "Fragmentation " + format_share(figures.at_peak) +
+             " (1 − peak allocated / peak reserved). On average " + format_share(figures.mean) +
+             " of the reserved bytes were not allocated, and " + format_share(figures.waste) +
+             " of the allocated ones were lost to rounding. At most " +
+             format_amount(figures.most_unused) + " lay unused.";
+    }
+  }
+  return "";
+}
+
+[[nodiscard]] Json memory_json(const MemoryPicture& pool, const ProcessPicture& picture,
+                               Texts& texts) {
+  Json out;
+  out["name"] = shorten(pool.name, kLongestName);
+  out["host"] = pool.host;
+  out["driver"] = pool.driver;
+  out["budget"] = pool.budget;
+  out["peak"] = pool.peak;
+  out["peak_time"] = pool.peak_time;
+  out["source"] = pool.source;
+  out["unused"] = unused_words(pool, picture.findings);
+  Json keys = Json::array();
+  for (const auto& keying : pool.keys) {
+    Json names = Json::array();
+    for (const std::uint32_t key : keying) {
+      names.push_back(texts.of(key));
+    }
+    keys.push_back(std::move(names));
+  }
+  out["keys"] = std::move(keys);
+  out["levels"] = levels(pool.series, picture.duration, picture.detail.memory.columns,
+                         [](const Series& series) { return packed(series); });
+  out["largest"] = picture.detail.memory.largest;
+  out["blocks"] = packed(pool.lives, texts);
+  out["moments"] = packed(pool.moments);
+  return out;
+}
+
+[[nodiscard]] Json lanes_json(const ProcessPicture& picture, Texts& texts) {
+  Json out = Json::array();
+  for (const Lane& lane : picture.lanes.lanes) {
+    Json one;
+    one["kind"] = static_cast<int>(lane.kind);
+    one["name"] = shorten(lane.name, kLongestName);
+    one["busy"] = lane.busy;
+    one["levels"] = levels(lane.runs, picture.duration, picture.detail.lane_columns,
+                           [&texts](const std::vector<Run>& runs) { return packed(runs, texts); });
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// The pool that the summary speaks of.
+[[nodiscard]] std::size_t main_of(const ProcessPicture& picture) {
+  const std::vector<MemoryPicture>& pools = picture.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if (!pools[i].driver && pools[i].name == picture.findings.summary.pool) {
+      return i;
+    }
+  }
+  return 0;
+}
+
+[[nodiscard]] Json process_json(const ProcessPicture& picture) {
+  Texts texts(*picture.process);
+  Json out = tables_of(picture.findings);
+  out["main_pool"] = main_of(picture);
+  out["duration"] = picture.duration;
+  Json pools = Json::array();
+  for (const MemoryPicture& pool : picture.pools) {
+    pools.push_back(memory_json(pool, picture, texts));
+  }
+  out["pools"] = std::move(pools);
+  out["lanes"] = lanes_json(picture, texts);
+  out["lanes_left_out"] = picture.lanes.left_out;
+  out["batches"] = levels(picture.batches, picture.duration, picture.detail.lane_columns,
+                          [](const Series& series) { return packed(series); });
+  out["texts"] = texts.take();
+  return out;
+}
+
+[[nodiscard]] std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A line for each process and one for all, where there are several.
+[[nodiscard]] Json overview_json(const std::vector<Summary>& summaries) {
+  Json out = Json::array();
+  if (summaries.size() > 1) {
+    for (const std::string& line : in_words(summaries)) {
+      out.push_back(shorten(line, 4 * kLongestName));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string escape_json(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const std::string_view rest = std::string_view(json).substr(i, 3);
+    if (rest == "\u2028" || rest == "\u2029") {
+      out += rest.back() == '\xa8' ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else if (json[i] == '<') {
+      out += "\\u003c";
+    } else if (json[i] == '>') {
+      out += "\\u003e";
+    } else if (json[i] == '&') {
+      out += "\\u0026";
+    } else {
+      out += json[i];
+    }
+  }
+  return out;
+}
+
+std::string page_data(const Timeline& timeline, std::size_t max_bytes, const Detail& detail) {
+  std::vector<ProcessPicture> pictures;
+  std::vector<Summary> summaries;
+  for (const Process& process : timeline.processes) {
+    pictures.push_back(draw(process, detail));
+    summaries.push_back(pictures.back().findings.summary);
+  }
+  const Json overview = overview_json(summaries);
+  while (true) {
+    Json processes = Json::array();
+    std::uint32_t columns = 0;
+    for (const ProcessPicture& picture : pictures) {
+      processes.push_back(process_json(picture));
+      columns = std::max(columns, picture.detail.memory.columns);
+    }
+    Json all;
+    all["overview"] = overview;
+    all["processes"] = std::move(processes);
+    std::string text = escape_json(text_of(all));
+    if (text.size() <= max_bytes || columns <= kLeastColumns) {
+      return text;
+    }
+    for (ProcessPicture& picture : pictures) {
+      coarsen(picture);
+    }
+  }
+}
+
+}  // namespace weir::timeline

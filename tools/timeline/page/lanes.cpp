@@ -1,0 +1,246 @@
+#include "tools/timeline/page/lanes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace weir::timeline {
+namespace {
+
+struct LaneKey {
+  LaneKind kind{};
+  std::uint16_t device = 0;
+  std::uint64_t number = 0;  // of the stream or the thread
+  friend auto operator<=>(const LaneKey&, const LaneKey&) = default;
+};
+
+[[nodiscard]] Category of_stall(std::uint8_t detail) {
+  switch (static_cast<TimelineStall>(detail)) {
+    case TimelineStall::kBudget:
+      return Category::kStallBudget;
+    case TimelineStall::kRunAhead:
+      return Category::kStallRunAhead;
+    default:
+      return Category::kStallTurn;
+  }
+}
+
+[[nodiscard]] Category of_copy(std::uint8_t detail) {
+  switch (static_cast<TimelineCopy>(detail)) {
+    case TimelineCopy::kToDevice:
+      return Category::kCopyIn;
+    case TimelineCopy::kFromDevice:
+      return Category::kCopyOut;
+    default:
+      return Category::kCopy;
+  }
+}
+
+struct Placed {
+  LaneKey lane;
+  Category category{};
+};
+
+// Where a record is drawn; nothing for one that is no slice.
+[[nodiscard]] std::optional<Placed> place(const TimelineRecord& record) {
+  const LaneKey stream{LaneKind::kStream, 0, record.stream};
+  const LaneKey device{LaneKind::kDevice, record.device, record.stream};
+  const LaneKey waits{LaneKind::kWaits, 0, record.thread};
+  switch (record.kind) {
+    case TimelineKind::kExecute:
+      return Placed{stream, Category::kCompute};
+    case TimelineKind::kStreamWait:
+      return Placed{stream, Category::kStreamWait};
+    case TimelineKind::kKernel:
+      return Placed{device, Category::kCompute};
+    case TimelineKind::kCopy:
+      return Placed{device, of_copy(record.detail)};
+    case TimelineKind::kSet:
+      return Placed{device, Category::kSet};
+    case TimelineKind::kStall:
+    case TimelineKind::kPace:
+      return Placed{waits, of_stall(record.detail)};
+    case TimelineKind::kPoolWait:
+      return Placed{waits, Category::kPoolWait};
+    case TimelineKind::kMemoryWait:
+      return Placed{waits, Category::kMemoryWait};
+    case TimelineKind::kBarrier:
+      return Placed{waits, Category::kBarrier};
+    case TimelineKind::kSync:
+      return Placed{waits, Category::kSync};
+    case TimelineKind::kSubmit:
+      return Placed{{LaneKind::kSubmits, 0, record.thread}, Category::kSubmit};
+    case TimelineKind::kCall:
+      return Placed{{LaneKind::kCalls, 0, record.thread}, Category::kCall};
+    case TimelineKind::kOverhead:
+      return Placed{{LaneKind::kOverhead, 0, 0}, Category::kOverhead};
+    default:
+      return std::nullopt;
+  }
+}
+
+// The scheduler says of an operation on which stream it ran, and the stream's name says what it is
+// for.
+[[nodiscard]] Category of_stream(std::string_view name) {
+  if (name.starts_with("copy-in")) {
+    return Category::kCopyIn;
+  }
+  return name.starts_with("copy-out") ? Category::kCopyOut : Category::kCompute;
+}
+
+// What the process calls its streams and threads.
+struct LaneNames {
+  std::unordered_map<std::uint64_t, std::uint32_t> streams;
+  std::unordered_map<std::uint32_t, std::uint32_t> threads;
+};
+
+[[nodiscard]] LaneNames names_of(const Process& process) {
+  LaneNames out;
+  for (const TimelineRecord& record : process.records) {
+    if (record.kind == TimelineKind::kStream) {
+      out.streams[record.stream] = record.name;
+    } else if (record.kind == TimelineKind::kThread) {
+      out.threads[record.thread] = record.name;
+    }
+  }
+  return out;
+}
+
+[[nodiscard]] std::string thread_name(const Process& process, const LaneNames& names,
+                                      std::uint64_t thread) {
+  const auto at = names.threads.find(static_cast<std::uint32_t>(thread));
+  const std::string_view name = at == names.threads.end() ? "" : process.name(at->second);
+  return name.empty() ? "thread " + std::to_string(thread) : std::string(name);
+}
+
+[[nodiscard]] std::string lane_name(const Process& process, const LaneNames& names,
+                                    const LaneKey& key) {
+  switch (key.kind) {
+    case LaneKind::kStream: {
+      const auto at = names.streams.find(key.number);
+      const std::string_view name = at == names.streams.end() ? "" : process.name(at->second);
+      return name.empty() ? "stream " + std::to_string(key.number) : std::string(name);
+    }
+    case LaneKind::kDevice:
+      return (key.device > 0 ? "GPU " + std::to_string(key.device - 1) : std::string("GPU")) +
+             ", stream " + std::to_string(key.number);
+    case LaneKind::kWaits:
+      return thread_name(process, names, key.number) + ": waits";
+    case LaneKind::kSubmits:
+      return thread_name(process, names, key.number) + ": submits";
+    case LaneKind::kCalls:
+      return thread_name(process, names, key.number) + ": driver calls";
+    case LaneKind::kOverhead:
+    case LaneKind::kIdle:
+      break;
+  }
+  return "profiler's own work";
+}
+
+[[nodiscard]] Run run_of(const TimelineRecord& record, Category category) {
+  Run run;
+  run.begin = record.begin;
+  run.end = std::max(record.begin, record.end);
+  run.busy = run.end - run.begin;
+  run.longest = run.busy;
+  run.bytes = record.bytes;
+  run.name = record.name;
+  run.batch = record.batch;
+  run.category = static_cast<std::uint32_t>(category);
+  return run;
+}
+
+void keep_busiest(Lanes& lanes, std::size_t most) {
+  if (lanes.lanes.size() <= most) {
+    return;
+  }
+  std::vector<std::size_t> order(lanes.lanes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return lanes.lanes[a].busy > lanes.lanes[b].busy;
+  });
+  lanes.left_out = order.size() - most;
+  order.resize(most);
+  std::sort(order.begin(), order.end());
+  std::vector<Lane> kept;
+  kept.reserve(order.size());
+  for (const std::size_t index : order) {
+    kept.push_back(std::move(lanes.lanes[index]));
+  }
+  lanes.lanes = std::move(kept);
+}
+
+}  // namespace
+
+Lanes lanes_of(const Process& process, Columns columns, std::size_t most) {
+  struct Building {
+    RunThinner thinner;
+    std::uint64_t busy = 0;
+  };
+  const LaneNames names = names_of(process);
+  std::map<LaneKey, Building> building;
+  for (const TimelineRecord& record : process.records) {
+    const std::optional<Placed> placed = place(record);
+    if (placed.has_value()) {
+      Building& lane =
+          building.try_emplace(placed->lane, Building{RunThinner(columns)}).first->second;
+      Run run = run_of(record, placed->category);
+      if (record.kind == TimelineKind::kExecute) {
+        const auto name = names.streams.find(record.stream);
+        run.category = static_cast<std::uint32_t>(
+            of_stream(name == names.streams.end() ? "" : process.name(name->second)));
+      }
+      lane.busy += run.busy;
+      lane.thinner.add(run);
+    }
+  }
+  Lanes out;
+  for (auto& [key, lane] : building) {
+    out.lanes.push_back({key.kind, lane_name(process, names, key), lane.busy, lane.thinner.take()});
+  }
+  keep_busiest(out, most);
+  return out;
+}
+
+Series batches_over_time(const Process& process, Columns columns) {
+  // 1: open, 2: in flight.
+  std::unordered_map<std::uint32_t, int> states;
+  std::int64_t open = 0;
+  std::int64_t flying = 0;
+  std::int64_t youngest = 0;
+  SeriesThinner thinner(6, columns);
+  for (const TimelineRecord& record : process.records) {
+    int next = 0;
+    if (record.kind == TimelineKind::kAdmit) {
+      next = 1;
+      youngest = std::max<std::int64_t>(youngest, record.batch);
+    } else if (record.kind == TimelineKind::kClose) {
+      next = 2;
+    } else if (record.kind != TimelineKind::kSettle) {
+      continue;
+    }
+    const auto at = states.find(record.batch);
+    const int before = at == states.end() ? 0 : at->second;
+    open += (next == 1 ? 1 : 0) - (before == 1 ? 1 : 0);
+    flying += (next == 2 ? 1 : 0) - (before == 2 ? 1 : 0);
+    if (next == 0) {
+      states.erase(record.batch);
+    } else {
+      states[record.batch] = next;
+    }
+    const std::array<std::int64_t, 6> row{static_cast<std::int64_t>(record.begin),
+                                          open + flying,
+                                          open + flying,
+                                          open,
+                                          flying,
+                                          youngest};
+    thinner.add(row);
+  }
+  return thinner.take();
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,101 @@
+#include "tools/timeline/page/page.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "tools/timeline/page/assets.hpp"
+#include "tools/timeline/page/data.hpp"
+#include "tools/timeline/page/pack.hpp"
+#include "tools/timeline/page/tables.hpp"
+
+namespace weir::timeline {
+namespace {
+
+[[nodiscard]] std::string escape_html(std::string_view text) {
+  std::string out;
+  for (const char one : text) {
+    switch (one) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += one;
+    }
+  }
+  return out;
+}
+
+[[nodiscard]] std::uint8_t digit(char hex) {
+  return static_cast<std::uint8_t>(hex <= '9' ? hex - '0' : hex - 'a' + 10);
+}
+
+// As a Content-Security-Policy names a script that may run.
+[[nodiscard]] std::string source_of(const Asset& script) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < script.sha256.size(); i += 2) {
+    bytes.push_back(static_cast<char>(digit(script.sha256[i]) << 4U | digit(script.sha256[i + 1])));
+  }
+  return "'sha256-" + base64(bytes) + "'";
+}
+
+// Nothing is loaded from anywhere, and no script runs but the two that the page is made of.
+[[nodiscard]] std::string policy() {
+  return "default-src 'none'; style-src 'unsafe-inline'; script-src " + source_of(kPlotScript) +
+         " " + source_of(kPageScript) +
+         "; connect-src 'none'; img-src data:; base-uri 'none'; form-action 'none'";
+}
+
+}  // namespace
+
+std::string make_page(const Timeline& timeline, const PageOptions& options) {
+  const std::size_t fixed = kPageHtml.text.size() + kPageCss.text.size() + kPageScript.text.size() +
+                            kPlotScript.text.size() + 1024;
+  const std::string data =
+      page_data(timeline, options.max_bytes - std::min(options.max_bytes, fixed));
+  const std::string title = escape_html(shorten(options.title, 400));
+  const std::string csp = policy();
+  const std::array<std::pair<std::string_view, std::string_view>, 6> parts{{
+      {"<!--policy-->", csp},
+      {"<!--title-->", title},
+      {"<!--style-->", kPageCss.text},
+      {"<!--data-->", data},
+      {"<!--plot-->", kPlotScript.text},
+      {"<!--script-->", kPageScript.text},
+  }};
+  std::string out;
+  out.reserve(fixed + data.size());
+  std::string_view rest = kPageHtml.text;
+  while (true) {
+    // The first place that is left; what was put in is not looked at again.
+    std::size_t first = std::string_view::npos;
+    const std::pair<std::string_view, std::string_view>* found = nullptr;
+    for (const auto& part : parts) {
+      const std::size_t at = rest.find(part.first);
+      if (at < first) {
+        first = at;
+        found = &part;
+      }
+    }
+    if (found == nullptr) {
+      break;
+    }
+    out += rest.substr(0, first);
+    out += found->second;
+    rest.remove_prefix(first + found->first.size());
+  }
+  out += rest;
+  return out;
+}
+
+}  // namespace weir::timeline

@@ -1,0 +1,93 @@
+#include "tools/timeline/page/picture.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::timeline {
+namespace {
+
+// A JavaScript number holds no more exactly.
+constexpr std::uint64_t kLatest = std::uint64_t{1} << 52U;
+
+[[nodiscard]] std::uint64_t duration_of(const Process& process) {
+  std::uint64_t end = 1;
+  for (const TimelineRecord& record : process.records) {
+    end = std::max({end, record.begin, record.end});
+  }
+  return std::min(end, kLatest);
+}
+
+[[nodiscard]] std::vector<std::uint64_t> failures_of(const Process& process,
+                                                     const PoolRecords& pool) {
+  std::vector<std::uint64_t> times;
+  for (const std::uint32_t index : pool.order) {
+    if (process.records[index].kind == TimelineKind::kFailure && times.size() < 64) {
+      times.push_back(process.records[index].begin);
+    }
+  }
+  return times;
+}
+
+// Behind the streams: when each device had nothing to do, and why.
+void add_idle_lanes(ProcessPicture& picture, Columns columns) {
+  std::vector<Lane>& lanes = picture.lanes.lanes;
+  const auto behind_streams = std::find_if(
+      lanes.begin(), lanes.end(), [](const Lane& lane) { return lane.kind > LaneKind::kIdle; });
+  std::vector<Lane> idle;
+  for (std::size_t i = 0; i < picture.findings.devices.size(); ++i) {
+    const DeviceIdle& device = picture.findings.devices[i];
+    RunThinner thinner(columns);
+    for (const Gap& gap : device.gaps) {
+      Run run;
+      run.begin = gap.span.begin;
+      run.end = gap.span.end;
+      run.busy = gap.span.length();
+      run.longest = run.busy;
+      run.name = gap.site;
+      run.category =
+          static_cast<std::uint32_t>(Category::kIdle) + static_cast<std::uint32_t>(gap.cause);
+      thinner.add(run);
+    }
+    idle.push_back({LaneKind::kIdle, picture.findings.device_names[i] + ": idle, by cause",
+                    device.idle, thinner.take()});
+  }
+  lanes.insert(behind_streams, std::make_move_iterator(idle.begin()),
+               std::make_move_iterator(idle.end()));
+}
+
+}  // namespace
+
+ProcessPicture draw(const Process& process, const Detail& detail) {
+  ProcessPicture picture;
+  picture.process = &process;
+  picture.duration = duration_of(process);
+  picture.detail = detail;
+  const BatchKinds kinds = batch_kinds(process);
+  for (const PoolRecords& pool : pools_of(process)) {
+    picture.pools.push_back(picture_of(process, pool, kinds, picture.duration, detail.memory,
+                                       failures_of(process, pool)));
+  }
+  const Columns columns{picture.duration, detail.lane_columns};
+  picture.findings = findings_of(process);
+  picture.lanes = lanes_of(process, columns, detail.lanes);
+  add_idle_lanes(picture, columns);
+  picture.batches = batches_over_time(process, columns);
+  return picture;
+}
+
+void coarsen(ProcessPicture& picture) {
+  Detail& detail = picture.detail;
+  detail.memory.columns = std::max<std::uint32_t>(1, detail.memory.columns / 2);
+  detail.lane_columns = std::max<std::uint32_t>(1, detail.lane_columns / 2);
+  const Columns columns{picture.duration, detail.lane_columns};
+  for (MemoryPicture& pool : picture.pools) {
+    pool.series = thin(pool.series, {picture.duration, detail.memory.columns});
+    halve_moments(pool, detail.memory.largest);
+  }
+  for (Lane& lane : picture.lanes.lanes) {
+    lane.runs = thin(lane.runs, columns);
+  }
+  picture.batches = thin(picture.batches, columns);
+}
+
+}  // namespace weir::timeline

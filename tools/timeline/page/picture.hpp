@@ -1,0 +1,30 @@
+#pragma once
+
+// One process as a page draws it, at full detail and with less.
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/timeline/page/data.hpp"
+#include "tools/timeline/page/findings.hpp"
+#include "tools/timeline/page/lanes.hpp"
+#include "tools/timeline/page/memory.hpp"
+
+namespace weir::timeline {
+
+struct ProcessPicture {
+  const Process* process = nullptr;
+  std::uint64_t duration = 1;  ///< to the end of its last record, in nanoseconds
+  Detail detail;
+  Findings findings;
+  std::vector<MemoryPicture> pools;
+  Lanes lanes;
+  Series batches;
+};
+
+[[nodiscard]] ProcessPicture draw(const Process& process, const Detail& detail);
+
+/// Halves the detail.
+void coarsen(ProcessPicture& picture);
+
+}  // namespace weir::timeline

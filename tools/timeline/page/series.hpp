@@ -1,0 +1,70 @@
+#pragma once
+
+// Rows of numbers over time, thinned so that a screen can draw them and no peak is lost.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weir::timeline {
+
+/// Rows of `width` numbers each. The first number of a row is its time, in nanoseconds; rows are in
+/// order of time.
+struct Series {
+  std::size_t width = 1;
+  std::vector<std::int64_t> values;  ///< row after row
+
+  [[nodiscard]] std::size_t rows() const noexcept { return values.size() / width; }
+  [[nodiscard]] std::span<const std::int64_t> row(std::size_t index) const noexcept {
+    return std::span(values).subspan(index * width, width);
+  }
+};
+
+/// Cuts the time into equal columns.
+struct Columns {
+  std::uint64_t duration = 1;  ///< of the whole timeline, in nanoseconds
+  std::uint32_t count = 1;     ///< how many columns
+
+  /// The column of a time; later times belong to the last one.
+  [[nodiscard]] std::uint32_t of(std::uint64_t time) const noexcept;
+  /// How long a column is, in nanoseconds. At least 1.
+  [[nodiscard]] std::uint64_t width() const noexcept;
+};
+
+/// Keeps at most three rows of each column: where the second number is largest, where it is
+/// smallest, and the last, which holds until the next row. The third number of each is the largest
+/// of its column.
+class SeriesThinner {
+ public:
+  /// `width` is at least 3.
+  SeriesThinner(std::size_t width, Columns columns);
+
+  /// `row` has `width` numbers; its time is not before that of the previous row.
+  void add(std::span<const std::int64_t> row);
+  /// Ends the series and returns it.
+  [[nodiscard]] Series take();
+
+ private:
+  struct Kept {
+    std::uint64_t order = 0;  ///< of its arrival
+    std::vector<std::int64_t> row;
+  };
+  void keep(Kept& kept, std::span<const std::int64_t> row) const;
+  void end_column();
+
+  Columns columns_;
+  Series out_;
+  std::uint64_t arrived_ = 0;
+  std::uint32_t column_ = 0;
+  bool empty_ = true;
+  Kept largest_;
+  Kept smallest_;
+  Kept last_;
+  std::int64_t third_ = 0;
+};
+
+/// The same series in fewer columns.
+[[nodiscard]] Series thin(const Series& series, Columns columns);
+
+}  // namespace weir::timeline

@@ -1,0 +1,227 @@
+#include "tools/timeline/page/tables.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace weir::timeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
+
+[[nodiscard]] std::string shown(std::string_view text) { return shorten(text, kLongestName); }
+
+[[nodiscard]] Json holder_json(const Holder& holder) {
+  return Json{{"key", shown(holder.key)}, {"bytes", holder.bytes}, {"blocks", holder.blocks}};
+}
+
+[[nodiscard]] Json holding_json(const Holding& holding, std::string_view by) {
+  Json holders = Json::array();
+  for (const Holder& holder : holding.holders) {
+    holders.push_back(holder_json(holder));
+  }
+  if (holding.others.blocks != 0) {
+    holders.push_back(holder_json(holding.others));
+    holders.back()["key"] = "all others";
+    holders.back()["rest"] = true;
+  }
+  if (holding.books.awaiting != 0) {
+    holders.push_back(Json{{"key", "freed, and not passed by the device yet"},
+                           {"bytes", holding.books.awaiting},
+                           {"blocks", ""},
+                           {"rest", true}});
+  }
+  return Json{{"by", by}, {"holders", std::move(holders)}};
+}
+
+[[nodiscard]] std::string failure_title(const Failure& failure) {
+  std::string title = "Out of memory at " + format_time(failure.at) + ": " +
+                      format_amount(failure.bytes) + " for " +
+                      (failure.label.empty() ? "a block without a label" : shown(failure.label));
+  if (!failure.site.empty()) {
+    title += ", asked for at " + shown(failure.site);
+  }
+  if (failure.batch != 0) {
+    title += ", in batch " + std::to_string(failure.batch);
+  }
+  return title;
+}
+
+[[nodiscard]] Json peaks_json(const Findings& findings) {
+  Json peaks = Json::array();
+  for (const PoolPeak& pool : findings.pools) {
+    const Books& books = pool.by_label.books;
+    const std::uint64_t held = add_capped(books.allocated, books.awaiting);
+    if (held == 0) {
+      continue;
+    }
+    peaks.push_back(Json{{"title", "Peak of " + shown(pool.name) + ": " + format_amount(held) +
+                                       " at " + format_time(pool.at)},
+                         {"holdings", Json::array({holding_json(pool.by_label, "Label"),
+                                                   holding_json(pool.by_kind, "Batch kind"),
+                                                   holding_json(pool.by_site, "Call site")})}});
+  }
+  for (const Failure& failure : findings.failures) {
+    peaks.push_back(Json{{"title", failure_title(failure)},
+                         {"holdings", Json::array({holding_json(failure.holding, "Label")})}});
+  }
+  return peaks;
+}
+
+[[nodiscard]] Json failures_json(const Findings& findings) {
+  Json out = Json::array();
+  for (const Failure& failure : findings.failures) {
+    out.push_back(Json{{"at", failure.at}, {"source", failure.source}});
+  }
+  return out;
+}
+
+[[nodiscard]] Json idle_json(const Findings& findings) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < findings.devices.size(); ++i) {
+    const DeviceIdle& device = findings.devices[i];
+    Json causes = Json::array();
+    for (std::size_t k = 0; k < kIdleCauses; ++k) {
+      const auto cause = static_cast<IdleCause>(k);
+      causes.push_back(Json{{"cause", to_string(cause)},
+                            {"explanation", explain(cause)},
+                            {"count", device.causes[k].count},
+                            {"total", device.causes[k].total}});
+    }
+    out.push_back(Json{{"device", shown(findings.device_names[i])},
+                       {"recorded", device.recorded},
+                       {"idle", device.idle},
+                       {"causes", std::move(causes)}});
+  }
+  return out;
+}
+
+[[nodiscard]] Json barriers_json(const Findings& findings) {
+  Json out = Json::array();
+  for (const BarrierSite& site : findings.barriers) {
+    if (out.size() == kMostRows) {
+      break;
+    }
+    out.push_back(Json{{"site", shown(site.site)},
+                       {"call", shown(site.call)},
+                       {"count", site.count},
+                       {"waited", site.waited},
+                       {"longest", site.longest},
+                       {"idle_in", site.idle_in},
+                       {"idle_after", site.idle_after}});
+  }
+  return out;
+}
+
+[[nodiscard]] std::string_view word_of(TaskGroup group) {
+  constexpr std::array<std::string_view, 5> kWords{"operation", "copy", "set", "allocator",
+                                                   "frontend waits"};
+  return kWords.at(static_cast<std::size_t>(group));
+}
+
+[[nodiscard]] bool on_streams(TaskGroup group) {
+  return group == TaskGroup::kOperation || group == TaskGroup::kCopy || group == TaskGroup::kSet;
+}
+
+[[nodiscard]] Json task_row(const TaskRow& row) {
+  return Json{{"name", shown(row.name)},
+              {"group", word_of(row.group)},
+              {"count", row.count},
+              {"total", row.total},
+              {"timed", row.group != TaskGroup::kAllocator},
+              {"share", row.share},
+              {"bytes", row.bytes},
+              {"rate", row.bytes_per_second}};
+}
+
+// What a table has too many rows for, so that the rows still add up to the total.
+[[nodiscard]] Json task_rest(const TaskTable& table, const std::vector<bool>& kept) {
+  TaskRow rest;
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (!kept[i] && on_streams(table.rows[i].group)) {
+      ++rows;
+      rest.count += table.rows[i].count;
+      rest.total += table.rows[i].total;
+      rest.share += table.rows[i].share;
+      rest.bytes = add_capped(rest.bytes, table.rows[i].bytes);
+    }
+  }
+  rest.name = std::to_string(rows) + " more operations";
+  return rows == 0 ? Json() : task_row(rest);
+}
+
+[[nodiscard]] Json task_json(const TaskTable& table, std::string_view device) {
+  Json rows = Json::array();
+  std::vector<bool> kept(table.rows.size());
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    // Rows of a group are in order of their totals: the first ones matter most.
+    kept[i] = rows.size() < kMostRows || !on_streams(table.rows[i].group);
+    if (kept[i] && rows.size() < 2 * kMostRows) {
+      rows.push_back(task_row(table.rows[i]));
+    }
+  }
+  Json rest = task_rest(table, kept);
+  if (!rest.is_null()) {
+    rows.push_back(std::move(rest));
+  }
+  if (table.busy != 0) {
+    TaskRow total;
+    total.name = "Totals";
+    total.count = table.count;
+    total.total = table.busy;
+    total.share = 1;
+    rows.push_back(task_row(total));
+    rows.back()["group"] = "streams";
+    rows.back()["total_row"] = true;
+  }
+  return Json{{"device", device}, {"rows", std::move(rows)}};
+}
+
+[[nodiscard]] Json tasks_json(const Findings& findings) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < findings.tasks.size(); ++i) {
+    const TaskTable& table = findings.tasks[i];
+    if (!table.rows.empty()) {
+      out.push_back(task_json(table, table.busy != 0 ? shown(findings.task_names[i])
+                                                     : "Allocator and waits of the program"));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string shorten(std::string_view text, std::size_t most) {
+  if (text.size() <= most) {
+    return std::string(text);
+  }
+  std::size_t end = most - std::min<std::size_t>(most, 3);
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;
+  }
+  return std::string(text.substr(0, end)) + "\u2026";
+}
+
+nlohmann::ordered_json tables_of(const Findings& findings) {
+  Json out;
+  out["name"] = shown(findings.summary.process);
+  Json notes = Json::array();
+  for (const std::string& note : findings.notes) {
+    notes.push_back(shown(note));
+  }
+  out["notes"] = std::move(notes);
+  out["summary"] = shorten(in_words(findings.summary), 4 * kLongestName);
+  out["alarm"] = !findings.summary.complete || findings.summary.lost != 0;
+  out["failures"] = failures_json(findings);
+  out["peaks"] = peaks_json(findings);
+  out["idle"] = idle_json(findings);
+  out["barriers"] = barriers_json(findings);
+  out["tasks"] = tasks_json(findings);
+  return out;
+}
+
+}  // namespace weir::timeline

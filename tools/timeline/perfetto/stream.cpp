@@ -1,0 +1,83 @@
+#include "tools/timeline/perfetto/stream.hpp"
+
+#include <charconv>
+
+#include "tools/timeline/shown_text.hpp"
+
+namespace weir::timeline::perfetto {
+namespace {
+
+constexpr std::uint64_t kBootTime = 6;        ///< Perfetto's number of the clock of a trace
+constexpr std::uint64_t kSequenceClock = 64;  ///< a clock of the sequence's own
+constexpr std::uint64_t kClearsState = 1;     ///< this packet begins the sequence anew
+
+}  // namespace
+
+void PacketStream::start(std::uint64_t track) {
+  const wire::Message packet(*out_, kTracePacket);
+  wire::put(*out_, packet::kSequence, sequence_);
+  wire::put(*out_, packet::kSequenceFlags, kClearsState);
+  {
+    const wire::Message snapshot(*out_, packet::kClockSnapshot);
+    {
+      const wire::Message clock(*out_, 1);
+      wire::put(*out_, 1, kBootTime);
+      wire::put(*out_, 2, std::uint64_t{0});
+    }
+    const wire::Message clock(*out_, 1);
+    wire::put(*out_, 1, kSequenceClock);
+    wire::put(*out_, 2, std::uint64_t{0});
+    wire::put(*out_, 3, std::uint64_t{1});  // times are told as what they add
+  }
+  const wire::Message defaults(*out_, packet::kDefaults);
+  wire::put(*out_, packet::kTimestampClock, kSequenceClock);
+  if (track == 0) return;
+  const wire::Message events(*out_, 11);
+  wire::put(*out_, event::kTrack, track);
+}
+
+PacketStream::Packet::Packet(PacketStream& stream, std::uint64_t time)
+    : packet_(*stream.out_, kTracePacket) {
+  std::string& out = *stream.out_;
+  if (time >= stream.time_) {
+    wire::put(out, packet::kTimestamp, time - stream.time_);
+    stream.time_ = time;
+  } else {
+    wire::put(out, packet::kTimestamp, time);
+    wire::put(out, packet::kTimestampClock, kBootTime);
+  }
+  wire::put(out, packet::kSequence, stream.sequence_);
+}
+
+void PacketStream::intern(std::uint32_t kind, std::uint64_t number, std::string_view text) {
+  const wire::Message packet(*out_, kTracePacket);
+  wire::put(*out_, packet::kSequence, sequence_);
+  const wire::Message interned(*out_, packet::kInterned);
+  const wire::Message entry(*out_, kind);
+  wire::put(*out_, 1, number);
+  wire::put(*out_, 2, shown_text(text));
+}
+
+void PacketStream::name_site(std::uint64_t number, std::string_view site) {
+  if (!sites_.insert(number).second) return;
+  std::uint32_t line = 0;
+  const std::size_t colon = site.rfind(':');
+  std::string_view file = site;
+  if (colon != std::string_view::npos) {
+    const char* const end = site.data() + site.size();
+    if (std::from_chars(site.data() + colon + 1, end, line).ptr == end) {
+      file = site.substr(0, colon);
+    } else {
+      line = 0;
+    }
+  }
+  const wire::Message packet(*out_, kTracePacket);
+  wire::put(*out_, packet::kSequence, sequence_);
+  const wire::Message interned(*out_, packet::kInterned);
+  const wire::Message entry(*out_, 4);
+  wire::put(*out_, 1, number);
+  wire::put(*out_, 2, shown_text(file));
+  if (line != 0) wire::put(*out_, 4, std::uint64_t{line});
+}
+
+}  // namespace weir::timeline::perfetto

@@ -1,0 +1,96 @@
+#pragma once
+
+// The wire format of protocol buffers: what little of it a trace needs.
+// https://protobuf.dev/programming-guides/encoding/
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::timeline::wire {
+
+inline void put_varint(std::string& out, std::uint64_t value) {
+  while (value >= 0x80) {
+    out.push_back(static_cast<char>(value | 0x80U));
+    value >>= 7U;
+  }
+  out.push_back(static_cast<char>(value));
+}
+/// Small numbers of either sign become small.
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>((value >> 1U) ^ (~(value & 1U) + 1U));
+}
+
+/// How a field's value is laid out.
+enum class Type : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+inline void put_key(std::string& out, std::uint32_t field, Type type) {
+  put_varint(out, (std::uint64_t{field} << 3U) | static_cast<std::uint64_t>(type));
+}
+inline void put(std::string& out, std::uint32_t field, std::uint64_t value) {
+  put_key(out, field, Type::kVarint);
+  put_varint(out, value);
+}
+inline void put(std::string& out, std::uint32_t field, std::string_view bytes) {
+  put_key(out, field, Type::kBytes);
+  put_varint(out, bytes.size());
+  out.append(bytes);
+}
+
+/// A message within `out`, from here to the end of the scope.
+class Message {
+ public:
+  Message(std::string& out, std::uint32_t field) : out_(out) {
+    put_key(out, field, Type::kBytes);
+    out.push_back(0);
+    begin_ = out.size();
+  }
+  ~Message() {
+    const std::size_t size = out_.size() - begin_;
+    if (size < 0x80) {
+      out_[begin_ - 1] = static_cast<char>(size);
+      return;
+    }
+    std::string length;
+    put_varint(length, size);
+    out_.replace(begin_ - 1, 1, length);
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+ private:
+  std::string& out_;
+  std::size_t begin_;
+};
+
+/// Takes a varint off the front. Empty, and `in` as it was, if there is no whole one.
+[[nodiscard]] inline std::optional<std::uint64_t> take_varint(std::string_view& in) noexcept {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < in.size() && i < 10; ++i) {
+    const auto byte = static_cast<std::uint8_t>(in[i]);
+    value |= std::uint64_t{byte & 0x7FU} << (7 * i);
+    if (byte < 0x80) {
+      in.remove_prefix(i + 1);
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+/// One field of a message.
+struct Field {
+  std::uint32_t number = 0;
+  Type type = Type::kVarint;
+  std::uint64_t value = 0;   ///< unless kBytes
+  std::string_view bytes{};  ///< of kBytes
+};
+
+/// Takes a field off the front. Empty if there is no whole one.
+[[nodiscard]] std::optional<Field> take_field(std::string_view& in) noexcept;
+
+}  // namespace weir::timeline::wire

@@ -1,0 +1,276 @@
+#include "tools/timeline/recorder/file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "allocator/output_place.hpp"
+#include "tools/timeline/chrome/words.hpp"
+#include "tools/timeline/perfetto/fields.hpp"
+
+namespace weir::timeline {
+namespace {
+
+constexpr std::string_view kCompressed = ".gz";
+
+constexpr std::size_t kHead = 4096;
+
+/// A Chrome trace whose first events are ours.
+bool is_our_chrome(std::string_view head) {
+  return head.starts_with('[') && head.find(chrome::kBeginEvent) != std::string_view::npos;
+}
+
+/// A number as Perfetto has them, off the front of `bytes`.
+std::uint64_t take_varint(std::string_view& bytes) {
+  std::uint64_t number = 0;
+  constexpr unsigned kBits = 7;
+  constexpr unsigned kMore = 1U << kBits;
+  for (unsigned shift = 0; !bytes.empty() && shift < 64; shift += kBits) {
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    number |= std::uint64_t{byte & (kMore - 1)} << shift;
+    if ((byte & kMore) == 0) return number;
+  }
+  return 0;
+}
+
+/// A Perfetto trace whose first packet is ours.
+bool is_our_perfetto(std::string_view head) {
+  constexpr std::uint64_t kMessage = 2;  // a field's type
+  if (take_varint(head) != (perfetto::kTracePacket << 3U | kMessage)) return false;
+  (void)take_varint(head);  // the packet's length
+  return take_varint(head) == (std::uint64_t{perfetto::packet::kOurProcess} << 3U | kMessage);
+}
+
+std::string text_of(int error) { return std::generic_category().message(error); }
+
+/// Closes what it holds.
+class Descriptor {
+ public:
+  explicit Descriptor(int file) noexcept : file_(file) {}
+  ~Descriptor() {
+    if (file_ >= 0) ::close(file_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const noexcept { return file_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(file_, -1); }
+
+ private:
+  int file_;
+};
+
+/// Zero, or the error.
+int write_all(int file, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+/// Two openings of one file never hold its lock at once. The lock goes with the last descriptor of
+/// an opening, however its process ends.
+bool lock_file(int file) noexcept {
+  return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+std::string name_beside(const std::string& path) {
+  static std::atomic<unsigned> made{0};
+  return path + "." + std::to_string(getpid()) + "-" + std::to_string(++made) + ".new";
+}
+
+bool is_same_file(int file, const std::string& path) noexcept {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(file, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/// What became of an attempt to put a file in its place.
+enum class Placed { kYes, kInUse, kAgain };
+
+/// Puts `beside`, which is locked, at `path`. Throws what refuse_here does.
+template <typename Refuse>
+Placed put(const std::string& beside, const std::string& path, const Refuse& refuse_here) {
+  const Descriptor old(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (old.get() < 0) {
+    if (errno != ENOENT) refuse_here(errno);
+    // A link, unlike a renaming, replaces nothing that another process has put there meanwhile.
+    if (link(beside.c_str(), path.c_str()) == 0) {
+      (void)unlink(beside.c_str());
+      return Placed::kYes;
+    }
+    if (errno == EEXIST) return Placed::kAgain;
+    if (rename(beside.c_str(), path.c_str()) != 0) refuse_here(errno);  // a disk without links
+    return Placed::kYes;
+  }
+  if (!is_timeline_or_empty(path)) refuse_here(0);
+  // Who replaces a file holds its lock meanwhile, so that of two only one does.
+  if (!lock_file(old.get())) return Placed::kInUse;
+  if (!is_same_file(old.get(), path)) return Placed::kAgain;
+  if (rename(beside.c_str(), path.c_str()) != 0) refuse_here(errno);
+  return Placed::kYes;
+}
+
+std::string with_process(const std::string& path) {
+  const std::size_t ending = path.rfind('.');
+  return path.substr(0, ending) + "." + std::to_string(getpid()) + path.substr(ending);
+}
+
+/// Compresses what `from` has into one member: readers know no more than one. Zero, or the error.
+int compress(const std::string& from, const std::string& to, const std::function<void()>& advance) {
+  const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor target(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (source.get() < 0 || target.get() < 0) return errno;
+  const gzFile file = gzdopen(target.release(), "wb4");
+  if (file == nullptr) return ENOMEM;
+  int error = 0;
+  static constexpr std::size_t kPiece = std::size_t{1} << 18U;
+  const auto piece = std::make_unique<std::array<char, kPiece>>();
+  for (ssize_t got = 0; error == 0; advance()) {
+    got = ::read(source.get(), piece->data(), piece->size());
+    if (got == 0) break;
+    if (got < 0) {
+      error = errno == EINTR ? 0 : errno;
+    } else if (gzwrite(file, piece->data(), static_cast<unsigned>(got)) != got) {
+      error = errno != 0 ? errno : ENOSPC;
+    }
+  }
+  if (gzclose(file) != Z_OK && error == 0) error = errno != 0 ? errno : ENOSPC;
+  return error;
+}
+
+}  // namespace
+
+bool is_timeline_or_empty(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  if (status.st_size == 0) return true;
+  const gzFile file = gzopen(path.c_str(), "rbe");  // reads what is not compressed as it is
+  if (file == nullptr) return false;
+  std::array<char, kHead> head{};
+  const int got = gzread(file, head.data(), head.size());
+  (void)gzclose(file);
+  const std::string_view text(head.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  return is_our_chrome(text) || is_our_perfetto(text);
+}
+
+std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
+                                                 const std::string& path) {
+  const auto refuse_here = [&](int error) {
+    refuse(source, path,
+           error == 0 ? "a new file, or a timeline that it replaces"
+                      : "a regular file that can be written (" + text_of(error) + ")");
+  };
+  const auto check = [&](const OutputPlace& place) {
+    if (place.error != 0) refuse_here(place.error);
+    if (place.special || (place.identity && !is_timeline_or_empty(place.path))) refuse_here(0);
+  };
+  // Written plainly and compressed at the end: what is compressed in part opens nowhere.
+  const OutputPlace named = find_output(path);
+  check(named);
+  const bool compressed = path.ends_with(kCompressed);
+  std::string plain = named.path;
+  if (compressed) {
+    if (!plain.ends_with(kCompressed)) plain += kCompressed;  // where a link has led to
+    plain.resize(plain.size() - kCompressed.size());
+    check(find_output(plain));
+  }
+
+  const std::string beside = name_beside(plain);
+  Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0666));
+  if (file.get() < 0) refuse_here(errno);
+  (void)lock_file(file.get());
+  std::string note;
+  try {
+    constexpr int kAttempts = 100;
+    Placed placed = Placed::kAgain;
+    for (int i = 0; i < kAttempts && placed != Placed::kYes; ++i) {
+      placed = put(beside, plain, refuse_here);
+      if (placed != Placed::kInUse) continue;
+      if (!note.empty()) refuse_here(EBUSY);
+      note = "another process writes to '" + path + "'";
+      plain = with_process(plain);
+    }
+    if (placed != Placed::kYes) refuse_here(EBUSY);
+  } catch (...) {
+    (void)unlink(beside.c_str());
+    throw;
+  }
+  std::unique_ptr<TimelineFile> opened(new TimelineFile(
+      file.release(), plain, compressed ? plain + std::string(kCompressed) : std::string()));
+  if (!note.empty()) {
+    opened->note_ =
+        note + ": this one writes to '" + (compressed ? opened->compressed_ : opened->path_) + "'";
+  }
+  return opened;
+}
+
+TimelineFile::TimelineFile(int file, std::string path, std::string compressed)
+    : file_(file), path_(std::move(path)), compressed_(std::move(compressed)) {}
+
+TimelineFile::~TimelineFile() { close(); }
+
+Format TimelineFile::format() const noexcept {
+  return path_.ends_with(".pftrace") ? Format::kPerfetto : Format::kChrome;
+}
+
+void TimelineFile::append(std::string_view bytes) noexcept {
+  if (file_ < 0 || !failure_.empty()) return;
+  const int error = write_all(file_, bytes);
+  if (error == 0) {
+    size_ += bytes.size();
+    return;
+  }
+  (void)!ftruncate(file_, static_cast<off_t>(size_));  // no half an event at its end
+  try {
+    failure_ = text_of(error);
+  } catch (const std::bad_alloc&) {
+    failure_ = "no room";  // short enough to need no memory
+  }
+}
+
+void TimelineFile::complete(const std::function<void()>& advance) {
+  if (compressed_.empty() || file_ < 0 || !failure_.empty()) return;
+  const std::string beside = name_beside(compressed_);
+  int error = compress(path_, beside, advance);
+  if (error == 0 && rename(beside.c_str(), compressed_.c_str()) != 0) error = errno;
+  if (error != 0) {
+    (void)unlink(beside.c_str());
+    failure_ = text_of(error);
+    return;
+  }
+  (void)unlink(path_.c_str());
+  path_ = compressed_;
+}
+
+void TimelineFile::close() noexcept {
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
+}
+
+void TimelineFile::leave_to_parent() noexcept { close(); }
+
+std::string write_whole(const std::string& path, std::string_view bytes) {
+  const std::string beside = name_beside(path);
+  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0) return text_of(errno);
+  int error = write_all(file.get(), bytes);
+  if (error == 0 && rename(beside.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  (void)unlink(beside.c_str());
+  return text_of(error);
+}
+
+}  // namespace weir::timeline

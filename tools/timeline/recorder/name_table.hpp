@@ -1,0 +1,90 @@
+#pragma once
+
+// Texts of a process by numbers, so that a record has room for them.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/bytes.hpp"
+#include "allocator/mutex.hpp"
+#include "tools/timeline/timeline.hpp"
+
+namespace weir::timeline {
+
+/// How much a table keeps.
+struct NameLimits {
+  std::uint32_t names = 1U << 17U;
+  Bytes bytes = mib(16);
+};
+
+/// Thread-safe. Nothing in it goes away while it lives.
+class NameTable final : public Names {
+ public:
+  static constexpr std::size_t kLongest = 512;                  ///< bytes of a text
+  static constexpr std::string_view kOthers = "(other names)";  ///< past the limits
+  static constexpr std::uint32_t kOther = 1;                    ///< the number of kOthers
+
+  explicit NameTable(NameLimits limits = {});
+
+  /// The same number for equal texts, from 1; 0 for an empty one, and where memory is short. Cuts
+  /// long texts; past the limits new ones get kOther.
+  [[nodiscard]] std::uint32_t number(std::string_view text) noexcept;
+  /// Empty for a number that was not given. Takes no lock.
+  [[nodiscard]] std::string_view text(std::uint32_t number) const override;
+
+  /// The one that all recorders of the process share, so that a number means the same to each. A
+  /// forked child gets one of its own: another thread may have held the lock.
+  [[nodiscard]] static NameTable& of_process();
+  /// For the handler of forks, in the child.
+  static void leave_to_parent() noexcept;
+
+ private:
+  static constexpr std::size_t kBlock = 4096;
+  using Block = std::array<std::string_view, kBlock>;
+
+  [[nodiscard]] std::uint32_t add(std::string_view text) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] std::string_view keep(std::string_view text) WEIR_REQUIRES(mutex_);
+
+  const NameLimits limits_;
+  std::atomic<std::uint32_t> count_{1};         ///< numbers given, and 0
+  std::vector<std::unique_ptr<Block>> blocks_;  ///< each is filled up to count_
+
+  Mutex mutex_{LockRank::kTimeline};
+  std::unordered_map<std::string_view, std::uint32_t> numbers_ WEIR_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<char[]>> pages_ WEIR_GUARDED_BY(mutex_);  ///< the texts
+  std::size_t page_used_ WEIR_GUARDED_BY(mutex_) = 0;
+  Bytes bytes_ WEIR_GUARDED_BY(mutex_);
+};
+
+/// What one thread has asked a table for lately, so that it seldom takes the table's lock. Not
+/// thread-safe.
+class NameCache {
+ public:
+  /// As NameTable::number.
+  [[nodiscard]] std::uint32_t name(NameTable& table, std::string_view text) noexcept;
+  /// The number of `file:line`. `file` must live as long as the program.
+  [[nodiscard]] std::uint32_t site(NameTable& table, const char* file, int line) noexcept;
+
+ private:
+  struct NameEntry {
+    std::size_t hash = 0;
+    std::uint32_t number = 0;
+  };
+  struct SiteEntry {
+    const char* file = nullptr;
+    int line = 0;
+    std::uint32_t number = 0;
+  };
+  void use(NameTable& table) noexcept;
+
+  NameTable* table_ = nullptr;
+  std::array<NameEntry, 256> names_{};
+  std::array<SiteEntry, 128> sites_{};
+};
+
+}  // namespace weir::timeline

@@ -1,0 +1,163 @@
+#pragma once
+
+// The recorder of a process: threads write records into chunks of their own, and its thread puts
+// them into the file ten times a second. What was put there can be read, whatever happens to the
+// process.
+
+#include <semaphore.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "allocator/mutex.hpp"
+#include "allocator/tick_clock.hpp"
+#include "allocator/timeline/sink.hpp"
+#include "tools/timeline/activity.hpp"
+#include "tools/timeline/recorder/chunks.hpp"
+#include "tools/timeline/recorder/drain.hpp"
+#include "tools/timeline/recorder/name_table.hpp"
+#include "tools/timeline/recorder/settings.hpp"
+#include "tools/timeline/timeline.hpp"
+
+namespace weir::timeline {
+
+/// Makes a page of a timeline. Called by the recorder's thread; may throw.
+using FailurePage = std::function<std::string(const Timeline&)>;
+
+struct RecorderOptions {
+  Bytes buffer = mib(64);                      ///< for records that are not yet written
+  std::optional<BatchRange> batches{};         ///< which are recorded; all unless set
+  std::chrono::milliseconds every{100};        ///< how often the file is brought up to date
+  std::chrono::milliseconds patience{5000};    ///< how long to wait for a disk that hangs
+  std::unique_ptr<ActivitySource> activity{};  ///< of the device; may be null
+  bool by_signal = false;                      ///< SIGUSR2 begins and ends what is recorded
+  FailurePage failure_page{};                  ///< for note_failure; may be empty
+  RecentLimits recent{};                       ///< what is on that page
+};
+
+/// How a recording went.
+struct RecordingResult {
+  std::uint64_t events = 0;  ///< in the file
+  std::uint64_t lost = 0;    ///< for which there was no room
+  std::string file;          ///< empty where there is none
+  std::string note;          ///< a line for people; empty where all is well
+};
+
+/// Thread-safe. Never destroyed: a thread may be inside it at any time. A child that the process
+/// forks records nothing.
+class Recorder final : public TimelineSink {
+ public:
+  /// Begins. Records from now on, or from the first batch of `options.batches` on. `info` without
+  /// its times. Throws what the writer throws and std::system_error where no thread can be had.
+  static Recorder& make(ProcessInfo info, RecorderOutput output, RecorderOptions options = {});
+
+  /// Records from here on, beginning with what is live already. Does nothing while it records.
+  void start() noexcept;
+  /// Stops recording, until the next start. What was recorded is in the file when it returns.
+  void stop() noexcept;
+  /// Everything that was recorded before the call is in the file when it returns true. False: the
+  /// disk hangs, or there is no more to write to.
+  bool flush_now() noexcept;
+  /// Ends the recording and its file; later calls only wait for the first. Returns how it went.
+  /// Also for exit handlers: a disk that hangs is left alone.
+  RecordingResult finish() noexcept;
+  [[nodiscard]] bool is_recording() const noexcept { return recording_.load(); }
+  [[nodiscard]] bool has_ended() const noexcept { return ending_.load(); }
+  /// Where it is written to; a line about that, mostly empty.
+  [[nodiscard]] std::string file() const;
+  [[nodiscard]] std::string note() const;
+
+  void write(const TimelineRecord& record) noexcept override;
+  [[nodiscard]] std::uint32_t name(std::string_view text) noexcept override;
+  [[nodiscard]] std::uint32_t site(const char* file, int line) noexcept override;
+  [[nodiscard]] std::uint64_t now() const noexcept override { return clock_.now(); }
+  [[nodiscard]] std::uint64_t at(std::int64_t steady_ns) const noexcept override;
+  [[nodiscard]] const char* note_failure() noexcept override;
+  void note_batch(std::uint32_t number) noexcept override;
+
+ private:
+  struct Cursor;
+  class LiveCollector;
+  static thread_local constinit Cursor cursor;
+  static std::atomic<Recorder*> newest;  ///< the one before it is its `older_`
+
+  Recorder(ProcessInfo info, RecorderOutput output, RecorderOptions options);
+
+  // On the threads of the program.
+  [[nodiscard]] bool make_room(Cursor& mine) noexcept;
+  void name_thread(Cursor& mine) noexcept;
+  void lose(std::uint64_t ticks) noexcept;
+  void change_window(bool record) noexcept;
+  [[nodiscard]] bool wait_for_round(std::chrono::milliseconds patience) noexcept;
+  [[nodiscard]] bool wait_for_end() noexcept;
+  static NameCache* own_names() noexcept;
+  static void on_thread_end(void* cursor) noexcept;
+  static void on_fork_in_child() noexcept;
+  static void watch_forks();
+
+  // On the recorder's thread.
+  void run() noexcept;
+  void sleep() noexcept;
+  void round();
+  void end_file();
+  [[nodiscard]] MoreRecords gather();
+  void follow_activity(MoreRecords& more);
+  void say_what_was_lost(MoreRecords& more);
+  [[nodiscard]] TimelineRecord remark(TimelineKind kind, std::string_view text);
+  void make_failure_page() noexcept;
+  void write_failure_page();
+  void give_up(std::string_view why) noexcept;
+
+  RecorderOptions options_;
+  ProcessInfo info_;
+  const TickClock clock_;
+  NameTable& names_;
+  ChunkStore chunks_;
+  Drain drain_;  ///< the recorder's thread's alone
+  Recorder* older_ = nullptr;
+  std::thread thread_;
+  const std::function<void()> advance_;
+
+  std::atomic<bool> alive_{true};    ///< false in a forked child, and when all has ended
+  std::atomic<bool> forked_{false};  ///< this is a forked child
+  std::atomic<bool> recording_{false};
+  std::atomic<bool> live_due_{false};  ///< what is live is to be recorded
+  std::atomic<bool> ending_{false};
+  std::atomic<bool> gave_up_{false};
+  std::atomic<double> ns_per_tick_;
+  std::atomic<std::uint64_t> lost_{0};
+  std::atomic<std::uint64_t> first_lost_{0};  ///< ticks; 0: none since it was last said
+  std::atomic<std::uint64_t> advances_{0};
+  std::atomic<int> batch_stage_{0};  ///< of options_.batches: 0 before, 1 within, 2 past it
+  std::atomic<bool> failing_{false};
+  sem_t wake_{};
+
+  // What is only the recorder's thread's.
+  std::uint64_t said_lost_ = 0;
+  std::uint64_t activity_lost_ = 0;
+  bool handles_signal_ = false;
+  bool activity_runs_ = false;
+  bool activity_failed_ = false;
+
+  Mutex window_mutex_{LockRank::kTimeline};
+  mutable Mutex mutex_{LockRank::kTimeline};
+  std::condition_variable_any round_ended_;
+  std::uint64_t asked_ WEIR_GUARDED_BY(mutex_) = 0;  ///< rounds that were asked for
+  std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;   ///< of those
+  bool page_asked_ WEIR_GUARDED_BY(mutex_) = false;
+  bool ended_ WEIR_GUARDED_BY(mutex_) = false;
+  RecordingResult result_ WEIR_GUARDED_BY(mutex_);
+  static constexpr std::size_t kMostPages = 5;
+  std::array<std::string, kMostPages> page_names_ WEIR_GUARDED_BY(mutex_);
+  std::size_t page_count_ WEIR_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace weir::timeline

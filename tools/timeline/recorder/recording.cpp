@@ -1,0 +1,93 @@
+#include "tools/timeline/recorder/recording.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "allocator/log.hpp"
+#include "tools/timeline/chrome/writer.hpp"
+#include "tools/timeline/perfetto/writer.hpp"
+
+namespace weir::timeline {
+namespace {
+
+std::atomic<Recorder*> of_process{nullptr};
+
+std::string name_of_host() {
+  constexpr std::size_t kLongest = 256;
+  std::array<char, kLongest> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+/// Another one after each start of the machine.
+std::string number_of_boot() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+RecorderOutput open_output(const Setting<std::string>& name, const Environment& environment) {
+  RecorderOutput output;
+  output.file = TimelineFile::open(name.source, expand_name(name, environment));
+  output.writer = output.file->format() == Format::kPerfetto ? make_perfetto_writer(*output.file)
+                                                             : make_chrome_writer(*output.file);
+  return output;
+}
+
+void finish_at_exit() {
+  if (Recorder* const recorder = recording()) (void)recorder->finish();
+}
+
+/// Once in a process.
+void watch_the_end() {
+  static const bool kOnce = [] {
+    (void)pthread_atfork(nullptr, nullptr, [] { of_process.store(nullptr); });
+    return std::atexit(finish_at_exit) == 0;
+  }();
+  (void)kOnce;
+}
+
+}  // namespace
+
+ProcessInfo describe_process(const Environment& environment) {
+  return {.pid = static_cast<std::uint32_t>(getpid()),
+          .rank = find_rank(environment),
+          .program = program_invocation_short_name,
+          .host = name_of_host(),
+          .boot = number_of_boot()};
+}
+
+Recorder* begin_recording(const TimelineSettings& settings, RecordingOptions options) {
+  Recorder* const before = recording();
+  if (before != nullptr && !before->has_ended()) return before;
+  if (settings.file.value.empty()) return nullptr;
+  RecorderOutput output = open_output(settings.file, options.environment);
+  if (!output.file->note().empty()) log(LogLevel::kWarn, "timeline: " + output.file->note());
+  watch_the_end();
+  try {
+    Recorder& recorder = Recorder::make(describe_process(options.environment), std::move(output),
+                                        {.buffer = settings.buffer.value,
+                                         .batches = settings.batches.value,
+                                         .activity = std::move(options.activity),
+                                         .by_signal = true,
+                                         .failure_page = std::move(options.failure_page)});
+    of_process.store(&recorder);
+  } catch (const std::system_error& error) {
+    log(LogLevel::kWarn, std::string("no timeline is recorded: ") + error.what());
+    return nullptr;
+  }
+  return recording();
+}
+
+Recorder* recording() noexcept { return of_process.load(); }
+
+}  // namespace weir::timeline
