@@ -20,11 +20,18 @@ Device open_for(const TrainSettings& settings) {
   return open_device(settings.device.value, {.memory = settings.device_memory.value});
 }
 
+PoolOptions options_for(const TrainSettings& settings) {
+  PoolOptions options = settings.pool;
+  options.place = {.name = settings.device.value,
+                   .device = static_cast<std::uint16_t>(cuda_ordinal(settings.device.value) + 1)};
+  return options;
+}
+
 }  // namespace
 
 Bench::Bench(const TrainSettings& settings)
     : device_(open_for(settings)),
-      pool_(device_.memory(), settings.pool),
+      pool_(device_.memory(), options_for(settings)),
       maths_(make_maths(device_)),
       scheduler_(
           device_, pool_,

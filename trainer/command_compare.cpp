@@ -1,13 +1,17 @@
 // weir-train compare: the same job under each policy.
 
 #include <CLI/CLI.hpp>
-#include <array>
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
+#include <vector>
 
 #include "trainer/command.hpp"
 #include "trainer/compare.hpp"
+#include "trainer/compare_timelines.hpp"
 #include "trainer/flags.hpp"
+#include "trainer/recording.hpp"
 #include "trainer/report.hpp"
 #include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
@@ -22,7 +26,9 @@ class CompareCommand {
         device_(app),
         flags_(app),
         json_(app, "--json",
-              "write the figures to this file; - is standard output, without the table") {
+              "write the figures to this file; - is standard output, without the table"),
+        timelines_(app, "--timeline",
+                   "a folder for a timeline and a page of each policy, each of a run of its own") {
     app.add_flag("--small", small_,
                  "a small model and batches of 32, where waiting is a visible share");
     app.add_flag("--no-search", no_search_, "leave out the search for each smallest budget");
@@ -46,16 +52,23 @@ class CompareCommand {
     flags_.apply(settings.train);
     settings.fit_to_model();
     settings.train.validate();
-    require_different_files(std::array{json_.named(), settings.train.log_file()});
+    std::vector<NamedPath> written{json_.named(), settings.train.log_file()};
+    const Setting<std::string> folder{timelines_.text(), timelines_.name()};
+    if (timelines_.given()) std::ranges::move(timeline_files(folder), std::back_inserter(written));
+    require_different_files(written);
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once
+    publish(settings.train);
     std::fprintf(stderr, "%s\n", settings.train.describe().c_str());
     ProgressBar bar;
-    const Comparison comparison =
-        compare(settings, {.stop = stop,
-                           .progress = [&](const std::string& label, std::uint64_t done,
-                                           std::uint64_t all) { bar.show(label, done, all); }});
+    const CompareHooks hooks{.stop = stop,
+                             .progress = [&](const std::string& label, std::uint64_t done,
+                                             std::uint64_t all) { bar.show(label, done, all); }};
+    const Comparison comparison = compare(settings, hooks);
+    std::vector<std::string> pages;
+    if (timelines_.given()) pages = record_policies(settings, folder, hooks);
     bar.clear();
+    for (const std::string& page : pages) std::fprintf(stderr, "timeline: %s\n", page.c_str());
     const int print_error =
         json_.replaces_table() ? 0 : print(format_comparison(settings, comparison));
     say_diverged(diverged(comparison));
@@ -71,6 +84,7 @@ class CompareCommand {
   DeviceFlag device_;
   TrainFlags flags_;
   OutputFlag json_;
+  TextFlag timelines_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "trainer/command.hpp"
 #include "trainer/flags.hpp"
 #include "trainer/predict.hpp"
+#include "trainer/recording.hpp"
 #include "trainer/report.hpp"
 #include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
@@ -28,6 +29,7 @@ class PredictCommand {
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     add_batch_size_flag(flags_);
+    add_timeline_flags(flags_);
   }
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
@@ -40,16 +42,21 @@ class PredictCommand {
       if (!flag->given()) throw UsageError("predict needs " + flag->name());
     }
     settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
-    require_different_files(std::array{json_.named(), settings.train.log_file()}, settings.files());
+    require_different_files(
+        std::array{json_.named(), settings.train.log_file(), settings.train.timeline_file()},
+        settings.files());
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once
+    Recording recording(settings.train);
+    publish(settings.train);
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
     ProgressBar bar;
-    const TrainResult result =
+    TrainResult result =
         predict(settings, {.stop = stop, .progress = [&](std::uint64_t done, std::uint64_t all) {
                              bar.show("images submitted", done, all);
                            }});
     bar.clear();
+    result.recording = recording.finish();
     const int print_error = json_.replaces_table() ? 0 : print(format_predict(settings, result));
     if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
     if (json) json->commit(predict_json(settings, result));

@@ -8,6 +8,7 @@
 #include "allocator/error.hpp"
 #include "trainer/command.hpp"
 #include "trainer/flags.hpp"
+#include "trainer/recording.hpp"
 #include "trainer/report.hpp"
 #include "trainer/standard_streams.hpp"
 #include "trainer/table.hpp"
@@ -34,6 +35,7 @@ class RunCommand {
     add_batch_size_flag(flags_);
     add_training_flags(flags_);
     add_model_flags(flags_);
+    add_timeline_flags(flags_);
   }
 
   RunCommand(const RunCommand&) = delete;  // a flag writes into it
@@ -42,19 +44,23 @@ class RunCommand {
   [[nodiscard]] int run(const std::stop_token& stop) const {
     if (save_anyway_ && !save_.given()) throw UsageError("--save-anyway needs --save");
     const TrainSettings settings = read_settings();
-    require_different_files(std::array{save_.named(), json_.named(), settings.log_file()},
-                            settings.data_files());
+    require_different_files(
+        std::array{save_.named(), json_.named(), settings.log_file(), settings.timeline_file()},
+        settings.data_files());
     require_apart_from_streams(save_.named());
     const std::unique_ptr<OutputFile> save = save_.open();
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.pool.open_log();  // last: it replaces an old log at once
+    Recording recording(settings);
+    publish(settings);
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
     ProgressBar bar;
-    const TrainResult result =
+    TrainResult result =
         train(settings, {.stop = stop, .progress = [&](std::uint64_t done, std::uint64_t all) {
                            bar.show("batches submitted", done, all);
                          }});
     bar.clear();
+    result.recording = recording.finish();
     const int print_error = json_.replaces_table() ? 0 : print(format_run(settings, result));
     if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
     say_diverged(diverged(result));

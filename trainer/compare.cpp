@@ -7,6 +7,7 @@
 #include "allocator/log.hpp"
 #include "scheduler/cuda.hpp"
 #include "scheduler/tensor.hpp"
+#include "trainer/compare_timelines.hpp"
 #include "trainer/maths.hpp"
 #include "trainer/median.hpp"
 #include "trainer/plain.hpp"
@@ -255,8 +256,7 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   Runs plain;
   plain.figures.name = "plain";
   std::vector<std::pair<Policy, Runs>> policies;
-  for (const Policy policy :
-       {Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled, Policy::kBarrier}) {
+  for (const Policy policy : compared_policies()) {
     policies.emplace_back(policy, Runs{}).second.figures.name = to_string(policy);
   }
   // Unbounded ends by running out of memory, the same way each time: once is enough. It also warms

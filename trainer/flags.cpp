@@ -79,6 +79,16 @@ void add_training_flags(TrainFlags& flags) {
       "--seed", [](S & s) -> auto& { return s.seed; }, parse_seed, "of the weights and the data");
 }
 
+void add_timeline_flags(TrainFlags& flags) {
+  flags.add(
+      "--timeline", [](TrainSettings & s) -> auto& { return s.timeline.file; },
+      timeline::parse_timeline_file,
+      "record a timeline to this file: .json, .json.gz or .pftrace (WEIR_TIMELINE)");
+  flags.add(
+      "--timeline-batches", [](TrainSettings & s) -> auto& { return s.timeline.batches; },
+      timeline::parse_batch_range, "10:20 records batches 10 to 19 (WEIR_TIMELINE_BATCHES)");
+}
+
 void add_model_flags(TrainFlags& flags) {
   using S = TrainSettings;
   flags.add(

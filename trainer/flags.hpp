@@ -98,6 +98,8 @@ void add_memory_flags(TrainFlags& flags);
 void add_batch_size_flag(TrainFlags& flags);
 /// How much is trained, how fast and from which seed.
 void add_training_flags(TrainFlags& flags);
+/// Where a timeline is recorded to, and of which batches.
+void add_timeline_flags(TrainFlags& flags);
 /// The model's width, and where generated batches come from.
 void add_model_flags(TrainFlags& flags);
 

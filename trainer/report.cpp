@@ -88,6 +88,13 @@ json result_json(const TrainResult& r) {
   return j;
 }
 
+/// Null where nothing was recorded.
+json timeline_json(const TrainResult& r) {
+  if (!r.recording) return nullptr;
+  return {
+      {"file", r.recording->file}, {"events", r.recording->events}, {"lost", r.recording->lost}};
+}
+
 /// What a training loop without Weir can have of it.
 json plain_json(const Comparison& comparison) {
   if (!comparison.plain) return {{"left_out", comparison.why_no_plain}};
@@ -216,7 +223,8 @@ std::string run_json(const TrainSettings& settings, const TrainResult& result) {
   const json j{{"weir", kVersion},
                {"settings", settings.describe()},
                {"policy", std::string(to_string(settings.policy.policy.value))},
-               {"result", result_json(result)}};
+               {"result", result_json(result)},
+               {"timeline", timeline_json(result)}};
   return json_text(j);
 }
 

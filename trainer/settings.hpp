@@ -11,6 +11,7 @@
 #include "allocator/pool_options.hpp"
 #include "allocator/setting.hpp"
 #include "scheduler/policy.hpp"
+#include "tools/timeline/recorder/settings.hpp"
 #include "trainer/device_choice.hpp"
 #include "trainer/idx.hpp"
 #include "trainer/inputs.hpp"
@@ -25,7 +26,8 @@ struct TrainSettings {
   Setting<Bytes> device_memory = Setting<Bytes>::by_default({});
   PoolOptions pool;  ///< with the budget
   PolicyOptions policy;
-  bool every_policy = false;  ///< compare: the policy is set for each run
+  timeline::TimelineSettings timeline;  ///< no file: nothing is recorded
+  bool every_policy = false;            ///< compare: the policy is set for each run
   Setting<std::uint64_t> batches = Setting<std::uint64_t>::by_default(100);
   Setting<std::uint64_t> batch_size = Setting<std::uint64_t>::by_default(1024);
   Setting<double> learning_rate = Setting<double>::by_default(0.005);
@@ -62,6 +64,8 @@ struct TrainSettings {
   [[nodiscard]] Bytes total_memory() const;
   /// Of the allocation log; no path when none is written.
   [[nodiscard]] NamedPath log_file() const { return {pool.log.source, pool.log.value}; }
+  /// Of the timeline; no path when none is recorded.
+  [[nodiscard]] NamedPath timeline_file() const;
   /// Of the data set; none where there is no set.
   [[nodiscard]] std::vector<NamedPath> data_files() const;
   /// Throws UsageError for what cannot work, before anything is set up.

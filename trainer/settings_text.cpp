@@ -66,6 +66,9 @@ std::string TrainSettings::describe_memory() const {
   if (!pool.log.value.empty()) {
     text += kSeparator + describe_setting("alloc-log", pool.log.value, pool.log);
   }
+  if (!timeline.file.value.empty()) {
+    text += kSeparator + describe_setting("timeline", timeline.file.value, timeline.file);
+  }
   return text;
 }
 

@@ -13,6 +13,7 @@
 
 #include "allocator/statistics.hpp"
 #include "scheduler/admission.hpp"
+#include "tools/timeline/recorder/recorder.hpp"
 #include "trainer/settings.hpp"
 
 namespace weir {
@@ -41,6 +42,9 @@ struct TrainResult {
   std::optional<double> mean_loss;
   std::vector<std::vector<float>> weights;  ///< once all batches are trained
   std::vector<BatchSample> samples;         ///< one per batch
+
+  /// Of its timeline, where there is one.
+  std::optional<timeline::RecordingResult> recording{};
 
   bool testing = false;            ///< it came to the test files
   std::uint64_t test_batches = 0;  ///< submitted whole

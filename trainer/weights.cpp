@@ -12,7 +12,7 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kMagic = "WEIRMLP\n";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kFormatVersion = 1;
 constexpr std::size_t kVersionOffset = kMagic.size();
 constexpr std::size_t kWidthCountOffset = kVersionOffset + 4;
 constexpr std::size_t kWidthsOffset = kWidthCountOffset + 4;
@@ -76,8 +76,9 @@ void require_magic(const InputFile& file) {
 }
 
 std::vector<std::size_t> read_widths(const InputFile& file) {
-  if (const std::uint32_t version = file.little_endian(kVersionOffset); version != kVersion) {
-    file.refuse_at(kVersionOffset, "version " + std::to_string(kVersion), std::to_string(version));
+  if (const std::uint32_t version = file.little_endian(kVersionOffset); version != kFormatVersion) {
+    file.refuse_at(kVersionOffset, "version " + std::to_string(kFormatVersion),
+                   std::to_string(version));
   }
   const std::uint32_t count = file.little_endian(kWidthCountOffset);
   if (count < 2 || count > kMostWidths) {
@@ -133,7 +134,7 @@ std::string encode_weights(const Weights& weights) {
                      format_widths(weights.widths));
   }
   std::string text(kMagic);
-  append(text, kVersion);
+  append(text, kFormatVersion);
   append(text, static_cast<std::uint32_t>(weights.widths.size()));
   for (const std::size_t width : weights.widths) append(text, static_cast<std::uint32_t>(width));
   for (const std::vector<float>& values : weights.parameters) {

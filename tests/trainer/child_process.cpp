@@ -77,7 +77,8 @@ void drain(int& descriptor, std::string& text) {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments, ChildOptions options) {
-  std::vector<std::string> words{WEIR_TRAIN_PROGRAM};
+  const std::string program = options.program.empty() ? WEIR_TRAIN_PROGRAM : options.program;
+  std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> lines = environment_lines(std::move(options.environment));
   const Pipe out = make_pipe();
@@ -107,15 +108,15 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, ChildOptio
   posix_spawnattr_setsigdefault(&attributes, &signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-  const int error = posix_spawn(&pid_, WEIR_TRAIN_PROGRAM, &files, &attributes,
-                                pointers(words).data(), pointers(lines).data());
+  const int error = posix_spawn(&pid_, program.c_str(), &files, &attributes, pointers(words).data(),
+                                pointers(lines).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   close(out.write_end);
   close(err.write_end);
   out_ = options.stdout_has_no_reader ? -1 : out.read_end;
   err_ = err.read_end;
-  if (error != 0) throw std::runtime_error("cannot start " WEIR_TRAIN_PROGRAM);
+  if (error != 0) throw std::runtime_error("cannot start " + program);
 }
 
 ChildProcess::~ChildProcess() {

@@ -24,6 +24,7 @@ struct Finished {
 };
 
 struct ChildOptions {
+  std::string program{};  ///< another than weir-train
   Variables environment{};
   std::string stdout_path{};  ///< a file instead of the pipe
   std::string stdin_path = "/dev/null";
@@ -34,7 +35,7 @@ struct ChildOptions {
 
 class ChildProcess {
  public:
-  /// Starts weir-train with these arguments, with default handlers for every signal.
+  /// Starts the program with these arguments, with default handlers for every signal.
   explicit ChildProcess(const std::vector<std::string>& arguments, ChildOptions options = {});
   /// Kills it if it still runs.
   ~ChildProcess();
