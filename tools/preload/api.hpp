@@ -36,6 +36,12 @@ Bytes trim(int device) noexcept;
 /// `name=value (source)` for each setting, joined by newlines; empty before CUDA is ready.
 [[nodiscard]] std::string settings_text() noexcept;
 
+/// Records from here on, to `file` where nothing is recorded yet; empty goes on with what is there.
+/// False, said on standard error, where it does not.
+[[nodiscard]] bool start_timeline(std::string_view file) noexcept;
+/// Stops recording; what was recorded is in the file. Nothing where nothing is recorded.
+void stop_timeline() noexcept;
+
 /// Memory in the order of `stream` of `device`, in its primary context; null where there is none to
 /// be had. For callers that name the device and need not have its context current.
 [[nodiscard]] void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept;

@@ -45,11 +45,21 @@ struct EndRequest {
 constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
                              &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
 
-PoolOptions options_for(const Settings& settings, Bytes budget) {
+PoolOptions options_for(const Settings& settings, const Account& account) {
   PoolOptions options = settings.pool;
   // Resolved by the account; what others have of the device shows when the driver refuses.
-  options.budget = {BudgetRequest{.bytes = budget}, settings.pool.budget.source};
+  options.budget = {BudgetRequest{.bytes = account.budget()}, settings.pool.budget.source};
+  options.place = {.name = "GPU " + std::to_string(account.device()),
+                   .device = static_cast<std::uint16_t>(account.device() + 1)};
   return options;
+}
+
+/// A launch was held back from the slice's beginning until now.
+void note_pace(const TimelineSlice& slice, Pace reason, int device) noexcept {
+  const auto stall = reason == Pace::kWaitSoft ? TimelineStall::kRunAhead : TimelineStall::kBudget;
+  slice.write({.device = static_cast<std::uint16_t>(device + 1),
+               .kind = TimelineKind::kPace,
+               .detail = static_cast<std::uint8_t>(stall)});
 }
 
 }  // namespace
@@ -78,7 +88,7 @@ Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Se
       settings_(settings),
       fences_(driver, context, settings.max_wait.value),
       upstream_(driver, context, account, fences_),
-      pool_({upstream_, fences_}, options_for(settings, account.budget())),
+      pool_({upstream_, fences_}, options_for(settings, account)),
       bounded_(std::make_unique<BoundedProgress>(fences_)),
       admission_(pool_, {.progress = *bounded_, .ids = {fences_.everything()}},
                  settings.policy.policy.value, settings.policy.run_ahead.value,
@@ -157,7 +167,8 @@ void Arena::hold_back() {
   Fences::begin_request();
   pool_.poll();
   const auto start = Fences::Clock::now();
-  bool waited = false;
+  const TimelineSlice slice;
+  std::optional<Pace> waited;
   for (;;) {
     const auto point = pool_.oldest_awaiting();
     if (!point) break;
@@ -166,14 +177,14 @@ void Arena::hold_back() {
                       .awaiting = books.awaiting.current,
                       .budget = books.budget,
                       .behind = Fences::Clock::now() - fences_.recorded(*point)};
-    if (pace(queue, settings_.policy.policy.value, settings_.policy.run_ahead.value) == Pace::kGo) {
-      break;
-    }
+    const Pace decided =
+        pace(queue, settings_.policy.policy.value, settings_.policy.run_ahead.value);
+    if (decided == Pace::kGo) break;
     {
       const Lock lock(mutex_);
       if (give_ups_ >= kMostGiveUps || (given_up_ && *given_up_ == *point)) break;
     }
-    waited = true;
+    if (!waited) waited = decided;
     const bool reached = fences_.wait(*point, {});
     if (!reached) {
       // What it stands for may depend on this very thread: it goes on, and is not asked again. A
@@ -186,6 +197,7 @@ void Arena::hold_back() {
     pool_.poll();
   }
   if (!waited) return;
+  note_pace(slice, *waited, account_.device());
   const Lock lock(mutex_);
   ++paced_.count;
   paced_.total += Fences::Clock::now() - start;
@@ -268,7 +280,12 @@ std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
   try {
     const TicketRef ticket = admission_.open(kind, {.stop = stop.get_token()});
     ticket.ticket->touched.front() = true;
-    batch = OpenBatch{.arena = this, .ticket = ticket, .began = Fences::Clock::now()};
+    batch = OpenBatch{.arena = this,
+                      .ticket = ticket,
+                      .began = Fences::Clock::now(),
+                      .marker = timeline_marker()};
+    (void)TimelineScope::exchange({.batch = ticket.ticket->number});
+    if (batch->marker != nullptr) batch->marker->push(ticket.ticket->number, 0);
     own_batch = *batch;
     const Lock lock(mutex_);
     open_.push_back(ticket);
@@ -281,6 +298,8 @@ std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
 
 void Arena::end_batch(const OpenBatch& batch) noexcept {
   own_batch = {};
+  (void)TimelineScope::exchange({});
+  if (batch.marker != nullptr) batch.marker->pop();
   {
     const Lock lock(mutex_);
     std::erase_if(open_, [&](const TicketRef& open) { return open.serial == batch.ticket.serial; });

@@ -27,6 +27,7 @@ struct OpenBatch {
   Arena* arena = nullptr;
   TicketRef ticket;
   Fences::Clock::time_point began;
+  TimelineMarker* marker = nullptr;  ///< that was told of it
 };
 
 /// Thread-safe. Never destroyed: a program's last frees may come when it is already ending.

@@ -46,6 +46,12 @@ int weir_memory_info(int device, weir_memory* out) {
 
 uint64_t weir_trim(int device) { return device < -1 ? 0 : weir::preload::trim(device).count; }
 
+int weir_timeline_start(const char* file) {
+  return weir::preload::start_timeline(file == nullptr ? "" : file) ? 1 : 0;
+}
+
+void weir_timeline_stop() { weir::preload::stop_timeline(); }
+
 size_t weir_settings(char* text, size_t size) {
   const std::string all = weir::preload::settings_text();
   if (text != nullptr && size > 0) {

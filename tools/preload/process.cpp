@@ -16,6 +16,7 @@
 #include "allocator/log.hpp"
 #include "allocator/variables.hpp"
 #include "tools/preload/at_exit.hpp"
+#include "tools/preload/timeline.hpp"
 
 namespace weir::preload {
 namespace {
@@ -71,7 +72,9 @@ void Process::set_up() noexcept {
       const Process* const ending = instance.load();
       if (ending != nullptr) ending->at_exit();
     });
+    begin_timeline(made->settings().timeline);
     instance.store(made, std::memory_order_release);
+    begin_publishing(made->settings());
   } catch (const std::exception& error) {
     refuse_to_go_on(error.what());
   }
@@ -134,6 +137,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
                              " has: " + format_bytes(its->total()) + " is the budget there");
   }
   if (first) say_active(*its);
+  publish_device("GPU " + std::to_string(device));
   for (const auto& [owner, accessor] : grants) {
     if (owner == device) let_in(*arena, accessor);
   }

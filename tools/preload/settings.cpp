@@ -87,6 +87,8 @@ Settings Settings::from_environment(const Environment& environment) {
   read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
   read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
   read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
+  settings.publish = timeline::publish_setting(environment);
+  settings.timeline = timeline::TimelineSettings::from_environment(environment);
   read_setting(settings.log, environment, {"WEIR_LOG"}, parse_log_level);
   settings.pool.validate();
   return settings;
@@ -100,6 +102,7 @@ std::vector<SettingLine> describe(const Settings& settings) {
   lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
   lines.add("batch-range", or_none(settings.batch_range.value), settings.batch_range);
   lines.add("summary", or_none(settings.summary.value), settings.summary);
+  lines.add("timeline", or_none(settings.timeline.file.value), settings.timeline.file);
   lines.add("log", std::string(to_string(settings.log.value)), settings.log);
   return lines.take();
 }

@@ -12,6 +12,8 @@
 #include "allocator/pool_options.hpp"
 #include "allocator/setting.hpp"
 #include "scheduler/policy.hpp"
+#include "tools/timeline/live/folder.hpp"
+#include "tools/timeline/recorder/settings.hpp"
 
 namespace weir::preload {
 
@@ -28,6 +30,11 @@ struct Settings {
   /// WEIR_SUMMARY: a file for the summary at the program's end, as JSON; `%p` is the process's
   /// number. None when empty.
   Setting<std::string> summary = Setting<std::string>::by_default({});
+  /// WEIR_TIMELINE, WEIR_TIMELINE_BATCHES, WEIR_TIMELINE_BUFFER.
+  timeline::TimelineSettings timeline;
+  /// WEIR_PUBLISH: whether, and where, `weir top` finds the program.
+  Setting<timeline::PublishSetting> publish =
+      Setting<timeline::PublishSetting>::by_default(timeline::PublishSetting{});
   /// WEIR_LOG.
   Setting<LogLevel> log = Setting<LogLevel>::by_default(LogLevel::kWarn);
 

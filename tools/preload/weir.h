@@ -24,7 +24,7 @@
 #endif
 
 /// The version of this interface. Functions are added to it and none is changed or taken away.
-#define WEIR_API_VERSION 1
+#define WEIR_API_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -76,6 +76,16 @@ WEIR_FUNCTION uint64_t weir_trim(int device);
 /// what was written is cut short where that is not less than `size`. `text` may be null when `size`
 /// is 0. 0 and an empty text before CUDA is used and without the library.
 WEIR_FUNCTION size_t weir_settings(char* text, size_t size);
+
+/// Records a timeline from here on. `file` names it as WEIR_TIMELINE does; null goes on with the
+/// recording that is there already, by that variable or an earlier call: one process has one file,
+/// and another name than its own is refused. 1 when it records now; 0, with a line on standard error
+/// that says why, where it does not. 0 without the library, or with one of version 1.
+WEIR_FUNCTION int weir_timeline_start(const char* file);
+
+/// Stops recording until the next start. What was recorded is in the file when this returns.
+/// Nothing happens where nothing is recorded, and without the library.
+WEIR_FUNCTION void weir_timeline_stop(void);
 
 #ifndef WEIR_LINKED
 
@@ -153,6 +163,24 @@ static inline size_t weir_settings(char* text, size_t size) {
   }
   memcpy(&function, &found, sizeof function);
   return function(text, size);
+}
+
+static inline int weir_timeline_start(const char* file) {
+  static void* symbol;
+  int (*function)(const char*);
+  void* found = weir_find(&symbol, "weir_timeline_start");
+  if (found == NULL) return 0;
+  memcpy(&function, &found, sizeof function);
+  return function(file);
+}
+
+static inline void weir_timeline_stop(void) {
+  static void* symbol;
+  void (*function)(void);
+  void* found = weir_find(&symbol, "weir_timeline_stop");
+  if (found == NULL) return;
+  memcpy(&function, &found, sizeof function);
+  function();
 }
 
 #undef WEIR_WHERE

@@ -14,9 +14,10 @@ back. Python 3.8 or later, and nothing but its standard library. docs/c-api.md s
 
 import contextlib
 import ctypes
+import os
 from typing import Dict, Iterator, NamedTuple, Optional
 
-__all__ = ["MemoryInfo", "Setting", "active", "batch", "memory_info", "settings", "trim"]
+__all__ = ["MemoryInfo", "Setting", "active", "batch", "memory_info", "settings", "timeline", "trim"]
 
 
 class MemoryInfo(NamedTuple):
@@ -56,6 +57,10 @@ def _swapped_in() -> Optional[ctypes.CDLL]:
         library.weir_memory_info.restype = ctypes.c_int
         library.weir_trim.argtypes = [ctypes.c_int]
         library.weir_trim.restype = ctypes.c_uint64
+        library.weir_timeline_start.argtypes = [ctypes.c_char_p]
+        library.weir_timeline_start.restype = ctypes.c_int
+        library.weir_timeline_stop.argtypes = []
+        library.weir_timeline_stop.restype = None
         library.weir_settings.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         library.weir_settings.restype = ctypes.c_size_t
     except AttributeError:
@@ -107,6 +112,25 @@ def trim(device: int = 0) -> int:
     -1 stands for every device.
     """
     return 0 if _library is None else _library.weir_trim(device)
+
+
+@contextlib.contextmanager
+def timeline(file: Optional[str] = None) -> Iterator[bool]:
+    """Records a timeline while the block runs.
+
+    `file` names it as WEIR_TIMELINE does; None goes on with the recording that is there already,
+    by that variable or an earlier block. A process has one file: another name is refused, with a
+    line on standard error. Gives True where it records. The file has all of the block after it.
+    """
+    if _library is None:
+        yield False
+        return
+    recording = _library.weir_timeline_start(None if file is None else os.fsencode(file))
+    try:
+        yield bool(recording)
+    finally:
+        if recording:
+            _library.weir_timeline_stop()
 
 
 def settings() -> Dict[str, Setting]:

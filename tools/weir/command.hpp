@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/weir/environment.hpp"
+#include "tools/weir/run_flags.hpp"
+
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;
 }  // namespace CLI
@@ -23,5 +26,12 @@ struct Command {
 [[nodiscard]] Command add_run_command(CLI::App& program);
 [[nodiscard]] Command add_info_command(CLI::App& program);
 [[nodiscard]] Command add_replay_command(CLI::App& program);
+[[nodiscard]] Command add_top_command(CLI::App& program);
+[[nodiscard]] Command add_timeline_command(CLI::App& program);
+
+/// What `weir run` does with its flags and the program's words, of which there is one at least. The
+/// program finds `more` set, too. Returns the exit code.
+[[nodiscard]] int run_with(const RunFlags& flags, const std::vector<Variable>& more,
+                           const std::vector<std::string>& words);
 
 }  // namespace weir::cli

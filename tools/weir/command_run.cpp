@@ -85,12 +85,13 @@ int end_like(const Ended& ended, bool written) {
   return ended.exit_code == 0 && !written ? 1 : ended.exit_code;
 }
 
-int run(const RunFlags& flags, const std::vector<std::string>& words) {
-  if (words.empty()) {
-    throw UsageError("the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
-  }
+}  // namespace
+
+int run_with(const RunFlags& flags, const std::vector<Variable>& more,
+             const std::vector<std::string>& words) {
   const Environment environment = process_environment();
   Preload preload{.library = {}, .summary = {}, .flags = flags.variables()};
+  preload.flags.insert(preload.flags.end(), more.begin(), more.end());
   // The program is given a WEIR_SUMMARY of ours; the user's is for us.
   const preload::Settings settings = check_settings(overlaid(environment, preload.flags));
   preload.batch_range = !settings.batch_range.value.empty();
@@ -114,8 +115,6 @@ int run(const RunFlags& flags, const std::vector<std::string>& words) {
   return end_like(ran.ended, written);
 }
 
-}  // namespace
-
 Command add_run_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("run",
                                          "run a program with Weir's pool and budget in it: "
@@ -124,7 +123,13 @@ Command add_run_command(CLI::App& program) {
       "Flags come before variables, and the program finds them as variables. Its exit code is "
       "passed on; bad input is exit code 2.");
   const auto flags = std::make_shared<RunFlags>(*app);
-  return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  return {app, [flags](const std::vector<std::string>& words) {
+            if (words.empty()) {
+              throw UsageError(
+                  "the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
+            }
+            return run_with(*flags, {}, words);
+          }};
 }
 
 }  // namespace weir::cli

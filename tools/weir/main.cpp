@@ -15,7 +15,7 @@
 namespace weir::cli {
 namespace {
 
-constexpr const char* kWant = "run, info or replay";
+constexpr const char* kWant = "run, info, replay, timeline or top";
 
 int run_program(int argc, char** argv) {
   // What follows `--` is another program's, whatever it looks like: CLI11 does not get to see it.
@@ -28,7 +28,8 @@ int run_program(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
   const std::vector<Command> commands{add_run_command(app), add_info_command(app),
-                                      add_replay_command(app)};
+                                      add_replay_command(app), add_timeline_command(app),
+                                      add_top_command(app)};
   try {
     app.parse(static_cast<int>(mark - argv), argv);
   } catch (const CLI::Success& asked) {

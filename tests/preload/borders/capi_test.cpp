@@ -150,6 +150,16 @@ TEST_F(CApi, SettingsAreWrittenAsSnprintfWould) {
   EXPECT_EQ(weir_settings(nullptr, 10), all.size());
 }
 
+TEST_F(CApi, TimelinesAreBegunAndStopped) {
+  EXPECT_EQ(weir_timeline_start("run.json"), 1);
+  weir_timeline_stop();
+  EXPECT_EQ(weir_timeline_start(nullptr), 1);
+  fake::answer({.begins = false});
+  EXPECT_EQ(weir_timeline_start("other.json"), 0);
+  EXPECT_THAT(take_calls(), ElementsAre("timeline run.json", "timeline stop", "timeline ",
+                                        "timeline other.json"));
+}
+
 TEST_F(CApi, HasAVersion) { EXPECT_EQ(weir_api_version(), WEIR_API_VERSION); }
 
 TEST(Marks, ComeBackInTheOrderOfAStack) {

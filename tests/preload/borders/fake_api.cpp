@@ -82,6 +82,12 @@ Bytes trim(int device) noexcept {
   return {std::uint64_t{5} << 32U};
 }
 
+bool start_timeline(std::string_view file) noexcept {
+  note("timeline " + std::string(file));
+  return answers.begins;
+}
+void stop_timeline() noexcept { note("timeline stop"); }
+
 std::string settings_text() noexcept {
   note("settings");
   return answers.knows

@@ -16,6 +16,8 @@ class Alone(unittest.TestCase):
         self.assertIsNone(weir.memory_info())
         self.assertEqual(weir.trim(), 0)
         self.assertEqual(weir.settings(), {})
+        with weir.timeline("run.json") as recording:
+            self.assertFalse(recording)
 
     def test_lets_exceptions_through(self):
         with self.assertRaises(KeyError):
@@ -50,6 +52,16 @@ class SwappedIn(unittest.TestCase):
             with weir.batch("train"):
                 raise KeyError("mine")
         self.assertEqual(self.calls(), ["begin train", "end"])
+
+    def test_timeline_is_of_the_block(self):
+        with weir.timeline("run.json") as recording:
+            self.assertTrue(recording)
+            self.assertEqual(self.calls(), ["timeline run.json"])
+        with weir.timeline():
+            pass
+        self.assertEqual(
+            self.calls(), ["timeline run.json", "timeline stop", "timeline ", "timeline stop"]
+        )
 
     def test_batch_decorates_a_function(self):
         @weir.batch("step")

@@ -30,6 +30,8 @@ static void alone(void) {
   EXPECT(weir_settings(text, sizeof text) == 0);
   EXPECT(text[0] == '\0');
   EXPECT(weir_settings(NULL, 5) == 0);
+  EXPECT(weir_timeline_start("run.json") == 0);
+  weir_timeline_stop();
 }
 
 static void swapped_in(void) {
@@ -44,6 +46,8 @@ static void swapped_in(void) {
   EXPECT(weir_trim(-1) == UINT64_C(5) << 32);
   EXPECT(weir_settings(text, sizeof text) > sizeof text);
   EXPECT(strcmp(text, "budget") == 0);
+  EXPECT(weir_timeline_start(NULL) == 1);
+  weir_timeline_stop();
 }
 
 int main(int count, char** arguments) {

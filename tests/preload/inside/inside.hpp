@@ -55,6 +55,8 @@ class Inside : public ::testing::Test {
     ASSERT_EQ(Process::get_if_any(), nullptr)
         << "settings are read once, so each of these tests needs a process of its own: use ctest";
     forget_variables();
+    // A thread more would be in the way of what forks.
+    setenv("WEIR_PUBLISH", "0", 1);
     for (const auto& [name, value] : variables) setenv(name, value, 1);
     weir_standin_reset();
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);

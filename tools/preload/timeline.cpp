@@ -1,0 +1,93 @@
+// The timeline of a program that the library is swapped into.
+
+#include "tools/preload/timeline.hpp"
+
+#include <exception>
+#include <string>
+
+#include "allocator/log.hpp"
+#include "allocator/mutex.hpp"
+#include "tools/preload/api.hpp"
+#include "tools/preload/process.hpp"
+#include "tools/preload/scope.hpp"
+#include "tools/timeline/begin.hpp"
+#include "tools/timeline/live/publisher.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// One thread at a time begins the recording of the process.
+struct Beginning {
+  Mutex mutex{LockRank::kSources};
+  std::string asked WEIR_GUARDED_BY(mutex);  ///< the name as it was given
+};
+Beginning& beginning() {
+  static auto* const kBeginning = new Beginning;  // threads may still call when statics are gone
+  return *kBeginning;
+}
+
+/// The recording, begun by this call or before; null where no file is named.
+timeline::Recorder* find_or_begin(const timeline::TimelineSettings& settings) {
+  Beginning& begun = beginning();
+  const Lock lock(begun.mutex);
+  timeline::Recorder* const before = timeline::recording();
+  const std::string& file = settings.file.value;
+  if (before == nullptr) {
+    begun.asked = file;
+    return timeline::record_program(settings, {.gpu = true});
+  }
+  if (!file.empty() && file != begun.asked) {
+    refuse(settings.file.source, file, "'" + begun.asked + "', which this process records to");
+  }
+  return before;
+}
+
+}  // namespace
+
+void begin_timeline(const timeline::TimelineSettings& settings) {
+  const Inside inside;  // what a recording needs of CUDA is no work of the program's
+  if (timeline::recording() == nullptr) (void)find_or_begin(settings);
+}
+
+void begin_publishing(const Settings& settings) noexcept {
+  (void)timeline::Publisher::begin(settings.publish.value, process_environment());
+}
+
+void publish_device(const std::string& name) noexcept {
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return;
+  timeline::Publisher* const publisher =
+      timeline::Publisher::begin(process->settings().publish.value, process_environment());
+  try {
+    if (publisher != nullptr) publisher->add_device(name);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, error.what());
+  }
+}
+
+bool start_timeline(std::string_view file) noexcept {
+  const Inside inside;
+  try {
+    auto settings = timeline::TimelineSettings::from_environment();
+    constexpr const char* kSource = "weir_timeline_start";
+    if (!file.empty()) settings.file = {timeline::parse_timeline_file(kSource, file), kSource};
+    timeline::Recorder* const recorder = find_or_begin(settings);
+    if (recorder == nullptr) {
+      log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
+      return false;
+    }
+    recorder->start();
+    return recorder->is_recording();
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, error.what());
+    return false;
+  }
+}
+
+void stop_timeline() noexcept {
+  const Inside inside;
+  timeline::Recorder* const recorder = timeline::recording();
+  if (recorder != nullptr) recorder->stop();
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "tools/preload/settings.hpp"
+
+namespace weir::preload {
+
+/// Begins the timeline that WEIR_TIMELINE asks for; it ends with the program. Nothing where none is
+/// asked for, or the program began one already. UsageError.
+void begin_timeline(const timeline::TimelineSettings& settings);
+/// Shows the program to `weir top`, unless the settings say not to.
+void begin_publishing(const Settings& settings) noexcept;
+/// It uses this device, too.
+void publish_device(const std::string& name) noexcept;
+
+}  // namespace weir::preload
