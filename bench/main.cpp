@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   add_handover(table);
   add_policy(table);
   add_log(table);
+  add_timeline(table);
   add_index(table);
   add_peers(table);
   add_swap_in(table);

@@ -56,5 +56,6 @@ void add_policy(Table& table);
 void add_pool(Table& table);
 void add_submit(Table& table);
 void add_swap_in(Table& table);
+void add_timeline(Table& table);
 
 }  // namespace weir::bench

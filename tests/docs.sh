@@ -117,7 +117,7 @@ check_calls() {
 check_variables() {
   local root=$1 failed=0 read_ listed known
   read_=$(grep -rhoE '\{"WEIR_[A-Z_]*[A-Z]"' --include='*.cpp' \
-    "$root"/allocator "$root"/scheduler "$root"/trainer "$root"/tools/preload "$root"/tools/weir |
+    "$root"/allocator "$root"/scheduler "$root"/trainer "$root"/tools/preload "$root"/tools/timeline "$root"/tools/weir |
     tr -d '{"' | grep -v '^WEIR_CHECKED$' | sort -u)  # which nobody sets but `weir run`
   listed=$(grep -oE '^\| `WEIR_[A-Z_]+`' "$root/docs/environment.md" | tr -d '|` ' | sort -u)
   known=$(sed -n '/kKnown{/,/};/p' "$root/allocator/variables.cpp" | grep -oE 'WEIR_[A-Z_]+' | sort -u)

@@ -93,6 +93,9 @@ install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/weir.py"
 if(TARGET weir_swap_in)
   install(TARGETS weir_swap_in LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
 endif()
+if(TARGET weir_timeline_inject)
+  install(TARGETS weir_timeline_inject LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
+endif()
 install(DIRECTORY "${_weir_include_dir}/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(
   EXPORT WeirTargets

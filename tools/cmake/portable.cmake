@@ -21,3 +21,18 @@ function(weir_find_archive variable name)
       "${_weir_archive_${name}}"
       PARENT_SCOPE)
 endfunction()
+
+# zlib from its archive, where there is one: what is swapped into programs must not bring a library
+# that they may have another version of.
+function(weir_zlib variable)
+  find_package(ZLIB REQUIRED)
+  get_filename_component(beside "${ZLIB_LIBRARIES}" DIRECTORY)
+  find_library(_weir_zlib_archive NAMES libz.a HINTS "${beside}" NO_CACHE)
+  if(_weir_zlib_archive)
+    set(${variable} "${_weir_zlib_archive}" PARENT_SCOPE)
+  elseif(WEIR_PORTABLE)
+    message(FATAL_ERROR "WEIR_PORTABLE: there is no libz.a; Debian has it in zlib1g-dev")
+  else()
+    set(${variable} ZLIB::ZLIB PARENT_SCOPE)
+  endif()
+endfunction()

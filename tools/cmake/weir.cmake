@@ -34,6 +34,9 @@ target_compile_options(
   weir_options
   INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_weir_warnings};${_weir_more_warnings}>
             "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=$<JOIN:${_weir_warnings},$<COMMA>>>")
+# Call sites in messages and timelines are paths from the root of the repository.
+target_compile_options(
+  weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${WEIR_SOURCE_DIR}/=>")
 if(WEIR_WERROR)
   target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
   # What these report depends on what the optimizer inlined, and GCC 11 to 13 report sound standard
