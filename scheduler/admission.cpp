@@ -117,7 +117,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     const Lock lock(mutex_);
     BatchKind& kind = ledger_.kind(name);
     const TicketRef ticket = begin(kind, kind.footprint.value_or(Bytes{}), id);
-    note_batch(TimelineKind::kAdmit, *ticket.ticket);
+    note_admission(*ticket.ticket, TimelineAdmission::kAdmitted);
     return ticket;
   }
   InLine place(*this, name, options);
@@ -209,10 +209,8 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     line_.serve(place);
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
-    if (TimelineSink* sink = timeline_sink()) {
-      note_batch(*sink, TimelineKind::kAdmit, *ticket->ticket,
-                 decision == Decision::kForce ? 1 : 0);
-    }
+    note_admission(*ticket->ticket, decision == Decision::kForce ? TimelineAdmission::kForced
+                                                                 : TimelineAdmission::kAdmitted);
     wake_first();
   }
   try {
@@ -443,13 +441,8 @@ void Admission::add_figures(LiveFigures& figures) const {
 
 void Admission::record_live(TimelineSink& sink) {
   const Lock lock(mutex_);
-  for (const Ticket* ticket : ledger_.open_tickets()) {
-    note_batch(sink, TimelineKind::kAdmit, *ticket);
-  }
-  for (const Ticket* ticket : ledger_.submitted_tickets()) {
-    note_batch(sink, TimelineKind::kAdmit, *ticket);
-    note_batch(sink, TimelineKind::kClose, *ticket);
-  }
+  for (Ticket* ticket : ledger_.open_tickets()) note_live(sink, *ticket);
+  for (Ticket* ticket : ledger_.submitted_tickets()) note_live(sink, *ticket);
 }
 
 AdmissionStatistics Admission::statistics() const {

@@ -1,6 +1,7 @@
 #include "scheduler/batch_timeline.hpp"
 
 #include <atomic>
+#include <utility>
 
 namespace weir {
 namespace {
@@ -20,6 +21,17 @@ TimelineStall stall_of(Decision reason) noexcept {
   }
 }
 
+void write(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
+           TimelineAdmission admission = {}) noexcept {
+  const Bytes bytes = kind == TimelineKind::kAdmit ? ticket.estimate : ticket.peak;
+  sink.write({.bytes = bytes.count,
+              .batch = ticket.number,
+              .name = sink.name(ticket.kind->name),
+              .site = sink.site(ticket.where.file, ticket.where.line),
+              .kind = kind,
+              .detail = static_cast<std::uint8_t>(admission)});
+}
+
 }  // namespace
 
 std::uint32_t next_batch_number() noexcept {
@@ -29,19 +41,26 @@ std::uint32_t next_batch_number() noexcept {
   return number;
 }
 
-void note_batch(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
-                std::uint8_t detail) noexcept {
-  const Bytes bytes = kind == TimelineKind::kAdmit ? ticket.estimate : ticket.peak;
-  sink.write({.bytes = bytes.count,
-              .batch = ticket.number,
-              .name = sink.name(ticket.kind->name),
-              .site = sink.site(ticket.where.file, ticket.where.line),
-              .kind = kind,
-              .detail = detail});
+void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept {
+  if (TimelineSink* sink = timeline_sink()) {
+    write(*sink, TimelineKind::kAdmit, ticket, admission);
+    ticket.told.admission = sink;
+  }
 }
 
-void note_batch(TimelineKind kind, const Ticket& ticket) noexcept {
-  if (TimelineSink* sink = timeline_sink()) note_batch(*sink, kind, ticket);
+void note_batch(TimelineKind kind, Ticket& ticket) noexcept {
+  if (TimelineSink* sink = timeline_sink()) {
+    write(*sink, kind, ticket);
+    if (kind == TimelineKind::kClose) ticket.told.close = sink;
+  }
+}
+
+void note_live(TimelineSink& sink, Ticket& ticket) noexcept {
+  if (std::exchange(ticket.told.admission, &sink) != &sink) {
+    write(sink, TimelineKind::kAdmit, ticket, TimelineAdmission::kBefore);
+  }
+  if (ticket.state != Ticket::State::kSubmitted) return;
+  if (std::exchange(ticket.told.close, &sink) != &sink) write(sink, TimelineKind::kClose, ticket);
 }
 
 void note_stall(const TimelineSlice& slice, Decision reason, const Ticket& ticket) noexcept {

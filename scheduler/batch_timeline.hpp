@@ -14,11 +14,15 @@ namespace weir {
 /// is recorded, so no lock may be held.
 [[nodiscard]] std::uint32_t next_batch_number() noexcept;
 
+// The lock that guards the ticket is held at each of the next three.
+
+/// Says that the batch is open from now on.
+void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept;
 /// Says that the batch was closed or settled: kClose or kSettle.
-void note_batch(TimelineKind kind, const Ticket& ticket) noexcept;
-/// The same to `sink`; kAdmit too.
-void note_batch(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
-                std::uint8_t detail = 0) noexcept;
+void note_batch(TimelineKind kind, Ticket& ticket) noexcept;
+/// Says that the batch is open, or in flight, to a sink that began after it. A sink that was told
+/// already is not told twice.
+void note_live(TimelineSink& sink, Ticket& ticket) noexcept;
 
 /// Says that the batch was held back from the slice's beginning until now.
 void note_stall(const TimelineSlice& slice, Decision reason, const Ticket& ticket) noexcept;

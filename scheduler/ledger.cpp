@@ -84,6 +84,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.state = Ticket::State::kOpen;
   ticket.serial = ++serials_;
   ticket.number = number;
+  ticket.told = {};
   ticket.kind = &kind;
   ticket.where = where;
   ticket.producer = 0;

@@ -24,6 +24,7 @@
 namespace weir {
 
 struct Ticket;
+class TimelineSink;
 
 /// Device time of each stream.
 using StreamTimes = std::array<std::chrono::nanoseconds, kStreamRoles>;
@@ -57,6 +58,11 @@ struct Ticket {
   State state = State::kSettled;
   std::uint64_t serial = 0;  ///< never used twice, so a stale reference is told from a live one
   std::uint32_t number = 0;  ///< of the batch in its process, for timelines
+  /// Who was told last that it is open, and that it was closed.
+  struct {
+    const TimelineSink* admission = nullptr;
+    const TimelineSink* close = nullptr;
+  } told{};
   BatchKind* kind = nullptr;
   CallSite where;              ///< that began it
   std::uint64_t producer = 0;  ///< that the estimate counts against in the line; 0: none

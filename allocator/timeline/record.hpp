@@ -39,7 +39,7 @@ enum class TimelineKind : std::uint8_t {
   kPace,        ///< a launch is held back: stream; TimelineStall
 
   // Batches.
-  kAdmit,   ///< open from here: name (kind), site, bytes (estimate); detail (1: forced)
+  kAdmit,   ///< open from here: name (kind), site, bytes (estimate); TimelineAdmission
   kClose,   ///< submitted: name (kind), bytes (peak)
   kSettle,  ///< the device is done with it: name (kind)
 
@@ -75,6 +75,12 @@ enum class TimelineServed : std::uint8_t {
   kPassed,      ///< a block that the device was done with
   kGrown,       ///< new from the upstream, or pages moved
   kHandedOver,  ///< another stream's block, behind a wait on the device
+};
+/// `detail` of kAdmit.
+enum class TimelineAdmission : std::uint8_t {
+  kAdmitted,
+  kForced,  ///< it was let go on though its memory may not suffice
+  kBefore,  ///< it was under way as the recording began
 };
 /// `detail` of kStall and kPace.
 enum class TimelineStall : std::uint8_t {

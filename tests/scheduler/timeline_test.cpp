@@ -187,13 +187,36 @@ TEST(SchedulerTimeline, ALateRecorderIsToldOfOpenAndSubmittedBatches) {
   const Batch open = rig->begin_batch("late", {.hint = kib(4)});
   const ToldTimeline told;
   for_each_source([&](TimelineSource& source) { source.record_live(told.itself()); });
-  EXPECT_EQ(told.of(Kind::kAdmit).size(), 2U);
+  const auto admitted = told.of(Kind::kAdmit);
+  ASSERT_EQ(admitted.size(), 2U);
+  for (const TimelineRecord& record : admitted) {
+    EXPECT_EQ(record.detail, static_cast<int>(TimelineAdmission::kBefore));
+  }
   EXPECT_EQ(told.of(Kind::kClose).size(), 1U);
   LiveFigures figures;
   for_each_source([&](TimelineSource& source) { source.add_figures(figures); });
   EXPECT_EQ(figures.open, 1U);
   EXPECT_EQ(figures.submitted, 1U);
   gate.open();
+}
+
+TEST(SchedulerTimeline, ABatchIsToldOfOnceThoughItBeginsWhileTheRecorderLooksAtWhatIsThere) {
+  Rig rig;
+  Gate& gate = rig.gate();
+  const ToldTimeline told;
+  const auto look = [&] {
+    for_each_source([&](TimelineSource& source) { source.record_live(told.itself()); });
+  };
+  {
+    const Batch batch = rig->begin_batch("early");
+    look();
+    rig->submit("wait", {.writes = {rig->empty({4})}}, pass(gate));
+  }
+  look();
+  EXPECT_EQ(told.of(Kind::kAdmit).size(), 1U);
+  EXPECT_EQ(told.of(Kind::kClose).size(), 1U);
+  gate.open();
+  rig->wait_all();
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ class Batches {
     batch.begun = record.begin;
     batch.site = record.site;
     batch.thread = record.thread;
-    batch.forced = record.detail == 1;
+    batch.forced = admission_of(record) == TimelineAdmission::kForced;
     batch.estimate = record.bytes;
   }
   void close(const TimelineRecord& record) {
@@ -72,6 +72,7 @@ class Batches {
     if (begun_.empty()) {
       for (const std::uint32_t place : index_.of(TimelineKind::kAdmit)) {
         const TimelineRecord& record = index_.record(place);
+        if (admission_of(record) == TimelineAdmission::kBefore) continue;
         begun_[record.thread].push_back(place);
       }
     }

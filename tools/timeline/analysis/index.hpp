@@ -42,6 +42,12 @@ struct Span {
   return {record.begin, record.end > record.begin ? record.end : record.begin};
 }
 
+/// How a batch came to be open, of a kAdmit. Where it was before the recording, the record's thread
+/// is not the batch's.
+[[nodiscard]] inline TimelineAdmission admission_of(const TimelineRecord& record) noexcept {
+  return static_cast<TimelineAdmission>(record.detail);
+}
+
 /// A device: a GPU by its number, or another by its source.
 struct DeviceKey {
   std::uint16_t device = 0;  ///< 1 + ordinal; 0: not a GPU

@@ -63,7 +63,11 @@ Summary summarize(const Index& index, const SummaryParts& parts) {
     summary.peak_batch = pool->peak_batch;
     summary.peak_reserved = pool->peak_reserved;
   }
-  summary.batches = index.of(TimelineKind::kAdmit).size();
+  const auto begun = [&](std::uint32_t place) {
+    return admission_of(index.record(place)) != TimelineAdmission::kBefore;
+  };
+  summary.batches =
+      static_cast<std::uint64_t>(std::ranges::count_if(index.of(TimelineKind::kAdmit), begun));
   summary.stalls = stall_figures(index);
   summary.stalled_share = share_of(summary.stalls.stalls().total, summary.duration);
   summary.barriers = index.of(TimelineKind::kBarrier).size();

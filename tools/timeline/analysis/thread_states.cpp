@@ -168,19 +168,25 @@ void add_calls(const Index& index, Threads& threads) {
 }
 
 void add_batches(const Index& index, Threads& threads) {
-  std::map<std::uint32_t, std::uint64_t> closed;
+  std::map<std::uint32_t, const TimelineRecord*> closed;
   for (const std::uint32_t place : index.of(TimelineKind::kClose))
-    closed.try_emplace(index.record(place).batch, index.record(place).begin);
+    closed.try_emplace(index.record(place).batch, &index.record(place));
   for (const std::uint32_t place : index.of(TimelineKind::kAdmit)) {
     const TimelineRecord& record = index.record(place);
     const auto close = closed.find(record.batch);
+    const bool is_closed = close != closed.end() && close->second->begin >= record.begin;
+    std::uint32_t thread = record.thread;
+    if (admission_of(record) == TimelineAdmission::kBefore) {
+      if (!is_closed) continue;
+      thread = close->second->thread;
+    }
     Turn turn{
         .at = record.begin, .number = record.batch, .what = Turn::What::kBatch, .begins = true};
-    threads[record.thread].push_back(turn);
-    if (close == closed.end() || close->second < record.begin) continue;  // open to the end
-    turn.at = close->second;
+    threads[thread].push_back(turn);
+    if (!is_closed) continue;  // open to the end
+    turn.at = close->second->begin;
     turn.begins = false;
-    threads[record.thread].push_back(turn);
+    threads[thread].push_back(turn);
   }
 }
 
@@ -207,6 +213,7 @@ FrontendStates::FrontendStates(const Index& index) {
   bool several = false;
   for (const std::uint32_t place : index.of(TimelineKind::kAdmit)) {
     const TimelineRecord& record = index.record(place);
+    if (admission_of(record) == TimelineAdmission::kBefore) continue;
     begun_.emplace_back(record.batch, record.thread);
     several = several || (only_ != 0 && only_ != record.thread);
     only_ = record.thread;
