@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <random>
+#include <span>
 
 namespace weir::testing {
 namespace {
@@ -289,7 +290,14 @@ Process training_run(std::uint64_t seed, std::size_t operations) {
 void write_all(const std::vector<Process>& processes, timeline::Writer& writer) {
   for (const Process& process : processes) {
     writer.begin(process.info);
-    writer.write(process.records, VectorNames(process.names));
+    const VectorNames names(process.names);
+    constexpr std::size_t kOfAFlush = 100;
+    for (std::span<const TimelineRecord> rest(process.records); !rest.empty();) {
+      const std::size_t count = std::min(kOfAFlush, rest.size());
+      writer.write(rest.first(count), names);
+      writer.flush();
+      rest = rest.subspan(count);
+    }
     writer.end_process(
         process.complete ? timeline::Writer::End::kComplete : timeline::Writer::End::kCut,
         process.lost);

@@ -40,7 +40,7 @@ class StringSink final : public timeline::ByteSink {
 /// What a training run tells: for each operation a submission, an execution, 1.5 allocations and
 /// as many frees; batches; a pool with books that add up.
 [[nodiscard]] timeline::Process training_run(std::uint64_t seed, std::size_t operations);
-/// Writes all of it as one file does that was written at once.
+/// Writes all of it, in one file, a flush at a time as a recorder does.
 void write_all(const std::vector<timeline::Process>& processes, timeline::Writer& writer);
 
 }  // namespace weir::testing

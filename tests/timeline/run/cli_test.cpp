@@ -134,6 +134,9 @@ TEST_P(TrainTimeline, SaysWhatTheRunSays) {
   EXPECT_EQ(figures["timeline"]["lost"], 0);
   EXPECT_EQ(figures["timeline"]["file"], file("run.pftrace"));
   const Index index(process);
+  constexpr double kMostOfAnEvent = 30;  // bytes
+  EXPECT_LE(static_cast<double>(std::filesystem::file_size(file("run.pftrace"))),
+            kMostOfAnEvent * static_cast<double>(process.records.size()));
   const json& result = figures["result"];
   expect_operations(index, result["batches"]);
   expect_stalls(index, result);

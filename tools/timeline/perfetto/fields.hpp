@@ -15,6 +15,7 @@ inline constexpr std::uint32_t kSequence = 10;
 inline constexpr std::uint32_t kTrackEvent = 11;
 inline constexpr std::uint32_t kInterned = 12;
 inline constexpr std::uint32_t kSequenceFlags = 13;
+inline constexpr std::uint32_t kDeflated = 50;  ///< packets, as zlib deflates them
 inline constexpr std::uint32_t kTimestampClock = 58;
 inline constexpr std::uint32_t kDefaults = 59;
 inline constexpr std::uint32_t kTrackDescriptor = 60;

@@ -24,7 +24,7 @@ namespace packet = perfetto::packet;
 constexpr std::size_t kRead = 1U << 20U;
 constexpr std::size_t kMostOfHead = 16;              ///< bytes of a key and a length, and some
 constexpr std::uint64_t kMostOfRecords = 1U << 20U;  ///< bytes of one packet of records
-constexpr std::uint64_t kLeastPerRecord = 24;        ///< bytes of file that a record usually takes
+constexpr std::uint64_t kLeastPerRecord = 12;        ///< bytes of file that a record usually takes
 
 /// Gives up to so many bytes of the file; none at its end.
 using Source = std::function<std::size_t(char* to, std::size_t size)>;

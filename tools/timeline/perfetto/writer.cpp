@@ -17,6 +17,7 @@
 
 #include "tools/timeline/counters.hpp"
 #include "tools/timeline/perfetto/batch_spans.hpp"
+#include "tools/timeline/perfetto/deflate.hpp"
 #include "tools/timeline/perfetto/fields.hpp"
 #include "tools/timeline/perfetto/packed.hpp"
 #include "tools/timeline/perfetto/stream.hpp"
@@ -35,7 +36,7 @@ namespace event = perfetto::event;
 namespace ours = perfetto::ours;
 namespace packet = perfetto::packet;
 
-constexpr std::size_t kHandOver = 1U << 16U;      ///< bytes that are worth a call to the sink
+constexpr std::size_t kHandOver = 1U << 16U;      ///< bytes that are worth deflating by themselves
 constexpr std::size_t kMostOfPacket = 1U << 13U;  ///< bytes of records in one packet
 
 /// What only our reader reads.
@@ -505,7 +506,7 @@ class PerfettoWriter final : public Writer {
     for (const TimelineRecord& record : records) {
       ours_.add(record, names);
       picture_.add(record, names);
-      if (out_.size() >= kHandOver) hand_over();
+      if (packets_.size() >= kHandOver) hand_over();
     }
   }
   void flush() override {
@@ -517,21 +518,26 @@ class PerfettoWriter final : public Writer {
     if (!under_way_) return;
     under_way_ = false;
     picture_.end(end, lost);
-    ours_.end(end, lost);
+    hand_over();
+    ours_.end(end, lost);  // the last of the file: one that is cut before it is known to be
     hand_over();
   }
   void finish(std::uint64_t lost) override { end_process(End::kComplete, lost); }
 
  private:
   void hand_over() {
+    perfetto::append_deflated(packets_, out_);
+    packets_.clear();
     sink_.append(out_);
     out_.clear();
   }
 
   ByteSink& sink_;
+  /// Ours is not deflated, so that a file that is cut loses no record that is whole in it.
   std::string out_;
+  std::string packets_;
   Ours ours_{out_};
-  Picture picture_{out_};
+  Picture picture_{packets_};
   bool under_way_ = false;
 };
 

@@ -1,0 +1,61 @@
+// Writes a timeline that was never recorded, of a simulated trainer, for bench/timelines.py.
+//
+//   made_timeline EVENTS FILE     .json or .pftrace
+
+#include "tests/timeline/support/made_timeline.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string_view>
+
+#include "tools/timeline/chrome/writer.hpp"
+#include "tools/timeline/files/write.hpp"
+#include "tools/timeline/perfetto/writer.hpp"
+
+namespace weir::timeline {
+namespace {
+
+class StreamSink final : public ByteSink {
+ public:
+  explicit StreamSink(std::ostream& stream) : stream_(stream) {}
+  void append(std::string_view bytes) noexcept override {
+    stream_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+
+ private:
+  std::ostream& stream_;
+};
+
+int run(std::uint64_t events, const char* path) {
+  constexpr std::uint64_t kEventsOfABatch = 33;
+  const Timeline timeline = testing::made_timeline(
+      {.batches = static_cast<std::uint32_t>(events / kEventsOfABatch), .barrier_every = 10});
+  std::ofstream file(path, std::ios::binary);
+  StreamSink sink(file);
+  const auto writer = std::string_view(path).ends_with(".pftrace") ? make_perfetto_writer(sink)
+                                                                   : make_chrome_writer(sink);
+  write_timeline(timeline, *writer);
+  if (!file.flush()) {
+    std::fprintf(stderr, "made_timeline: cannot write %s\n", path);
+    return 1;
+  }
+  std::printf("%zu\n", timeline.processes.front().records.size());
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::timeline
+
+int main(int count, char** arguments) {
+  std::uint64_t events = 0;
+  const std::string_view number = count == 3 ? arguments[1] : "";
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), events);
+  if (number.empty() || error != std::errc() || end != number.data() + number.size()) {
+    std::fprintf(stderr, "usage: made_timeline EVENTS FILE.json|FILE.pftrace\n");
+    return 2;
+  }
+  return weir::timeline::run(events, arguments[2]);
+}
