@@ -14,7 +14,7 @@ wrong() {
 }
 
 listed=$("$run" --list)
-for topic in admission handover log peers policy pool submit swap-in fragmentation oom; do
+for topic in admission handover log peers policy pool submit swap-in fragmentation oom timelines; do
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
 "$run" --help | grep -q '^usage: ' || wrong "--help prints the usage"
@@ -41,6 +41,11 @@ grep -q '^JSON' <<<"$table" && wrong "a table of its own has no JSON"
 table=$("$run" --quick oom) || wrong "every failure is clean"
 grep -Eq '^comb +[x+]{5} ' <<<"$table" || wrong "oom marks each percentage"
 grep -Eq '^throttled +200 .*finished' <<<"$table" || wrong "run-ahead finishes under a policy"
+table=$("$run" --quick timelines) || wrong "what timelines cost is measured"
+grep -Eq '^1e5 events, .pftrace: bytes an event +[0-9.]+ +<= 30 +met$' <<<"$table" ||
+  wrong "timelines has a row for the size of an event"
+grep -Eq '^weir-train, .*x +>= 0.98 +(met|MISSED)$' <<<"$table" ||
+  wrong "timelines compares runs that are recorded with runs that are not"
 status=0
 "$run" --quick --upstream nonsense oom >"$scratch/out" 2>"$scratch/err" || status=$?
 ((status == 2)) || wrong "an unknown upstream exits 2, not $status"

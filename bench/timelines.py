@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""What timelines cost: a run of weir-train that is recorded beside one that is not, and the report
+of a long recording. bench/run timelines builds what it needs and runs it.
+
+  timelines.py BUILD [--quick]     BUILD is a build folder with weir-train, weir, weir-made-timeline
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+MIB = 1 << 20
+
+
+def run(words):
+    """Runs a program in silence. Its wall time in seconds, and the most memory that it had, in bytes."""
+    start = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        os.execv(words[0], words)
+    _, status, used = os.wait4(child, 0)
+    if status != 0:
+        sys.exit(f"timelines.py: {' '.join(words)} failed: {os.waitstatus_to_exitcode(status)}")
+    return time.monotonic() - start, used.ru_maxrss << 10
+
+
+def verdict(met):
+    return "met" if met else "MISSED"
+
+
+def row(figure, value, target, met):
+    print(f"{figure:<46} {value:>12}  {target:>10}  {verdict(met) if target else ''}".rstrip())
+
+
+class Training:
+    """Pairs of runs, one after the other, the recorded one first in every second pair."""
+
+    def __init__(self, train, scratch, quick):
+        self.train = str(train)
+        self.scratch = scratch
+        self.pairs = 1 if quick else 15
+        self.batches = 4 if quick else 32
+
+    def rate(self, flags):
+        """Batches per second of one run."""
+        figures = self.scratch / "figures.json"
+        run([self.train, "run", "--batches", str(self.batches), "--json", str(figures)] + flags)
+        return json.loads(figures.read_text())["result"]["batches_per_second"]
+
+    def ratio(self, name, flags):
+        """The median over the pairs of recorded / not recorded."""
+        recorded = flags + ["--timeline", str(self.scratch / name)]
+        ratios = []
+        for pair in range(self.pairs):
+            first, second = (recorded, flags) if pair % 2 else (flags, recorded)
+            rates = {id(each): self.rate(each) for each in (first, second)}
+            ratios.append(rates[id(recorded)] / rates[id(flags)])
+        return statistics.median(ratios), min(ratios), max(ratios)
+
+    def print(self):
+        for what, flags in (("batch size 64", []), ("batch size 8", ["--batch-size", "8"])):
+            for name in ("run.json", "run.pftrace"):
+                median, least, most = self.ratio(name, flags)
+                figure = f"weir-train, {what}, {pathlib.Path(name).suffix}"
+                row(figure, f"{median:.4f}x", ">= 0.98", median >= 0.98)
+                print(f"    {self.pairs} pairs: {least:.4f} to {most:.4f}")
+
+
+def print_publishing(build, quick):
+    words = [str(build / "bench/weir-live-cost"), "1" if quick else "20"]
+    said = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    row("weir top: publishing, of a processor", said.split()[-4], "", True)
+
+
+def print_reports(build, scratch, quick):
+    page = scratch / "page.html"
+    for events in (10**4, 10**5) if quick else (10**6, 10**7):
+        for suffix in (".json", ".pftrace"):
+            file = scratch / f"made{suffix}"
+            run([str(build / "bench/weir-made-timeline"), str(events), str(file)])
+            words = [str(build / "tools/weir/weir"), "timeline", "report", str(file), "-o", str(page)]
+            seconds, memory = run(words)
+            name = f"{events:.0e} events, {suffix}".replace("e+0", "e")
+            each = file.stat().st_size / events
+            row(f"{name}: bytes an event", f"{each:.1f}", "<= 30" if suffix == ".pftrace" else "", each <= 30)
+            row(f"{name}: report, wall time", f"{seconds:.1f} s", "< 60 s", seconds < 60)
+            row(f"{name}: report, most memory", f"{memory / MIB:.0f} MiB", "< 2048 MiB", memory < 2048 * MIB)
+            size = page.stat().st_size / MIB
+            row(f"{name}: page", f"{size:.2f} MiB", "<= 3 MiB", size <= 3)
+            file.unlink()
+
+
+def main(words):
+    if not words or words[0].startswith("-") or words[1:] not in ([], ["--quick"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    build = pathlib.Path(words[0]).resolve()
+    quick = len(words) > 1
+    with tempfile.TemporaryDirectory(prefix="weir-timelines.") as folder:
+        scratch = pathlib.Path(folder)
+        print(f"{'figure':<46} {'value':>12}  {'target':>10}")
+        print_reports(build, scratch, quick)
+        print_publishing(build, quick)
+        Training(build / "trainer/weir-train", scratch, quick).print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
