@@ -37,7 +37,6 @@ std::string describe(const timeline::RecordingResult& result) {
   std::string text = "timeline: " + (result.file.empty() ? "no file" : result.file) + ", " +
                      format_count(result.events, "event") + ", " + std::to_string(result.lost) +
                      " lost";
-  if (!result.note.empty()) text += "; " + result.note;
   if (!result.file.empty()) text += " (weir timeline report " + result.file + " -o report.html)";
   return text;
 }

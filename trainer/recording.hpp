@@ -33,6 +33,7 @@ class Recording {
 void publish(const TrainSettings& settings);
 
 /// One line for people: the file, its events, those lost, and what to do with it.
+/// What went wrong was logged when it did.
 [[nodiscard]] std::string describe(const timeline::RecordingResult& result);
 
 }  // namespace weir

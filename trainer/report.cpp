@@ -91,8 +91,10 @@ json result_json(const TrainResult& r) {
 /// Null where nothing was recorded.
 json timeline_json(const TrainResult& r) {
   if (!r.recording) return nullptr;
-  return {
-      {"file", r.recording->file}, {"events", r.recording->events}, {"lost", r.recording->lost}};
+  return {{"file", r.recording->file},
+          {"events", r.recording->events},
+          {"lost", r.recording->lost},
+          {"note", r.recording->note}};
 }
 
 /// What a training loop without Weir can have of it.
