@@ -6,6 +6,8 @@
 namespace weir {
 namespace {
 
+constinit std::atomic<std::uint32_t> last_number{0};
+
 /// The stall that a decision to wait leads to.
 TimelineStall stall_of(Decision reason) noexcept {
   switch (reason) {
@@ -35,11 +37,12 @@ void write(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
 }  // namespace
 
 std::uint32_t next_batch_number() noexcept {
-  static std::atomic<std::uint32_t> last{0};
-  const std::uint32_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint32_t number = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
   if (TimelineSink* listener = timeline_batches()) listener->note_batch(number);
   return number;
 }
+
+void number_batches_anew() noexcept { last_number.store(0, std::memory_order_relaxed); }
 
 void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept {
   if (TimelineSink* sink = timeline_sink()) {

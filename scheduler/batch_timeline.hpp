@@ -14,6 +14,10 @@ namespace weir {
 /// is recorded, so no lock may be held.
 [[nodiscard]] std::uint32_t next_batch_number() noexcept;
 
+/// The next batch is number 1 again, for a program that makes several runs. No batch may be open or
+/// in flight.
+void number_batches_anew() noexcept;
+
 // The lock that guards the ticket is held at each of the next three.
 
 /// Says that the batch is open from now on.

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "allocator/error.hpp"
+#include "scheduler/batch_timeline.hpp"
 #include "tools/timeline/files/read.hpp"
 #include "tools/timeline/page/page.hpp"
 #include "trainer/recording.hpp"
@@ -59,6 +60,7 @@ std::vector<std::string> record_policies(const CompareSettings& settings,
         hooks.progress(label, done, all);
       };
     }
+    number_batches_anew();
     Recording recording(one);
     (void)train(one, run_hooks);
     const auto result = recording.end();

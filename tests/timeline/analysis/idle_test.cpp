@@ -49,6 +49,21 @@ TEST(TimelineIdleCause, IsDecidedByTheLongest) {
   EXPECT_EQ(cause_of(facts), IdleCause::kUnknown);
 }
 
+TEST(TimelineIdle, DevicesThatAreNoGpuAreCountedFromOne) {
+  Process process = made_process({.batches = 2});
+  EXPECT_EQ(idle_of(process).name, "device");
+  std::vector<TimelineRecord> second;
+  for (TimelineRecord record : process.records) {
+    if (record.kind != TimelineKind::kExecute) continue;
+    record.source += 30;
+    second.push_back(record);
+  }
+  process.records.insert(process.records.end(), second.begin(), second.end());
+  std::vector<std::string> names;
+  for (const DeviceIdle& device : idle_by_cause(Index(process))) names.push_back(device.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"device 1", "device 2"}));
+}
+
 TEST(TimelineIdle, WithoutALimitAndWithAFastLoaderThereIsNone) {
   const DeviceIdle idle = idle_of(made_process({.run_ahead = 0}));
   EXPECT_LT(idle.idle, idle.recorded / 100);

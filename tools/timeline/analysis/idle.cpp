@@ -141,7 +141,8 @@ std::vector<DeviceIdle> idle_by_cause(const Index& index, const IdleOptions& opt
   if (devices.empty()) return all;
   const Causes causes(index);
   for (const auto& [device, works] : devices) {
-    DeviceIdle idle{.device = device, .span = span_of_works(index, works)};
+    DeviceIdle idle{
+        .device = device, .name = describe(index, device), .span = span_of_works(index, works)};
     idle.recorded = index.recorded(idle.span);
     LongestGaps longest(options.most_gaps);
     for_each_gap(index, works, [&](Span span, Neighbours around) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tools/timeline/analysis/idle_cause.hpp"
@@ -28,6 +29,7 @@ struct IdleSum {
 };
 struct DeviceIdle {
   DeviceKey device{};
+  std::string name{};          ///< for people
   Span span{};                 ///< from its first work to its last
   std::uint64_t recorded = 0;  ///< of that: time in which something was recorded
   std::uint64_t busy = 0;      ///< of that: time in which any stream worked

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 namespace weir::timeline {
@@ -234,13 +235,29 @@ std::uint32_t Index::kind_of_batch(std::uint32_t batch) const {
   return found != kinds_.end() && found->first == batch ? found->second : 0;
 }
 
-std::string describe(DeviceKey device) {
-  if (device.device != 0) return "GPU " + std::to_string(device.device - 1);
-  return device.source == 0 ? "device" : "device " + std::to_string(device.source);
+namespace {
+
+std::string describe_gpu(DeviceKey device) { return "GPU " + std::to_string(device.device - 1); }
+
+}  // namespace
+
+std::string describe(const Index& index, DeviceKey device) {
+  if (device.device != 0) return describe_gpu(device);
+  std::size_t before = 0;
+  std::size_t all = 0;
+  std::optional<DeviceKey> last;
+  for (const StreamInfo& stream : index.streams()) {  // by device
+    if (stream.device.device != 0 || last == stream.device) continue;
+    last = stream.device;
+    ++all;
+    if (*last < device) ++before;
+  }
+  return all < 2 ? "device" : "device " + std::to_string(before + 1);
 }
 
 std::string describe(const StreamInfo& stream) {
-  return stream.device.device == 0 ? stream.name : stream.name + " of " + describe(stream.device);
+  return stream.device.device == 0 ? stream.name
+                                   : stream.name + " of " + describe_gpu(stream.device);
 }
 
 std::string describe(const Index& index, const PoolInfo& pool) {

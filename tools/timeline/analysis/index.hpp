@@ -130,8 +130,8 @@ class Index {
 
 /// `compute of GPU 0`, `copy-in`: the device named where it is a GPU.
 [[nodiscard]] std::string describe(const StreamInfo& stream);
-/// `GPU 0`, `device`: for people.
-[[nodiscard]] std::string describe(DeviceKey device);
+/// `GPU 0`; for another `device`, or `device 2` for the second of several of them.
+[[nodiscard]] std::string describe(const Index& index, DeviceKey device);
 /// The pool's name, else `pool N`.
 [[nodiscard]] std::string describe(const Index& index, const PoolInfo& pool);
 

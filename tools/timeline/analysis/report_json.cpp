@@ -113,10 +113,14 @@ Json to_json(const DeviceIdle& device, const Process& process) {
                     {"cause", to_string(gap.cause)},
                     {"site", printable(process.name(gap.site))}});
   }
-  return {{"name", describe(device.device)}, {"begin_ns", device.span.begin},
-          {"end_ns", device.span.end},       {"recorded_ns", device.recorded},
-          {"busy_ns", device.busy},          {"idle_ns", device.idle},
-          {"gaps", device.gap_count},        {"idle_by_cause_ns", causes(times)},
+  return {{"name", device.name},
+          {"begin_ns", device.span.begin},
+          {"end_ns", device.span.end},
+          {"recorded_ns", device.recorded},
+          {"busy_ns", device.busy},
+          {"idle_ns", device.idle},
+          {"gaps", device.gap_count},
+          {"idle_by_cause_ns", causes(times)},
           {"longest_gaps", std::move(gaps)}};
 }
 
@@ -173,7 +177,7 @@ Json tasks_of(const ReportFigures& figures) {
   Json tables = Json::array();
   for (std::size_t i = 0; i + 1 < figures.tables.size(); ++i) {
     const TaskTable& table = figures.tables[i];
-    tables.push_back({{"device", describe(table.device)},
+    tables.push_back({{"device", table.name},
                       {"busy_ns", table.busy},
                       {"count", table.count},
                       {"rows", rows_of(table)}});

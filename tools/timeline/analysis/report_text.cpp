@@ -131,7 +131,7 @@ std::string idle_text(const ReportFigures& figures) {
                       std::to_string(sum.count), format_time(sum.total),
                       percent_of(sum.total, device.recorded)});
     }
-    text += section("Time of " + describe(device.device), rows);
+    text += section("Time of " + device.name, rows);
   }
   Table rows{{"", "busy", "share", "pieces of work"}};
   for (std::size_t i = 0; i < figures.streams.size(); ++i) {
@@ -171,8 +171,7 @@ std::string task_text(const TaskTable& table, bool of_device, std::size_t most) 
     rows.push_back({"Totals", std::to_string(table.count), format_time(table.busy),
                     format_share(table.busy == 0 ? 0 : 1), "", "", ""});
   }
-  return section(of_device ? "Tasks of " + describe(table.device) : "Allocator and waits", rows,
-                 left_out);
+  return section(of_device ? "Tasks of " + table.name : "Allocator and waits", rows, left_out);
 }
 
 std::string books_text(const BooksCheck& books) {

@@ -84,7 +84,7 @@ std::string_view name_of(const Process& process, const RowKey& key) {
 }
 
 TaskTable table_of(const Index& index, DeviceKey device) {
-  TaskTable table{.device = device};
+  TaskTable table{.device = device, .name = describe(index, device)};
   Rows rows;
   for (const StreamInfo& stream : index.streams()) {
     if (stream.device != device) continue;

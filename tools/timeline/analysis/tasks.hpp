@@ -33,6 +33,7 @@ struct TaskRow {
 };
 struct TaskTable {
   DeviceKey device{};
+  std::string name{};           ///< of the device, for people
   std::vector<TaskRow> rows{};  ///< by group, then the largest total first, then by name
   /// Sum over the device's streams of the time in which each worked. The totals of kOperation,
   /// kCopy and kSet add up to exactly this.

@@ -50,13 +50,13 @@ Findings findings_of(const Process& process) {
   out.summary = summarize(index, parts);
   out.devices = std::move(parts.devices);
   for (const DeviceIdle& device : out.devices) {
-    out.device_names.push_back(describe(device.device));
+    out.device_names.push_back(device.name);
   }
   out.failures = failures(index, kMostFailures, kMostHolders);
   out.barriers = barriers(index);
   out.tasks = task_tables(index);
   for (const TaskTable& table : out.tasks) {
-    out.task_names.push_back(describe(table.device));
+    out.task_names.push_back(table.name);
   }
   out.notes = notes_of(index);
   return out;

@@ -1,0 +1,49 @@
+// weir-train compare --timeline: a recording and a page of each policy.
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <string>
+
+#include "runs.hpp"
+
+namespace weir::timeline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using weir::testing::read_file;
+using weir::testing::run_weir_train;
+
+using CompareTimelines = RecordedRuns;
+
+TEST_F(CompareTimelines, ShowWhatEachPolicyDoes) {
+  const Finished run =
+      run_weir_train({"compare", "--device", "cpu", "--small", "--batches", "80", "--rounds", "1",
+                      "--no-search", "--timeline", file("pages")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::map<std::string, nlohmann::json> policies;
+  for (const std::string policy : {"unbounded", "backstop", "throttled", "barrier"}) {
+    SCOPED_TRACE(policy);
+    EXPECT_THAT(run.err, HasSubstr("timeline: " + file("pages/" + policy + ".html") + "\n"));
+    const std::string page = read_file(file("pages/" + policy + ".html"));
+    EXPECT_THAT(page, HasSubstr("weir-train, policy " + policy));
+    const nlohmann::json report = this->report("pages/" + policy + ".json");
+    EXPECT_EQ(report["summary"]["lost"], 0);
+    EXPECT_LE(report["summary"]["peak_batch"], 80) << "each run counts its batches from one";
+    ASSERT_EQ(report["devices"].size(), 1U);
+    EXPECT_EQ(report["devices"][0]["name"], "device");
+    policies[policy] = report;
+  }
+  const auto peak = [&](const char* policy) {
+    return policies[policy]["summary"]["peak"].get<std::uint64_t>();
+  };
+  const auto barriers = [&](const char* policy) {
+    return policies[policy]["summary"]["barriers"].get<std::uint64_t>();
+  };
+  EXPECT_LT(peak("barrier"), peak("throttled")) << "one batch's inputs at a time";
+  EXPECT_LE(peak("throttled"), 4U << 20U) << "the budget";
+  EXPECT_EQ(barriers("barrier"), barriers("throttled") + 80) << "one behind each batch";
+}
+
+}  // namespace
+}  // namespace weir::timeline::testing
