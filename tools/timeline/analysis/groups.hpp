@@ -3,6 +3,7 @@
 // What a pool has handed out, summed by a key, as one goes through its events.
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,7 @@ class GroupedReplay {
     std::uint64_t requested = 0;
     std::uint64_t blocks = 0;
     std::uint64_t from_before = 0;
+    std::uint64_t awaiting = 0;
   };
 
   GroupedReplay(const Index& index, const PoolInfo& pool, GroupBy by)
@@ -48,6 +50,14 @@ class GroupedReplay {
   [[nodiscard]] std::size_t group_of(const TimelineRecord& block);
   void take(const TimelineRecord& block);
   void give(const TimelineRecord& block);
+  /// Forgets the oldest of what awaits, but for as much as the books say.
+  void pass_oldest();
+
+  /// What a free left awaiting.
+  struct Waiting {
+    std::size_t group = 0;
+    std::uint64_t bytes = 0;
+  };
 
   const Index* index_;
   GroupBy by_;
@@ -55,6 +65,8 @@ class GroupedReplay {
   std::vector<Group> groups_;
   std::unordered_map<std::uint32_t, std::size_t> places_;
   std::uint64_t bytes_ = 0;
+  std::deque<Waiting> waiting_;  ///< in the order of their frees
+  std::uint64_t waiting_bytes_ = 0;
   std::size_t grown_ = kNoGroup;
   std::size_t shrunk_ = kNoGroup;
 };

@@ -71,10 +71,33 @@ bool GroupedReplay::next() {
   if (replay_.anew() || record.kind == TimelineKind::kPoolEnd) {
     for (Group& group : groups_) group = {.key = group.key};
     bytes_ = 0;
+    waiting_.clear();
+    waiting_bytes_ = 0;
   }
-  if (const TimelineRecord* block = replay_.ended()) take(*block);
+  if (const TimelineRecord* block = replay_.ended()) {
+    take(*block);
+    if (record.kind == TimelineKind::kFree && record.detail == 1) {
+      waiting_.push_back({.group = shrunk_, .bytes = block->bytes});
+      waiting_bytes_ = add_capped(waiting_bytes_, block->bytes);
+      groups_[shrunk_].awaiting = add_capped(groups_[shrunk_].awaiting, block->bytes);
+    }
+  }
   if (replay_.hands_out()) give(record);
+  pass_oldest();
   return true;
+}
+
+void GroupedReplay::pass_oldest() {
+  const std::uint64_t kept = replay_.books().awaiting;
+  while (waiting_bytes_ > kept && !waiting_.empty()) {
+    Waiting& oldest = waiting_.front();
+    const std::uint64_t passed = std::min(oldest.bytes, waiting_bytes_ - kept);
+    Group& group = groups_[oldest.group];
+    group.awaiting = less_or_zero(group.awaiting, passed);
+    waiting_bytes_ -= passed;
+    oldest.bytes -= passed;
+    if (oldest.bytes == 0) waiting_.pop_front();
+  }
 }
 
 namespace {
@@ -88,15 +111,18 @@ Holding holding_now(const GroupedReplay& grouped, std::uint64_t at, std::size_t 
               .others = {.key = "other"}};
   std::vector<Holder> all;
   for (const GroupedReplay::Group& group : grouped.groups()) {
-    if (group.blocks == 0) continue;
+    if (group.blocks == 0 && group.awaiting == 0) continue;
     all.push_back({.key = grouped.text(group.key),
                    .bytes = group.bytes,
                    .requested = group.requested,
                    .blocks = group.blocks,
-                   .from_before = group.from_before});
+                   .from_before = group.from_before,
+                   .awaiting = group.awaiting});
   }
   const auto larger = [](const Holder& a, const Holder& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.key < b.key;
+    const std::uint64_t of_a = add_capped(a.bytes, a.awaiting);
+    const std::uint64_t of_b = add_capped(b.bytes, b.awaiting);
+    return of_a != of_b ? of_a > of_b : a.key < b.key;
   };
   const std::size_t kept = std::min(most, all.size());
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), all.end(),
@@ -106,6 +132,7 @@ Holding holding_now(const GroupedReplay& grouped, std::uint64_t at, std::size_t 
     now.others.requested = add_capped(now.others.requested, all[i].requested);
     now.others.blocks += all[i].blocks;
     now.others.from_before = add_capped(now.others.from_before, all[i].from_before);
+    now.others.awaiting = add_capped(now.others.awaiting, all[i].awaiting);
   }
   all.resize(kept);
   now.holders = std::move(all);

@@ -26,17 +26,21 @@ struct Holder {
   std::uint64_t requested = 0;
   std::uint64_t blocks = 0;
   std::uint64_t from_before = 0;  ///< of `bytes`: handed out before the recording began
+  /// Beside `bytes`: freed, and not yet passed by the device. Where it has passed a part, the
+  /// oldest frees are taken for passed.
+  std::uint64_t awaiting = 0;
 
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 /// The holders at one moment.
 struct Holding {
   std::uint64_t at = 0;
-  bool known = true;              ///< no event was missing
-  Books books{};                  ///< the pool's
-  std::uint64_t budget = 0;       ///< in force then
-  std::vector<Holder> holders{};  ///< the largest first, alike ones by key; at most `most`
-  Holder others{};                ///< the rest, summed; its key is `other`
+  bool known = true;         ///< no event was missing
+  Books books{};             ///< the pool's
+  std::uint64_t budget = 0;  ///< in force then
+  /// The largest sum of held and awaiting first, alike ones by key; at most `most`.
+  std::vector<Holder> holders{};
+  Holder others{};  ///< the rest, summed; its key is `other`
 };
 /// The holders of a pool at each of `times`, which are in order, after what happened then. One
 /// pass.

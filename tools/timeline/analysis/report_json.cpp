@@ -12,11 +12,9 @@ using Json = nlohmann::ordered_json;
 Json to_json(const Waits& waits) { return {{"count", waits.count}, {"total_ns", waits.total}}; }
 
 Json to_json(const Holder& holder) {
-  return {{"key", printable(holder.key)},
-          {"bytes", holder.bytes},
-          {"requested", holder.requested},
-          {"blocks", holder.blocks},
-          {"from_before", holder.from_before}};
+  return {{"key", printable(holder.key)},      {"bytes", holder.bytes},
+          {"requested", holder.requested},     {"blocks", holder.blocks},
+          {"from_before", holder.from_before}, {"awaiting", holder.awaiting}};
 }
 
 Json to_json(const Holding& holding) {

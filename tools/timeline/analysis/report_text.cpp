@@ -64,14 +64,17 @@ std::string percent_of(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::string holders(const std::string& heading, const Holding& holding) {
-  Table rows{{"", "held", "asked for", "blocks", "from before"}};
+  Table rows{{"", "held", "asked for", "blocks", "from before", "freed, awaiting the device"}};
+  const auto or_nothing = [](std::uint64_t bytes) {
+    return bytes == 0 ? std::string() : format_amount(bytes);
+  };
   const auto add = [&](const Holder& holder) {
     rows.push_back({cell(holder.key), format_amount(holder.bytes), format_amount(holder.requested),
-                    std::to_string(holder.blocks),
-                    holder.from_before == 0 ? "" : format_amount(holder.from_before)});
+                    std::to_string(holder.blocks), or_nothing(holder.from_before),
+                    or_nothing(holder.awaiting)});
   };
   for (const Holder& holder : holding.holders) add(holder);
-  if (holding.others.blocks != 0) add(holding.others);
+  if (holding.others.blocks != 0 || holding.others.awaiting != 0) add(holding.others);
   return section(heading + (holding.known ? "" : " (events are missing: a part is not known)"),
                  rows);
 }
@@ -100,7 +103,12 @@ std::string failure_text(const Failure& failure) {
   if (failure.batch != 0) heading += ", batch " + std::to_string(failure.batch);
   if (!failure.kind.empty()) heading += " (" + cell(failure.kind) + ")";
   if (!failure.site.empty()) heading += ", " + cell(failure.site);
-  return holders(heading + "; holders by label", failure.holding);
+  const Holding& then = failure.holding;
+  heading += "\n  reserved " + format_amount(then.books.reserved()) + " = allocated " +
+             format_amount(then.books.allocated) + " + awaiting " +
+             format_amount(then.books.awaiting) + " + cached " + format_amount(then.books.cached) +
+             "; budget " + format_amount(then.budget);
+  return holders(heading + "\nHolders by label then", then);
 }
 
 std::string stall_text(const ReportFigures& figures) {

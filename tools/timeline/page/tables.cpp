@@ -14,25 +14,34 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
 
 [[nodiscard]] std::string shown(std::string_view text) { return shorten(text, kLongestName); }
 
-[[nodiscard]] Json holder_json(const Holder& holder) {
-  return Json{{"key", shown(holder.key)}, {"bytes", holder.bytes}, {"blocks", holder.blocks}};
-}
-
 [[nodiscard]] Json holding_json(const Holding& holding, std::string_view by) {
   Json holders = Json::array();
+  std::uint64_t awaiting = 0;
   for (const Holder& holder : holding.holders) {
-    holders.push_back(holder_json(holder));
+    const std::string key = shown(holder.key);
+    if (holder.blocks != 0) {
+      holders.push_back({{"key", key}, {"bytes", holder.bytes}, {"blocks", holder.blocks}});
+    }
+    if (holder.awaiting != 0) {
+      holders.push_back({{"key", key + " (freed, awaiting the device)"},
+                         {"bytes", holder.awaiting},
+                         {"blocks", ""}});
+      awaiting += holder.awaiting;
+    }
   }
+  const auto larger = [](const Json& a, const Json& b) { return a["bytes"] > b["bytes"]; };
+  std::stable_sort(holders.begin(), holders.end(), larger);
   if (holding.others.blocks != 0) {
-    holders.push_back(holder_json(holding.others));
-    holders.back()["key"] = "all others";
-    holders.back()["rest"] = true;
+    holders.push_back({{"key", "all others"},
+                       {"bytes", holding.others.bytes},
+                       {"blocks", holding.others.blocks},
+                       {"rest", true}});
   }
-  if (holding.books.awaiting != 0) {
-    holders.push_back(Json{{"key", "freed, and not passed by the device yet"},
-                           {"bytes", holding.books.awaiting},
-                           {"blocks", ""},
-                           {"rest", true}});
+  if (holding.books.awaiting > awaiting) {
+    holders.push_back({{"key", "others (freed, awaiting the device)"},
+                       {"bytes", holding.books.awaiting - awaiting},
+                       {"blocks", ""},
+                       {"rest", true}});
   }
   return Json{{"by", by}, {"holders", std::move(holders)}};
 }
