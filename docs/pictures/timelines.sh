@@ -10,7 +10,8 @@ to=$(realpath "${2:-$(dirname "$0")}")
 pages=$(mktemp -d)
 trap 'rm -rf "$pages"' EXIT
 
-"$train" compare --device cpu --small --batches 80 --rounds 1 --no-search --timeline "$pages"
+"$train" compare --device cpu --small --batch-size 256 --budget 16MiB --batches 80 \
+  --rounds 1 --no-search --timeline "$pages"
 for policy in unbounded barrier throttled; do
   chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,800 \
     --virtual-time-budget=4000 \
