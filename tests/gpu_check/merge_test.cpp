@@ -53,7 +53,10 @@ const std::vector<std::string> kFirstCall{"tests",
                                           "compare_x16_ring",
                                           "bench",
                                           "facts",
-                                          "traces"};
+                                          "traces",
+                                          "timeline",
+                                          "timeline_cost",
+                                          "timeline_programs"};
 constexpr std::size_t kPrograms = kTrainingPrograms.size() + 2;
 
 TEST(GpuMerge, ThreeCallsMakeThePageOfAllOfThem) {

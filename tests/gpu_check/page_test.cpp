@@ -131,7 +131,7 @@ TEST(GpuFacts, MemoryThatOthersGaveBackMeanwhileIsLessThanNothing) {
 TEST(GpuPage, ShowsWhatTracesCameToOnTheDevice) {
   EXPECT_THAT(page_of(made_up_evidence()),
               HasSubstr("|---|---|---|---|---|---|\n| made_up | round:24 | 2.000 | 5 | 3 | 123 |\n"
-                        "| made_up | paged | 1.020 | 5 | 3 | 123 |\n\n## Tests\n"));
+                        "| made_up | paged | 1.020 | 5 | 3 | 123 |\n\n## Timelines\n"));
 }
 
 TEST(GpuPage, SaysWhichProgramsWereNotRun) {

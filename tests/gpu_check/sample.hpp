@@ -181,6 +181,57 @@ inline json made_up_traces() {
                      {"pools", json::array({pool("round:24", 2e9), pool("paged", 1.02e9)})}}})}};
 }
 
+inline json made_up_stretch(const std::string& name, double event_ms) {
+  return {{"name", name},     {"operations", 100},    {"recorded", 100},    {"joined", 100},
+          {"timed", true},    {"event_ms", event_ms}, {"sum_ms", event_ms}, {"span_ms", event_ms},
+          {"in_order", true}, {"outside_us", 0.0}};
+}
+
+/// Two stretches that are timed, and one that is only counted.
+inline json made_up_timeline() {
+  json brief = made_up_stretch("made-up empty kernel", 2);
+  brief["timed"] = false;
+  brief["sum_ms"] = 1;
+  return {{"no_cupti", ""},
+          {"refused", ""},
+          {"complete", true},
+          {"lost", 0},
+          {"strays", 0},
+          {"stretches",
+           {made_up_stretch("made-up kernel", 100), made_up_stretch("made-up copy", 200), brief}}};
+}
+
+inline json made_up_timeline_cost() {
+  const auto pair = [](double recorded) {
+    return json{{"plain", 100}, {"recorded", recorded}, {"kernels", 7}, {"lost", 0}};
+  };
+  return {{"why", ""}, {"pairs", {pair(99), pair(80), pair(101), pair(98)}}};
+}
+
+inline json made_up_recorded_run(const std::string& setup) {
+  return {{"setup", setup},
+          {"exit_code", 0},
+          {"stopped", false},
+          {"said", ""},
+          {"lines", json::array()},
+          {"printed", {{"losses", {"0x1p+0", "0x1p-1"}}, {"profiled_kernels", 0}}},
+          {"timeline", {{"kernels", 500}, {"copies", 5}, {"lost", 0}, {"complete", true}}}};
+}
+
+inline json made_up_timeline_programs() {
+  json plain = made_up_recorded_run("plain");
+  plain.erase("timeline");
+  plain["printed"]["profiled_kernels"] = 500;
+  json recorded = made_up_recorded_run("recorded");
+  recorded["page_bytes"] = 1 << 20;
+  json inside = made_up_recorded_run("inside");
+  inside["printed"]["profiled_kernels"] = 500;
+  json outside = made_up_recorded_run("outside");
+  outside["other_report_bytes"] = 1000;
+  return {{"left_out", ""},
+          {"runs", {plain, recorded, made_up_recorded_run("injected"), inside, outside}}};
+}
+
 inline json made_up_step(const std::string& name) {
   return {{"name", name},   {"command", "weir-gpu " + name}, {"exit_code", 0}, {"outcome", "ok"},
           {"seconds", 2.0}, {"limit_seconds", 40.0}};
@@ -203,6 +254,9 @@ inline json made_up_evidence() {
   add("bench", "figures", made_up_bench());
   add("facts", "figures", made_up_facts());
   add("traces", "figures", made_up_traces());
+  add("timeline", "figures", made_up_timeline());
+  add("timeline_cost", "figures", made_up_timeline_cost());
+  add("timeline_programs", "figures", made_up_timeline_programs());
   add("programs", "figures", made_up_programs());
   return {{"date", "2000-01-01"}, {"machine", made_up_machine()}, {"steps", std::move(steps)}};
 }

@@ -37,8 +37,9 @@ json& comparison(json& evidence) { return step_in(evidence, "compare_x16_ring").
 
 TEST(GpuVerdicts, ARunThatHasEverythingMeetsEverything) {
   const std::vector<Verdict> verdicts = judge(made_up_evidence());
+  constexpr std::size_t kTimelines = 3 + 1 + 4;
   const std::size_t programs = 2 * kTrainingPrograms.size() + 3 + 1;
-  EXPECT_EQ(verdicts.size(), 3 + 5 * kComparisons.size() + 1 + 1 + 2 + programs);
+  EXPECT_EQ(verdicts.size(), 3 + 5 * kComparisons.size() + 1 + 1 + 2 + kTimelines + programs);
   EXPECT_TRUE(holds(verdicts)) << ::testing::PrintToString(not_met(made_up_evidence()));
 }
 

@@ -18,6 +18,9 @@ int run_info(int argc, char** argv);
 int run_tests(int argc, char** argv);
 /// Prints, as JSON, what only a driver with a GPU can tell. 2 where no GPU answers, and says why.
 int run_facts(int argc, char** argv);
+/// Records known work on the GPU into a file, and prints as JSON what the timeline has of it; or
+/// counts a timeline's kernels and copies.
+int run_timeline(int argc, char** argv);
 /// Makes the page of what tools/gpu-check left in a folder. 1 where a condition is not met.
 int run_report(int argc, char** argv);
 

@@ -8,6 +8,7 @@
 #include "tools/gpu_check/report/program_page.hpp"
 #include "tools/gpu_check/report/programs.hpp"
 #include "tools/gpu_check/report/text.hpp"
+#include "tools/gpu_check/report/timelines.hpp"
 #include "tools/gpu_check/report/traces.hpp"
 
 namespace weir::gpu_check {
@@ -203,7 +204,10 @@ std::string page(const json& evidence, const std::vector<Verdict>& verdicts,
   text += "## Kernels\n\n" + section(evidence, "bench", kernels_section) +
           "## Unmodified programs\n\n" + section(evidence, kProgramsStep, programs_section) +
           "## Facts\n\n" + section(evidence, "facts", facts_section) + "## Traces\n\n" +
-          section(evidence, kTracesStep, traces_section) + "## Tests\n\n" +
+          section(evidence, kTracesStep, traces_section) + "## Timelines\n\n" +
+          section(evidence, kTimelineStep, timeline_section) +
+          section(evidence, kTimelineCostStep, timeline_cost_section) +
+          section(evidence, kTimelineProgramsStep, timeline_programs_section) + "## Tests\n\n" +
           section(evidence, "tests", tests_section) + "## Steps\n\n" + steps_table(evidence);
   return text;
 }

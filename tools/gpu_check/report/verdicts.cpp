@@ -10,6 +10,7 @@
 #include "tools/gpu_check/report/kernel_bounds.hpp"
 #include "tools/gpu_check/report/program_verdicts.hpp"
 #include "tools/gpu_check/report/text.hpp"
+#include "tools/gpu_check/report/timelines.hpp"
 #include "tools/gpu_check/report/traces.hpp"
 
 namespace weir::gpu_check {
@@ -180,6 +181,7 @@ std::vector<Verdict> judge(const json& evidence) {
   judge_bench(evidence, verdicts);
   judge_facts(evidence, verdicts);
   judge_traces(evidence, verdicts);
+  judge_timelines(evidence, verdicts);
   judge_programs(evidence, verdicts);
   return verdicts;
 }
