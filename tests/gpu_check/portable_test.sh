@@ -36,6 +36,12 @@ check_link() {
 check_link weir-gpu "$link"
 check_link weir "$(ninja -C "$scratch/build" -t commands weir | grep -- ' -o weir ')"
 
+preloaded=$(ninja -C "$scratch/build" -t commands weir-gpu | grep -- ' -o libweir_timeline.so ') ||
+  wrong "libweir_timeline.so is built with weir-gpu, at the top of the build folder"
+for word in -static-libstdc++ -static-libgcc -s; do
+  [[ $preloaded == *" $word "* ]] || wrong "libweir_timeline.so is linked with $word"
+done
+
 check=$root/tools/gpu_check/portable_check
 c_only=$(type -P true)
 mkdir "$scratch/tree" "$scratch/tree/build"

@@ -230,6 +230,123 @@ class RunAll(Scratch):
             self.assertIn(says, done.stderr)
 
 
+MADE_UP_TORCH = """
+import os, sys, time
+import harness
+
+def run(args):
+    if os.environ.get("MADE_UP") == "hangs" and not os.environ.get("CUDA_INJECTION64_PATH"):
+        time.sleep(1000)
+    if os.environ.get("MADE_UP") == "missing":
+        raise harness.Missing("Made-up is not there")
+    print("CUPTI is in use by a made-up profiler", file=sys.stderr)
+    print("a line of something else", file=sys.stderr)
+    timeline = os.environ.get("WEIR_TIMELINE")
+    if timeline:
+        with open(timeline, "w") as out:
+            out.write(os.environ.get("CUDA_INJECTION64_PATH", "preloaded"))
+    return {"losses": [(0.5).hex()], "profiled_kernels": 3 if args.profile else 0}
+
+parser = harness.flags("made up", steps=1)
+parser.add_argument("--profile", action="store_true")
+harness.main("made_up", run, parser)
+"""
+
+MADE_UP_RECORDER = """#!/usr/bin/env bash
+[[ $1 == timeline ]] || exit 9
+if [[ $2 == report ]]; then
+  if [[ ${4:-} == -o ]]; then echo page >"$5"; else echo "text of ${3##*/}"; fi
+  exit
+fi
+[[ "$2 $3 $5 $6 $7" == "record --library --batch-range batch -o" && $9 == -- ]] || exit 9
+export WEIR_TIMELINE=$8
+exec "${@:10}"
+"""
+
+MADE_UP_COUNTER = """#!/usr/bin/env bash
+[[ "$1 $2" == "timeline count" ]] || exit 9
+echo "{\\"kernels\\": 3, \\"copies\\": 0, \\"lost\\": 0, \\"complete\\": true, \\"has\\": \\"$(cat "$3")\\"}"
+"""
+
+MADE_UP_NSYS = """#!/usr/bin/env bash
+[[ $1 == profile ]] || exit 9
+while [[ $1 != --output ]]; do shift; done
+echo report >"$2.nsys-rep"
+exec "${@:3}"
+"""
+
+
+class RecordAll(Scratch):
+    """The real record_all.py, with another program to record and other commands."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("record_all.py", "runner.py", "harness.py", "plan.py"):
+            shutil.copy(PROGRAMS / name, self.at / name)
+        self.write("torch_timeline.py", MADE_UP_TORCH)
+        self.weir = self.write("beside/weir", MADE_UP_RECORDER)
+        self.library = self.write("beside/libweir.so", "")
+        self.inject = self.write("beside/libweir_timeline.so", "")
+        self.count = self.write("beside/weir-gpu", MADE_UP_COUNTER)
+        self.output = self.at / "run" / "timeline_programs.json"
+        self.path = f"{self.at / 'bin'}:/usr/bin:/bin"
+
+    def record_all(self, *words, **environment):
+        fixed = ["--weir", self.weir, "--library", self.library, "--inject", self.inject]
+        fixed += ["--count", self.count, "--output", self.output, "--device", "cpu"]
+        return self.python(self.at / "record_all.py", *fixed, *words, PATH=self.path, **environment)
+
+    def document(self, *words, **environment):
+        done = self.record_all(*words, **environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(self.output.read_text(encoding="utf-8"))
+
+    def test_each_run_is_counted_and_one_has_a_page(self):
+        self.write("bin/nsys", MADE_UP_NSYS)
+        document = self.document()
+        runs = {run["setup"]: run for run in document["runs"]}
+        self.assertEqual(document["left_out"], "")
+        self.assertEqual(sorted(runs), ["injected", "inside", "outside", "plain", "recorded"])
+        for setup, run in runs.items():
+            self.assertEqual(run["exit_code"], 0, setup)
+            self.assertEqual(run["lines"], ["CUPTI is in use by a made-up profiler"])
+        self.assertIsNone(runs["plain"]["timeline"])
+        self.assertEqual(runs["recorded"]["timeline"]["has"], "preloaded")
+        self.assertEqual(runs["injected"]["timeline"]["has"], str(self.inject))
+        self.assertEqual(runs["inside"]["printed"]["profiled_kernels"], 3)
+        self.assertEqual(runs["outside"]["other_report_bytes"], len("report\n"))
+        folder = self.output.with_suffix("")
+        self.assertEqual(runs["recorded"]["page_bytes"], len("page\n"))
+        self.assertEqual((folder / "recorded.html").read_text(encoding="utf-8"), "page\n")
+        self.assertEqual((folder / "recorded.txt").read_text(encoding="utf-8"), "text of recorded.pftrace\n")
+
+    def test_what_the_machine_lacks_is_left_out(self):
+        self.inject.unlink()
+        if shutil.which("nsys", path=f"{self.path}:/usr/local/cuda/bin"):
+            self.skipTest("left out: this machine has nsys")
+        runs = {run["setup"]: run for run in self.document()["runs"]}
+        self.assertEqual(runs["injected"]["left_out"], "there is no libweir_timeline.so")
+        self.assertEqual(runs["outside"]["left_out"], "no nsys")
+
+    def test_without_the_framework_all_of_it_is_left_out(self):
+        document = self.document(MADE_UP="missing")
+        self.assertEqual(document["left_out"], "made_up: Made-up is not there")
+
+    def test_what_hangs_is_stopped_and_the_others_are_told(self):
+        document = self.document("--limit", "4", MADE_UP="hangs")
+        runs = {run["setup"]: run for run in document["runs"]}
+        self.assertTrue(runs["recorded"]["stopped"])
+        self.assertIsNone(runs["recorded"]["timeline"])
+        self.assertFalse(runs["injected"]["stopped"])
+        self.assertEqual(runs["injected"]["timeline"]["kernels"], 3)
+
+    def test_bad_flags_are_refused(self):
+        self.library.unlink()
+        done = self.record_all()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no file", done.stderr)
+
+
 class Allowance(Scratch):
     """How much of a call's time a run may take: the rule alone."""
 

@@ -67,6 +67,10 @@ case $command in
     echo '{"testsuites": [{"name": "A", "testsuite": [{"name": "B", "result": "COMPLETED"}]}]}' >"$file"
     ;;
   train)
+    if [[ $1 == run ]]; then
+      echo '  "batches_per_second": 100.5,' >"$file"
+      exit
+    fi
     {
       echo '{"settings": "made up", "weights_identical": true, "finished_runs": 4, "reference":'
       policy reference 1 finished
@@ -82,6 +86,15 @@ case $command in
     ;;
   facts)
     echo '{"facts": [{"fact": "made up", "expected": "1", "answer": "1", "answered": true}]}'
+    ;;
+  timeline)
+    if [[ $1 == count ]]; then
+      printf '{\n "kernels": 7,\n "lost": 0\n}\n'
+      exit
+    fi
+    stretch='"name": "made up", "operations": 3, "recorded": 3, "joined": 3, "timed": true, "in_order": true'
+    echo '{"lost": 0, "strays": 0, "complete": true, "stretches": [{'"$stretch"',
+      "event_ms": 1, "sum_ms": 1, "span_ms": 1, "outside_us": 0}]}'
     ;;
   bench)
     [[ $* == "--json -" ]]
@@ -142,7 +155,10 @@ page=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??.md')
 [[ $(find "$scratch/pages" -type f | wc -l) == 3 ]] || wrong "no more than that is to be brought back"
 grep -q -- '--inputs ring --width-factor 16 ' "$page" || wrong "the page has the command lines"
 grep -q -- '--tool memcheck --report-api-errors no ' "$page" || wrong "refused calls are no fault of memory"
-[[ $(grep -c '^== .*: ok' "$scratch/err") == 9 ]] || wrong "each of the nine steps is shown as ok"
+[[ $(grep -c '^== .*: ok' "$scratch/err") == 11 ]] || wrong "each of the eleven steps is shown as ok"
+says '^met  *timeline: recorded kernels and copies equal those launched: 3 kernels'
+says '^met  *timeline: a recording costs at most 3% .*: 1.000 (1.000 to 1.000) times as long in 4 pairs'
+says '^left out  *timeline: nsys outside works, or a line says why not: there is no weir beside made-up'
 says '^left out  *every trace completes on the device: there is no weir beside made-up'
 says '^met  *what only a GPU can tell is answered, and as Weir counts on: 1 answer, none unexpected'
 says '^left out  *PyTorch, transformer: the same losses.*: no step of this name was run'
@@ -276,5 +292,5 @@ started=$SECONDS
 runs 1 --limit 20
 took=$((SECONDS - started))
 ((took >= 18 && took <= 28)) || wrong "a call of 20 s in which all hangs took $took s"
-[[ $(grep -c 'stopped; ' "$scratch/err") == 7 ]] || wrong "every step is stopped"
+[[ $(grep -c 'stopped; ' "$scratch/err") == 9 ]] || wrong "every step is stopped"
 exit "$failed"

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Prints the folders in which this Python's packages have NVIDIA's libraries: a machine may have cuBLAS
-nowhere else. Imports none of them."""
+and CUPTI nowhere else. Imports none of them."""
 
 import importlib.util
 import pathlib
 import sys
 
-# As pip has them: nvidia/cublas/lib for CUDA 12, nvidia/cu13/lib for 13. As conda has them: PREFIX/lib.
+# As pip has them: nvidia/cublas/lib and nvidia/cuda_cupti/lib for CUDA 12, nvidia/cu13/lib for 13. As
+# conda has them: PREFIX/lib.
 WHERE = "*/lib"
+NAMES = ("libcublas.so.*", "libcupti.so.*")
 
 
 def roots(package):
@@ -21,7 +23,7 @@ def roots(package):
 def main():
     folders = [folder for root in roots("nvidia") for folder in sorted(pathlib.Path(root).glob(WHERE))]
     for folder in [*folders, pathlib.Path(sys.prefix) / "lib"]:
-        if list(folder.glob("libcublas.so.*")):
+        if any(list(folder.glob(name)) for name in NAMES):
             print(folder.resolve())
 
 

@@ -3,22 +3,25 @@
 
 # What tools/gpu-check runs by itself, in this order.
 steps=(tests compare_x1_drawn compare_x1_ring compare_x16_drawn compare_x16_ring bench facts traces
-  memcheck racecheck)
+  timeline timeline_cost timeline_programs memcheck racecheck)
 
 # Seconds that each part of a call is sure of. All that a call has must add up to limit_s: --dry-run
 # checks it. Pessimistic guesses: no GPU has run any of it (unverified).
 declare -A share=(
   [info]=25
-  [tests]=70
+  [tests]=60
   [compare_x1_drawn]=30
   [compare_x1_ring]=30
-  [compare_x16_drawn]=55
-  [compare_x16_ring]=55
-  [bench]=40
+  [compare_x16_drawn]=50
+  [compare_x16_ring]=50
+  [bench]=35
   [facts]=20
-  [traces]=40
-  [memcheck]=50
-  [racecheck]=45
+  [traces]=35
+  [timeline]=8
+  [timeline_cost]=20
+  [timeline_programs]=12
+  [memcheck]=45
+  [racecheck]=40
   [warm_up]=45
   [programs]=380
   [report]=10

@@ -1,7 +1,7 @@
 # Building what is carried to the machine with the GPU. For tools/gpu-check.
 # shellcheck shell=bash disable=SC2154
 
-# Bytes that the tree and the three programs may have together.
+# Bytes that the tree and the four files may have together.
 carried_most=60000000
 
 # Prints what is missing here to build the program with; nothing when all is there.
@@ -34,7 +34,7 @@ build() {
     cmake --preset portable "${with[@]}"
     cmake --build "$folder" --target weir-gpu
     tools/gpu_check/portable_check "$carried_most" . \
-      "$program" "$folder/weir" "$folder/libweir.so"
+      "$program" "$folder/weir" "$folder/libweir.so" "$folder/libweir_timeline.so"
     echo "built in $SECONDS s"
   } >&2
 }

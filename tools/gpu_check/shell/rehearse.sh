@@ -11,6 +11,9 @@ x16="--width-factor 16 --batches 40 --rounds 2 --no-search"
 bench_flags=
 traces='bench/traces/*.csv.gz'
 trace_settings=()
+timeline_flags=
+cost_pairs=4
+cost_flags="--inputs drawn --batches 3000"
 program_flags=
 # Tests that hold a stream while they launch: under compute-sanitizer a launch may wait for its stream.
 # tests/support/held.hpp has the rule for their names.
@@ -32,6 +35,11 @@ on_standin() {
   x16="--small --width-factor 2 --batches 10 --rounds 1 --no-search"
   bench_flags=--small
   trace_settings=(env WEIR_STANDIN_ADDRESSES_ONLY=1)  # a replay touches no memory
+  # The toolkit's CUPTI cannot use the stand-in, which has none of its own.
+  export WEIR_CUPTI=/there-is-none-on-the-stand-in
+  timeline_flags=--small
+  cost_pairs=2
+  cost_flags="--inputs drawn --batches 5 --batch-size 16"
   program_flags="--device cpu --small"
 }
 

@@ -88,26 +88,45 @@ step_traces() {
     --pool round:24,best_fit,paged --upstream cuda --no-search --json -
 }
 
-# Notes why the programs are left out; fails where they are not.
+# Notes why step $1, of programs in Python, is left out; fails where it is not.
 programs_left_out() {
-  local tool
+  local name=$1 tool
   for tool in weir libweir.so; do
     if [[ ! -e ${program%/*}/$tool ]]; then
-      note programs - 0 0 "there is no $tool beside ${program##*/}"
+      note "$name" - 0 0 "there is no $tool beside ${program##*/}"
       return 0
     fi
   done
   if [[ -z $(type -P "$python" || true) ]]; then
-    note programs - 0 0 "there is no $python on this machine"
+    note "$name" - 0 0 "there is no $python on this machine"
     return 0
   fi
   return 1
 }
 
+# A PyTorch program under recordings, and beside other profilers.
+step_timeline_programs() {
+  local limit
+  if programs_left_out timeline_programs; then return; fi
+  limit=$(($(time_for timeline_programs) - programs_margin))
+  # shellcheck disable=SC2086  # several words
+  as_it_is=yes step timeline_programs "$python" tools/gpu_check/programs/record_all.py \
+    --weir "${program%/*}/weir" --library "${program%/*}/libweir.so" \
+    --inject "${program%/*}/libweir_timeline.so" --count "$program" \
+    --output "$run/timeline_programs.json" --limit "$((limit > 1 ? limit : 1))" $program_flags
+}
+
+# What a recording costs the main job.
+step_timeline_cost() {
+  # shellcheck disable=SC2086  # several words
+  figures=$run/timeline_cost.json step timeline_cost tools/gpu_check/timeline_cost "$program" \
+    "$run/timeline_cost" "$cost_pairs" $cost_flags
+}
+
 # Programs that know nothing of Weir. What they find on this machine is theirs to say.
 step_programs() {
   local limit
-  if programs_left_out; then return; fi
+  if programs_left_out programs; then return; fi
   as_it_is=yes step warm_up "$python" -B tools/gpu_check/programs/warm_up.py
   # A little less than the step has, so that what was found is written and nothing runs on.
   limit=$(($(time_for programs) - programs_margin))
@@ -141,6 +160,12 @@ run_step() {
     bench) figures=$run/bench.json step bench "$program" bench --json - ${bench_flags:+"$bench_flags"} ;;
     facts) figures=$run/facts.json step facts "$program" facts ;;
     traces) step_traces ;;
+    timeline)
+      figures=$run/timeline.json step timeline "$program" timeline "$run/timeline.pftrace" \
+        ${timeline_flags:+"$timeline_flags"}
+      ;;
+    timeline_cost) step_timeline_cost ;;
+    timeline_programs) step_timeline_programs ;;
     memcheck) step_sanitizer memcheck ${held_tests:+"$held_tests"} ;;
     # cuBLAS's kernels are not ours, and take many times their time.
     racecheck) step_sanitizer racecheck ${held_tests:+"$held_tests"} 'GemmOnDevice.*' ;;
