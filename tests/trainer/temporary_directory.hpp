@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace weir::testing {
 
@@ -40,8 +42,9 @@ inline void write_file(const std::string& path, std::string_view contents) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << contents;
 }
 [[nodiscard]] inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream all;  // a block at a time: weights are many megabytes
+  all << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(all).str();
 }
 
 }  // namespace weir::testing

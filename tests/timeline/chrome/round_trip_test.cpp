@@ -7,6 +7,7 @@
 #include "files.hpp"
 #include "random_process.hpp"
 #include "support/random_seed.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -85,9 +86,10 @@ TEST(ChromeRoundTrip, RecordsThatComeLateAreInOrderWhenRead) {
 }
 
 TEST(ChromeRoundTrip, AFileThatIsCutAnywhereIsWhatThereIsOfIt) {
+  constexpr std::size_t kRecords = WEIR_TEST_SANITIZED != 0 ? 2 : 12;  // its time is quadratic
   std::mt19937_64 random(random_seed());
   Timeline timeline;
-  timeline.processes.push_back(random_process(random, {.records = 12}));
+  timeline.processes.push_back(random_process(random, {.records = kRecords}));
   timeline.processes.back().info.program = "p";
   timeline.processes.back().complete = true;
   const std::string bytes = to_chrome(timeline);
@@ -111,7 +113,7 @@ TEST(ChromeRoundTrip, AFileThatIsCutAnywhereIsWhatThereIsOfIt) {
     EXPECT_TRUE(cut.records.size() == most || cut.records.size() == most + 1);
     most = cut.records.size();
   }
-  EXPECT_EQ(most, 12U);
+  EXPECT_EQ(most, kRecords);
 }
 
 TEST(ChromeRoundTrip, WhatIsCutAfterAFlushHasAllThatWasFlushed) {

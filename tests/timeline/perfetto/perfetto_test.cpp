@@ -9,6 +9,7 @@
 #include <random>
 
 #include "allocator/error.hpp"
+#include "support/sanitized.hpp"
 #include "tests/timeline/perfetto/recordings.hpp"
 #include "tools/timeline/perfetto/reader.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
@@ -91,7 +92,8 @@ TEST(Perfetto, RecordsThatComeLateAreReadInTheirPlace) {
 }
 
 TEST(Perfetto, AFileThatIsCutAnywhereGivesWhatIsWholeInIt) {
-  Process run = training_run(5, 40);
+  constexpr std::size_t kOperations = WEIR_TEST_SANITIZED != 0 ? 2 : 40;  // its time is quadratic
+  Process run = training_run(5, kOperations);
   run.lost = 3;
   const std::string bytes = written({run});
   std::size_t before = 0;
@@ -189,7 +191,8 @@ TEST(Perfetto, AFileThatClaimsMoreThanItHasEndsInOneLineOrIsCut) {
 TEST(Perfetto, RandomDamageIsReadOrRefused) {
   const std::string good = written({training_run(1, 60)});
   std::mt19937_64 random(99);
-  for (int round = 0; round < 2'000; ++round) {
+  constexpr int kRounds = WEIR_TEST_SANITIZED != 0 ? 300 : 2'000;
+  for (int round = 0; round < kRounds; ++round) {
     std::string bad = good;
     for (std::uint64_t i = 0; i < 1 + random() % 4; ++i) {
       bad[random() % bad.size()] = static_cast<char>(random());

@@ -24,7 +24,9 @@ template <typename Record>
 Record as(std::span<const std::uint8_t> bytes) {
   static_assert(std::is_trivially_copyable_v<Record>);
   Record record{};
-  std::memcpy(&record, bytes.data(), std::min(bytes.size(), sizeof record));
+  if (!bytes.empty()) {  // memcpy takes no null pointer, not even for nothing
+    std::memcpy(&record, bytes.data(), std::min(bytes.size(), sizeof record));
+  }
   return record;
 }
 

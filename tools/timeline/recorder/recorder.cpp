@@ -122,7 +122,6 @@ void Recorder::on_fork_in_child() noexcept {
     if (!each->alive_.exchange(false)) continue;
     if (TimelineFile* const file = each->drain_.file()) file->leave_to_parent();
   }
-  newest.store(nullptr);
   NameTable::leave_to_parent();
   leave_toggle_signal();
   NameCache* const names = cursor.names;  // it finds out by itself that the table is another
