@@ -8,6 +8,25 @@
 
 namespace weir {
 
+/// A moment on the clock of the figures, and on that of who records.
+struct CpuStream::Moment {
+  std::chrono::steady_clock::time_point time;
+  std::uint64_t ticks = 0;
+
+  /// Reads both anew where the thread was off its core between the two: figures of a run and its
+  /// timeline would tell different times of one task.
+  explicit Moment(const TimelineSink* sink) noexcept : time(std::chrono::steady_clock::now()) {
+    constexpr std::uint64_t kApart = 30'000;  // ticks: some 10 us
+    constexpr int kTries = 4;
+    for (int i = 0; sink != nullptr && i < kTries; ++i) {
+      const std::uint64_t before = sink->now();
+      time = std::chrono::steady_clock::now();
+      ticks = sink->now();
+      if (ticks - before < kApart) break;
+    }
+  }
+};
+
 CpuStream::CpuStream(StreamRole role, std::uint16_t source)
     : Stream(StreamId::next(), role), source_(source), worker_([this] { serve(); }) {}
 
@@ -80,14 +99,18 @@ void CpuStream::wait_for(CpuStream& other, std::uint64_t sequence) {
                .detail = static_cast<std::uint8_t>(role())});
 }
 
-void CpuStream::note(const TimelineSlice& slice, const Task& task) const noexcept {
+void CpuStream::note(TimelineSink* sink, const Task& task, const Moment& from,
+                     const Moment& to) const noexcept {
+  if (sink == nullptr) return;
   const TaskInfo info = task.info();
-  slice.write({.id = info.operation,
+  sink->write({.begin = from.ticks,
+               .end = to.ticks,
+               .id = info.operation,
                .bytes = info.bytes.count,
                .stream = id().value,
                .batch = info.batch,
-               .name = slice.sink()->name(info.name),
-               .site = slice.sink()->site(info.file, info.line),
+               .name = sink->name(info.name),
+               .site = sink->site(info.file, info.line),
                .source = source_,
                .kind = TimelineKind::kExecute,
                .detail = static_cast<std::uint8_t>(role())});
@@ -98,11 +121,12 @@ void CpuStream::execute(const Entry& entry) {
     wait_for(*entry.other, entry.sequence);
     return;
   }
-  const TimelineSlice slice;
-  const auto start = std::chrono::steady_clock::now();
+  TimelineSink* const sink = timeline_sink();
+  const Moment start(sink);
   entry.task->run(*this);
-  const auto took = std::chrono::steady_clock::now() - start;
-  if (slice.sink() != nullptr) note(slice, *entry.task);
+  const Moment end(sink);
+  const auto took = end.time - start.time;
+  note(sink, *entry.task, start, end);
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
   entry.task->finished(took);
 }

@@ -63,8 +63,10 @@ class CpuStream final : public Stream {
   void serve();
   void execute(const Entry& entry);
   void wait_for(CpuStream& other, std::uint64_t sequence);
-  /// Tells who records that the task ran for the slice.
-  void note(const TimelineSlice& slice, const Task& task) const noexcept;
+  /// Tells who records, if anybody, when the task ran.
+  struct Moment;
+  void note(TimelineSink* sink, const Task& task, const Moment& from,
+            const Moment& to) const noexcept;
 
   mutable Mutex mutex_{LockRank::kStream};
   Ring<Entry> entries_ WEIR_GUARDED_BY(mutex_);  ///< not begun yet

@@ -292,4 +292,9 @@ Stalls Scheduler::barriers() const {
   return barriers_;
 }
 
+std::uint64_t Scheduler::operations() const {
+  const Lock lock(order_);
+  return enqueued_operations_;
+}
+
 }  // namespace weir

@@ -152,6 +152,8 @@ class Scheduler {
   [[nodiscard]] AdmissionStatistics admission() const { return admission_.statistics(); }
   /// Waits of the policy `barrier` after batches.
   [[nodiscard]] Stalls barriers() const;
+  /// How many operations were enqueued so far, also those of `copy_in` and `read`.
+  [[nodiscard]] std::uint64_t operations() const;
   /// As given at construction.
   [[nodiscard]] Policy policy() const noexcept { return options_.policy; }
 
@@ -210,6 +212,7 @@ class Scheduler {
   std::array<bool, kStreamRoles> enqueuing_ WEIR_GUARDED_BY(order_){};  ///< a Turn has the stream
   std::condition_variable_any enqueued_;                                ///< a Turn has ended
   Stalls barriers_ WEIR_GUARDED_BY(order_);
+  std::uint64_t enqueued_operations_ WEIR_GUARDED_BY(order_) = 0;
 };
 
 }  // namespace weir

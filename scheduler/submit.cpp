@@ -221,6 +221,7 @@ void Scheduler::enqueue(Operation& operation, const Uses& uses, TicketRef owner,
   const std::uint64_t sequence = device_.enqueue(role, operation);
   turn.reset();
   submitted_.at(index_of(role)) = sequence;
+  ++enqueued_operations_;
   // The operation may be done and used for another by now: from here only the caller's handles.
   for (const Tensor& tensor : uses.reads) {
     note_read(state_for(tensor).history, role, sequence);

@@ -59,6 +59,7 @@ void Bench::collect(TrainResult& result) {
   result.admission = scheduler_.admission();
   result.staging = staging();
   result.stalls = stalls();
+  result.operations = scheduler_.operations();
 }
 
 Stalls Bench::stalls() const {
@@ -92,8 +93,13 @@ void Watch::stop(TrainResult& result) {
   const auto seconds = [](std::chrono::nanoseconds time) {
     return std::chrono::duration<double>(time).count();
   };
-  const auto wall = Clock::now() - started_;
-  result.seconds = seconds(wall);
+  const auto stopped = Clock::now();
+  const auto since_boot = [](Clock::time_point time) {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
+  };
+  result.measured_from = since_boot(started_);
+  result.measured_to = since_boot(stopped);
+  result.seconds = seconds(stopped - started_);
   result.idle_share = 1 - seconds(bench_.busy() - busy_before_) / result.seconds;
 }
 

@@ -45,7 +45,9 @@ json memory_json(const TrainResult& r) {
   };
   json j{{"outcome", describe_outcome(r)},
          {"seconds", r.seconds},
+         {"measured", {{"from_ns", r.measured_from}, {"to_ns", r.measured_to}}},
          {"idle_share", r.idle_share},
+         {"operations", r.operations},
          {"host_us", 1e6 * r.host_seconds},
          {"peak_reserved_bytes", r.pool.reserved.peak.count},
          {"peak_held_bytes", r.pool.held.peak.count},

@@ -32,7 +32,10 @@ struct TrainResult {
   std::uint64_t batches = 0;  ///< submitted whole
   /// From the first batch to the end of the last on the device; the test is not in it.
   double seconds = 0;
-  double idle_share = 0;  ///< of the compute stream in that time
+  /// That time on CLOCK_MONOTONIC, which timelines have too, in nanoseconds.
+  std::uint64_t measured_from = 0, measured_to = 0;
+  double idle_share = 0;         ///< of the compute stream in that time
+  std::uint64_t operations = 0;  ///< enqueued in the whole run
   /// What the frontend needs to submit a batch, without the time that it is held back; the median.
   double host_seconds = 0;
   Statistics pool;  ///< peaks are of the whole run

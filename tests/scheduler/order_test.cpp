@@ -120,6 +120,18 @@ TEST(Order, WaitIsForOneTensorAlone) {
   EXPECT_FALSE(rig->reached(rig->written(late)));
 }
 
+TEST(Order, WhatIsEnqueuedIsCountedAndWhatIsRefusedIsNot) {
+  Rig rig;
+  EXPECT_EQ(rig->operations(), 0U);
+  const Tensor tensor = rig.filled(kib(4), 1);
+  EXPECT_EQ(rig->operations(), 1U);
+  (void)rig->read(tensor);
+  EXPECT_EQ(rig->operations(), 2U);
+  const Tensor unwritten = rig->empty(shape_of(kib(4)));
+  EXPECT_THROW(rig->submit("read", {.reads = {unwritten}}, nothing()), UsageError);
+  EXPECT_EQ(rig->operations(), 2U);
+}
+
 TEST(Order, AThousandOperationsOnFourStreamsGiveTheSequentialResult) {
   Rig rig;
   std::vector<float> model(8, 1.0F);

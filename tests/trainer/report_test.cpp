@@ -13,7 +13,10 @@ TrainResult made_up_result() {
   TrainResult result;
   result.batches = 40;
   result.seconds = 5;
+  result.measured_from = 1'000;
+  result.measured_to = 5'000'001'000;
   result.idle_share = 0.0123;
+  result.operations = 1'200;
   result.pool.reserved.peak = mib(40);
   result.pool.held.peak = mib(38);
   result.pool.waits = 7;
@@ -47,7 +50,10 @@ TEST(Report, RunJsonHasTheSameFigures) {
   EXPECT_EQ(r["outcome"], "finished");
   EXPECT_EQ(r["batches"], 40);
   EXPECT_EQ(r["batches_per_second"], 8.0);
+  EXPECT_EQ(r["measured"]["from_ns"], 1'000);
+  EXPECT_EQ(r["measured"]["to_ns"], 5'000'001'000);
   EXPECT_EQ(r["idle_share"], 0.0123);
+  EXPECT_EQ(r["operations"], 1'200);
   EXPECT_EQ(r["peak_reserved_bytes"], mib(40).count);
   EXPECT_EQ(r["peak_held_bytes"], mib(38).count);
   EXPECT_EQ(r["staging_bytes"], mib(8).count);

@@ -1,7 +1,6 @@
 #include "tools/timeline/counters.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <limits>
 
@@ -13,10 +12,6 @@ constexpr std::size_t kMostHalves = 65536;
 
 constexpr std::uint64_t window_of(std::uint64_t time) { return time / kCounterWindow; }
 
-std::array<std::uint64_t, 5> gauges(const CounterSample& sample) {
-  return {sample.allocated, sample.awaiting, sample.cached, sample.reserved(), sample.budget};
-}
-
 /// Appends those that are there by time, each once.
 void append(std::vector<CounterSample> found, std::vector<CounterSample>& samples) {
   std::stable_sort(found.begin(), found.end(),
@@ -26,6 +21,11 @@ void append(std::vector<CounterSample> found, std::vector<CounterSample>& sample
 }
 
 }  // namespace
+
+Counters::Gauges Counters::gauges(const CounterSample& sample) {
+  const std::uint64_t held = sample.allocated + sample.awaiting;
+  return {sample.allocated, sample.awaiting, sample.cached, sample.reserved(), sample.budget, held};
+}
 
 void Counters::close_window(Pool& pool, std::vector<CounterSample>& samples) {
   if (!pool.last) return;
@@ -62,7 +62,7 @@ void Counters::add_books(const TimelineRecord& record, std::vector<CounterSample
   if (pool.last && window_of(record.begin) > window_of(pool.last->time)) {
     close_window(pool, samples);
   }
-  const auto values = gauges(sample);
+  const Gauges values = gauges(sample);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] <= pool.most[i]) continue;
     pool.most[i] = values[i];

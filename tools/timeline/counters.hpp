@@ -3,6 +3,7 @@
 // The samples that counter tracks show, made from records: often enough to see, seldom enough to
 // open.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -41,7 +42,7 @@ struct CounterSample {
 inline constexpr std::uint64_t kCounterWindow = 100'000;  // ns
 
 /// Makes the samples of one process. The highest of each of allocated, awaiting, cached, reserved
-/// and budget is among them. Not thread-safe.
+/// and budget is among them, and that of allocated and awaiting together. Not thread-safe.
 class Counters {
  public:
   /// Appends the samples that are ready to `samples`. Their times may go back a little.
@@ -50,6 +51,8 @@ class Counters {
   void finish(std::vector<CounterSample>& samples);
 
  private:
+  static constexpr std::size_t kGauges = 6;  ///< whose highest values are kept, of a pool
+  using Gauges = std::array<std::uint64_t, kGauges>;
   /// One value over time.
   struct Series {
     std::optional<CounterSample> last;     ///< of the window under way
@@ -59,8 +62,8 @@ class Counters {
   struct Pool {
     std::optional<CounterSample> last;
     std::uint64_t last_sequence = 0;
-    std::uint64_t most[5] = {};  ///< by gauge
-    std::optional<CounterSample> highest[5];
+    Gauges most{};
+    std::array<std::optional<CounterSample>, kGauges> highest;
     std::uint64_t budget = 0;
   };
   /// An operation of which one of the two is known.
@@ -70,6 +73,7 @@ class Counters {
   };
   using Change = std::pair<std::uint64_t, std::int64_t>;  ///< when, and by how much
 
+  [[nodiscard]] static Gauges gauges(const CounterSample& sample);
   void add_books(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_operation(const TimelineRecord& record, std::vector<CounterSample>& samples);

@@ -11,12 +11,21 @@
 
 #include "../../trainer/child_process.hpp"
 #include "../../trainer/temporary_directory.hpp"
+#include "tools/timeline/analysis/index.hpp"
 #include "tools/timeline/files/read.hpp"
 
 namespace weir::timeline::testing {
 
 using weir::testing::Finished;
 using Words = std::vector<std::string>;
+
+/// The time that the figures of a run are of, on the clock of its timeline.
+inline Span measured_span(const ProcessInfo& process, const nlohmann::json& result) {
+  const auto since_zero = [&](const char* end) {
+    return result["measured"][end].get<std::uint64_t>() - process.monotonic_ns;
+  };
+  return {since_zero("from_ns"), since_zero("to_ns")};
+}
 
 /// A folder of the test's own, and runs of the programs in it.
 class RecordedRuns : public ::testing::Test {
