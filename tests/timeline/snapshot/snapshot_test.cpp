@@ -1,12 +1,9 @@
 // Snapshots hold what Python and PyTorch's viewer need, and the lifetimes of the records.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,62 +11,13 @@
 #include <sstream>
 
 #include "tests/timeline/perfetto/recordings.hpp"
-#include "tools/timeline/snapshot/writer.hpp"
+#include "tests/timeline/snapshot/snapshot_file.hpp"
 
 namespace weir::testing {
 namespace {
 
 using nlohmann::json;
 using timeline::Process;
-using timeline::Timeline;
-
-struct Ran {
-  int status = 0;
-  std::string output;
-};
-
-Ran run(const std::string& command) {
-  Ran ran;
-  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  std::array<char, 4096> part;
-  while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe)) {
-    ran.output.append(part.data(), got);
-  }
-  const int status = ::pclose(pipe);
-  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return ran;
-}
-
-/// A snapshot in a file of its own.
-class SnapshotFile {
- public:
-  explicit SnapshotFile(const Timeline& timeline)
-      : path_(std::filesystem::temp_directory_path() /
-              ("weir_snapshot_" + std::to_string(::getpid()) + ".pickle")) {
-    std::ofstream(path_, std::ios::binary) << timeline::to_snapshot(timeline);
-  }
-  ~SnapshotFile() { std::filesystem::remove(path_); }
-  SnapshotFile(const SnapshotFile&) = delete;
-  SnapshotFile& operator=(const SnapshotFile&) = delete;
-  [[nodiscard]] std::string path() const { return path_.string(); }
-
-  /// Its history, once the check has passed.
-  [[nodiscard]] std::vector<json> checked() const {
-    const Ran ran = run("python3 " WEIR_SNAPSHOT_TESTS "/check_snapshot.py " + path());
-    EXPECT_EQ(ran.status, 0) << ran.output;
-    std::vector<json> entries;
-    std::istringstream lines(ran.output);
-    for (std::string line; std::getline(lines, line);) {
-      entries.push_back(json::parse(line, nullptr, false));
-    }
-    return entries;
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-bool has_python() { return run("python3 --version").status == 0; }
 
 std::map<std::string, int> count(const std::vector<json>& entries) {
   std::map<std::string, int> counts;
@@ -106,7 +54,7 @@ TEST(Snapshot, GoesBackToTheLifetimesOfTheRecords) {
   const Process recorded = training_run(8, 1'000);
   const SnapshotFile file({.processes = {recorded}});
   const std::string csv = file.path() + ".csv";
-  const Ran ran = run("python3 " WEIR_SNAPSHOT_TO_CSV " " + file.path() + " " + csv);
+  const Ran ran = run_python(WEIR_SNAPSHOT_TO_CSV " " + file.path() + " " + csv);
   ASSERT_EQ(ran.status, 0) << ran.output;
   // A lifetime is when it begins and ends, counted in allocations and frees, and its size.
   std::vector<std::array<std::uint64_t, 3>> expected;
