@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
+#include "queued.hpp"
 #include "runs.hpp"
 
 namespace weir::timeline::testing {
@@ -114,12 +116,33 @@ void expect_figures(const json& rows, const json& result, Span measured) {
   EXPECT_NEAR(busy, 1 - result["idle_share"].get<double>(), 0.01);
 }
 
+/// What is queued, at each sample, is what the events add up to.
+void expect_queued(const json& rows, const Process& process) {
+  std::vector<Sample> batches;
+  std::vector<Sample> time;
+  for (const json& row : rows) {
+    const auto name = row["name"].get<std::string>();
+    const auto value = row["value"].get<double>();
+    // In JSON the counter has the name of its unit behind its own.
+    const double ns = name.ends_with(" ms") ? value * 1e6 : value;
+    const Sample sample{.time = row["ts"], .value = static_cast<std::uint64_t>(std::llround(ns))};
+    if (name.starts_with("queued batches")) batches.push_back(sample);
+    if (name.starts_with("queued device time")) time.push_back(sample);
+  }
+  queued_batches(process).expect(batches);
+  constexpr std::uint64_t kMicrosecond = 1000;  // which JSON rounds to
+  queued_time(process).expect(time, kMicrosecond);
+}
+
 /// A run that was recorded.
 struct Recorded {
   const char* format = nullptr;
   Words settings{};
   json result{};
+  Timeline timeline{};
   Span measured{};
+
+  [[nodiscard]] const Process& process() const { return timeline.processes.at(0); }
 };
 
 class RunInTheProcessor : public RecordedRuns {
@@ -131,13 +154,14 @@ class RunInTheProcessor : public RecordedRuns {
     const Finished finished = weir::testing::run_weir_train(words);
     ASSERT_EQ(finished.exit_code, 0) << finished.err;
     run.result = figures("json")["result"];
-    run.measured = measured_span(read_timeline(file(run.format)).processes.at(0).info, run.result);
+    run.timeline = read_timeline(file(run.format));
+    run.measured = measured_span(run.process().info, run.result);
     loads.push_back({weir::testing::read_file(file(run.format)), queries(run.measured)});
   }
 };
 
 // One test for all: to start the trace processor takes most of the time.
-TEST_F(RunInTheProcessor, HasTheSlicesFlowsPeaksAndIdleTimeOfItsOwnFigures) {
+TEST_F(RunInTheProcessor, HasWhatItsOwnFiguresAndEventsSay) {
   const Words throttled{"--budget", "64MiB"};
   const Words barrier{"--budget", "64MiB", "--policy", "barrier"};
   const Words narrow{"--budget", "19MiB", "--run-ahead", "off"};
@@ -156,6 +180,7 @@ TEST_F(RunInTheProcessor, HasTheSlicesFlowsPeaksAndIdleTimeOfItsOwnFigures) {
     SCOPED_TRACE(runs[i].format);
     expect_slices(queried.rows[i], runs[i].result);
     expect_figures(queried.rows[i], runs[i].result, runs[i].measured);
+    expect_queued(queried.rows[i][kCounters], runs[i].process());
   }
 }
 
