@@ -89,6 +89,8 @@ refuses 2 'takes nothing' "$program" facts nonsense
 export WEIR_GPU_RUN=$scratch/run CUDA_VISIBLE_DEVICES=
 refuses 2 'no GPU: ' "$program" info
 refuses 2 'no GPU: ' "$program" facts
+refuses 2 'no GPU: ' "$program" timeline "$scratch/none.json"
+[[ ! -e $scratch/none.json ]] || wrong "without a GPU no timeline is begun"
 refuses 2 '^tools/gpu-check: no GPU: ' env WEIR_GPU_PROGRAM="$program" "$check"
 refuses 2 'No such file' env WEIR_GPU_PROGRAM="$scratch/none" "$check"
 exit "$failed"

@@ -28,9 +28,9 @@ case $command in
   info | report) ;;
   *) [[ -z ${NVIDIA_TF32_OVERRIDE:-}${CUBLAS_EMULATE_SINGLE_PRECISION:-} ]] || exit 9 ;;
 esac
-# Where cuBLAS is, of which info speaks and all others may need it.
+# Where cuBLAS and CUPTI are, of which info speaks and all others may need them.
 if [[ $command != report ]]; then
-  [[ :$LD_LIBRARY_PATH: == :/made/up:*${SITE:+:$SITE/nvidia/cu13/lib:}* ]] || exit 9
+  [[ :$LD_LIBRARY_PATH: == :/made/up:*${SITE:+:$SITE/nvidia/cu13/lib:$SITE/nvidia/cuda_cupti/lib:}* ]] || exit 9
 fi
 case ${MISBEHAVE:-} in
   "$command-hangs") sleep 1000 ;;
@@ -110,10 +110,11 @@ esac
 END
 chmod +x "$WEIR_GPU_PROGRAM"
 
-# A Python in whose packages cuBLAS is, and a folder that somebody names anyhow.
+# A Python in whose packages cuBLAS and CUPTI are, and a folder that somebody names anyhow.
 export SITE=$scratch/site LD_LIBRARY_PATH=/made/up PYTHONPATH=$scratch/site
-mkdir -p "$SITE/nvidia/cu13/lib" "$SITE/nvidia/other/lib"
-touch "$SITE/nvidia/cu13/lib/libcublas.so.13" "$SITE/nvidia/other/lib/libother.so.1"
+mkdir -p "$SITE"/nvidia/{cu13,cuda_cupti,other}/lib
+touch "$SITE/nvidia/cu13/lib/libcublas.so.13" "$SITE/nvidia/cuda_cupti/lib/libcupti.so.12" \
+  "$SITE/nvidia/other/lib/libother.so.1"
 # Frameworks, whose import notes what it found.
 for framework in torch cupy jax; do
   cat >"$SITE/$framework.py" <<END

@@ -28,12 +28,12 @@ found = json.load(open(sys.argv[1]))
 assert "/no/such" in found["no_cupti"] and found["refused"] == "", found
 assert found["complete"] and found["lost"] == 0 and found["strays"] == 0, found
 stretches = {one["name"]: one for one in found["stretches"]}
-assert len(stretches) == len(found["stretches"]) == 18, len(stretches)
-for name in ("short kernel", "long kernel", "fill", "axpy", "graph of kernels", "copy to the device",
+assert len(stretches) == len(found["stretches"]) == 20, len(stretches)
+for name in ("short kernel", "long kernel", "fill", "scale", "axpy", "graph of kernels", "copy to the device",
              "copy from the device", "copy on the device", "empty kernel"):
     one, first = stretches[name], stretches[name + ", the first"]
     assert one["operations"] > first["operations"] > 0, one
-    assert one["timed"] == (name != "empty kernel") and not first["timed"], one
+    assert one["timed"] == (name not in ("empty kernel", "fill")) and not first["timed"], one
     assert one["event_ms"] > 0 and one["recorded"] == 0, one
 # A kernel that takes time takes that much by the events around it, in a graph too.
 assert stretches["short kernel"]["event_ms"] >= 0.2 * stretches["short kernel"]["operations"], stretches

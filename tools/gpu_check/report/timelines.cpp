@@ -24,6 +24,7 @@ std::string percent(double share) { return number(kPercent * share, 0) + "%"; }
 std::vector<Verdict> without_records(const std::vector<std::string>& conditions, State state,
                                      const std::string& why) {
   std::vector<Verdict> all;
+  all.reserve(conditions.size());
   for (const std::string& condition : conditions) all.push_back({condition, state, why});
   return all;
 }

@@ -101,6 +101,7 @@ TimelineComparison compare(const timeline::Timeline& timeline,
   comparison.lost = process.lost;
   comparison.complete = process.complete;
   std::vector<Gatherer> all;
+  all.reserve(launched.size());
   for (const Stretch& stretch : launched) all.emplace_back(stretch, process);
   for (const TimelineRecord& record : process.records) {
     if (record.kind != TimelineKind::kKernel && record.kind != TimelineKind::kCopy) continue;

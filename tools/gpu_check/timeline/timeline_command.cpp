@@ -60,6 +60,10 @@ int run_timeline(int argc, char** argv) {
       words.size() > (is_small ? 2 : 1)) {
     throw UsageError("timeline takes FILE [--small], or count FILE");
   }
+  if (const std::string why = why_no_gpu(); !why.empty()) {
+    std::fprintf(stderr, "%s: no GPU: %s\n", argv[0], why.c_str());
+    return 2;
+  }
   require_standard_output();
   const WorkSize size = is_small ? WorkSize::kSmall : WorkSize::kMeasured;
   print_json(json_of(

@@ -5,8 +5,8 @@
 
 namespace weir::gpu_check {
 
-std::vector<Stretch> do_work(WorkSize /*size*/) {
-  throw UsageError("no GPU: this program was built without a CUDA toolkit");
-}
+std::string why_no_gpu() { return "this program was built without a CUDA toolkit"; }
+
+std::vector<Stretch> do_work(WorkSize /*size*/) { throw UsageError("no GPU: " + why_no_gpu()); }
 
 }  // namespace weir::gpu_check
