@@ -293,7 +293,7 @@ class RecordAll(Scratch):
 
     def record_all(self, *words, **environment):
         fixed = ["--weir", self.weir, "--library", self.library, "--inject", self.inject]
-        fixed += ["--count", self.count, "--output", self.output, "--device", "cpu"]
+        fixed += ["--count", self.count, "--output", self.output]
         return self.python(self.at / "record_all.py", *fixed, *words, PATH=self.path, **environment)
 
     def document(self, *words, **environment):
@@ -331,6 +331,11 @@ class RecordAll(Scratch):
     def test_without_the_framework_all_of_it_is_left_out(self):
         document = self.document(MADE_UP="missing")
         self.assertEqual(document["left_out"], "made_up: Made-up is not there")
+
+    def test_on_a_cpu_all_is_run_and_nothing_of_it_judged(self):
+        document = self.document("--device", "cpu", "--small")
+        self.assertEqual(document["left_out"], "tried on a cpu, which has no kernels to record")
+        self.assertEqual(document["runs"][-1]["exit_code"], 0)
 
     def test_what_hangs_is_stopped_and_the_others_are_told(self):
         document = self.document("--limit", "4", MADE_UP="hangs")

@@ -177,6 +177,8 @@ def main(words):
     plain = next(run for run in document["runs"] if run["setup"] == "plain")
     if plain["exit_code"] == MISSING:
         document["left_out"] = plain["said"] or "PyTorch is not there"
+    elif args.device == "cpu":
+        document["left_out"] = "tried on a cpu, which has no kernels to record"
     output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
 
