@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Runs the commands of docs/timelines.md and compares what it shows of reports with what they say:
+#
+#   page.sh PAGE WEIR WEIR_TRAIN [LIBRARY STANDIN]
+#
+# LIBRARY is libweir.so, and STANDIN a folder with a driver for programs to run on: with them, what the
+# page says of any CUDA program is run too. `torchrun` is a script here, which starts weir-train as its
+# ranks: that reads the same variables.
+# shellcheck disable=SC2016  # backticks of pages stand in single quotes
+set -euo pipefail
+if (($# != 3 && $# != 5)); then
+  echo "usage: page.sh PAGE WEIR WEIR_TRAIN [LIBRARY STANDIN]" >&2
+  exit 2
+fi
+page=$1 weir=$2 train=$3 library=${4:-} standin=${5:-}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir -p "$scratch/bin" "$scratch/build/dev/trainer" "$scratch/run"
+ln -s "$weir" "$scratch/bin/weir"
+ln -s "$train" "$scratch/bin/weir-train"
+cat >"$scratch/bin/torchrun" <<SCRIPT
+#!/usr/bin/env bash
+for rank in 0 1 2 3; do
+  RANK=\$rank '$train' run --device cpu --batches 4 --batch-size 8
+done
+SCRIPT
+# A program of the user's: allocates on the device, in batches where Weir is in it.
+cat >"$scratch/bin/python" <<'SCRIPT'
+#!/usr/bin/env bash
+exec python3 -B -c '
+import ctypes
+cuda, ours = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
+context, address = ctypes.c_void_p(), ctypes.c_uint64()
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+for _ in range(24):
+    ours.weir_batch_begin(b"train")
+    assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20)) == 0
+    assert cuda.cuMemFree_v2(address) == 0
+    ours.weir_batch_end()
+'
+SCRIPT
+chmod +x "$scratch"/bin/{torchrun,python}
+ln -s "$train" "$scratch/build/dev/trainer/weir-train"
+export PATH="$scratch/bin:$PATH"
+unset "${!WEIR_@}" RANK LOCAL_RANK
+cd "$scratch/run"
+ln -s "$scratch/build" build
+
+failed=0 commands=0
+run() {
+  commands=$((commands + 1))
+  if ! bash -c "$1" >"$scratch/out" 2>&1; then
+    echo "page.sh: a command of the page failed: $1"
+    tail -n 5 "$scratch/out"
+    failed=1
+  fi
+}
+made() {
+  if [[ ! -s $1 ]]; then
+    echo "page.sh: nothing made $1"
+    failed=1
+  fi
+}
+
+# The table of how to record, whose commands stand in backticks.
+run "weir-train run --timeline run.json --device cpu --batches 4 --batch-size 8"
+if [[ -n $library ]]; then
+  export WEIR_LIBRARY=$library LD_LIBRARY_PATH=$standin
+  while read -r command; do
+    rm -f run.json
+    run "$command"
+    made run.json
+    run "weir timeline report run.json | grep -q '^Memory of GPU 0'"
+  done < <(grep -oE '`(weir timeline record -o|WEIR_TIMELINE=run.json LD_PRELOAD)[^`]*`' "$page" | tr -d '`')
+  run "weir timeline record --batches 10:20 -o part.json -- python train.py"
+  run "weir timeline report part.json --json - | grep -q '\"batches\": 10,'"
+  unset LD_LIBRARY_PATH
+fi
+# The commands in blocks; those of bench/ take long and are for a release build.
+while read -r command; do
+  [[ $command == build/*/bench/* ]] || run "$command"
+done < <(sed -n '/^```$/,/^```$/p' "$page" | grep -E '^(weir|WEIR_[A-Z]+=|build/)' | sed 's/  *#.*$//')
+for file in all.pftrace report.html run.pftrace run.pickle pages/unbounded.oom.html pages/throttled.html; do
+  made "$file"
+done
+
+# What is shown of a report: the same line of the same source is there, with what happened at it.
+weir timeline report pages/barrier.json >"$scratch/barrier"
+weir timeline report pages/unbounded.json >"$scratch/unbounded"
+shown=0
+while read -r site what; do
+  shown=$((shown + 1))
+  if ! grep -qE "$site +$what" "$scratch/barrier"; then
+    echo "page.sh: the page shows '$site $what', and a report does not"
+    failed=1
+  fi
+done < <(grep -oE '^ +trainer/[a-z]+\.cpp:[0-9]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
+out_of_memory=$(grep -oE 'for inputs, batch [0-9]+ \(train\), trainer/feed.cpp:[0-9]+' "$page" | sed 's/.*, //')
+grep -qE "^Out of memory at .* for inputs, .*$out_of_memory;" "$scratch/unbounded" || {
+  echo "page.sh: memory runs out elsewhere than at $out_of_memory"
+  failed=1
+}
+if ((commands < 9 || shown < 3)); then
+  echo "page.sh: found $commands commands and $shown lines of a report: the check itself is broken"
+  failed=1
+fi
+exit "$failed"
