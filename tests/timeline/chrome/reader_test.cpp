@@ -12,6 +12,8 @@
 #include "random_process.hpp"
 #include "support/message_of.hpp"
 #include "support/random_seed.hpp"
+#include "tools/timeline/analysis/counters.hpp"
+#include "tools/timeline/analysis/index.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -200,6 +202,55 @@ TEST(ChromeReader, TakesDeviceAndMemoryOfThePyTorchProfilersTrace) {
   EXPECT_GT(free.sequence, allocate.sequence);
   EXPECT_EQ(process.name(by_kind.at(TimelineKind::kNote).name),
             "2 events of other kinds were left out");
+}
+
+std::string memory_event(const char* time, const char* bytes, const char* address,
+                         const char* allocated, const char* reserved) {
+  return std::string(R"({"ph": "i", "name": "[memory]", "pid": 9, "tid": 9, "ts": )") + time +
+         R"(, "args": {"Bytes": )" + bytes + R"(, "Addr": )" + address +
+         R"(, "Total Allocated": )" + allocated + R"(, "Total Reserved": )" + reserved +
+         R"(, "Device Id": 0, "Device Type": 1}})";
+}
+
+// The profiler says what is reserved, and not when it changes; and nothing of what was handed out
+// before it began.
+TEST(ChromeReader, TheBooksOfAPyTorchTraceAgreeWithItsEvents) {
+  const std::string trace =
+      "[" + memory_event("10", "512", "4096", "1536", "2048") + "," +
+      memory_event("20", "4096", "8192", "5632", "6144") + "," +
+      memory_event("30", "-4096", "8192", "1536", "6144") + "," +
+      memory_event("40", "-512", "4096", "1024", "2048") + "]";
+  const Timeline timeline = from_chrome(trace);
+  const Index index(timeline.processes.at(0));
+  const BooksCheck check = check_books(index);
+  EXPECT_EQ(check.differ, 0U);
+  EXPECT_EQ(check.gaps, 1U) << "1024 bytes were handed out before";
+  ASSERT_EQ(index.of(TimelineKind::kReserve).size(), 1U);
+  EXPECT_EQ(index.record(index.of(TimelineKind::kReserve)[0]).bytes, 4096U);
+  ASSERT_EQ(index.of(TimelineKind::kRelease).size(), 1U);
+  EXPECT_EQ(index.record(index.of(TimelineKind::kRelease)[0]).bytes, 4096U);
+}
+
+TEST(ChromeReader, MemoryOfOneMicrosecondKeepsTheOrderOfTheFile) {
+  const std::string trace = "[" + memory_event("10", "512", "4096", "512", "2048") + "," +
+                            memory_event("20", "-512", "4096", "0", "2048") + "," +
+                            memory_event("20", "1024", "4096", "1024", "2048") + "," +
+                            memory_event("20", "-1024", "4096", "0", "2048") + "," +
+                            memory_event("20", "512", "8192", "512", "2048") + "]";
+  const Timeline timeline = from_chrome(trace);
+  const BooksCheck check = check_books(Index(timeline.processes.at(0)));
+  EXPECT_EQ(check.differ, 0U);
+  EXPECT_EQ(check.gaps, 0U);
+}
+
+TEST(ChromeReader, BooksOfAPyTorchTraceThatCannotBeAreToldAndNothingOverflows) {
+  const std::string most = "18446744073709551615";
+  const std::string trace =
+      "[" + memory_event("10", "512", "1", "1024", "2048") + "," +
+      memory_event("20", most.c_str(), "2", most.c_str(), "0") + "," +
+      memory_event("30", "-512", "1", most.c_str(), most.c_str()) + "]";
+  const Timeline timeline = from_chrome(trace);
+  EXPECT_GT(check_books(Index(timeline.processes.at(0))).differ, 0U);
 }
 
 TEST(ChromeReader, ATraceOfAnotherProgramThatIsCutIsNotComplete) {

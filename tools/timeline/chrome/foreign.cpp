@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 
 #include "allocator/error.hpp"
 
@@ -32,6 +33,47 @@ TimelineCopy direction_of(std::string_view name) {
   if (has("PtoP")) return TimelineCopy::kPeer;
   if (has("HtoH")) return TimelineCopy::kOnHost;
   return TimelineCopy::kOther;
+}
+
+/// What is known of a pool after some of its events.
+struct PoolSoFar {
+  std::uint64_t sequence = 0;
+  std::uint64_t reserved = 0;
+};
+
+/// Bytes that were handed out before this event.
+std::uint64_t allocated_before(const TimelineRecord& record) {
+  return record.kind == TimelineKind::kFree
+             ? record.allocated + record.bytes
+             : record.allocated - std::min(record.allocated, record.bytes);
+}
+
+/// The pool as it was before its first event: what was handed out then is not told.
+TimelineRecord pool_before(const TimelineRecord& first) {
+  const std::uint64_t reserved = first.allocated + first.cached;
+  const std::uint64_t allocated = allocated_before(first);
+  return {.allocated = allocated,
+          .cached = reserved - std::min(reserved, allocated),
+          .source = first.source,
+          .device = first.device,
+          .kind = TimelineKind::kPool};
+}
+
+/// What came from the driver, or went back, before this event. The profiler tells only the sum.
+std::optional<TimelineRecord> change_before(const TimelineRecord& record, PoolSoFar& pool) {
+  const std::uint64_t before = std::exchange(pool.reserved, record.allocated + record.cached);
+  if (pool.reserved == before) return std::nullopt;
+  const bool grown = pool.reserved > before;
+  const std::uint64_t allocated = allocated_before(record);
+  return TimelineRecord{.begin = record.begin,
+                        .end = record.begin,
+                        .bytes = grown ? pool.reserved - before : before - pool.reserved,
+                        .allocated = allocated,
+                        .cached = pool.reserved - std::min(pool.reserved, allocated),
+                        .thread = record.thread,
+                        .source = record.source,
+                        .device = record.device,
+                        .kind = grown ? TimelineKind::kReserve : TimelineKind::kRelease};
 }
 
 }  // namespace
@@ -100,13 +142,14 @@ bool ForeignTaker::take_memory(const Event& event) {
                 .id = event.number(Key::kAddress).value_or(0),
                 .bytes = bytes,
                 .requested = bytes,
+                // The order of those at one time. Older profilers write whole microseconds.
+                .sequence = ++memory_events_,
                 .allocated = allocated,
                 .cached = reserved - std::min(reserved, allocated),
                 .thread = thread_of(event),
                 .source = static_cast<std::uint16_t>(*device + 1),
                 .device = static_cast<std::uint16_t>(*device + 1),
                 .kind = freed != 0 ? TimelineKind::kFree : TimelineKind::kAllocate});
-  pools_.insert(static_cast<std::uint16_t>(*device + 1));
   any_ = true;
   return true;
 }
@@ -136,11 +179,28 @@ void ForeignTaker::set_zero(const FileFacts& facts) {
   }
 }
 
-void ForeignTaker::set_sequences(std::vector<TimelineRecord>& records) {
-  std::unordered_map<std::uint16_t, std::uint64_t> last;
-  for (TimelineRecord& record : records) {
-    if (record.source != 0) record.sequence = ++last[record.source];
+void ForeignTaker::complete_pools(Process& process) {
+  std::map<std::uint16_t, PoolSoFar> pools;
+  std::vector<TimelineRecord> more;
+  for (TimelineRecord& record : process.records) {
+    if (record.source == 0) continue;
+    const auto [place, first] = pools.try_emplace(record.source);
+    PoolSoFar& pool = place->second;
+    if (first) {
+      process.names.push_back("GPU " + std::to_string(record.source - 1));
+      more.push_back(pool_before(record));
+      more.back().name = static_cast<std::uint32_t>(process.names.size() - 1);
+      more.back().sequence = ++pool.sequence;
+      pool.reserved = record.allocated + record.cached;
+    }
+    if (auto change = change_before(record, pool)) {
+      change->sequence = ++pool.sequence;
+      more.push_back(*change);
+    }
+    record.sequence = ++pool.sequence;
   }
+  process.records.insert(process.records.end(), more.begin(), more.end());
+  std::sort(process.records.begin(), process.records.end(), comes_before);
 }
 
 Timeline ForeignTaker::finish(const FileFacts& facts) {
@@ -149,12 +209,6 @@ Timeline ForeignTaker::finish(const FileFacts& facts) {
                      " events none is of memory or of a device");
   }
   set_zero(facts);
-  for (const std::uint16_t source : pools_) {
-    builder_.add({.name = builder_.name("GPU " + std::to_string(source - 1)),
-                  .source = source,
-                  .device = source,
-                  .kind = TimelineKind::kPool});
-  }
   if (left_out_ != 0) {
     builder_.add(
         {.name = builder_.name(std::to_string(left_out_) + " events of other kinds were left out"),
@@ -164,7 +218,7 @@ Timeline ForeignTaker::finish(const FileFacts& facts) {
   builder_.complete = facts.whole;
   Timeline timeline;
   timeline.processes.push_back(builder_.finish());
-  set_sequences(timeline.processes.front().records);
+  complete_pools(timeline.processes.front());
   return timeline;
 }
 

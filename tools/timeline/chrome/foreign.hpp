@@ -5,7 +5,6 @@
 // of its caching allocator.
 
 #include <map>
-#include <set>
 #include <utility>
 
 #include "tools/timeline/chrome/builder.hpp"
@@ -30,13 +29,15 @@ class ForeignTaker final : public EventTaker {
   bool take_thread(const Event& event);
   [[nodiscard]] std::uint32_t thread_of(const Event& event);
   void set_zero(const FileFacts& facts);
-  static void set_sequences(std::vector<TimelineRecord>& records);
+  /// Adds what the profiler does not say of its pools, but its sums do: each pool as it was before
+  /// its first event, and what came from the driver and went back.
+  static void complete_pools(Process& process);
 
   ReadState& state_;
   ProcessBuilder builder_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;  ///< by pid and tid
-  std::set<std::uint16_t> pools_;  ///< the sources that memory was of
-  bool any_ = false;               ///< something but threads was taken
+  std::uint64_t memory_events_ = 0;
+  bool any_ = false;  ///< something but threads was taken
   std::uint64_t left_out_ = 0;
 };
 
