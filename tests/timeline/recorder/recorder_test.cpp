@@ -115,6 +115,19 @@ TEST(Recorder, TheRecordsOfOneCallAreInTheOrderOfTheirTimes) {
   }
 }
 
+TEST(Recorder, RecordsOfAThreadWithTheSameTimeStayInTheirOrder) {
+  const Recording recording;
+  const std::uint64_t time = recording->now();
+  for (std::uint64_t id = 1; id <= 100; ++id) {
+    recording->write({.begin = time, .end = time, .id = id, .kind = TimelineKind::kFree});
+  }
+  (void)recording->flush_now();
+  std::vector<std::uint64_t> ids;
+  for (const auto& one : recording.written().events()) ids.push_back(one.record.id);
+  ASSERT_EQ(ids.size(), 100U);
+  EXPECT_TRUE(std::ranges::is_sorted(ids));
+}
+
 TEST(Recorder, TimesAreNanosecondsSinceItsZero) {
   const Recording recording;
   const auto steady = [] {

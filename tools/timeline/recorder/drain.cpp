@@ -116,7 +116,7 @@ std::uint32_t Drain::thread_of(std::uint32_t system_thread) {
 
 void Drain::write_batch() {
   note_threads();
-  std::ranges::sort(batch_, is_before);
+  std::ranges::stable_sort(batch_, is_before);
   keep_recent();
   unflushed_ += batch_.size();
   if (!is_abandoned_ && !batch_.empty()) output_.writer->write(batch_, names_);
@@ -150,7 +150,7 @@ void Drain::keep_recent() {
 
 std::vector<TimelineRecord> Drain::recent() const {
   std::vector<TimelineRecord> records(recent_.begin(), recent_.end());
-  std::ranges::sort(records, is_before);
+  std::ranges::stable_sort(records, is_before);
   return records;
 }
 
