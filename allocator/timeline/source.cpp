@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocator/mutex.hpp"
+#include "allocator/timeline/fork_gate.hpp"
 
 namespace weir {
 namespace {
@@ -14,7 +15,10 @@ struct Sources {
   std::vector<TimelineSource*> list WEIR_GUARDED_BY(mutex);
 };
 Sources& sources() {
-  static auto* const kSources = new Sources;  // a pool may outlive every static object
+  static auto* const kSources = [] {
+    ForkGate::install();
+    return new Sources;  // a pool may outlive every static object
+  }();
   return *kSources;
 }
 
@@ -41,6 +45,7 @@ void TimelineSource::leave() noexcept {
 
 void for_each_source(const std::function<void(TimelineSource&)>& visit) {
   Sources& all = sources();
+  const ForkGate::Look look;
   const Lock lock(all.mutex);
   for (TimelineSource* source : all.list) visit(*source);
 }

@@ -60,7 +60,7 @@ class TimelineSource {
 };
 
 /// Calls `visit` for each source that is enlisted, one after the other. No source comes or goes
-/// meanwhile: `visit` must not make or end one.
+/// meanwhile: `visit` must not make or end one. A fork of the process waits for it: fork_gate.hpp.
 void for_each_source(const std::function<void(TimelineSource&)>& visit);
 
 }  // namespace weir

@@ -1,9 +1,14 @@
 // When it records: starts and stops by call, by batch and by signal, and what was live before.
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <system_error>
+#include <thread>
 
 #include "allocator/timeline/source.hpp"
 #include "kit.hpp"
@@ -65,6 +70,63 @@ TEST(RecorderWindow, EachStartSaysWhatIsLiveAlready) {
     EXPECT_EQ(one.record.end, one.record.begin);
   }
   EXPECT_GE(live[0].record.begin, recording.written().of(TimelineKind::kStart)[0].record.begin);
+}
+
+/// Says what is live until a fork begins, and a moment longer.
+class SlowSource final : public TimelineSource {
+ public:
+  SlowSource() { enlist(); }
+  ~SlowSource() override { leave(); }
+  void add_figures(LiveFigures& /*figures*/) const override {}
+  void record_live(TimelineSink& /*sink*/) override {
+    inside = true;
+    while (!fork_begins) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+
+  static inline std::atomic<bool> inside{false};
+  static inline std::atomic<bool> fork_begins{false};
+};
+
+TEST(RecorderWindow, AForkWaitsUntilWhatIsLiveWasSaid) {
+  const Recording recording;
+  recording->stop();
+  const SlowSource source;
+  // Registered after the sources' own, so it runs before it.
+  pthread_atfork([] { SlowSource::fork_begins = true; }, nullptr, nullptr);
+  std::thread starts([&] { recording->start(); });
+  while (!SlowSource::inside) std::this_thread::yield();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    for_each_source([](TimelineSource&) {});  // its lock is free here
+    _exit(0);
+  }
+  starts.join();
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(RecorderWindow, WhereItStopsAndStartsIsToldThoughThereIsNoRoom) {
+  // The writer waits meanwhile, so the buffer is not emptied.
+  std::atomic<bool> go{true};
+  const Recording recording({.buffer = mib(1)}, [&] { go.wait(false); });
+  (void)recording->flush_now();
+  go = false;
+  for (std::uint64_t id = 1; id <= 50'000; ++id) recording->write(event(id));
+  std::thread stops([&] { recording->stop(); });  // both wait until the writer goes on
+  while (recording->is_recording()) std::this_thread::yield();
+  std::thread starts([&] { recording->start(); });
+  while (!recording->is_recording()) std::this_thread::yield();
+  go = true;
+  go.notify_all();
+  stops.join();
+  starts.join();
+  EXPECT_GT(recording->finish().lost, 0U);
+  EXPECT_EQ(recording.written().of(TimelineKind::kStart).size(), 2U);
+  EXPECT_EQ(recording.written().of(TimelineKind::kStop).size(), 2U);
 }
 
 TEST(RecorderWindow, ARangeOfBatchesIsRecordedAndNothingElse) {
@@ -134,6 +196,22 @@ TEST(RecorderWindow, TheSignalIsLeftToAProgramThatHandlesIt) {
 
 TEST(RecorderWindow, TheSignalDoesWhatItDidOnceTheRecordingIsOver) {
   (void)Recording({.by_signal = true})->finish();
+  struct sigaction now {};
+  ASSERT_EQ(sigaction(SIGUSR2, nullptr, &now), 0);
+  EXPECT_EQ(now.sa_handler, SIG_DFL);
+}
+
+TEST(RecorderWindow, TheSignalIsNotTakenWhereNoThreadCanBeHad) {
+  pthread_attr_t usual;
+  pthread_attr_t huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 48U), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  EXPECT_THROW(Recorder::make({}, in_memory(std::make_shared<Written>()), {.by_signal = true}),
+               std::system_error);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_EQ(timeline_sink(), nullptr);
   struct sigaction now {};
   ASSERT_EQ(sigaction(SIGUSR2, nullptr, &now), 0);
   EXPECT_EQ(now.sa_handler, SIG_DFL);

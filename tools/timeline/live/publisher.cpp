@@ -22,54 +22,6 @@
 namespace weir::timeline {
 namespace {
 
-/// Keeps samples and forks apart. A sample holds locks of pools; a child that is forked meanwhile
-/// would find them locked for ever.
-class ForkGate {
- public:
-  /// False: a fork is under way, or another sample.
-  bool enter() noexcept { return wanted_.load() == 0 && change(kOpen, kSampling); }
-  void leave() noexcept { state_.store(kOpen, std::memory_order_release); }
-
-  /// Before a fork. Waits for a sample under way, but not for ever: the program comes first.
-  void close() noexcept {
-    constexpr int kMostWaits = 1000;
-    constexpr timespec kWait{.tv_sec = 0, .tv_nsec = 100'000};
-    wanted_.fetch_add(1);
-    for (int i = 0; i < kMostWaits && !closed_here; ++i) {
-      closed_here = change(kOpen, kForking);
-      if (!closed_here) nanosleep(&kWait, nullptr);
-    }
-  }
-  void open_in_parent() noexcept {
-    wanted_.fetch_sub(1);
-    if (std::exchange(closed_here, false)) leave();
-  }
-  void open_in_child() noexcept {
-    wanted_.store(0);
-    closed_here = false;
-    leave();
-  }
-
- private:
-  enum State : int { kOpen, kSampling, kForking };
-  bool change(int from, int to) noexcept {
-    return state_.compare_exchange_strong(from, to, std::memory_order_acq_rel);
-  }
-
-  std::atomic<int> state_{kOpen};
-  std::atomic<int> wanted_{0};  ///< forks that wait: no sample begins meanwhile
-  static inline constinit thread_local bool closed_here = false;
-};
-
-constinit ForkGate fork_gate;
-
-void install_fork_gate() {
-  static const int kInstalled =
-      pthread_atfork([] { fork_gate.close(); }, [] { fork_gate.open_in_parent(); },
-                     [] { fork_gate.open_in_child(); });
-  (void)kInstalled;  // without it the gate stays open
-}
-
 std::uint64_t monotonic_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -100,17 +52,9 @@ LiveSample sample_of(const LiveFigures& figures) noexcept {
           .busy_ns = count_of(figures.busy)};
 }
 
-/// Takes a sample, unless a fork is under way.
 void take_sample(BlockFile& block) {
-  if (!fork_gate.enter()) return;
   LiveFigures figures;
-  try {
-    for_each_source([&figures](const TimelineSource& source) { source.add_figures(figures); });
-  } catch (...) {
-    fork_gate.leave();
-    throw;
-  }
-  fork_gate.leave();
+  for_each_source([&figures](const TimelineSource& source) { source.add_figures(figures); });
   block.append(sample_of(figures));
 }
 
@@ -208,7 +152,6 @@ void Publisher::start() noexcept {
   const Lock lock(state_->mutex);
   if (state_->started || state_->stop) return;
   try {
-    install_fork_gate();
     auto held = std::make_unique<std::shared_ptr<State>>(state_);
     if (make_thread(state_->thread, run, held.get()) != 0) return;
     (void)held.release();

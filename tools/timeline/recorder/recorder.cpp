@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "allocator/log.hpp"
@@ -74,9 +75,13 @@ Recorder& Recorder::make(ProcessInfo info, RecorderOutput output, RecorderOption
 
   recorder.drain_.begin(recorder.info_);
   recorder.handles_signal_ = recorder.options_.by_signal && take_toggle_signal(recorder.wake_);
-  {
+  try {
     const AllSignalsBlocked blocked;
     recorder.thread_ = std::thread([made] { made->run(); });
+  } catch (const std::system_error&) {
+    recorder.alive_.store(false);
+    if (recorder.handles_signal_) leave_toggle_signal();
+    throw;
   }
   if (recorder.options_.batches) {
     detail::timeline_batches.store(made);
@@ -241,11 +246,12 @@ std::uint64_t Recorder::at(std::int64_t steady_ns) const noexcept {
 }
 
 void Recorder::change_window(bool record) noexcept {
-  const std::uint64_t time = clock_.now();
+  if (!alive_.load()) return;  // in a forked child the lock may be taken for ever
   {
     const Lock lock(window_mutex_);
     if (!alive_ || ending_ || gave_up_ || recording_ == record) return;
     recording_.store(record);
+    mark_window(record ? TimelineKind::kStart : TimelineKind::kStop);
     TimelineSink* mine = this;
     if (record) {
       detail::timeline_sink.store(this);
@@ -254,8 +260,16 @@ void Recorder::change_window(bool record) noexcept {
       detail::timeline_sink.compare_exchange_strong(mine, nullptr);
     }
   }
-  write({.begin = time, .end = time, .kind = record ? TimelineKind::kStart : TimelineKind::kStop});
   (void)sem_post(&wake_);
+}
+
+void Recorder::mark_window(TimelineKind kind) noexcept {
+  const std::uint64_t time = clock_.now();
+  try {
+    marks_.push_back({.begin = time, .end = time, .kind = kind});
+  } catch (const std::bad_alloc&) {
+    lose(time);
+  }
 }
 
 void Recorder::start() noexcept {
@@ -303,19 +317,16 @@ bool Recorder::wait_for_round(std::chrono::milliseconds patience) noexcept {
 RecordingResult Recorder::finish() noexcept {
   if (forked_.load()) return {};
   bool is_first = false;
-  bool was_recording = false;
-  const std::uint64_t time = clock_.now();
   {
     const Lock lock(window_mutex_);
+    if (recording_.exchange(false)) mark_window(TimelineKind::kStop);
     is_first = !ending_.exchange(true);
-    was_recording = recording_.exchange(false);
     TimelineSink* mine = this;
     detail::timeline_sink.compare_exchange_strong(mine, nullptr);
     mine = this;
     detail::timeline_batches.compare_exchange_strong(mine, nullptr);
   }
   if (is_first && handles_signal_) leave_toggle_signal();
-  if (was_recording) write({.begin = time, .end = time, .kind = TimelineKind::kStop});
   (void)sem_post(&wake_);
   const bool has_ended = wait_for_end();
   if (is_first && thread_.joinable()) {
@@ -365,11 +376,13 @@ const char* Recorder::note_failure() noexcept {
 }
 
 std::string Recorder::file() const {
+  if (forked_.load()) return {};
   const Lock lock(mutex_);
   return result_.file;
 }
 
 std::string Recorder::note() const {
+  if (forked_.load()) return {};
   const Lock lock(mutex_);
   return result_.note;
 }

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "allocator/mutex.hpp"
 #include "allocator/tick_clock.hpp"
@@ -71,7 +72,7 @@ class Recorder final : public TimelineSink {
   RecordingResult finish() noexcept;
   [[nodiscard]] bool is_recording() const noexcept { return recording_.load(); }
   [[nodiscard]] bool has_ended() const noexcept { return ending_.load(); }
-  /// Where it is written to; a line about that, mostly empty.
+  /// Where it is written to; a line about that, mostly empty. Both empty in a forked child.
   [[nodiscard]] std::string file() const;
   [[nodiscard]] std::string note() const;
 
@@ -96,6 +97,7 @@ class Recorder final : public TimelineSink {
   void name_thread(Cursor& mine) noexcept;
   void lose(std::uint64_t ticks) noexcept;
   void change_window(bool record) noexcept;
+  void mark_window(TimelineKind kind) noexcept WEIR_REQUIRES(window_mutex_);
   [[nodiscard]] bool wait_for_round(std::chrono::milliseconds patience) noexcept;
   [[nodiscard]] bool wait_for_end() noexcept;
   static NameCache* own_names() noexcept;
@@ -148,6 +150,8 @@ class Recorder final : public TimelineSink {
   bool activity_failed_ = false;
 
   Mutex window_mutex_{LockRank::kTimeline};
+  /// Starts and stops that are not yet in the file. Not in chunks, where there may be no room.
+  std::vector<TimelineRecord> marks_ WEIR_GUARDED_BY(window_mutex_);
   mutable Mutex mutex_{LockRank::kTimeline};
   std::condition_variable_any round_ended_;
   std::uint64_t asked_ WEIR_GUARDED_BY(mutex_) = 0;  ///< rounds that were asked for

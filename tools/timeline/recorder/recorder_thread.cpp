@@ -122,10 +122,14 @@ void Recorder::round() {
 
 MoreRecords Recorder::gather() {
   MoreRecords more;
+  {
+    const Lock lock(window_mutex_);
+    more.in_ticks.swap(marks_);
+  }
   if (live_due_.exchange(false)) {
     LiveCollector live(*this);
     for_each_source([&](TimelineSource& source) { source.record_live(live); });
-    more.in_ticks = std::move(live.records);
+    more.in_ticks.insert(more.in_ticks.end(), live.records.begin(), live.records.end());
   }
   follow_activity(more);
   say_what_was_lost(more);

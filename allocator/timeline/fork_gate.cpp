@@ -1,0 +1,65 @@
+#include "allocator/timeline/fork_gate.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <ctime>
+#include <utility>
+
+namespace weir {
+namespace {
+
+constexpr int kForking = -1;
+constinit std::atomic<int> looks{0};   ///< under way; kForking: none may begin
+constinit std::atomic<int> wanted{0};  ///< forks that wait: no look begins meanwhile
+constinit thread_local bool closed_here = false;
+
+/// Tries until it succeeds, or patience ends. Returns whether it did.
+template <typename Try>
+bool wait_for(const Try& succeeds) noexcept {
+  constexpr int kMostWaits = 1000;
+  constexpr timespec kWait{.tv_sec = 0, .tv_nsec = 100'000};
+  for (int i = 0; i < kMostWaits; ++i) {
+    if (succeeds()) return true;
+    nanosleep(&kWait, nullptr);
+  }
+  return false;
+}
+
+void close_before_fork() noexcept {
+  wanted.fetch_add(1);
+  closed_here = wait_for([] {
+    int none = 0;
+    return looks.compare_exchange_strong(none, kForking);
+  });
+}
+
+void open_in_parent() noexcept {
+  if (std::exchange(closed_here, false)) looks.store(0);
+  wanted.fetch_sub(1);
+}
+
+void open_in_child() noexcept {  // other threads, and what they wanted, are not here
+  closed_here = false;
+  looks.store(0);
+  wanted.store(0);
+}
+
+}  // namespace
+
+void ForkGate::install() noexcept {
+  static const int kInstalled = pthread_atfork(close_before_fork, open_in_parent, open_in_child);
+  (void)kInstalled;
+}
+
+ForkGate::Look::Look() noexcept
+    : entered_(wait_for([] {
+        int now = looks.load();
+        return wanted.load() == 0 && now != kForking && looks.compare_exchange_strong(now, now + 1);
+      })) {}
+
+ForkGate::Look::~Look() {
+  if (entered_) looks.fetch_sub(1);
+}
+
+}  // namespace weir
