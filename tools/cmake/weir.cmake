@@ -10,6 +10,7 @@
 
 set(WEIR_SOURCE_DIR "${CMAKE_CURRENT_LIST_DIR}/../..")
 cmake_path(NORMAL_PATH WEIR_SOURCE_DIR)
+string(REGEX REPLACE "/$" "" WEIR_SOURCE_DIR "${WEIR_SOURCE_DIR}") # which NORMAL_PATH leaves there
 set(WEIR_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 
 add_library(weir_options INTERFACE)

@@ -102,6 +102,14 @@ void expect_operations(const Index& index, const json& result) {
   EXPECT_EQ(submitted.size(), result["operations"]);
 }
 
+/// A call site is a path from the root of the repository, wherever that was when it was compiled.
+void expect_call_sites(const Index& index) {
+  for (const std::uint32_t place : index.of(TimelineKind::kSubmit)) {
+    EXPECT_THAT(std::string(index.process().name(index.record(place).site)),
+                ::testing::StartsWith("trainer/"));
+  }
+}
+
 class TrainTimeline : public RecordedRuns, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(TrainTimeline, SaysWhatTheRunSays) {
@@ -129,6 +137,7 @@ TEST_P(TrainTimeline, SaysWhatTheRunSays) {
             kMostOfAnEvent * static_cast<double>(process.records.size()));
   const json& result = figures["result"];
   expect_operations(index, result);
+  expect_call_sites(index);
   expect_stalls(index, result);
   expect_memory(index, result);
   expect_idle_share(index, result);
