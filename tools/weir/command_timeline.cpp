@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -38,6 +39,8 @@ void refuse_words(const std::vector<std::string>& words, const char* command) {
 }
 
 void begin_command() {
+  // A file that may grow no more is an error that we tell, and its beginning is removed.
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
 }

@@ -10,6 +10,7 @@
 #include "allocator/error.hpp"
 #include "allocator/version.hpp"
 #include "tools/weir/command.hpp"
+#include "tools/weir/printable.hpp"
 #include "trainer/command_line.hpp"
 
 namespace weir::cli {
@@ -65,6 +66,10 @@ int main(int argc, char** argv) {
   weir::hold_standard_streams();
   try {
     return weir::cli::run_program(argc, argv);
+  } catch (const weir::UsageError& error) {
+    // It names what the user gave, such as a file whose name has a line end.
+    std::fprintf(stderr, "weir: %s\n", weir::cli::printable(error.what(), true).c_str());
+    return weir::exit_code(error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir: %s\n", error.what());
     return weir::exit_code(error);

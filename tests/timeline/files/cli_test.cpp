@@ -8,6 +8,7 @@
 #include "../../trainer/child_process.hpp"
 #include "../../trainer/temporary_directory.hpp"
 #include "../chrome/files.hpp"
+#include "support/file_size_limit.hpp"
 #include "tools/timeline/files/read.hpp"
 
 namespace weir::timeline::testing {
@@ -101,7 +102,19 @@ TEST_F(WeirTimeline, AFailureLeavesTheOldFile) {
       << "no ending that is known";
 }
 
+TEST_F(WeirTimeline, AFileThatMayNotGrowIsRefusedAndLeavesNothing) {
+  const weir::testing::FileSizeLimit limit(100);
+  for (const char* const name : {"x.json", "x.json.gz", "x.pftrace"}) {
+    expect_refused({"convert", one_, "-o", directory_.file(name)}, "File too large");
+  }
+  expect_refused({"report", one_, "-o", directory_.file("x.html")}, "File too large");
+  EXPECT_EQ(directory_.entries(), 2U) << "what was read";
+}
+
 TEST_F(WeirTimeline, BadWordsAreRefusedInOneLine) {
+  expect_refused({"report", directory_.file("a\nb.json")}, "a\\x0ab.json: cannot be read");
+  expect_refused({"report", directory_.file("a\x1b[31m.json")}, "a\\x1b[31m.json: cannot be read");
+  expect_refused({"convert", one_, "-o", directory_.file("a\nb.txt")}, "a\\x0ab.txt' is not allowed");
   expect_refused({}, "subcommand is required");
   expect_refused({"merge", one_, "-o", directory_.file("x.json")}, "two files or more");
   expect_refused({"merge", one_, two_}, "--output is required");
