@@ -3,6 +3,7 @@
 
 #include "tools/timeline/recorder/file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,13 +74,82 @@ TEST_F(TimelineFileTest, ReplacesAnOldCompressedTimelineAtTheEnd) {
   for (int i = 0; i < 2; ++i) {
     const auto file = TimelineFile::open("test", in("run.json.gz"));
     file->append(kHead);
-    EXPECT_EQ(file->path(), in("run.json"));
+    EXPECT_EQ(bytes_of(in("run.json.gz")), kHead) << "it can be read until then";
     file->complete([] {});
     file->close();
     EXPECT_EQ(file->path(), in("run.json.gz"));
     EXPECT_EQ(files(), 1U);
+    EXPECT_NE(bytes_of(in("run.json.gz")), kHead);
     EXPECT_TRUE(is_timeline_or_empty(in("run.json.gz")));
   }
+}
+
+TEST_F(TimelineFileTest, ACompressedTimelineLeavesAnotherOneOfItsPlainName) {
+  put(in("run.json"), kHead);
+  const auto file = TimelineFile::open("test", in("run.json.gz"));
+  file->append("new");
+  file->complete([] {});
+  file->close();
+  EXPECT_EQ(bytes_of(in("run.json")), kHead);
+  EXPECT_EQ(files(), 2U);
+}
+
+/// The descriptor of this process that is open on `path`, or -1.
+int descriptor_of(const std::string& path) {
+  struct stat named {};
+  if (stat(path.c_str(), &named) != 0) return -1;
+  for (int each = 0; each < 1024; ++each) {
+    struct stat opened {};
+    if (fstat(each, &opened) == 0 && opened.st_ino == named.st_ino) return each;
+  }
+  return -1;
+}
+
+// As a program does that becomes a daemon, or closes a descriptor twice.
+TEST_F(TimelineFileTest, NeverWritesToAFileThatTookItsDescriptor) {
+  for (const char* const name : {"run.json", "run.json.gz", "run.pftrace"}) {
+    SCOPED_TRACE(name);
+    auto file = TimelineFile::open("test", in(name));
+    file->append(kHead);
+    const int taken = descriptor_of(in(name));
+    ASSERT_GE(taken, 0);
+    ::close(taken);
+    put(in("own"), "mine");
+    const int own = ::open(in("own").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(own, taken);
+    file->append("two");
+    EXPECT_EQ(file->failure(), "");
+    EXPECT_EQ(bytes_of(in(name)), std::string(kHead) + "two");
+    EXPECT_EQ(bytes_of(in("own")), "mine");
+    EXPECT_NE(TimelineFile::open("test", in(name))->note(), "") << "it is locked again";
+
+    ::close(descriptor_of(in(name)));
+    std::filesystem::remove(in(name));
+    file->append("three");
+    EXPECT_NE(file->failure(), "");
+    file.reset();
+    EXPECT_GE(fcntl(own, F_GETFD), 0) << "it is the program's to close";
+    EXPECT_EQ(bytes_of(in("own")), "mine");
+    ::close(own);
+  }
+}
+
+TEST_F(TimelineFileTest, SaysThatItWasRemovedMeanwhile) {
+  for (const char* const name : {"run.json", "run.json.gz", "run.pftrace"}) {
+    const auto file = TimelineFile::open("test", in(name));
+    file->append(kHead);
+    std::filesystem::remove(in(name));
+    EXPECT_EQ(file->failure(), "");
+    file->complete([] {});
+    EXPECT_EQ(file->failure(), "No such file or directory") << name;
+    EXPECT_EQ(files(), 0U);
+  }
+}
+
+TEST_F(TimelineFileTest, TheProcessNumberComesBeforeTheWholeEnding) {
+  const auto first = TimelineFile::open("test", in("run.json.gz"));
+  const auto second = TimelineFile::open("test", in("run.json.gz"));
+  EXPECT_EQ(second->path(), in("run." + std::to_string(getpid()) + ".json.gz"));
 }
 
 TEST_F(TimelineFileTest, IsCompressedAsOneMemberThatHoldsAllOfIt) {
@@ -118,7 +188,9 @@ TEST_F(TimelineFileTest, NeverReplacesSomethingElse) {
     EXPECT_EQ(refusal(in("run.json")), "WEIR_TIMELINE='" + in("run.json") +
                                            "' is not allowed: a new file, or a timeline that it "
                                            "replaces");
-    EXPECT_NE(refusal(in("run.json.gz")), "");  // it would be written there first
+    std::filesystem::rename(in("run.json"), in("run.json.gz"));
+    EXPECT_NE(refusal(in("run.json.gz")), "");
+    std::filesystem::rename(in("run.json.gz"), in("run.json"));
     EXPECT_EQ(bytes_of(in("run.json")), other);
     EXPECT_EQ(files(), 1U);
   }
@@ -194,8 +266,8 @@ TEST_F(TimelineFileTest, WithoutRoomToCompressItStaysAsItIs) {
     file->complete([] {});
   }
   EXPECT_NE(file->failure(), "");
-  EXPECT_EQ(file->path(), in("run.json"));
-  EXPECT_EQ(bytes_of(in("run.json")), noise);
+  EXPECT_EQ(file->path(), in("run.json.gz"));
+  EXPECT_EQ(bytes_of(in("run.json.gz")), noise);
   EXPECT_EQ(files(), 1U);
 }
 

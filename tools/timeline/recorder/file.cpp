@@ -91,6 +91,12 @@ std::string name_beside(const std::string& path) {
   return path + "." + std::to_string(getpid()) + "-" + std::to_string(++made) + ".new";
 }
 
+std::optional<FileIdentity> identity_of(int file) noexcept {
+  struct stat status {};
+  if (fstat(file, &status) != 0) return std::nullopt;
+  return FileIdentity{.device = status.st_dev, .inode = status.st_ino};
+}
+
 bool is_same_file(int file, const std::string& path) noexcept {
   struct stat opened {};
   struct stat named {};
@@ -125,7 +131,8 @@ Placed put(const std::string& beside, const std::string& path, const Refuse& ref
 }
 
 std::string with_process(const std::string& path) {
-  const std::size_t ending = path.rfind('.');
+  const std::size_t packed = path.ends_with(kCompressed) ? kCompressed.size() : 0;
+  const std::size_t ending = path.substr(0, path.size() - packed).rfind('.');
   return path.substr(0, ending) + "." + std::to_string(getpid()) + path.substr(ending);
 }
 
@@ -178,18 +185,15 @@ std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
     if (place.error != 0) refuse_here(place.error);
     if (place.special || (place.identity && !is_timeline_or_empty(place.path))) refuse_here(0);
   };
-  // Written plainly and compressed at the end: what is compressed in part opens nowhere.
   const OutputPlace named = find_output(path);
   check(named);
-  const bool compressed = path.ends_with(kCompressed);
-  std::string plain = named.path;
-  if (compressed) {
-    if (!plain.ends_with(kCompressed)) plain += kCompressed;  // where a link has led to
-    plain.resize(plain.size() - kCompressed.size());
-    check(find_output(plain));
-  }
+  // Written plainly and compressed at the end: what is compressed in part opens nowhere. Its name
+  // is the last one from the beginning, so that it is found where the program is killed, and no
+  // other file is replaced.
+  std::string place = named.path;
+  const bool packs = path.ends_with(kCompressed);
 
-  const std::string beside = name_beside(plain);
+  const std::string beside = name_beside(place);
   Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0666));
   if (file.get() < 0) refuse_here(errno);
   (void)lock_file(file.get());
@@ -198,28 +202,24 @@ std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
     constexpr int kAttempts = 100;
     Placed placed = Placed::kAgain;
     for (int i = 0; i < kAttempts && placed != Placed::kYes; ++i) {
-      placed = put(beside, plain, refuse_here);
+      placed = put(beside, place, refuse_here);
       if (placed != Placed::kInUse) continue;
       if (!note.empty()) refuse_here(EBUSY);
       note = "another process writes to '" + path + "'";
-      plain = with_process(plain);
+      place = with_process(place);
     }
     if (placed != Placed::kYes) refuse_here(EBUSY);
   } catch (...) {
     (void)unlink(beside.c_str());
     throw;
   }
-  std::unique_ptr<TimelineFile> opened(new TimelineFile(
-      file.release(), plain, compressed ? plain + std::string(kCompressed) : std::string()));
-  if (!note.empty()) {
-    opened->note_ =
-        note + ": this one writes to '" + (compressed ? opened->compressed_ : opened->path_) + "'";
-  }
+  std::unique_ptr<TimelineFile> opened(new TimelineFile(file.release(), place, packs));
+  if (!note.empty()) opened->note_ = note + ": this one writes to '" + place + "'";
   return opened;
 }
 
-TimelineFile::TimelineFile(int file, std::string path, std::string compressed)
-    : file_(file), path_(std::move(path)), compressed_(std::move(compressed)) {}
+TimelineFile::TimelineFile(int file, std::string path, bool packs)
+    : file_(file), identity_(identity_of(file)), path_(std::move(path)), packs_(packs) {}
 
 TimelineFile::~TimelineFile() { close(); }
 
@@ -229,12 +229,12 @@ Format TimelineFile::format() const noexcept {
 
 void TimelineFile::append(std::string_view bytes) noexcept {
   if (file_ < 0 || !failure_.empty()) return;
-  const int error = write_all(file_, bytes);
+  const int error = find_again() ? write_all(file_, bytes) : EBADF;
   if (error == 0) {
     size_ += bytes.size();
     return;
   }
-  (void)!ftruncate(file_, static_cast<off_t>(size_));  // no half an event at its end
+  if (file_ >= 0) (void)!ftruncate(file_, static_cast<off_t>(size_));  // no half an event
   try {
     failure_ = text_of(error);
   } catch (const std::bad_alloc&) {
@@ -243,21 +243,33 @@ void TimelineFile::append(std::string_view bytes) noexcept {
 }
 
 void TimelineFile::complete(const std::function<void()>& advance) {
-  if (compressed_.empty() || file_ < 0 || !failure_.empty()) return;
-  const std::string beside = name_beside(compressed_);
-  int error = compress(path_, beside, advance);
-  if (error == 0 && rename(beside.c_str(), compressed_.c_str()) != 0) error = errno;
-  if (error != 0) {
-    (void)unlink(beside.c_str());
-    failure_ = text_of(error);
+  if (file_ < 0 || !failure_.empty()) return;
+  struct stat status {};
+  if (stat(path_.c_str(), &status) != 0) {  // whoever reads the last line looks for it there
+    failure_ = text_of(errno);
     return;
   }
-  (void)unlink(path_.c_str());
-  path_ = compressed_;
+  if (!packs_) return;
+  const std::string beside = name_beside(path_);
+  int error = compress(path_, beside, advance);
+  if (error == 0 && rename(beside.c_str(), path_.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  (void)unlink(beside.c_str());
+  failure_ = text_of(error);
+}
+
+bool TimelineFile::find_again() noexcept {
+  if (file_ >= 0 && identity_of(file_) == identity_) return true;
+  // Programs close descriptors that are not theirs, and the number may be a file of theirs by now.
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_APPEND | O_NONBLOCK);
+  if (file_ >= 0 && identity_of(file_) == identity_ && lock_file(file_)) return true;
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
+  return false;
 }
 
 void TimelineFile::close() noexcept {
-  if (file_ >= 0) ::close(std::exchange(file_, -1));
+  if (file_ >= 0 && identity_of(file_) == identity_) ::close(file_);
+  file_ = -1;
 }
 
 void TimelineFile::leave_to_parent() noexcept { close(); }

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "allocator/output_place.hpp"
 #include "allocator/setting.hpp"
 #include "tools/timeline/timeline.hpp"
 
@@ -49,11 +51,15 @@ class TimelineFile final : public ByteSink {
   void leave_to_parent() noexcept;
 
  private:
-  TimelineFile(int file, std::string path, std::string compressed);
+  TimelineFile(int file, std::string path, bool packs);
+
+  /// Whether the descriptor is that of the file, if need be a new one.
+  [[nodiscard]] bool find_again() noexcept;
 
   int file_;
-  std::string path_;              ///< which is written to
-  const std::string compressed_;  ///< its name in the end; empty: it is not compressed
+  const std::optional<FileIdentity> identity_;
+  const std::string path_;
+  const bool packs_;  ///< it is compressed at the end
   std::uint64_t size_ = 0;
   std::string failure_;
   std::string note_;
