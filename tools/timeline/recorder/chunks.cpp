@@ -75,7 +75,7 @@ Chunk* ChunkStore::take_free() noexcept {
   return chunk;
 }
 
-void ChunkStore::collect(std::vector<Chunk*>& full, std::vector<Chunk*>& in_use) noexcept {
+void ChunkStore::collect(std::vector<Chunk*>& full, std::vector<Chunk*>& in_use) {
   full.reserve(full.size() + most_);
   in_use.reserve(in_use.size() + most_);
   const Lock lock(mutex_);

@@ -58,7 +58,7 @@ class ChunkStore {
 
   /// Appends the chunks that were given back since to `full`, and those in use to `in_use`. The
   /// first are the caller's until it recycles them.
-  void collect(std::vector<Chunk*>& full, std::vector<Chunk*>& in_use) noexcept;
+  void collect(std::vector<Chunk*>& full, std::vector<Chunk*>& in_use);
   /// Makes a chunk free again.
   void recycle(Chunk& read) noexcept;
   /// Returns the memory of free chunks to the system.
