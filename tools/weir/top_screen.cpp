@@ -37,7 +37,8 @@ std::string share_cell(const std::optional<double>& share) {
 }
 
 std::string program_cell(const TopRow& row, bool utf8) {
-  return printable(row.program + (row.silent ? " (silent)" : ""), utf8);
+  // In front: a long command line is cut at its end.
+  return printable((row.silent ? "(silent) " : "") + row.program, utf8);
 }
 
 double share_reserved(const TopRow& row) {

@@ -123,7 +123,9 @@ TEST(TopScreen, SaysThatNothingRuns) {
 TEST(TopScreen, SaysWhoIsSilent) {
   TopRow silent = row(1, "train");
   silent.silent = true;
-  EXPECT_THAT(top_text({.rows = {silent}}, {.width = 80}), HasSubstr("train (silent)"));
+  EXPECT_THAT(top_text({.rows = {silent}}, {.width = 80}), HasSubstr(" (silent) train "));
+  silent.program = std::string(300, 'x');
+  EXPECT_THAT(top_text({.rows = {silent}}, {.width = 80}), HasSubstr(" (silent) xxx"));
 }
 
 TEST(TopScreen, BarsAreFilledByShare) {
