@@ -215,11 +215,10 @@ std::string memory_event(const char* time, const char* bytes, const char* addres
 // The profiler says what is reserved, and not when it changes; and nothing of what was handed out
 // before it began.
 TEST(ChromeReader, TheBooksOfAPyTorchTraceAgreeWithItsEvents) {
-  const std::string trace =
-      "[" + memory_event("10", "512", "4096", "1536", "2048") + "," +
-      memory_event("20", "4096", "8192", "5632", "6144") + "," +
-      memory_event("30", "-4096", "8192", "1536", "6144") + "," +
-      memory_event("40", "-512", "4096", "1024", "2048") + "]";
+  const std::string trace = "[" + memory_event("10", "512", "4096", "1536", "2048") + "," +
+                            memory_event("20", "4096", "8192", "5632", "6144") + "," +
+                            memory_event("30", "-4096", "8192", "1536", "6144") + "," +
+                            memory_event("40", "-512", "4096", "1024", "2048") + "]";
   const Timeline timeline = from_chrome(trace);
   const Index index(timeline.processes.at(0));
   const BooksCheck check = check_books(index);
@@ -245,10 +244,9 @@ TEST(ChromeReader, MemoryOfOneMicrosecondKeepsTheOrderOfTheFile) {
 
 TEST(ChromeReader, BooksOfAPyTorchTraceThatCannotBeAreToldAndNothingOverflows) {
   const std::string most = "18446744073709551615";
-  const std::string trace =
-      "[" + memory_event("10", "512", "1", "1024", "2048") + "," +
-      memory_event("20", most.c_str(), "2", most.c_str(), "0") + "," +
-      memory_event("30", "-512", "1", most.c_str(), most.c_str()) + "]";
+  const std::string trace = "[" + memory_event("10", "512", "1", "1024", "2048") + "," +
+                            memory_event("20", most.c_str(), "2", most.c_str(), "0") + "," +
+                            memory_event("30", "-512", "1", most.c_str(), most.c_str()) + "]";
   const Timeline timeline = from_chrome(trace);
   EXPECT_GT(check_books(Index(timeline.processes.at(0))).differ, 0U);
 }

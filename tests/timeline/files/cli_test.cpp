@@ -114,7 +114,8 @@ TEST_F(WeirTimeline, AFileThatMayNotGrowIsRefusedAndLeavesNothing) {
 TEST_F(WeirTimeline, BadWordsAreRefusedInOneLine) {
   expect_refused({"report", directory_.file("a\nb.json")}, "a\\x0ab.json: cannot be read");
   expect_refused({"report", directory_.file("a\x1b[31m.json")}, "a\\x1b[31m.json: cannot be read");
-  expect_refused({"convert", one_, "-o", directory_.file("a\nb.txt")}, "a\\x0ab.txt' is not allowed");
+  expect_refused({"convert", one_, "-o", directory_.file("a\nb.txt")},
+                 "a\\x0ab.txt' is not allowed");
   expect_refused({}, "subcommand is required");
   expect_refused({"merge", one_, "-o", directory_.file("x.json")}, "two files or more");
   expect_refused({"merge", one_, two_}, "--output is required");
