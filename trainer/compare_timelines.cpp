@@ -52,7 +52,7 @@ std::vector<std::string> record_policies(const CompareSettings& settings,
     OutputFile page(folder.source, path_in(folder, policy, ".html"));
     TrainSettings one = settings.train;
     one.policy.policy = {policy, "compare"};
-    one.timeline.file = {path_in(folder, policy, ".json"), folder.source};
+    one.timeline.file = {timeline::name_of_path(path_in(folder, policy, ".json")), folder.source};
     const std::string label = "timeline of " + std::string(to_string(policy));
     TrainHooks run_hooks{.stop = hooks.stop};
     if (hooks.progress) {

@@ -99,6 +99,9 @@ void TrainSettings::validate() const {
     throw UsageError(ring.source + " needs --inputs ring: " + std::string(to_string(inputs.value)) +
                      " inputs have no ring");
   }
+  if (timeline.batches.source == "--timeline-batches" && timeline.file.value.empty()) {
+    throw UsageError("--timeline-batches needs --timeline FILE or WEIR_TIMELINE");
+  }
 }
 
 void TrainSettings::widen() {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "allocator/log.hpp"
 #include "tools/timeline/cupti/source.hpp"
@@ -11,14 +12,13 @@ namespace weir::timeline {
 namespace {
 
 /// Started here, unless only a part of the run is recorded: CUPTI sees streams and contexts that
-/// are made after it began.
-std::unique_ptr<ActivitySource> gpu_activity(const TimelineSettings& settings) {
+/// are made after it began. Null where it cannot be: `refusal` says why.
+std::unique_ptr<ActivitySource> gpu_activity(const TimelineSettings& settings,
+                                             std::string& refusal) {
   auto source = make_cupti_source();
   if (settings.batches.value) return source;
-  const std::string line = source->start();
-  if (line.empty()) return source;
-  log(LogLevel::kWarn, "timeline: " + line);
-  return nullptr;
+  refusal = source->start();
+  return refusal.empty() ? std::move(source) : nullptr;
 }
 
 }  // namespace
@@ -26,11 +26,15 @@ std::unique_ptr<ActivitySource> gpu_activity(const TimelineSettings& settings) {
 Recorder* record_program(const TimelineSettings& settings, const RecordingScope& scope) {
   if (settings.file.value.empty()) return nullptr;
   RecordingOptions options;
-  if (scope.gpu) options.activity = gpu_activity(settings);
+  std::string refusal;
+  if (scope.gpu) options.activity = gpu_activity(settings, refusal);
   options.failure_page = [](const Timeline& timeline) {
     return make_page(timeline, {.title = "The last seconds before memory ran out"});
   };
-  return begin_recording(settings, std::move(options));
+  Recorder* const recorder = begin_recording(settings, std::move(options));
+  // Not before: a file that cannot be written is the only line then.
+  if (!refusal.empty()) log(LogLevel::kWarn, "timeline: " + refusal);
+  return recorder;
 }
 
 }  // namespace weir::timeline

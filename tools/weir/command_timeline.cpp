@@ -14,6 +14,7 @@
 #include "allocator/variables.hpp"
 #include "tools/timeline/files/merge.hpp"
 #include "tools/timeline/files/read.hpp"
+#include "tools/timeline/recorder/settings.hpp"
 #include "tools/weir/command.hpp"
 #include "tools/weir/timeline_formats.hpp"
 #include "tools/weir/timeline_output.hpp"
@@ -157,10 +158,12 @@ Subcommand add_record(CLI::App& parent) {
                   "[ARGUMENTS]");
             }
             (void)recording_format("--output", flags->output);
-            // The program may change its folder.
-            std::vector<Variable> variables{
-                {"WEIR_TIMELINE", std::filesystem::absolute(flags->output).string()}};
+            // The program may change its folder, whose name is no part of what is replaced in it.
+            const std::filesystem::path here =
+                timeline::name_of_path(std::filesystem::current_path().string());
+            std::vector<Variable> variables{{"WEIR_TIMELINE", (here / flags->output).string()}};
             if (!flags->batches.empty()) {
+              (void)timeline::parse_batch_range("--batches", flags->batches);
               variables.push_back({"WEIR_TIMELINE_BATCHES", flags->batches});
             }
             return run_with(flags->run, variables, words);

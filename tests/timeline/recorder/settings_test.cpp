@@ -86,6 +86,8 @@ TEST(TimelineSettings, TheNameHasTheProcessAndTheRankInIt) {
   EXPECT_EQ(expand_name(file, variables({{"RANK", "3"}})),
             "3/run." + process + "." + process + ".%q.json");
   EXPECT_EQ(expand_name({"run.json", "test"}, variables({})), "run.json");
+  EXPECT_EQ(expand_name({"100%%p/50%/%.json", "test"}, variables({})), "100%p/50%/%.json");
+  EXPECT_EQ(name_of_path("100%p/%r.json"), "100%%p/%%r.json");
 }
 
 TEST(TimelineSettings, TheRankIsTheFirstThatALauncherHasSet) {

@@ -19,15 +19,15 @@ using CompareTimelines = RecordedRuns;
 TEST_F(CompareTimelines, ShowWhatEachPolicyDoes) {
   const Finished run =
       run_weir_train({"compare", "--device", "cpu", "--small", "--batches", "80", "--rounds", "1",
-                      "--no-search", "--timeline", file("pages")});
+                      "--no-search", "--timeline", file("pages %p")});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   std::map<std::string, nlohmann::json> policies;
   for (const std::string policy : {"unbounded", "backstop", "throttled", "barrier"}) {
     SCOPED_TRACE(policy);
-    EXPECT_THAT(run.err, HasSubstr("timeline: " + file("pages/" + policy + ".html") + "\n"));
-    const std::string page = read_file(file("pages/" + policy + ".html"));
+    EXPECT_THAT(run.err, HasSubstr("timeline: " + file("pages %p/" + policy + ".html") + "\n"));
+    const std::string page = read_file(file("pages %p/" + policy + ".html"));
     EXPECT_THAT(page, HasSubstr("weir-train, policy " + policy));
-    const nlohmann::json report = this->report("pages/" + policy + ".json");
+    const nlohmann::json report = this->report("pages %p/" + policy + ".json");
     EXPECT_EQ(report["summary"]["lost"], 0);
     EXPECT_LE(report["summary"]["peak_batch"], 80) << "each run counts its batches from one";
     ASSERT_EQ(report["devices"].size(), 1U);

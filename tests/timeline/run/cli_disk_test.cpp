@@ -54,6 +54,12 @@ TEST_F(UnwritableTimeline, ABadNameIsRefusedBeforeAnythingRuns) {
   EXPECT_EQ(read_file(file("mine.json")), "{\"mine\": true}\n");
 }
 
+TEST_F(UnwritableTimeline, BatchesOfNoFileAreRefused) {
+  const Finished run = run_weir_train(run_with({kShort, {"--timeline-batches", "2:4"}}));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.err, "weir-train: --timeline-batches needs --timeline FILE or WEIR_TIMELINE\n");
+}
+
 TEST_F(UnwritableTimeline, AFolderThatIsNotToBeWrittenToIsRefused) {
   std::filesystem::create_directory(file("locked"));
   std::filesystem::permissions(

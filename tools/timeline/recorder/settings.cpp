@@ -19,10 +19,11 @@ std::optional<std::uint32_t> parse_number(std::string_view text) {
   return number;
 }
 
-void replace_all(std::string& text, std::string_view what, const std::string& with) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
-    text.replace(at, what.size(), with);
-  }
+std::string rank_in_name(const Setting<std::string>& file, const Environment& environment) {
+  if (const auto rank = find_rank(environment)) return std::to_string(*rank);
+  refuse(file.source, file.value,
+         "a name without %r, or with one of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID "
+         "and LOCAL_RANK set");
 }
 
 }  // namespace
@@ -86,18 +87,29 @@ std::optional<std::uint32_t> find_rank(const Environment& environment) {
 }
 
 std::string expand_name(const Setting<std::string>& file, const Environment& environment) {
-  std::string path = parse_timeline_file(file.source, file.value);
-  if (path.find("%r") != std::string::npos) {
-    const auto rank = find_rank(environment);
-    if (!rank) {
-      refuse(file.source, file.value,
-             "a name without %r, or with one of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID "
-             "and LOCAL_RANK set");
+  const std::string name = parse_timeline_file(file.source, file.value);
+  std::string path;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char what = name[i] == '%' && i + 1 < name.size() ? name[i + 1] : '\0';
+    if (what == 'p') {
+      path += std::to_string(getpid());
+    } else if (what == 'r') {
+      path += rank_in_name(file, environment);
+    } else if (what == '%') {
+      path += '%';
+    } else {
+      path += name[i];
+      continue;
     }
-    replace_all(path, "%r", std::to_string(*rank));
+    ++i;
   }
-  replace_all(path, "%p", std::to_string(getpid()));
   return path;
+}
+
+std::string name_of_path(std::string_view path) {
+  std::string name;
+  for (const char each : path) name.append(each == '%' ? 2 : 1, each);
+  return name;
 }
 
 }  // namespace weir::timeline

@@ -53,9 +53,11 @@ struct TimelineSettings {
 /// The number of this process in its job, from the variables that launchers set: RANK,
 /// OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, LOCAL_RANK, the first that is set.
 [[nodiscard]] std::optional<std::uint32_t> find_rank(const Environment& environment);
-/// The file's name with `%p` replaced by the process's number and `%r` by its rank. UsageError
-/// where it needs a rank and there is none.
+/// The file's name with `%p` replaced by the process's number, `%r` by its rank and `%%` by `%`.
+/// UsageError where it needs a rank and there is none.
 [[nodiscard]] std::string expand_name(const Setting<std::string>& file,
                                       const Environment& environment);
+/// The name that expand_name makes `path` of.
+[[nodiscard]] std::string name_of_path(std::string_view path);
 
 }  // namespace weir::timeline
