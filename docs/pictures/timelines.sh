@@ -21,8 +21,8 @@ to=$(realpath "${2:-$(dirname "$0")}")
 pages=$(mktemp -d)
 trap 'rm -rf "$pages"' EXIT
 
-"$train" compare --device cpu --small --batch-size 256 --budget 16MiB --batches 80 \
-  --rounds 1 --no-search --timeline "$pages"
+"$train" compare --device cpu --small --inputs host --batch-size 256 --budget 12MiB \
+  --batches 48 --rounds 1 --no-search --timeline "$pages"
 for policy in unbounded barrier throttled; do
   draw "$pages/$policy.html" "$to/timeline_$policy.png"
 done

@@ -36,9 +36,12 @@ std::string share_cell(const std::optional<double>& share) {
   return share ? format_number(100 * std::min(*share, kMost), *share < 1 ? 1 : 0) + "%" : "-";
 }
 
-std::string program_cell(const TopRow& row, bool utf8) {
-  // In front: a long command line is cut at its end.
-  return printable((row.silent ? "(silent) " : "") + row.program, utf8);
+std::string program_cell(const TopRow& row, std::size_t width, bool utf8) {
+  // In front, since a long command line is cut at its end. The name comes first where room is
+  // short.
+  constexpr std::string_view kSilent = "(silent) ";
+  const bool says = row.silent && width >= kSilent.size() + kLeastProgram / 2;
+  return printable((says ? std::string(kSilent) : "") + row.program, utf8);
 }
 
 double share_reserved(const TopRow& row) {
@@ -80,8 +83,9 @@ Column column_at(Place place) {
       return {"user", 8, left,
               [](const TopRow& row, std::size_t, bool utf8) { return printable(row.user, utf8); }};
     case kProgram:
-      return {"program", kLeastProgram, left,
-              [](const TopRow& row, std::size_t, bool utf8) { return program_cell(row, utf8); }};
+      return {"program", kLeastProgram, left, [](const TopRow& row, std::size_t width, bool utf8) {
+                return program_cell(row, width, utf8);
+              }};
     case kBudget:
       return column("budget", 9, right,
                     [](const TopRow& row) { return bytes_cell(row.last.budget); });

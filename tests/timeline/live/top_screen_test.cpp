@@ -124,6 +124,7 @@ TEST(TopScreen, SaysWhoIsSilent) {
   TopRow silent = row(1, "train");
   silent.silent = true;
   EXPECT_THAT(top_text({.rows = {silent}}, {.width = 80}), HasSubstr(" (silent) train "));
+  EXPECT_THAT(top_text({.rows = {silent}}, {.width = 20}), HasSubstr(" train"));
   silent.program = std::string(300, 'x');
   EXPECT_THAT(top_text({.rows = {silent}}, {.width = 80}), HasSubstr(" (silent) xxx"));
 }

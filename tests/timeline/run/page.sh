@@ -97,7 +97,7 @@ while read -r site what; do
   fi
 done < <(grep -oE '^ +trainer/[a-z]+\.cpp:[0-9]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
 out_of_memory=$(grep -oE 'for inputs, batch [0-9]+ \(train\), trainer/feed.cpp:[0-9]+' "$page" | sed 's/.*, //')
-grep -qE "^Out of memory at .* for inputs, .*$out_of_memory;" "$scratch/unbounded" || {
+grep -qE "^Out of memory at .* for inputs, .*$out_of_memory$" "$scratch/unbounded" || {
   echo "page.sh: memory runs out elsewhere than at $out_of_memory"
   failed=1
 }
