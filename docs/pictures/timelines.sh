@@ -21,7 +21,7 @@ to=$(realpath "${2:-$(dirname "$0")}")
 pages=$(mktemp -d)
 trap 'rm -rf "$pages"' EXIT
 
-"$train" compare --device cpu --small --inputs host --batch-size 256 --budget 8MiB \
+"$train" compare --device cpu --small --inputs host --batch-size 96 --budget 5MiB \
   --batches 48 --rounds 1 --no-search --timeline "$pages"
 for policy in unbounded barrier throttled; do
   draw "$pages/$policy.html" "$to/timeline_$policy.png"
