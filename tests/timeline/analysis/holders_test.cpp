@@ -73,6 +73,18 @@ TEST(TimelineHolders, AFailureNamesItsBatchAndWhoHeldTheMemory) {
   EXPECT_EQ(failed.front().holding.holders.front().bytes, 64U << 20U);
 }
 
+TEST(TimelineHolders, TheFirstFailuresAreThoseOfAllPools) {
+  constexpr std::uint16_t kSource = 7;
+  Process process;
+  process.records = {{.begin = 1, .source = 1, .kind = TimelineKind::kFailure},
+                     {.begin = 2, .source = kSource, .kind = TimelineKind::kFailure},
+                     {.begin = 3, .source = 1, .kind = TimelineKind::kFailure}};
+  const auto failed = failures(Index(process), 2);
+  ASSERT_EQ(failed.size(), 2U);
+  EXPECT_EQ(failed.front().source, 1);
+  EXPECT_EQ(failed.back().source, kSource);
+}
+
 TEST(TimelineHolders, LifetimesReachFromAllocationToFreeOrToTheEnd) {
   const Process process = made_process({.batches = 5});
   const Index index(process);

@@ -83,6 +83,37 @@ TEST(TimelineReport, TextAndJsonHaveTheSameFigures) {
   EXPECT_THAT(text, HasSubstr("\n  Totals "));
 }
 
+TEST(TimelineReport, NotesOfTheRecordingAreSaidBelowTheSummary) {
+  Timeline timeline = testing::made_timeline({.batches = 2});
+  Process& process = timeline.processes.front();
+  testing::MadeNames names(process);
+  process.records.push_back(
+      {.name = names("7 events were left\x1b out"), .kind = TimelineKind::kNote});
+  testing::sort_records(process);
+  const auto json = report_json(timeline)["processes"][0];
+  const std::string words = json["summary"]["words"];
+  EXPECT_THAT(report_text(timeline), HasSubstr(words + "\nNote: 7 events were left? out\n"));
+  EXPECT_EQ(json["notes"], nlohmann::json::array({"7 events were left? out"}));
+}
+
+TEST(TimelineReport, OfManyNotesTheFirstAreSaidAndHowManyMore) {
+  Timeline timeline = testing::made_timeline({.batches = 2});
+  Process& process = timeline.processes.front();
+  testing::MadeNames names(process);
+  for (int i = 0; i < 30; ++i)
+    process.records.push_back({.name = names("a note"), .kind = TimelineKind::kNote});
+  testing::sort_records(process);
+  const auto notes = report_json(timeline)["processes"][0]["notes"];
+  ASSERT_EQ(notes.size(), 21U);
+  EXPECT_EQ(notes.back(), "and 10 more such lines");
+}
+
+TEST(TimelineReport, SaysHowManyFailuresItDoesNotShow) {
+  const Timeline timeline = testing::made_timeline({.fails_in = 7});
+  EXPECT_THAT(report_text(timeline), Not(HasSubstr("Out of memory: ")));
+  EXPECT_THAT(report_text(timeline, {.most_rows = 0}), HasSubstr("\nOut of memory: 1 more\n"));
+}
+
 TEST(TimelineReport, NamesOfAProgramAreShownAsText) {
   Timeline timeline = testing::made_timeline({.batches = 2});
   for (std::string& name : timeline.processes.front().names)

@@ -91,6 +91,15 @@ TEST(Page, SaysFirstThatARecordingWasCutAndLostEvents) {
   EXPECT_EQ(process["failures"].size(), 1U);
 }
 
+TEST(Page, SaysHowManyFailuresItDoesNotShow) {
+  Timeline timeline;
+  Process& process = timeline.processes.emplace_back();
+  for (int i = 0; i < 30; ++i)
+    process.records.push_back({.source = 1, .kind = TimelineKind::kFailure});
+  const nlohmann::json peaks = data_in(make_page(timeline))["processes"][0]["peaks"];
+  EXPECT_EQ(peaks.back()["title"], "Out of memory: 10 more");
+}
+
 TEST(Page, OfNothingIsAPage) {
   EXPECT_EQ(data_in(make_page({}))["processes"].size(), 0U);
   Timeline nothing;

@@ -163,9 +163,11 @@ std::vector<Failure> failures(const Index& index, std::size_t most, std::size_t 
   const Process& process = index.process();
   for (const PoolInfo& pool : index.pools()) {
     GroupedReplay grouped(index, pool, GroupBy::kLabel);
-    while (failures.size() < most && grouped.next()) {
+    std::size_t found = 0;  // each pool may have the first ones
+    while (found < most && grouped.next()) {
       const TimelineRecord& record = grouped.replay().record();
       if (record.kind != TimelineKind::kFailure) continue;
+      ++found;
       failures.push_back({.at = grouped.replay().at(),
                           .source = pool.source,
                           .bytes = record.bytes,
@@ -178,6 +180,7 @@ std::vector<Failure> failures(const Index& index, std::size_t most, std::size_t 
     }
   }
   std::ranges::stable_sort(failures, {}, &Failure::at);
+  if (failures.size() > most) failures.resize(most);
   return failures;
 }
 

@@ -31,7 +31,8 @@ std::vector<BatchFigures> most_stalled(const Index& index, std::size_t most) {
 
 ReportFigures report_figures(const Index& index, const ReportOptions& options) {
   const std::size_t most = options.most_rows;
-  ReportFigures figures{.books = check_books(index, most),
+  ReportFigures figures{.notes = notes(index),
+                        .books = check_books(index, most),
                         .failures = failures(index, most, most),
                         .devices = idle_by_cause(index, {.most_gaps = most}),
                         .streams = stream_busy(index),

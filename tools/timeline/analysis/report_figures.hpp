@@ -25,6 +25,7 @@ struct PoolFigures {
 };
 struct ReportFigures {
   Summary summary{};
+  std::vector<std::string> notes{};
   BooksCheck books{};
   std::vector<PoolFigures> pools{};
   std::vector<Failure> failures{};

@@ -9,6 +9,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json to_json(const std::vector<std::string>& lines) {
+  Json json = Json::array();
+  for (const std::string& line : lines) json.push_back(printable(line));
+  return json;
+}
+
 Json to_json(const Waits& waits) { return {{"count", waits.count}, {"total_ns", waits.total}}; }
 
 Json to_json(const Holder& holder) {
@@ -217,6 +223,7 @@ Json to_json(const Process& process, const ReportOptions& options) {
             {"rank", nullptr},
             {"host", printable(process.info.host)},
             {"summary", to_json(figures.summary)},
+            {"notes", to_json(figures.notes)},
             {"books", to_json(figures.books)},
             {"pools", list_of(figures.pools)},
             {"failures", list_of(figures.failures)},

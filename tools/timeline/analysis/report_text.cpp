@@ -194,9 +194,14 @@ std::string process_text(const Process& process, const ReportOptions& options) {
   const ReportFigures figures = report_figures(index, options);
   std::string text = printable(figures.summary.process) + "\n";
   text += in_words(figures.summary) + "\n";
+  for (const std::string& note : figures.notes) text += "Note: " + printable(note) + "\n";
   text += books_text(figures.books);
   for (const PoolFigures& pool : figures.pools) text += pool_text(pool);
   for (const Failure& failure : figures.failures) text += failure_text(failure);
+  if (figures.summary.stalls.failures > figures.failures.size()) {
+    text += "\nOut of memory: " +
+            std::to_string(figures.summary.stalls.failures - figures.failures.size()) + " more\n";
+  }
   text += stall_text(figures);
   text += idle_text(figures);
   text += barrier_text(figures, options.most_rows);

@@ -75,6 +75,17 @@ Summary summarize(const Index& index, const SummaryParts& parts) {
   return summary;
 }
 
+std::vector<std::string> notes(const Index& index) {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::string> lines;
+  const auto places = index.of(TimelineKind::kNote);
+  for (const std::uint32_t place : places.first(std::min(places.size(), kMost)))
+    lines.emplace_back(index.process().name(index.record(place).name));
+  if (places.size() > kMost)
+    lines.push_back("and " + std::to_string(places.size() - kMost) + " more such lines");
+  return lines;
+}
+
 Summary summarize(const Index& index) {
   SummaryParts parts{.devices = idle_by_cause(index, {.most_gaps = 0})};
   for (const PoolInfo& pool : index.pools())

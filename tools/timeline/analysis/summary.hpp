@@ -56,6 +56,9 @@ struct SummaryParts {
 /// A line for each process, and for several one of all of them.
 [[nodiscard]] std::vector<std::string> in_words(const std::vector<Summary>& summaries);
 
+/// The lines that the recording has for whoever reads it. Of many the first, and how many more.
+[[nodiscard]] std::vector<std::string> notes(const Index& index);
+
 /// `2.31 s`, `41.0 ms`, `7.2 us`, `12 ns`.
 [[nodiscard]] std::string format_time(std::uint64_t nanoseconds);
 /// `5.8 GiB`: three digits, without zeros behind the point.

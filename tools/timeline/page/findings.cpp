@@ -10,7 +10,6 @@ namespace {
 constexpr std::size_t kMostGaps = 20000;
 constexpr std::size_t kMostHolders = 12;
 constexpr std::size_t kMostFailures = 20;
-constexpr std::size_t kMostNotes = 20;
 
 [[nodiscard]] PoolPeak peak_of(const Index& index, const PoolInfo& pool, std::uint64_t at) {
   PoolPeak peak{.name = describe(index, pool),
@@ -24,16 +23,6 @@ constexpr std::size_t kMostNotes = 20;
   peak.by_kind = held_by(GroupBy::kKind);
   peak.by_site = held_by(GroupBy::kSite);
   return peak;
-}
-
-[[nodiscard]] std::vector<std::string> notes_of(const Index& index) {
-  std::vector<std::string> notes;
-  for (const std::uint32_t place : index.of(TimelineKind::kNote)) {
-    if (notes.size() < kMostNotes) {
-      notes.emplace_back(index.process().name(index.record(place).name));
-    }
-  }
-  return notes;
 }
 
 }  // namespace
@@ -58,7 +47,7 @@ Findings findings_of(const Process& process) {
   for (const TaskTable& table : out.tasks) {
     out.task_names.push_back(table.name);
   }
-  out.notes = notes_of(index);
+  out.notes = notes(index);
   return out;
 }
 

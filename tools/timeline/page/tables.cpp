@@ -77,6 +77,11 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
     peaks.push_back(Json{{"title", failure_title(failure)},
                          {"holdings", Json::array({holding_json(failure.holding, "Label")})}});
   }
+  if (findings.summary.stalls.failures > findings.failures.size()) {
+    const std::uint64_t more = findings.summary.stalls.failures - findings.failures.size();
+    peaks.push_back(Json{{"title", "Out of memory: " + std::to_string(more) + " more"},
+                         {"holdings", Json::array()}});
+  }
   return peaks;
 }
 
