@@ -478,6 +478,20 @@ TEST(CuptiSourceNewer, WithNoDriverBothGenerationsAreTriedAndOneLineSaysSo) {
             "driver, and a GPU?");
 }
 
+// Of CUDA 13.2 without a driver every call ends the program: its stack is full at once.
+TEST(CuptiSourceBetween, WithoutADriverItIsAskedNothingAndOneLineSaysSo) {
+  if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "left out: there is a driver";
+  StandinCupti& cupti = open_standin(WEIR_STANDIN_BETWEEN);
+  cupti.reset();
+  const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_BETWEEN}}));
+  for (int times = 0; times < 2; ++times) {
+    const std::string line = source->start();
+    EXPECT_THAT(line, AllOf(HasSubstr(WEIR_STANDIN_BETWEEN), HasSubstr("driver")));
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+  EXPECT_THAT(cupti.called(), IsEmpty());
+}
+
 TEST(CuptiSourceNone, AMissingLibraryIsOneLine) {
   const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", "/no/such/libcupti.so"}}));
   EXPECT_THAT(source->start(), HasSubstr("/no/such/libcupti.so"));

@@ -1,7 +1,7 @@
 #pragma once
 
 // A stand-in CUPTI, which a test drives and asks. It comes as two libraries: the older generation
-// alone, as CUPTI was until 13.1, and both, as it is since. It delivers the records that it is
+// alone, as CUPTI was until 13.1, and both, as it is since 13.3. It delivers the records that it is
 // given, calls back under a lock of its own, as the real one does, and writes down every call that
 // breaks a rule of CUPTI's documentation.
 

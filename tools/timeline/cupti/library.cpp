@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace weir::timeline::cupti {
 namespace {
@@ -76,6 +78,22 @@ bool find_newer(void* library, NewerCalls& calls) {
   return all;
 }
 
+/// CUPTI 13.2, the first with the newer functions, of which it lacks some. Where it cannot begin,
+/// for want of a driver, each of its functions calls itself until the program's stack is full.
+bool dies_without_driver(void* library) noexcept {
+  return dlsym(library, "cuptiActivityEnable_v2") != nullptr &&
+         dlsym(library, "cuptiActivityGetNextRecord_v2") == nullptr;
+}
+
+/// Whether there is a driver, in the kernel and as a library: looked up without calling it.
+bool has_driver() {
+  constexpr std::array kDevices{"/dev/nvidiactl", "/dev/dxg",
+                                "/dev/nvmap"};  // also WSL's, Jetson's
+  std::error_code error;
+  return std::ranges::any_of(kDevices, [&](auto file) { return fs::exists(file, error); }) &&
+         dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
+}
+
 int add_runtime(dl_phdr_info* info, std::size_t /*size*/, void* paths) {
   const std::string_view path = info->dlpi_name;
   if (path.find("libcudart") != std::string_view::npos) {
@@ -131,12 +149,17 @@ std::vector<std::string> loaded_runtimes() {
 std::unique_ptr<Library> open_library(const Places& places, std::string& why) {
   auto library = std::make_unique<Library>();
   void* const handle = open_any(places, library->path);
+  const bool works = handle == nullptr || !dies_without_driver(handle) || has_driver();
   (void)dlerror();  // the program's next question must not meet our failures
   if (handle == nullptr) {
     const std::string names =
         places.loaded.empty() ? places.files.front() : "libcupti.so.13 or .12";
     why = "CUPTI, NVIDIA's profiling library, was not found: " + names +
           "; WEIR_CUPTI can name its file";
+    return nullptr;
+  }
+  if (!works) {
+    why = library->path + " is CUPTI 13.2, which works only where there is an NVIDIA driver";
     return nullptr;
   }
   const bool common = find_common(handle, library->common);
