@@ -238,6 +238,23 @@ TEST_P(CuptiSource, WhatTheThreadStartsBelongsToTheBatchThatItNamed) {
   EXPECT_THAT(cupti_.external(), IsEmpty());
 }
 
+TEST_P(CuptiSource, WhatAThreadNamedBeforeARecordingEndedIsNotLeftToTheNext) {
+  ASSERT_EQ(source_->start(), "");
+  push_external(41, 6);
+  push_external(42, 7);
+  source_->stop();
+  pop_external();
+  collect_all();
+  pop_external();
+  ASSERT_EQ(source_->start(), "");
+  EXPECT_THAT(cupti_.external(), IsEmpty());
+  push_external(43, 8);
+  EXPECT_THAT(cupti_.external(), ElementsAre(cupti::make_external(43, 8)));
+  pop_external();
+  pop_external();  // one too many takes nobody else's
+  EXPECT_THAT(cupti_.external(), IsEmpty());
+}
+
 TEST_P(CuptiSource, RecordsDeliveredAfterStopAreCollectedAtTheEnd) {
   ASSERT_EQ(source_->start(), "");
   ASSERT_TRUE(emit_kernel(3));
@@ -465,6 +482,31 @@ TEST(CuptiSourceNewer, WhereSeveralSubscribersAreRefusedTheOlderGenerationIsUsed
     EXPECT_THAT(of_kind(records, TimelineKind::kKernel), SizeIs(1));
   }
   EXPECT_THAT(cupti.misuse(), IsEmpty());
+}
+
+TEST(CuptiSourceNewer, TheGenerationOfTheFirstRecordingIsThatOfTheOthers) {
+  StandinCupti& cupti = open_standin(WEIR_STANDIN_NEWER);
+  for (const Generation first : {Generation::kOlder, Generation::kNewer}) {
+    cupti.reset();
+    const cupti::Result refused = 1;
+    const bool older = first == Generation::kOlder;
+    const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_NEWER}}));
+    testing::NamingSink sink;
+    std::vector<TimelineRecord> records;
+    const auto end = [&] {
+      source->stop();
+      source->collect(ActivitySource::Collect::kAll, sink, records);
+    };
+    cupti.answer("cuptiSubscribe_v2(multiple)", older ? refused : 0);
+    ASSERT_EQ(source->start(), "");
+    ASSERT_EQ(cupti.generation(), first);
+    end();
+    cupti.answer("cuptiSubscribe_v2(multiple)", older ? 0 : refused);
+    EXPECT_EQ(source->start().empty(), older) << "the other one must not be used";
+    EXPECT_EQ(cupti.generation(), first);
+    end();
+    EXPECT_THAT(cupti.misuse(), IsEmpty());
+  }
 }
 
 TEST(CuptiSourceNewer, WithNoDriverBothGenerationsAreTriedAndOneLineSaysSo) {

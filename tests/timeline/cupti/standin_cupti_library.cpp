@@ -155,6 +155,7 @@ StandinCupti::Result StandinCuptiLibrary::unsubscribe(timeline::cupti::Subscribe
   if (works && (!enabled_.empty() || !calls_.empty()))
     complain("unsubscribed with records enabled");
   subscriber_ = 0;
+  if (generation_ == Generation::kNewer) external_.clear();  // else they are the process's
   return kSuccess;
 }
 

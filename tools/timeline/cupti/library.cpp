@@ -87,8 +87,7 @@ bool dies_without_driver(void* library) noexcept {
 
 /// Whether there is a driver, in the kernel and as a library: looked up without calling it.
 bool has_driver() {
-  constexpr std::array kDevices{"/dev/nvidiactl", "/dev/dxg",
-                                "/dev/nvmap"};  // also WSL's, Jetson's
+  constexpr std::array kDevices{"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"};  // WSL's, Jetson's
   std::error_code error;
   return std::ranges::any_of(kDevices, [&](auto file) { return fs::exists(file, error); }) &&
          dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;

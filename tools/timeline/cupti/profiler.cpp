@@ -176,20 +176,23 @@ class NewerProfiler final : public Profiler {
   std::uint64_t device_bytes() override {
     return read(Attribute::kDeviceBufferSize) * read(Attribute::kDeviceBufferPreallocate);
   }
+  // The ids belong to the subscriber, and are gone with it.
   void push_external(std::uint64_t id) override {
-    if (calls().push_external != nullptr) {
-      calls().push_external(subscriber(), kExternalCustom0, id);
-    }
+    Subscriber const mine = subscriber();
+    if (calls().push_external == nullptr || mine == nullptr) return;
+    calls().push_external(mine, kExternalCustom0, id);
   }
   void pop_external() override {
     std::uint64_t last = 0;
-    if (calls().pop_external != nullptr) {
-      calls().pop_external(subscriber(), kExternalCustom0, &last);
-    }
+    Subscriber const mine = subscriber();
+    if (calls().pop_external == nullptr || mine == nullptr) return;
+    calls().pop_external(mine, kExternalCustom0, &last);
   }
   void disable(Kind kind) override { calls().disable(subscriber(), kind, nullptr); }
   void disable_call(Kind kind, std::uint32_t function) override { switch_call(kind, function, 0); }
-  void unsubscribe() override { library_.common.unsubscribe(subscriber()); }
+  void unsubscribe() override {
+    library_.common.unsubscribe(subscriber_.exchange(nullptr, std::memory_order_acq_rel));
+  }
 
  private:
   [[nodiscard]] const NewerCalls& calls() const { return library_.newer; }

@@ -52,7 +52,9 @@ cupti::ActivityBuffers& buffers() {
   return *kAll;
 }
 constinit std::atomic<bool> a_source_gathers{false};
-constinit std::atomic<Profiler*> external_profiler{nullptr};
+constinit std::atomic<Profiler*> external_profiler{nullptr};  // that gathers now
+constinit std::atomic<Profiler*> last_profiler{nullptr};      // that gathered last
+constinit thread_local std::uint32_t externals_pushed = 0;    // by this thread, and not popped
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size) {
   const std::span<std::uint8_t> taken = buffers().take();
@@ -82,6 +84,7 @@ struct Opened {
   std::unique_ptr<cupti::Library> library;
   std::unique_ptr<Profiler> newer;  // null where it has none
   std::unique_ptr<Profiler> older;  // the same
+  Profiler* used = nullptr;         // the one that was subscribed; null before that
 };
 
 Opened* open(const Environment& environment, std::string& why) {
@@ -162,6 +165,7 @@ std::string CuptiSource::start() {
     return "kernels and copies are not recorded: " + line;
   }
   running_ = true;
+  last_profiler.store(profiler_, std::memory_order_release);
   external_profiler.store(profiler_, std::memory_order_release);
   detail::timeline_marker.store(&external_marker(), std::memory_order_release);
   return {};
@@ -186,14 +190,15 @@ std::string CuptiSource::attach() {
   return {};
 }
 
-/// The newer generation where it is there, else the older one; never both.
+/// The newer generation where it is there, else the older one; never both, so that later recordings
+/// use that of the first.
 bool CuptiSource::subscribe(std::string& why) {
   for (Profiler* const profiler : {opened_->newer.get(), opened_->older.get()}) {
-    if (profiler == nullptr) continue;
+    if (profiler == nullptr || (opened_->used != nullptr && profiler != opened_->used)) continue;
     std::string holder;
     const Result result = profiler->subscribe(holder);
     if (result == cupti::kSuccess) {
-      profiler_ = profiler;
+      profiler_ = opened_->used = profiler;
       return true;
     }
     if (result == cupti::kMultipleSubscribers) {
@@ -373,12 +378,17 @@ std::unique_ptr<ActivitySource> make_cupti_source(const Environment& environment
 
 void push_external(std::uint32_t batch, std::uint32_t site) noexcept {
   Profiler* const profiler = external_profiler.load(std::memory_order_acquire);
-  if (profiler != nullptr) profiler->push_external(cupti::make_external(batch, site));
+  if (profiler == nullptr) return;
+  profiler->push_external(cupti::make_external(batch, site));
+  ++externals_pushed;
 }
 
 void pop_external() noexcept {
-  Profiler* const profiler = external_profiler.load(std::memory_order_acquire);
-  if (profiler != nullptr) profiler->pop_external();
+  // Also when the recording has stopped meanwhile: CUPTI keeps the ids of a thread, and would give
+  // what it leaves there to all that the thread does in the next recording.
+  if (externals_pushed == 0) return;
+  --externals_pushed;
+  last_profiler.load(std::memory_order_acquire)->pop_external();
 }
 
 }  // namespace weir::timeline
