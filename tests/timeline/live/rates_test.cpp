@@ -44,11 +44,39 @@ TEST(LiveRates, NeedTwoSamples) {
   EXPECT_FALSE(rates_of(far_apart).batches.has_value());
 }
 
-TEST(LiveRates, OfACounterThatWentBackAreNotKnown) {
+TEST(LiveRates, OfACounterThatJustWentBackAreNotKnown) {
   const std::vector<LiveSample> samples{{.time_ns = kSecond, .settled = 9, .stalls = 1},
                                         {.time_ns = 2 * kSecond, .settled = 3, .stalls = 2}};
   EXPECT_FALSE(rates_of(samples).batches.has_value());
   EXPECT_DOUBLE_EQ(rates_of(samples).stalls.value(), 1.0);
+}
+
+TEST(LiveRates, OfACounterThatWentBackAreOfTheTimeSince) {
+  // The next scheduler has counted more by the end than the first had.
+  const std::vector<LiveSample> samples{{.time_ns = 1 * kSecond, .settled = 5, .stalled_ns = 7},
+                                        {.time_ns = 2 * kSecond, .settled = 9, .stalled_ns = 8},
+                                        {.time_ns = 3 * kSecond, .settled = 1, .stalled_ns = 8},
+                                        {.time_ns = 5 * kSecond, .settled = 21, .stalled_ns = 11}};
+  EXPECT_DOUBLE_EQ(rates_of(samples).batches.value(), 10.0);
+  EXPECT_DOUBLE_EQ(rates_of(samples).stalled.value(), 1e-9) << "this one never went back";
+}
+
+TEST(LiveRates, IdleIsOfTheTimeSinceTheDeviceIsThere) {
+  std::vector<LiveSample> samples{
+      {.time_ns = 1 * kSecond}, {.time_ns = 2 * kSecond, .knows_busy = 1, .busy_ns = kSecond / 2}};
+  EXPECT_FALSE(rates_of(samples).idle.has_value()) << "one sample of it";
+  samples.push_back({.time_ns = 4 * kSecond, .knows_busy = 1, .busy_ns = 2 * kSecond});
+  EXPECT_DOUBLE_EQ(rates_of(samples).idle.value(), 0.25);
+}
+
+TEST(LiveRates, IdleIsOfTheTimeSinceTheNextDeviceIsThere) {
+  const std::vector<LiveSample> samples{
+      {.time_ns = 1 * kSecond, .knows_busy = 1, .busy_ns = kSecond},
+      {.time_ns = 2 * kSecond},
+      {.time_ns = 3 * kSecond, .knows_busy = 1, .busy_ns = 3 * kSecond},
+      {.time_ns = 4 * kSecond, .knows_busy = 1, .busy_ns = 0},
+      {.time_ns = 5 * kSecond, .knows_busy = 1, .busy_ns = kSecond / 4}};
+  EXPECT_DOUBLE_EQ(rates_of(samples).idle.value(), 0.75);
 }
 
 TEST(LiveRates, OfADeviceThatDoesNotSayHowBusyItIsHaveNoIdleShare) {

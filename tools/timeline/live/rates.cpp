@@ -1,40 +1,58 @@
 #include "tools/timeline/live/rates.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace weir::timeline {
 namespace {
 
-std::optional<double> per(std::uint64_t from, std::uint64_t to, double time) {
-  if (to < from) return std::nullopt;
-  return static_cast<double>(to - from) / time;
+using Samples = std::span<const LiveSample>;
+using Counter = std::uint64_t LiveSample::*;
+
+/// The last samples, each later than the one before, none older than `window`. Not of none.
+Samples within(Samples samples, std::chrono::nanoseconds window) {
+  const auto longest = static_cast<std::uint64_t>(window.count());
+  const std::uint64_t last = samples.back().time_ns;
+  std::size_t at = samples.size() - 1;
+  while (at > 0 && samples[at - 1].time_ns < samples[at].time_ns &&
+         last - samples[at - 1].time_ns <= longest) {
+    --at;
+  }
+  return samples.subspan(at);
+}
+
+/// How much `counter` grew, by `unit` nanoseconds. Since it last went back: what it counted before
+/// is of a pool, scheduler or device that ended.
+std::optional<double> growth(Samples samples, Counter counter, double unit) {
+  if (samples.empty()) return std::nullopt;
+  std::size_t at = samples.size() - 1;
+  while (at > 0 && samples[at - 1].*counter <= samples[at].*counter) --at;
+  const LiveSample& first = samples[at];
+  const LiveSample& last = samples.back();
+  if (first.time_ns == last.time_ns) return std::nullopt;
+  const auto time = static_cast<double>(last.time_ns - first.time_ns);
+  return static_cast<double>(last.*counter - first.*counter) * unit / time;
+}
+
+/// Since a device says how long it was busy: the first samples may be older than it.
+std::optional<double> idle_share(Samples samples) {
+  std::size_t at = samples.size();
+  while (at > 0 && samples[at - 1].knows_busy != 0) --at;
+  const auto busy = growth(samples.subspan(at), &LiveSample::busy_ns, 1);
+  if (!busy) return std::nullopt;
+  return std::clamp(1.0 - *busy, 0.0, 1.0);
 }
 
 }  // namespace
 
 LiveRates rates_of(std::span<const LiveSample> samples, std::chrono::nanoseconds window) {
   if (samples.empty()) return {};
-  const LiveSample& last = samples.back();
-  const auto longest = static_cast<std::uint64_t>(window.count());
-  std::size_t at = samples.size() - 1;
-  while (at > 0 && samples[at - 1].time_ns < samples[at].time_ns &&
-         last.time_ns - samples[at - 1].time_ns <= longest) {
-    --at;
-  }
-  const LiveSample& first = samples[at];
-  if (last.time_ns <= first.time_ns) return {};
-  const auto ns = static_cast<double>(last.time_ns - first.time_ns);
   constexpr double kSecond = 1e9;
-  LiveRates rates{.batches = per(first.settled, last.settled, ns / kSecond),
-                  .stalls = per(first.stalls, last.stalls, ns / kSecond),
-                  .stalled = per(first.stalled_ns, last.stalled_ns, ns),
-                  .idle = std::nullopt};
-  if (first.knows_busy != 0 && last.knows_busy != 0) {
-    if (const auto busy = per(first.busy_ns, last.busy_ns, ns)) {
-      rates.idle = std::clamp(1.0 - *busy, 0.0, 1.0);
-    }
-  }
-  return rates;
+  const Samples recent = within(samples, window);
+  return {.batches = growth(recent, &LiveSample::settled, kSecond),
+          .stalls = growth(recent, &LiveSample::stalls, kSecond),
+          .stalled = growth(recent, &LiveSample::stalled_ns, 1),
+          .idle = idle_share(recent)};
 }
 
 }  // namespace weir::timeline

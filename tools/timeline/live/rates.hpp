@@ -10,13 +10,13 @@
 
 namespace weir::timeline {
 
-/// Over the last samples. Nothing where it is not known: too few samples, or a counter went back
-/// because a pool or scheduler ended.
+/// Over the last samples. A counter goes back when a pool, scheduler or device ends: its rate is
+/// then of the time since. Nothing where it is not known: too few samples since.
 struct LiveRates {
   std::optional<double> batches;  ///< settled, a second
   std::optional<double> stalls;   ///< a second
   std::optional<double> stalled;  ///< share of the time; above 1 where several frontends wait
-  std::optional<double> idle;     ///< share of the time; of the busiest stream of compute
+  std::optional<double> idle;  ///< share of the time since a device says it; of the compute stream
 };
 
 /// `samples` are oldest first. Looks back as far as `window` from the last.
