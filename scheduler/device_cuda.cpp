@@ -101,6 +101,12 @@ CudaDevice::CudaDevice(int ordinal, Bytes memory)
     streams_.at(index_of(role)) =
         std::make_unique<CudaStream>(ordinal, OwnedCudaStream(ordinal), role, progress_);
   }
+  enlist();
+}
+
+void CudaDevice::add_figures(LiveFigures& figures) const {
+  figures.knows_busy = true;
+  figures.busy += busy(StreamRole::kCompute);
 }
 
 bool CudaDevice::copies_late(const void* host) const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "allocator/progress_cuda.hpp"
+#include "allocator/timeline/source.hpp"
 #include "allocator/upstream_cuda.hpp"
 #include "scheduler/device.hpp"
 #include "scheduler/stream_cuda.hpp"
@@ -15,10 +16,11 @@
 namespace weir {
 
 /// What open_device("cuda:N") opens. Thread-safe. Its end waits for everything that is enqueued.
-class CudaDevice final : public DeviceBackend {
+class CudaDevice final : public DeviceBackend, private TimelineSource {
  public:
   /// GPU number `ordinal`, with `memory` bytes of it; zero is all. CudaError.
   explicit CudaDevice(int ordinal, Bytes memory = {});
+  ~CudaDevice() override { leave(); }
 
   [[nodiscard]] std::string name() const override { return "cuda:" + std::to_string(ordinal_); }
   [[nodiscard]] Upstream& upstream() override { return upstream_; }
@@ -40,6 +42,10 @@ class CudaDevice final : public DeviceBackend {
   }
 
  private:
+  // For live views. Recordings have its streams from a profiler.
+  void add_figures(LiveFigures& figures) const override;
+  void record_live(TimelineSink& /*sink*/) override {}
+
   const int ordinal_;
   CudaUpstream upstream_;
   PinnedUpstream host_;

@@ -29,7 +29,7 @@ struct LiveFigures {
   std::uint64_t stalls = 0;            ///< waits for admission
   std::chrono::nanoseconds stalled{};  ///< in all
   bool knows_busy = false;             ///< a device says how long it was busy
-  std::chrono::nanoseconds busy{};     ///< of the busiest stream of compute
+  std::chrono::nanoseconds busy{};     ///< of the devices' compute streams
 };
 
 /// One of them. Registers at its construction's end (`enlist`) and leaves before its destruction

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocator/error.hpp"
+#include "allocator/timeline/source.hpp"
 #include "device/kit.hpp"
 #include "support/gate.hpp"
 #include "support/held.hpp"
@@ -208,6 +209,26 @@ TEST_F(DeviceWhileHeld, CountsTheTimeThatItWorkedAndNotTheTimeThatItWaited) {
   EXPECT_EQ(device->busy(StreamRole::kCompute), tasks.front()->took);
   EXPECT_LE(device->busy(StreamRole::kCopyOut), since) << "it waited for the other stream";
   EXPECT_EQ(device->busy(StreamRole::kCopyIn).count(), 0);
+}
+
+/// What a live view shows of this process.
+LiveFigures live_figures() {
+  LiveFigures figures;
+  for_each_source([&figures](const TimelineSource& source) { source.add_figures(figures); });
+  return figures;
+}
+
+TEST_F(DeviceTest, TellsALiveViewHowLongItComputedUntilItIsGone) {
+  EXPECT_TRUE(live_figures().knows_busy);
+  EXPECT_EQ(live_figures().busy.count(), 0);
+  for (const StreamRole role : {StreamRole::kCompute, StreamRole::kCopyIn}) {
+    enqueue_step(role, [] {});
+    EXPECT_TRUE(wait(role));
+  }
+  EXPECT_GT(live_figures().busy.count(), 0);
+  EXPECT_EQ(live_figures().busy, device->busy(StreamRole::kCompute));
+  device.reset();
+  EXPECT_FALSE(live_figures().knows_busy);
 }
 
 TEST_F(DeviceTest, RefusesAStreamOfAnotherDevice) {
