@@ -1,4 +1,5 @@
-// libweir_timeline.so in a program of its own.
+// CUPTI in programs of their own, until they end: with libweir_timeline.so, and with a recording of
+// some batches.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,9 +27,13 @@ class TimelineInjection : public ::testing::Test {
  protected:
   /// Runs the program with these variables and arguments after the library.
   Outcome run(const std::string& variables, const std::string& arguments) const {
-    const std::string command = "unset WEIR_TIMELINE WEIR_LOG; " + variables + " '" +
-                                WEIR_INJECT_PROGRAM "' '" WEIR_INJECT_LIBRARY "' " + arguments +
-                                " 2>'" + errors_ + "'";
+    return run_program(variables,
+                       "'" WEIR_INJECT_PROGRAM "' '" WEIR_INJECT_LIBRARY "' " + arguments);
+  }
+  [[nodiscard]] Outcome run_program(const std::string& variables,
+                                    const std::string& program) const {
+    const std::string command =
+        "unset WEIR_TIMELINE WEIR_LOG; " + variables + " " + program + " 2>'" + errors_ + "'";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors_)};
   }
@@ -60,6 +65,18 @@ TEST_F(TimelineInjection, KernelsOfTheProgramAreInTheFile) {
     EXPECT_EQ(outcome.exit_code, 3);
     EXPECT_EQ(outcome.errors, "");
     EXPECT_EQ(count(text_of(file_), "\"step(float*)\""), 100U);
+  }
+}
+
+// Of what a program loads, what came last ends first: here that is CUPTI.
+TEST_F(TimelineInjection, CuptiThatIsOpenedInAWindowIsAskedBeforeItEnds) {
+  for (const std::string cupti : {WEIR_STANDIN_OLDER, WEIR_STANDIN_NEWER}) {
+    const Outcome outcome = run_program(
+        "WEIR_TIMELINE='" + file_ + "' WEIR_TIMELINE_BATCHES=2: WEIR_CUPTI='" + cupti + "'",
+        "'" WEIR_WINDOW_PROGRAM "' '" + cupti + "'");
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_EQ(outcome.errors, "");
+    EXPECT_EQ(count(text_of(file_), "\"step(float*)\""), 1U);
   }
 }
 

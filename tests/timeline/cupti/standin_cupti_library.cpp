@@ -1,6 +1,9 @@
 #include "timeline/cupti/standin_cupti_library.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace weir::testing {
@@ -11,7 +14,11 @@ constexpr StandinCupti::Result kMaxLimitReached = 12;
 constexpr StandinCupti::Result kQueueEmpty = 18;
 constexpr StandinCupti::Kind kSerialKernel{3};
 
+constinit std::atomic<bool> has_ended{false};
+
 using Locked = std::lock_guard<std::recursive_mutex>;
+
+StandinCuptiLibrary::~StandinCuptiLibrary() { has_ended = true; }
 
 void StandinCuptiLibrary::reset() {
   const Locked locked(mutex_);
@@ -250,6 +257,10 @@ StandinCupti::Result StandinCuptiLibrary::flush(std::uint32_t flag) {
 
 StandinCuptiLibrary& standin_cupti_library() {
   static StandinCuptiLibrary standin;
+  if (has_ended) {
+    std::fputs("the stand-in CUPTI was called after its end\n", stderr);
+    std::_Exit(4);
+  }
   return standin;
 }
 

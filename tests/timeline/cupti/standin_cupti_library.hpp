@@ -12,6 +12,10 @@ namespace weir::testing {
 
 class StandinCuptiLibrary final : public StandinCupti {
  public:
+  StandinCuptiLibrary() = default;
+  /// The program ends: nobody may call any more.
+  ~StandinCuptiLibrary() override;
+
   void reset() override;
   void answer(const std::string& function, Result result) override;
   void hold(const std::string& name) override;
@@ -79,7 +83,7 @@ class StandinCuptiLibrary final : public StandinCupti {
   std::map<const std::uint8_t*, std::vector<std::size_t>> places_;  // of the records in a buffer
 };
 
-/// The one of the library.
+/// The one of the library. Ends the program where that has ended before.
 [[nodiscard]] StandinCuptiLibrary& standin_cupti_library();
 
 inline constexpr auto kOlder = StandinCupti::Generation::kOlder;

@@ -39,6 +39,7 @@ struct RecorderOptions {
   std::chrono::milliseconds every{100};        ///< how often the file is brought up to date
   std::chrono::milliseconds patience{5000};    ///< how long to wait for a disk that hangs
   std::unique_ptr<ActivitySource> activity{};  ///< of the device; may be null
+  std::function<void()> activity_began{};      ///< called once, when that was started; may be empty
   bool by_signal = false;                      ///< SIGUSR2 begins and ends what is recorded
   FailurePage failure_page{};                  ///< for note_failure; may be empty
   RecentLimits recent{};                       ///< what is on that page

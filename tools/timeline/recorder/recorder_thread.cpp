@@ -150,6 +150,7 @@ void Recorder::follow_activity(MoreRecords& more) {
     advance_();
     activity_failed_ = !line.empty();
     activity_runs_ = line.empty();
+    if (activity_runs_ && options_.activity_began) std::exchange(options_.activity_began, {})();
     if (activity_failed_) {
       log(LogLevel::kWarn, line);
       more.in_ticks.push_back(remark(TimelineKind::kNote, line));

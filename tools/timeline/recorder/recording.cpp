@@ -47,6 +47,10 @@ void finish_at_exit() {
   if (Recorder* const recorder = recording()) (void)recorder->finish();
 }
 
+/// What the activity has loaded ends before what was there before it, and the recorder asks it at
+/// the end: so that comes first.
+void finish_before_activity() { (void)std::atexit(finish_at_exit); }
+
 /// Once in a process.
 void watch_the_end() {
   static const bool kOnce = [] {
@@ -78,6 +82,7 @@ Recorder* begin_recording(const TimelineSettings& settings, RecordingOptions opt
                                         {.buffer = settings.buffer.value,
                                          .batches = settings.batches.value,
                                          .activity = std::move(options.activity),
+                                         .activity_began = finish_before_activity,
                                          .by_signal = true,
                                          .failure_page = std::move(options.failure_page)});
     of_process.store(&recorder);
