@@ -146,6 +146,48 @@ TEST_F(TimelineFileTest, SaysThatItWasRemovedMeanwhile) {
   }
 }
 
+// Under the name is what another program records now: it is no longer ours to compress.
+TEST_F(TimelineFileTest, LeavesAFileThatTookItsNameAndSaysSo) {
+  for (const char* const name : {"run.json", "run.json.gz", "run.pftrace"}) {
+    SCOPED_TRACE(name);
+    const auto file = TimelineFile::open("test", in(name));
+    file->append(kHead);
+    std::filesystem::remove(in(name));
+    put(in(name), "mine");
+    file->complete([] {});
+    EXPECT_EQ(file->failure(), "another file has taken its name");
+    EXPECT_EQ(bytes_of(in(name)), "mine");
+    std::filesystem::remove(in(name));
+  }
+}
+
+TEST_F(TimelineFileTest, SaysThatItWasCutShortAndWritesNoMore) {
+  const auto file = TimelineFile::open("test", in("run.json"));
+  file->append(kHead);
+  std::filesystem::resize_file(in("run.json"), 2);
+  file->append("two");
+  EXPECT_EQ(file->failure(), "somebody cut the file short");
+  EXPECT_EQ(bytes_of(in("run.json")), kHead.substr(0, 2));
+}
+
+// As a program is started by `program >&-`: what it prints must not come into the file.
+TEST_F(TimelineFileTest, IsNeverStandardOutput) {
+  const int before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  ASSERT_GE(before, 0);
+  ::close(STDOUT_FILENO);
+  const auto file = TimelineFile::open("test", in("run.json"));
+  file->append(kHead);
+  const bool is_free = fcntl(STDOUT_FILENO, F_GETFD) == -1;
+  ::close(descriptor_of(in("run.json")));  // it opens the file anew then
+  file->append("two");
+  const bool stays_free = fcntl(STDOUT_FILENO, F_GETFD) == -1;
+  dup2(before, STDOUT_FILENO);
+  ::close(before);
+  EXPECT_TRUE(is_free);
+  EXPECT_TRUE(stays_free);
+  EXPECT_EQ(bytes_of(in("run.json")), std::string(kHead) + "two");
+}
+
 TEST_F(TimelineFileTest, TheProcessNumberComesBeforeTheWholeEnding) {
   const auto first = TimelineFile::open("test", in("run.json.gz"));
   const auto second = TimelineFile::open("test", in("run.json.gz"));

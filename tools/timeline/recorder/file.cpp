@@ -69,6 +69,19 @@ class Descriptor {
   int file_;
 };
 
+/// As ::open, for writing. Never standard input, output or error: where the program was started
+/// without one of them, or has closed it, what it prints would come into the file.
+int open_to_write(const std::string& path, int flags) noexcept {
+  constexpr mode_t kMode = 0666;
+  const int file = ::open(path.c_str(), flags | O_WRONLY | O_CLOEXEC, kMode);
+  if (file < 0 || file > STDERR_FILENO) return file;
+  const int other = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  ::close(file);
+  errno = error;
+  return other;
+}
+
 /// Zero, or the error.
 int write_all(int file, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
@@ -97,11 +110,20 @@ std::optional<FileIdentity> identity_of(int file) noexcept {
   return FileIdentity{.device = status.st_dev, .inode = status.st_ino};
 }
 
+std::optional<FileIdentity> identity_of(const std::string& path) noexcept {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileIdentity{.device = status.st_dev, .inode = status.st_ino};
+}
+
+std::uint64_t size_of(int file) noexcept {
+  struct stat status {};
+  return fstat(file, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 bool is_same_file(int file, const std::string& path) noexcept {
-  struct stat opened {};
-  struct stat named {};
-  return fstat(file, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+  const auto opened = identity_of(file);
+  return opened && opened == identity_of(path);
 }
 
 /// What became of an attempt to put a file in its place.
@@ -139,7 +161,7 @@ std::string with_process(const std::string& path) {
 /// Compresses what `from` has into one member: readers know no more than one. Zero, or the error.
 int compress(const std::string& from, const std::string& to, const std::function<void()>& advance) {
   const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  Descriptor target(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  Descriptor target(open_to_write(to, O_CREAT | O_EXCL));
   if (source.get() < 0 || target.get() < 0) return errno;
   const gzFile file = gzdopen(target.release(), "wb4");
   if (file == nullptr) return ENOMEM;
@@ -194,7 +216,7 @@ std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
   const bool packs = path.ends_with(kCompressed);
 
   const std::string beside = name_beside(place);
-  Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0666));
+  Descriptor file(open_to_write(beside, O_CREAT | O_EXCL | O_APPEND));
   if (file.get() < 0) refuse_here(errno);
   (void)lock_file(file.get());
   std::string note;
@@ -229,14 +251,16 @@ Format TimelineFile::format() const noexcept {
 
 void TimelineFile::append(std::string_view bytes) noexcept {
   if (file_ < 0 || !failure_.empty()) return;
-  const int error = find_again() ? write_all(file_, bytes) : EBADF;
+  const bool is_there = find_again();
+  const bool is_whole = is_there && size_of(file_) >= size_;
+  const int error = is_whole ? write_all(file_, bytes) : EBADF;
   if (error == 0) {
     size_ += bytes.size();
     return;
   }
-  if (file_ >= 0) (void)!ftruncate(file_, static_cast<off_t>(size_));  // no half an event
+  if (is_whole) (void)!ftruncate(file_, static_cast<off_t>(size_));  // no half an event
   try {
-    failure_ = text_of(error);
+    failure_ = is_there && !is_whole ? "somebody cut the file short" : text_of(error);
   } catch (const std::bad_alloc&) {
     failure_ = "no room";  // short enough to need no memory
   }
@@ -244,9 +268,10 @@ void TimelineFile::append(std::string_view bytes) noexcept {
 
 void TimelineFile::complete(const std::function<void()>& advance) {
   if (file_ < 0 || !failure_.empty()) return;
-  struct stat status {};
-  if (stat(path_.c_str(), &status) != 0) {  // whoever reads the last line looks for it there
-    failure_ = text_of(errno);
+  // Whoever reads the last line looks for it there.
+  const auto named = identity_of(path_);
+  if (!named || named != identity_) {
+    failure_ = named ? "another file has taken its name" : text_of(errno);
     return;
   }
   if (!packs_) return;
@@ -261,7 +286,7 @@ void TimelineFile::complete(const std::function<void()>& advance) {
 bool TimelineFile::find_again() noexcept {
   if (file_ >= 0 && identity_of(file_) == identity_) return true;
   // Programs close descriptors that are not theirs, and the number may be a file of theirs by now.
-  file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_APPEND | O_NONBLOCK);
+  file_ = open_to_write(path_, O_APPEND | O_NONBLOCK);
   if (file_ >= 0 && identity_of(file_) == identity_ && lock_file(file_)) return true;
   if (file_ >= 0) ::close(std::exchange(file_, -1));
   return false;
@@ -276,7 +301,7 @@ void TimelineFile::leave_to_parent() noexcept { close(); }
 
 std::string write_whole(const std::string& path, std::string_view bytes) {
   const std::string beside = name_beside(path);
-  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const Descriptor file(open_to_write(beside, O_CREAT | O_EXCL));
   if (file.get() < 0) return text_of(errno);
   int error = write_all(file.get(), bytes);
   if (error == 0 && rename(beside.c_str(), path.c_str()) != 0) error = errno;
