@@ -11,6 +11,7 @@
 #include <chrono>
 #include <map>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "kit.hpp"
@@ -307,6 +308,25 @@ TEST(Recorder, AForkedChildRecordsNothingAndEndsAtOnce) {
   const auto events = recording.written().events();
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[1].record.id, 3U);
+}
+
+// A program may use all keys of threads itself: without one of our own we set nobody else's.
+TEST(RecorderDeathTest, WithoutAKeyOfThreadsItRefusesAndSetsNoneOfTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // no recorder was made in that process
+  const auto make_one = [] {
+    pthread_key_t last = 0;
+    while (pthread_key_create(&last, nullptr) == 0) continue;
+    constexpr pthread_key_t kFirst = 0;
+    const void* const before = pthread_getspecific(kFirst);
+    bool refused = false;
+    try {
+      (void)Recorder::make({}, in_memory(std::make_shared<Written>()));
+    } catch (const std::system_error&) {
+      refused = true;
+    }
+    _exit(refused && pthread_getspecific(kFirst) == before ? 0 : 1);
+  };
+  EXPECT_EXIT(make_one(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Recorder, TwoAtATimeEachGetTheirOwn) {

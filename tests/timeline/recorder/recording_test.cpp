@@ -3,6 +3,7 @@
 #include "tools/timeline/recorder/recording.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,20 @@ TEST_F(RecordingTest, AFileThatCannotBeWrittenIsRefusedAndNamed) {
       [&] { (void)begin_recording(settings("none/run.json")); });
   EXPECT_NE(line.find("none/run.json"), std::string::npos);
   EXPECT_EQ(timeline_sink(), nullptr);
+}
+
+TEST_F(RecordingTest, WhereNoThreadCanBeHadTheNameIsFreeAgain) {
+  pthread_attr_t usual;
+  pthread_attr_t huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 48U), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  EXPECT_EQ(begin_recording(settings("run.json")), nullptr);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  Recorder* const recorder = begin_recording(settings("run.json"));
+  ASSERT_NE(recorder, nullptr);
+  EXPECT_EQ(recorder->finish().file, folder_ + "/run.json");
 }
 
 TEST_F(RecordingTest, AProgramThatJustEndsHasACompleteFile) {

@@ -81,6 +81,7 @@ Recorder& Recorder::make(ProcessInfo info, RecorderOutput output, RecorderOption
   } catch (const std::system_error&) {
     recorder.alive_.store(false);
     if (recorder.handles_signal_) leave_toggle_signal();
+    if (TimelineFile* const file = recorder.drain_.file()) file->close();
     throw;
   }
   if (recorder.options_.batches) {
@@ -111,7 +112,9 @@ Recorder::Recorder(ProcessInfo info, RecorderOutput output, RecorderOptions opti
 
 void Recorder::watch_forks() {
   static const bool kOnce = [] {
-    (void)pthread_key_create(&end_of_thread, on_thread_end);
+    if (const int error = pthread_key_create(&end_of_thread, on_thread_end)) {
+      throw std::system_error(error, std::generic_category(), "a key for the ends of threads");
+    }
     return pthread_atfork(nullptr, nullptr, on_fork_in_child) == 0;
   }();
   (void)kOnce;
