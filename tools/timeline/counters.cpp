@@ -1,14 +1,9 @@
 #include "tools/timeline/counters.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <limits>
 
 namespace weir::timeline {
 namespace {
-
-/// Operations of which only one half was seen; more are not waited for.
-constexpr std::size_t kMostHalves = 65536;
 
 constexpr std::uint64_t window_of(std::uint64_t time) { return time / kCounterWindow; }
 
@@ -94,17 +89,12 @@ void Counters::add_value(Series& series, const CounterSample& sample,
   series.last = sample;
 }
 
-void Counters::apply_until(std::uint64_t time, std::vector<CounterSample>& samples) {
-  while (!changes_.empty() && changes_.top().first < time) {
-    const auto [when, by] = changes_.top();
-    changes_.pop();
-    queued_time_ += by;
-    add_value(time_,
-              {.of = CounterSample::Of::kQueuedTime,
-               .time = when,
-               .value = static_cast<std::uint64_t>(std::max<std::int64_t>(0, queued_time_))},
+void Counters::add_queued_time(std::vector<CounterSample>& samples) {
+  for (const QueuedTime::Step& step : steps_) {
+    add_value(time_, {.of = CounterSample::Of::kQueuedTime, .time = step.time, .value = step.value},
               samples);
   }
+  steps_.clear();
 }
 
 void Counters::add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples) {
@@ -117,32 +107,6 @@ void Counters::add_batch(const TimelineRecord& record, std::vector<CounterSample
       batches_,
       {.of = CounterSample::Of::kQueuedBatches, .time = record.begin, .value = closed_.size()},
       samples);
-}
-
-void Counters::add_operation(const TimelineRecord& record, std::vector<CounterSample>& samples) {
-  const bool submits = record.kind == TimelineKind::kSubmit;
-  const auto [place, fresh] = halves_.try_emplace(record.id);
-  Half& half = place->second;
-  if (submits) {
-    half.submitted = record.end;
-  } else {
-    half.from = record.begin;
-    half.to = record.end;
-  }
-  if (!fresh && half.submitted && half.to != 0) {
-    // Longer than this nothing runs; a file may say otherwise.
-    constexpr std::uint64_t kLongest = 1'000'000'000'000'000;
-    const auto length =
-        static_cast<std::int64_t>(std::min(kLongest, half.to - std::min(half.from, half.to)));
-    changes_.emplace(std::min(*half.submitted, half.from), length);
-    changes_.emplace(half.to, -length);
-    halves_.erase(place);
-  } else if (halves_.size() > kMostHalves) {
-    halves_.erase(halves_.begin());
-  }
-  if (halves_.empty()) return;  // the next one may be older than what waits here
-  const Half& oldest = halves_.begin()->second;
-  apply_until(oldest.submitted ? *oldest.submitted : oldest.from, samples);
 }
 
 void Counters::add(const TimelineRecord& record, std::vector<CounterSample>& samples) {
@@ -165,17 +129,16 @@ void Counters::add(const TimelineRecord& record, std::vector<CounterSample>& sam
     case TimelineKind::kSettle:
       add_batch(record, samples);
       break;
-    case TimelineKind::kSubmit:
-    case TimelineKind::kExecute:
-      if (record.id != 0) add_operation(record, samples);
-      break;
     default:
+      queued_.add(record, steps_);
+      add_queued_time(samples);
       break;
   }
 }
 
 void Counters::finish(std::vector<CounterSample>& samples) {
-  apply_until(std::numeric_limits<std::uint64_t>::max(), samples);
+  queued_.finish(steps_);
+  add_queued_time(samples);
   for (auto& [source, pool] : pools_) close_window(pool, samples);
   close_window(batches_, samples);
   close_window(time_, samples);

@@ -5,15 +5,13 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <queue>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "allocator/timeline/record.hpp"
+#include "tools/timeline/queued_time.hpp"
 
 namespace weir::timeline {
 
@@ -66,18 +64,11 @@ class Counters {
     std::array<std::optional<CounterSample>, kGauges> highest;
     std::uint64_t budget = 0;
   };
-  /// An operation of which one of the two is known.
-  struct Half {
-    std::optional<std::uint64_t> submitted;
-    std::uint64_t from = 0, to = 0;
-  };
-  using Change = std::pair<std::uint64_t, std::int64_t>;  ///< when, and by how much
 
   [[nodiscard]] static Gauges gauges(const CounterSample& sample);
   void add_books(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples);
-  void add_operation(const TimelineRecord& record, std::vector<CounterSample>& samples);
-  void apply_until(std::uint64_t time, std::vector<CounterSample>& samples);
+  void add_queued_time(std::vector<CounterSample>& samples);
   static void close_window(Pool& pool, std::vector<CounterSample>& samples);
   static void close_window(Series& series, std::vector<CounterSample>& samples);
   static void add_value(Series& series, const CounterSample& sample,
@@ -85,11 +76,10 @@ class Counters {
 
   std::unordered_map<std::uint16_t, Pool> pools_;
   Series batches_, time_;
-  std::int64_t queued_time_ = 0;
+  QueuedTime queued_;
+  std::vector<QueuedTime::Step> steps_;
   std::unordered_set<std::uint32_t> closed_;         ///< batches that are queued
   std::unordered_set<std::uint32_t> settled_early_;  ///< whose kClose is still to come, if at all
-  std::map<std::uint64_t, Half> halves_;             ///< by operation
-  std::priority_queue<Change, std::vector<Change>, std::greater<>> changes_;
 };
 
 }  // namespace weir::timeline
