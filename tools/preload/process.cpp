@@ -60,6 +60,8 @@ Process* Process::get_if_any() noexcept {
   return Inside::now() ? nullptr : instance.load(std::memory_order_acquire);
 }
 
+bool Process::is_forked_child() noexcept { return in_child.load(std::memory_order_relaxed); }
+
 void Process::set_up() noexcept {
   try {
     Settings settings = Settings::from_environment();

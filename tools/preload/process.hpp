@@ -30,6 +30,8 @@ class Process {
   [[nodiscard]] static Process* get() noexcept;
   /// The same, but null where nothing was set up yet.
   [[nodiscard]] static Process* get_if_any() noexcept;
+  /// Whether this is a child after fork of a process that was set up.
+  [[nodiscard]] static bool is_forked_child() noexcept;
 
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
   [[nodiscard]] const Driver& driver() const noexcept { return driver_; }

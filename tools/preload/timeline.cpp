@@ -67,15 +67,19 @@ void publish_device(const std::string& name) noexcept {
 
 bool start_timeline(std::string_view file) noexcept {
   const Inside inside;
+  constexpr const char* kSource = "weir_timeline_start";
   try {
-    auto settings = timeline::TimelineSettings::from_environment();
-    constexpr const char* kSource = "weir_timeline_start";
-    if (!file.empty()) settings.file = {timeline::parse_timeline_file(kSource, file), kSource};
-    timeline::Recorder* const recorder = find_or_begin(settings);
-    if (recorder == nullptr) {
-      log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
+    if (Process::is_forked_child()) {  // a lock of its parent's pools may be taken for ever
+      log(LogLevel::kError, std::string(kSource) + ": a child after a fork records nothing");
       return false;
     }
+    auto settings = timeline::TimelineSettings::from_environment();
+    if (!file.empty()) settings.file = {timeline::parse_timeline_file(kSource, file), kSource};
+    timeline::Recorder* const recorder = find_or_begin(settings);
+    if (recorder == nullptr && settings.file.value.empty()) {
+      log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
+    }
+    if (recorder == nullptr) return false;  // where a file was named, it was said why
     recorder->start();
     return recorder->is_recording();
   } catch (const std::exception& error) {
