@@ -254,7 +254,14 @@ TEST(ChromeText, BytesThatAreNoTextBecomeReplacementCharacters) {
   EXPECT_EQ(valid_utf8("\xed\xa0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
   EXPECT_EQ(valid_utf8("\xf4\x8f\xbf\xbf"), "\xf4\x8f\xbf\xbf");
   EXPECT_EQ(valid_utf8("\xf4\x90\x80\x80").size(), 12U);
-  EXPECT_EQ(escaped("\x01\"\\<"), R"(\u0001\"\\\u003c)");
+  EXPECT_EQ(escaped("\x01\"\\x"), R"(\u0001\"\\x)");
+}
+
+TEST(ChromeText, NoTextEndsAPageOrHidesItsOwnEnd) {
+  EXPECT_EQ(escaped("kernel<4, f<int>>"), "kernel<4, f<int>>");
+  EXPECT_EQ(escaped("</script><!--<"), R"(\u003c/script>\u003c!--<)");
+  EXPECT_EQ(escaped(R"(C:\temp\)"), R"(C:\\temp\u005c)");
+  EXPECT_EQ(escaped(R"(\\)"), R"(\\\u005c)");
 }
 
 }  // namespace

@@ -142,8 +142,29 @@ void expect_shown(const nlohmann::json& rows, const Expected& expected, std::siz
   EXPECT_EQ(rows[9][0]["n"], expected.submits + expected.barriers + expected.batches / 2);
 }
 
-/// A file of one run, one of three that have the same process id, one of random records and one
-/// that is cut.
+/// The arrows, and the most device time that is queued: 10, 5, 2 and 1 ms from the calls.
+std::vector<std::string> queries_of_profiled() {
+  return {kTroubles,
+          "SELECT a.name AS a, b.name AS b FROM flow f JOIN slice a ON f.slice_out = a.id JOIN "
+          "slice b ON f.slice_in = b.id ORDER BY a.ts, b.ts",
+          "SELECT max(c.value) AS most FROM counter c JOIN counter_track t ON c.track_id = t.id "
+          "WHERE t.name LIKE 'queued device time%'"};
+}
+
+void expect_profiled(const nlohmann::json& rows, Format format) {
+  EXPECT_EQ(rows[0], nlohmann::json::array());
+  nlohmann::json arrows{{{"a", "launch"}, {"b", "gemm"}},
+                        {{"a", "launch"}, {"b", "copy"}},
+                        {{"a", "graph"}, {"b", "gemm"}}};
+  // A file of ours for Perfetto alone goes on to the graph's other kernels.
+  if (format == Format::kPerfetto) arrows.push_back({{"a", "gemm"}, {"b", "relu"}});
+  EXPECT_EQ(rows[1], arrows);
+  const double of_ms = format == Format::kPerfetto ? 1e6 : 1;
+  EXPECT_EQ(rows[2][0]["most"], 18 * of_ms);
+}
+
+/// A file of one run, one of three that have the same process id, one of random records, one that
+/// is cut and one of a profiler's records.
 void expect_shown(Format format) {
   const std::vector<std::vector<Process>> files{
       {training_run(21, 2'000)},
@@ -151,9 +172,11 @@ void expect_shown(Format format) {
   std::vector<Load> loads;
   for (const auto& processes : files) loads.push_back({written(format, processes), queries()});
   const std::string slices = "SELECT count(*) AS n FROM slice";
-  loads.push_back({written(format, random_processes(5, 300)), {kTroubles, slices}});
+  const std::string kernels = "SELECT count(*) AS n FROM slice WHERE name = 'kernel<float, 4>'";
+  loads.push_back({written(format, random_processes(5, 300)), {kTroubles, slices, kernels}});
   const std::string whole = written(format, {training_run(9, 200)});
   loads.push_back({whole.substr(0, whole.size() * 2 / 3), {slices}});
+  loads.push_back({written(format, {profiled_run()}), queries_of_profiled()});
 
   const Queried queried = query_traces(loads);
   if (!queried.left_out.empty()) GTEST_SKIP() << queried.left_out;
@@ -166,7 +189,9 @@ void expect_shown(Format format) {
   }
   EXPECT_EQ(queried.rows[2][0], nlohmann::json::array());
   EXPECT_GT(queried.rows[2][1][0]["n"], 300);
+  EXPECT_GT(queried.rows[2][2][0]["n"], 0);
   EXPECT_GT(queried.rows[3][0][0]["n"], 100);
+  expect_profiled(queried.rows[4], format);
 }
 
 // One test for each format: to start the trace processor takes most of the time.

@@ -257,7 +257,9 @@ std::vector<std::string> hostile_names() {
           "trainer/loop.py:88",
           ":",
           "\xE2\x82\xAC euro",
-          "-1:99999999999999999999"};
+          "-1:99999999999999999999",
+          "C:\\ends in a backslash\\",
+          "kernel<float, 4>"};
 }
 
 std::vector<Process> random_processes(std::uint64_t seed, std::size_t records) {
@@ -285,6 +287,37 @@ std::vector<Process> random_processes(std::uint64_t seed, std::size_t records) {
 
 Process training_run(std::uint64_t seed, std::size_t operations) {
   return Trainer(seed).run(operations);
+}
+
+Process profiled_run() {
+  Process process;
+  process.names = {"", "launch", "graph", "query", "gemm", "copy", "relu", "lost", "dense"};
+  process.complete = true;
+  const auto add = [&](TimelineKind kind, std::uint64_t begin, std::uint64_t end, std::uint64_t id,
+                       std::uint32_t name) {
+    const bool on_thread = kind == TimelineKind::kCall || kind == TimelineKind::kSubmit;
+    process.records.push_back({.begin = begin,
+                               .end = end,
+                               .id = id,
+                               .stream = on_thread ? 0U : 7U,
+                               .name = name,
+                               .thread = on_thread ? 1U : 0U,
+                               .device = static_cast<std::uint16_t>(on_thread ? 0 : 1),
+                               .kind = kind});
+  };
+  // A millisecond apart, since counters have one sample in 100 us.
+  constexpr std::uint64_t kMs = 1'000'000;
+  add(TimelineKind::kCall, 1 * kMs, 2 * kMs, 1, 1);
+  add(TimelineKind::kCall, 3 * kMs, 4 * kMs, 2, 1);
+  add(TimelineKind::kCall, 5 * kMs, 6 * kMs, 3, 3);
+  add(TimelineKind::kCall, 7 * kMs, 8 * kMs, 4, 2);
+  add(TimelineKind::kSubmit, 9 * kMs, 10 * kMs, 1, 8);
+  add(TimelineKind::kKernel, 11 * kMs, 21 * kMs, 1, 4);
+  add(TimelineKind::kCopy, 21 * kMs, 26 * kMs, 2, 5);
+  add(TimelineKind::kKernel, 26 * kMs, 28 * kMs, 4, 4);
+  add(TimelineKind::kKernel, 28 * kMs, 29 * kMs, 4, 6);
+  add(TimelineKind::kKernel, 29 * kMs, 30 * kMs, 5, 7);
+  return process;
 }
 
 void write_all(const std::vector<Process>& processes, timeline::Writer& writer) {

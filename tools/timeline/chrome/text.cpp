@@ -50,17 +50,19 @@ std::string valid_utf8(std::string_view text) {
 }
 
 std::string escaped(std::string_view text) {
+  const std::string valid = valid_utf8(text);
   std::string result;
-  for (const char each : valid_utf8(text)) {
-    const auto c = static_cast<unsigned char>(each);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += each;
-    } else if (c < 0x20 || c == 0x7F || c == '<') {
+  for (std::size_t place = 0; place < valid.size(); ++place) {
+    const auto c = static_cast<unsigned char>(valid[place]);
+    const char next = place + 1 < valid.size() ? valid[place + 1] : '\0';
+    const bool ends_text = c == '\\' && place + 1 == valid.size();
+    const bool begins_tag = c == '<' && (next == '/' || next == '!');
+    if (c < 0x20 || c == 0x7F || ends_text || begins_tag) {
       append_escape(result, c);
-    } else {
-      result += each;
+      continue;
     }
+    if (c == '"' || c == '\\') result += '\\';
+    result += valid[place];
   }
   return result;
 }

@@ -13,7 +13,9 @@
 namespace weir::timeline {
 
 /// `text` as the inside of a JSON string: escaped, and valid UTF-8. Bytes that are no UTF-8 become
-/// U+FFFD. `<` is written as \u003c, so that `</script>` cannot end a page that embeds the file.
+/// U+FFFD. `</` and `<!` begin with \u003c, so that `</script>` cannot end a page that embeds the
+/// file; other `<` stay, because Perfetto shows \u003c as it stands. A backslash at the end is
+/// \u005c: Perfetto takes a quote behind a backslash for a part of the text, and refuses the file.
 [[nodiscard]] std::string escaped(std::string_view text);
 
 /// `text` with what is no UTF-8 replaced by U+FFFD, one for each byte.
