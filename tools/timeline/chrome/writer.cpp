@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -80,6 +82,37 @@ class Flows {
   std::set<std::uint64_t> under_way_;  // few, and mostly at its end
 };
 
+/// The arrow from a call of the driver to the first work that it began. Either may come first.
+class CallArrows {
+ public:
+  struct End {
+    std::uint64_t time = 0;
+    std::uint32_t track = 0;  ///< 0: not known yet
+  };
+  struct Arrow {
+    End call, work;
+  };
+
+  /// The arrow, where this record is what was missing to it.
+  [[nodiscard]] std::optional<Arrow> add(const TimelineRecord& record, std::uint32_t track) {
+    Arrow& arrow = arrows_[record.id];
+    End& end = record.kind == TimelineKind::kCall ? arrow.call : arrow.work;
+    std::optional<Arrow> done;
+    if (end.track == 0) {
+      end = {record.begin, track};
+      if (arrow.call.track != 0 && arrow.work.track != 0 && arrow.call.time <= arrow.work.time)
+        done = arrow;
+    }
+    if (arrows_.size() > kMost) arrows_.erase(arrows_.begin());
+    return done;
+  }
+  void clear() { arrows_.clear(); }
+
+ private:
+  static constexpr std::size_t kMost = 65536;  ///< some calls begin nothing
+  std::map<std::uint64_t, Arrow> arrows_;      ///< by correlation id; the lowest is the oldest
+};
+
 /// Whether a moment is drawn over the whole process.
 bool is_of_process(TimelineKind kind) {
   switch (kind) {
@@ -111,6 +144,7 @@ class ChromeWriter final : public Writer {
     pid_ = pid_for(info.pid);
     ++processes_;
     flow_name_ = "p" + std::to_string(processes_);
+    call_flow_name_ = flow_name_ + " calls";
     put_process(info);
     flush();
   }
@@ -147,6 +181,7 @@ class ChromeWriter final : public Writer {
     escaped_.clear();
     batches_.clear();
     flows_.clear();
+    call_arrows_.clear();
     pools_.clear();
     latest_ = 0;
   }
@@ -395,19 +430,36 @@ class ChromeWriter final : public Writer {
 
   void put_flow(const TimelineRecord& record, std::uint32_t track) {
     if (record.id == 0) return;
-    const bool submits = record.kind == TimelineKind::kSubmit;
-    if (submits) {
-      if (!flows_.begin(record.id)) return;
-    } else {
-      if (record.kind != TimelineKind::kExecute) return;
-      flows_.end(record.id);
+    const CallArrows::End end{record.begin, track};
+    switch (record.kind) {
+      case TimelineKind::kSubmit:
+        if (flows_.begin(record.id)) put_flow_end("s", flow_name_, record.id, end);
+        break;
+      case TimelineKind::kExecute:
+        flows_.end(record.id);
+        put_flow_end("f", flow_name_, record.id, end);
+        break;
+      case TimelineKind::kCall:
+      case TimelineKind::kKernel:
+      case TimelineKind::kCopy:
+      case TimelineKind::kSet:
+        if (const auto arrow = call_arrows_.add(record, track)) {
+          put_flow_end("s", call_flow_name_, record.id, arrow->call);
+          put_flow_end("f", call_flow_name_, record.id, arrow->work);
+        }
+        break;
+      default:
+        break;
     }
-    // Viewers join the ends of an arrow by category, name and id, over all processes.
-    begin_event(submits ? "s" : "f", chrome::kFlow, flow_name_);
-    if (!submits) buffer_.put(R"(,"bp":"e")");
-    put_id(record.id);
-    put_time(record.begin);
-    put_place(track);
+  }
+  /// Viewers join the ends of an arrow by category, name and id, over all processes.
+  void put_flow_end(std::string_view phase, std::string_view name, std::uint64_t id,
+                    const CallArrows::End& end) {
+    begin_event(phase, chrome::kFlow, name);
+    if (phase == "f") buffer_.put(R"(,"bp":"e")");
+    put_id(id);
+    put_time(end.time);
+    put_place(end.track);
     buffer_.put('}');
   }
   void put_id(std::uint64_t number) {
@@ -470,12 +522,14 @@ class ChromeWriter final : public Writer {
   std::uint32_t pid_ = 0;
   const Names* names_ = nullptr;
   EscapedNames escaped_;
-  std::string_view name_;  ///< of the record under way, as JSON
-  std::string flow_name_;
+  std::string_view name_;       ///< of the record under way, as JSON
+  std::string flow_name_;       ///< of arrows from submissions
+  std::string call_flow_name_;  ///< of arrows from calls, whose numbers are others
   Counters counters_;
   std::vector<CounterSample> samples_;
   BatchSpans batches_;
   Flows flows_;
+  CallArrows call_arrows_;
   std::unordered_map<std::uint16_t, std::string> pools_;  ///< names, as JSON
   std::uint64_t latest_ = 0;
 };

@@ -178,6 +178,8 @@ class Picture {
   void add_pool_sample(const CounterSample& sample);
   PoolCounters& pool_counters(std::uint16_t source);
   [[nodiscard]] std::uint64_t track_uuid(std::uint32_t track) const { return uuids_[track - 1]; }
+  /// The arrow that begins or ends at a slice; 0: none.
+  [[nodiscard]] std::uint64_t flow_of(const TimelineRecord& record) const;
   [[nodiscard]] std::uint64_t name_of(const TimelineRecord& record) const {
     return record.name == 0 ? number_of(record.kind) : kFirstName + record.name;
   }
@@ -318,6 +320,25 @@ void Picture::end_slices(std::uint64_t until) {
   }
 }
 
+std::uint64_t Picture::flow_of(const TimelineRecord& record) const {
+  if (record.id == 0) return 0;
+  constexpr unsigned kProcessBits = 40;
+  constexpr std::uint64_t kCalls = std::uint64_t{1} << 39U;  // their numbers are others
+  const std::uint64_t process = (processes_ - 1) << kProcessBits;
+  switch (record.kind) {
+    case TimelineKind::kSubmit:
+    case TimelineKind::kExecute:
+      return process + record.id;
+    case TimelineKind::kCall:
+    case TimelineKind::kKernel:
+    case TimelineKind::kCopy:
+    case TimelineKind::kSet:
+      return process + kCalls + record.id;
+    default:
+      return 0;
+  }
+}
+
 void Picture::add_slice(const TimelineRecord& record, const Names& names) {
   const std::optional<Tracks::Place> place = tracks_.place(record);
   if (!place) return;
@@ -341,9 +362,7 @@ void Picture::add_slice(const TimelineRecord& record, const Names& names) {
     } else if (record.batch != 0) {
       annotate(kNoteBatch, std::uint64_t{record.batch});
     }
-    if ((executes || record.kind == TimelineKind::kSubmit) && record.id != 0) {
-      wire::put(out_, event::kFlow, record.id + ((processes_ - 1) << 40U));
-    }
+    if (const std::uint64_t flow = flow_of(record)) wire::put(out_, event::kFlow, flow);
   }
   endings_.push(
       {.time = std::max(record.begin, record.end), .order = ++order_, .track = place->track});
