@@ -9,6 +9,7 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/timeline/sink.hpp"
 #include "scheduler/barrier.hpp"
 
 namespace weir {
@@ -134,14 +135,16 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
 /// the order of the copies.
 class Scheduler::HostBuffer {
  public:
-  /// Waits for memory at most until `stop`: Cancelled.
-  HostBuffer(Pool& pool, Bytes size, StreamId stream, std::string_view label,
-             const std::stop_token& stop)
+  /// For work of `owner` that was asked for at `where`. Waits for memory at most until the owner's
+  /// stop: Cancelled.
+  HostBuffer(Pool& pool, Bytes size, StreamId stream, std::string_view label, const Owner& owner,
+             CallSite where)
       : pool_(pool), stream_(stream) {
-    Attempt attempt{.stop = stop};
+    const TimelineScope scope(number_of(owner), where.file, where.line);
+    Attempt attempt{.stop = owner.stop};
     data_ = pool.try_allocate(size, stream, label, attempt);
     if (data_ != nullptr) return;
-    if (stop.stop_requested()) throw Cancelled(std::string(label) + kMemoryWaitCancelled);
+    if (owner.stop.stop_requested()) throw Cancelled(std::string(label) + kMemoryWaitCancelled);
     pool.fail(attempt);
   }
   ~HostBuffer() {
@@ -168,7 +171,7 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   const Barrier barrier("read", where, device_.timeline_source());
   const Shape& shape = state_of(tensor, "read").shape;
   const auto buffer = std::make_shared<HostBuffer>(
-      host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut), "read", owner_here().stop);
+      host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut), "read", owner_here(), where);
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
       [buffer](Stream& stream, Inputs in, Outputs /*out*/) {
@@ -184,10 +187,12 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
 
 /// Memory of the caller's that the device cannot copy late is copied now, to memory that it can.
 std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(std::span<const float>& host,
-                                                                const std::stop_token& stop) {
+                                                                const Owner& owner,
+                                                                CallSite where) {
   if (device_.copies_late(host.data())) return nullptr;
-  auto buffer = std::make_shared<HostBuffer>(host_pool_, Bytes{host.size_bytes()},
-                                             device_.stream(StreamRole::kCopyIn), "copy_in", stop);
+  auto buffer =
+      std::make_shared<HostBuffer>(host_pool_, Bytes{host.size_bytes()},
+                                   device_.stream(StreamRole::kCopyIn), "copy_in", owner, where);
   std::ranges::copy(host, buffer->data());
   host = {buffer->data(), host.size()};
   return buffer;
@@ -210,7 +215,7 @@ Tensor Scheduler::copy_in_to(const Owner& owner, std::span<const float> host, co
                      shape.to_string());
   }
   Tensor tensor = empty(shape, label);
-  const std::shared_ptr<HostBuffer> buffer = make_copyable(host, owner.stop);
+  const std::shared_ptr<HostBuffer> buffer = make_copyable(host, owner, where);
   submit_to(
       owner, label, {.writes = {tensor}, .stream = StreamRole::kCopyIn},
       [host, buffer](Stream& stream, Inputs /*in*/, Outputs out) {

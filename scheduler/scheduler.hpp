@@ -169,6 +169,8 @@ class Scheduler {
   [[nodiscard]] Owner owner_here() const;
   [[noreturn]] static void refuse_closed(std::string_view what);
   void stop_accepting(Ticket& ticket) noexcept;
+  /// Of its batch, for timelines; 0: none.
+  [[nodiscard]] static std::uint32_t number_of(const Owner& owner) noexcept;
   void submit_to(const Owner& owner, std::string_view name, const Uses& uses, Kernel&& kernel,
                  CallSite where);
   [[nodiscard]] Tensor copy_in_to(const Owner& owner, std::span<const float> host,
@@ -176,7 +178,7 @@ class Scheduler {
   /// It is closed; without this the next look would ask the ledger.
   void forget_batch(TicketRef ticket) noexcept;
   [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(std::span<const float>& host,
-                                                          const std::stop_token& stop);
+                                                          const Owner& owner, CallSite where);
   [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what) const;
   void allocate_outputs(Operation& operation, StreamRole role, const Owner& owner);
   [[nodiscard]] bool try_enqueue(Operation& operation, const Uses& uses, const Owner& owner);

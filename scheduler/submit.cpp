@@ -63,6 +63,10 @@ void Scheduler::refuse_closed(std::string_view what) {
   throw UsageError(std::string(what) + ": the batch is closed: submit before it is, or without it");
 }
 
+std::uint32_t Scheduler::number_of(const Owner& owner) noexcept {
+  return owner.batch.ticket != nullptr ? owner.batch.ticket->number : 0;
+}
+
 void Scheduler::submit(std::string_view name, const Uses& uses, Kernel kernel, CallSite where) {
   submit_to(owner_here(), name, uses, std::move(kernel), where);
 }
@@ -76,8 +80,7 @@ void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses&
                           Kernel&& kernel, CallSite where) {
   refuse_device_thread("submit");
   if (!kernel) throw UsageError("operation '" + std::string(name) + "' has no kernel");
-  const std::uint32_t batch = owner.batch.ticket != nullptr ? owner.batch.ticket->number : 0;
-  const TimelineScope scope(batch, where.file, where.line);
+  const TimelineScope scope(number_of(owner), where.file, where.line);
   const Submission submission(name, device_.stream(uses.stream), device_.timeline_source());
   OperationList::Handle operation = operations_.acquire();
   operation->describe(name, where, owner.batch.ticket);

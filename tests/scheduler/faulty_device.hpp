@@ -49,7 +49,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
   [[nodiscard]] bool runs_in_enqueue() const noexcept override { return at_once; }
   void drain() noexcept override { inner_.drain(); }
   [[nodiscard]] bool copies_late(const void* host) const override {
-    return inner_.copies_late(host);
+    return !stages_copies && inner_.copies_late(host);
   }
 
   /// The coming calls that throw.
@@ -71,6 +71,8 @@ class FaultyDevice final : public DeviceBackend, private Progress {
   std::function<void()> before_enqueue;
   /// As a GPU, which runs closures in `enqueue`; set before anything is enqueued.
   bool at_once = false;
+  /// As a GPU, which copies the program's memory late only by way of memory that it knows.
+  bool stages_copies = false;
 
   [[nodiscard]] std::uint64_t waits() const {
     const std::lock_guard lock(mutex_);

@@ -98,6 +98,31 @@ TEST(SchedulerTimeline, EveryBarrierHasItsCallSite) {
 TEST(SchedulerTimeline, TheBarrierOfItsPolicyIsTheBatchs) {
   Rig rig({.policy = Policy::kBarrier});
   const ToldTimeline told;
+TEST(SchedulerTimeline, HostMemoryOfACopyHasTheCallSiteAndTheBatchOfItsCall) {
+  Rig rig;
+  rig.backend.stages_copies = true;
+  const ToldTimeline told;
+  const std::vector<float> host(1024);
+  const int line = __LINE__ + 3;
+  {
+    const Batch batch = rig->begin_batch("train");
+    const Tensor x = rig->copy_in(host, {host.size()}, "x");
+    (void)rig->read(x);
+  }
+  rig->wait_all();
+  const auto admitted = told.of(Kind::kAdmit);
+  ASSERT_EQ(admitted.size(), 1U);
+  std::vector<std::string> labels;
+  for (const auto& record : told.of(Kind::kAllocate)) {
+    const std::string label = told.text(record.name);
+    if (label == "x") continue;  // the tensor itself
+    EXPECT_EQ(told.text(record.site), here(line + static_cast<int>(labels.size()))) << label;
+    EXPECT_EQ(record.batch, admitted[0].batch) << label;
+    labels.push_back(label);
+  }
+  EXPECT_EQ(labels, (std::vector<std::string>{"copy_in", "read"}));
+}
+
   const int line = __LINE__ + 1;
   { const Batch batch = rig->begin_batch("train"); }
   const auto barriers = told.of(Kind::kBarrier);
