@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "allocator/bytes.hpp"
 #include "tools/weir/printable.hpp"
@@ -202,6 +203,14 @@ std::string fitted_line(const std::string& text, std::size_t width) {
   return without_end(fitted(text, width, Align::kLeft)) + "\n";
 }
 
+/// The first `most` lines; 0: all.
+std::string first_lines(std::string text, std::size_t most) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < most && end < text.size(); ++i) end = text.find('\n', end) + 1;
+  if (most != 0) text.resize(end);
+  return text;
+}
+
 }  // namespace
 
 std::string bar(double share, std::size_t width, bool utf8) {
@@ -250,7 +259,9 @@ std::string top_text(const Top& top, const Screen& screen) {
                            " not shown: another version of Weir publishes otherwise",
                        screen.width);
   }
-  if (top.rows.empty()) return fitted_line("no program runs under Weir", screen.width) + note;
+  if (top.rows.empty())
+    return first_lines(fitted_line("no program runs under Weir", screen.width) + note,
+                       screen.height);
   const std::vector<Column> columns = columns_for(top, screen.width);
   std::string text = fitted_line(totals(top), screen.width) + note + heading_line(columns);
   const std::size_t head = note.empty() ? 2 : 3;
@@ -262,7 +273,7 @@ std::string top_text(const Top& top, const Screen& screen) {
   if (shown < top.rows.size()) {
     text += fitted_line("and " + std::to_string(top.rows.size() - shown) + " more", screen.width);
   }
-  return text;
+  return first_lines(std::move(text), screen.height);
 }
 
 }  // namespace weir::cli

@@ -11,7 +11,7 @@ namespace weir::cli {
 
 struct Screen {
   std::size_t width = 80;  ///< columns; no line is longer
-  std::size_t height = 0;  ///< lines, at least 4; 0: as many as there are
+  std::size_t height = 0;  ///< lines; 0: as many as there are
   bool utf8 = false;       ///< the terminal shows it: bars and the history are drawn in blocks
 };
 

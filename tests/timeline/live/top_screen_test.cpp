@@ -106,6 +106,19 @@ TEST(TopScreen, SaysHowManyRowsHadNoRoom) {
   }
 }
 
+TEST(TopScreen, IsNeverHigherThanTheTerminal) {
+  Top top;
+  for (std::uint32_t programs = 0; programs <= 6; ++programs) {
+    for (const std::size_t unreadable : {0U, 1U}) {
+      top.unreadable = unreadable;
+      for (std::size_t height = 1; height <= 9; ++height) {
+        EXPECT_LE(lines_of(top_text(top, {.width = 80, .height = height})).size(), height);
+      }
+    }
+    top.rows.push_back(row(programs + 1, "train"));
+  }
+}
+
 TEST(TopScreen, TellsUsersApartWhereThereAreSeveral) {
   Top top{.rows = {row(1, "a"), row(2, "b")}};
   top.rows[1].user = "bob";
