@@ -305,5 +305,24 @@ TEST_F(CuptiParser, AWaitIsOnTheThreadOfItsCall) {
   EXPECT_EQ(name(waits[1]), "wait for the device");
 }
 
+TEST_F(CuptiParser, AWaitBeforeTheFirstKernelOfAStreamIsOfThatStreamAndOfNoOtherContexts) {
+  read(testing::kernel(3, 1000, 1500));
+  SyncRecord sync{};
+  sync.kind = Kind::kSynchronization;
+  sync.type = 3;
+  sync.start = 10;
+  sync.end = 20;
+  sync.context = 2;
+  sync.stream = 7;
+  read(sync);
+  KernelRecord other = testing::kernel(4, 2000, 2500);
+  other.context = 2;
+  read(other);
+  const auto kernels = of_kind(records_, TimelineKind::kKernel);
+  ASSERT_THAT(kernels, SizeIs(2));
+  EXPECT_NE(kernels[0].stream, kernels[1].stream);
+  EXPECT_EQ(only(TimelineKind::kSync).stream, kernels[1].stream);
+}
+
 }  // namespace
 }  // namespace weir::timeline::cupti

@@ -289,6 +289,32 @@ TEST_P(CuptiSource, BuffersThatComeAfterTheEndHarmNobody) {
   EXPECT_GE(source_->lost(), 1U);
 }
 
+TEST_P(CuptiSource, AnEmptyBufferThatComesAfterTheEndIsNoLoss) {
+  ASSERT_EQ(source_->start(), "");
+  source_->stop();
+  collect_all();
+  EXPECT_TRUE(cupti_.emit({}));
+  cupti_.deliver();
+  ASSERT_EQ(source_->start(), "");
+  collect();
+  EXPECT_EQ(source_->lost(), 0U);
+  EXPECT_THAT(texts(TimelineKind::kNote), Not(Contains(HasSubstr("lost"))));
+}
+
+TEST_P(CuptiSource, ACorrelationIdThatCountsAnewHasNoBatchOfTheRecordingBefore) {
+  ASSERT_EQ(source_->start(), "");
+  ASSERT_TRUE(cupti_.emit(bytes_of(testing::external(8, cupti::make_external(42, 7)))));
+  ASSERT_TRUE(emit_kernel(8));
+  source_->stop();
+  collect_all();
+  ASSERT_EQ(source_->start(), "");
+  ASSERT_TRUE(emit_kernel(8));
+  collect();
+  ASSERT_THAT(kernels(), SizeIs(2));
+  EXPECT_EQ(kernels()[0].batch, 42U);
+  EXPECT_EQ(kernels()[1].batch, 0U);
+}
+
 TEST_P(CuptiSource, ItStartsAndStopsAnyNumberOfTimes) {
   for (std::uint32_t window = 0; window < 5; ++window) {
     ASSERT_EQ(source_->start(), "");

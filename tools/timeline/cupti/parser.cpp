@@ -208,17 +208,26 @@ bool Parser::set_times(const Record& from, TimelineRecord& record) {
   return true;
 }
 
+void Parser::forget_origins() noexcept {
+  origins_.clear();
+  order_.clear();
+}
+
+std::uint64_t Parser::number_of(std::uint32_t context, std::uint32_t stream) {
+  const auto place = contexts_.try_emplace(context, contexts_.size()).first->second;
+  return place * kContextStep + stream % kContextStep;
+}
+
 std::uint64_t Parser::stream_number(const Place& place, std::uint64_t at, TimelineSink& names,
                                     std::vector<TimelineRecord>& records) {
   const std::uint64_t key = (std::uint64_t{place.context} << 32U) | place.stream;
   if (const auto found = streams_.find(key); found != streams_.end()) return found->second;
-  const auto context = contexts_.try_emplace(place.context, contexts_.size()).first->second;
-  const std::uint64_t number = context * kContextStep + place.stream % kContextStep;
+  const std::uint64_t number = number_of(place.context, place.stream);
   if (streams_.size() >= kMostStreams) return number;
   streams_.emplace(key, number);
 
   std::string text = "stream " + std::to_string(place.stream);
-  if (context != 0) {
+  if (number >= kContextStep) {  // not of the first context
     text += " of context " + std::to_string(place.context);
   }
   TimelineRecord record{.begin = at, .end = at};
@@ -301,11 +310,7 @@ void Parser::read_sync(const SyncRecord& from, TimelineSink& names,
   record.id = from.correlation;
   record.name = names.name(sync_name(from.type));
   // These records name no device, so a stream that nothing else named yet stays without a name.
-  if (from.stream != kNoStream) {
-    const std::uint64_t key = (std::uint64_t{from.context} << 32U) | from.stream;
-    const auto found = streams_.find(key);
-    record.stream = found != streams_.end() ? found->second : from.stream;
-  }
+  if (from.stream != kNoStream) record.stream = number_of(from.context, from.stream);
   records.push_back(record);
 }
 

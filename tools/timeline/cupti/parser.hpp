@@ -45,6 +45,9 @@ class Parser {
   /// made.
   void join(std::size_t first, std::vector<TimelineRecord>& records);
 
+  /// Correlation ids begin anew: those of another recording tell nothing.
+  void forget_origins() noexcept;
+
   [[nodiscard]] const Skipped& skipped() const noexcept { return skipped_; }
 
  private:
@@ -63,6 +66,7 @@ class Parser {
   [[nodiscard]] std::uint64_t time(std::uint64_t cupti) const noexcept {
     return cupti + static_cast<std::uint64_t>(offset_);
   }
+  [[nodiscard]] std::uint64_t number_of(std::uint32_t context, std::uint32_t stream);
   [[nodiscard]] std::uint64_t stream_number(const Place& place, std::uint64_t at,
                                             TimelineSink& names,
                                             std::vector<TimelineRecord>& records);

@@ -184,6 +184,7 @@ std::string CuptiSource::attach() {
     return why;
   }
   drop_late_buffers();
+  parser_.forget_origins();
   set_up();
   const Result result = profiler_->register_buffers(kBufferCalls);
   if (result != cupti::kSuccess) return "CUPTI takes no buffers: " + profiler_->describe(result);
@@ -215,8 +216,10 @@ bool CuptiSource::subscribe(std::string& why) {
 /// Buffers that came after the last recording let go of CUPTI, which alone can read them.
 void CuptiSource::drop_late_buffers() {
   buffers().collect(filled_);
-  dropped_ += filled_.size();  // at least one record in each
-  for (const auto& buffer : filled_) buffers().give_back(buffer);
+  for (const auto& buffer : filled_) {
+    if (buffer.valid != 0) ++dropped_;  // at least one record
+    buffers().give_back(buffer);
+  }
   filled_.clear();
 }
 
