@@ -88,6 +88,31 @@ TEST_F(RecordingTest, AFileThatCannotBeWrittenIsRefusedAndNamed) {
   EXPECT_EQ(timeline_sink(), nullptr);
 }
 
+// Who sends it cannot know that the program is at its end.
+TEST_F(RecordingTest, TheSignalThatComesTooLateDoesNotEndTheProgram) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    (void)std::atexit([] { raise(SIGUSR2); });  // after the recording's own
+    (void)begin_recording(settings("run.json"))->finish();
+    raise(SIGUSR2);
+    Recorder* const next = begin_recording(settings("run.json"));
+    raise(SIGUSR2);
+    (void)next->flush_now();
+    const bool was_stopped = !next->is_recording();
+    const pid_t grandchild = fork();
+    if (grandchild == 0) _exit(raise(SIGUSR2));
+    int end = 0;
+    (void)waitpid(grandchild, &end, 0);
+    const bool is_the_parents = WIFSIGNALED(end) && WTERMSIG(end) == SIGUSR2;
+    std::exit(was_stopped && is_the_parents ? 0 : 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(read(folder_ + "/run.json").complete);
+}
+
 TEST_F(RecordingTest, WhereNoThreadCanBeHadTheNameIsFreeAgain) {
   pthread_attr_t usual;
   pthread_attr_t huge;

@@ -131,7 +131,7 @@ void Recorder::on_fork_in_child() noexcept {
     if (TimelineFile* const file = each->drain_.file()) file->leave_to_parent();
   }
   NameTable::leave_to_parent();
-  leave_toggle_signal();
+  leave_toggle_signal_to_parent();
   NameCache* const names = cursor.names;  // it finds out by itself that the table is another
   cursor = {};
   cursor.names = names;

@@ -15,6 +15,7 @@
 #include "allocator/log.hpp"
 #include "tools/timeline/chrome/writer.hpp"
 #include "tools/timeline/perfetto/writer.hpp"
+#include "tools/timeline/recorder/toggle_signal.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -86,6 +87,7 @@ Recorder* begin_recording(const TimelineSettings& settings, RecordingOptions opt
                                          .by_signal = true,
                                          .failure_page = std::move(options.failure_page)});
     of_process.store(&recorder);
+    keep_toggle_signal();
   } catch (const std::system_error& error) {
     log(LogLevel::kWarn, std::string("no timeline is recorded: ") + error.what());
     return nullptr;

@@ -9,6 +9,7 @@ namespace {
 
 std::atomic<unsigned> toggles{0};
 std::atomic<sem_t*> semaphore{nullptr};
+std::atomic<bool> is_kept{false};
 static_assert(std::atomic<unsigned>::is_always_lock_free &&
               std::atomic<sem_t*>::is_always_lock_free);
 
@@ -35,7 +36,8 @@ bool set_handler(void (*handler)(int)) noexcept {
 }  // namespace
 
 bool take_toggle_signal(sem_t& wake) noexcept {
-  if (!has_handler(SIG_DFL)) return false;
+  const bool is_left = has_handler(on_signal) && semaphore.load() == nullptr;
+  if (!is_left && !has_handler(SIG_DFL)) return false;
   toggles.store(0);
   semaphore.store(&wake);
   return set_handler(on_signal);
@@ -44,7 +46,15 @@ bool take_toggle_signal(sem_t& wake) noexcept {
 unsigned count_toggles() noexcept { return toggles.exchange(0); }
 
 void leave_toggle_signal() noexcept {
-  if (has_handler(on_signal)) (void)set_handler(SIG_DFL);
+  semaphore.store(nullptr);
+  if (!is_kept.load() && has_handler(on_signal)) (void)set_handler(SIG_DFL);
+}
+
+void keep_toggle_signal() noexcept { is_kept.store(true); }
+
+void leave_toggle_signal_to_parent() noexcept {
+  is_kept.store(false);
+  leave_toggle_signal();
 }
 
 }  // namespace weir::timeline
