@@ -10,9 +10,12 @@
 
 namespace weir {
 
+// A file that a flag names is refused before anything runs, as other outputs are. A variable may be
+// set for many programs, and none of them is to end for it.
 Recording::Recording(const TrainSettings& settings)
-    : recorder_(timeline::record_program(settings.timeline,
-                                         {.gpu = cuda_ordinal(settings.device.value) >= 0})) {}
+    : recorder_(timeline::record_program(
+          settings.timeline, {.gpu = cuda_ordinal(settings.device.value) >= 0,
+                              .required = settings.timeline.file.source.starts_with("--")})) {}
 
 std::optional<timeline::RecordingResult> Recording::end() noexcept {
   timeline::Recorder* const recorder = std::exchange(recorder_, nullptr);

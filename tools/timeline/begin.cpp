@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "allocator/error.hpp"
 #include "allocator/log.hpp"
 #include "tools/timeline/cupti/source.hpp"
 #include "tools/timeline/page/page.hpp"
@@ -21,6 +22,18 @@ std::unique_ptr<ActivitySource> gpu_activity(const TimelineSettings& settings,
   return refusal.empty() ? std::move(source) : nullptr;
 }
 
+/// Null where its file cannot be written, and it is not required.
+Recorder* begin_if_possible(const TimelineSettings& settings, const RecordingScope& scope,
+                            RecordingOptions options) {
+  try {
+    return begin_recording(settings, std::move(options));
+  } catch (const UsageError& error) {
+    if (scope.required) throw;
+    log(LogLevel::kWarn, std::string("no timeline is recorded: ") + error.what());
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 Recorder* record_program(const TimelineSettings& settings, const RecordingScope& scope) {
@@ -31,9 +44,9 @@ Recorder* record_program(const TimelineSettings& settings, const RecordingScope&
   options.failure_page = [](const Timeline& timeline) {
     return make_page(timeline, {.title = "The last seconds before memory ran out"});
   };
-  Recorder* const recorder = begin_recording(settings, std::move(options));
+  Recorder* const recorder = begin_if_possible(settings, scope, std::move(options));
   // Not before: a file that cannot be written is the only line then.
-  if (!refusal.empty()) log(LogLevel::kWarn, "timeline: " + refusal);
+  if (recorder != nullptr && !refusal.empty()) log(LogLevel::kWarn, "timeline: " + refusal);
   return recorder;
 }
 

@@ -1,6 +1,7 @@
 // What recorders are told of a program that Weir is swapped into, and the functions that begin and
 // stop its timeline.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -84,6 +85,21 @@ TEST_F(TimelineOfASwapIn, TheVariableBeginsItAndWithoutCuptiTheRestIsThere) {
   const timeline::Timeline read = timeline::read_timeline(path);
   EXPECT_TRUE(read.processes.at(0).complete);
   EXPECT_EQ(records_of(read, Kind::kAllocate).size(), 1U);
+  std::filesystem::remove(path);
+}
+
+TEST_F(TimelineOfASwapIn, AFileThatCannotBeWrittenDoesNotEndTheProgram) {
+  const std::string path = file("folder.json");
+  std::filesystem::create_directory(path);
+  ::testing::internal::CaptureStderr();
+  start({{"WEIR_TIMELINE", path.c_str()}, {"WEIR_CUPTI", "/nowhere/libcupti.so"}});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ASSERT_FALSE(HasFatalFailure());
+  EXPECT_NE(said.find("no timeline is recorded: WEIR_TIMELINE='" + path + "'"), std::string::npos)
+      << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_EQ(timeline::recording(), nullptr);
+  EXPECT_NE(allocate(kMib), 0U);
   std::filesystem::remove(path);
 }
 

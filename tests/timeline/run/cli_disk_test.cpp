@@ -54,6 +54,26 @@ TEST_F(UnwritableTimeline, ABadNameIsRefusedBeforeAnythingRuns) {
   EXPECT_EQ(read_file(file("mine.json")), "{\"mine\": true}\n");
 }
 
+TEST_F(UnwritableTimeline, AVariableThatNamesNoPlaceCostsALineAndNothingElse) {
+  const Finished plain = run_weir_train(run_with({kShort, {"--save", file("plain")}}));
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  write_file(file("mine.json"), "{\"mine\": true}\n");
+  std::filesystem::create_directory(file("folder.json"));
+  std::filesystem::create_symlink("/dev/full", file("full.json"));
+  for (const char* const place : {"none/run.json", "mine.json", "folder.json", "full.json"}) {
+    const std::string name = file(place);
+    SCOPED_TRACE(name);
+    const Finished run =
+        run_weir_train(run_with({kShort, {"--save", file("w")}}), {{"WEIR_TIMELINE", name}});
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.err, StartsWith("weir: no timeline is recorded: WEIR_TIMELINE='" + name +
+                                    "' is not allowed: "));
+    EXPECT_EQ(run.err.find("weir: ", 1), std::string::npos) << "in one line\n" << run.err;
+    EXPECT_EQ(read_file(file("w")), read_file(file("plain"))) << "the weights, bit for bit";
+  }
+  EXPECT_EQ(read_file(file("mine.json")), "{\"mine\": true}\n");
+}
+
 TEST_F(UnwritableTimeline, BatchesOfNoFileAreRefused) {
   const Finished run = run_weir_train(run_with({kShort, {"--timeline-batches", "2:4"}}));
   EXPECT_EQ(run.exit_code, 2);
