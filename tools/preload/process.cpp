@@ -139,7 +139,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
                              " has: " + format_bytes(its->total()) + " is the budget there");
   }
   if (first) say_active(*its);
-  publish_device("GPU " + std::to_string(device));
+  publish_device(settings_, "GPU " + std::to_string(device));
   for (const auto& [owner, accessor] : grants) {
     if (owner == device) let_in(*arena, accessor);
   }

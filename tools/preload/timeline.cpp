@@ -53,11 +53,9 @@ void begin_publishing(const Settings& settings) noexcept {
   (void)timeline::Publisher::begin(settings.publish.value, process_environment());
 }
 
-void publish_device(const std::string& name) noexcept {
-  Process* const process = Process::get_if_any();
-  if (process == nullptr) return;
+void publish_device(const Settings& settings, const std::string& name) noexcept {
   timeline::Publisher* const publisher =
-      timeline::Publisher::begin(process->settings().publish.value, process_environment());
+      timeline::Publisher::begin(settings.publish.value, process_environment());
   try {
     if (publisher != nullptr) publisher->add_device(name);
   } catch (const std::exception& error) {

@@ -9,7 +9,7 @@ namespace weir::preload {
 void begin_timeline(const timeline::TimelineSettings& settings);
 /// Shows the program to `weir top`, unless the settings say not to.
 void begin_publishing(const Settings& settings) noexcept;
-/// It uses this device, too.
-void publish_device(const std::string& name) noexcept;
+/// It uses this device, too. For calls from inside.
+void publish_device(const Settings& settings, const std::string& name) noexcept;
 
 }  // namespace weir::preload

@@ -90,6 +90,15 @@ TEST(LivePublisher, NamesADeviceThatComesLater) {
   EXPECT_THAT(place.survey().programs.at(0).devices, ElementsAre("cuda:1"));
 }
 
+TEST(LivePublisher, NamesADeviceOnceThoughItIsToldAgain) {
+  const Place place;
+  Publisher publisher({.folders = place.folders(), .program = "twice", .period = kShort});
+  for (const char* name : {"GPU 0", "GPU 1", "GPU 0"}) publisher.add_device(name);
+  publisher.start();
+  ASSERT_TRUE(publisher.wait_for_samples(1));
+  EXPECT_THAT(place.survey().programs.at(0).devices, ElementsAre("GPU 0", "GPU 1"));
+}
+
 TEST(LivePublisher, IsGoneAfterItsStop) {
   const Place place;
   Publisher publisher({.folders = place.folders(), .program = {}, .period = kShort});

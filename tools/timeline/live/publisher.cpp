@@ -183,7 +183,8 @@ void Publisher::stop() noexcept {
 
 void Publisher::add_device(const std::string& name) {
   const Lock lock(state_->mutex);
-  state_->devices.push_back(name);
+  auto& devices = state_->devices;
+  if (std::ranges::find(devices, name) == devices.end()) devices.push_back(name);
 }
 
 bool Publisher::wait_for_samples(std::uint64_t count) {

@@ -32,7 +32,8 @@ class Publisher {
   /// Removes the block and ends the thread, for good. Waits for a sample under way, at most a
   /// second. Does nothing in a child of the process.
   void stop() noexcept;
-  /// Names a device that the process uses. From any thread, before or after `start`.
+  /// Names a device that the process uses; once, though it is told again. From any thread, before
+  /// or after `start`.
   void add_device(const std::string& name);
   /// Waits until `count` samples were taken, or publishing failed; false if it failed.
   [[nodiscard]] bool wait_for_samples(std::uint64_t count);
