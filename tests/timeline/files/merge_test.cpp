@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "../chrome/files.hpp"
 #include "allocator/error.hpp"
 #include "support/message_of.hpp"
@@ -63,6 +65,29 @@ TEST(TimelineMerge, AMergedFileCanBeMergedWithOthers) {
     EXPECT_EQ(twice.processes[i].info.pid, all.processes[i].info.pid);
     EXPECT_EQ(twice.processes[i].records, all.processes[i].records);
   }
+}
+
+TEST(TimelineMerge, AMachineThatWasStartedAfterTheFirstRecordingIsMergedAgainInItsPlace) {
+  const auto first =
+      recording({.pid = 1, .host = "x", .boot = "b", .monotonic_ns = 90'000, .unix_ns = 100'000});
+  // Its recordings began 400 and 410 after the first, and it itself 395 after the first.
+  const auto second = [](std::uint32_t pid, std::uint64_t since_boot) {
+    return recording({.pid = pid,
+                      .host = "y",
+                      .boot = "c",
+                      .monotonic_ns = since_boot,
+                      .unix_ns = 100'395 + since_boot});
+  };
+  const Timeline twice = merge({merge({first, second(2, 5)}), second(3, 15)});
+  ASSERT_EQ(twice.processes.size(), 3U);
+  const auto begin_of = [&](std::uint32_t pid) {
+    const auto found =
+        std::ranges::find(twice.processes, pid, [](const Process& each) { return each.info.pid; });
+    return found->records.front().begin;
+  };
+  EXPECT_EQ(begin_of(1), 100U);
+  EXPECT_EQ(begin_of(2), 500U);
+  EXPECT_EQ(begin_of(3), 510U);
 }
 
 TEST(TimelineMerge, OneRecordingGivenTwiceIsRefused) {

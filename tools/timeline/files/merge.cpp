@@ -73,8 +73,11 @@ std::uint64_t later(std::uint64_t time, std::uint64_t by) {
   return time + std::min(by, std::numeric_limits<std::uint64_t>::max() - time);
 }
 
-/// Counts a process's times from `by` nanoseconds before its zero.
+/// Counts a process's times from `by` nanoseconds before its zero. Where its machine was not up yet
+/// then, its monotonic clock cannot say when that was: only the time of day tells it to a next
+/// merge.
 void shift(Process& process, std::uint64_t by) {
+  if (by > process.info.monotonic_ns) process.info.boot.clear();
   process.info.monotonic_ns = less(process.info.monotonic_ns, by);
   process.info.unix_ns = less(process.info.unix_ns, by);
   for (TimelineRecord& record : process.records) {
