@@ -32,8 +32,8 @@ class TimelineInjection : public ::testing::Test {
   }
   [[nodiscard]] Outcome run_program(const std::string& variables,
                                     const std::string& program) const {
-    const std::string command =
-        "unset WEIR_TIMELINE WEIR_LOG; " + variables + " " + program + " 2>'" + errors_ + "'";
+    const std::string command = "unset WEIR_TIMELINE WEIR_TIMELINE_BATCHES WEIR_LOG; " + variables +
+                                " " + program + " 2>'" + errors_ + "'";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors_)};
   }
@@ -92,6 +92,17 @@ TEST_F(TimelineInjection, ABadNameCostsTheProgramOneLine) {
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_EQ(count(outcome.errors, "\n"), 1U) << outcome.errors;
   EXPECT_THAT(outcome.errors, HasSubstr("WEIR_TIMELINE='run.txt' is not allowed"));
+}
+
+TEST_F(TimelineInjection, ARangeOfBatchesIsLeftAsideInOneLineForThereAreNone) {
+  const std::string cupti = WEIR_STANDIN_NEWER;
+  const Outcome outcome =
+      run("WEIR_TIMELINE='" + file_ + "' WEIR_TIMELINE_BATCHES=10:20 WEIR_CUPTI='" + cupti + "'",
+          "'" + cupti + "'");
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(count(outcome.errors, "\n"), 1U) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("WEIR_TIMELINE_BATCHES is left aside"));
+  EXPECT_EQ(count(text_of(file_), "\"step(float*)\""), 100U);
 }
 
 TEST_F(TimelineInjection, WithoutANameItSaysThatNothingIsRecorded) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,10 +30,15 @@ void begin() {
     log(LogLevel::kWarn, "libweir_timeline.so does nothing: libweir.so records this program");
     return;
   }
-  const TimelineSettings settings = TimelineSettings::from_environment();
+  TimelineSettings settings = TimelineSettings::from_environment();
   if (settings.file.value.empty()) {
     log(LogLevel::kWarn, "libweir_timeline.so records nothing: WEIR_TIMELINE names no file");
     return;
+  }
+  if (std::exchange(settings.batches.value, std::nullopt)) {
+    log(LogLevel::kWarn, settings.batches.source +
+                             " is left aside: libweir_timeline.so knows of no batches, and records "
+                             "the whole run");
   }
   // On the thread that initializes CUDA, so that the first kernel is recorded as well. The recorder
   // starts it once more, which does nothing.
