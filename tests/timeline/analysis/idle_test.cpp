@@ -107,6 +107,39 @@ TEST(TimelineIdle, ALimitOfOneBatchIsFound) {
             0.95 * static_cast<double>(idle.idle));
 }
 
+/// A run in which a limit of one batch held the frontend back, told as if it were another wait.
+Process held_back(TimelineKind kind, TimelineStall why) {
+  Process process = made_process({.run_ahead = 1, .wake_ns = 500'000});
+  for (TimelineRecord& record : process.records) {
+    if (record.kind != TimelineKind::kStall) continue;
+    record.kind = kind;
+    record.detail = static_cast<std::uint8_t>(why);
+  }
+  return process;
+}
+
+TEST(TimelineIdle, ABatchThatIsNotAdmittedForWantOfRoomOrForOthersIsPutDownToTheBudget) {
+  for (const TimelineStall why :
+       {TimelineStall::kBudget, TimelineStall::kTurn, TimelineStall::kOpen}) {
+    const DeviceIdle idle = idle_of(held_back(TimelineKind::kStall, why));
+    EXPECT_GT(idle.idle, idle.recorded / 100);
+    EXPECT_GT(static_cast<double>(time_of(idle, IdleCause::kBudget)),
+              0.95 * static_cast<double>(idle.idle))
+        << to_string(why);
+    EXPECT_EQ(time_of(idle, IdleCause::kRunAhead), 0U) << to_string(why);
+  }
+}
+
+TEST(TimelineIdle, ALaunchThatIsHeldBackIsFoundWhateverHeldItBack) {
+  for (const TimelineStall why : {TimelineStall::kBudget, TimelineStall::kRunAhead}) {
+    const DeviceIdle idle = idle_of(held_back(TimelineKind::kPace, why));
+    EXPECT_GT(idle.idle, idle.recorded / 100);
+    EXPECT_GT(static_cast<double>(time_of(idle, IdleCause::kPace)),
+              0.95 * static_cast<double>(idle.idle))
+        << to_string(why);
+  }
+}
+
 TEST(TimelineIdle, AnAllocationThatWaitsIsFound) {
   Process process = made_process({.batches = 1, .layers = 1, .jitter = 0});
   const auto second = std::ranges::find_if(process.records, [&](const TimelineRecord& record) {
@@ -121,15 +154,24 @@ TEST(TimelineIdle, AnAllocationThatWaitsIsFound) {
                             .thread = second->thread,
                             .kind = TimelineKind::kPoolWait};
   second->end += kLate;
+  std::uint64_t done = 0;  // with what was submitted before
+  std::uint64_t late = 0;
   for (TimelineRecord& record : process.records) {
-    if (record.kind != TimelineKind::kExecute || record.id != id) continue;
-    record.begin += kLate;
-    record.end += kLate;
+    if (record.kind != TimelineKind::kExecute) continue;
+    if (record.id == id) {
+      record.begin += kLate;
+      record.end += kLate;
+      late = record.begin;
+    } else {
+      done = std::max(done, record.end);
+    }
   }
   process.records.push_back(wait);
   testing::sort_records(process);
   const DeviceIdle idle = idle_of(process);
-  EXPECT_GT(time_of(idle, IdleCause::kMemory), kLate / 2);
+  ASSERT_GT(late, done + kLate / 2);
+  const auto known = static_cast<double>(late - done);
+  EXPECT_NEAR(static_cast<double>(time_of(idle, IdleCause::kMemory)), known, known / 20);
 }
 
 TEST(TimelineIdle, WorkThatWasSubmittedBeforeTheGapBeganLate) {

@@ -1,8 +1,9 @@
 // Gaps of known cause in a real run on the cpu: the recording finds each, and says what made it.
 //
-// The test measures for itself how long the device was idle and what the frontend did meanwhile, so
-// that the figures hold however busy the machine is. Work and preparation are sleeps: threads that
-// sleep are not held up by others as much as those that compute.
+// The test measures for itself how long the device was idle and what the frontend did meanwhile.
+// Work and preparation are sleeps: threads that sleep are not held up by others as much as those
+// that compute. Where the machine was so busy that a gap came out otherwise than the test had
+// planned it, the run is made again.
 
 #include <gtest/gtest.h>
 
@@ -36,11 +37,13 @@ Clock::duration time_of(const What& what) {
 /// A scheduler on a device of its own, recorded from its beginning to its end.
 class RecordedRun {
  public:
+  static constexpr Bytes kBudget = mib(64);
+
   struct Work {
     Clock::time_point begin;
     Clock::time_point end;
     Clock::time_point submitted;
-    bool held = false;  ///< the cause that the test makes took longest since the last submission
+    double held = 0;  ///< share of the time since the last submission of the cause that is made
   };
 
   explicit RecordedRun(const SchedulerOptions& options)
@@ -60,7 +63,7 @@ class RecordedRun {
   void submit_work(std::chrono::nanoseconds time, Clock::duration held) {
     const auto since = works_.empty() ? Clock::time_point{} : works_.back().submitted;
     Work& work = works_.emplace_back();
-    work.held = 2 * held > Clock::now() - since;
+    work.held = share(held, Clock::now() - since);
     scheduler_->submit("work", {}, [&work, time](Stream&, Inputs, Outputs) {
       work.begin = Clock::now();
       std::this_thread::sleep_for(time);
@@ -79,7 +82,7 @@ class RecordedRun {
   struct Idle {
     double made = 0;    ///< nanoseconds, of the cause that the test makes
     double others = 0;  ///< of a machine that was busy with other things
-    int gaps = 0;       ///< of that cause; fewer on a busy machine
+    int gaps = 0;       ///< of that cause, and of no other by far
   };
   /// By the test's own clock. Work that began late, once it was submitted, is another cause.
   [[nodiscard]] Idle idle() const {
@@ -88,7 +91,7 @@ class RecordedRun {
       const Work& work = works_[i];
       const auto gap = work.begin - works_[i - 1].end;
       const auto late = work.begin - std::max(work.submitted, works_[i - 1].end);
-      const bool made = work.held && 2 * late < gap;
+      const bool made = work.held > kClearly && share(late, gap) < 1 - kClearly;
       (made ? idle.made : idle.others) += static_cast<double>(gap.count());
       idle.gaps += made ? 1 : 0;
     }
@@ -97,10 +100,15 @@ class RecordedRun {
 
  private:
   static constexpr std::size_t kMostWorks = 100;  // they stay where they are
+  static constexpr double kClearly = 0.6;         // half decides: no close call is known
+
+  static double share(Clock::duration part, Clock::duration whole) {
+    return static_cast<double>(part.count()) / static_cast<double>(std::max(whole.count(), 1L));
+  }
 
   static PoolOptions small_pool() {
     PoolOptions options;
-    options.budget = BudgetRequest{.bytes = mib(64)};
+    options.budget = BudgetRequest{.bytes = kBudget};
     return options;
   }
 
@@ -126,7 +134,6 @@ void expect_found(const Process& process, const RecordedRun& run, IdleCause caus
     return static_cast<double>(found.causes.at(static_cast<std::size_t>(one)).total);
   };
   const RecordedRun::Idle known = run.idle();
-  EXPECT_GT(known.gaps, 0) << "the machine is too busy to tell";  // kGaps where it is quiet
   EXPECT_NEAR(found_of(cause), known.made, known.made / 20) << to_string(cause);
   EXPECT_NEAR(static_cast<double>(found.idle), known.made + known.others,
               (known.made + known.others) / 20);
@@ -137,66 +144,107 @@ void expect_found(const Process& process, const RecordedRun& run, IdleCause caus
   }
 }
 
-TEST(KnownGaps, ASlowLoaderIsFound) {
-  RecordedRun run({.policy = Policy::kThrottled});
-  run.submit_work(2ms, {});
-  for (int i = 0; i < kGaps; ++i) {
-    const auto loaded = time_of([] { std::this_thread::sleep_for(50ms); });
-    const Batch batch = run->begin_batch("train");
-    run.submit_work(2ms, loaded);
+/// Makes runs until one has its kGaps as they were planned, which is the first where the machine is
+/// not busy. All of them are found in it, and put down to `cause`. `make` lets the run do its work;
+/// `check` looks at what else is known of it.
+template <typename Make, typename Check>
+void expect_gaps(const SchedulerOptions& options, IdleCause cause, const Make& make,
+                 const Check& check) {
+  constexpr int kMostRuns = 20;
+  std::string gaps;
+  for (int i = 0; i < kMostRuns; ++i) {
+    RecordedRun run(options);
+    make(run);
+    const Process& process = run.finish();
+    gaps += std::to_string(run.idle().gaps) + " ";
+    if (run.idle().gaps != kGaps) continue;
+    expect_found(process, run, cause);
+    check(process);
+    return;
   }
-  const Process& process = run.finish();
-  EXPECT_GT(run.idle().made, 0.04e9 * run.idle().gaps);
-  expect_found(process, run, IdleCause::kLoader);
+  FAIL() << "the machine is too busy: no run had its " << kGaps << " gaps, but " << gaps;
+}
+template <typename Make>
+void expect_gaps(const SchedulerOptions& options, IdleCause cause, const Make& make) {
+  expect_gaps(options, cause, make, [](const Process& /*process*/) {});
+}
+
+// Long, so that a thread which wakes some milliseconds late makes no other gap of it.
+constexpr auto kWork = 40ms;
+constexpr auto kPreparation = 20ms;
+
+TEST(KnownGaps, ASlowLoaderIsFound) {
+  expect_gaps({.policy = Policy::kThrottled}, IdleCause::kLoader, [](RecordedRun& run) {
+    run.submit_work(2ms, {});
+    for (int i = 0; i < kGaps; ++i) {
+      const auto loaded = time_of([] { std::this_thread::sleep_for(50ms); });
+      const Batch batch = run->begin_batch("train");
+      run.submit_work(2ms, loaded);
+    }
+  });
 }
 
 TEST(KnownGaps, ABarrierAfterEachBatchIsFoundWithItsCallSite) {
-  RecordedRun run({.policy = Policy::kThrottled});
-  run.submit_work(20ms, {});
-  constexpr int kLine = __LINE__ + 2;
-  for (int i = 0; i < kGaps; ++i) {
-    const auto waited = time_of([&] { run->wait_all(); });
-    const Batch batch = run->begin_batch("train");
-    std::this_thread::sleep_for(5ms);  // what a barrier keeps from being done in time
-    run.submit_work(20ms, waited);
-  }
-  const Process& process = run.finish();
-  EXPECT_GT(run.idle().made, 0.005e9 * run.idle().gaps);
-  expect_found(process, run, IdleCause::kBarrier);
-  const Index index(process);
-  const std::string site = "gaps_test.cpp:" + std::to_string(kLine);
-  const std::vector<DeviceIdle> devices = idle_by_cause(index);
-  for (const Gap& gap : devices.at(0).gaps) {
-    if (gap.cause != IdleCause::kBarrier) continue;
-    EXPECT_TRUE(process.name(gap.site).ends_with(site)) << process.name(gap.site);
-  }
+  constexpr int kLine = __LINE__ + 4;
+  const auto make = [](RecordedRun& run) {
+    run.submit_work(kWork, {});
+    for (int i = 0; i < kGaps; ++i) {
+      const auto waited = time_of([&] { run->wait_all(); });
+      const Batch batch = run->begin_batch("train");
+      std::this_thread::sleep_for(kPreparation);  // what a barrier keeps from being done in time
+      run.submit_work(kWork, waited);
+    }
+  };
+  expect_gaps({.policy = Policy::kThrottled}, IdleCause::kBarrier, make, [](const Process& found) {
+    const Index index(found);
+    const std::string site = "gaps_test.cpp:" + std::to_string(kLine);
+    const std::vector<DeviceIdle> devices = idle_by_cause(index);
+    for (const Gap& gap : devices.at(0).gaps) {
+      if (gap.cause != IdleCause::kBarrier) continue;
+      EXPECT_TRUE(found.name(gap.site).ends_with(site)) << found.name(gap.site);
+    }
+  });
 }
 
 TEST(KnownGaps, TheBarriersOfThePolicyAreFound) {
-  RecordedRun run({.policy = Policy::kBarrier});
-  Clock::duration waited{};
-  for (int i = 0; i <= kGaps; ++i) {
-    Batch batch = run->begin_batch("train");
-    std::this_thread::sleep_for(5ms);
-    run.submit_work(20ms, waited);
-    waited = time_of([&] { batch.close(); });
-  }
-  const Process& process = run.finish();
-  EXPECT_GT(run.idle().made, 0.005e9 * run.idle().gaps);
-  expect_found(process, run, IdleCause::kBarrier);
+  expect_gaps({.policy = Policy::kBarrier}, IdleCause::kBarrier, [](RecordedRun& run) {
+    Clock::duration waited{};
+    for (int i = 0; i <= kGaps; ++i) {
+      Batch batch = run->begin_batch("train");
+      std::this_thread::sleep_for(kPreparation);
+      run.submit_work(kWork, waited);
+      waited = time_of([&] { batch.close(); });
+    }
+  });
 }
 
 TEST(KnownGaps, ALimitOfOneBatchIsFound) {
-  RecordedRun run({.policy = Policy::kThrottled, .run_ahead = {.batches = 1, .time = 0ns}});
-  for (int i = 0; i <= kGaps; ++i) {
-    Batch batch;
-    const auto held = time_of([&] { batch = run->begin_batch("train"); });
-    std::this_thread::sleep_for(5ms);
-    run.submit_work(20ms, held);
-  }
-  const Process& process = run.finish();
-  EXPECT_GT(run.idle().made, 0.005e9 * run.idle().gaps);
-  expect_found(process, run, IdleCause::kRunAhead);
+  const SchedulerOptions options{.policy = Policy::kThrottled,
+                                 .run_ahead = {.batches = 1, .time = 0ns}};
+  expect_gaps(options, IdleCause::kRunAhead, [](RecordedRun& run) {
+    for (int i = 0; i <= kGaps; ++i) {
+      Batch batch;
+      const auto held = time_of([&] { batch = run->begin_batch("train"); });
+      std::this_thread::sleep_for(kPreparation);
+      run.submit_work(kWork, held);
+    }
+  });
+}
+
+// A batch that is expected to need more than the budget is admitted alone.
+TEST(KnownGaps, ABudgetThatIsTooSmallForTwoBatchesIsFound) {
+  const SchedulerOptions options{.budget = RecordedRun::kBudget, .policy = Policy::kThrottled};
+  expect_gaps(options, IdleCause::kBudget, [](RecordedRun& run) {
+    for (int i = 0; i <= kGaps; ++i) {
+      // Of a kind of its own: what others of its kind took says more than a hint.
+      const std::string kind = "train " + std::to_string(i);
+      Batch batch;
+      const auto held =
+          time_of([&] { batch = run->begin_batch(kind, {.hint = RecordedRun::kBudget + mib(1)}); });
+      std::this_thread::sleep_for(kPreparation);
+      run.submit_work(kWork, held);
+    }
+  });
 }
 
 }  // namespace
