@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -19,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using weir::testing::ChildProcess;
 
-/// WEIR_TEST_KILLS: how many runs are killed; 10 unless it is set.
+/// WEIR_TEST_KILLS: how many runs are killed; 10 unless it is set. KilledRecorder kills 201.
 int kills() {
   const char* const text = std::getenv("WEIR_TEST_KILLS");
   constexpr int kFew = 10;
@@ -33,7 +34,8 @@ TEST_F(KilledRun, LeavesATimelineThatOpensAndSaysThatItWasCut) {
   SCOPED_TRACE(weir::testing::seed_message(seed));
   std::mt19937_64 random(seed);
   for (int i = 0; i < kills(); ++i) {
-    const std::string path = file(i % 2 == 0 ? "run.json" : "run.pftrace");
+    constexpr std::array kNames{"run.json", "run.pftrace", "run.json.gz"};
+    const std::string path = file(kNames[static_cast<std::size_t>(i) % kNames.size()]);
     std::filesystem::remove(path);
     ChildProcess run(run_with({{"--batches", "100000", "--batch-size", "1", "--timeline", path}}));
     run.await_error_text("settings: ");
