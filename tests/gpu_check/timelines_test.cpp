@@ -65,6 +65,13 @@ TEST_F(GpuTimelines, AMissingOrLostOrUnknownRecordIsNotMet) {
   known()["stretches"] = json::array();
   EXPECT_THAT(found(evidence_, "equal those launched"), HasSubstr("nothing was launched"));
   EXPECT_EQ(found(evidence_, "of CUDA events"), "NOT MET: nothing was timed");
+  EXPECT_THAT(found(evidence_, "in its batch"), StartsWith("NOT MET: nothing was launched"));
+}
+
+TEST_F(GpuTimelines, AStretchWithoutAnyTimeIsNotMetBesideOthersThatHaveTheirs) {
+  stretch(0)["event_ms"] = 0.0;
+  stretch(0)["sum_ms"] = 0.0;
+  EXPECT_THAT(found(evidence_, "of CUDA events"), StartsWith("NOT MET: made-up kernel"));
 }
 
 TEST_F(GpuTimelines, ATimeThatIsOffByMoreThanTwoPercentIsNotMet) {
@@ -121,7 +128,16 @@ TEST_F(GpuTimelines, ACostOfFewPairsOrOfARecordingWithoutKernelsIsNotMet) {
               AllOf(StartsWith("NOT MET"), HasSubstr("kernels are missing")));
   cost().at("pairs").erase(0);
   EXPECT_THAT(found(evidence_, "costs at most"), StartsWith("NOT MET: 1.005 (0.990 to 1.020)"));
+  cost() = weir::testing::made_up_timeline_cost();
+  for (json& pair : cost().at("pairs")) pair["plain"] = 0.0;
+  EXPECT_THAT(found(evidence_, "costs at most"),
+              AllOf(StartsWith("NOT MET"), HasSubstr("a run trained nothing")));
+  for (json& pair : cost().at("pairs")) pair["plain"] = 200.0;
+  cost()["why"] = "made-up CUPTI was not found";
+  EXPECT_THAT(found(evidence_, "costs at most"), StartsWith("NOT MET"))
+      << "it was found: there are kernels";
   cost()["pairs"] = json::array();
+  cost()["why"] = "";
   EXPECT_EQ(found(evidence_, "costs at most"), "NOT MET: no pair of runs");
   cost()["why"] = "made-up CUPTI was not found";
   EXPECT_EQ(found(evidence_, "costs at most"), "left out: made-up CUPTI was not found");

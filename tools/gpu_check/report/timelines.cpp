@@ -59,7 +59,8 @@ Verdict judge_times(const std::string& condition, const json& figures) {
     const double ratio = recorded_ms / event_ms;
     low = std::min(low, ratio);
     high = std::max(high, ratio);
-    if (recorded_ms >= (1 - kMostOff) * event_ms && recorded_ms <= (1 + kMostOff) * event_ms) {
+    if (event_ms > 0 && recorded_ms >= (1 - kMostOff) * event_ms &&
+        recorded_ms <= (1 + kMostOff) * event_ms) {
       continue;
     }
     wrong.push_back(stretch.at("name").get<std::string>() + " " + number(ratio, 3));
@@ -82,6 +83,7 @@ Verdict judge_joins(const std::string& condition, const json& figures) {
     if (!stretch.at("in_order").get<bool>()) wrong.push_back(name + " is not in order");
     worst_us = std::max(worst_us, stretch.at("outside_us").get<double>());
   }
+  if (figures.at("stretches").empty()) wrong.emplace_back("nothing was launched");
   const bool is_near = worst_us <= kMostOutsideUs;
   const bool met = wrong.empty() && is_near;
   if (wrong.empty() || !is_near) {
@@ -123,22 +125,27 @@ void judge_recording_cost(const json& evidence, std::vector<Verdict>& verdicts) 
         const std::string why = figures.value("why", "");
         std::vector<double> costs;
         bool records = true;
+        bool ran = true;
         for (const json& pair : figures.at("pairs")) {
-          costs.push_back(pair.at("plain").get<double>() / pair.at("recorded").get<double>());
+          const auto plain = pair.at("plain").get<double>();
+          const auto recorded = pair.at("recorded").get<double>();
+          ran = ran && plain > 0 && recorded > 0;
+          costs.push_back(ran ? plain / recorded : 0);
           records = records && pair.at("kernels") != 0 && pair.at("lost") == 0;
         }
         std::ranges::sort(costs);
         Verdict verdict{condition, State::kNotMet, "no pair of runs"};
         if (!costs.empty()) {
           const double median = (costs[(costs.size() - 1) / 2] + costs[costs.size() / 2]) / 2;
-          verdict.state =
-              met_if(s.ok() && records && costs.size() >= kLeastPairs && median <= kMostCost);
+          verdict.state = met_if(s.ok() && records && ran && costs.size() >= kLeastPairs &&
+                                 median <= kMostCost);
           verdict.figure = spread(median, costs.front(), costs.back()) + " times as long in " +
                            count(costs.size(), "pair");
         }
         if (!records) verdict.figure += "; kernels are missing" + (why.empty() ? "" : ": " + why);
+        if (!ran) verdict.figure += "; a run trained nothing";
         if (!s.ok()) verdict.figure += "; the step " + describe(s);
-        if (why.find("was not found") != std::string::npos) {
+        if ((costs.empty() || !records) && why.find("was not found") != std::string::npos) {
           verdict = {condition, State::kLeftOut, why};
         }
         return std::vector{verdict};
