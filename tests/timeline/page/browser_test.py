@@ -203,6 +203,16 @@ class Pages(unittest.TestCase):
         self.page.click(x, y)
         self.assertEqual(self.page.evaluate("document.title"), "harmful")
 
+    def test_a_job_of_many_ranks_is_summed_up_above_its_picture(self):
+        self.open("ranks")
+        overview = self.page.evaluate("byId('overview').textContent").splitlines()
+        self.assertEqual(len(overview), 65)
+        self.assertTrue(overview[0].startswith("64 processes:"), overview[0])
+        self.assertLess(self.page.evaluate("byId('timeline').getBoundingClientRect().top"), 500)
+        self.page.evaluate("byId('overview').focus()")
+        self.assertEqual(self.page.evaluate("document.activeElement.id"), "overview")  # so keys scroll it
+        self.assertTrue(self.page.evaluate("byId('overview').scrollHeight > byId('overview').clientHeight"))
+
     def test_prints(self):
         self.open("failing", scheme="dark")
         self.assertGreater(len(self.page.pdf()), 20_000)

@@ -100,6 +100,16 @@ TEST(Page, SaysHowManyFailuresItDoesNotShow) {
   EXPECT_EQ(peaks.back()["title"], "Out of memory: 10 more");
 }
 
+TEST(Page, SaysWhichBarrierCostMost) {
+  const nlohmann::json with = data_in(make_page(testing::made_timeline({.barrier_every = 10})));
+  const nlohmann::json& process = with["processes"][0];
+  const std::string sentence = process["first_barrier"];
+  EXPECT_EQ(sentence.find("trainer/loop.py:88 read 4 times, "), 0U) << sentence;
+  EXPECT_NE(sentence.find(" of device idle after it"), std::string::npos) << sentence;
+  const nlohmann::json without = data_in(make_page(testing::made_timeline()));
+  EXPECT_EQ(without["processes"][0]["first_barrier"], "");
+}
+
 TEST(Page, OfNothingIsAPage) {
   EXPECT_EQ(data_in(make_page({}))["processes"].size(), 0U);
   Timeline nothing;

@@ -58,6 +58,16 @@ namespace weir::timeline::testing {
           "\xff\xfe not UTF-8",
           "<!--title--><!--data--> &amp; ]]>"};
 }
+
+/// A job of 64 ranks.
+[[nodiscard]] inline Timeline ranks_timeline() {
+  constexpr std::uint32_t kRanks = 64;
+  Timeline timeline;
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank)
+    timeline.processes.push_back(made_process({.seed = rank + 1, .batches = 4, .rank = rank}));
+  return timeline;
+}
+
 /// Two processes whose every text is one of harmful_names().
 [[nodiscard]] inline Timeline harmful_timeline() {
   Timeline timeline;

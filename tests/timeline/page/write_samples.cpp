@@ -84,6 +84,7 @@ int main(int count, char** arguments) {
     write(folder, "failing", made::failing_timeline());
     write(folder, "harmful", made::harmful_timeline());
     write(folder, "empty", Timeline{});
+    write(folder, "ranks", made::ranks_timeline());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -113,6 +113,14 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
   return out;
 }
 
+/// The costliest barrier as a sentence; empty where the device was never idle after one.
+[[nodiscard]] std::string first_barrier(const Findings& findings) {
+  if (findings.barriers.empty() || findings.barriers.front().idle_after == 0) {
+    return {};
+  }
+  return describe(findings.barriers.front());
+}
+
 [[nodiscard]] Json barriers_json(const Findings& findings) {
   Json out = Json::array();
   for (const BarrierSite& site : findings.barriers) {
@@ -234,6 +242,7 @@ nlohmann::ordered_json tables_of(const Findings& findings) {
   out["peaks"] = peaks_json(findings);
   out["idle"] = idle_json(findings);
   out["barriers"] = barriers_json(findings);
+  out["first_barrier"] = shorten(first_barrier(findings), 4 * kLongestName);
   out["tasks"] = tasks_json(findings);
   return out;
 }

@@ -9,7 +9,9 @@ function stackOf(process, pool, keying) {
   let first = memoryColumn.stack;
   for (let k = 0; k < keying; k++) first += pool.keys[k].length + 1;
   const names = pool.keys[keying].map((key) => process.texts[key] || nothing[0]);
-  return {first, names, colours: names.map((_, i) => palette[i % palette.length])};
+  // By name: a label has the same colour in the pages of several runs of one job.
+  const sorted = [...names].sort();
+  return {first, names, colours: names.map((name) => palette[sorted.indexOf(name) % palette.length])};
 }
 
 /** Layers of a picture from the top down, as dygraphs stacks them: {name, colour, value(level columns, row)}. */

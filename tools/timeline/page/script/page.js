@@ -225,7 +225,7 @@ async function start() {
   fillSelect(byId('process'), data.processes.map((process) => process.name), 0);
   byId('chooser').hidden = data.processes.length < 2;
   listen();
-  byId('overview').textContent = data.overview.join('\n');
+  byId('overview').textContent = [...data.overview.slice(-1), ...data.overview.slice(0, -1)].join('\n');
   if (data.processes.length) await showProcess(data.processes[0]);
   else byId('summary').textContent = 'The timeline has no process in it.';
   document.documentElement.dataset.ready = 'yes';

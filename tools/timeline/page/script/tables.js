@@ -87,6 +87,9 @@ function showIdle(process) {
 }
 
 function showBarriers(process) {
+  const first = document.getElementById('first-barrier');
+  first.textContent = process.first_barrier ? `The costliest: ${process.first_barrier}.` : '';
+  first.hidden = !process.first_barrier;
   const table = document.getElementById('barriers');
   const rows = process.barriers.map((one) => [
     one.site, one.call, {text: `${one.count}`, value: one.count}, {text: formatTime(one.waited), value: one.waited},
