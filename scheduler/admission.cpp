@@ -441,6 +441,9 @@ void Admission::add_figures(LiveFigures& figures) const {
 
 void Admission::record_live(TimelineSink& sink) {
   const Lock lock(mutex_);
+  for (const SettledUnheard& batch : ledger_.take_settled_unheard()) {
+    note_settled_unheard(sink, batch);
+  }
   for (Ticket* ticket : ledger_.open_tickets()) note_live(sink, *ticket);
   for (Ticket* ticket : ledger_.submitted_tickets()) note_live(sink, *ticket);
 }

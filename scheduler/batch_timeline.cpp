@@ -51,11 +51,12 @@ void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept {
   }
 }
 
-void note_batch(TimelineKind kind, Ticket& ticket) noexcept {
-  if (TimelineSink* sink = timeline_sink()) {
-    write(*sink, kind, ticket);
-    if (kind == TimelineKind::kClose) ticket.told.close = sink;
-  }
+bool note_batch(TimelineKind kind, Ticket& ticket) noexcept {
+  TimelineSink* const sink = timeline_sink();
+  if (sink == nullptr) return false;
+  write(*sink, kind, ticket);
+  if (kind == TimelineKind::kClose) ticket.told.close = sink;
+  return true;
 }
 
 void note_live(TimelineSink& sink, Ticket& ticket) noexcept {
@@ -64,6 +65,17 @@ void note_live(TimelineSink& sink, Ticket& ticket) noexcept {
   }
   if (ticket.state != Ticket::State::kSubmitted) return;
   if (std::exchange(ticket.told.close, &sink) != &sink) write(sink, TimelineKind::kClose, ticket);
+}
+
+void note_settled_unheard(TimelineSink& sink, const SettledUnheard& batch) noexcept {
+  TimelineRecord record{.bytes = batch.peak.count,
+                        .batch = batch.number,
+                        .name = sink.name(batch.kind->name),
+                        .site = sink.site(batch.where.file, batch.where.line),
+                        .kind = TimelineKind::kClose};
+  if (!batch.knew_close) sink.write(record);
+  record.kind = TimelineKind::kSettle;
+  sink.write(record);
 }
 
 void note_stall(const TimelineSlice& slice, Decision reason, const Ticket& ticket) noexcept {

@@ -18,15 +18,18 @@ namespace weir {
 /// in flight.
 void number_batches_anew() noexcept;
 
-// The lock that guards the ticket is held at each of the next three.
+// The lock that guards the ticket is held at each of the next four.
 
 /// Says that the batch is open from now on.
 void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept;
-/// Says that the batch was closed or settled: kClose or kSettle.
-void note_batch(TimelineKind kind, Ticket& ticket) noexcept;
+/// Says that the batch was closed or settled: kClose or kSettle. Returns whether somebody heard it.
+bool note_batch(TimelineKind kind, Ticket& ticket) noexcept;
 /// Says that the batch is open, or in flight, to a sink that began after it. A sink that was told
 /// already is not told twice.
 void note_live(TimelineSink& sink, Ticket& ticket) noexcept;
+
+/// Says that a batch settled while nothing was recorded.
+void note_settled_unheard(TimelineSink& sink, const SettledUnheard& batch) noexcept;
 
 /// Says that the batch was held back from the slice's beginning until now.
 void note_stall(const TimelineSlice& slice, Decision reason, const Ticket& ticket) noexcept;

@@ -1,6 +1,7 @@
 #include "scheduler/ledger.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/batch_timeline.hpp"
 
@@ -75,6 +76,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
     // Room for every ticket in every list first, so that no later step of a batch can fail.
     const std::size_t count = tickets_.size() + 1;
     for (auto* list : {&free_, &open_, &submitted_}) list->reserve(count);
+    settled_unheard_.reserve(count);
     tickets_.push_back(std::make_unique<Ticket>());
     free_.push_back(tickets_.back().get());
   }
@@ -122,13 +124,13 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
   ticket.learn = learn;
   ticket.closed = ++closed_;
   submitted_.push_back(&ticket);
-  note_batch(TimelineKind::kClose, ticket);
+  (void)note_batch(TimelineKind::kClose, ticket);
 }
 
 std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
   const auto done = [&](Ticket* ticket) {
     if (!passed_all(*ticket, passed)) return false;
-    note_batch(TimelineKind::kSettle, *ticket);
+    if (!note_batch(TimelineKind::kSettle, *ticket)) keep_unheard(*ticket);
     ticket->state = Ticket::State::kSettled;
     if (ticket->learn) {
       learn_from(*ticket);
@@ -140,6 +142,23 @@ std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed
   const std::size_t count = std::erase_if(submitted_, done);
   settled_ += count;
   return count;
+}
+
+void Ledger::keep_unheard(const Ticket& ticket) noexcept {
+  // No more than there are tickets: what begins while nothing is recorded is known to nobody.
+  const bool is_known = ticket.told.admission != nullptr;
+  if (!is_known || settled_unheard_.size() == settled_unheard_.capacity()) return;
+  settled_unheard_.push_back({.number = ticket.number,
+                              .kind = ticket.kind,
+                              .where = ticket.where,
+                              .peak = ticket.peak,
+                              .knew_close = ticket.told.close != nullptr});
+}
+
+std::vector<SettledUnheard> Ledger::take_settled_unheard() {
+  std::vector<SettledUnheard> none;
+  none.reserve(tickets_.size());
+  return std::exchange(settled_unheard_, std::move(none));
 }
 
 void Ledger::learn_from(Ticket& ticket) {

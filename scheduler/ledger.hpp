@@ -85,6 +85,15 @@ struct Ticket {
   std::array<std::atomic<std::int64_t>, kStreamRoles> device_time{};
 };
 
+/// A batch that a recorder knows of and that settled while nothing was recorded.
+struct SettledUnheard {
+  std::uint32_t number = 0;  ///< of the batch in its process
+  const BatchKind* kind = nullptr;
+  CallSite where;
+  Bytes peak{};
+  bool knew_close = false;  ///< the recorder knows that it was closed
+};
+
 /// A ticket as others remember it.
 struct TicketRef {
   Ticket* ticket = nullptr;
@@ -139,6 +148,9 @@ class Ledger {
   [[nodiscard]] const std::vector<Ticket*>& submitted_tickets() const noexcept {
     return submitted_;
   }
+  /// Batches that settled while nothing was recorded, for the recorder that knows of them; each is
+  /// given once.
+  [[nodiscard]] std::vector<SettledUnheard> take_settled_unheard();
   [[nodiscard]] Bytes allocated()
       const noexcept;  ///< by open batches, and not freed: no live memory
   /// An open batch that was perhaps never closed, the oldest; its promise lapses. It has allocated
@@ -171,6 +183,7 @@ class Ledger {
 
  private:
   void learn_from(Ticket& ticket);
+  void keep_unheard(const Ticket& ticket) noexcept;
   [[nodiscard]] std::optional<Bytes> largest_known() const noexcept;
   [[nodiscard]] std::optional<StreamTimes> longest_known() const noexcept;
 
@@ -179,6 +192,7 @@ class Ledger {
   std::vector<Ticket*> free_;
   std::vector<Ticket*> open_;
   std::vector<Ticket*> submitted_;  ///< in the order of their closing
+  std::vector<SettledUnheard> settled_unheard_;
   std::uint64_t serials_ = 0;
   std::uint64_t closed_ = 0;
   std::uint64_t settled_ = 0;

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rig.hpp"
@@ -95,9 +98,6 @@ TEST(SchedulerTimeline, EveryBarrierHasItsCallSite) {
   }
 }
 
-TEST(SchedulerTimeline, TheBarrierOfItsPolicyIsTheBatchs) {
-  Rig rig({.policy = Policy::kBarrier});
-  const ToldTimeline told;
 TEST(SchedulerTimeline, HostMemoryOfACopyHasTheCallSiteAndTheBatchOfItsCall) {
   Rig rig;
   rig.backend.stages_copies = true;
@@ -123,6 +123,9 @@ TEST(SchedulerTimeline, HostMemoryOfACopyHasTheCallSiteAndTheBatchOfItsCall) {
   EXPECT_EQ(labels, (std::vector<std::string>{"copy_in", "read"}));
 }
 
+TEST(SchedulerTimeline, TheBarrierOfItsPolicyIsTheBatchs) {
+  Rig rig({.policy = Policy::kBarrier});
+  const ToldTimeline told;
   const int line = __LINE__ + 1;
   { const Batch batch = rig->begin_batch("train"); }
   const auto barriers = told.of(Kind::kBarrier);
@@ -242,6 +245,47 @@ TEST(SchedulerTimeline, ABatchIsToldOfOnceThoughItBeginsWhileTheRecorderLooksAtW
   EXPECT_EQ(told.of(Kind::kClose).size(), 1U);
   gate.open();
   rig->wait_all();
+}
+
+TEST(SchedulerTimeline, ABatchThatSettlesWhileNothingIsRecordedIsToldOfAtTheNextStart) {
+  Rig rig({.policy = Policy::kUnbounded});
+  Gate& gate = rig.gate();
+  const auto submit = [&] { rig->submit("wait", {.writes = {rig->empty({4})}}, pass(gate)); };
+  std::optional<ToldTimeline> told(std::in_place);
+  {
+    const Batch closed = rig->begin_batch("closed while it was recorded");
+    submit();
+  }
+  {
+    const Batch open = rig->begin_batch("open at the stop");
+    told.reset();
+    submit();
+  }
+  {
+    const Batch unknown = rig->begin_batch("begun after the stop");
+    submit();
+  }
+  gate.open();
+  rig->wait_all();
+  (void)rig->begin_batch("looks at what the device is done with");
+  const auto names_of = [&](Kind kind) {
+    std::vector<std::string> names;
+    for (const TimelineRecord& record : told->of(kind)) names.push_back(told->text(record.name));
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  for (int i = 0; i < 2; ++i) {  // once each
+    told.emplace();
+    for_each_source([&](TimelineSource& source) { source.record_live(told->itself()); });
+    EXPECT_EQ(names_of(Kind::kSettle),
+              i == 0 ? (Names{"closed while it was recorded", "open at the stop"}) : Names{});
+    const auto closed = told->of(Kind::kClose);
+    const auto is_of = [&](const TimelineRecord& record) {
+      return told->text(record.name) == "open at the stop";
+    };
+    EXPECT_EQ(std::ranges::count_if(closed, is_of), i == 0 ? 1 : 0);
+    told.reset();
+  }
 }
 
 }  // namespace
