@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
+#include <utmp.h>
 
 #include <array>
 #include <csignal>
@@ -144,11 +145,16 @@ class OnTerminal {
  public:
   explicit OnTerminal(const Place& place, const char* kind = "xterm") {
     const winsize size{.ws_row = 10, .ws_col = 60, .ws_xpixel = 0, .ws_ypixel = 0};
-    process_ = forkpty(&terminal_, nullptr, nullptr, &size);
+    int its = -1;
+    if (openpty(&terminal_, &its, nullptr, nullptr, &size) != 0) ADD_FAILURE() << "no terminal";
+    tcgetattr(terminal_, &before_);  // before it has the terminal, and changes them
+    process_ = fork();
     if (process_ != 0) {
-      tcgetattr(terminal_, &before_);
+      close(its);
       return;
     }
+    close(terminal_);
+    (void)login_tty(its);
     for (const int signal : {SIGINT, SIGTERM, SIGTSTP, SIGHUP, SIGWINCH}) {
       (void)std::signal(signal, SIG_DFL);
     }
