@@ -109,6 +109,16 @@ void Counters::add_batch(const TimelineRecord& record, std::vector<CounterSample
       samples);
 }
 
+void Counters::add_driver_memory(const TimelineRecord& record,
+                                 std::vector<CounterSample>& samples) {
+  driver_memory_.add(record);
+  add_value(driver_,
+            {.of = CounterSample::Of::kDriverMemory,
+             .time = record.begin,
+             .value = driver_memory_.device()},
+            samples);
+}
+
 void Counters::add(const TimelineRecord& record, std::vector<CounterSample>& samples) {
   switch (record.kind) {
     case TimelineKind::kPool:
@@ -129,6 +139,10 @@ void Counters::add(const TimelineRecord& record, std::vector<CounterSample>& sam
     case TimelineKind::kSettle:
       add_batch(record, samples);
       break;
+    case TimelineKind::kDriverAlloc:
+    case TimelineKind::kDriverFree:
+      add_driver_memory(record, samples);
+      break;
     default:
       queued_.add(record, steps_);
       add_queued_time(samples);
@@ -142,6 +156,7 @@ void Counters::finish(std::vector<CounterSample>& samples) {
   for (auto& [source, pool] : pools_) close_window(pool, samples);
   close_window(batches_, samples);
   close_window(time_, samples);
+  close_window(driver_, samples);
 }
 
 }  // namespace weir::timeline

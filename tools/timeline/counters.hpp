@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allocator/timeline/record.hpp"
+#include "tools/timeline/driver_memory.hpp"
 #include "tools/timeline/queued_time.hpp"
 
 namespace weir::timeline {
@@ -21,6 +22,7 @@ struct CounterSample {
     kPool,           ///< of pool `source`: the five below
     kQueuedBatches,  ///< closed and not settled: value
     kQueuedTime,     ///< nanoseconds of device time, submitted and not done: value
+    kDriverMemory,   ///< bytes of device memory that the driver gave, as a profiler saw: value
   };
   Of of = Of::kPool;
   std::uint16_t source = 0;  ///< of kPool; 0: the process
@@ -69,15 +71,17 @@ class Counters {
   void add_books(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_queued_time(std::vector<CounterSample>& samples);
+  void add_driver_memory(const TimelineRecord& record, std::vector<CounterSample>& samples);
   static void close_window(Pool& pool, std::vector<CounterSample>& samples);
   static void close_window(Series& series, std::vector<CounterSample>& samples);
   static void add_value(Series& series, const CounterSample& sample,
                         std::vector<CounterSample>& samples);
 
   std::unordered_map<std::uint16_t, Pool> pools_;
-  Series batches_, time_;
+  Series batches_, time_, driver_;
   QueuedTime queued_;
   std::vector<QueuedTime::Step> steps_;
+  DriverMemory driver_memory_;
   std::unordered_set<std::uint32_t> closed_;         ///< batches that are queued
   std::unordered_set<std::uint32_t> settled_early_;  ///< whose kClose is still to come, if at all
 };

@@ -30,6 +30,26 @@ TEST(TimelineFormatPage, HasEveryKindAndEveryWordOfDetail) {
   }
 }
 
+TEST(TimelineFormatPage, HasEveryCounterThatIsWritten) {
+  const std::string page = weir::testing::read_file(WEIR_FORMAT_PAGE);
+  std::mt19937_64 random(2);
+  Timeline timeline;
+  timeline.processes.push_back(random_process(random, {.records = 3000}));
+  std::set<std::string> counters;
+  for (const Json& event : Json::parse(to_chrome(timeline))) {
+    if (event.at("ph") != "C") continue;
+    std::string name = event.at("name");
+    for (const std::string of_pool : {"memory", "limits"}) {
+      if (name.starts_with(of_pool + " ")) name = of_pool + " NAME";
+    }
+    counters.insert(name);
+  }
+  EXPECT_EQ(counters.size(), 5U);
+  for (const std::string& name : counters) {
+    EXPECT_THAT(page, HasSubstr("\n| `C` " + in_code(name) + " |"));
+  }
+}
+
 TEST(TimelineFormatPage, HasEveryArgumentThatIsWritten) {
   const std::string page = weir::testing::read_file(WEIR_FORMAT_PAGE);
   std::mt19937_64 random(1);

@@ -11,6 +11,7 @@
 #include "files.hpp"
 #include "random_process.hpp"
 #include "support/random_seed.hpp"
+#include "timeline/support/driver_memory.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -227,6 +228,19 @@ TEST(ChromeWriter, PoolsOfOneNameHaveCountersOfTheirOwn) {
   for (const Json& event : events(timeline, "C")) names.insert(event.at("name"));
   EXPECT_THAT(names, ElementsAre("limits device", "limits device (2)", "memory device",
                                  "memory device (2)"));
+}
+
+TEST(ChromeWriter, DeviceMemoryFromTheDriverIsACounter) {
+  Timeline timeline;
+  timeline.processes.push_back(driver_memory_process());
+  std::vector<std::uint64_t> shown;
+  for (const Json& event : events(timeline, "C")) {
+    ASSERT_EQ(event.at("name"), "driver memory");
+    EXPECT_EQ(nanoseconds(event.at("ts")), (shown.size() + 1) * kDriverStep);
+    shown.push_back(event.at("args").at("bytes").get<std::uint64_t>());
+  }
+  EXPECT_THAT(shown, ElementsAre(kMiB, 9 * kMiB, 9 * kMiB, 13 * kMiB, 5 * kMiB, 4 * kMiB, 4 * kMiB))
+      << "pinned memory is not of the device";
 }
 
 TEST(ChromeWriter, LossAndCutsAreShownToWhoeverLooks) {

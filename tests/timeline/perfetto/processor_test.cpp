@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <set>
 
 #include "tests/timeline/perfetto/recordings.hpp"
+#include "tests/timeline/support/driver_memory.hpp"
 #include "tools/timeline/chrome/writer.hpp"
 #include "tools/timeline/perfetto/writer.hpp"
 #include "tools/timeline/tracks.hpp"
@@ -151,6 +153,23 @@ std::vector<std::string> queries_of_profiled() {
           "WHERE t.name LIKE 'queued device time%'"};
 }
 
+/// The values of the counter of memory from the driver, in order.
+std::vector<std::string> queries_of_driver_memory() {
+  return {kTroubles,
+          "SELECT c.ts AS at, c.value AS bytes FROM counter c JOIN counter_track t ON "
+          "c.track_id = t.id WHERE t.name LIKE 'driver memory%' ORDER BY c.ts"};
+}
+
+void expect_driver_memory(const nlohmann::json& rows) {
+  EXPECT_EQ(rows[0], nlohmann::json::array());
+  constexpr std::array<std::uint64_t, 7> kShown{1, 9, 9, 13, 5, 4, 4};
+  ASSERT_EQ(rows[1].size(), kShown.size());
+  for (std::size_t i = 0; i < kShown.size(); ++i) {
+    EXPECT_EQ(rows[1][i]["bytes"], kShown.at(i) * timeline::testing::kMiB) << rows[1];
+    EXPECT_EQ(rows[1][i]["at"], (i + 1) * timeline::testing::kDriverStep) << rows[1];
+  }
+}
+
 void expect_profiled(const nlohmann::json& rows, Format format) {
   EXPECT_EQ(rows[0], nlohmann::json::array());
   nlohmann::json arrows{{{"a", "launch"}, {"b", "gemm"}},
@@ -164,7 +183,7 @@ void expect_profiled(const nlohmann::json& rows, Format format) {
 }
 
 /// A file of one run, one of three that have the same process id, one of random records, one that
-/// is cut and one of a profiler's records.
+/// is cut, one of a profiler's records and one of memory from the driver.
 void expect_shown(Format format) {
   const std::vector<std::vector<Process>> files{
       {training_run(21, 2'000)},
@@ -177,6 +196,8 @@ void expect_shown(Format format) {
   const std::string whole = written(format, {training_run(9, 200)});
   loads.push_back({whole.substr(0, whole.size() * 2 / 3), {slices}});
   loads.push_back({written(format, {profiled_run()}), queries_of_profiled()});
+  loads.push_back(
+      {written(format, {timeline::testing::driver_memory_process()}), queries_of_driver_memory()});
 
   const Queried queried = query_traces(loads);
   if (!queried.left_out.empty()) GTEST_SKIP() << queried.left_out;
@@ -192,6 +213,7 @@ void expect_shown(Format format) {
   EXPECT_GT(queried.rows[2][2][0]["n"], 0);
   EXPECT_GT(queried.rows[3][0][0]["n"], 100);
   expect_profiled(queried.rows[4], format);
+  expect_driver_memory(queried.rows[5]);
 }
 
 // One test for each format: to start the trace processor takes most of the time.

@@ -110,6 +110,17 @@ constexpr std::uint64_t number_of(TimelineKind kind) {
 /// The category of a slice or a moment: its kind, and for a batch's slices which one it is.
 enum BatchCategory : std::uint64_t { kOpenCategory = kTimelineKinds + 1, kQueuedCategory };
 
+constexpr std::uint64_t kTimeUnit = 1, kCountUnit = 2, kBytesUnit = 3;  // as Perfetto numbers them
+
+/// The counters of one value, in the order of CounterSample::Of behind kPool.
+struct ValueCounter {
+  std::string_view name;
+  std::uint64_t unit;
+};
+constexpr std::array<ValueCounter, 3> kValueCounters{{{"queued batches", kCountUnit},
+                                                      {"queued device time", kTimeUnit},
+                                                      {"driver memory", kBytesUnit}}};
+
 /// Whether a record that is no slice is shown as a moment. Allocations and frees are too many.
 bool is_shown(TimelineKind kind) {
   switch (kind) {
@@ -200,7 +211,8 @@ class Picture {
   std::vector<CounterSample> samples_;
   std::unordered_map<std::uint16_t, PoolCounters> pools_;
   std::unordered_map<std::uint16_t, std::string> pool_names_;
-  std::uint64_t queued_batches_ = 0, queued_time_ = 0;  ///< their tracks; 0: not there yet
+  /// Their tracks, in the order of kValueCounters; 0: not there yet.
+  std::array<std::uint64_t, kValueCounters.size()> value_counters_{};
   std::uint64_t last_time_ = 0;
 };
 
@@ -214,7 +226,7 @@ void Picture::begin(const ProcessInfo& info) {
   batch_uuids_.clear();
   pools_.clear();
   pool_names_.clear();
-  queued_batches_ = queued_time_ = 0;
+  value_counters_ = {};
   last_time_ = 0;
 
   constexpr std::uint64_t kFirstFree = 1'000'000'000;  // above the system's
@@ -423,7 +435,6 @@ Picture::PoolCounters& Picture::pool_counters(std::uint16_t source) {
   if (given.empty()) given = "pool " + std::to_string(source);
   constexpr std::array<std::string_view, 5> kGauges{"allocated", "cached", "awaiting", "reserved",
                                                     "budget"};
-  constexpr std::uint64_t kBytesUnit = 3;
   for (std::size_t i = 0; i < kGauges.size(); ++i) {
     describe_counter(uuid + i, given + ": " + std::string(kGauges[i]), kBytesUnit, true);
   }
@@ -457,12 +468,11 @@ void Picture::add_samples() {
       add_pool_sample(sample);
       continue;
     }
-    const bool batches = sample.of == CounterSample::Of::kQueuedBatches;
-    std::uint64_t& uuid = batches ? queued_batches_ : queued_time_;
+    const ValueCounter& counter = kValueCounters.at(static_cast<std::size_t>(sample.of) - 1);
+    std::uint64_t& uuid = value_counters_.at(static_cast<std::size_t>(sample.of) - 1);
     if (uuid == 0) {
       uuid = next_uuid_++;
-      describe_counter(uuid, batches ? "queued batches" : "queued device time", batches ? 2 : 1,
-                       false);
+      describe_counter(uuid, counter.name, counter.unit, false);
     }
     const PacketStream::Packet packet(*stream_, sample.time);
     const wire::Message message(out_, packet::kTrackEvent);
