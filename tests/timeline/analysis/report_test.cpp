@@ -81,6 +81,9 @@ TEST(TimelineReport, TextAndJsonHaveTheSameFigures) {
   EXPECT_EQ(process["barriers"][0]["count"], 4);
   EXPECT_THAT(text, HasSubstr("trainer/loop.py:88  read      4"));
   EXPECT_THAT(text, HasSubstr("\n  Totals "));
+  const auto idle_after = process["barriers"][0]["idle_after_ns"].get<std::uint64_t>();
+  EXPECT_THAT(text, HasSubstr("\nBarriers, the costliest first: trainer/loop.py:88 read 4 times, " +
+                              format_time(idle_after) + " of device idle after it\n"));
 }
 
 TEST(TimelineReport, NotesOfTheRecordingAreSaidBelowTheSummary) {

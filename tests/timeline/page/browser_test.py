@@ -181,6 +181,13 @@ class Pages(unittest.TestCase):
         self.assertEqual([row[1] for row in down[:-1]], sorted((row[1] for row in up[:-1]), reverse=True))
         self.assertEqual(sum(row[1] for row in down[:-1]), down[-1][1])
 
+    def test_the_costliest_barrier_is_said_above_the_table(self):
+        self.open("barrier")
+        self.assertRegex(self.page.evaluate("byId('first-barrier').innerText"),
+                         r"^The costliest: trainer/loop\.py:88 read \d+ times, .* of device idle after it\.$")
+        self.open("throttled")
+        self.assertEqual(self.page.evaluate("byId('first-barrier').innerText"), "")
+
     def test_the_stack_can_be_chosen_and_adds_up(self):
         self.open("throttled")
         sums = "view.memory.rows().map((row) => row.slice(1).reduce((a, b) => a + b, 0))"

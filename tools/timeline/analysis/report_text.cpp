@@ -150,6 +150,15 @@ std::string idle_text(const ReportFigures& figures) {
   return text + section("Streams", rows);
 }
 
+/// The heading of the barriers, which are ranked.
+std::string barrier_heading(const std::vector<BarrierSite>& ranked) {
+  if (ranked.empty() || ranked.front().idle_after == 0) return "Barriers";
+  BarrierSite first = ranked.front();
+  first.site = cell(first.site);
+  first.call = cell(first.call);
+  return "Barriers, the costliest first: " + describe(first);
+}
+
 std::string barrier_text(const ReportFigures& figures, std::size_t most) {
   Table rows{{"", "call", "times", "waited", "idle in it", "idle after it"}};
   for (const BarrierSite& site : figures.barriers) {
@@ -158,7 +167,8 @@ std::string barrier_text(const ReportFigures& figures, std::size_t most) {
                     format_time(site.waited), format_time(site.idle_in),
                     format_time(site.idle_after)});
   }
-  return section("Barriers", rows, figures.barriers.size() - (rows.size() - 1));
+  return section(barrier_heading(figures.barriers), rows,
+                 figures.barriers.size() - (rows.size() - 1));
 }
 
 std::string task_text(const TaskTable& table, bool of_device, std::size_t most) {
