@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +87,20 @@ TEST_F(RecordingTest, AFileThatCannotBeWrittenIsRefusedAndNamed) {
       [&] { (void)begin_recording(settings("none/run.json")); });
   EXPECT_NE(line.find("none/run.json"), std::string::npos);
   EXPECT_EQ(timeline_sink(), nullptr);
+}
+
+TEST_F(RecordingTest, AFileThatMayNotGrowDoesNotEndTheProgram) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    constexpr rlimit kNothing{0, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_FSIZE, &kNothing) != 0) _exit(1);
+    Recorder* const recorder = begin_recording(settings("run.json"));
+    _exit(recorder != nullptr && recorder->finish().note.ends_with("(File too large)") ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // Who sends it cannot know that the program is at its end.

@@ -41,6 +41,9 @@ void Drain::begin(ProcessInfo& info) {
   zero_ns_ = zero.ns;
   info.monotonic_ns = zero_ns_;
   info.unix_ns = unix_ns();
+}
+
+void Drain::write_head(const ProcessInfo& info) {
   output_.writer->begin(info);
   output_.writer->flush();
 }

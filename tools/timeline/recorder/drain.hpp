@@ -48,6 +48,8 @@ class Drain {
 
   /// The recording's zero is now. Fills in the times of `info`.
   void begin(ProcessInfo& info);
+  /// Before the first round.
+  void write_head(const ProcessInfo& info);
   /// Writes all that was recorded before the call, and `more`, and hands it to the file. `advance`
   /// is called now and then. Afterwards failure() says whether it worked.
   void round(MoreRecords more, const std::function<void()>& advance);

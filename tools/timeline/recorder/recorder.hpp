@@ -58,8 +58,8 @@ struct RecordingResult {
 class Recorder final : public TimelineSink {
  public:
   /// Begins. Records from now on, or from the first batch of `options.batches` on. `info` without
-  /// its times. Throws what the writer throws and std::system_error where no thread can be had, or
-  /// no key of threads; the name of its file is free again then.
+  /// its times. Throws std::system_error where no thread can be had, or no key of threads; the name
+  /// of its file is free again then.
   static Recorder& make(ProcessInfo info, RecorderOutput output, RecorderOptions options = {});
 
   /// Records from here on, beginning with what is live already. Does nothing while it records.
@@ -109,6 +109,7 @@ class Recorder final : public TimelineSink {
 
   // On the recorder's thread.
   void run() noexcept;
+  void write_head() noexcept;
   void sleep() noexcept;
   void round();
   void end_file();

@@ -84,6 +84,7 @@ class Recorder::LiveCollector final : public TimelineSink {
 
 void Recorder::run() noexcept {
   (void)pthread_setname_np(pthread_self(), "weir-timeline");
+  write_head();
   for (bool is_last = false; !is_last; is_last ? void() : sleep()) {
     is_last = ending_.load();
     std::uint64_t asked = 0;
@@ -104,6 +105,16 @@ void Recorder::run() noexcept {
     done_ = asked;
     ended_ = is_last;
     round_ended_.notify_all();
+  }
+}
+
+/// On this thread as all that is written: where a file may not grow, a signal comes that would end
+/// the program, and this thread takes none.
+void Recorder::write_head() noexcept {
+  try {
+    drain_.write_head(info_);
+  } catch (const std::exception& error) {
+    give_up(error.what());
   }
 }
 
