@@ -12,12 +12,14 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;  // a JavaScript number
   return kind <= TimelineKind::kPoolEnd && kind != TimelineKind::kPressure;
 }
 [[nodiscard]] bool of_driver(TimelineKind kind) {
-  return kind == TimelineKind::kDriverAlloc || kind == TimelineKind::kDriverFree;
+  return kind == TimelineKind::kDriverAlloc || kind == TimelineKind::kDriverFree ||
+         kind == TimelineKind::kDriverPool;
 }
 
 // Sorted so: pools of the device, of the host, then what a profiler saw.
+enum Rank : std::uint8_t { kOfDevice, kOfHost, kDriverDevice, kDriverPinned, kDriverPools };
 struct PoolKey {
-  int rank = 0;
+  Rank rank{};
   std::uint16_t source = 0;
   friend auto operator<=>(const PoolKey&, const PoolKey&) = default;
 };
@@ -26,12 +28,14 @@ struct PoolKey {
                                 const std::map<std::uint16_t, TimelineRecord>& pools) {
   PoolRecords out;
   out.source = key.source;
-  out.host = key.rank == 1 || key.rank == 3;
-  out.driver = key.rank >= 2;
-  if (key.rank == 2) {
+  out.host = key.rank == kOfHost || key.rank == kDriverPinned;
+  out.driver = key.rank >= kDriverDevice;
+  if (key.rank == kDriverDevice) {
     out.name = "Device memory from the driver";
-  } else if (key.rank == 3) {
+  } else if (key.rank == kDriverPinned) {
     out.name = "Pinned memory from the driver";
+  } else if (key.rank == kDriverPools) {
+    out.name = "The driver's own pools";
   } else {
     const auto at = pools.find(key.source);
     const std::string_view name = at == pools.end() ? "" : process.name(at->second.name);
@@ -40,14 +44,11 @@ struct PoolKey {
   return out;
 }
 
-[[nodiscard]] int driver_rank(const TimelineRecord& record) {
-  switch (static_cast<TimelineMemory>(record.detail)) {
-    case TimelineMemory::kPinned:
-    case TimelineMemory::kPageable:
-      return 3;
-    default:
-      return 2;
+[[nodiscard]] Rank driver_rank(const TimelineRecord& record) {
+  if (record.kind == TimelineKind::kDriverPool) {
+    return kDriverPools;
   }
+  return is_of_host(record) ? kDriverPinned : kDriverDevice;
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ std::vector<PoolRecords> pools_of(const Process& process) {
   for (std::uint32_t i = 0; i < records.size(); ++i) {
     if (of_pool(records[i].kind)) {
       const auto at = pools.find(records[i].source);
-      const int rank = at != pools.end() && at->second.detail == 1 ? 1 : 0;
+      const Rank rank = at != pools.end() && at->second.detail == 1 ? kOfHost : kOfDevice;
       orders[{rank, records[i].source}].push_back(i);
     } else if (of_driver(records[i].kind)) {
       orders[{driver_rank(records[i]), 0}].push_back(i);
@@ -86,7 +87,7 @@ std::vector<PoolRecords> pools_of(const Process& process) {
     const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
       return records[a].sequence < records[b].sequence;
     };
-    if (key.rank < 2 && !std::is_sorted(order.begin(), order.end(), earlier)) {
+    if (key.rank < kDriverDevice && !std::is_sorted(order.begin(), order.end(), earlier)) {
       std::stable_sort(order.begin(), order.end(), earlier);
     }
     out.push_back(named(process, key, pools));
@@ -146,6 +147,15 @@ void LiveBlocks::erase(std::uint64_t id) {
 }
 
 void LiveBlocks::take_books(const TimelineRecord& record) {
+  if (record.kind == TimelineKind::kDriverPool) {
+    // The driver tells no blocks of its pools, and rounds none that is known.
+    driver_pools_.add(record);
+    allocated_ = std::min(driver_pools_.used(), kMost);
+    requested_ = allocated_;
+    const std::uint64_t reserved = std::min(driver_pools_.reserved(), kMost);
+    cached_ = reserved - std::min(reserved, allocated_);
+    return;
+  }
   if (pool_->driver || record.kind == TimelineKind::kLive) {
     allocated_ = bytes_;
     return;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/timeline/driver_memory.hpp"
 #include "tools/timeline/timeline.hpp"
 
 namespace weir::timeline {
@@ -41,7 +42,7 @@ struct PoolRecords {
   std::vector<std::uint32_t> order;  ///< indices of its records, as they happened
 };
 /// Pools of the device first, in order of their numbers; then those of the host, then what a
-/// profiler saw of device memory and of pinned memory.
+/// profiler saw of device memory, of pinned memory and of the driver's own pools.
 [[nodiscard]] std::vector<PoolRecords> pools_of(const Process& process);
 
 /// What was alive, followed record by record.
@@ -97,6 +98,7 @@ class LiveBlocks {
   std::uint64_t awaiting_ = 0;
   std::uint64_t cached_ = 0;
   std::uint32_t batch_ = 0;
+  DriverPools driver_pools_;
 };
 
 }  // namespace weir::timeline
