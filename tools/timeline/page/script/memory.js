@@ -83,7 +83,9 @@ class MemoryChart {
     if (this.graph) this.graph.destroy();
     Object.assign(this, {process, pool, layers: layersOf(process, pool, keying)});
     const reserved = Math.max(0, ...pool.levels.map((level) => level.columns[2].reduce((a, b) => Math.max(a, b), 0)));
-    this.top = 1.06 * Math.max(1, pool.peak, reserved, ...pool.budget.map((one) => one[1]).filter((one) => one < 4 * reserved));
+    // A budget is in the picture unless what was reserved would be too low to see.
+    const budgets = pool.budget.map((one) => one[1]).filter((one) => one < 10 * reserved);
+    this.top = 1.06 * Math.max(1, pool.peak, reserved, ...budgets);
     this.graph = new Dygraph(this.place, this.rows(), {
       labels: ['time', ...this.layers.map((_, i) => `${i}`)],
       colors: this.layers.map((layer) => layer.colour),
