@@ -1,0 +1,134 @@
+// Timelines of a whole program that libweir.so is preloaded into, on the stand-in driver.
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../../trainer/child_process.hpp"
+#include "../../trainer/temporary_directory.hpp"
+#include "tools/timeline/cupti/library.hpp"
+#include "tools/timeline/files/read.hpp"
+
+namespace weir::timeline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using weir::testing::ChildProcess;
+using weir::testing::Finished;
+using weir::testing::Variables;
+using Words = std::vector<std::string>;
+
+constexpr std::size_t kBatches = 10;  // of the program
+
+class SwappedIn : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string file(std::string_view name) const { return directory_.file(name); }
+  /// The program with libweir.so in it, whose timeline is run.json.
+  [[nodiscard]] Finished run(const Words& words, Variables variables) const {
+    variables.merge(Variables{{"LD_PRELOAD", SWAP_IN},
+                              {"LD_LIBRARY_PATH", STANDIN_FOLDER},
+                              {"CUDA_VISIBLE_DEVICES", ""},
+                              {"WEIR_TIMELINE", file("run.json")}});
+    return ChildProcess(words, {.program = SWAP_IN_PROGRAM, .environment = variables}).wait();
+  }
+  /// What `weir timeline report --json` says of it.
+  [[nodiscard]] nlohmann::json report() const {
+    const Finished report =
+        ChildProcess({"timeline", "report", file("run.json"), "--json", "-"}).wait();
+    EXPECT_EQ(report.exit_code, 0) << report.err;
+    return nlohmann::json::parse(report.out).at("processes").at(0);
+  }
+  [[nodiscard]] std::vector<TimelineRecord> records_of(TimelineKind kind) const {
+    const Timeline timeline = read_timeline(file("run.json"));
+    EXPECT_EQ(timeline.processes.size(), 1U);
+    std::vector<TimelineRecord> found;
+    for (const TimelineRecord& record : timeline.processes.at(0).records) {
+      if (record.kind == kind) found.push_back(record);
+    }
+    return found;
+  }
+  /// Batches and memory of the program are in the file.
+  void expect_batches_and_memory() const {
+    EXPECT_EQ(records_of(TimelineKind::kAdmit).size(), kBatches);
+    std::set<std::uint32_t> batches;
+    for (const TimelineRecord& record : records_of(TimelineKind::kAllocate)) {
+      batches.insert(record.batch);
+    }
+    EXPECT_EQ(batches.size(), kBatches) << "each allocates";
+  }
+
+  const weir::testing::TemporaryDirectory directory_;
+};
+
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+TEST_F(SwappedIn, MemoryBatchesAndKernelsAreInOneFileAndAKernelHasItsBatch) {
+  for (const std::string cupti : {STANDIN_OLDER, STANDIN_NEWER}) {
+    const Finished program = run({"batches", cupti}, {{"WEIR_CUPTI", cupti}});
+    EXPECT_EQ(program.exit_code, 3);
+    EXPECT_EQ(program.err, "");
+    expect_batches_and_memory();
+    std::vector<std::uint32_t> admitted, launched;
+    for (const auto& record : records_of(TimelineKind::kAdmit)) admitted.push_back(record.batch);
+    for (const auto& record : records_of(TimelineKind::kKernel)) launched.push_back(record.batch);
+    EXPECT_EQ(launched, admitted);
+    const nlohmann::json process = report();
+    EXPECT_EQ(process["summary"]["lost"], 0);
+    const auto& rows = process["tasks"][0]["rows"];
+    EXPECT_TRUE(std::ranges::any_of(rows, [](const nlohmann::json& row) {
+      return row["name"] == "step(float*)" && row["count"] == kBatches;
+    })) << rows;
+    std::filesystem::remove(file("run.json"));
+  }
+}
+
+TEST_F(SwappedIn, TheLibraryForProgramsWithTheirOwnAllocatorDoesNothingBesideIt) {
+  const std::string cupti = STANDIN_NEWER;
+  const Finished program = run({"inject", INJECT_LIBRARY, cupti}, {{"WEIR_CUPTI", cupti}});
+  EXPECT_EQ(program.exit_code, 3);
+  EXPECT_EQ(program.err,
+            "weir: libweir_timeline.so does nothing: libweir.so records this program\n");
+  expect_batches_and_memory();
+  EXPECT_EQ(records_of(TimelineKind::kKernel).size(), kBatches) << "each once";
+  EXPECT_EQ(directory_.entries(), 1U) << "it has no file of its own";
+}
+
+TEST_F(SwappedIn, ThePageOfAnOutOfMemoryIsThereBeforeTheProgramHearsOfIt) {
+  const std::string page = file("run.oom.html");
+  const Finished program =
+      run({"run-out", page}, {{"WEIR_BUDGET", "8MiB"}, {"WEIR_CUPTI", STANDIN_NEWER}});
+  EXPECT_EQ(program.exit_code, 3) << "the page was not there\n" << program.err;
+  EXPECT_THAT(program.err, HasSubstr("\n  what led to it: " + page + "\n"));
+  const bool is_page =
+      weir::testing::read_file(page).find("The last seconds before") != std::string::npos;
+  EXPECT_TRUE(is_page) << "without its text, which is long";
+  EXPECT_EQ(records_of(TimelineKind::kFailure).size(), 1U);
+  EXPECT_EQ(report()["failures"][0]["kind"], "too large");
+}
+
+/// The libcupti of the toolkit finds no driver of its own behind the stand-in.
+TEST_F(SwappedIn, WithTheRealLibcuptiAndNoDriverOfItsOwnTheProgramGoesOnAfterOneLine) {
+  std::string why;
+  const auto places = cupti::cupti_places(process_environment(), cupti::loaded_runtimes());
+  const auto library = cupti::open_library(places, why);
+  if (library == nullptr) GTEST_SKIP() << "left out: " << why;
+  if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "left out: there is a driver";
+  const Finished program = run({"batches"}, {{"WEIR_CUPTI", library->path}});
+  EXPECT_EQ(program.exit_code, 3);
+  EXPECT_THAT(program.err, StartsWith("weir: timeline: kernels and copies are not recorded: "));
+  EXPECT_EQ(lines_of(program.err), 1U) << program.err;
+  expect_batches_and_memory();
+}
+
+}  // namespace
+}  // namespace weir::timeline::testing
