@@ -24,21 +24,29 @@ for rank in 0 1 2 3; do
   RANK=\$rank '$train' run --device cpu --batches 4 --batch-size 8
 done
 SCRIPT
-# A program of the user's: allocates on the device, in batches where Weir is in it.
+# A program of the user's: allocates on the device, in batches where Weir is in it. `told.py` makes as many
+# as each line of its input says, and answers when they are done.
 cat >"$scratch/bin/python" <<'SCRIPT'
 #!/usr/bin/env bash
 exec python3 -B -c '
-import ctypes
+import ctypes, sys
 cuda, ours = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
 context, address = ctypes.c_void_p(), ctypes.c_uint64()
 assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
 assert cuda.cuCtxSetCurrent(context) == 0
-for _ in range(24):
-    ours.weir_batch_begin(b"train")
-    assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20)) == 0
-    assert cuda.cuMemFree_v2(address) == 0
-    ours.weir_batch_end()
-'
+def make(batches):
+    for _ in range(batches):
+        ours.weir_batch_begin(b"train")
+        assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20)) == 0
+        assert cuda.cuMemFree_v2(address) == 0
+        ours.weir_batch_end()
+if sys.argv[1:] == ["told.py"]:
+    for line in sys.stdin:
+        make(int(line))
+        print(line, end="", flush=True)
+else:
+    make(24)
+' "$@"
 SCRIPT
 chmod +x "$scratch"/bin/{torchrun,python}
 ln -s "$train" "$scratch/build/dev/trainer/weir-train"
@@ -63,6 +71,40 @@ made() {
   fi
 }
 
+# Waits until signal.json has COUNT events WHAT: it is written some time after a signal came.
+await() { # COUNT WHAT
+  local i
+  for ((i = 0; i < 600; ++i)); do
+    (($(grep -c "\"cat\":\"$2\"" signal.json) < $1)) || return 0
+    sleep 0.1
+  done
+  echo "page.sh: after a minute the file has not $1 times '$2'"
+  return 1
+}
+# Sends a program what the page says that ends and begins its recording.
+signals() {
+  local command pid to from answer
+  command=$(grep -oE '`kill -USR2 PID`' "$page" | tr -d '`')
+  coproc PROGRAM { WEIR_TIMELINE=signal.json LD_PRELOAD=$library exec python told.py 2>"$scratch/told"; }
+  pid=$PROGRAM_PID to=${PROGRAM[1]} from=${PROGRAM[0]}
+  batches() {
+    echo "$1" >&"$to"
+    read -r -t 60 answer <&"$from" && [[ $answer == "$1" ]]
+  }
+  if batches 3 && run "${command/PID/$pid}" && await 1 stop &&
+    batches 5 && run "${command/PID/$pid}" && await 2 start && batches 4; then
+    exec {to}>&-
+    wait "$pid" || failed=1
+    run "weir timeline report signal.json --json - | grep -q '\"batches\": 7,'"
+    run "(( \$(grep -c '\"cat\":\"allocate\"' signal.json) == 7 ))"
+  else
+    echo "page.sh: a program did not do as its signals told it: '$command'"
+    tail -n 5 "$scratch/told"
+    kill "$pid" || true
+    failed=1
+  fi
+}
+
 # The table of how to record, whose commands stand in backticks.
 run "weir-train run --timeline run.json --device cpu --batches 4 --batch-size 8"
 if [[ -n $library ]]; then
@@ -75,6 +117,7 @@ if [[ -n $library ]]; then
   done < <(grep -oE '`(weir timeline record -o|WEIR_TIMELINE=run.json LD_PRELOAD)[^`]*`' "$page" | tr -d '`')
   run "weir timeline record --batches 10:20 -o part.json -- python train.py"
   run "weir timeline report part.json --json - | grep -q '\"batches\": 10,'"
+  signals
   unset LD_LIBRARY_PATH
 fi
 # The commands in blocks; those of bench/ take long and are for a release build.
