@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "timeline/support/driver_memory.hpp"
 #include "timeline/support/made_timeline.hpp"
 #include "tools/timeline/analysis/summary.hpp"
 
@@ -74,7 +75,8 @@ TEST(TimelineReport, TextAndJsonHaveTheSameFigures) {
   const std::string text = report_text(timeline);
   const auto json = report_json(timeline);
   const auto& process = json["processes"][0];
-  EXPECT_THAT(text, HasSubstr(process["summary"]["words"].get<std::string>()));
+  EXPECT_THAT(text, StartsWith("made-train (process 4000, rank 0): " +
+                               process["summary"]["words"].get<std::string>() + "\n"));
   EXPECT_EQ(process["summary"]["stalls"]["all"]["count"], 32);
   EXPECT_EQ(process["books"]["differ"], 0);
   EXPECT_EQ(process["failures"][0]["held"]["holders"][0]["key"], "weights");
@@ -97,6 +99,39 @@ TEST(TimelineReport, NotesOfTheRecordingAreSaidBelowTheSummary) {
   const std::string words = json["summary"]["words"];
   EXPECT_THAT(report_text(timeline), HasSubstr(words + "\nNote: 7 events were left? out\n"));
   EXPECT_EQ(json["notes"], nlohmann::json::array({"7 events were left? out"}));
+}
+
+TEST(TimelineReport, LostEventsAreInTheFirstLineAndInJson) {
+  Timeline timeline = testing::made_timeline({.batches = 2});
+  timeline.processes.front().lost = 7;
+  std::string text = report_text(timeline);
+  EXPECT_THAT(text.substr(0, text.find('\n')), HasSubstr("7 events lost"));
+  EXPECT_EQ(report_json(timeline)["lost"], 7);
+  timeline.processes.push_back(timeline.processes.front());
+  text = report_text(timeline);
+  EXPECT_THAT(text.substr(0, text.find('\n')), HasSubstr("14 events lost"));
+  EXPECT_EQ(report_json(timeline)["lost"], 14);
+}
+
+TEST(TimelineReport, MemoryFromTheDriverIsSaidByLibrary) {
+  Timeline timeline;
+  timeline.processes.push_back(testing::driver_memory_process());
+  const std::string text = report_text(timeline);
+  EXPECT_THAT(text, HasSubstr("\nMemory from the driver\n"
+                              "  peak of device memory                13 MiB\n"
+                              "  peak of pinned memory                64 KiB\n"
+                              "  peak used of the driver's own pools   2 MiB\n"
+                              "  peak reserved by them                32 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("\nDevice memory from the driver by library at the peak, 4.00 ms\n"
+                              "                     held  blocks\n"
+                              "  libcublas.so.13  12 MiB       2\n"
+                              "  libnccl.so.2      1 MiB       1\n"));
+  using Json = nlohmann::json;
+  EXPECT_EQ(Json(report_json(timeline)["processes"][0]["driver_memory"]), Json::parse(R"({
+    "peak": 13631488, "peak_at_ns": 4000000, "pinned_peak": 65536,
+    "pools_used_peak": 2097152, "pools_reserved_peak": 33554432,
+    "at_peak_by_library": [{"library": "libcublas.so.13", "bytes": 12582912, "blocks": 2},
+                           {"library": "libnccl.so.2", "bytes": 1048576, "blocks": 1}]})"));
 }
 
 TEST(TimelineReport, OfManyNotesTheFirstAreSaidAndHowManyMore) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "../../trainer/child_process.hpp"
 #include "../../trainer/temporary_directory.hpp"
@@ -90,6 +91,22 @@ TEST_F(WeirTimeline, NothingThatIsReadIsWritten) {
   const std::string out = directory_.file("out.json");
   expect_refused({"report", one_, "-o", out, "--json", out}, "another file than that of");
   EXPECT_EQ(read_file(one_), before);
+}
+
+TEST_F(WeirTimeline, LostEventsAreInTheFirstLineOfTheReportAndInJson) {
+  Timeline lossy = recording(3);
+  lossy.processes.front().lost = 41;
+  write_file(one_, to_chrome(lossy));
+  for (const char* const name : {"lossy.json", "lossy.json.gz", "lossy.pftrace"}) {
+    SCOPED_TRACE(name);
+    const std::string file = directory_.file(name);
+    ASSERT_EQ(timeline({"convert", one_, "-o", file}).exit_code, 0);
+    const std::string text = timeline({"report", file}).out;
+    EXPECT_THAT(text.substr(0, text.find('\n')), HasSubstr("41 events lost"));
+    const auto json = nlohmann::json::parse(timeline({"report", file, "--json", "-"}).out);
+    EXPECT_EQ(json.at("lost"), 41);
+    EXPECT_EQ(json.at("processes").at(0).at("summary").at("lost"), 41);
+  }
 }
 
 TEST_F(WeirTimeline, AFailureLeavesTheOldFile) {

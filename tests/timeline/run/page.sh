@@ -123,7 +123,7 @@ fi
 # The commands in blocks; those of bench/ take long and are for a release build.
 while read -r command; do
   [[ $command == build/*/bench/* ]] || run "$command"
-done < <(sed -n '/^```$/,/^```$/p' "$page" | grep -E '^(weir|WEIR_[A-Z]+=|build/)' | sed 's/  *#.*$//')
+done < <(sed -n '/^```$/,/^```$/p' "$page" | grep -E '^(weir(-train)? [a-z]|WEIR_[A-Z]+=|build/)' | sed 's/  *#.*$//')
 for file in all.pftrace report.html run.pftrace run.pickle pages/unbounded.oom.html pages/throttled.html; do
   made "$file"
 done
@@ -139,6 +139,17 @@ while read -r site what; do
     failed=1
   fi
 done < <(grep -oE '^ +trainer/[a-z]+\.cpp:[0-9]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
+# The first line: the process, and its summary, of which lost events are a part.
+for report in barrier unbounded; do
+  head -n 1 "$scratch/$report" | grep -qE '^weir-train \(process [0-9]+\): .*peak .*; 0 events lost$' || {
+    echo "page.sh: the first line of the report '$report' is no summary"
+    failed=1
+  }
+done
+if (($(grep -cE '^weir-train \(process [0-9]+\): peak .*; 0 events lost$' "$page") != 2)); then
+  echo "page.sh: the page shows other first lines of reports"
+  failed=1
+fi
 out_of_memory=$(grep -oE 'for inputs, batch [0-9]+ \(train\), trainer/feed.cpp:[0-9]+' "$page" | sed 's/.*, //')
 grep -qE "^Out of memory at .* for inputs, .*$out_of_memory$" "$scratch/unbounded" || {
   echo "page.sh: memory runs out elsewhere than at $out_of_memory"

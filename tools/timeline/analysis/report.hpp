@@ -13,7 +13,8 @@ namespace weir::timeline {
 struct ReportOptions {
   std::size_t most_rows = 20;  ///< of each table; what is left out is said
 };
-/// Tables in plain text: the summary, the holders at the peak and at each out-of-memory, stalls,
+/// Tables in plain text: a line with the process and the summary, or of several processes one of
+/// all of them first; the holders at the peak and at each out-of-memory, stalls,
 /// idle by cause, barriers, tasks. Every line has its end. Names are as the program gave them, but
 /// control characters and bytes that are no UTF-8 become `?`.
 [[nodiscard]] std::string report_text(const Timeline& timeline, const ReportOptions& options = {});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/timeline/analysis/barriers.hpp"
+#include "tools/timeline/analysis/driver_memory.hpp"
 #include "tools/timeline/analysis/fragmentation.hpp"
 #include "tools/timeline/analysis/holders.hpp"
 #include "tools/timeline/analysis/report.hpp"
@@ -28,6 +29,7 @@ struct ReportFigures {
   std::vector<std::string> notes{};
   BooksCheck books{};
   std::vector<PoolFigures> pools{};
+  DriverMemoryFigures driver{};
   std::vector<Failure> failures{};
   std::vector<DeviceIdle> devices{};
   std::vector<std::string> stream_names{};  ///< of `streams`

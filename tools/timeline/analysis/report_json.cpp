@@ -96,6 +96,23 @@ Json to_json(const PoolFigures& pool) {
           {"at_peak_by_site", to_json(pool.by_site)}};
 }
 
+Json to_json(const LibraryMemory& library) {
+  return {{"library", printable(library.library)},
+          {"bytes", library.bytes},
+          {"blocks", library.blocks}};
+}
+
+Json to_json(const DriverMemoryFigures& driver) {
+  Json libraries = Json::array();
+  for (const LibraryMemory& library : driver.at_peak) libraries.push_back(to_json(library));
+  return {{"peak", driver.device_peak},
+          {"peak_at_ns", driver.peak_at},
+          {"at_peak_by_library", std::move(libraries)},
+          {"pinned_peak", driver.pinned_peak},
+          {"pools_used_peak", driver.pools_used_peak},
+          {"pools_reserved_peak", driver.pools_reserved_peak}};
+}
+
 Json to_json(const Failure& failure) {
   return {{"at_ns", failure.at},
           {"bytes", failure.bytes},
@@ -226,6 +243,7 @@ Json to_json(const Process& process, const ReportOptions& options) {
             {"notes", to_json(figures.notes)},
             {"books", to_json(figures.books)},
             {"pools", list_of(figures.pools)},
+            {"driver_memory", to_json(figures.driver)},
             {"failures", list_of(figures.failures)},
             {"devices", list_of(figures.devices, process)},
             {"streams", streams_of(figures)},

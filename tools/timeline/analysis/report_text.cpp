@@ -96,6 +96,24 @@ std::string pool_text(const PoolFigures& pool) {
   return text;
 }
 
+/// What the driver gave to libraries, and its own pools.
+std::string driver_text(const DriverMemoryFigures& driver) {
+  if (!driver.told) return {};
+  std::string text = "\nMemory from the driver\n";
+  text += lay_out({{"peak of device memory", format_amount(driver.device_peak)},
+                   {"peak of pinned memory", format_amount(driver.pinned_peak)},
+                   {"peak used of the driver's own pools", format_amount(driver.pools_used_peak)},
+                   {"peak reserved by them", format_amount(driver.pools_reserved_peak)}});
+  Table rows{{"", "held", "blocks"}};
+  for (const LibraryMemory& one : driver.at_peak) {
+    rows.push_back({one.library.empty() ? "no library" : cell(one.library),
+                    format_amount(one.bytes), std::to_string(one.blocks)});
+  }
+  return text + section("Device memory from the driver by library at the peak, " +
+                            format_time(driver.peak_at),
+                        rows);
+}
+
 std::string failure_text(const Failure& failure) {
   std::string heading = "Out of memory at " + format_time(failure.at) + ": " +
                         format_amount(failure.requested) + " for " +
@@ -202,11 +220,11 @@ std::string books_text(const BooksCheck& books) {
 std::string process_text(const Process& process, const ReportOptions& options) {
   const Index index(process);
   const ReportFigures figures = report_figures(index, options);
-  std::string text = printable(figures.summary.process) + "\n";
-  text += in_words(figures.summary) + "\n";
+  std::string text = printable(figures.summary.process + ": " + in_words(figures.summary)) + "\n";
   for (const std::string& note : figures.notes) text += "Note: " + printable(note) + "\n";
   text += books_text(figures.books);
   for (const PoolFigures& pool : figures.pools) text += pool_text(pool);
+  text += driver_text(figures.driver);
   for (const Failure& failure : figures.failures) text += failure_text(failure);
   if (figures.summary.stalls.failures > figures.failures.size()) {
     text += "\nOut of memory: " +
