@@ -25,7 +25,7 @@ for rank in 0 1 2 3; do
 done
 SCRIPT
 # A program of the user's: allocates on the device, in batches where Weir is in it. `told.py` makes as many
-# as each line of its input says, and answers when they are done.
+# as each line of its input says, and answers when they are done; `part.py` records some of them.
 cat >"$scratch/bin/python" <<'SCRIPT'
 #!/usr/bin/env bash
 exec python3 -B -c '
@@ -44,6 +44,12 @@ if sys.argv[1:] == ["told.py"]:
     for line in sys.stdin:
         make(int(line))
         print(line, end="", flush=True)
+elif sys.argv[1:] == ["part.py"]:
+    import weir
+    make(2)
+    with weir.timeline("run.json"):
+        make(5)
+    make(3)
 else:
     make(24)
 ' "$@"
@@ -117,6 +123,8 @@ if [[ -n $library ]]; then
   done < <(grep -oE '`(weir timeline record -o|WEIR_TIMELINE=run.json LD_PRELOAD)[^`]*`' "$page" | tr -d '`')
   run "weir timeline record --batches 10:20 -o part.json -- python train.py"
   run "weir timeline report part.json --json - | grep -q '\"batches\": 10,'"
+  run "PYTHONPATH='$(dirname "$page")/../tools/preload' LD_PRELOAD=$library python part.py"
+  run "weir timeline report run.json --json - | grep -q '\"batches\": 5,'"
   signals
   unset LD_LIBRARY_PATH
 fi

@@ -3,6 +3,7 @@
 //
 //   batches [CUPTI]   ten batches; in the stand-in CUPTI of that path, each of them has a kernel
 //   inject LIBRARY [CUPTI]   the same; the driver has loaded LIBRARY into it
+//   part FILE         thirty batches, of which it has the middle ten recorded
 //   run-out PAGE      allocates until it is told that there is no memory, and looks for PAGE then
 //
 // Ends with 3 where all went as it should.
@@ -80,6 +81,13 @@ int run_batches(StandinCupti* cupti) {
   return kAsItShould;
 }
 
+int run_part(const char* file) {
+  if (run_batches(nullptr) != kAsItShould) return kNot;
+  if (weir_timeline_start(file) != 1 || run_batches(nullptr) != kAsItShould) return kNot;
+  weir_timeline_stop();
+  return run_batches(nullptr);
+}
+
 int run_out(const char* page) {
   (void)weir_batch_begin("too large");
   CUresult result = CUDA_SUCCESS;
@@ -94,6 +102,7 @@ int run_out(const char* page) {
 int main(int count, char** arguments) {
   const std::vector<std::string> words(arguments + 1, arguments + count);
   if (words.empty() || !set_up()) return kNot;
+  if (words[0] == "part") return run_part(words.at(1).c_str());
   if (words[0] == "run-out") return run_out(words.at(1).c_str());
   if (words[0] == "inject") {
     int (*const initialize)() = find<int (*)()>(words.at(1).c_str(), "InitializeInjection");

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "../../trainer/child_process.hpp"
 #include "../../trainer/temporary_directory.hpp"
+#include "tools/timeline/analysis/index.hpp"
 #include "tools/timeline/cupti/library.hpp"
 #include "tools/timeline/files/read.hpp"
 
@@ -55,14 +55,22 @@ class SwappedIn : public ::testing::Test {
     }
     return found;
   }
+  /// The batches that began while it was recorded, without those under way before.
+  [[nodiscard]] std::vector<std::uint32_t> admitted() const {
+    std::vector<std::uint32_t> batches;
+    for (const TimelineRecord& record : records_of(TimelineKind::kAdmit)) {
+      if (admission_of(record) != TimelineAdmission::kBefore) batches.push_back(record.batch);
+    }
+    return batches;
+  }
   /// Batches and memory of the program are in the file.
   void expect_batches_and_memory() const {
-    EXPECT_EQ(records_of(TimelineKind::kAdmit).size(), kBatches);
-    std::set<std::uint32_t> batches;
+    std::vector<std::uint32_t> allocating;
     for (const TimelineRecord& record : records_of(TimelineKind::kAllocate)) {
-      batches.insert(record.batch);
+      allocating.push_back(record.batch);
     }
-    EXPECT_EQ(batches.size(), kBatches) << "each allocates";
+    EXPECT_EQ(admitted().size(), kBatches);
+    EXPECT_EQ(allocating, admitted()) << "each allocates once";
   }
 
   const weir::testing::TemporaryDirectory directory_;
@@ -78,10 +86,9 @@ TEST_F(SwappedIn, MemoryBatchesAndKernelsAreInOneFileAndAKernelHasItsBatch) {
     EXPECT_EQ(program.exit_code, 3);
     EXPECT_EQ(program.err, "");
     expect_batches_and_memory();
-    std::vector<std::uint32_t> admitted, launched;
-    for (const auto& record : records_of(TimelineKind::kAdmit)) admitted.push_back(record.batch);
+    std::vector<std::uint32_t> launched;
     for (const auto& record : records_of(TimelineKind::kKernel)) launched.push_back(record.batch);
-    EXPECT_EQ(launched, admitted);
+    EXPECT_EQ(launched, admitted());
     const nlohmann::json process = report();
     EXPECT_EQ(process["summary"]["lost"], 0);
     const auto& rows = process["tasks"][0]["rows"];
@@ -101,6 +108,15 @@ TEST_F(SwappedIn, TheLibraryForProgramsWithTheirOwnAllocatorDoesNothingBesideIt)
   expect_batches_and_memory();
   EXPECT_EQ(records_of(TimelineKind::kKernel).size(), kBatches) << "each once";
   EXPECT_EQ(directory_.entries(), 1U) << "it has no file of its own";
+}
+
+TEST_F(SwappedIn, APartOfARunIsRecordedWhereAProgramInCAsksForIt) {
+  const Finished program =
+      run({"part", file("run.json")}, {{"WEIR_CUPTI", STANDIN_NEWER}, {"WEIR_TIMELINE", ""}});
+  EXPECT_EQ(program.exit_code, 3);
+  EXPECT_EQ(program.err, "");
+  expect_batches_and_memory();
+  EXPECT_EQ(admitted().front(), kBatches + 1);
 }
 
 TEST_F(SwappedIn, ThePageOfAnOutOfMemoryIsThereBeforeTheProgramHearsOfIt) {
