@@ -8,6 +8,7 @@
 
 #include "timeline/support/made_timeline.hpp"
 #include "tools/timeline/analysis/barriers.hpp"
+#include "tools/timeline/analysis/batches.hpp"
 
 namespace weir::timeline {
 namespace {
