@@ -32,23 +32,25 @@ void SeriesThinner::add(std::span<const std::int64_t> row) {
   if (empty_) {
     empty_ = false;
     column_ = column;
-    third_ = row[2];
     keep(largest_, row);
     keep(smallest_, row);
+    keep(largest_third_, row);
   } else {
-    third_ = std::max(third_, row[2]);
     if (row[1] > largest_.row[1]) {
       keep(largest_, row);
     }
     if (row[1] < smallest_.row[1]) {
       keep(smallest_, row);
     }
+    if (row[2] > largest_third_.row[2]) {
+      keep(largest_third_, row);
+    }
   }
   keep(last_, row);
 }
 
 void SeriesThinner::end_column() {
-  std::array<const Kept*, 3> kept{&largest_, &smallest_, &last_};
+  std::array<const Kept*, 4> kept{&largest_, &smallest_, &largest_third_, &last_};
   std::sort(kept.begin(), kept.end(),
             [](const Kept* a, const Kept* b) { return a->order < b->order; });
   std::uint64_t before = 0;
@@ -57,9 +59,7 @@ void SeriesThinner::end_column() {
       continue;
     }
     before = one->order;
-    const std::size_t at = out_.values.size();
     out_.values.insert(out_.values.end(), one->row.begin(), one->row.end());
-    out_.values[at + 2] = third_;
   }
   empty_ = true;
 }

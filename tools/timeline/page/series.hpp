@@ -32,9 +32,8 @@ struct Columns {
   [[nodiscard]] std::uint64_t width() const noexcept;
 };
 
-/// Keeps at most three rows of each column: where the second number is largest, where it is
-/// smallest, and the last, which holds until the next row. The third number of each is the largest
-/// of its column.
+/// Keeps at most four rows of each column, as they are: where the second number is largest, where
+/// it is smallest, where the third is largest, and the last, which holds until the next row.
 class SeriesThinner {
  public:
   /// `width` is at least 3.
@@ -60,8 +59,8 @@ class SeriesThinner {
   bool empty_ = true;
   Kept largest_;
   Kept smallest_;
+  Kept largest_third_;
   Kept last_;
-  std::int64_t third_ = 0;
 };
 
 /// The same series in fewer columns.
