@@ -80,7 +80,7 @@ class Browser:
         if method == "Runtime.exceptionThrown":
             details = told["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
-        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
+        elif method == "Runtime.consoleAPICalled":
             self.complaints.append(str(told["args"]))
         elif method == "Log.entryAdded":
             self.complaints.append(told["entry"]["text"])

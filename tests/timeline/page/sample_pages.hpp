@@ -37,6 +37,34 @@ namespace weir::timeline::testing {
   options.run_ahead = 2;
   return made_timeline(options);
 }
+/// Has gaps of two causes, and barriers at two call sites.
+[[nodiscard]] inline Timeline gaps_timeline() {
+  MadeOptions options = fast_loader();
+  options.run_ahead = 2;
+  options.barrier_every = 4;
+  options.slow_loads = {{20, 20'000'000}, {41, 30'000'000}};
+  Timeline timeline = made_timeline(options);
+  Process& process = timeline.processes.front();
+  MadeNames names(process);
+  const std::uint64_t end = process.records.back().end;
+  process.records.push_back({.begin = end,
+                             .end = end + 5'000'000,
+                             .name = names("wait_all"),
+                             .site = names("trainer/loop.py:99"),
+                             .thread = 1,
+                             .source = 1,
+                             .kind = TimelineKind::kBarrier});
+  return timeline;
+}
+/// Of 10^6 events and more.
+[[nodiscard]] inline Timeline large_timeline() {
+  MadeOptions options = fast_loader();
+  options.run_ahead = 2;
+  options.batches = 24'000;
+  options.layers = 6;
+  options.barrier_every = 100;
+  return made_timeline(options);
+}
 [[nodiscard]] inline Timeline failing_timeline() {
   MadeOptions options = fast_loader();
   options.run_ahead = 0;

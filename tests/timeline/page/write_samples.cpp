@@ -1,5 +1,6 @@
-// Writes the pages that browser_test.py opens into the folder that is named. With a number of
-// batches it writes one page of so many, and what it cost.
+// Writes the pages that browser_test.py opens into the folder that is named, and beside each what
+// `weir timeline report --json` says of the same timeline. With a number of batches it writes one
+// page of so many, and what it cost.
 
 #include <malloc.h>
 
@@ -10,10 +11,12 @@
 #include <ctime>
 #include <exception>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
 #include "timeline/page/sample_pages.hpp"
+#include "tools/timeline/analysis/report.hpp"
 #include "tools/timeline/page/page.hpp"
 
 namespace {
@@ -26,7 +29,10 @@ void write(const std::string& folder, const std::string& name, const Timeline& t
   std::ofstream out(folder + "/" + name + ".html", std::ios::binary);
   out << page;
   out.close();
-  if (!out) {
+  std::ofstream report(folder + "/" + name + ".json", std::ios::binary);
+  report << weir::timeline::report_json(timeline);
+  report.close();
+  if (!out || !report) {
     throw std::runtime_error("cannot write a page into " + folder);
   }
 }
@@ -81,6 +87,8 @@ int main(int count, char** arguments) {
     write(folder, "unbounded", made::unbounded_timeline());
     write(folder, "barrier", made::barrier_timeline());
     write(folder, "throttled", made::throttled_timeline());
+    write(folder, "gaps", made::gaps_timeline());
+    write(folder, "large", made::large_timeline());
     write(folder, "failing", made::failing_timeline());
     write(folder, "harmful", made::harmful_timeline());
     write(folder, "empty", Timeline{});
