@@ -136,6 +136,21 @@ TEST_F(FailurePageTest, OneThatCannotBeMadeIsSaidAndTheRecordingGoesOn) {
   EXPECT_EQ(bytes_of(folder_ + "/run.json"), "[ weir_timeline\n1 whole\n2 whole\nend 0\n");
 }
 
+// A program may try again for ever, and a page costs it time.
+TEST_F(FailurePageTest, WhereNoneCanBeWrittenFiveAreTriedAtMost) {
+  const weir::testing::LogCapture capture;
+  std::filesystem::create_directory(folder_ + "/run.oom.html");
+  int made = 0;
+  Recorder& recorder = make([&made](const Timeline&) {
+    ++made;
+    return std::string("page");
+  });
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(recorder.note_failure(), nullptr);
+  (void)recorder.finish();
+  EXPECT_EQ(made, 5);
+  EXPECT_EQ(capture.containing("run.oom.html").size(), 5U);
+}
+
 TEST_F(FailurePageTest, SomethingElseOfThatNameStays) {
   const weir::testing::LogCapture capture;
   std::filesystem::create_directory(folder_ + "/run.oom.html");

@@ -354,6 +354,23 @@ TEST(Recorder, MayBeFinishedTwiceAndByTwoThreads) {
   EXPECT_EQ(recording.written().events().size(), 1U);
 }
 
+// Each event for which there is no room asks for some.
+TEST(Recorder, ThreadsThatFindNoRoomDoNotKeepItFromItsWork) {
+  const Recording recording({.buffer = mib(1)});
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  constexpr int kThreads = 8;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) recording->write(event(1));
+    });
+  }
+  constexpr int kFlushes = 20;
+  for (int i = 0; i < kFlushes; ++i) EXPECT_TRUE(recording->flush_now());
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(Recorder, MayBeFinishedWhileThreadsWrite) {
   for (int round = 0; round < 5; ++round) {
     const Recording recording({.buffer = mib(1)});

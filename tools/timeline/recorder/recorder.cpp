@@ -187,10 +187,17 @@ bool Recorder::make_room(Cursor& mine) noexcept {
   }
   mine.count = 0;
   mine.chunk = chunks_.exchange(std::exchange(mine.chunk, nullptr));
-  if (chunks_.is_half_full()) (void)sem_post(&wake_);
+  if (chunks_.is_half_full()) ask_for_room();
   if (mine.chunk == nullptr) return false;
   name_thread(mine);
   return true;
+}
+
+void Recorder::ask_for_room() noexcept {
+  // Once a round: threads that find no room come here with each event, faster than it can be
+  // counted down, and the recorder's thread would do nothing else.
+  if (room_asked_.load(std::memory_order_relaxed) || room_asked_.exchange(true)) return;
+  (void)sem_post(&wake_);
 }
 
 void Recorder::name_thread(Cursor& mine) noexcept {

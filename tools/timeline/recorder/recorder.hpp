@@ -96,6 +96,7 @@ class Recorder final : public TimelineSink {
 
   // On the threads of the program.
   [[nodiscard]] bool make_room(Cursor& mine) noexcept;
+  void ask_for_room() noexcept;
   void name_thread(Cursor& mine) noexcept;
   void lose(std::uint64_t ticks) noexcept;
   void change_window(bool record) noexcept;
@@ -143,6 +144,7 @@ class Recorder final : public TimelineSink {
   std::atomic<std::uint64_t> advances_{0};
   std::atomic<int> batch_stage_{0};  ///< of options_.batches: 0 before, 1 within, 2 past it
   std::atomic<bool> failing_{false};
+  std::atomic<bool> room_asked_{false};  ///< since its thread slept last
   sem_t wake_{};
 
   // What is only the recorder's thread's.
@@ -151,6 +153,7 @@ class Recorder final : public TimelineSink {
   bool handles_signal_ = false;
   bool activity_runs_ = false;
   bool activity_failed_ = false;
+  std::size_t page_tries_ = 0;
 
   Mutex window_mutex_{LockRank::kTimeline};
   /// Starts and stops that are not yet in the file. Not in chunks, where there may be no room.

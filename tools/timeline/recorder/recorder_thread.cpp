@@ -122,6 +122,7 @@ void Recorder::sleep() noexcept {
   const timespec until = in(options_.every);
   while (sem_clockwait(&wake_, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR) continue;
   while (sem_trywait(&wake_) == 0) continue;
+  room_asked_.store(false);  // not before: it would be taken for done, and nobody asked again
 }
 
 void Recorder::round() {
@@ -241,7 +242,9 @@ void Recorder::write_failure_page() {
     const Lock lock(mutex_);
     made = page_count_;
   }
-  if (made == kMostPages || drain_.file() == nullptr) return;
+  // Also those that fail count: each costs the program time, and a line.
+  if (drain_.file() == nullptr || page_tries_ == kMostPages) return;
+  ++page_tries_;
   LiveCollector collector(*this);
   for_each_source([&](TimelineSource& source) { source.record_live(collector); });
   std::vector<TimelineRecord> live = std::move(collector.records);
