@@ -4,18 +4,21 @@
 //   batches [CUPTI]   ten batches; in the stand-in CUPTI of that path, each of them has a kernel
 //   inject LIBRARY [CUPTI]   the same; the driver has loaded LIBRARY into it
 //   part FILE         thirty batches, of which it has the middle ten recorded
+//   leave             allocates once; main leaves by pthread_exit, before another thread has ended
 //   run-out PAGE      allocates until it is told that there is no memory, and looks for PAGE then
 //
 // Ends with 3 where all went as it should.
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "timeline/cupti/records.hpp"
@@ -81,6 +84,16 @@ int run_batches(StandinCupti* cupti) {
   return kAsItShould;
 }
 
+/// Ends the process with 0, as whoever leaves so does. Nothing is freed: a driver may have a thread
+/// for that, which would keep the process alive.
+int run_and_leave() {
+  CUdeviceptr address = 0;
+  if (allocate(address) != CUDA_SUCCESS) return kNot;
+  constexpr std::chrono::milliseconds kLater{50};
+  std::thread([kLater] { std::this_thread::sleep_for(kLater); }).detach();
+  pthread_exit(nullptr);
+}
+
 int run_part(const char* file) {
   if (run_batches(nullptr) != kAsItShould) return kNot;
   if (weir_timeline_start(file) != 1 || run_batches(nullptr) != kAsItShould) return kNot;
@@ -102,6 +115,7 @@ int run_out(const char* page) {
 int main(int count, char** arguments) {
   const std::vector<std::string> words(arguments + 1, arguments + count);
   if (words.empty() || !set_up()) return kNot;
+  if (words[0] == "leave") return run_and_leave();
   if (words[0] == "part") return run_part(words.at(1).c_str());
   if (words[0] == "run-out") return run_out(words.at(1).c_str());
   if (words[0] == "inject") {

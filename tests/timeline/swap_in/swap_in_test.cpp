@@ -110,6 +110,17 @@ TEST_F(SwappedIn, TheLibraryForProgramsWithTheirOwnAllocatorDoesNothingBesideIt)
   EXPECT_EQ(directory_.entries(), 1U) << "it has no file of its own";
 }
 
+TEST_F(SwappedIn, AProgramWhoseMainLeavesBeforeItsThreadsEndsWithTheLastOfThem) {
+  for (const std::string& published : {std::string("0"), file("")}) {
+    const Finished program =
+        run({"leave"}, {{"WEIR_CUPTI", STANDIN_NEWER}, {"WEIR_PUBLISH", published}});
+    EXPECT_EQ(program.exit_code, 0);
+    EXPECT_EQ(program.err, "");
+    EXPECT_EQ(records_of(TimelineKind::kAllocate).size(), 1U);
+    EXPECT_TRUE(read_timeline(file("run.json")).processes.at(0).complete);
+  }
+}
+
 TEST_F(SwappedIn, APartOfARunIsRecordedWhereAProgramInCAsksForIt) {
   const Finished program =
       run({"part", file("run.json")}, {{"WEIR_CUPTI", STANDIN_NEWER}, {"WEIR_TIMELINE", ""}});

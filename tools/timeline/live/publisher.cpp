@@ -16,6 +16,7 @@
 #include "allocator/log.hpp"
 #include "allocator/mutex.hpp"
 #include "allocator/timeline/source.hpp"
+#include "tools/timeline/background_thread.hpp"
 #include "tools/timeline/live/block_file.hpp"
 #include "tools/timeline/live/process.hpp"
 
@@ -107,8 +108,9 @@ struct Publisher::State {
   void finish() noexcept WEIR_EXCLUDES(mutex);
 };
 
-/// Until it is told to stop.
+/// Until it is told to stop, or the program has ended without an exit that would tell it.
 void Publisher::State::publish() {
+  const BackgroundThread watching;
   BlockFile block(options.folders, options.program.empty() ? command_line() : options.program);
   auto next = std::chrono::steady_clock::now();
   std::size_t named = 0;
@@ -124,6 +126,7 @@ void Publisher::State::publish() {
     // A machine that slept does not make up for it.
     next = std::max(next + options.period, std::chrono::steady_clock::now());
     while (!stop && changed.wait_until(lock, next) == std::cv_status::no_timeout) continue;
+    stop = stop || program_has_ended();
   }
 }
 

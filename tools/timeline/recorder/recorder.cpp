@@ -324,19 +324,23 @@ bool Recorder::wait_for_round(std::chrono::milliseconds patience) noexcept {
   return done_ >= mine;
 }
 
-RecordingResult Recorder::finish() noexcept {
-  if (forked_.load()) return {};
-  bool is_first = false;
+bool Recorder::begin_end() noexcept {
   {
     const Lock lock(window_mutex_);
     if (recording_.exchange(false)) mark_window(TimelineKind::kStop);
-    is_first = !ending_.exchange(true);
+    if (ending_.exchange(true)) return false;
     TimelineSink* mine = this;
     detail::timeline_sink.compare_exchange_strong(mine, nullptr);
     mine = this;
     detail::timeline_batches.compare_exchange_strong(mine, nullptr);
   }
-  if (is_first && handles_signal_) leave_toggle_signal();
+  if (handles_signal_) leave_toggle_signal();
+  return true;
+}
+
+RecordingResult Recorder::finish() noexcept {
+  if (forked_.load()) return {};
+  const bool is_first = begin_end();
   (void)sem_post(&wake_);
   const bool has_ended = wait_for_end();
   if (is_first && thread_.joinable()) {

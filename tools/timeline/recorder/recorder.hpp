@@ -102,6 +102,8 @@ class Recorder final : public TimelineSink {
   void change_window(bool record) noexcept;
   void mark_window(TimelineKind kind) noexcept WEIR_REQUIRES(window_mutex_);
   [[nodiscard]] bool wait_for_round(std::chrono::milliseconds patience) noexcept;
+  /// Nothing more is recorded, and the next round is the last. False if that was so before.
+  bool begin_end() noexcept;
   [[nodiscard]] bool wait_for_end() noexcept;
   static NameCache* own_names() noexcept;
   static void on_thread_end(void* cursor) noexcept;

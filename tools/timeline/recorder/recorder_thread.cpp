@@ -13,6 +13,7 @@
 #include "allocator/bytes.hpp"
 #include "allocator/log.hpp"
 #include "allocator/timeline/source.hpp"
+#include "tools/timeline/background_thread.hpp"
 #include "tools/timeline/recorder/failure.hpp"
 #include "tools/timeline/recorder/recorder.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
@@ -83,9 +84,11 @@ class Recorder::LiveCollector final : public TimelineSink {
 };
 
 void Recorder::run() noexcept {
+  const BackgroundThread watching;
   (void)pthread_setname_np(pthread_self(), "weir-timeline");
   write_head();
   for (bool is_last = false; !is_last; is_last ? void() : sleep()) {
+    if (program_has_ended()) (void)begin_end();
     is_last = ending_.load();
     std::uint64_t asked = 0;
     bool wants_page = false;

@@ -1,0 +1,21 @@
+#pragma once
+
+// Threads of ours that must not keep a process alive.
+
+namespace weir::timeline {
+
+/// Marks the calling thread as one that only watches the program, until the scope ends.
+class BackgroundThread {
+ public:
+  BackgroundThread() noexcept;
+  ~BackgroundThread();
+  BackgroundThread(const BackgroundThread&) = delete;
+  BackgroundThread& operator=(const BackgroundThread&) = delete;
+};
+
+/// True if main has left by pthread_exit and only background threads are left. The process would
+/// have ended without them, so each has to return; with the last one it ends as it would have.
+/// False where that cannot be found out. A few microseconds.
+[[nodiscard]] bool program_has_ended() noexcept;
+
+}  // namespace weir::timeline
