@@ -98,7 +98,7 @@ TEST(TimelineReport, NotesOfTheRecordingAreSaidBelowTheSummary) {
   const auto json = report_json(timeline)["processes"][0];
   const std::string words = json["summary"]["words"];
   EXPECT_THAT(report_text(timeline), HasSubstr(words + "\nNote: 7 events were left? out\n"));
-  EXPECT_EQ(json["notes"], nlohmann::json::array({"7 events were left? out"}));
+  EXPECT_EQ(json["notes"], nlohmann::ordered_json::array({"7 events were left? out"}));
 }
 
 TEST(TimelineReport, LostEventsAreInTheFirstLineAndInJson) {

@@ -13,6 +13,7 @@
 
 #include "allocator/timeline/source.hpp"
 #include "kit.hpp"
+#include "support/log_capture.hpp"
 #include "tools/timeline/recorder/recorder.hpp"
 
 namespace weir::timeline {
@@ -145,6 +146,21 @@ TEST(RecorderWindow, ARangeOfBatchesIsRecordedAndNothingElse) {
   EXPECT_EQ(recording.written().of(TimelineKind::kStart).size(), 1U);
   EXPECT_EQ(recording.written().of(TimelineKind::kStop).size(), 1U);
   EXPECT_EQ(timeline_batches(), nullptr);
+}
+
+TEST(RecorderWindow, ARangeThatNoBatchCameToIsSaidAtTheEnd) {
+  const weir::testing::LogCapture capture;
+  const Recording recording({.batches = BatchRange{3, 5}});
+  for (const std::uint32_t batch : {1U, 2U}) recording->note_batch(batch);
+  const std::string line = "nothing was recorded: no batch from 3 on was begun";
+  EXPECT_EQ(recording->finish().note, line);
+  EXPECT_EQ(capture.containing(line).size(), 1U);
+}
+
+TEST(RecorderWindow, ARangeThatASignalRecordedIsNotSaidToBeEmpty) {
+  const Recording recording({.batches = BatchRange{3, 5}});
+  recording->start();
+  EXPECT_EQ(recording->finish().note, "");
 }
 
 TEST(RecorderWindow, ARangeThatIsOverDoesNotBeginAgain) {

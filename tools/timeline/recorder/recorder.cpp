@@ -261,6 +261,7 @@ void Recorder::change_window(bool record) noexcept {
     const Lock lock(window_mutex_);
     if (!alive_ || ending_ || gave_up_ || recording_ == record) return;
     recording_.store(record);
+    has_recorded_ = has_recorded_ || record;
     mark_window(record ? TimelineKind::kStart : TimelineKind::kStop);
     TimelineSink* mine = this;
     if (record) {
@@ -348,7 +349,7 @@ RecordingResult Recorder::finish() noexcept {
       thread_.join();
     } else {
       thread_.detach();
-      log(LogLevel::kWarn, "a timeline is not complete: its disk does not answer");
+      log(LogLevel::kWarn, "a timeline is not complete: its disk or the profiler does not answer");
     }
   }
   alive_.store(false);

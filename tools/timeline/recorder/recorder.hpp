@@ -116,6 +116,7 @@ class Recorder final : public TimelineSink {
   void sleep() noexcept;
   void round();
   void end_file();
+  void say_if_empty();
   [[nodiscard]] MoreRecords gather();
   void follow_activity(MoreRecords& more);
   void say_what_was_lost(MoreRecords& more);
@@ -160,6 +161,7 @@ class Recorder final : public TimelineSink {
   Mutex window_mutex_{LockRank::kTimeline};
   /// Starts and stops that are not yet in the file. Not in chunks, where there may be no room.
   std::vector<TimelineRecord> marks_ WEIR_GUARDED_BY(window_mutex_);
+  bool has_recorded_ WEIR_GUARDED_BY(window_mutex_) = false;
   mutable Mutex mutex_{LockRank::kTimeline};
   std::condition_variable_any round_ended_;
   std::uint64_t asked_ WEIR_GUARDED_BY(mutex_) = 0;  ///< rounds that were asked for

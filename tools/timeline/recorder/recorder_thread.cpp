@@ -197,7 +197,21 @@ void Recorder::say_what_was_lost(MoreRecords& more) {
   }
 }
 
+/// A range of batches that none was in.
+void Recorder::say_if_empty() {
+  {
+    const Lock lock(window_mutex_);
+    if (has_recorded_ || !options_.batches) return;
+  }
+  const std::string line = "nothing was recorded: no batch from " +
+                           std::to_string(options_.batches->first) + " on was begun";
+  log(LogLevel::kWarn, "timeline: " + line);
+  const Lock lock(mutex_);
+  result_.note += (result_.note.empty() ? "" : "; ") + line;
+}
+
 void Recorder::end_file() {
+  say_if_empty();
   drain_.finish(lost_.load() + activity_lost_, advance_);
   if (!drain_.failure().empty()) give_up(drain_.failure());
   TimelineFile* const file = drain_.file();
