@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -45,8 +46,20 @@ int count_threads() noexcept {
 
 }  // namespace
 
-BackgroundThread::BackgroundThread() noexcept { background.fetch_add(1); }
+BackgroundThread::BackgroundThread() noexcept {
+  // A child has none of its parent's threads.
+  static const int kForks = pthread_atfork(nullptr, nullptr, [] { background.store(0); });
+  (void)kForks;
+  background.fetch_add(1);
+}
 BackgroundThread::~BackgroundThread() { background.fetch_sub(1); }
+
+AllSignalsBlocked::AllSignalsBlocked() noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+AllSignalsBlocked::~AllSignalsBlocked() { (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 bool program_has_ended() noexcept {
   return main_has_ended() && count_threads() == background.load() + 1;

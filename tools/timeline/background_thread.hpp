@@ -1,6 +1,8 @@
 #pragma once
 
-// Threads of ours that must not keep a process alive.
+// Threads of ours: they take no signals, and do not keep a process alive.
+
+#include <csignal>
 
 namespace weir::timeline {
 
@@ -11,6 +13,19 @@ class BackgroundThread {
   ~BackgroundThread();
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
+};
+
+/// Blocks all signals of the calling thread for a scope, so that a thread that is made meanwhile
+/// never takes one that is the program's.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() noexcept;
+  ~AllSignalsBlocked();
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
 };
 
 /// True if main has left by pthread_exit and only background threads are left. The process would

@@ -43,8 +43,19 @@ void QueuedTime::add_call(const TimelineRecord& record) {
   if (calls_.size() > kMostKept) calls_.erase(calls_.begin());
   // A profiler may tell of the work first.
   const auto [first, last] = waiting_.equal_range(record.id);
-  for (auto each = first; each != last; ++each) count(record.end, each->second);
+  for (auto each = first; each != last; ++each) count_work(record.end, each->second);
   waiting_.erase(first, last);
+}
+
+void QueuedTime::count_work(std::uint64_t submitted, const Work& work) {
+  longest_wait_ = std::max(longest_wait_, work.from - std::min(work.from, submitted));
+  count(submitted, work);
+}
+
+/// Work without a call counts from its begin.
+void QueuedTime::give_up_waiting() {
+  for (const auto& [id, work] : waiting_) count(work.from, work);
+  waiting_.clear();
 }
 
 void QueuedTime::add_work(const TimelineRecord& record) {
@@ -56,8 +67,7 @@ void QueuedTime::add_work(const TimelineRecord& record) {
     return;
   }
   if (const auto call = calls_.find(record.id); call != calls_.end()) {
-    longest_wait_ = std::max(longest_wait_, work.from - std::min(work.from, call->second));
-    count(call->second, work);
+    count_work(call->second, work);
     return;
   }
   waiting_.emplace(record.id, work);
@@ -104,6 +114,10 @@ void QueuedTime::add(const TimelineRecord& record, std::vector<Step>& steps) {
     case TimelineKind::kSet:
       add_work(record);
       break;
+    case TimelineKind::kStart:  // a profiler may count its calls anew
+      give_up_waiting();
+      calls_.clear();
+      break;
     default:
       return;
   }
@@ -111,8 +125,7 @@ void QueuedTime::add(const TimelineRecord& record, std::vector<Step>& steps) {
 }
 
 void QueuedTime::finish(std::vector<Step>& steps) {
-  for (const auto& [id, work] : waiting_) count(work.from, work);
-  waiting_.clear();
+  give_up_waiting();
   apply_until(std::numeric_limits<std::uint64_t>::max(), steps);
 }
 

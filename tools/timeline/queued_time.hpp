@@ -46,7 +46,9 @@ class QueuedTime {
   void add_operation(const TimelineRecord& record);
   void add_call(const TimelineRecord& record);
   void add_work(const TimelineRecord& record);
+  void count_work(std::uint64_t submitted, const Work& work);
   void count(std::uint64_t submitted, const Work& work);
+  void give_up_waiting();
   [[nodiscard]] std::uint64_t known_until() const;
   void apply_until(std::uint64_t time, std::vector<Step>& steps);
 

@@ -98,6 +98,25 @@ TEST_F(QueuedTimeOf, WorkWithoutACallCountsFromItsBegin) {
   expect_sums(finish(), pieces);
 }
 
+TEST_F(QueuedTimeOf, ACallOfAnEarlierWindowIsNotTakenForOneOfTheSameNumber) {
+  add(call(7, 5, 10));
+  add({.begin = 100, .end = 100, .kind = TimelineKind::kStart});
+  const std::vector<Piece> pieces{{7, 120, 120, 150}};
+  add(work(pieces[0]));
+  expect_sums(finish(), pieces);
+}
+
+TEST_F(QueuedTimeOf, DeepQueuesAreAddedUpAlsoWhereTheWorkIsToldOfFirst) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  std::vector<Piece> pieces;
+  for (std::uint64_t id = 1; id <= 20; ++id) {
+    pieces.push_back({id, id * kMs, (100 + 10 * id) * kMs, (110 + 10 * id) * kMs});
+    add(work(pieces.back()));
+    add(call(id, id * kMs - 10, id * kMs));
+  }
+  expect_sums(finish(), pieces);
+}
+
 TEST_F(QueuedTimeOf, ManyCallsThatBeginNothingDoNotHoldItBack) {
   std::uint64_t time = 0;
   for (std::uint64_t id = 1; id <= 1000; ++id) {

@@ -177,6 +177,7 @@ void expect_profiled(const nlohmann::json& rows, Format format) {
                         {{"a", "graph"}, {"b", "gemm"}}};
   // A file of ours for Perfetto alone goes on to the graph's other kernels.
   if (format == Format::kPerfetto) arrows.push_back({{"a", "gemm"}, {"b", "relu"}});
+  arrows.push_back({{"a", "launch"}, {"b", "relu"}});
   EXPECT_EQ(rows[1], arrows);
   const double of_ms = format == Format::kPerfetto ? 1e6 : 1;
   EXPECT_EQ(rows[2][0]["most"], 18 * of_ms);

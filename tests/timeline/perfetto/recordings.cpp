@@ -317,6 +317,11 @@ Process profiled_run() {
   add(TimelineKind::kKernel, 26 * kMs, 28 * kMs, 4, 4);
   add(TimelineKind::kKernel, 28 * kMs, 29 * kMs, 4, 6);
   add(TimelineKind::kKernel, 29 * kMs, 30 * kMs, 5, 7);
+  add(TimelineKind::kStop, 31 * kMs, 31 * kMs, 0, 0);
+  add(TimelineKind::kStart, 40 * kMs, 40 * kMs, 0, 0);
+  add(TimelineKind::kCall, 41 * kMs, 42 * kMs, 1, 1);
+  add(TimelineKind::kKernel, 43 * kMs, 44 * kMs, 1, 6);
+  add(TimelineKind::kKernel, 44 * kMs, 45 * kMs, 3, 7);
   return process;
 }
 

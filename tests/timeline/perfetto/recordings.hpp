@@ -41,7 +41,8 @@ class StringSink final : public timeline::ByteSink {
 /// as many frees; batches; a pool with books that add up.
 [[nodiscard]] timeline::Process training_run(std::uint64_t seed, std::size_t operations);
 /// What a profiler tells of a GPU: two launches, a graph of two kernels, a call that begins
-/// nothing, a kernel whose call is missing, and an operation that has the number of a launch.
+/// nothing, a kernel whose call is missing, and an operation that has the number of a launch. Then
+/// a second window with the same numbers: a launch, and a kernel whose call is missing.
 [[nodiscard]] timeline::Process profiled_run();
 /// Writes all of it, in one file, a flush at a time as a recorder does.
 void write_all(const std::vector<timeline::Process>& processes, timeline::Writer& writer);

@@ -152,12 +152,12 @@ TEST(RecorderWindow, ARangeThatNoBatchCameToIsSaidAtTheEnd) {
   const weir::testing::LogCapture capture;
   const Recording recording({.batches = BatchRange{3, 5}});
   for (const std::uint32_t batch : {1U, 2U}) recording->note_batch(batch);
-  const std::string line = "nothing was recorded: no batch from 3 on was begun";
+  const std::string line = "nothing was recorded of batches from 3 on";
   EXPECT_EQ(recording->finish().note, line);
   EXPECT_EQ(capture.containing(line).size(), 1U);
 }
 
-TEST(RecorderWindow, ARangeThatASignalRecordedIsNotSaidToBeEmpty) {
+TEST(RecorderWindow, ARangeThatWasBegunByHandIsNotSaidToBeEmpty) {
   const Recording recording({.batches = BatchRange{3, 5}});
   recording->start();
   EXPECT_EQ(recording->finish().note, "");

@@ -404,6 +404,7 @@ class ChromeWriter final : public Writer {
   void put_record(const TimelineRecord& record) {
     latest_ = std::max({latest_, record.begin, record.end});
     if (record.kind == TimelineKind::kPool) name_pool(record);
+    if (record.kind == TimelineKind::kStart) begin_window();
     counters_.add(record, samples_);
     if (!samples_.empty()) put_samples();
     for (const std::uint32_t track : tracks_.rename(record, names_->text(record.name))) {
@@ -431,6 +432,12 @@ class ChromeWriter final : public Writer {
     if (slice && !place.moment && record.end > record.begin) put_flow(record, place.track);
   }
 
+  /// Correlation ids may begin anew in it.
+  void begin_window() {
+    ++windows_;
+    call_arrows_.clear();
+  }
+
   void put_flow(const TimelineRecord& record, std::uint32_t track) {
     if (record.id == 0) return;
     const CallArrows::End end{record.begin, track};
@@ -447,8 +454,10 @@ class ChromeWriter final : public Writer {
       case TimelineKind::kCopy:
       case TimelineKind::kSet:
         if (const auto arrow = call_arrows_.add(record, track)) {
-          put_flow_end("s", call_flow_name_, record.id, arrow->call);
-          put_flow_end("f", call_flow_name_, record.id, arrow->work);
+          constexpr unsigned kWindowBits = 32;  // above correlation ids
+          const std::uint64_t id = (windows_ << kWindowBits) + record.id;
+          put_flow_end("s", call_flow_name_, id, arrow->call);
+          put_flow_end("f", call_flow_name_, id, arrow->work);
         }
         break;
       default:
@@ -533,6 +542,7 @@ class ChromeWriter final : public Writer {
   BatchSpans batches_;
   Flows flows_;
   CallArrows call_arrows_;
+  std::uint64_t windows_ = 0;
   std::unordered_map<std::uint16_t, std::string> pools_;  ///< names, as JSON
   std::uint64_t latest_ = 0;
 };

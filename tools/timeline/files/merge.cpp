@@ -74,8 +74,8 @@ std::uint64_t later(std::uint64_t time, std::uint64_t by) {
 }
 
 /// Counts a process's times from `by` nanoseconds before its zero. Where its machine was not up yet
-/// then, its monotonic clock cannot say when that was: only the time of day tells it to a next
-/// merge.
+/// then, its monotonic clock cannot say when that was: a later merge then uses the time
+/// of day.
 void shift(Process& process, std::uint64_t by) {
   if (by > process.info.monotonic_ns) process.info.boot.clear();
   process.info.monotonic_ns = less(process.info.monotonic_ns, by);

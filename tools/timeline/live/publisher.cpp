@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
@@ -59,26 +58,10 @@ void take_sample(BlockFile& block) {
   block.append(sample_of(figures));
 }
 
-/// Blocks all signals of the calling thread for a scope: a thread that is made inherits them.
-class NoSignals {
- public:
-  NoSignals() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 /// With a small stack, if the system allows one: large thread-local objects lie in it too.
 int make_thread(pthread_t& thread, void* (*body)(void*), void* argument) noexcept {
   constexpr std::size_t kStack = 256UL << 10U;
-  const NoSignals blocked;
+  const AllSignalsBlocked blocked;
   pthread_attr_t small;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, kStack);

@@ -16,7 +16,8 @@ struct LiveRates {
   std::optional<double> batches;  ///< settled, a second
   std::optional<double> stalls;   ///< a second
   std::optional<double> stalled;  ///< share of the time; above 1 where several frontends wait
-  std::optional<double> idle;  ///< share of the time since a device says it; of the compute stream
+  std::optional<double>
+      idle;  ///< share of the time; of the compute stream, since a device reports it
 };
 
 /// `samples` are oldest first. Looks back as far as `window` from the last.

@@ -196,7 +196,7 @@ class Picture {
   }
 
   std::string& out_;
-  std::uint64_t sequences_ = 0, next_uuid_ = 1, processes_ = 0;
+  std::uint64_t sequences_ = 0, next_uuid_ = 1, processes_ = 0, windows_ = 0;
   std::uint64_t process_uuid_ = 0;
   std::unordered_set<std::uint64_t> pids_;
   std::optional<PacketStream> stream_;
@@ -336,6 +336,8 @@ std::uint64_t Picture::flow_of(const TimelineRecord& record) const {
   if (record.id == 0) return 0;
   constexpr unsigned kProcessBits = 40;
   constexpr std::uint64_t kCalls = std::uint64_t{1} << 39U;  // their numbers are others
+  constexpr unsigned kWindowBits = 32;  // above correlation ids, which may begin anew in each
+  constexpr std::uint64_t kMostWindows = 128;
   const std::uint64_t process = (processes_ - 1) << kProcessBits;
   switch (record.kind) {
     case TimelineKind::kSubmit:
@@ -345,7 +347,7 @@ std::uint64_t Picture::flow_of(const TimelineRecord& record) const {
     case TimelineKind::kKernel:
     case TimelineKind::kCopy:
     case TimelineKind::kSet:
-      return process + kCalls + record.id;
+      return process + kCalls + ((windows_ % kMostWindows) << kWindowBits) + record.id;
     default:
       return 0;
   }
@@ -487,6 +489,7 @@ void Picture::add(const TimelineRecord& record, const Names& names) {
   if (record.kind == TimelineKind::kPool) {
     pool_names_[record.source] = names.text(record.name);
   }
+  if (record.kind == TimelineKind::kStart) ++windows_;
   counters_->add(record, samples_);
   if (!samples_.empty()) add_samples();
   end_slices(record.begin);

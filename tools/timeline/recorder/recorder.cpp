@@ -3,12 +3,12 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <new>
 #include <system_error>
 #include <utility>
 
 #include "allocator/log.hpp"
+#include "tools/timeline/background_thread.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
 
 namespace weir::timeline {
@@ -32,22 +32,6 @@ constexpr std::uint64_t kSlices =
     bit(TimelineKind::kCopy) | bit(TimelineKind::kSet) | bit(TimelineKind::kSync) |
     bit(TimelineKind::kCall) | bit(TimelineKind::kOverhead);
 static_assert(kTimelineKinds <= 64);
-
-/// A thread that is made meanwhile starts with all signals blocked.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -80,6 +64,7 @@ Recorder& Recorder::make(ProcessInfo info, RecorderOutput output, RecorderOption
     recorder.thread_ = std::thread([made] { made->run(); });
   } catch (const std::system_error&) {
     recorder.alive_.store(false);
+    recorder.options_.activity.reset();  // it would gather, and nobody read it
     if (recorder.handles_signal_) leave_toggle_signal();
     if (TimelineFile* const file = recorder.drain_.file()) file->close();
     throw;

@@ -125,7 +125,7 @@ void Recorder::sleep() noexcept {
   const timespec until = in(options_.every);
   while (sem_clockwait(&wake_, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR) continue;
   while (sem_trywait(&wake_) == 0) continue;
-  room_asked_.store(false);  // not before: it would be taken for done, and nobody asked again
+  room_asked_.store(false);  // after the drain: else a post between the two is lost
 }
 
 void Recorder::round() {
@@ -197,14 +197,15 @@ void Recorder::say_what_was_lost(MoreRecords& more) {
   }
 }
 
-/// A range of batches that none was in.
+/// Says so if no batch of the range was recorded.
 void Recorder::say_if_empty() {
+  if (gave_up_) return;  // it was said why
   {
     const Lock lock(window_mutex_);
     if (has_recorded_ || !options_.batches) return;
   }
-  const std::string line = "nothing was recorded: no batch from " +
-                           std::to_string(options_.batches->first) + " on was begun";
+  const std::string line =
+      "nothing was recorded of batches from " + std::to_string(options_.batches->first) + " on";
   log(LogLevel::kWarn, "timeline: " + line);
   const Lock lock(mutex_);
   result_.note += (result_.note.empty() ? "" : "; ") + line;

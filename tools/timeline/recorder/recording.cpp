@@ -48,8 +48,8 @@ void finish_at_exit() {
   if (Recorder* const recorder = recording()) (void)recorder->finish();
 }
 
-/// What the activity has loaded ends before what was there before it, and the recorder asks it at
-/// the end: so that comes first.
+/// The last exit handler runs first. This one is registered after CUPTI was loaded, so that it runs
+/// before CUPTI's own: the recorder asks CUPTI for the rest.
 void finish_before_activity() { (void)std::atexit(finish_at_exit); }
 
 /// Once in a process.
