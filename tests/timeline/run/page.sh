@@ -158,6 +158,19 @@ if (($(grep -cE '^weir-train \(process [0-9]+\): peak .*; 0 events lost$' "$page
   echo "page.sh: the page shows other first lines of reports"
   failed=1
 fi
+# The page's reports are of the commands that it shows: their budgets and numbers of barriers are the same.
+for report in barrier unbounded; do
+  budget=$(head -n 1 "$scratch/$report" | grep -oE 'of [0-9.]+ [KMG]iB at')
+  if (($(grep -cE "^weir-train \(process [0-9]+\): peak .* $budget" "$page") != 2)); then
+    echo "page.sh: the page shows reports with another budget than '$budget'"
+    failed=1
+  fi
+done
+barriers=$(grep -oE 'trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$scratch/barrier" | awk '{ print $3 }')
+if [[ $(grep -oE '^ +trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$page" | awk '{ print $3 }') != "$barriers" ]]; then
+  echo "page.sh: a report has $barriers barriers, and the page shows another number"
+  failed=1
+fi
 out_of_memory=$(grep -oE 'for inputs, batch [0-9]+ \(train\), trainer/feed.cpp:[0-9]+' "$page" | sed 's/.*, //')
 grep -qE "^Out of memory at .* for inputs, .*$out_of_memory$" "$scratch/unbounded" || {
   echo "page.sh: memory runs out elsewhere than at $out_of_memory"
