@@ -22,8 +22,8 @@ to=$(realpath "${3:-$(dirname "$0")}")
 pages=$(mktemp -d)
 trap 'rm -rf "$pages"' EXIT
 
-"$train" compare --device cpu --small --inputs host --batch-size 1024 --budget 48MiB \
-  --batches 40 --rounds 1 --no-search --timeline "$pages"
+"$train" compare --device cpu --small --inputs host --batch-size 256 --budget 24MiB \
+  --batches 64 --rounds 1 --no-search --timeline "$pages"
 for policy in unbounded barrier throttled; do
   draw "$pages/$policy.html" "$to/timeline_$policy.png"
   printf '\n== %s\n' "$policy"

@@ -166,7 +166,7 @@ for report in barrier unbounded; do
     failed=1
   fi
 done
-barriers=$(grep -oE 'trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$scratch/barrier" | awk '{ print $3 }')
+barriers=$(grep -oE '^ +trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$scratch/barrier" | awk '{ print $3 }')
 if [[ $(grep -oE '^ +trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$page" | awk '{ print $3 }') != "$barriers" ]]; then
   echo "page.sh: a report has $barriers barriers, and the page shows another number"
   failed=1
