@@ -67,7 +67,7 @@ bool start_timeline(std::string_view file) noexcept {
   const Inside inside;
   constexpr const char* kSource = "weir_timeline_start";
   try {
-    if (Process::is_forked_child()) {  // a lock of its parent's pools may be taken for ever
+    if (Process::is_forked_child()) {  // its parent may have held a lock of a pool
       log(LogLevel::kError, std::string(kSource) + ": a child after a fork records nothing");
       return false;
     }

@@ -51,7 +51,7 @@ class DriverMemory {
 /// The driver's own pools, from which cudaMallocAsync serves. Sums are modulo 2^64.
 class DriverPools {
  public:
-  /// Takes a kDriverPool: the pool's size as it is now.
+  /// Takes a kDriverPool, which tells the pool's current size.
   void add(const TimelineRecord& record) {
     constexpr std::uint8_t kDestroyed = 2;  // as CUPTI counts what happened to a pool
     Pool& pool = pools_[record.sequence];

@@ -1,9 +1,9 @@
 #pragma once
 
-// A stand-in CUPTI, which a test drives and asks. It comes as two libraries: the older generation
-// alone, as CUPTI was until 13.1, and both, as it is since 13.3. It delivers the records that it is
-// given, calls back under a lock of its own, as the real one does, and writes down every call that
-// breaks a rule of CUPTI's documentation.
+// A stand-in CUPTI, which a test drives and asks. It comes as two libraries: one has the older
+// generation alone, like CUPTI up to 13.1; the other has both, like CUPTI from 13.3 on. It delivers
+// the records that it is given. It calls back under a lock of its own, as the real one does, and
+// notes every call that breaks a rule of CUPTI's documentation.
 
 #include <cstddef>
 #include <cstdint>

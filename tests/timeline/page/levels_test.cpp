@@ -75,7 +75,7 @@ TEST(Series, KeepsTheLargestSmallestAndLastRowOfEachColumnAsTheyWere) {
     const Series thinned = thin(whole, columns);
     EXPECT_LE(thinned.rows(), 4U * 64U);
     EXPECT_EQ(facts_of(thinned, columns), facts_of(whole, columns));
-    // What is drawn at a time is what was there then: the difference of two numbers is drawn too.
+    // Each row is a moment that was: a page also draws the difference of two columns.
     const auto rows = rows_of(whole);
     const auto kept = rows_of(thinned);
     EXPECT_TRUE(std::includes(rows.begin(), rows.end(), kept.begin(), kept.end()));

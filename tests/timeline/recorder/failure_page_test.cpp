@@ -136,7 +136,7 @@ TEST_F(FailurePageTest, OneThatCannotBeMadeIsSaidAndTheRecordingGoesOn) {
   EXPECT_EQ(bytes_of(folder_ + "/run.json"), "[ weir_timeline\n1 whole\n2 whole\nend 0\n");
 }
 
-// A program may try again for ever, and a page costs it time.
+// A program may retry without end, and each page costs it time.
 TEST_F(FailurePageTest, WhereNoneCanBeWrittenFiveAreTriedAtMost) {
   const weir::testing::LogCapture capture;
   std::filesystem::create_directory(folder_ + "/run.oom.html");

@@ -241,7 +241,7 @@ std::uint64_t Recorder::at(std::int64_t steady_ns) const noexcept {
 }
 
 void Recorder::change_window(bool record) noexcept {
-  if (!alive_.load()) return;  // in a forked child the lock may be taken for ever
+  if (!alive_.load()) return;  // in a forked child: its parent may have held the lock
   {
     const Lock lock(window_mutex_);
     if (!alive_ || ending_ || gave_up_ || recording_ == record) return;
