@@ -1,9 +1,12 @@
-// dlsym as the program sees it. It answers for functions of the driver alone; everything else jumps
-// to the real one with the caller's return address untouched, since RTLD_NEXT and RTLD_DEFAULT mean
-// what they mean to the caller.
+// dlsym as the program sees it. It answers where the program would find a function of the driver
+// that a hook stands in front of; everything else jumps to the real one with the caller's return
+// address untouched, since RTLD_NEXT and RTLD_DEFAULT mean what they mean to the caller. The real
+// one does not see our own functions (exports.ld.in), so that a probe for what is not there finds
+// nothing.
 
 #include <dlfcn.h>
 
+#include "tools/preload/caller.hpp"
 #include "tools/preload/driver.hpp"
 #include "tools/preload/lookup.hpp"
 #include "tools/preload/scope.hpp"
@@ -17,24 +20,29 @@ extern "C" {
 /// The real dlsym, where the jump reads it.
 __attribute__((visibility("hidden"))) constinit void* weir_real_dlsym = nullptr;
 
-/// What dlsym is to return, or null: ask the real one. Called before every look-up of the process,
-/// also in signal handlers and allocators, so anything but a driver's name costs two comparisons.
+/// What dlsym is to return to the code at `caller`, or null: ask the real one. Called before every
+/// look-up of the process, also in signal handlers and allocators, so anything but a driver's name
+/// costs two comparisons.
 __attribute__((visibility("hidden"), used)) void* weir_choose_symbol(void* library,
-                                                                     const char* name) noexcept {
+                                                                     const char* name,
+                                                                     const void* caller) noexcept {
   using namespace weir::preload;
   if (weir_real_dlsym == nullptr) weir_real_dlsym = real_dlsym_address();
   if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
-  // What stands next to the caller, or first in the program, is only to be seen from there.
-  if (library == RTLD_NEXT || library == RTLD_DEFAULT || Inside::now()) return nullptr;
-  void* const real = real_dlsym(library, name);
+  if (Inside::now() || !is_hooked(name)) return nullptr;
+  void* const real = library == RTLD_DEFAULT ? found_by_default(name, caller)
+                     : library == RTLD_NEXT  ? found_next(name, caller)
+                                             : real_dlsym(library, name);
   if (real == nullptr) return nullptr;  // asked again, for the sake of dlerror
-  return swap_symbol(name, real);
+  void* const ours = swap_symbol(name, real);
+  return ours != real ? ours : nullptr;
 }
 
 }  // extern "C"
 
-// Keeps both arguments over the choice; the stack is as at the entry when it jumps. It has the
-// versions of the C library's: another library that overrides dlsym finds the next one by them.
+// Keeps both arguments over the choice, which is told of the caller by the return address; the
+// stack is as at the entry when it jumps. It has the versions of the C library's: another library
+// that overrides dlsym finds the next one by them.
 asm(R"(
   .text
   .globl weir_dlsym
@@ -53,6 +61,7 @@ weir_older_dlsym:
   .cfi_adjust_cfa_offset 8
   subq $8, %rsp
   .cfi_adjust_cfa_offset 8
+  movq 24(%rsp), %rdx
   call weir_choose_symbol
   addq $8, %rsp
   .cfi_adjust_cfa_offset -8

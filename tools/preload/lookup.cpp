@@ -82,6 +82,13 @@ CUresult look_up(CUresult code, const char* base, void** function, int version, 
 
 }  // namespace
 
+bool is_hooked(const char* symbol) noexcept {
+  const auto table = hooks();
+  return std::any_of(table.begin(), table.end(), [=](const Hook& hook) {
+    return same(hook.symbol, symbol) || same(hook.per_thread, symbol);
+  });
+}
+
 void* swap_symbol(const char* symbol, void* real) noexcept {
   const auto table = hooks();
   for (std::size_t i = 0; i < table.size(); ++i) {

@@ -6,6 +6,9 @@
 
 namespace weir::preload {
 
+/// Whether a hook has this name among the symbols of the driver's library.
+[[nodiscard]] bool is_hooked(const char* symbol) noexcept;
+
 /// For dlsym: what to hand out for `symbol` of the driver's library, found at `real`; `real` itself
 /// where that is not the driver's or no hook stands in front of it.
 [[nodiscard]] void* swap_symbol(const char* symbol, void* real) noexcept;

@@ -93,7 +93,7 @@ std::string fault_of(const Driver& driver, const LookUp& asked, int& swapped) {
   if (form == nullptr) return found == nullptr ? "" : "is found, and the driver has none";
   const char* const hook = hook_of(driver, *form);
   if (hook == nullptr) return found == form->function ? "" : "is not the driver's";
-  if (found != dlsym(RTLD_DEFAULT, hook)) return std::string("is not ") + hook;
+  if (found != dlvsym(RTLD_DEFAULT, hook, "WEIR_1")) return std::string("is not ") + hook;
   std::printf("swapped %s\n", form->base);
   ++swapped;
   return "";

@@ -29,10 +29,10 @@ void* library_of(void* function) {
 
 int main() {
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-  // Weir's own, since it comes first.
-  void* const plain = dlsym(RTLD_DEFAULT, "cuMemAlloc_v2");
-  void* const async = dlsym(RTLD_DEFAULT, "cuMemAllocAsync");
-  void* const per_thread = dlsym(RTLD_DEFAULT, "cuMemAllocAsync_ptsz");
+  // Weir's own, which only its version finds.
+  void* const plain = dlvsym(RTLD_DEFAULT, "cuMemAlloc_v2", "WEIR_1");
+  void* const async = dlvsym(RTLD_DEFAULT, "cuMemAllocAsync", "WEIR_1");
+  void* const per_thread = dlvsym(RTLD_DEFAULT, "cuMemAllocAsync_ptsz", "WEIR_1");
   auto* const get =
       driver != nullptr ? reinterpret_cast<Get>(dlsym(driver, "cuGetProcAddress_v2")) : nullptr;
   if (get == nullptr || plain == nullptr || async == nullptr || per_thread == nullptr) {
