@@ -170,6 +170,18 @@ TEST_F(StandInStream, HostFunctionsMayNotCallCuda) {
   EXPECT_EQ(seen, cudaErrorNotPermitted);
 }
 
+TEST_F(StandInStream, HostFunctionsOfAStreamNeedNoCurrentContext) {
+  cudaStream_t stream = make_stream();
+  bool ran = false;
+  std::thread([&] {
+    const auto run = [](void* data) { *static_cast<bool*>(data) = true; };
+    EXPECT_EQ(cuLaunchHostFunc(stream, run, &ran), CUDA_SUCCESS);
+    EXPECT_EQ(cuLaunchHostFunc(nullptr, run, &ran), CUDA_ERROR_INVALID_CONTEXT);
+  }).join();
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(ran);
+}
+
 TEST_F(StandInStream, CallbacksRunInOrderAndMayNotCallCuda) {
   struct Seen {
     std::thread::id thread;

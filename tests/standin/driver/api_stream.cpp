@@ -97,10 +97,15 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
 }
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-  return api("cuLaunchHostFunc", Needs::kContext, [&](Call& call) {
+  // XLA's own threads call it where no context is current: a stream that was made has one.
+  const bool of_context =
+      handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+  return api("cuLaunchHostFunc", of_context ? Needs::kContext : Needs::kDriver, [&](Call& call) {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<Stream> stream = find_stream(call, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    call.context = stream->context;
+    if (call.context->broken != CUDA_SUCCESS) return call.context->broken;
     return submit(call, stream,
                   {.work =
                        [function, data] {
