@@ -1,8 +1,13 @@
 // What a stream capture forbids, what breaks it, and what comes of one.
 
+#include <atomic>
 #include <thread>
 
 #include "tests/standin/fixture.hpp"
+
+extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status,
+                                              cuuint64_t* id, CUgraph* graph,
+                                              const CUgraphNode** dependencies, size_t* count);
 
 namespace weir::standin::testing {
 namespace {
@@ -13,6 +18,18 @@ class StandInCapture : public StandIn {
     cudaStreamCaptureStatus status{};
     EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
     return status;
+  }
+  /// What the driver calls its capture; 0 for none.
+  static cuuint64_t number_of(cudaStream_t stream) {
+    CUstreamCaptureStatus status{};
+    cuuint64_t id = 0;
+    EXPECT_EQ(cuStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr),
+              CUDA_SUCCESS);
+    return id;
+  }
+  static CUresult graph_of(cudaStream_t stream, CUgraph& graph) {
+    CUstreamCaptureStatus status{};
+    return cuStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph, nullptr, nullptr);
   }
   void begin(cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
     ASSERT_EQ(cudaStreamBeginCapture(stream_, mode), cudaSuccess);
@@ -187,6 +204,106 @@ TEST_F(StandInCapture, TakesInAStreamThatWaitsForIt) {
   ASSERT_EQ(cudaStreamWaitEvent(stream_, joined, 0), cudaSuccess);
   EXPECT_EQ(end(), cudaSuccess);
   EXPECT_EQ(status_of(other), cudaStreamCaptureStatusNone);
+}
+
+TEST_F(StandInCapture, TakesInAStreamOfAnotherDevice) {
+  weir_standin_set_devices(2);
+  cudaEvent_t forked = make_event();
+  begin();
+  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  cudaStream_t other = make_stream();
+  cudaEvent_t joined = make_event();
+  ASSERT_EQ(cudaStreamWaitEvent(other, forked, 0), cudaSuccess);
+  EXPECT_EQ(status_of(other), cudaStreamCaptureStatusActive);
+  EXPECT_EQ(number_of(other), number_of(stream_));
+  ASSERT_EQ(cudaMemsetAsync(memory_, 2, 512, other), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(joined, other), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(stream_, joined, 0), cudaSuccess);
+  EXPECT_EQ(end(), cudaSuccess);
+  EXPECT_EQ(status_of(other), cudaStreamCaptureStatusNone);
+}
+
+TEST_F(StandInCapture, IsBrokenByAskingForItsStreamOfAnotherDevice) {
+  weir_standin_set_devices(2);
+  cudaEvent_t forked = make_event();
+  begin(cudaStreamCaptureModeRelaxed);
+  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  cudaStream_t other = make_stream();
+  ASSERT_EQ(cudaStreamWaitEvent(other, forked, 0), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(other), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusInvalidated);
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+}
+
+TEST_F(StandInCapture, HasANumberOfItsOwn) {
+  EXPECT_EQ(number_of(stream_), 0U);
+  begin();
+  const cuuint64_t first = number_of(stream_);
+  EXPECT_NE(first, 0U);
+  EXPECT_EQ(end(), cudaSuccess);
+  EXPECT_EQ(number_of(stream_), 0U);
+  begin();
+  EXPECT_NE(number_of(stream_), first);
+  EXPECT_NE(number_of(stream_), 0U);
+  EXPECT_EQ(end(), cudaSuccess);
+}
+
+TEST_F(StandInCapture, OfOneThatBrokeTellsNoNumber) {
+  begin();
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(number_of(stream_), 0U);
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+}
+
+TEST_F(StandInCapture, HasAGraphThatKeepsAnObjectUntilItsLastInstanceIsGone) {
+  std::atomic<int> destroyed{0};
+  begin();
+  CUuserObject object = nullptr;
+  ASSERT_EQ(cuUserObjectCreate(
+                &object, &destroyed, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, 1,
+                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+            CUDA_SUCCESS);
+  CUgraph captured = nullptr;
+  ASSERT_EQ(graph_of(stream_, captured), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphRetainUserObject(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_SUCCESS);
+  ASSERT_EQ(cudaMemsetAsync(memory_, 2, 512, stream_), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  EXPECT_EQ(graph, captured);
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  weir_standin_hold(stream_);
+  ASSERT_EQ(cudaGraphLaunch(exec, stream_), cudaSuccess);
+  ASSERT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(destroyed, 0);
+  weir_standin_release(stream_);
+  while (destroyed == 0) std::this_thread::yield();
+  EXPECT_TRUE(all_bytes(memory_, 2));
+  EXPECT_EQ(weir_standin_live().graphs, 0U);
+}
+
+TEST_F(StandInCapture, ThatFailsLetsGoOfItsGraphAndItsObjects) {
+  std::atomic<int> destroyed{0};
+  begin();
+  CUuserObject object = nullptr;
+  ASSERT_EQ(cuUserObjectCreate(
+                &object, &destroyed, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, 2,
+                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+            CUDA_SUCCESS);
+  CUgraph captured = nullptr;
+  ASSERT_EQ(graph_of(stream_, captured), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphRetainUserObject(captured, object, 3, CU_GRAPH_USER_OBJECT_MOVE),
+            CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuGraphRetainUserObject(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_SUCCESS);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(weir_standin_live().graphs, 0U);
+  ASSERT_EQ(cuUserObjectRelease(object, 1), CUDA_SUCCESS);
+  while (destroyed == 0) std::this_thread::yield();
+  EXPECT_EQ(cuUserObjectRelease(object, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(StandInCapture, NeedsItsStreamsJoinedAtTheEnd) {

@@ -1,5 +1,7 @@
 // What contexts, modules and libraries take of a device.
 
+#include <thread>
+
 #include "tests/standin/fixture.hpp"
 
 namespace weir::standin::testing {
@@ -16,6 +18,11 @@ class StandInModule : public StandIn {
     std::size_t free = 0;
     EXPECT_EQ(cudaMemGetInfo(&free, nullptr), cudaSuccess);
     return free;
+  }
+
+  void load_alone() const {
+    CUmodule module = nullptr;
+    EXPECT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
   }
 
   const char image_ = 0;
@@ -134,6 +141,22 @@ TEST_F(StandInModule, AndLibrariesGiveTheirMemoryBackWithTheContext) {
   // A library is of no context.
   EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_used(0), 0U);
+}
+
+TEST_F(StandInModule, LoadsWaitForEachOtherInsideWhereTheyAreToMeet) {
+  weir_standin_set_module_memory(kMiB);
+  weir_standin_set_loads_meet(2);
+  const auto load = [&] {
+    CUmodule module = nullptr;
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+    EXPECT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
+    EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
+  };
+  std::thread other(load);
+  load();
+  other.join();
+  weir_standin_set_loads_meet(0);
+  load_alone();
 }
 
 }  // namespace

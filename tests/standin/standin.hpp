@@ -26,6 +26,9 @@ void weir_standin_set_context_memory(std::size_t bytes);
 /// Bytes that a module or a library takes of the device of the context that it is loaded in.
 /// WEIR_STANDIN_MODULE_MEMORY, or none.
 void weir_standin_set_module_memory(std::size_t bytes);
+/// Loads of modules and libraries wait inside the driver until `count` of them are there at once;
+/// 20 seconds at most, and then they return CUDA_ERROR_LAUNCH_TIMEOUT. 0: they wait for nobody.
+void weir_standin_set_loads_meet(int count);
 /// Whether the devices have virtual memory management (cuMemCreate); they do.
 void weir_standin_set_pages_supported(int supported);
 /// Whether cuMemAlloc and cuMemCreate give addresses with no memory behind them: a device of any

@@ -73,15 +73,12 @@ void append(std::vector<T>& to, std::vector<T>&& more) {
 }
 
 /// The handle of what a capture made, which is that of the graph it was to add to.
-CUgraph keep_graph(Driver& driver, const Capture& capture, Graph&& made) {
+CUgraph keep_graph(Driver& driver, Capture& capture, Graph&& made) {
   if (!capture.target) return driver.graphs.add(std::make_shared<Graph>(std::move(made)));
   append(capture.target->nodes, std::move(made.nodes));
   append(capture.target->taken, std::move(made.taken));
   append(capture.target->given, std::move(made.given));
-  for (const auto& [handle, graph] : driver.graphs.all()) {
-    if (graph == capture.target) return handle;
-  }
-  return nullptr;  // destroyed meanwhile
+  return graph_of(driver, capture);  // null: destroyed meanwhile
 }
 
 bool allocates_memory(const Graph& graph) { return !graph.taken.empty() || !graph.given.empty(); }
@@ -101,6 +98,10 @@ bool is_instantiated(Driver& driver, const Graph& graph) {
 }  // namespace
 
 extern "C" {
+
+// In the <cuda.h> of some toolkits only.
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies, size_t* count);
 
 CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
   return api("cuStreamBeginCapture", Needs::kContext,
@@ -139,7 +140,11 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     }
     const CUresult result = verdict(*capture);
     Graph made = end_capture(call.driver, capture);
-    if (result == CUDA_SUCCESS) *graph = keep_graph(call.driver, *capture, std::move(made));
+    if (result == CUDA_SUCCESS) {
+      *graph = keep_graph(call.driver, *capture, std::move(made));
+    } else {
+      drop_new_graph(call.driver, *capture);
+    }
     return result;
   });
 }
@@ -148,6 +153,20 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   return api("cuStreamIsCapturing", Needs::kContext, [&](Call& call) {
     std::shared_ptr<Capture> capture;
     return status_of(call, handle, status, &capture);
+  });
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies,
+                                   size_t* count) {
+  return api("cuStreamGetCaptureInfo", Needs::kContext, [&](Call& call) {
+    std::shared_ptr<Capture> capture;
+    const CUresult code = status_of(call, handle, status, &capture);
+    if (code != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return code;
+    if (dependencies != nullptr || count != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    if (id != nullptr) *id = capture->id;
+    if (graph != nullptr) *graph = graph_of(call.driver, *capture);
+    return code;
   });
 }
 
@@ -206,8 +225,10 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
                                          .touches = node.touches});
       if (submitted != CUDA_SUCCESS) return submitted;
     }
-    // The memory stays until the launch is over, whatever becomes of the graph.
-    if (allocates_memory(*graph)) enqueue(stream, {.settle = [graph] {}});
+    // What it has stays until the launch is over, whatever becomes of the graph.
+    if (allocates_memory(*graph) || !graph->objects.empty()) {
+      enqueue(stream, {.settle = [graph] {}});
+    }
     end_launch(call, stream);
     return CUDA_SUCCESS;
   });
@@ -256,6 +277,26 @@ CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
 CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus* status) {
   return cuStreamIsCapturing(per_thread(stream), status);
 }
+CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* status,
+                                        cuuint64_t* id, CUgraph* graph,
+                                        const CUgraphNode** dependencies, size_t* count) {
+  return cuStreamGetCaptureInfo_v2(per_thread(stream), status, id, graph, dependencies, count);
+}
+#if CUDA_VERSION >= 12030
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies,
+                                   const CUgraphEdgeData** edges, size_t* count) {
+  if (edges != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
+}
+CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus* status,
+                                        cuuint64_t* id, CUgraph* graph,
+                                        const CUgraphNode** dependencies,
+                                        const CUgraphEdgeData** edges, size_t* count) {
+  return cuStreamGetCaptureInfo_v3(per_thread(stream), status, id, graph, dependencies, edges,
+                                   count);
+}
+#endif
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
   return cuGraphLaunch(exec, per_thread(stream));
 }

@@ -9,12 +9,31 @@ namespace {
 
 using namespace weir::standin;
 
+/// Waits until as many loads are here as are to meet. Long enough for any that are to come.
+CUresult meet(Call& call) {
+  Driver& driver = call.driver;
+  if (driver.loads_to_meet < 2) return CUDA_SUCCESS;
+  const std::uint64_t meeting = driver.load_meetings;
+  if (++driver.loads_waiting == driver.loads_to_meet) {
+    driver.loads_waiting = 0;
+    ++driver.load_meetings;
+    driver.loads_met.notify_all();
+    return CUDA_SUCCESS;
+  }
+  if (driver.loads_met.wait_for(call.lock, std::chrono::seconds(20),
+                                [&] { return driver.load_meetings != meeting; })) {
+    return CUDA_SUCCESS;
+  }
+  --driver.loads_waiting;
+  return CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
 CUresult load_module(Call& call, CUmodule* module, const void* image) {
   if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t bytes = call.driver.module_memory;
   if (!call.context->device->charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   *module = call.driver.modules.add({.context = call.context, .charged = bytes});
-  return CUDA_SUCCESS;
+  return meet(call);
 }
 
 CUresult load_image(const char* name, CUmodule* module, const void* image) {
@@ -34,7 +53,7 @@ CUresult load_library(Call& call, CUlibrary* library, const void* code) {
     if (!made.context->device->charge(made.charged)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *library = call.driver.libraries.add(made);
-  return CUDA_SUCCESS;
+  return meet(call);
 }
 
 /// False when there is none that can be read.

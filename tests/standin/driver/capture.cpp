@@ -84,12 +84,31 @@ Graph end_capture(Driver& driver, const std::shared_ptr<Capture>& capture) {
   return std::exchange(capture->graph, {});
 }
 
+CUgraph graph_of(Driver& driver, Capture& capture) {
+  if (!capture.target) {
+    capture.target = std::make_shared<Graph>();
+    capture.target_is_new = true;
+    return driver.graphs.add(capture.target);
+  }
+  for (const auto& [handle, graph] : driver.graphs.all()) {
+    if (graph == capture.target) return handle;
+  }
+  return nullptr;
+}
+
+void drop_new_graph(Driver& driver, Capture& capture) {
+  if (!capture.target_is_new) return;
+  driver.graphs.remove(graph_of(driver, capture));
+  capture.target.reset();
+}
+
 void leave_capture(Driver& driver, Stream& stream) {
   const std::shared_ptr<Capture> capture = stream.capture;
   if (!capture) return;
   capture->invalid = true;
   if (capture->origin == &stream) {
     (void)end_capture(driver, capture);
+    drop_new_graph(driver, *capture);
   } else {
     capture->clocks.erase(&stream);
     stream.capture.reset();

@@ -23,6 +23,10 @@ CUresult wait_in_capture(const std::shared_ptr<Stream>& stream, const Event& eve
 /// The capture is over, however it went, and this is what came of it. The caller holds the capture:
 /// its streams let go of it.
 Graph end_capture(Driver& driver, const std::shared_ptr<Capture>& capture);
+/// The handle of the graph that the capture adds to; null where that was destroyed.
+CUgraph graph_of(Driver& driver, Capture& capture);
+/// The capture failed: the graph that was made for it goes.
+void drop_new_graph(Driver& driver, Capture& capture);
 /// `stream` goes away: breaks its capture, if there is one, and ends the one that it began.
 void leave_capture(Driver& driver, Stream& stream);
 

@@ -72,6 +72,11 @@ void weir_standin_set_module_memory(std::size_t bytes) {
   driver().module_memory = bytes;
 }
 
+void weir_standin_set_loads_meet(int count) {
+  const Lock lock(driver().mutex);
+  driver().loads_to_meet = count;
+}
+
 void weir_standin_set_pages_supported(int supported) {
   const Lock lock(driver().mutex);
   driver().pages_supported = supported != 0;
@@ -120,6 +125,7 @@ void weir_standin_reset(void) {
   forget_pages(the_driver);
   the_driver.graphs.all().clear();
   the_driver.graph_execs.all().clear();
+  the_driver.user_objects.all().clear();
   for (Device& device : the_driver.devices) {
     device.pool = device.default_pool;
     *device.default_pool = {.device = &device,

@@ -80,6 +80,7 @@ void Driver::read_settings() {
   for (Device& device : devices) device.total = bytes;
   context_memory = number_of("WEIR_STANDIN_CONTEXT_MEMORY", 0);
   module_memory = number_of("WEIR_STANDIN_MODULE_MEMORY", 0);
+  loads_to_meet = 0;
   pages_supported = true;
   addresses_only = number_of("WEIR_STANDIN_ADDRESSES_ONLY", 0) != 0;
   reserved_is_device = number_of("WEIR_STANDIN_RESERVED_IS_DEVICE", 0) != 0;

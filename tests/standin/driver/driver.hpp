@@ -67,6 +67,11 @@ struct Driver {
   Handles<CUevent, std::shared_ptr<Event>> events{0x1e0000000000};
   Handles<CUgraph, std::shared_ptr<Graph>> graphs{0x1f0000000000};
   Handles<CUgraphExec, GraphExec> graph_execs{0x200000000000};
+  struct OwnedObject {
+    std::shared_ptr<UserObject> object;
+    unsigned references = 0;  ///< of the program
+  };
+  Handles<CUuserObject, OwnedObject> user_objects{0x270000000000};
   Handles<CUmemoryPool, std::shared_ptr<Pool>> pools{0x210000000000};
   Handles<CUarray, Array> arrays{0x220000000000};
   Handles<CUmipmappedArray, Array> mipmapped_arrays{0x230000000000};
@@ -92,6 +97,15 @@ struct Driver {
   std::vector<Fault> kernel_faults;
   bool held = false;
   std::chrono::nanoseconds delay{0};
+
+  std::deque<std::pair<CUhostFn, void*>> dead_objects;  ///< to be destroyed
+  bool objects_served = false;                          ///< there is a thread that does so
+  std::condition_variable object_died;                  ///< it sleeps here
+
+  int loads_to_meet = 0;  ///< loads of code wait for each other inside the driver
+  int loads_waiting = 0;  ///< of those
+  std::uint64_t load_meetings = 0;
+  std::condition_variable loads_met;
 
   std::deque<std::shared_ptr<Stream>> unserved;  ///< made, and no thread has come to them
   std::size_t idle_threads = 0;                  ///< of streams that are gone

@@ -28,6 +28,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end);
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
 CUfunction weir_standin_function_of(const void* symbol);
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies, size_t* count);
 #if CUDA_VERSION >= 12020
 CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                         size_t count, CUgraphNodeParams* parameters);
@@ -83,6 +85,10 @@ extern decltype(cuStreamBeginCaptureToGraph) cuStreamBeginCaptureToGraph_ptsz;
 #endif
 extern decltype(cuStreamEndCapture) cuStreamEndCapture_ptsz;
 extern decltype(cuStreamIsCapturing) cuStreamIsCapturing_ptsz;
+extern decltype(cuStreamGetCaptureInfo_v2) cuStreamGetCaptureInfo_v2_ptsz;
+#if CUDA_VERSION >= 12030
+extern decltype(cuStreamGetCaptureInfo_v3) cuStreamGetCaptureInfo_v3_ptsz;
+#endif
 extern decltype(cuGraphLaunch) cuGraphLaunch_ptsz;
 extern decltype(cuLaunchKernel) cuLaunchKernel_ptsz;
 extern decltype(cuLaunchKernelEx) cuLaunchKernelEx_ptsz;
@@ -225,6 +231,15 @@ std::span<const Entry> entries() {
 #endif
         entry("cuStreamEndCapture", 10000, &cuStreamEndCapture, &cuStreamEndCapture_ptsz),
         entry("cuStreamIsCapturing", 10000, &cuStreamIsCapturing, &cuStreamIsCapturing_ptsz),
+        entry("cuStreamGetCaptureInfo", 11030, &cuStreamGetCaptureInfo_v2,
+              &cuStreamGetCaptureInfo_v2_ptsz),
+#if CUDA_VERSION >= 12030
+        entry("cuStreamGetCaptureInfo", 12030, &cuStreamGetCaptureInfo_v3,
+              &cuStreamGetCaptureInfo_v3_ptsz),
+#endif
+        entry("cuUserObjectCreate", 11030, &cuUserObjectCreate),
+        entry("cuUserObjectRelease", 11030, &cuUserObjectRelease),
+        entry("cuGraphRetainUserObject", 11030, &cuGraphRetainUserObject),
         entry("cuThreadExchangeStreamCaptureMode", 10010, &cuThreadExchangeStreamCaptureMode),
         entry("cuGraphCreate", 10000, &cuGraphCreate),
         entry("cuGraphAddMemAllocNode", 11040, &cuGraphAddMemAllocNode),

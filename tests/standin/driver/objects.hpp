@@ -83,9 +83,21 @@ struct Node {
   std::vector<Touch> touches = {};
 };
 
+/// Something of the program's that goes with the last graph which has it (cuUserObjectCreate).
+struct UserObject {
+  CUhostFn destroy = nullptr;
+  void* data = nullptr;
+
+  UserObject(CUhostFn its_destroy, void* its_data) : destroy(its_destroy), data(its_data) {}
+  ~UserObject();  // hands it to the thread that destroys them, which is none of the program's
+  UserObject(const UserObject&) = delete;
+  UserObject& operator=(const UserObject&) = delete;
+};
+
 /// The nodes in an order that is right on one stream.
 struct Graph {
   std::vector<Node> nodes;
+  std::vector<std::shared_ptr<UserObject>> objects;
   std::vector<std::shared_ptr<GraphMemory>> taken;  ///< by its nodes
   std::vector<std::shared_ptr<GraphMemory>> given;  ///< likewise, also what another graph takes
 };
@@ -101,7 +113,8 @@ struct Capture {
   Stream* origin = nullptr;
   bool invalid = false;
   Graph graph;
-  std::shared_ptr<Graph> target;           ///< an existing graph that the nodes go to, if any
+  std::shared_ptr<Graph> target;           ///< a graph with a handle that the nodes go to, if any
+  bool target_is_new = false;              ///< made for this capture: it goes where that fails
   std::map<Stream*, CaptureClock> clocks;  ///< of every stream that takes part
   std::uint64_t id = 0;
   bool ended = false;
