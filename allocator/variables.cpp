@@ -10,7 +10,8 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 20> kKnown{"WEIR_ALLOC_LOG",
+constexpr std::array<std::string_view, 21> kKnown{"WEIR_ALLOCATOR",
+                                                  "WEIR_ALLOC_LOG",
                                                   "WEIR_ALLOC_LOG_LIMIT",
                                                   "WEIR_BATCH_RANGE",
                                                   "WEIR_BUDGET",

@@ -18,6 +18,7 @@ namespace weir::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using weir::testing::elf32_bytes;
 using weir::testing::elf_bytes;
@@ -39,16 +40,20 @@ class ProgramTest : public ::testing::Test {
     return environment_of({{"PATH", directory_.file("")}});
   }
   std::string refusal(const std::string& path) {
-    return message_of<UsageError>([&] { check_program(path, environment()); });
+    return message_of<UsageError>([&] { (void)started(path); });
+  }
+  /// What is started for `path a b`.
+  Started started(const std::string& path) {
+    return check_program(path, {path, "a", "b"}, environment());
   }
 
   TemporaryDirectory directory_;
 };
 
 TEST_F(ProgramTest, ANativeDynamicProgramIsFit) {
-  EXPECT_NO_THROW(check_program("/proc/self/exe", environment()));
-  EXPECT_NO_THROW(check_program(program("dynamic", elf_bytes()), environment()));
-  EXPECT_NO_THROW(check_program(program("fixed", elf_bytes({.type = ET_EXEC})), environment()));
+  EXPECT_NO_THROW((void)started("/proc/self/exe"));
+  EXPECT_NO_THROW((void)started(program("dynamic", elf_bytes())));
+  EXPECT_NO_THROW((void)started(program("fixed", elf_bytes({.type = ET_EXEC}))));
 }
 
 TEST_F(ProgramTest, WhatNothingCanBePreloadedIntoIsRefused) {
@@ -59,8 +64,8 @@ TEST_F(ProgramTest, WhatNothingCanBePreloadedIntoIsRefused) {
               HasSubstr("is statically linked"));
   EXPECT_THAT(refusal(program("other", elf_bytes({.machine = EM_S390}))),
               HasSubstr("for another kind of machine"));
-  EXPECT_THAT(refusal(program("text", "echo hello\n")), HasSubstr("neither an ELF program nor"));
-  EXPECT_THAT(refusal(program("empty", "")), HasSubstr("neither an ELF program nor"));
+  EXPECT_THAT(refusal(program("data", std::string("MZ\0\1\n", 5))),
+              HasSubstr("neither an ELF program nor a script"));
 }
 
 TEST_F(ProgramTest, AnElfFileThatIsCutOffIsRefusedWhereverItIsCut) {
@@ -77,9 +82,39 @@ TEST_F(ProgramTest, AScriptStandsForItsInterpreter) {
   EXPECT_THAT(refusal(script), AllOf(HasSubstr("'" + interpreter + "', which runs the script '" +
                                                script + "', is statically linked")));
   program("good", elf_bytes());
-  EXPECT_NO_THROW(check_program(program("script", "#!/usr/bin/env good\ncode"), environment()));
+  EXPECT_NO_THROW((void)started(program("script", "#!/usr/bin/env good\ncode")));
   EXPECT_THAT(refusal(program("script", "#!/usr/bin/env static\n")),
               HasSubstr("is statically linked"));
+}
+
+TEST_F(ProgramTest, AScriptThatNamesNoInterpreterIsRunByTheShell) {
+  for (const char* contents : {"echo hello\n", "", "\n#!/nowhere\n"}) {
+    const std::string script = program("script", contents);
+    const Started shell = started(script);
+    EXPECT_EQ(shell.path, "/bin/sh");
+    EXPECT_THAT(shell.words, ElementsAre("/bin/sh", script, "a", "b"));
+  }
+  const std::string elf = program("elf", elf_bytes());
+  EXPECT_EQ(started(elf).path, elf);
+  EXPECT_THAT(started(elf).words, ElementsAre(elf, "a", "b"));
+}
+
+TEST_F(ProgramTest, AScriptWhoseNameBeginsWithADashIsNoOptionOfTheShell) {
+  const std::string folder = std::filesystem::current_path().string();
+  std::filesystem::create_directory(directory_.file("-x"));
+  program("-x/script", "echo hello\n");
+  std::filesystem::current_path(directory_.file(""));
+  EXPECT_THAT(started("-x/script").words, ElementsAre("/bin/sh", "./-x/script", "a", "b"));
+  std::filesystem::current_path(folder);
+}
+
+TEST_F(ProgramTest, EnvRunsAScriptWithoutAnInterpreterAndTheKernelRunsNone) {
+  const std::string inner = program("inner", "echo hello\n");
+  const std::string by_env = program("by-env", "#!/usr/bin/env inner\n");
+  EXPECT_EQ(started(by_env).path, by_env) << "env asks the shell, not weir";
+  EXPECT_THAT(refusal(program("by-kernel", "#!" + inner + "\n")),
+              AllOf(HasSubstr("'" + inner + "', which runs the script"),
+                    HasSubstr("neither an ELF program nor a script that names what runs it")));
 }
 
 TEST_F(ProgramTest, AScriptWhoseInterpreterCannotBeRunNamesBoth) {
@@ -92,7 +127,7 @@ TEST_F(ProgramTest, AScriptWhoseInterpreterCannotBeRunNamesBoth) {
 
 TEST_F(ProgramTest, ScriptsAreFollowedToOneAnotherButNotForEver) {
   const std::string last = program("last", "#!" + program("good", elf_bytes()) + "\n");
-  EXPECT_NO_THROW(check_program(program("first", "#!" + last + "\n"), environment()));
+  EXPECT_NO_THROW((void)started(program("first", "#!" + last + "\n")));
   const std::string self = directory_.file("self");
   EXPECT_THAT(refusal(program("self", "#!" + self + "\n")), HasSubstr("script of a script"));
 }
@@ -119,15 +154,6 @@ TEST_F(ProgramTest, WhatIsNotFoundOrCannotBeRunIsRefused) {
   EXPECT_THAT(not_found(directory_.file("plain")), HasSubstr("is not executable"));
 }
 
-TEST(Program, ChangesItsIdentityOnlyToThatOfAnother) {
-  EXPECT_TRUE(changes_identity(04755, 0, 0, 1000, 1000));
-  EXPECT_TRUE(changes_identity(02755, 0, 0, 1000, 1000));
-  EXPECT_FALSE(changes_identity(0755, 0, 0, 1000, 1000));
-  EXPECT_FALSE(changes_identity(04755, 1000, 0, 1000, 1000));
-  EXPECT_FALSE(changes_identity(02755, 0, 1000, 1000, 1000));
-  EXPECT_FALSE(changes_identity(02745, 0, 0, 1000, 1000)) << "a mandatory lock";
-}
-
 TEST(Script, FirstLineNamesTheInterpreter) {
   struct Line {
     const char* front;
@@ -150,6 +176,16 @@ TEST(Script, FirstLineNamesTheInterpreter) {
   }
   for (const char* front : {"", "#", "\177ELF", " #!/bin/sh", "echo"}) {
     EXPECT_FALSE(interpreter_of(front)) << front;
+  }
+}
+
+TEST(Script, ATextWithoutAnInterpreterIsTheShells) {
+  using namespace std::string_view_literals;
+  for (const std::string_view front : {""sv, "echo"sv, "# x\n"sv, " #!/bin/sh"sv, "a\n\0"sv}) {
+    EXPECT_TRUE(is_shell_script(front)) << front;
+  }
+  for (const std::string_view front : {"#!/bin/sh\n"sv, "#!"sv, "\177ELF"sv, "a\0\n"sv}) {
+    EXPECT_FALSE(is_shell_script(front)) << front;
   }
 }
 

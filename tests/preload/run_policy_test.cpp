@@ -24,6 +24,7 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 using weir::testing::environment_of;
 using weir::testing::sample_summary;
@@ -34,18 +35,21 @@ const Preload kPreload{.library = "/lib/libweir.so", .summary = "/tmp/x/%p.json"
 
 auto named(const char* name) { return Field("name", &Variable::name, name); }
 
-TEST(RunEnvironment, HasAllThatFrameworksNeed) {
+TEST(RunEnvironment, SetsNothingForFrameworksUnlessAsked) {
   const Prepared prepared = environment_for(kPreload, environment_of({}));
-  EXPECT_THAT(prepared.variables,
-              UnorderedElementsAre(Variable{"LD_PRELOAD", "/lib/libweir.so"},
-                                   Variable{"WEIR_SUMMARY", "/tmp/x/%p.json"},
-                                   Variable{"WEIR_CHECKED", "1"},
-                                   Variable{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
-                                   Variable{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"},
-                                   Variable{"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async"},
-                                   Variable{"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
-                                   Variable{"TF_GPU_ALLOCATOR", "cuda_malloc_async"}));
-  EXPECT_THAT(prepared.notes, IsEmpty());
+  EXPECT_THAT(prepared.variables, UnorderedElementsAre(Variable{"LD_PRELOAD", "/lib/libweir.so"},
+                                                       Variable{"WEIR_SUMMARY", "/tmp/x/%p.json"},
+                                                       Variable{"WEIR_CHECKED", "1"}));
+  EXPECT_THAT(prepared.allocator, StartsWith("allocator framework: "));
+}
+
+TEST(RunEnvironment, HasTheVariablesOfTheAllocatorThatIsAskedFor) {
+  Preload preload = kPreload;
+  preload.allocator = AllocatorMode::kAsync;
+  const Prepared prepared = environment_for(preload, environment_of({}));
+  EXPECT_THAT(prepared.variables, Contains(named("LD_PRELOAD")));
+  EXPECT_THAT(prepared.variables, Contains(Variable{"TF_GPU_ALLOCATOR", "cuda_malloc_async"}));
+  EXPECT_THAT(prepared.allocator, StartsWith("allocator async: "));
 }
 
 TEST(RunEnvironment, PreloadsBeforeWhatIsPreloadedAlready) {
@@ -55,29 +59,6 @@ TEST(RunEnvironment, PreloadsBeforeWhatIsPreloadedAlready) {
               Contains(Variable{"LD_PRELOAD", "/lib/libweir.so:/lib/libjemalloc.so"}));
 }
 
-TEST(RunEnvironment, WhatTheUserSetForAFrameworkStays) {
-  for (const char* name : {"XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_PREALLOCATE",
-                           "TF_GPU_ALLOCATOR", "NVTX_INJECTION64_PATH"}) {
-    Preload preload = kPreload;
-    preload.batch_range = true;
-    const Prepared prepared = environment_for(preload, environment_of({{name, "mine"}}));
-    EXPECT_THAT(prepared.variables, Not(Contains(named(name))));
-  }
-}
-
-TEST(RunEnvironment, EitherOfPyTorchsVariablesStaysAndAnotherBackendIsRemarked) {
-  for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
-    const Prepared other = environment_for(kPreload, environment_of({{name, "backend:native"}}));
-    EXPECT_THAT(other.variables, Not(Contains(named("PYTORCH_ALLOC_CONF"))));
-    EXPECT_THAT(other.variables, Not(Contains(named("PYTORCH_CUDA_ALLOC_CONF"))));
-    EXPECT_THAT(other.notes, ElementsAre(HasSubstr(std::string(name) + "='backend:native'")));
-    const Prepared same =
-        environment_for(kPreload, environment_of({{name, "a:1,backend:cudaMallocAsync"}}));
-    EXPECT_THAT(same.variables, Not(Contains(named("PYTORCH_CUDA_ALLOC_CONF"))));
-    EXPECT_THAT(same.notes, IsEmpty());
-  }
-}
-
 TEST(RunEnvironment, NvtxIsTakenOnlyForABatchRange) {
   Preload preload = kPreload;
   EXPECT_THAT(environment_for(preload, environment_of({})).variables,
@@ -85,6 +66,9 @@ TEST(RunEnvironment, NvtxIsTakenOnlyForABatchRange) {
   preload.batch_range = true;
   EXPECT_THAT(environment_for(preload, environment_of({})).variables,
               Contains(Variable{"NVTX_INJECTION64_PATH", "/lib/libweir.so"}));
+  EXPECT_THAT(
+      environment_for(preload, environment_of({{"NVTX_INJECTION64_PATH", "mine"}})).variables,
+      Not(Contains(named("NVTX_INJECTION64_PATH"))));
 }
 
 TEST(RunEnvironment, FlagsAreVariables) {

@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "capability_bytes.hpp"
 #include "elf_bytes.hpp"
 #include "weir_process.hpp"
 
@@ -70,6 +73,9 @@ TEST(WeirBadInput, EachFlag) {
   expect_run_refused({"--run-ahead", "0"}, "--run-ahead='0' is not allowed");
   expect_run_refused({"--pool", "slab"}, "--pool='slab' is not allowed");
   expect_run_refused({"--batch-range", ""}, "--batch-range='' is not allowed");
+  expect_run_refused({"--allocator", "native"},
+                     "--allocator='native' is not allowed: framework or async");
+  expect_run_refused({"--allocator", ""}, "--allocator='' is not allowed");
   expect_run_refused({"--max-wait", "10"}, "--max-wait='10' is not allowed");
   expect_run_refused({"--log", "loud"}, "--log='loud' is not allowed");
 }
@@ -78,7 +84,7 @@ TEST(WeirBadInput, EachVariable) {
   for (const char* name :
        {"WEIR_BUDGET", "WEIR_POLICY", "WEIR_RUN_AHEAD", "WEIR_POOL", "WEIR_POOL_PAGE_SIZE",
         "WEIR_POOL_LINEAR_CUTOFF", "WEIR_POOL_LARGE_ROUND_SIZE", "WEIR_ALLOC_LOG_LIMIT",
-        "WEIR_SYNC_FREE", "WEIR_MAX_WAIT", "WEIR_LOG"}) {
+        "WEIR_SYNC_FREE", "WEIR_MAX_WAIT", "WEIR_LOG", "WEIR_ALLOCATOR"}) {
     const std::string named = std::string(name) + "='bad' is not allowed";
     expect_run_refused({}, named, {{name, "bad"}});
     expect_refused({"info"}, named, {{name, "bad"}});
@@ -164,10 +170,22 @@ TEST(WeirBadInput, ProgramsThatNothingCanBePreloadedInto) {
 
 TEST(WeirBadInput, AProgramThatOnlyTheKernelFindsFault) {
   const TemporaryDirectory directory;
+  const TemporaryDirectory temporary;
   const std::string path = directory.file("hollow");
+  const std::string json = directory.file("summary.json");
   write_file(path, elf_bytes());
+  write_file(json, "old");
   chmod(path.c_str(), 0700);
-  expect_run_refused({}, "'" + path + "' cannot be started", {}, path);
+  const Finished weir =
+      run_weir(run_words({"--json", json}, {}, path), {{"TMPDIR", temporary.file("")}});
+  EXPECT_EQ(weir.exit_code, 2);
+  // The kernel is asked last, when the allocator has been said.
+  const std::string err = after_allocator(weir.err);
+  EXPECT_TRUE(err.starts_with("weir: '" + path + "' cannot be started: ")) << weir.err;
+  EXPECT_EQ(std::ranges::count(err, '\n'), 1) << weir.err;
+  EXPECT_EQ(read_file(json), "old");
+  EXPECT_EQ(directory.entries(), 2U);
+  EXPECT_EQ(temporary.entries(), 0U);
 }
 
 // Another user can be made the owner only by root; ProgramTest has the rule for everyone.
@@ -178,7 +196,65 @@ TEST(WeirBadInput, AProgramThatChangesItsUser) {
   std::filesystem::copy_file(FAKE_PROGRAM, path);
   ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
   ASSERT_EQ(chmod(path.c_str(), 04755), 0);
-  expect_run_refused({}, "changes its user or group", {}, path);
+  const std::string why = "changes its user or group when it starts (set-user-id or set-group-id)";
+  expect_run_refused({}, "'" + path + "' " + why + ", and the loader ignores LD_PRELOAD there", {},
+                     path);
+  const std::string script = directory.file("script");
+  write_file(script, "#!/usr/bin/env other-user\n");
+  ASSERT_EQ(chmod(script.c_str(), 0755), 0);
+  expect_run_refused({}, "which runs the script '" + script + "', " + why,
+                     {{"PATH", directory.file("") + ":/usr/bin:/bin"}}, script);
+}
+
+/// `weir WORDS` by user 65534.
+Finished run_as_other(Words words) {
+  const Words before{"--reuid=65534", "--regid=65534", "--clear-groups", WEIR_TRAIN_PROGRAM};
+  words.insert(words.begin(), before.begin(), before.end());
+  return ChildProcess(words, {.program = "/usr/bin/setpriv", .environment = with_library({})})
+      .wait();
+}
+
+/// Root alone becomes another user, and a build may lie where others may not look.
+bool others_can_run_weir() { return geteuid() == 0 && run_as_other({"--version"}).exit_code == 0; }
+
+// Root reads every file, so another user has to start it.
+TEST(WeirBadInput, AProgramThatChangesItsUserAndCannotBeRead) {
+  if (!others_can_run_weir()) GTEST_SKIP() << "it takes root, and a build that others can read";
+  const TemporaryDirectory directory;
+  ASSERT_EQ(chmod(directory.file("").c_str(), 0755), 0);
+  const std::string path = directory.file("roots");
+  std::filesystem::copy_file(FAKE_PROGRAM, path);
+  ASSERT_EQ(chmod(path.c_str(), 04711), 0);
+  const Finished weir = run_as_other(run_words({}, {"say", "started"}, path));
+  EXPECT_EQ(weir.exit_code, 2);
+  EXPECT_EQ(weir.out, "") << "the program was started";
+  EXPECT_THAT(weir.err, HasSubstr("' changes its user or group"));
+  EXPECT_EQ(std::ranges::count(weir.err, '\n'), 1) << weir.err;
+  ASSERT_EQ(chmod(path.c_str(), 0711), 0);
+  const Finished plain = run_as_other(run_words({}, {"say", "started"}, path));
+  EXPECT_EQ(plain.out, "started\n") << plain.err;
+}
+
+// Root has every capability already, so that another user has to start it.
+TEST(WeirBadInput, AProgramWithFileCapabilities) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("capable");
+  std::filesystem::copy_file(FAKE_PROGRAM, path);
+  const std::string bytes = capability_bytes({.permitted = 1U << CAP_NET_RAW});
+  if (!others_can_run_weir() ||
+      setxattr(path.c_str(), "security.capability", bytes.data(), bytes.size(), 0) != 0) {
+    GTEST_SKIP()
+        << "it takes root, a build that others can read, and a file system with attributes";
+  }
+  ASSERT_EQ(chmod(directory.file("").c_str(), 0755), 0);
+  const Finished root = run_weir(run_words({}, {"say", "started"}, path));
+  EXPECT_EQ(root.out, "started\n") << root.err;
+  const Finished other = run_as_other(run_words({}, {"say", "started"}, path));
+  EXPECT_EQ(other.exit_code, 2) << other.err;
+  EXPECT_EQ(other.out, "");
+  EXPECT_EQ(other.err, "weir: '" + path +
+                           "' has file capabilities, and the loader ignores LD_PRELOAD there: "
+                           "run a copy without them (cp leaves them out), or as root\n");
 }
 
 }  // namespace

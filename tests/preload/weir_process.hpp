@@ -39,4 +39,18 @@ using Words = std::vector<std::string>;
   return ChildProcess(words, {.environment = with_library(std::move(variables))}).wait();
 }
 
+/// What the default allocator's line begins with, and what `weir run` then prints before anything
+/// else.
+inline constexpr const char* kAllocatorLine = "weir: allocator framework: ";
+
+/// Standard error of `weir run` behind the line of the allocator, which must be there, once and
+/// first.
+[[nodiscard]] inline std::string after_allocator(const std::string& err) {
+  const std::size_t second = err.find(kAllocatorLine, 1);
+  if (!err.starts_with(kAllocatorLine) || second != std::string::npos) {
+    return "the line of the allocator is not there once and first: " + err;
+  }
+  return err.substr(err.find('\n') + 1);
+}
+
 }  // namespace weir::testing

@@ -33,7 +33,13 @@ Info find_info() {
   set_log_level(settings.log.value);
   warn_of_unknown_variables(environ);
   if (!named.value.empty()) (void)require_library(named);
-  return {.driver = ask_driver(), .library = std::move(library), .settings = std::move(settings)};
+  Setting<AllocatorMode> allocator = allocator_mode(environment);
+  std::string line = choose_allocator(allocator.value, environment).line;
+  return {.driver = ask_driver(),
+          .library = std::move(library),
+          .settings = std::move(settings),
+          .allocator = std::move(allocator),
+          .allocator_line = std::move(line)};
 }
 
 std::string text_for(const InfoFlags& flags) {

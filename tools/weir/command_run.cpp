@@ -53,14 +53,15 @@ std::vector<NamedPath> files_read(const std::string& program, const std::string&
 }
 
 /// Runs it and takes its summaries; the folder for them is gone afterwards.
-Ran run_program(const std::string& path, const std::vector<std::string>& words, Preload preload,
-                const Environment& environment) {
+Ran run_program(const Started& started, Preload preload, const Environment& environment) {
   const BlockedSignals signals;  // first: a signal from here on must not leave the folder behind
   const TemporaryFolder folder(environment);
   preload.summary = folder.path() + "/%p.json";
   const Prepared prepared = environment_for(preload, environment);
-  for (const std::string& note : prepared.notes) log(LogLevel::kInfo, note);
-  const Child child(path, words, with_variables(environ, prepared.variables), signals);
+  // Whatever WEIR_LOG says: what frameworks do otherwise, and what fails then, is not guessed.
+  std::fprintf(stderr, "weir: %s\n", prepared.allocator.c_str());
+  const Child child(started.path, started.words, with_variables(environ, prepared.variables),
+                    signals);
   const Ended ended = child.wait();
   return {ended, collect_summaries(folder.path(), child.process())};
 }
@@ -93,18 +94,20 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   Preload preload{.library = {}, .summary = {}, .flags = flags.variables()};
   preload.flags.insert(preload.flags.end(), more.begin(), more.end());
   // The program is given a WEIR_SUMMARY of ours; the user's is for us.
-  const preload::Settings settings = check_settings(overlaid(environment, preload.flags));
+  const Environment with_flags = overlaid(environment, preload.flags);
+  const preload::Settings settings = check_settings(with_flags);
+  preload.allocator = allocator_mode(with_flags).value;
   preload.batch_range = !settings.batch_range.value.empty();
   preload.library = require_library(flags.library(environment));
   const std::string path = find_program(words.front(), environment);
-  check_program(path, environment);
+  const Started started = check_program(path, words, environment);
   const Setting<std::string> json = flags.json(environment);
   require_different_files(std::array{NamedPath{json.source, json.value},
                                      NamedPath{settings.pool.log.source, settings.pool.log.value}},
                           files_read(path, preload.library, words));
   SummaryOutput output(json.source, json.value);
 
-  const Ran ran = run_program(path, words, std::move(preload), environment);
+  const Ran ran = run_program(started, std::move(preload), environment);
   (void)std::signal(SIGPIPE, SIG_IGN);  // nobody reads: the exit code is still to be passed on
   for (const SummaryFile& file : ran.collected.summaries) {
     const std::string text = flags.details() ? to_text(file.summary) : brief(file.summary);

@@ -1,32 +1,28 @@
 #pragma once
 
-// What a program's environment needs so that the library is in it and frameworks leave memory to
-// it. Pure.
+// What a program's environment needs so that the library is in it, and frameworks allocate as asked
+// for. Pure.
 
 #include <string>
 #include <vector>
 
 #include "allocator/setting.hpp"
+#include "tools/weir/framework_allocator.hpp"
+#include "tools/weir/variable.hpp"
 
 namespace weir::cli {
 
-struct Variable {
-  std::string name;
-  std::string value;
-
-  friend bool operator==(const Variable&, const Variable&) = default;
-};
-
 struct Preload {
-  std::string library;          ///< its path
-  std::string summary;          ///< for WEIR_SUMMARY
-  bool batch_range = false;     ///< batches are marked by NVTX ranges
+  std::string library;       ///< its path
+  std::string summary;       ///< for WEIR_SUMMARY
+  bool batch_range = false;  ///< batches are marked by NVTX ranges
+  AllocatorMode allocator = AllocatorMode::kFramework;
   std::vector<Variable> flags;  ///< what flags set
 };
 
 struct Prepared {
   std::vector<Variable> variables;  ///< to be set, each name once
-  std::vector<std::string> notes;   ///< for people: what was left as it is though it should not be
+  std::string allocator;            ///< for people: which one the frameworks use
 };
 
 /// What has to change in `environment`. What the user set for a framework stays.

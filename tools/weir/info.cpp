@@ -49,9 +49,17 @@ std::string devices_table(const Info& info) {
   return format_table(rows) + problems;
 }
 
-std::string settings_table(const preload::Settings& settings) {
+/// Those of the library, and behind them what `weir run` alone reads.
+std::vector<preload::SettingLine> settings_of(const Info& info) {
+  std::vector<preload::SettingLine> lines = describe(info.settings);
+  lines.push_back(
+      {"allocator", std::string(to_string(info.allocator.value)), info.allocator.source});
+  return lines;
+}
+
+std::string settings_table(const Info& info) {
   std::vector<std::vector<std::string>> rows{{"setting", "value", "from"}};
-  for (const preload::SettingLine& line : describe(settings)) {
+  for (const preload::SettingLine& line : settings_of(info)) {
     rows.push_back({std::string(line.name), line.value, line.source});
   }
   return format_table(rows);
@@ -79,7 +87,8 @@ std::string info_text(const Info& info) {
   const std::string library =
       info.library.value.empty() ? "none (" + info.library.source + ")" : info.library.value;
   return "weir " + std::string(kVersion) + "\nlibrary: " + library + "\n" +
-         driver_line(info.driver) + devices_table(info) + "\n" + settings_table(info.settings);
+         driver_line(info.driver) + info.allocator_line + "\n" + devices_table(info) + "\n" +
+         settings_table(info);
 }
 
 std::string info_json(const Info& info) {
@@ -94,7 +103,7 @@ std::string info_json(const Info& info) {
   for (const DeviceInfo& device : info.driver.devices) {
     json["devices"].push_back(device_json(device, info.settings));
   }
-  for (const preload::SettingLine& line : describe(info.settings)) {
+  for (const preload::SettingLine& line : settings_of(info)) {
     json["settings"].push_back(
         {{"name", line.name}, {"value", line.value}, {"source", line.source}});
   }

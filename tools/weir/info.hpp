@@ -8,6 +8,7 @@
 #include "allocator/setting.hpp"
 #include "tools/preload/settings.hpp"
 #include "tools/weir/driver.hpp"
+#include "tools/weir/framework_allocator.hpp"
 
 namespace weir::cli {
 
@@ -15,6 +16,8 @@ struct Info {
   DriverInfo driver;
   Setting<std::string> library;  ///< as locate_library has it
   preload::Settings settings;
+  Setting<AllocatorMode> allocator;  ///< of `weir run`
+  std::string allocator_line;        ///< as `weir run` says it at its start
 };
 
 /// For people.

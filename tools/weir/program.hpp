@@ -3,9 +3,8 @@
 // The program that `weir run` is to start: where it is, and whether a library can be preloaded into
 // it. Everything here throws UsageError of one line.
 
-#include <sys/types.h>
-
 #include <string>
+#include <vector>
 
 #include "allocator/setting.hpp"
 
@@ -15,17 +14,16 @@ namespace weir::cli {
 /// PATH.
 [[nodiscard]] std::string find_program(const std::string& name, const Environment& environment);
 
-/// Whether the kernel would give a program of `mode` another user or group than `user` and `group`
-/// have: the loader then preloads nothing.
-[[nodiscard]] constexpr bool changes_identity(mode_t mode, uid_t owner, gid_t owners_group,
-                                              uid_t user, gid_t group) noexcept {
-  constexpr mode_t kSetUser = 04000;
-  constexpr mode_t kSetGroup = 02010;  // without the group's right to execute it means a lock
-  return ((mode & kSetUser) != 0 && owner != user) ||
-         ((mode & kSetGroup) == kSetGroup && owners_group != group);
-}
+/// What is given to execve.
+struct Started {
+  std::string path;
+  std::vector<std::string> words;  ///< argv
+};
 
-/// Refuses a file that nothing can be preloaded into; a script stands for its interpreter.
-void check_program(const std::string& path, const Environment& environment);
+/// How `path` is to be started with `words`, the first of which is its name. A script without #! is
+/// run by /bin/sh, as a shell and execvp do. Refuses a file that nothing can be preloaded into; a
+/// script stands for what runs it.
+[[nodiscard]] Started check_program(const std::string& path, std::vector<std::string> words,
+                                    const Environment& environment);
 
 }  // namespace weir::cli

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/preload/settings.hpp"
+#include "tools/weir/framework_allocator.hpp"
 
 namespace weir::cli {
 namespace {
@@ -34,6 +35,9 @@ RunFlags::RunFlags(CLI::App& app)
       "auto, a number of batches, a time such as 20ms, or off");
   add(app, "--pool", "WEIR_POOL", check_with<parse_pool_kind>,
       "round, naive, unpooled, best_fit or paged");
+  add(app, "--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
+      "framework: each framework's own, nothing is set for it (default); async: each tensor in "
+      "stream order, which PyTorch pays for with some features");
   add(app, "--batch-range", "WEIR_BATCH_RANGE", take_any, "an NVTX range of this name is a batch");
   app.add_flag("--sync-free", sync_free_,
                "cuMemFree waits for the device, for programs that count on it "

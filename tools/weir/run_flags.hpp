@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "allocator/setting.hpp"
-#include "tools/weir/environment.hpp"
+#include "tools/weir/variable.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;

@@ -40,4 +40,9 @@ std::optional<Interpreter> interpreter_of(std::string_view front) {
   return Interpreter{std::string(path), false};
 }
 
+bool is_shell_script(std::string_view front) {
+  if (front.starts_with("#!") || front.starts_with("\177ELF")) return false;
+  return front.substr(0, front.find('\n')).find('\0') == std::string_view::npos;
+}
+
 }  // namespace weir::cli

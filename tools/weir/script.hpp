@@ -1,6 +1,6 @@
 #pragma once
 
-// What a script's first line says about who runs it. Pure.
+// What a file's first line says about who runs it. Pure.
 
 #include <optional>
 #include <string>
@@ -16,5 +16,9 @@ struct Interpreter {
 /// Nothing where `front`, the file's first bytes, is no script's. An empty name where the script
 /// names none.
 [[nodiscard]] std::optional<Interpreter> interpreter_of(std::string_view front);
+
+/// Whether a shell runs such a file by itself though it names no interpreter: `front` is that of no
+/// ELF file, and its first line is text. An empty file is one.
+[[nodiscard]] bool is_shell_script(std::string_view front);
 
 }  // namespace weir::cli
