@@ -101,6 +101,32 @@ TEST_F(StandInLookup, AgreesWithTheToolkitsTypesOnVersions) {
   EXPECT_GT(found, 150U);
 }
 
+#if CUDA_VERSION >= 13000
+TEST_F(StandInLookup, OfAnOlderDriverKnowsNothingThatCameLater) {
+  weir_standin_set_driver_version(12040);
+  int version = 0;
+  ASSERT_EQ(cuDriverGetVersion(&version), CUDA_SUCCESS);
+  EXPECT_EQ(version, 12040);
+  const auto status_of = [](const char* name, void*& function) {
+    CUdriverProcAddressQueryResult status{};
+    EXPECT_EQ(cuGetProcAddress_v2(name, &function, 12040, 0, &status), CUDA_SUCCESS);
+    return status;
+  };
+  void* function = nullptr;
+  // Imitated, and not.
+  for (const char* name : {"cuMemcpyBatchAsync", "cuMemSetMemPool", "cuGreenCtxStreamCreate"}) {
+    EXPECT_EQ(status_of(name, function), CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND) << name;
+    EXPECT_EQ(function, nullptr) << name;
+  }
+  // Of names with versions on both sides, the older one.
+  EXPECT_EQ(status_of("cuCtxCreate", function), CU_GET_PROC_ADDRESS_SUCCESS);
+  EXPECT_NE(function, address(&cuCtxCreate_v4));
+  EXPECT_EQ(status_of("cuGraphAddNode", function), CU_GET_PROC_ADDRESS_SUCCESS);
+  EXPECT_EQ(function, address(&cuGraphAddNode_v2));
+  EXPECT_EQ(cuGetProcAddress_v2("cuInit", &function, 13000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+#endif
+
 TEST_F(StandInLookup, FindsWhatIsNotImitatedToo) {
   void* function = find("cuArrayGetDescriptor", 12000);
   ASSERT_NE(function, nullptr);

@@ -6,12 +6,13 @@
 
 namespace weir::preload {
 
-/// The driver's own function, called; its code, or "not initialized" where there is no such thing.
+/// The driver's own function, called; its code. "Not initialized" where there is no driver, and
+/// "not supported" where it is too old for this function.
 template <typename F, typename... Args>
 CUresult pass(F Driver::*function, Args... args) noexcept {
   const Driver* const d = driver();
-  if (d == nullptr || d->*function == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return (d->*function)(args...);
+  if (d == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return d->*function != nullptr ? (d->*function)(args...) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace weir::preload

@@ -14,6 +14,8 @@ from pathlib import Path
 WEIR = os.environ["LOADER_WEIR"]
 STANDIN = os.environ["LOADER_STANDIN"]
 PROGRAMS = Path(os.environ["LOADER_PROGRAMS"])
+# An older driver has a runtime of its version beside it.
+VERSION = os.environ.get("LOADER_VERSION")
 LIMIT = 60  # seconds for a program, which needs less than one
 
 
@@ -68,6 +70,7 @@ def run(*command, preload=(WEIR,), path=STANDIN, **settings):
             "WEIR_SUMMARY": f"{folder}/%p.json",
             "LD_PRELOAD": ":".join(str(one) for one in preload),
             **({"LD_LIBRARY_PATH": str(path)} if path else {}),
+            **({"WEIR_STANDIN_RUNTIME_VERSION": VERSION} if VERSION else {}),
             **settings,
         }
         done = subprocess.run(

@@ -71,6 +71,22 @@ TEST(Hooks, AreFunctionsOfTheDriver) {
   for (const std::string& name : symbols_of_table()) EXPECT_THAT(driver, Contains(name));
 }
 
+#ifdef WEIR_OLDER_DRIVER
+// What the tests on an older driver count on: it lets out exactly what was there then.
+TEST(Hooks, OfLaterVersionsAreMissingInTheOlderStandIn) {
+  const Names driver = exported_by(WEIR_OLDER_DRIVER);
+  int missing = 0;
+  for (const Hook& hook : hooks()) {
+    for (const char* symbol : {hook.symbol, hook.per_thread}) {
+      if (symbol == nullptr) continue;
+      EXPECT_EQ(driver.contains(symbol), hook.since <= 12040) << symbol;
+      missing += driver.contains(symbol) ? 0 : 1;
+    }
+  }
+  EXPECT_GT(missing, 0);
+}
+#endif
+
 TEST(Hooks, AreTheLatestVersionsOrSayWhyNot) {
   const auto newer = newer_than_hooked(versions_of_toolkit());
   for (const Version& one : newer) EXPECT_THAT(kLeftToTheDriver, Contains(one));

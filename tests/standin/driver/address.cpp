@@ -1,8 +1,9 @@
 // cuGetProcAddress: which function answers to a name at a version and with a default stream.
 
 #include <algorithm>
-#include <array>
+#include <climits>
 #include <string>
+#include <string_view>
 
 #include "tests/standin/driver/driver.hpp"
 #include "tests/standin/driver/entries.hpp"
@@ -15,6 +16,18 @@ constexpr CUdriverProcAddressQueryResult kFound = CU_GET_PROC_ADDRESS_SUCCESS;
 constexpr CUdriverProcAddressQueryResult kUnknown = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 constexpr CUdriverProcAddressQueryResult kTooNew = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
 
+/// The first version at which <cudaTypedefs.h> has a function of that name; 0 where it has none.
+int first_version(std::string_view base) {
+  int first = INT_MAX;
+#define PLAIN(name, version) \
+  if (base == #name) first = std::min(first, version);
+#define PER_THREAD(name, version, suffix)
+#include "typedefs.inc"
+#undef PLAIN
+#undef PER_THREAD
+  return first == INT_MAX ? 0 : first;
+}
+
 /// Of the functions that are not imitated, by their exact name or the latest version of it.
 void* find_rest(const std::string& name) {
   for (const char* version : {"_v4", "_v3", "_v2", ""}) {
@@ -26,8 +39,10 @@ void* find_rest(const std::string& name) {
 }
 
 CUdriverProcAddressQueryResult find(const std::string& name, int version, bool per_thread,
-                                    void** function) {
+                                    int driver_version, void** function) {
   *function = nullptr;
+  // What came after this driver is no name to it.
+  if (first_version(name) > driver_version) return kUnknown;
   // A form for per-thread default streams goes before the other one of the same entry. Where the
   // version is too old for it, the other one is the answer.
   int newest = 0;
@@ -59,7 +74,8 @@ CUresult look_up(const char* symbol, void** function, int version, cuuint64_t fl
     }
     if (version > call.driver.version || flags > 2) return CUDA_ERROR_INVALID_VALUE;
     const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    const CUdriverProcAddressQueryResult result = find(symbol, version, per_thread, function);
+    const CUdriverProcAddressQueryResult result =
+        find(symbol, version, per_thread, call.driver.version, function);
     if (status != nullptr) *status = result;
     return CUDA_SUCCESS;
   });

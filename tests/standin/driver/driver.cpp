@@ -75,7 +75,8 @@ Driver::Driver() {
 void Driver::read_settings() {
   device_count =
       static_cast<int>(std::min<std::uint64_t>(number_of("WEIR_STANDIN_DEVICES", 1), kMostDevices));
-  version = static_cast<int>(number_of("WEIR_STANDIN_DRIVER_VERSION", CUDA_VERSION));
+  version = static_cast<int>(
+      number_of("WEIR_STANDIN_DRIVER_VERSION", static_cast<std::uint64_t>(built_version())));
   const std::size_t bytes = number_of("WEIR_STANDIN_MEMORY", std::size_t{1} << 30);
   for (Device& device : devices) device.total = bytes;
   context_memory = number_of("WEIR_STANDIN_CONTEXT_MEMORY", 0);

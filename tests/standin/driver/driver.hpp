@@ -48,11 +48,14 @@ class Handles {
   std::map<Handle, T> values_;
 };
 
+/// The version of the driver that this library takes the place of.
+int built_version();
+
 struct Driver {
   std::mutex mutex;
   bool initialized = false;
   int device_count = 1;
-  int version = CUDA_VERSION;
+  int version = built_version();
   std::size_t context_memory = 0;      ///< that a context takes of its device
   std::size_t module_memory = 0;       ///< that a module or library takes
   bool pages_supported = true;         ///< virtual memory management, as the attribute says
