@@ -43,8 +43,22 @@ void Pool::record_live(TimelineSink& sink) {
 
 void Pool::add_figures(LiveFigures& figures) const {
   if (options_.place.host) return;
+  DeviceFigures none;
+  DeviceFigures* const known = figures.of(options_.place.device);
+  DeviceFigures& device = known != nullptr ? *known : none;
   const Lock lock(mutex_);
-  figures.budget += statistics_.budget;
+  // Pools of one GPU share its budget. Those of none have one each.
+  const Bytes shared = options_.place.device != 0 ? device.budget : Bytes{};
+  const Bytes more = minus_or_zero(statistics_.budget, shared);
+  device.budget += more;
+  device.allocated += statistics_.allocated.current;
+  device.awaiting += statistics_.awaiting.current;
+  device.cached += statistics_.cached.current;
+  device.reserved += statistics_.reserved.current;
+  device.failures += statistics_.failures;
+  device.waits += statistics_.waits;
+  device.waited += statistics_.waited;
+  figures.budget += more;
   figures.requested += statistics_.requested.current;
   figures.allocated += statistics_.allocated.current;
   figures.awaiting += statistics_.awaiting.current;

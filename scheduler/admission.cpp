@@ -433,9 +433,13 @@ void Admission::add_figures(LiveFigures& figures) const {
   figures.open += now.open;
   figures.submitted += now.submitted;
   figures.settled += now.settled;
+  DeviceFigures* const device = figures.of(pool_.options().place.device);
   for (const Stalls& stalls : {now.hard, now.soft, now.turn}) {
     figures.stalls += stalls.count;
     figures.stalled += stalls.total;
+    if (device == nullptr) continue;
+    device->waits += stalls.count;
+    device->waited += stalls.total;
   }
 }
 

@@ -29,6 +29,16 @@ std::uint16_t next_number() noexcept {
 
 }  // namespace
 
+DeviceFigures* LiveFigures::of(std::uint16_t device) noexcept {
+  for (std::size_t i = 0; i < device_count; ++i) {
+    if (devices.at(i).device == device) return &devices.at(i);
+  }
+  if (device_count == kMostDevices) return nullptr;
+  DeviceFigures& added = devices.at(device_count++);
+  added.device = device;
+  return &added;
+}
+
 TimelineSource::TimelineSource() noexcept : number_(next_number()) {}
 
 void TimelineSource::enlist() {

@@ -226,6 +226,34 @@ TEST_F(PoolTold, FiguresAreTheDevicesAndNotTheHosts) {
   staging->deallocate(two, stream_);
 }
 
+TEST_F(PoolTold, FiguresOfADeviceAreOfItsPoolsTogetherAndTheirBudgetIsOne) {
+  PoolOptions options = options_of(kib(64));
+  options.place = {.name = "GPU 1", .device = 2};
+  const auto first = make(options);
+  const auto second = make(options);
+  const auto other = make();
+  void* const one = first->allocate(kib(8), stream_);
+  void* const two = second->allocate(kib(16), stream_);
+  LiveFigures figures;
+  for_each_source([&](TimelineSource& source) { source.add_figures(figures); });
+  ASSERT_EQ(figures.device_count, 2U);
+  const DeviceFigures& gpu = *figures.of(2);
+  EXPECT_EQ(gpu.budget, kib(64));
+  EXPECT_EQ(gpu.allocated, kib(24));
+  EXPECT_EQ(gpu.reserved, kib(24));
+  EXPECT_EQ(figures.of(0)->reserved, kib(0));
+  EXPECT_EQ(figures.budget, kib(128)) << "of the GPU, and of the pool that is of none";
+  first->deallocate(one, stream_);
+  second->deallocate(two, stream_);
+}
+
+TEST(TimelineSources, DevicesThatHaveNoRoomAreLeftOut) {
+  LiveFigures figures;
+  for (std::uint16_t i = 0; i < LiveFigures::kMostDevices; ++i) EXPECT_NE(figures.of(i), nullptr);
+  EXPECT_EQ(figures.of(100), nullptr);
+  EXPECT_EQ(figures.of(3)->device, 3);
+}
+
 // Ends: each thread makes a fixed number of pools, and a visit waits for none of them.
 TEST(TimelineSources, ComeAndGoWhileOthersLook) {
   SimulatedUpstream upstream(mib(1));

@@ -49,10 +49,10 @@ void expect_run_refused(Words flags, const std::string& named, Variables variabl
 }
 
 TEST(WeirBadInput, Subcommands) {
-  expect_refused({}, "run, info, replay, timeline or top");
-  expect_refused({"--"}, "run, info, replay, timeline or top");
+  expect_refused({}, "run, info, ps, set, top, replay or timeline");
+  expect_refused({"--"}, "run, info, ps, set, top, replay or timeline");
   expect_refused({"replay", "--summary"}, "weir: TRACE is required (see weir replay --help)\n");
-  expect_refused({"fly"}, "'fly' is not known: run, info, replay, timeline or top");
+  expect_refused({"fly"}, "'fly' is not known: run, info, ps, set, top, replay or timeline");
   expect_refused({"--wings"}, "--wings");
   expect_refused({"info", "--wings"}, "--wings");
   expect_refused({"info", "--", "words"}, "no words after --");

@@ -26,7 +26,8 @@ const char* to_string(Kind kind) noexcept {
 bool Account::take(Bytes bytes) noexcept {
   std::uint64_t used = used_.load(std::memory_order_relaxed);
   do {
-    if (used > budget_.count || bytes.count > budget_.count - used) return false;
+    const std::uint64_t budget = this->budget().count;
+    if (used > budget || bytes.count > budget - used) return false;
   } while (!used_.compare_exchange_weak(used, used + bytes.count, std::memory_order_relaxed));
   return true;
 }
@@ -35,7 +36,7 @@ std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
   std::uint64_t used = used_.load(std::memory_order_relaxed);
   std::uint64_t taken = 0;
   do {
-    taken = std::min<std::uint64_t>(count, minus_or_zero(budget_, {used}).count / size.count);
+    taken = std::min<std::uint64_t>(count, minus_or_zero(budget(), {used}).count / size.count);
   } while (
       !used_.compare_exchange_weak(used, used + taken * size.count, std::memory_order_relaxed));
   return taken;

@@ -39,10 +39,20 @@ inline constexpr std::size_t kKinds = 10;
 class Account {
  public:
   Account(int device, Bytes total, Bytes budget) noexcept
-      : device_(device), total_(total), budget_(budget) {}
+      : device_(device), total_(total), budget_(budget.count) {}
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] Bytes total() const noexcept { return total_; }
-  [[nodiscard]] Bytes budget() const noexcept { return budget_; }
+  [[nodiscard]] Bytes budget() const noexcept { return {budget_.load(std::memory_order_relaxed)}; }
+  /// Another budget from now on, at most the total. What is taken stays so, though it be more.
+  void set_budget(Bytes budget) noexcept { budget_.store(budget.count, std::memory_order_relaxed); }
+  /// Whether the pools are to give back what comes free, until `used` is within a budget that was
+  /// lowered.
+  [[nodiscard]] bool gives_back() const noexcept {
+    return gives_back_.load(std::memory_order_relaxed);
+  }
+  void give_back_what_comes_free(bool on) noexcept {
+    gives_back_.store(on, std::memory_order_relaxed);
+  }
   /// Taken of the budget; more than it where what may not be refused took more.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
 
@@ -79,7 +89,8 @@ class Account {
  private:
   const int device_;
   const Bytes total_;
-  const Bytes budget_;
+  std::atomic<std::uint64_t> budget_;
+  std::atomic<bool> gives_back_{false};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<bool> graphs_{false};
   std::atomic<std::uint64_t> served_calls_{0};

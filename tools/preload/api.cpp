@@ -1,6 +1,8 @@
 #include "tools/preload/api.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <vector>
 
 #include "allocator/log.hpp"
 #include "tools/preload/process.hpp"
@@ -85,6 +87,26 @@ Bytes trim(int device) noexcept {
   }
 }
 
+bool set_budget(int device, Bytes budget) noexcept {
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return false;
+  try {
+    std::vector<Account*> accounts = process->accounts_in_use();
+    if (device >= 0) accounts = {process->account(device)};
+    const auto may_have = [budget](const Account* account) {
+      return account != nullptr && timeline::is_in_range(budget, account->total());
+    };
+    if (accounts.empty() || !std::ranges::all_of(accounts, may_have)) return false;
+    for (Account* const account : accounts) {
+      (void)process->set_budget(*account, budget, "weir_set_budget");
+    }
+    return true;
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a budget was not set: ") + error.what());
+    return false;
+  }
+}
+
 std::string settings_text() noexcept {
   const Process* const process = Process::get_if_any();
   if (process == nullptr) return {};
@@ -129,6 +151,7 @@ void free_on(int device, void* pointer, CUstream stream) noexcept {
   if (arena->is_kept(address)) return;
   try {
     (void)arena->free(address, arena->fences().find(stream, false));
+    if (Process* const process = Process::get_if_any()) process->keep_budget(arena->account());
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a free failed: ") + error.what());
   }

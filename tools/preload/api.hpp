@@ -33,6 +33,10 @@ struct MemoryInfo {
 /// Gives cached memory of `device` that it is done with back to the driver; how much. -1 stands for
 /// every device; nothing where there is no such device or nothing was done on it yet.
 Bytes trim(int device) noexcept;
+/// Another budget for `device`, from 1 MiB to its total; -1 stands for every device in use. False,
+/// with nothing changed, where it is out of that range, there is no such device, or CUDA is not
+/// ready.
+[[nodiscard]] bool set_budget(int device, Bytes budget) noexcept;
 /// `name=value (source)` for each setting, joined by newlines; empty before CUDA is ready.
 [[nodiscard]] std::string settings_text() noexcept;
 

@@ -93,10 +93,14 @@ Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Se
       admission_(pool_, {.progress = *bounded_, .ids = {fences_.everything()}},
                  settings.policy.policy.value, settings.policy.run_ahead.value,
                  settings.max_wait.value) {
-  pool_.set_limits(account.budget(), running_out(settings.policy.policy.value));
+  follow_budget();
 }
 
 Arena::~Arena() = default;
+
+void Arena::follow_budget() {
+  pool_.set_limits(account_.budget(), running_out(settings_.policy.policy.value));
+}
 
 CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                          std::string& report) noexcept {

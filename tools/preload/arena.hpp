@@ -63,6 +63,8 @@ class Arena {
   [[nodiscard]] std::optional<OpenBatch> begin_batch(std::string_view kind) noexcept;
   void end_batch(const OpenBatch& batch) noexcept;
 
+  /// The account's budget is this one's, too, from now on.
+  void follow_budget();
   /// The context is gone, with all that it had.
   void forget() noexcept;
 

@@ -46,6 +46,10 @@ int weir_memory_info(int device, weir_memory* out) {
 
 uint64_t weir_trim(int device) { return device < -1 ? 0 : weir::preload::trim(device).count; }
 
+int weir_set_budget(int device, uint64_t bytes) {
+  return device >= -1 && weir::preload::set_budget(device, {bytes}) ? 1 : 0;
+}
+
 int weir_timeline_start(const char* file) {
   return weir::preload::start_timeline(file == nullptr ? "" : file) ? 1 : 0;
 }

@@ -54,7 +54,10 @@ CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept 
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) return code;
   here.arena->fences().note_end_of_capture(here.stream, code == CUDA_SUCCESS);
-  if (!here.arena->fences().capturing()) here.arena->upstream().give_back_held();
+  if (!here.arena->fences().capturing()) {
+    here.arena->upstream().give_back_held();
+    if (Process* const process = Process::get()) process->keep_budget(here.arena->account());
+  }
   return code;
 }
 
@@ -127,11 +130,16 @@ CUcontext primary_context(const Driver& driver, CUdevice device) noexcept {
   return context;
 }
 
+GiveBackGate* gate_of(Process* process) noexcept {
+  return process != nullptr ? &process->give_back_gate() : nullptr;
+}
+
 template <typename F>
 CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
   Process* const process = Process::get();
   const CUcontext context =
       process != nullptr ? primary_context(process->driver(), device) : nullptr;
+  const GiveBackGate::EndOfContext ends(gate_of(process));
   const CUresult code = pass(real, device);
   if (code == CUDA_SUCCESS && context != nullptr) process->forget(context);
   return code;
@@ -142,6 +150,7 @@ CUresult release_primary(F Driver::*real, CUdevice device) noexcept {
   Process* const process = Process::get();
   const CUcontext context =
       process != nullptr ? primary_context(process->driver(), device) : nullptr;
+  const GiveBackGate::EndOfContext ends(gate_of(process));
   const CUresult code = pass(real, device);
   if (code == CUDA_SUCCESS && context != nullptr &&
       primary_context(process->driver(), device) == nullptr) {
@@ -263,6 +272,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
+  const GiveBackGate::EndOfContext ends(gate_of(Process::get_if_any()));
   const CUresult code = pass(&Driver::cuCtxDestroy_v2, context);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   if (process != nullptr) process->forget(context);

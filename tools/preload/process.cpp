@@ -74,6 +74,7 @@ void Process::set_up() noexcept {
       const Process* const ending = instance.load();
       if (ending != nullptr) ending->at_exit();
     });
+    show_devices(*made);
     begin_timeline(made->settings().timeline);
     instance.store(made, std::memory_order_release);
     begin_publishing(made->settings());
@@ -138,6 +139,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
                              " is more than GPU " + std::to_string(device) +
                              " has: " + format_bytes(its->total()) + " is the budget there");
   }
+  follow_budget(*arena);
   if (first) say_active(*its);
   publish_device(settings_, "GPU " + std::to_string(device));
   for (const auto& [owner, accessor] : grants) {
@@ -340,7 +342,10 @@ std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) 
         cover_peers(*here.arena, {});
       }
       const StreamId stream = in_order ? here.stream : fences.everything();
-      if (const auto code = here.arena->free(pointer, stream)) return code;
+      if (const auto code = here.arena->free(pointer, stream)) {
+        keep_budget(here.arena->account());
+        return code;
+      }
     }
     return free_elsewhere(pointer, here);
   } catch (const std::exception& error) {
@@ -354,7 +359,10 @@ std::optional<CUresult> Process::free_elsewhere(CUdeviceptr pointer, const Locat
   for (Arena* const arena : arenas()) {
     if (arena == here.arena || !arena->pool().find(reinterpret_cast<void*>(pointer))) continue;
     cover_peers(*arena, here);
-    if (const auto code = arena->free(pointer, arena->fences().everything())) return code;
+    if (const auto code = arena->free(pointer, arena->fences().everything())) {
+      keep_budget(arena->account());
+      return code;
+    }
   }
   return std::nullopt;
 }

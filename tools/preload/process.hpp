@@ -5,12 +5,15 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tools/preload/account.hpp"
 #include "tools/preload/arena.hpp"
+#include "tools/preload/give_back_gate.hpp"
 #include "tools/preload/settings.hpp"
+#include "tools/timeline/live/budget_request.hpp"
 
 namespace weir::preload {
 
@@ -80,6 +83,20 @@ class Process {
   [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
   /// Gives what the pools of a device keep and do not need back to the driver.
   void trim(const Account& account, Bytes need) noexcept;
+  /// Another budget for a device, from kLeastBudget to its total. Cached memory above it goes back
+  /// to the driver at once, what is handed out as it is freed. `by` says who asked, for the log.
+  [[nodiscard]] timeline::BudgetAnswer set_budget(Account& account, Bytes budget,
+                                                  std::string_view by) noexcept;
+  /// Gives back what has come free above a budget that was lowered.
+  void keep_budget(Account& account) noexcept {
+    if (account.gives_back()) give_back(account, false);
+  }
+  /// The accounts of devices that have, or had, an arena.
+  [[nodiscard]] std::vector<Account*> accounts_in_use() const;
+  /// Contexts end apart from what give_back does in them.
+  [[nodiscard]] GiveBackGate& give_back_gate() noexcept { return give_back_gate_; }
+  /// What the devices in use show of themselves.
+  void add_figures(LiveFigures& figures) const;
   /// Learns what graphs have reserved, as the driver says: nothing else tells.
   void refresh_graphs(Account& account) noexcept;
   /// The driver served `bytes` of a device's budget, taken by make_room, under `handle`, to end
@@ -97,6 +114,10 @@ class Process {
   static void set_up() noexcept;
   /// Waits, as long as one call may, for all that the device has to do.
   void drain(const Account& account) noexcept;
+  /// `waits`: for another thread that gives back now, instead of leaving it to that one.
+  void give_back(Account& account, bool waits) noexcept;
+  /// A new arena's budget is the one in force, though it was set while the arena was made.
+  void follow_budget(Arena& arena);
   [[nodiscard]] Arena* made_for(CUcontext context) const noexcept;
   [[nodiscard]] std::optional<CUresult> free_elsewhere(CUdeviceptr pointer, const Located& here);
   /// The next fence on everything of `owner` covers what runs elsewhere, too.
@@ -109,6 +130,8 @@ class Process {
   const Driver& driver_;
   const Settings settings_;
   PassedTable passed_;
+  GiveBackGate give_back_gate_;
+  Mutex budgets_mutex_{LockRank::kSources};  ///< an account's budget and its arenas' change as one
   mutable Mutex mutex_{LockRank::kOrder};
   std::vector<std::unique_ptr<Arena>> arenas_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Arena>> gone_ WEIR_GUARDED_BY(mutex_);

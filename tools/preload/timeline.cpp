@@ -7,6 +7,7 @@
 
 #include "allocator/log.hpp"
 #include "allocator/mutex.hpp"
+#include "allocator/timeline/source.hpp"
 #include "tools/preload/api.hpp"
 #include "tools/preload/process.hpp"
 #include "tools/preload/scope.hpp"
@@ -42,22 +43,66 @@ timeline::Recorder* find_or_begin(const timeline::TimelineSettings& settings) {
   return before;
 }
 
+/// The devices of the process.
+class ShownDevices final : public TimelineSource {
+ public:
+  explicit ShownDevices(const Process& process) : process_(process) { enlist(); }
+  ~ShownDevices() override { leave(); }
+  void add_figures(LiveFigures& figures) const override { process_.add_figures(figures); }
+  void record_live(TimelineSink& /*sink*/) override {}
+
+ private:
+  const Process& process_;
+};
+
+timeline::BudgetAnswer set_budget_asked(const timeline::BudgetAsk& ask) noexcept {
+  Process* const process = Process::get_if_any();
+  timeline::BudgetAnswer answer{.code = timeline::BudgetCode::kNoDevice};
+  if (process == nullptr) return answer;
+  try {
+    for (Account* const account : process->accounts_in_use()) {
+      if (ask.device == static_cast<std::uint64_t>(account->device()) + 1) {
+        return process->set_budget(*account, ask.budget, "weir set");
+      }
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a budget was not set: ") + error.what());
+  }
+  return answer;
+}
+
+void look_at_budgets() noexcept {
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return;
+  try {
+    for (Account* const account : process->accounts_in_use()) process->keep_budget(*account);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing was given back: ") + error.what());
+  }
+}
+
+timeline::Publisher* publisher(const Settings& settings) noexcept {
+  return timeline::Publisher::begin(settings.publish.value, process_environment(),
+                                    {.set_budget = set_budget_asked, .look = look_at_budgets});
+}
+
 }  // namespace
+
+void show_devices(const Process& process) {
+  new ShownDevices(process);  // threads may still look when statics are gone
+}
 
 void begin_timeline(const timeline::TimelineSettings& settings) {
   const Inside inside;  // what a recording needs of CUDA is no work of the program's
   if (timeline::recording() == nullptr) (void)find_or_begin(settings);
 }
 
-void begin_publishing(const Settings& settings) noexcept {
-  (void)timeline::Publisher::begin(settings.publish.value, process_environment());
-}
+void begin_publishing(const Settings& settings) noexcept { (void)publisher(settings); }
 
 void publish_device(const Settings& settings, const std::string& name) noexcept {
-  timeline::Publisher* const publisher =
-      timeline::Publisher::begin(settings.publish.value, process_environment());
+  timeline::Publisher* const its = publisher(settings);
   try {
-    if (publisher != nullptr) publisher->add_device(name);
+    if (its != nullptr) its->add_device(name);
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, error.what());
   }

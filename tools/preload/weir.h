@@ -24,7 +24,7 @@
 #endif
 
 /// The version of this interface. Functions are added to it and none is changed or taken away.
-#define WEIR_API_VERSION 2
+#define WEIR_API_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,6 +70,13 @@ WEIR_FUNCTION int weir_memory_info(int device, weir_memory* out);
 /// Gives cached memory that the device is done with back to the driver; -1 stands for every device.
 /// How many bytes: 0 where there is no such device, and without the library.
 WEIR_FUNCTION uint64_t weir_trim(int device);
+
+/// Gives the device another budget: from 1 MiB to what it has. -1 stands for every device that CUDA
+/// was used on. Cached memory above it goes back to the driver at once, memory that is handed out
+/// as it is freed; until then more than the budget is reserved, and nothing is taken beside it. 1
+/// when done; 0, and nothing changed, where that is not a budget for it, where there is no such
+/// device or CUDA was not used yet, without the library, or with one before version 3.
+WEIR_FUNCTION int weir_set_budget(int device, uint64_t bytes);
 
 /// Writes the settings in force into `text`, at most `size` bytes with the closing zero: a line
 /// `name=value (source)` for each. The length of all of it without the zero, as snprintf's:
@@ -151,6 +158,15 @@ static inline uint64_t weir_trim(int device) {
   if (found == NULL) return 0;
   memcpy(&function, &found, sizeof function);
   return function(device);
+}
+
+static inline int weir_set_budget(int device, uint64_t bytes) {
+  static void* symbol;
+  int (*function)(int, uint64_t);
+  void* found = weir_find(&symbol, "weir_set_budget");
+  if (found == NULL) return 0;
+  memcpy(&function, &found, sizeof function);
+  return function(device, bytes);
 }
 
 static inline size_t weir_settings(char* text, size_t size) {

@@ -17,7 +17,17 @@ import ctypes
 import os
 from typing import Dict, Iterator, NamedTuple, Optional
 
-__all__ = ["MemoryInfo", "Setting", "active", "batch", "memory_info", "settings", "timeline", "trim"]
+__all__ = [
+    "MemoryInfo",
+    "Setting",
+    "active",
+    "batch",
+    "memory_info",
+    "set_budget",
+    "settings",
+    "timeline",
+    "trim",
+]
 
 
 class MemoryInfo(NamedTuple):
@@ -65,6 +75,9 @@ def _swapped_in() -> Optional[ctypes.CDLL]:
         library.weir_settings.restype = ctypes.c_size_t
     except AttributeError:
         return None
+    if hasattr(library, "weir_set_budget"):  # from version 3 on
+        library.weir_set_budget.argtypes = [ctypes.c_int, ctypes.c_uint64]
+        library.weir_set_budget.restype = ctypes.c_int
     return library
 
 
@@ -112,6 +125,18 @@ def trim(device: int = 0) -> int:
     -1 stands for every device.
     """
     return 0 if _library is None else _library.weir_trim(device)
+
+
+def set_budget(budget: int, device: int = 0) -> bool:
+    """Gives the device another budget in bytes: from 1 MiB to what it has.
+
+    Cached memory above it goes back to the driver at once, memory that is handed out as it is freed.
+    -1 stands for every device that CUDA was used on. False, and nothing changed, where that is no
+    budget for it, or CUDA was not used yet.
+    """
+    if not hasattr(_library, "weir_set_budget") or not 0 <= budget < 1 << 64:
+        return False
+    return bool(_library.weir_set_budget(device, budget))
 
 
 @contextlib.contextmanager

@@ -25,7 +25,9 @@ struct Command {
 
 [[nodiscard]] Command add_run_command(CLI::App& program);
 [[nodiscard]] Command add_info_command(CLI::App& program);
+[[nodiscard]] Command add_ps_command(CLI::App& program);
 [[nodiscard]] Command add_replay_command(CLI::App& program);
+[[nodiscard]] Command add_set_command(CLI::App& program);
 [[nodiscard]] Command add_top_command(CLI::App& program);
 [[nodiscard]] Command add_timeline_command(CLI::App& program);
 

@@ -1,10 +1,6 @@
 // weir top: the programs under Weir on this machine, as they run.
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <vector>
@@ -13,6 +9,7 @@
 #include "allocator/log.hpp"
 #include "allocator/variables.hpp"
 #include "tools/weir/command.hpp"
+#include "tools/weir/live_programs.hpp"
 #include "tools/weir/signals.hpp"
 #include "tools/weir/top.hpp"
 #include "tools/weir/top_screen.hpp"
@@ -40,30 +37,6 @@ std::chrono::milliseconds parse_every(const std::string& text) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
 }
 
-/// Where to look: the user's own folders; root looks at everybody's.
-std::vector<timeline::LiveFolder> folders(const Environment& environment) {
-  const timeline::PublishSetting setting = timeline::publish_setting(environment).value;
-  std::vector<timeline::LiveFolder> found = live_folders(setting, environment, geteuid());
-  if (geteuid() != 0 || !setting.folder.empty()) return found;
-  for (timeline::LiveFolder& folder : timeline::live_folders_of_all()) {
-    const auto same = [&folder](const timeline::LiveFolder& other) {
-      return other.path == folder.path;
-    };
-    if (std::ranges::none_of(found, same)) found.push_back(std::move(folder));
-  }
-  return found;
-}
-
-std::string user_name(std::uint32_t uid) {
-  passwd found{};
-  passwd* result = nullptr;
-  std::vector<char> place(16384);
-  if (getpwuid_r(uid, &found, place.data(), place.size(), &result) != 0 || result == nullptr) {
-    return std::to_string(uid);
-  }
-  return result->pw_name;
-}
-
 Top look(const std::vector<timeline::LiveFolder>& places) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -79,7 +52,7 @@ int show(const Environment& environment, std::chrono::milliseconds every) {
   using Kind = TopTerminal::Event::Kind;
   TopTerminal terminal;
   for (;;) {
-    const std::string text = top_text(look(folders(environment)), screen_of(environment));
+    const std::string text = top_text(look(places_of(environment)), screen_of(environment));
     if (!terminal.draw(text)) return 0;
     const TopTerminal::Event event = terminal.wait(every);
     if (event.kind == Kind::kQuit) return 0;
@@ -95,14 +68,14 @@ int run(const TopFlags& flags, const std::vector<std::string>& words) {
   warn_of_unknown_variables(environ);
   if (!flags.json.empty()) {
     OutputFile file("--json", flags.json);
-    file.commit(top_json(look(folders(environment))));
+    file.commit(top_json(look(places_of(environment))));
     return 0;
   }
   require_standard_output();
   if (flags.once || !can_draw(environment)) {
     Screen screen = screen_of(environment);
     screen.height = 0;
-    require_printed(print(top_text(look(folders(environment)), screen)));
+    require_printed(print(top_text(look(places_of(environment)), screen)));
     return 0;
   }
   const int signal = show(environment, every);

@@ -16,7 +16,7 @@
 namespace weir::cli {
 namespace {
 
-constexpr const char* kWant = "run, info, replay, timeline or top";
+constexpr const char* kWant = "run, info, ps, set, top, replay or timeline";
 
 int run_program(int argc, char** argv) {
   // What follows `--` is another program's, whatever it looks like: CLI11 does not get to see it.
@@ -28,9 +28,9 @@ int run_program(int argc, char** argv) {
   app.set_version_flag("--version", "weir " + std::string(kVersion));
   app.require_subcommand(1);
   app.fallthrough(false);
-  const std::vector<Command> commands{add_run_command(app), add_info_command(app),
-                                      add_replay_command(app), add_timeline_command(app),
-                                      add_top_command(app)};
+  const std::vector<Command> commands{
+      add_run_command(app), add_info_command(app),   add_ps_command(app),      add_set_command(app),
+      add_top_command(app), add_replay_command(app), add_timeline_command(app)};
   try {
     app.parse(static_cast<int>(mark - argv), argv);
   } catch (const CLI::Success& asked) {

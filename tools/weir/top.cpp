@@ -11,8 +11,6 @@ namespace {
 using Json = nlohmann::json;
 
 TopRow row_of(const timeline::LiveProgram& program, std::uint64_t now_ns) {
-  // A busy machine may keep the thread that takes samples waiting for some of them.
-  constexpr std::uint64_t kSilence = 16 * timeline::kLivePeriodNs;
   TopRow row{.pid = program.pid,
              .user = {},
              .program = program.program,
@@ -22,7 +20,7 @@ TopRow row_of(const timeline::LiveProgram& program, std::uint64_t now_ns) {
              .silent = true};
   if (program.samples.empty()) return row;
   row.last = program.samples.back();
-  row.silent = row.last.time_ns < now_ns && now_ns - row.last.time_ns > kSilence;
+  row.silent = is_silent(program, now_ns);
   if (!row.silent) row.rates = timeline::rates_of(program.samples);
   for (const timeline::LiveSample& sample : program.samples) {
     row.allocated.push_back(sample.allocated);
@@ -60,6 +58,14 @@ Json row_json(const TopRow& row) {
 }
 
 }  // namespace
+
+bool is_silent(const timeline::LiveProgram& program, std::uint64_t now_ns) noexcept {
+  // A busy machine may keep the thread that takes samples waiting for some of them.
+  constexpr std::uint64_t kSilence = 16 * timeline::kLivePeriodNs;
+  if (program.samples.empty()) return true;
+  const std::uint64_t last = program.samples.back().time_ns;
+  return last < now_ns && now_ns - last > kSilence;
+}
 
 Top top_of(const timeline::LiveSurvey& survey, std::uint64_t now_ns,
            const std::function<std::string(std::uint32_t uid)>& user_of) {

@@ -28,6 +28,9 @@ struct Top {
   std::size_t unreadable = 0;  ///< programs with another version of Weir
 };
 
+/// Whether the program is stopped, or has taken no sample yet. `now_ns` is of the monotonic clock.
+[[nodiscard]] bool is_silent(const timeline::LiveProgram& program, std::uint64_t now_ns) noexcept;
+
 /// `now_ns` is of the monotonic clock; `user_of` names a user.
 [[nodiscard]] Top top_of(const timeline::LiveSurvey& survey, std::uint64_t now_ns,
                          const std::function<std::string(std::uint32_t uid)>& user_of);

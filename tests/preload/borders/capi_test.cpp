@@ -127,6 +127,15 @@ TEST_F(CApi, TrimNamesADeviceOrAll) {
   EXPECT_THAT(take_calls(), ElementsAre("trim 2", "trim -1"));
 }
 
+TEST_F(CApi, ABudgetIsOfADeviceOrAll) {
+  EXPECT_EQ(weir_set_budget(2, std::uint64_t{5} << 32U), 1);
+  EXPECT_EQ(weir_set_budget(-1, 7), 1);
+  EXPECT_EQ(weir_set_budget(-2, 7), 0);
+  fake::answer({.knows = false});
+  EXPECT_EQ(weir_set_budget(0, 7), 0);
+  EXPECT_THAT(take_calls(), ElementsAre("budget 2 21474836480", "budget -1 7", "budget 0 7"));
+}
+
 TEST_F(CApi, SettingsAreWrittenAsSnprintfWould) {
   const std::string all =
       "budget=80% (WEIR_BUDGET)\nsummary=a (1).json (WEIR_SUMMARY)\npool=round (default)";

@@ -82,6 +82,11 @@ Bytes trim(int device) noexcept {
   return {std::uint64_t{5} << 32U};
 }
 
+bool set_budget(int device, Bytes budget) noexcept {
+  note("budget " + std::to_string(device) + " " + std::to_string(budget.count));
+  return answers.knows;
+}
+
 bool start_timeline(std::string_view file) noexcept {
   note("timeline " + std::string(file));
   return answers.begins;

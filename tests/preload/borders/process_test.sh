@@ -28,7 +28,7 @@ case $case in
     "$@" alone
     expect_calls </dev/null
     LD_PRELOAD=$library "$@" swapped-in
-    for _ in 1 2; do printf '%s\n' 'begin train' end 'memory 3' 'trim -1' settings 'timeline ' 'timeline stop'; done | expect_calls
+    for _ in 1 2; do printf '%s\n' 'begin train' end 'memory 3' 'trim -1' 'budget -1 21474836480' settings 'timeline ' 'timeline stop'; done | expect_calls
     ;;
   nvtx)
     NVTX_INJECTION64_PATH=$library WEIR_BATCH_RANGE=step "$@" swapped-in

@@ -15,6 +15,7 @@ class Alone(unittest.TestCase):
             self.assertFalse(began)
         self.assertIsNone(weir.memory_info())
         self.assertEqual(weir.trim(), 0)
+        self.assertFalse(weir.set_budget(1 << 30))
         self.assertEqual(weir.settings(), {})
         with weir.timeline("run.json") as recording:
             self.assertFalse(recording)
@@ -113,6 +114,16 @@ class SwappedIn(unittest.TestCase):
     def test_trim_tells_more_than_an_int_of_c_holds(self):
         self.assertEqual(weir.trim(-1), 5 << 32)
         self.assertEqual(self.calls(), ["trim -1"])
+
+    def test_budget_is_set_for_one_device_or_all(self):
+        self.assertTrue(weir.set_budget(5 << 32))
+        self.assertTrue(weir.set_budget(1 << 20, device=-1))
+        self.assertEqual(self.calls(), ["budget 0 21474836480", "budget -1 1048576"])
+
+    def test_budget_that_is_none_is_not_asked_for(self):
+        self.assertFalse(weir.set_budget(-1))
+        self.assertFalse(weir.set_budget(1 << 64))
+        self.assertEqual(self.calls(), [])
 
     def test_settings_are_taken_apart(self):
         self.assertEqual(

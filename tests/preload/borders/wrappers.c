@@ -25,6 +25,7 @@ static void alone(void) {
   EXPECT(weir_memory_info(0, &memory) == 0);
   EXPECT(memory.total == 7);
   EXPECT(weir_trim(-1) == 0);
+  EXPECT(weir_set_budget(-1, UINT64_C(5) << 32) == 0);
   EXPECT(weir_settings(text, 0) == 0);
   EXPECT(text[0] == 'a');
   EXPECT(weir_settings(text, sizeof text) == 0);
@@ -44,6 +45,7 @@ static void swapped_in(void) {
   EXPECT(weir_memory_info(3, &memory) == 1);
   EXPECT(memory.total == 800 && memory.passed == 50);
   EXPECT(weir_trim(-1) == UINT64_C(5) << 32);
+  EXPECT(weir_set_budget(-1, UINT64_C(5) << 32) == 1);
   EXPECT(weir_settings(text, sizeof text) > sizeof text);
   EXPECT(strcmp(text, "budget") == 0);
   EXPECT(weir_timeline_start(NULL) == 1);

@@ -3,11 +3,10 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cerrno>
 #include <ctime>
 #include <memory>
@@ -16,11 +15,10 @@
 #include "allocator/error.hpp"
 #include "tools/timeline/live/process.hpp"
 #include "tools/timeline/live/reader.hpp"
+#include "tools/timeline/live/shared_memory.hpp"
 
 namespace weir::timeline {
 namespace {
-
-constexpr std::size_t kWords = sizeof(LiveSample) / sizeof(std::uint64_t);
 
 /// Throws Error where a call of the system did not succeed.
 void require(bool succeeded, std::string_view call) {
@@ -60,11 +58,20 @@ std::string file_name() {
          std::string(kBlockSuffix);
 }
 
+/// A file that was made: where it is mapped, and which it is.
+struct Made {
+  LiveBlock* block;
+  dev_t device;
+  ino_t inode;
+};
+
 /// The file has no name before it is whole and locked, so a reader never meets a part of it, and a
 /// process that is killed here leaves nothing.
-LiveBlock* make_file(const OpenFolder& folder, const std::string& name, const LiveBlock& contents) {
+Made make_file(const OpenFolder& folder, const std::string& name, const LiveBlock& contents) {
   const OpenFolder file(openat(folder.descriptor(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   require(file.is_open(), "open");
+  struct stat found {};
+  require(fstat(file.descriptor(), &found) == 0, "stat");
   // All of its memory now: a store into a page that the system cannot provide would be a SIGBUS.
   const int error = posix_fallocate(file.descriptor(), 0, sizeof(LiveBlock));
   errno = error;
@@ -81,7 +88,7 @@ LiveBlock* make_file(const OpenFolder& folder, const std::string& name, const Li
   require(linkat(AT_FDCWD, self.c_str(), folder.descriptor(), name.c_str(), AT_SYMLINK_FOLLOW) == 0,
           "link");
   (void)armed.release();
-  return block;
+  return {block, found.st_dev, found.st_ino};
 }
 
 }  // namespace
@@ -96,7 +103,10 @@ BlockFile::BlockFile(const std::vector<LiveFolder>& folders, std::string_view pr
       const OpenFolder open = open_own(folder);
       require(open.is_open(), "open");
       remove_ended(folder);
-      block_ = make_file(open, name, contents);
+      const Made made = make_file(open, name, contents);
+      block_ = made.block;
+      device_ = made.device;
+      inode_ = made.inode;
       path_ = folder.path + "/" + name;
       return;
     } catch (const Error& error) {
@@ -112,21 +122,59 @@ BlockFile::~BlockFile() {
   munmap(block_, sizeof(LiveBlock));
 }
 
-void BlockFile::append(const LiveSample& sample) noexcept {
-  const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(sample);
-  const std::uint64_t count = block_->count;
-  auto* const slot = reinterpret_cast<std::uint64_t*>(&block_->samples[count % kLiveSamples]);
-  for (std::size_t i = 0; i < kWords; ++i) {
-    std::atomic_ref(slot[i]).store(words[i], std::memory_order_relaxed);
-  }
-  std::atomic_ref(block_->count).store(count + 1, std::memory_order_seq_cst);
+void BlockFile::append(const LiveSample& sample, const LiveDeviceSample& devices) noexcept {
+  store_shared(&block_->samples[count_ % kLiveSamples], &sample, sizeof sample);
+  store_shared(&block_->device_samples[count_ % kLiveDeviceSamples], &devices, sizeof devices);
+  ++count_;
+  store_shared(&block_->count, &count_, sizeof count_);
 }
 
 void BlockFile::add_device(std::string_view name) noexcept {
-  const std::uint32_t count = block_->device_count;
-  if (count == kLiveDevices) return;
-  copy_text(block_->devices[count], name);
-  std::atomic_ref(block_->device_count).store(count + 1, std::memory_order_release);
+  if (device_count_ == kLiveDevices) return;
+  std::array<char, sizeof block_->devices[0]> text{};
+  copy_text(text, name);
+  store_shared(&block_->devices[device_count_], text.data(), text.size());
+  ++device_count_;
+  store_shared(&block_->device_count, &device_count_, sizeof device_count_);
+}
+
+std::optional<BudgetAsk> BlockFile::next_request() noexcept {
+  LiveRequest request;
+  const LiveRequest* const there = &block_->request;
+  const auto load = [](std::uint64_t& word, const std::uint64_t& from) {
+    return load_shared(&word, &from, sizeof word);
+  };
+  // In the opposite order to that of who asks.
+  if (!load(request.end, there->end) || request.end == 0 || request.end == serial_) {
+    return std::nullopt;
+  }
+  if (!load(request.budget, there->budget) || !load(request.device, there->device) ||
+      !load(request.begin, there->begin)) {
+    return std::nullopt;
+  }
+  const std::optional<BudgetAsk> ask = ask_of(request, serial_);
+  if (ask) serial_ = request.end;
+  return ask;
+}
+
+void BlockFile::answer(const BudgetAnswer& answer) noexcept {
+  const LiveAnswer text{.serial = serial_,
+                        .code = static_cast<std::uint64_t>(answer.code),
+                        .before = answer.before.count,
+                        .after = answer.after.count,
+                        .used = answer.used.count,
+                        .total = answer.total.count};
+  constexpr std::size_t kBody = offsetof(LiveAnswer, code);
+  LiveAnswer* const place = &block_->answer;
+  store_shared(&place->code, &text.code, sizeof text - kBody);
+  store_shared(&place->serial, &text.serial, sizeof text.serial);
+}
+
+bool BlockFile::is_intact() const noexcept {
+  struct stat found {};
+  return lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_ &&
+         found.st_uid == geteuid() && (found.st_mode & 07777U) == 0600U && found.st_nlink == 1 &&
+         found.st_size == static_cast<off_t>(sizeof(LiveBlock));
 }
 
 }  // namespace weir::timeline

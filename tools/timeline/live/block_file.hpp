@@ -1,10 +1,14 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tools/timeline/live/block.hpp"
+#include "tools/timeline/live/budget_request.hpp"
 #include "tools/timeline/live/folder.hpp"
 
 namespace weir::timeline {
@@ -23,15 +27,29 @@ class BlockFile {
   BlockFile(const BlockFile&) = delete;
   BlockFile& operator=(const BlockFile&) = delete;
 
-  void append(const LiveSample& sample) noexcept;
+  /// A sample, and the figures of devices at its time.
+  void append(const LiveSample& sample, const LiveDeviceSample& devices = {}) noexcept;
   /// What does not fit is left out.
   void add_device(std::string_view name) noexcept;
+  /// What is asked of the process, once; it is to be answered before the next call. Any bytes may
+  /// be in it.
+  [[nodiscard]] std::optional<BudgetAsk> next_request() noexcept;
+  /// Answers what next_request gave last.
+  void answer(const BudgetAnswer& answer) noexcept;
+  /// Whether the file is as it was made: at its place, the user's alone, and whole.
+  [[nodiscard]] bool is_intact() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
   const int pid_;
   std::string path_;
   LiveBlock* block_ = nullptr;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  // What the file says of these is not asked: others may have written there.
+  std::uint64_t count_ = 0;
+  std::uint32_t device_count_ = 0;
+  std::uint64_t serial_ = 0;  ///< of the last request
 };
 
 }  // namespace weir::timeline

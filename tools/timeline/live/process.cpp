@@ -48,6 +48,24 @@ std::optional<ProcessState> find_process(std::uint32_t pid) {
   return ProcessState{*started, *uid};
 }
 
+bool is_stopped(std::uint32_t pid) {
+  const std::string stat = contents_of("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = stat.rfind(')');
+  const bool known = name_end != std::string::npos && name_end + 2 < stat.size();
+  const char state = known ? stat[name_end + 2] : ' ';
+  return state == 'T' || state == 't';
+}
+
+std::optional<std::string> variable_of(std::uint32_t pid, const std::string& name) {
+  const std::string all = contents_of("/proc/" + std::to_string(pid) + "/environ");
+  for (std::size_t at = 0; at < all.size(); at = all.find('\0', at) + 1) {
+    const std::string each = all.substr(at, all.find('\0', at) - at);
+    if (each.starts_with(name + "=")) return each.substr(name.size() + 1);
+    if (all.find('\0', at) == std::string::npos) break;
+  }
+  return std::nullopt;
+}
+
 std::uint64_t pid_namespace() noexcept {
   struct stat found {};
   return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;

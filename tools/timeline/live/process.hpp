@@ -18,6 +18,13 @@ struct ProcessState {
 /// Nothing where there is no such process, or this one may not see it.
 [[nodiscard]] std::optional<ProcessState> find_process(std::uint32_t pid);
 
+/// Whether the process is stopped, as by SIGSTOP or a debugger. False where there is none.
+[[nodiscard]] bool is_stopped(std::uint32_t pid);
+
+/// What a process of this user had in its environment when it began; nothing where it had none of
+/// that name, or cannot be looked at.
+[[nodiscard]] std::optional<std::string> variable_of(std::uint32_t pid, const std::string& name);
+
 /// Inode of this process's pid namespace; 0 where it is not known. Numbers of processes mean
 /// nothing in another one.
 [[nodiscard]] std::uint64_t pid_namespace() noexcept;

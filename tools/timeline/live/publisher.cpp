@@ -52,10 +52,43 @@ LiveSample sample_of(const LiveFigures& figures) noexcept {
           .busy_ns = count_of(figures.busy)};
 }
 
+LiveDeviceSample devices_of(const LiveFigures& figures) noexcept {
+  static_assert(kLiveDevices == LiveFigures::kMostDevices);
+  LiveDeviceSample sample{.count = figures.device_count};
+  for (std::size_t i = 0; i < figures.device_count; ++i) {
+    const DeviceFigures& device = figures.devices.at(i);
+    sample.devices.at(i) = {.device = device.device,
+                            .total = device.total.count,
+                            .budget = device.budget.count,
+                            .used = device.used.count,
+                            .allocated = device.allocated.count,
+                            .awaiting = device.awaiting.count,
+                            .cached = device.cached.count,
+                            .reserved = device.reserved.count,
+                            .failures = device.failures,
+                            .waits = device.waits,
+                            .waited_ns = count_of(device.waited)};
+  }
+  return sample;
+}
+
 void take_sample(BlockFile& block) {
   LiveFigures figures;
   for_each_source([&figures](const TimelineSource& source) { source.add_figures(figures); });
-  block.append(sample_of(figures));
+  block.append(sample_of(figures), devices_of(figures));
+}
+
+/// Answers what is asked of the process now.
+void serve(BlockFile& block, const LiveListener& listener) noexcept {
+  const auto ask = block.next_request();
+  if (!ask) return;
+  if (!block.is_intact()) {
+    block.answer({.code = BudgetCode::kTampered});
+  } else if (listener.set_budget == nullptr) {
+    block.answer({.code = BudgetCode::kFixed});
+  } else {
+    block.answer(listener.set_budget(*ask));
+  }
 }
 
 /// With a small stack, if the system allows one: large thread-local objects lie in it too.
@@ -102,6 +135,8 @@ void Publisher::State::publish() {
   while (!stop) {
     for (; named < devices.size(); ++named) block.add_device(devices[named]);
     lock.unlock();
+    serve(block, options.listener);
+    if (options.listener.look != nullptr) options.listener.look();
     take_sample(block);
     lock.lock();
     ++samples;
@@ -198,14 +233,17 @@ constinit std::atomic<Own*> own_publisher{nullptr};
 
 }  // namespace
 
-Publisher* Publisher::begin(const PublishSetting& setting,
-                            const Environment& environment) noexcept {
+Publisher* Publisher::begin(const PublishSetting& setting, const Environment& environment,
+                            LiveListener listener) noexcept {
   if (!setting.on) return nullptr;
   Own* own = own_publisher.load(std::memory_order_acquire);
   if (own != nullptr && own->pid == getpid()) return &own->publisher;
   try {
-    auto made = std::make_unique<Own>(
-        Options{.folders = live_folders(setting, environment, geteuid()), .program = {}}, own);
+    auto made =
+        std::make_unique<Own>(Options{.folders = live_folders(setting, environment, geteuid()),
+                                      .program = {},
+                                      .listener = listener},
+                              own);
     if (!own_publisher.compare_exchange_strong(own, made.get(), std::memory_order_acq_rel)) {
       return &own->publisher;  // another thread was first
     }

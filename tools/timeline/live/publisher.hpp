@@ -6,20 +6,32 @@
 #include <vector>
 
 #include "tools/timeline/live/block.hpp"
+#include "tools/timeline/live/budget_request.hpp"
 #include "tools/timeline/live/folder.hpp"
 
 namespace weir::timeline {
 
-/// Publishes what this process's sources say of themselves, for `weir top`. A thread of its own
-/// takes a sample every kLivePeriodNs. It is never in the program's way: no signal reaches the
-/// thread, no descriptor stays open, and whatever fails is a line at the level `debug` and nothing
-/// else. A child after a fork publishes nothing until it begins itself. Thread-safe.
+/// What a process does for who looks at it from outside. Called by the publisher's thread, under no
+/// lock.
+struct LiveListener {
+  /// Null: the process's budget is fixed.
+  BudgetAnswer (*set_budget)(const BudgetAsk& ask) noexcept = nullptr;
+  /// Before each sample.
+  void (*look)() noexcept = nullptr;
+};
+
+/// Publishes what this process's sources say of themselves, for `weir top` and `weir ps`, and
+/// answers `weir set`. A thread of its own takes a sample every kLivePeriodNs. It is never in the
+/// program's way: no signal reaches the thread, no descriptor stays open, and whatever fails is a
+/// line at the level `debug` and nothing else. A child after a fork publishes nothing until it
+/// begins itself. Thread-safe.
 class Publisher {
  public:
   struct Options {
     std::vector<LiveFolder> folders;
     std::string program;  ///< empty: this process's command line
     std::chrono::nanoseconds period{kLivePeriodNs};
+    LiveListener listener{};
   };
 
   explicit Publisher(Options options);
@@ -42,7 +54,8 @@ class Publisher {
 
   /// The process's own publisher, started if the setting does not say otherwise. The first call
   /// makes it, and its block is removed at exit. Null where it is off, or memory is short.
-  static Publisher* begin(const PublishSetting& setting, const Environment& environment) noexcept;
+  static Publisher* begin(const PublishSetting& setting, const Environment& environment,
+                          LiveListener listener = {}) noexcept;
   /// Stops the process's own. Does nothing where there is none, and in a child.
   static void end() noexcept;
 

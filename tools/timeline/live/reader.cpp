@@ -25,6 +25,9 @@ constexpr int kMostEntries = 4096;
 struct Candidate {
   OpenFolder file;  // it closes its descriptor
   std::uint32_t uid = 0;
+  std::uint32_t mode = 0;
+  std::uint64_t names = 0;
+  std::uint64_t size = 0;
 };
 
 bool is_block_name(std::string_view name) {
@@ -51,108 +54,110 @@ std::vector<std::string> names_in(const OpenFolder& folder) {
   return names;
 }
 
-/// Nothing for what is no regular file, or not of the folder's owner.
-std::optional<Candidate> open_candidate(const OpenFolder& folder, const std::string& name) {
-  OpenFolder file(openat(folder.descriptor(), name.c_str(),
-                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+/// Opens what may be a block; nothing for what is gone, or `fault` is why not.
+std::optional<Candidate> open_candidate(const OpenFolder& folder, const std::string& name,
+                                        const char*& fault) {
   struct stat folder_found {};
   struct stat found {};
-  if (!file.is_open() || fstat(file.descriptor(), &found) != 0) return std::nullopt;
   if (fstat(folder.descriptor(), &folder_found) != 0) return std::nullopt;
-  if (!S_ISREG(found.st_mode) || found.st_uid != folder_found.st_uid) return std::nullopt;
-  return Candidate{std::move(file), found.st_uid};
+  OpenFolder file(openat(folder.descriptor(), name.c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file.is_open() && errno == ELOOP) fault = "is a link";
+  if (!file.is_open() || fstat(file.descriptor(), &found) != 0) return std::nullopt;
+  if (!S_ISREG(found.st_mode)) {
+    fault = "is no file";
+  } else if (found.st_uid != folder_found.st_uid) {
+    fault = "is not of the folder's owner";
+  }
+  if (fault != nullptr) return std::nullopt;
+  return Candidate{.file = std::move(file),
+                   .uid = found.st_uid,
+                   .mode = found.st_mode & 07777U,
+                   .names = found.st_nlink,
+                   .size = static_cast<std::uint64_t>(found.st_size)};
 }
 
-/// Whether a process has it mapped.
-bool is_locked(const Candidate& candidate) {
-  return flock(candidate.file.descriptor(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
-/// Up to `size` bytes from `offset`; whether all of them were there.
-bool read_at(const Candidate& candidate, void* place, std::size_t size, std::size_t offset) {
-  return pread(candidate.file.descriptor(), place, size, static_cast<off_t>(offset)) ==
-         static_cast<ssize_t>(size);
+/// Up to `size` bytes from `offset`; how many were there.
+std::size_t read_at(const Candidate& candidate, void* place, std::size_t size, std::size_t offset) {
+  const ssize_t read = pread(candidate.file.descriptor(), place, size, static_cast<off_t>(offset));
+  return read < 0 ? 0 : static_cast<std::size_t>(read);
 }
 
 bool has_magic(const Candidate& candidate) {
   decltype(LiveBlock::magic) magic{};
-  return read_at(candidate, magic.data(), magic.size(), 0) && magic == kLiveMagic;
+  return read_at(candidate, magic.data(), magic.size(), 0) == magic.size() && magic == kLiveMagic;
 }
 
-/// The block, and `count` before and after it was read.
-struct Copy {
-  LiveBlock block;
-  std::uint64_t count_before = 0;
-  std::uint64_t count_after = 0;
-};
-
-/// Nothing where it is too short, or of another version.
-std::unique_ptr<Copy> copy_of(const Candidate& candidate) {
-  auto copy = std::make_unique<Copy>();
+BlockKind copy_of(const Candidate& candidate, BlockCopy& copy) {
   const auto read_count = [&candidate](std::uint64_t& count) {
-    return read_at(candidate, &count, sizeof count, offsetof(LiveBlock, count));
+    return read_at(candidate, &count, sizeof count, offsetof(LiveBlock, count)) == sizeof count;
   };
-  if (!read_count(copy->count_before)) return nullptr;
-  if (!read_at(candidate, &copy->block, sizeof(LiveBlock), 0)) return nullptr;
-  if (!read_count(copy->count_after)) return nullptr;
-  const bool known = copy->block.version == kLiveVersion && copy->block.size == sizeof(LiveBlock);
-  return known ? std::move(copy) : nullptr;
+  const bool counted = read_count(copy.count_before);
+  const std::size_t read = read_at(candidate, &copy.block, sizeof copy.block, 0);
+  const BlockKind kind = kind_of(copy.block, read, candidate.size);
+  if (kind != BlockKind::kBlock) return kind;
+  return counted && read_count(copy.count_after) ? kind : BlockKind::kCut;
 }
 
-template <std::size_t Size>
-std::string text_of(const std::array<char, Size>& place) {
-  return {place.begin(), std::ranges::find(place, '\0')};
-}
-
-/// Those that were not written while they were read; see block.hpp.
-std::vector<LiveSample> samples_of(const Copy& copy) {
-  std::vector<LiveSample> samples;
-  const std::uint64_t count = copy.count_before;
-  const std::uint64_t after = copy.count_after;
-  if (after < count || after - count >= kLiveSamples) return samples;
-  const std::uint64_t first = after < kLiveHistory ? 0 : after - kLiveHistory;
-  for (std::uint64_t i = first; i < count; ++i) {
-    const LiveSample& sample = copy.block.samples[i % kLiveSamples];
-    if (samples.empty() || sample.time_ns > samples.back().time_ns) samples.push_back(sample);
-  }
-  return samples;
-}
-
-/// A block of another pid namespace is believed: its numbers mean nothing here.
+/// Whether the block is of the process that it names. One of another pid namespace is believed: its
+/// numbers mean nothing here.
 bool is_of_running_process(const LiveBlock& block, std::uint32_t uid) {
   if (block.pid_namespace != pid_namespace()) return true;
   return find_process(block.pid) == ProcessState{block.started, uid};
 }
 
-LiveProgram program_of(const Copy& copy, std::uint32_t uid) {
-  const LiveBlock& block = copy.block;
-  LiveProgram program{.pid = block.pid,
-                      .uid = uid,
-                      .started = block.started,
-                      .program = text_of(block.program),
-                      .devices = {},
-                      .samples = samples_of(copy)};
-  const std::size_t devices = std::min<std::size_t>(block.device_count, kLiveDevices);
-  for (std::size_t i = 0; i < devices; ++i) program.devices.push_back(text_of(block.devices[i]));
-  return program;
+/// Reads one file; why it is not believed, or null.
+const char* read_file(const LiveFolder& place, const OpenFolder& folder, const std::string& name,
+                      LiveSurvey& survey) {
+  const char* fault = nullptr;
+  const auto candidate = open_candidate(folder, name, fault);
+  if (!candidate || !is_locked_block(candidate->file.descriptor())) return fault;
+  if (candidate->mode != 0600U) return "is open to others";
+  if (candidate->names > 1) return "has another name as well";
+  const auto copy = std::make_unique<BlockCopy>();
+  switch (copy_of(*candidate, *copy)) {
+    case BlockKind::kNone:
+      fault = "is no block";
+      break;
+    case BlockKind::kCut:
+      fault = "is cut, or longer than it was made";
+      break;
+    case BlockKind::kOtherVersion:
+      ++survey.unreadable;
+      return nullptr;
+    case BlockKind::kBlock:
+      if (!is_of_running_process(copy->block, candidate->uid)) {
+        fault = "names another process than the one that made it";
+        break;
+      }
+      survey.programs.push_back(program_of(*copy, candidate->uid));
+      survey.programs.back().folder = place;
+      survey.programs.back().file = name;
+      return nullptr;
+  }
+  // Of a process that ended meanwhile nothing is wrong.
+  return is_locked_block(candidate->file.descriptor()) ? fault : nullptr;
 }
 
 void read_folder(const LiveFolder& place, LiveSurvey& survey) {
   const OpenFolder folder = open_to_read(place);
-  if (!folder.is_open()) return;
+  struct stat found {};
+  if (!folder.is_open() || fstat(folder.descriptor(), &found) != 0) return;
+  if (geteuid() != 0 && found.st_uid != geteuid()) {
+    survey.faults.push_back({place.path, "is another user's folder"});
+    return;
+  }
   for (const std::string& name : names_in(folder)) {
-    const auto candidate = open_candidate(folder, name);
-    if (!candidate || !is_locked(*candidate) || !has_magic(*candidate)) continue;
-    const std::unique_ptr<Copy> copy = copy_of(*candidate);
-    if (copy == nullptr) {
-      ++survey.unreadable;
-    } else if (is_of_running_process(copy->block, candidate->uid)) {
-      survey.programs.push_back(program_of(*copy, candidate->uid));
-    }
+    const char* const fault = read_file(place, folder, name, survey);
+    if (fault != nullptr) survey.faults.push_back({place.path + "/" + name, fault});
   }
 }
 
 }  // namespace
+
+bool is_locked_block(int descriptor) noexcept {
+  return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
 
 LiveSurvey read_live(std::span<const LiveFolder> folders) {
   LiveSurvey survey;
@@ -166,9 +171,10 @@ void remove_ended(const LiveFolder& place) noexcept {
     const OpenFolder folder = open_to_read(place);
     if (!folder.is_open()) return;
     for (const std::string& name : names_in(folder)) {
-      const auto candidate = open_candidate(folder, name);
+      const char* fault = nullptr;
+      const auto candidate = open_candidate(folder, name, fault);
       if (!candidate || candidate->uid != geteuid()) continue;
-      if (is_locked(*candidate) || !has_magic(*candidate)) continue;
+      if (is_locked_block(candidate->file.descriptor()) || !has_magic(*candidate)) continue;
       unlinkat(folder.descriptor(), name.c_str(), 0);
     }
   } catch (const std::bad_alloc&) {

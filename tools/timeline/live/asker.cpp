@@ -1,0 +1,143 @@
+#include "tools/timeline/live/asker.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <thread>
+
+#include "allocator/error.hpp"
+#include "tools/timeline/live/reader.hpp"
+
+namespace weir::timeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPause{10};
+
+OpenFolder open_block(const LiveProgram& program) {
+  const OpenFolder folder = open_to_read(program.folder);
+  return OpenFolder(openat(folder.descriptor(), program.file.c_str(),
+                           O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+bool is_private(const struct stat& found) noexcept {
+  return S_ISREG(found.st_mode) && (found.st_mode & 07777U) == 0600U && found.st_uid == geteuid() &&
+         found.st_nlink == 1 && found.st_size == static_cast<off_t>(sizeof(LiveBlock));
+}
+
+bool read_whole(int file, void* place, std::size_t size, std::size_t offset) noexcept {
+  return pread(file, place, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
+}
+
+/// Whether it is the block that was found, of a process that runs.
+bool is_of(int file, const LiveProgram& program) {
+  const auto block = std::make_unique<LiveBlock>();
+  if (!read_whole(file, block.get(), sizeof *block, 0)) return false;
+  return kind_of(*block, sizeof *block, sizeof *block) == BlockKind::kBlock &&
+         block->pid == program.pid && block->started == program.started && is_locked_block(file);
+}
+
+/// Not zero, and not that of a request before.
+std::uint64_t draw_serial() noexcept {
+  std::uint64_t serial = 0;
+  while (getrandom(&serial, sizeof serial, 0) != sizeof serial || serial == 0) continue;
+  return serial;
+}
+
+bool is_code(std::uint64_t code) noexcept {
+  return code >= static_cast<std::uint64_t>(BudgetCode::kTaken) &&
+         code <= static_cast<std::uint64_t>(BudgetCode::kTampered);
+}
+
+}  // namespace
+
+Asker::Asker(const LiveProgram& program) : file_(open_block(program)) {
+  struct stat found {};
+  const std::string path = program.folder.path + "/" + program.file;
+  if (!file_.is_open() || fstat(file_.descriptor(), &found) != 0) {
+    throw Error("process " + std::to_string(program.pid) + " cannot be asked: " + path +
+                " cannot be opened");
+  }
+  if (!is_private(found)) {
+    throw Error("process " + std::to_string(program.pid) + " is not asked: " + path +
+                " is not this user's alone, or is cut");
+  }
+  if (!is_of(file_.descriptor(), program)) {
+    throw Error("process " + std::to_string(program.pid) + " has ended");
+  }
+}
+
+bool Asker::lock(bool wanted) const noexcept {
+  struct flock range {};
+  range.l_type = wanted ? F_WRLCK : F_UNLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = offsetof(LiveBlock, request);
+  range.l_len = sizeof(LiveRequest);
+  return fcntl(file_.descriptor(), F_OFD_SETLK, &range) == 0;
+}
+
+bool Asker::write(const LiveRequest& request) const noexcept {
+  const auto put = [this](std::uint64_t word, std::size_t offset) {
+    return pwrite(file_.descriptor(), &word, sizeof word,
+                  static_cast<off_t>(offsetof(LiveBlock, request) + offset)) == sizeof word;
+  };
+  return put(request.begin, offsetof(LiveRequest, begin)) &&
+         put(request.device, offsetof(LiveRequest, device)) &&
+         put(request.budget, offsetof(LiveRequest, budget)) &&
+         put(request.end, offsetof(LiveRequest, end));
+}
+
+std::optional<BudgetAnswer> Asker::answer_to(std::uint64_t serial) const noexcept {
+  constexpr std::size_t kPlace = offsetof(LiveBlock, answer);
+  LiveAnswer text;
+  const int file = file_.descriptor();
+  // The serial first: the rest was written before it.
+  if (!read_whole(file, &text.serial, sizeof text.serial, kPlace) || text.serial != serial) {
+    return std::nullopt;
+  }
+  if (!read_whole(file, &text, sizeof text, kPlace) || !is_code(text.code)) return std::nullopt;
+  return BudgetAnswer{.code = static_cast<BudgetCode>(text.code),
+                      .before = {text.before},
+                      .after = {text.after},
+                      .used = {text.used},
+                      .total = {text.total}};
+}
+
+Asker::Result Asker::ask(const BudgetAsk& ask, std::chrono::nanoseconds patience) {
+  const Clock::time_point deadline = Clock::now() + patience;
+  const auto is_late = [deadline] { return Clock::now() >= deadline; };
+  while (!lock(true)) {
+    if (!is_locked_block(file_.descriptor())) return {.failure = Failure::kEnded};
+    if (is_late()) return {.failure = Failure::kBusy};
+    std::this_thread::sleep_for(kPause);
+  }
+  const std::uint64_t serial = draw_serial();
+  const LiveRequest request{
+      .begin = serial, .device = ask.device, .budget = ask.budget.count, .end = serial};
+  Result result;
+  bool wrote = write(request);
+  if (!wrote) result.failure = Failure::kBroken;
+  while (wrote && !result.answer) {
+    result.answer = answer_to(serial);
+    if (result.answer) break;
+    if (!is_locked_block(file_.descriptor())) {
+      result.failure = Failure::kEnded;
+      break;
+    }
+    if (is_late()) break;
+    std::this_thread::sleep_for(kPause);
+  }
+  (void)write({});
+  // It may have been taken while this gave up.
+  if (!result.answer) result.answer = answer_to(serial);
+  (void)lock(false);
+  return result;
+}
+
+}  // namespace weir::timeline
