@@ -45,6 +45,9 @@ class Account {
   [[nodiscard]] Bytes budget() const noexcept { return {budget_.load(std::memory_order_relaxed)}; }
   /// Another budget from now on, at most the total. What is taken stays so, though it be more.
   void set_budget(Bytes budget) noexcept { budget_.store(budget.count, std::memory_order_relaxed); }
+  /// The budget was raised, and the pools have it.
+  void note_raise() noexcept { raises_.fetch_add(1); }
+  [[nodiscard]] std::uint64_t raises() const noexcept { return raises_.load(); }
   /// Whether the pools are to give back what comes free, until `used` is within a budget that was
   /// lowered.
   [[nodiscard]] bool gives_back() const noexcept {
@@ -90,6 +93,7 @@ class Account {
   const int device_;
   const Bytes total_;
   std::atomic<std::uint64_t> budget_;
+  std::atomic<std::uint64_t> raises_{0};
   std::atomic<bool> gives_back_{false};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<bool> graphs_{false};

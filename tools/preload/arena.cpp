@@ -23,15 +23,25 @@ constexpr std::uint64_t kMostGiveUps = 2;
 /// beside it waits in vain. A framework's probe for the largest block is answered soon.
 class Hopeless final : public Fences::Hopeless {
  public:
-  Hopeless(const Pool& pool, Bytes bytes) noexcept : pool_(pool), bytes_(bytes) {}
+  Hopeless(const Pool& pool, const Account& account, Bytes bytes) noexcept
+      : pool_(pool), account_(account), bytes_(bytes), raises_(account.raises()) {}
   [[nodiscard]] bool operator()() const override {
     const Statistics now = pool_.statistics();
     return bytes_ > minus_or_zero(now.budget, now.allocated.current);
   }
+  [[nodiscard]] bool has_new_room() const noexcept override { return account_.raises() != raises_; }
+  /// Whether the budget was raised since the last call, or the making.
+  [[nodiscard]] bool take_new_room() noexcept {
+    const std::uint64_t before = raises_;
+    raises_ = account_.raises();
+    return raises_ != before;
+  }
 
  private:
   const Pool& pool_;
+  const Account& account_;
   const Bytes bytes_;
+  std::uint64_t raises_;
 };
 
 /// The thread's request is over, with what was asked on its behalf.
@@ -104,13 +114,21 @@ void Arena::follow_budget() {
 
 CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                          std::string& report) noexcept {
-  const Hopeless hopeless(pool_, {bytes});
+  Hopeless hopeless(pool_, account_, {bytes});
   Fences::begin_request(&hopeless);
   const EndRequest end;
   Attempt attempt;
   try {
     const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";
-    void* const found = pool_.try_allocate({bytes}, stream, label, attempt);
+    void* found = nullptr;
+    do {
+      attempt = {};
+      try {
+        found = pool_.try_allocate({bytes}, stream, label, attempt);
+      } catch (const std::exception&) {
+        if (!hopeless.has_new_room()) throw;  // else the wait ended for that, and not in vain
+      }
+    } while (found == nullptr && hopeless.take_new_room());
     if (found == nullptr) pool_.fail(attempt);
     account_.note_served({bytes});
     if (batches_.load(std::memory_order_relaxed) != 0) charge(found, attempt.block);

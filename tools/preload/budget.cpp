@@ -25,6 +25,7 @@ timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
     for (Arena* const arena : its) {
       if (&arena->account() == &account) arena->follow_budget();
     }
+    if (budget > answer.before) account.note_raise();
     account.give_back_what_comes_free(true);
     answer.code = timeline::BudgetCode::kTaken;
     log(LogLevel::kInfo, "the budget of GPU " + std::to_string(account.device()) + " is " +

@@ -548,6 +548,7 @@ bool Fences::wait(Point point, std::stop_token stop) {
       }
     }
     if (InCallback::now() || stop.stop_requested() || Clock::now() >= wait_until) return false;
+    if (request_hopeless != nullptr && request_hopeless->has_new_room()) return false;
     pause_since(start);
   }
 }

@@ -105,6 +105,9 @@ class Fences final : public Progress {
     Hopeless& operator=(const Hopeless&) = delete;
     virtual ~Hopeless() = default;
     [[nodiscard]] virtual bool operator()() const = 0;
+    /// Whether there is room that was not there before, so that the wait is to end: asked while the
+    /// request waits.
+    [[nodiscard]] virtual bool has_new_room() const noexcept { return false; }
   };
   /// The calling thread's next request: what it may wait starts now. `hopeless` is asked before it
   /// waits, and lives until `end_request`.

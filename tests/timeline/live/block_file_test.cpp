@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <random>
 #include <thread>
 
 #include "allocator/error.hpp"
@@ -213,6 +214,175 @@ TEST(LiveBlockFile, EachProgramHasItsOwn) {
   const LiveSurvey survey = place.survey();
   ASSERT_THAT(survey.programs, SizeIs(2));
   EXPECT_LT(survey.programs[0].pid, survey.programs[1].pid);
+}
+
+/// Figures of devices at the time of sample `i`, every field another.
+LiveDeviceSample devices_at(std::uint64_t i) {
+  LiveDeviceSample sample{.count = 2};
+  for (std::uint64_t device = 0; device < sample.count; ++device) {
+    sample.devices.at(device) = {.device = device,
+                                 .total = i,
+                                 .budget = i + 1,
+                                 .used = i + 2,
+                                 .allocated = i + 3,
+                                 .awaiting = i + 4,
+                                 .cached = i + 5,
+                                 .reserved = i + 6,
+                                 .failures = i + 7,
+                                 .waits = i + 8,
+                                 .waited_ns = i + 9};
+  }
+  return sample;
+}
+
+TEST(LiveBlockFile, FiguresOfDevicesAreTheNewest) {
+  const Place place;
+  BlockFile block(place.folders(), "devices");
+  EXPECT_THAT(place.survey().programs.at(0).device_figures, IsEmpty());
+  for (std::uint64_t i = 0; i < 3 * kLiveDeviceSamples + 1; ++i) {
+    block.append(numbered(i), devices_at(i));
+    const LiveProgram program = place.survey().programs.at(0);
+    EXPECT_THAT(program.device_figures,
+                ElementsAre(devices_at(i).devices[0], devices_at(i).devices[1]));
+  }
+}
+
+TEST(LiveBlockFile, FiguresOfDevicesAreWholeWhileTheyAreWritten) {
+  const Place place;
+  BlockFile block(place.folders(), "busy");
+  std::jthread writer([&block](const std::stop_token& stop) {
+    for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
+      block.append(numbered(i), devices_at(i));
+      std::this_thread::yield();
+    }
+  });
+  for (std::size_t seen = 0; seen < 2000;) {
+    const LiveSurvey survey = place.survey();
+    for (const LiveDevice& device : survey.programs.at(0).device_figures) {
+      ASSERT_EQ(device, devices_at(device.total).devices.at(device.device));
+      ++seen;
+    }
+  }
+}
+
+/// The block's file, opened by another program of the user.
+class Opened {
+ public:
+  explicit Opened(const BlockFile& block)
+      : descriptor_(open(block.path().c_str(), O_RDWR | O_CLOEXEC)) {}
+  ~Opened() { close(descriptor_); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  void put(std::size_t offset, const void* bytes, std::size_t size) const {
+    ASSERT_EQ(pwrite(descriptor_, bytes, size, static_cast<off_t>(offset)),
+              static_cast<ssize_t>(size));
+  }
+  void ask(const LiveRequest& request) const {
+    put(offsetof(LiveBlock, request), &request, sizeof request);
+  }
+  [[nodiscard]] LiveAnswer answer() const {
+    LiveAnswer answer;
+    EXPECT_EQ(pread(descriptor_, &answer, sizeof answer, offsetof(LiveBlock, answer)),
+              static_cast<ssize_t>(sizeof answer));
+    return answer;
+  }
+  void cut(off_t size) const { ASSERT_EQ(ftruncate(descriptor_, size), 0); }
+
+ private:
+  const int descriptor_;
+};
+
+TEST(LiveBlockFile, ThatAnotherProgramCutsEndsNoWriter) {
+  const Place place;
+  for (const off_t size : {0, 64, 4096, 20'000}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      BlockFile block(place.folders(), "cut");
+      const Opened other(block);
+      other.cut(size);
+      block.append(numbered(0), devices_at(0));
+      block.add_device("GPU 0");
+      (void)block.next_request();
+      block.answer({});
+      _exit(block.is_intact() ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << size;
+  }
+}
+
+TEST(LiveBlockFile, WhatOthersWriteOverItDoesNotMisleadTheWriter) {
+  const Place place;
+  BlockFile block(place.folders(), "scribbled");
+  block.add_device("GPU 0");
+  const Opened other(block);
+  const std::uint64_t most = ~std::uint64_t{0};
+  for (int i = 0; i < 3; ++i) {
+    other.put(offsetof(LiveBlock, count), &most, sizeof most);
+    other.put(offsetof(LiveBlock, device_count), &most, sizeof(std::uint32_t));
+    block.append(numbered(0));
+    block.add_device("GPU 1");
+  }
+  const LiveProgram program = place.survey().programs.at(0);
+  EXPECT_THAT(program.devices, ElementsAre("GPU 0", "GPU 1", "GPU 1", "GPU 1"));
+  EXPECT_EQ(program.samples.back(), numbered(0));
+}
+
+TEST(LiveBlockFile, ARequestIsTakenOnceAndAnswered) {
+  const Place place;
+  BlockFile block(place.folders(), "asked");
+  const Opened other(block);
+  EXPECT_FALSE(block.next_request());
+  other.ask({.begin = 7, .device = 2, .budget = 96, .end = 7});
+  const auto ask = block.next_request();
+  ASSERT_TRUE(ask);
+  EXPECT_EQ(ask->device, 2U);
+  EXPECT_EQ(ask->budget, Bytes{96});
+  EXPECT_FALSE(block.next_request());
+  block.answer(
+      {.code = BudgetCode::kTaken, .before = {1}, .after = {2}, .used = {3}, .total = {4}});
+  const LiveAnswer answer = other.answer();
+  EXPECT_EQ(answer.serial, 7U);
+  EXPECT_EQ(answer.code, 1U);
+  EXPECT_EQ(answer.before, 1U);
+  EXPECT_EQ(answer.after, 2U);
+  EXPECT_EQ(answer.used, 3U);
+  EXPECT_EQ(answer.total, 4U);
+  other.ask({.begin = 8, .device = 2, .budget = 96, .end = 8});
+  EXPECT_TRUE(block.next_request());
+}
+
+TEST(LiveBlockFile, ARequestThatIsNotWholeIsNotTaken) {
+  const Place place;
+  BlockFile block(place.folders(), "torn");
+  const Opened other(block);
+  other.ask({.begin = 7, .device = 2, .budget = 96, .end = 6});
+  EXPECT_FALSE(block.next_request());
+  other.ask({.begin = 0, .device = 2, .budget = 96, .end = 6});
+  EXPECT_FALSE(block.next_request());
+  other.ask({.begin = 6, .device = 2, .budget = 96, .end = 0});
+  EXPECT_FALSE(block.next_request());
+}
+
+TEST(LiveBlockFile, IsIntactUntilSomebodyChangesTheFile) {
+  const auto changed = [](const std::function<void(const std::string& path)>& change) {
+    const Place place;
+    const BlockFile block(place.folders(), "changed");
+    EXPECT_TRUE(block.is_intact());
+    change(block.path());
+    return !block.is_intact();
+  };
+  EXPECT_TRUE(changed([](const std::string& path) { chmod(path.c_str(), 0660); }));
+  EXPECT_TRUE(changed([](const std::string& path) { unlink(path.c_str()); }));
+  EXPECT_TRUE(changed(
+      [](const std::string& path) { EXPECT_EQ(link(path.c_str(), (path + ".too").c_str()), 0); }));
+  EXPECT_TRUE(changed([](const std::string& path) { EXPECT_EQ(truncate(path.c_str(), 9), 0); }));
+  EXPECT_TRUE(changed([](const std::string& path) {
+    rename(path.c_str(), (path + ".old").c_str());
+    EXPECT_EQ(symlink((path + ".old").c_str(), path.c_str()), 0);
+  }));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,9 @@
 #include "tools/timeline/live/reader.hpp"
 
 namespace weir::timeline::testing {
+
+/// Between two samples, in tests.
+inline constexpr std::chrono::milliseconds kShort{1};
 
 /// In memory, as the users' folders are. Removed at the test's end.
 class Place {

@@ -24,8 +24,6 @@ using ::testing::SizeIs;
 using weir::testing::environment_of;
 using weir::testing::LogCapture;
 
-constexpr std::chrono::milliseconds kShort{1};
-
 /// A source whose figures a test knows.
 class FakeSource final : public TimelineSource {
  public:

@@ -19,8 +19,11 @@
 namespace weir::timeline::testing {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 using Bytes = std::array<char, sizeof(LiveBlock)>;
 
@@ -59,6 +62,13 @@ class Forged {
   const int descriptor_;
 };
 
+/// What is said of the files that were not believed.
+std::vector<std::string> faults_of(const LiveSurvey& survey) {
+  std::vector<std::string> faults;
+  for (const LiveFault& fault : survey.faults) faults.push_back(fault.what);
+  return faults;
+}
+
 TEST(LiveReader, OfNoFolderFindsNothing) {
   const std::vector<LiveFolder> none{{"/proc/none", {}}, {"/dev/null", {}}};
   EXPECT_THAT(read_live(none).programs, IsEmpty());
@@ -87,7 +97,9 @@ TEST(LiveReader, PassesOverWhatIsNoBlock) {
   const Forged file(place, block);
   EXPECT_THAT(place.survey().programs, IsEmpty());
   EXPECT_EQ(place.survey().unreadable, 0U);
+  EXPECT_THAT(faults_of(place.survey()), ElementsAre("is no block"));
   file.unlock();
+  EXPECT_THAT(place.survey().faults, IsEmpty()) << "nobody runs with it";
   place.remove_ended();
   EXPECT_EQ(place.files(), 1U) << "and leaves it to whoever made it";
 }
@@ -98,6 +110,7 @@ TEST(LiveReader, PassesOverAFileThatIsCutAnywhere) {
     const Place place;
     const Forged file(place, &block, size);
     EXPECT_THAT(place.survey().programs, IsEmpty()) << size;
+    EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("is cut"))) << size;
   }
 }
 
@@ -107,6 +120,7 @@ TEST(LiveReader, DoesNotBelieveANumberOfAnotherProcess) {
   block.pid = 1;  // ours did not start when that one did
   const Forged file(place, block);
   EXPECT_THAT(place.survey().programs, IsEmpty());
+  EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("names another process")));
 }
 
 TEST(LiveReader, TellsANumberThatCameBackByItsStart) {
@@ -137,8 +151,66 @@ TEST(LiveReader, PassesOverLinksPipesAndFolders) {
   ASSERT_EQ(mkfifo((place.path() + "/1-4.live").c_str(), 0600), 0);
   ASSERT_EQ(mkdir((place.path() + "/1-5.live").c_str(), 0700), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
+  EXPECT_THAT(faults_of(place.survey()),
+              UnorderedElementsAre("is a link", "is no file", "is no file"));
   place.remove_ended();
   EXPECT_EQ(place.files(), 3U);
+}
+
+TEST(LiveReader, PassesOverAFileThatIsLongerThanItWasMade) {
+  const Place place;
+  std::array<char, sizeof(LiveBlock) + 1> bytes{};
+  const LiveBlock block = good_block();
+  std::memcpy(bytes.data(), &block, sizeof block);
+  const Forged file(place, bytes.data(), bytes.size());
+  EXPECT_THAT(place.survey().programs, IsEmpty());
+  EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("longer")));
+}
+
+TEST(LiveReader, PassesOverAFileThatOthersMayOpen) {
+  for (const mode_t mode : {0640U, 0604U, 0700U, 0660U, 04600U}) {
+    const Place place;
+    const Forged file(place, good_block());
+    ASSERT_EQ(chmod((place.path() + "/1-2.live").c_str(), mode), 0);
+    EXPECT_THAT(place.survey().programs, IsEmpty()) << mode;
+    EXPECT_THAT(faults_of(place.survey()), ElementsAre("is open to others")) << mode;
+  }
+}
+
+TEST(LiveReader, PassesOverAFileOfTwoNames) {
+  const Place place;
+  const Forged file(place, good_block());
+  const std::string name = place.path() + "/1-2.live";
+  ASSERT_EQ(link(name.c_str(), (place.path() + "/1-3.live").c_str()), 0);
+  EXPECT_THAT(place.survey().programs, IsEmpty());
+  EXPECT_THAT(faults_of(place.survey()),
+              ElementsAre("has another name as well", "has another name as well"));
+}
+
+TEST(LiveReader, PassesOverAnotherUsersFile) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const Place place;
+  const Forged file(place, good_block());
+  ASSERT_EQ(chown((place.path() + "/1-2.live").c_str(), 65534, 65534), 0);
+  EXPECT_THAT(place.survey().programs, IsEmpty());
+  EXPECT_THAT(faults_of(place.survey()), ElementsAre("is not of the folder's owner"));
+}
+
+TEST(LiveReader, OfAnotherUsersFolderReadsNothingButForRoot) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const Place place;
+  const Forged file(place, good_block());
+  ASSERT_EQ(chmod(place.path().c_str(), 0755), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(65534) != 0) _exit(3);
+    const LiveSurvey survey = place.survey();
+    const bool told = survey.faults.size() == 1 && survey.faults[0].path == place.path();
+    _exit(survey.programs.empty() && told ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(LiveReader, PassesOverOtherNames) {
@@ -197,13 +269,14 @@ TEST(LiveReader, SurvivesAnyBytes) {
         round % 3 == 0 ? 0 : kLiveMagic.size() + 8;  // mostly behind the version
     const auto changes = 1 + random() % 64;
     for (std::uint64_t i = 0; i < changes; ++i) {
-      const std::size_t area = random() % 2 == 0 ? 700 : bytes.size();  // mostly the head
+      const std::size_t area = random() % 2 == 0 ? 1300 : bytes.size();  // mostly the head
       bytes[first + random() % (area - first)] = static_cast<char>(random());
     }
     const Forged file(place, bytes.data(), bytes.size());
     const LiveSurvey survey = place.survey();
-    ASSERT_LE(survey.programs.size() + survey.unreadable, 1U);
+    ASSERT_EQ(survey.programs.size() + survey.unreadable + survey.faults.size(), 1U);
     for (const LiveProgram& program : survey.programs) {
+      ASSERT_LE(program.device_figures.size(), kLiveDevices);
       ASSERT_LE(program.samples.size(), kLiveHistory);
       ASSERT_LE(program.devices.size(), kLiveDevices);
     }

@@ -1,0 +1,263 @@
+// Another budget while the program runs.
+
+#include <atomic>
+
+#include "tests/preload/inside/inside.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+class SetBudget : public Inside {
+ protected:
+  [[nodiscard]] static std::size_t told_total() {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    EXPECT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+    return total;
+  }
+  [[nodiscard]] static std::size_t told_free() {
+    std::size_t free = 0;
+    EXPECT_EQ(cuMemGetInfo(&free, nullptr), CUDA_SUCCESS);
+    return free;
+  }
+  [[nodiscard]] static CUresult try_allocate(std::size_t bytes) {
+    CUdeviceptr pointer = 0;
+    return cuMemAlloc(&pointer, bytes);
+  }
+  [[nodiscard]] static timeline::BudgetAnswer set(Bytes budget) {
+    return Process::get()->set_budget(arena().account(), budget, "a test");
+  }
+};
+
+TEST_F(SetBudget, LoweringItGivesCachedMemoryBackAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUdeviceptr kept = allocate(16 * kMib);
+  free(allocate(24 * kMib));
+  EXPECT_EQ(weir_standin_used(0), 40 * kMib);
+  const timeline::BudgetAnswer answer = set(mib(32));
+  EXPECT_EQ(answer.code, timeline::BudgetCode::kTaken);
+  EXPECT_EQ(answer.before, mib(64));
+  EXPECT_EQ(answer.after, mib(32));
+  EXPECT_EQ(answer.used, mib(16));
+  EXPECT_EQ(answer.total, gib(1));
+  EXPECT_EQ(weir_standin_used(0), 16 * kMib);
+  EXPECT_EQ(books().budget, mib(32));
+  EXPECT_EQ(told_total(), 32 * kMib);
+  EXPECT_EQ(told_free(), 16 * kMib);
+  std::size_t total = 0;
+  ASSERT_EQ(cuDeviceTotalMem(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 32 * kMib);
+  free(kept);
+}
+
+TEST_F(SetBudget, CachedMemoryThatFitsInItStays) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  free(allocate(8 * kMib));
+  EXPECT_EQ(set(mib(16)).used, mib(8));
+  EXPECT_EQ(weir_standin_used(0), 8 * kMib);
+}
+
+TEST_F(SetBudget, LiveMemoryAboveItGoesBackAsItIsFreed) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUdeviceptr first = allocate(16 * kMib);
+  const CUdeviceptr second = allocate(20 * kMib);
+  const CUdeviceptr third = allocate(8 * kMib);
+  EXPECT_EQ(set(mib(16)).used, mib(44));
+  EXPECT_EQ(try_allocate(kMib), CUDA_ERROR_OUT_OF_MEMORY) << "growth stops";
+  free(first);
+  EXPECT_EQ(weir_standin_used(0), 28 * kMib);
+  free(second);
+  EXPECT_EQ(weir_standin_used(0), 8 * kMib);
+  EXPECT_FALSE(arena().account().gives_back());
+  free(third);
+  EXPECT_EQ(weir_standin_used(0), 8 * kMib) << "it fits, and is kept as ever";
+  EXPECT_EQ(try_allocate(12 * kMib), CUDA_SUCCESS);
+}
+
+TEST_F(SetBudget, WhatWorkStillUsesGoesBackOnceTheDeviceIsDoneWithIt) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(32 * kMib);
+  keep_busy(stream, block);
+  free(block);
+  EXPECT_EQ(set(mib(16)).used, mib(32)) << "not before";
+  release_all();
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  // As the thread does that publishes.
+  EXPECT_TRUE(eventually([] {
+    Process::get()->keep_budget(arena().account());
+    return weir_standin_used(0) == 0;
+  }));
+}
+
+TEST_F(SetBudget, RaisingItLetsWhatFailedSucceed) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}}));
+  EXPECT_EQ(try_allocate(32 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(set(mib(64)).code, timeline::BudgetCode::kTaken);
+  EXPECT_EQ(try_allocate(32 * kMib), CUDA_SUCCESS);
+  EXPECT_EQ(told_total(), 64 * kMib);
+}
+
+TEST_F(SetBudget, RaisingItLetsOneThatWaitsSucceed) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(16 * kMib);
+  keep_busy(stream, block);
+  free(block);
+  Arena& here = arena();
+  Account& account = here.account();
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  CUresult code = CUDA_ERROR_UNKNOWN;
+  std::thread waiter([&] {
+    EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    code = try_allocate(8 * kMib);
+  });
+  EXPECT_TRUE(eventually([&] { return here.pool().statistics().waits != 0; }));
+  EXPECT_EQ(Process::get()->set_budget(account, mib(32), "a test").after, mib(32));
+  waiter.join();  // the device has come nowhere
+  EXPECT_EQ(code, CUDA_SUCCESS);
+}
+
+TEST_F(SetBudget, OutOfRangeIsRefusedAndChangesNothing) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  (void)allocate(kMib);
+  for (const Bytes budget :
+       {Bytes{0}, Bytes{1}, mib(1) - Bytes{1}, gib(1) + Bytes{1}, Bytes{~std::uint64_t{0}}}) {
+    const timeline::BudgetAnswer answer = set(budget);
+    EXPECT_EQ(answer.code, timeline::BudgetCode::kOutOfRange);
+    EXPECT_EQ(answer.after, mib(64));
+    EXPECT_FALSE(set_budget(0, budget));
+    EXPECT_FALSE(set_budget(-1, budget));
+  }
+  EXPECT_EQ(told_total(), 64 * kMib);
+  EXPECT_EQ(set(gib(1)).code, timeline::BudgetCode::kTaken);
+  EXPECT_EQ(set(mib(1)).code, timeline::BudgetCode::kTaken);
+}
+
+TEST_F(SetBudget, IsOfOneDeviceOrAllInUse) {
+  expect_refused("cuDeviceTotalMem", CUDA_ERROR_INVALID_DEVICE);
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_DEVICES", "2"}}));
+  EXPECT_FALSE(set_budget(-1, mib(8))) << "none is in use yet";
+  (void)allocate(kMib);
+  EXPECT_TRUE(set_budget(1, mib(8))) << "before it is used";
+  EXPECT_EQ(told_total(), 64 * kMib);
+  use_device(1);
+  (void)allocate(kMib);
+  EXPECT_EQ(told_total(), 8 * kMib);
+  EXPECT_EQ(books().budget, mib(8));
+  EXPECT_TRUE(set_budget(-1, mib(16)));
+  EXPECT_EQ(told_total(), 16 * kMib);
+  use_device(0);
+  EXPECT_EQ(told_total(), 16 * kMib);
+  EXPECT_FALSE(set_budget(7, mib(8)));
+}
+
+TEST_F(SetBudget, BeforeCudaIsUsedIsRefused) { EXPECT_FALSE(set_budget(0, mib(64))); }
+
+TEST_F(SetBudget, IsOfAllContextsOfTheDevice) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  (void)allocate(8 * kMib);
+  CUcontext primary = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&primary), CUDA_SUCCESS);
+  CUcontext other = nullptr;
+#if CUDA_VERSION >= 13000
+  ASSERT_EQ(cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
+#else
+  ASSERT_EQ(cuCtxCreate(&other, 0, 0), CUDA_SUCCESS);
+#endif
+  free(allocate(24 * kMib));
+  EXPECT_EQ(set(mib(16)).used, mib(8));
+  EXPECT_EQ(books().budget, mib(16));
+  ASSERT_EQ(cuCtxSetCurrent(primary), CUDA_SUCCESS);
+  EXPECT_EQ(books().budget, mib(16));
+}
+
+TEST_F(SetBudget, DuringACaptureMemoryGoesBackAtItsEnd) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  free(allocate(32 * kMib));
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(set(mib(8)).used, mib(32));
+  EXPECT_EQ(weir_standin_used(0), 32 * kMib);
+  EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << "it was not broken";
+  EXPECT_EQ(weir_standin_used(0), 0U);
+}
+
+TEST_F(SetBudget, IsSaidInTheLogAndShownOutside) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_LOG", "info"}}));
+  const weir::testing::LogCapture log;
+  (void)allocate(8 * kMib);
+  EXPECT_TRUE(set_budget(0, mib(16)));
+  EXPECT_EQ(
+      log.containing("the budget of GPU 0 is 16 MiB now and was 64 MiB (weir_set_budget)").size(),
+      1U);
+  LiveFigures figures;
+  for_each_source([&figures](const TimelineSource& source) { source.add_figures(figures); });
+  ASSERT_EQ(figures.device_count, 1U);
+  const DeviceFigures& device = *figures.of(1);
+  EXPECT_EQ(device.total, gib(1));
+  EXPECT_EQ(device.budget, mib(16));
+  EXPECT_EQ(device.used, mib(8));
+  EXPECT_EQ(device.allocated, mib(8));
+  EXPECT_EQ(figures.budget, mib(16));
+}
+
+// Ends: each thread does a fixed number of things.
+TEST_F(SetBudget, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeAndGo) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "10ms"}}));
+  (void)allocate(kMib);
+  CUcontext primary = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&primary), CUDA_SUCCESS);
+  Process& process = *Process::get();
+  Account& account = arena().account();
+  constexpr int kRounds = 200;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < kRounds; ++round) {
+        const Bytes budget = mib(static_cast<std::uint64_t>(4 + (7 * round + 13 * i) % 60));
+        EXPECT_EQ(process.set_budget(account, budget, "a test").code, timeline::BudgetCode::kTaken);
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (int round = 0; round < kRounds; ++round) process.keep_budget(account);
+  });
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_EQ(cuCtxSetCurrent(primary), CUDA_SUCCESS);
+      for (int round = 0; round < kRounds; ++round) {
+        CUdeviceptr pointer = 0;
+        const auto bytes = static_cast<std::size_t>(1 + round % 5) * kMib;
+        if (cuMemAlloc(&pointer, bytes) == CUDA_SUCCESS) free(pointer);
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (int round = 0; round < kRounds / 10; ++round) {
+      CUcontext own = nullptr;
+#if CUDA_VERSION >= 13000
+      ASSERT_EQ(cuCtxCreate(&own, nullptr, 0, 0), CUDA_SUCCESS);
+#else
+      ASSERT_EQ(cuCtxCreate(&own, 0, 0), CUDA_SUCCESS);
+#endif
+      CUdeviceptr pointer = 0;
+      if (cuMemAlloc(&pointer, 2 * kMib) == CUDA_SUCCESS) free(pointer);
+      EXPECT_EQ(cuCtxDestroy(own), CUDA_SUCCESS);
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(set(mib(48)).after, mib(48));
+  EXPECT_EQ(books().budget, mib(48));
+  settle();
+  EXPECT_EQ(set(mib(4)).after, mib(4));
+  EXPECT_LE(account.used(), mib(4));
+  EXPECT_EQ(weir_standin_used(0), account.used().count);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing
