@@ -11,7 +11,9 @@
 namespace weir::preload {
 namespace {
 
-CUdeviceptr number(const void* address) noexcept { return reinterpret_cast<CUdeviceptr>(address); }
+CUdeviceptr device_address(const void* address) noexcept {
+  return reinterpret_cast<CUdeviceptr>(address);
+}
 
 void report_fault(const PagesDone& done, const char* what) noexcept {
   if (done.code == CUDA_SUCCESS) return;
@@ -83,7 +85,7 @@ void* ContextPages::reserve(Bytes size) {
   try {
     const Lock lock(mutex_);
     if (!gone_) {
-      ranges_.emplace(number(address), size);
+      ranges_.emplace(device_address(address), size);
       return address;
     }
   } catch (const std::exception&) {
@@ -96,7 +98,7 @@ void* ContextPages::reserve(Bytes size) {
 void ContextPages::unreserve(void* address, Bytes size) noexcept {
   {
     const Lock lock(mutex_);
-    if (ranges_.erase(number(address)) == 0) return;
+    if (ranges_.erase(device_address(address)) == 0) return;
   }
   report_fault(in_driver([&]() -> PagesDone {
                  return {0, pages_.unreserve(address, size), "cuMemAddressFree"};
@@ -184,7 +186,7 @@ std::size_t ContextPages::note(std::span<const Mapping> mappings) noexcept {
   std::size_t noted = 0;
   try {
     for (; noted < mappings.size(); ++noted) {
-      mapped_.emplace(number(mappings[noted].address), mappings[noted].page);
+      mapped_.emplace(device_address(mappings[noted].address), mappings[noted].page);
     }
   } catch (const std::exception&) {
     // Memory of the host is short: fewer.
@@ -194,7 +196,7 @@ std::size_t ContextPages::note(std::span<const Mapping> mappings) noexcept {
 
 void ContextPages::strike(std::span<const Mapping> mappings) noexcept {
   const Lock lock(mutex_);
-  for (const Mapping& each : mappings) mapped_.erase(number(each.address));
+  for (const Mapping& each : mappings) mapped_.erase(device_address(each.address));
 }
 
 std::size_t ContextPages::map(std::span<const Mapping> mappings) noexcept {
