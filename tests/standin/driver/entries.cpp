@@ -161,6 +161,8 @@ std::span<const Entry> entries() {
         entry("cuIpcGetMemHandle", 4010, &cuIpcGetMemHandle),
         entry("cuIpcOpenMemHandle", 11000, &cuIpcOpenMemHandle_v2),
         entry("cuIpcCloseMemHandle", 4010, &cuIpcCloseMemHandle),
+        entry("cuIpcGetEventHandle", 4010, &cuIpcGetEventHandle),
+        entry("cuIpcOpenEventHandle", 4010, &cuIpcOpenEventHandle),
         entry("cuArrayCreate", 3020, &cuArrayCreate_v2),
         entry("cuArray3DCreate", 3020, &cuArray3DCreate_v2),
         entry("cuArrayDestroy", 2000, &cuArrayDestroy),

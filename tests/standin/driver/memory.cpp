@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tests/standin/driver/graph_memory.hpp"
+#include "tests/standin/driver/shared_memory.hpp"
 
 namespace weir::standin {
 namespace {
@@ -20,6 +21,15 @@ constexpr std::size_t kLarge = std::size_t{16} << 20;
 /// Of mapped memory that was freed, the last few pieces stay where they are, out of reach: what
 /// touches one meets a fault, and not somebody else's new memory.
 constexpr std::size_t kKept = 16;
+
+/// Whether a block of device memory is made so that another process can map it.
+bool is_shareable(BlockKind kind) {
+  static const bool kAsked = [] {
+    const char* const text = std::getenv("WEIR_STANDIN_SHAREABLE");
+    return text != nullptr && std::strcmp(text, "1") == 0;
+  }();
+  return kAsked && kind == BlockKind::kDevice;
+}
 
 bool is_mapped(BlockKind kind, std::size_t bytes) {
   // Host memory as the driver gives it is whole pages and never the heap's: a program's malloc may
@@ -62,7 +72,9 @@ void fill(void* memory, unsigned char byte, std::size_t bytes) {
 void* take_memory(BlockKind kind, std::size_t bytes) {
   bytes = round_up(bytes, kAlignment);
   void* memory = nullptr;
-  if (!is_mapped(kind, bytes)) {
+  if (is_shareable(kind)) {
+    memory = take_shareable(bytes);
+  } else if (!is_mapped(kind, bytes)) {
     memory = std::aligned_alloc(kAlignment, bytes);
   } else {
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -76,7 +88,9 @@ void* take_memory(BlockKind kind, std::size_t bytes) {
 void give_memory(BlockKind kind, std::uintptr_t address, std::size_t bytes) {
   bytes = round_up(bytes, kAlignment);
   auto* memory = reinterpret_cast<void*>(address);
-  if (!is_mapped(kind, bytes)) {
+  if (give_shareable(memory)) {
+    put_out_of_reach(memory, bytes);
+  } else if (!is_mapped(kind, bytes)) {
     fill(memory, kFreedByte, bytes);
     // Or the compiler would leave out what nobody may read.
     asm volatile("" : : "r"(memory) : "memory");
@@ -154,6 +168,9 @@ void release_block(Driver& driver, std::uintptr_t base) {
     case BlockKind::kHost:
       break;
     case BlockKind::kRegistered:
+      return;
+    case BlockKind::kImported:
+      munmap(reinterpret_cast<void*>(base), block.bytes);
       return;
   }
   if (block.addresses_only) {

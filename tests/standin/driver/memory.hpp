@@ -18,7 +18,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
 
 /// Whether a block counts against a device, and is freed by cuMemFree.
 constexpr bool is_of_device(BlockKind kind) {
-  return kind != BlockKind::kHost && kind != BlockKind::kRegistered;
+  return kind != BlockKind::kHost && kind != BlockKind::kRegistered && kind != BlockKind::kImported;
 }
 
 /// Host memory with the pattern for new memory; null when there is none. Not counted anywhere.

@@ -146,7 +146,15 @@ struct Pool {
   bool destroyed = false;                        ///< while blocks of it live
 };
 
-enum class BlockKind { kDevice, kManaged, kPooled, kGraph, kHost, kRegistered };
+enum class BlockKind {
+  kDevice,
+  kManaged,
+  kPooled,
+  kGraph,
+  kHost,
+  kRegistered,
+  kImported,  ///< another process's, opened by its handle
+};
 
 struct Block {
   BlockKind kind = BlockKind::kDevice;
@@ -158,6 +166,8 @@ struct Block {
   std::uint64_t number = 0;      ///< of all blocks, so that another one at this address is another
   bool freeing = false;          ///< a stream has been told to free it
   std::uint64_t shared = 0;      ///< what its handle for other processes says, once there is one
+  std::uint64_t owner = 0;       ///< process, of an imported one
+  unsigned opened = 0;           ///< how often, of an imported one
   GraphMemory* graph = nullptr;  ///< whose memory this is
   std::shared_ptr<GraphMemory> taken = {};  ///< the same, while a launch has it
   bool addresses_only = false;              ///< nothing is behind it

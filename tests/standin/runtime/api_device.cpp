@@ -190,6 +190,11 @@ cudaError_t cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function,
   return cudaGetDriverEntryPointByVersion_ptsz(symbol, function, CUDART_VERSION, flags, status);
 }
 
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  return with_driver(
+      [&](const Calls& driver) { return driver.cuDeviceGetPCIBusId(text, length, device); });
+}
+
 // No profiler can be there to start or stop. PyTorch does not load without them.
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }

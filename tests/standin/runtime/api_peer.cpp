@@ -113,4 +113,23 @@ cudaError_t cudaIpcCloseMemHandle(void* pointer) {
       [&](const Calls& driver) { return driver.cuIpcCloseMemHandle(address(pointer)); });
 }
 
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
+  return with_context([&](const Calls& driver) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUipcEventHandle own{};
+    const CUresult result = driver.cuIpcGetEventHandle(&own, event);
+    static_assert(sizeof own == sizeof *handle);
+    if (result == CUDA_SUCCESS) std::memcpy(handle, &own, sizeof own);
+    return result;
+  });
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  return with_context([&](const Calls& driver) {
+    CUipcEventHandle own{};
+    std::memcpy(&own, &handle, sizeof own);
+    return driver.cuIpcOpenEventHandle(event, own);
+  });
+}
+
 }  // extern "C"

@@ -62,6 +62,27 @@ cudaError_t set_async(void* pointer, int value, std::size_t bytes, cudaStream_t 
   });
 }
 
+#if CUDART_VERSION >= 13000
+/// What the driver says of a capture, in the runtime's types.
+template <DefaultStream Meant>
+cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                         unsigned long long* id, cudaGraph_t* graph,
+                         const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
+                         std::size_t* count) {
+  return on_stream(Meant, [&](const Calls& driver) {
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureStatus own = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t number = 0;
+    const CUresult result =
+        driver.cuStreamGetCaptureInfo(stream, &own, &number, graph, dependencies,
+                                      reinterpret_cast<const CUgraphEdgeData**>(edges), count);
+    *status = static_cast<cudaStreamCaptureStatus>(own);
+    if (id != nullptr) *id = number;
+    return result;
+  });
+}
+#endif
+
 template <DefaultStream Meant>
 cudaError_t copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                       std::size_t width, std::size_t height, cudaMemcpyKind kind,
@@ -186,6 +207,26 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
                                  unsigned long long flags) {
   return with_context(
       [&](const Calls& driver) { return driver.cuGraphInstantiateWithFlags(exec, graph, flags); });
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                          unsigned long long flags) {
+  return cudaGraphInstantiate(exec, graph, flags);
+}
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaHostFn_t destroy,
+                                 unsigned int references, unsigned int flags) {
+  return with_driver([&](const Calls& driver) {
+    return driver.cuUserObjectCreate(object, data, destroy, references, flags);
+  });
+}
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count) {
+  return with_driver(
+      [&](const Calls& driver) { return driver.cuUserObjectRelease(object, count); });
+}
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
+                                      unsigned int count, unsigned int flags) {
+  return with_driver([&](const Calls& driver) {
+    return driver.cuGraphRetainUserObject(graph, object, count, flags);
+  });
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   return with_context(
@@ -374,5 +415,21 @@ extern decltype(cudaStreamIsCapturing) cudaStreamIsCapturing_ptsz;
 cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   return is_capturing<kPerThread>(stream, status);
 }
+
+#if CUDART_VERSION >= 13000
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, size_t* count) {
+  return capture_info<kLegacy>(stream, status, id, graph, dependencies, edges, count);
+}
+extern decltype(cudaStreamGetCaptureInfo) cudaStreamGetCaptureInfo_ptsz;
+cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                          unsigned long long* id, cudaGraph_t* graph,
+                                          const cudaGraphNode_t** dependencies,
+                                          const cudaGraphEdgeData** edges, size_t* count) {
+  return capture_info<kPerThread>(stream, status, id, graph, dependencies, edges, count);
+}
+#endif
 
 }  // extern "C"
