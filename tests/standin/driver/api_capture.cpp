@@ -95,6 +95,24 @@ bool is_instantiated(Driver& driver, const Graph& graph) {
   });
 }
 
+/// The nodes that the stream's next one comes after. Nodes are not objects here: a handle says
+/// which one it is, and no function takes it. Valid until the thread asks again, as with the
+/// driver.
+const std::vector<CUgraphNode>& last_nodes(const Capture& capture, Stream* stream) {
+  thread_local std::vector<CUgraphNode> nodes;
+  nodes.clear();
+  std::uintptr_t place = 0;
+  const auto known = capture.clocks.find(stream);
+  if (known == capture.clocks.end()) return nodes;
+  for (const auto& [other, count] : known->second) {
+    ++place;
+    if (count == 0) continue;
+    const std::uintptr_t handle = (std::uintptr_t{capture.id} << 40U) | (place << 32U) | count;
+    nodes.push_back(reinterpret_cast<CUgraphNode>(handle));
+  }
+  return nodes;
+}
+
 }  // namespace
 
 extern "C" {
@@ -163,7 +181,9 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* statu
     std::shared_ptr<Capture> capture;
     const CUresult code = status_of(call, handle, status, &capture);
     if (code != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return code;
-    if (dependencies != nullptr || count != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    const std::vector<CUgraphNode>& last = last_nodes(*capture, find_stream(call, handle).get());
+    if (dependencies != nullptr) *dependencies = last.data();
+    if (count != nullptr) *count = last.size();
     if (id != nullptr) *id = capture->id;
     if (graph != nullptr) *graph = graph_of(call.driver, *capture);
     return code;
@@ -286,7 +306,7 @@ CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* 
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                    CUgraph* graph, const CUgraphNode** dependencies,
                                    const CUgraphEdgeData** edges, size_t* count) {
-  if (edges != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (edges != nullptr) *edges = nullptr;  // none has data
   return cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
 }
 CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus* status,

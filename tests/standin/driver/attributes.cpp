@@ -63,7 +63,7 @@ int weir::standin::device_attribute(CUdevice_attribute attribute, int ordinal) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       return 9;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-      return ordinal + 1;
+      return ordinal;  // as cuDeviceGetPCIBusId has it
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
       return 2;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
