@@ -89,6 +89,7 @@ def captured(pool=None):
         inner.copy_(tensor)
         out = torch.empty_like(inner)
         out.copy_(inner)
+        del inner  # what lives on is the graph's, and cudaMallocAsync frees it after a replay alone
     return graph, tensor, out
 
 
@@ -116,7 +117,8 @@ def graphs_that_share_a_pool():
 @feature
 def graph_trees_check_their_pool():
     """What torch.compile(mode="reduce-overhead") calls first, and a backend may not have."""
-    graph, _, _ = captured()
+    graph, _, _out = captured()
+    graph.replay()
     alive = torch._C._cuda_checkPoolLiveAllocations
     pool = graph.pool()
     out = set()

@@ -1,0 +1,124 @@
+// Memory that two processes have. The second one is this program again, with the test below alone
+// and the handles in its environment.
+
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/standin/fixture.hpp"
+
+extern char** environ;
+
+namespace weir::standin::testing {
+namespace {
+
+constexpr const char* kMemory = "WEIR_TEST_MEMORY_HANDLE";
+constexpr const char* kEvent = "WEIR_TEST_EVENT_HANDLE";
+constexpr std::size_t kBytes = 3 * kMiB;
+
+template <typename Handle>
+std::string to_text(const Handle& handle) {
+  static constexpr const char* kDigits = "0123456789abcdef";
+  std::array<unsigned char, sizeof handle> bytes{};
+  std::memcpy(bytes.data(), &handle, sizeof handle);
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 15U];
+  }
+  return text;
+}
+
+template <typename Handle>
+Handle from_text(const std::string& text) {
+  std::array<unsigned char, sizeof(Handle)> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes.at(i) = static_cast<unsigned char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  Handle handle{};
+  std::memcpy(&handle, bytes.data(), sizeof handle);
+  return handle;
+}
+
+class StandInShared : public StandIn {
+ protected:
+  /// Runs `test` in another process, with device memory that can be shared; its exit code.
+  static int run_elsewhere(const std::string& test, std::vector<std::string> variables) {
+    variables.emplace_back("WEIR_STANDIN_SHAREABLE=1");
+    for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
+    std::string filter = "--gtest_filter=" + test;
+    std::string program = "/proc/self/exe";
+    std::array<char*, 3> words{program.data(), filter.data(), nullptr};
+    std::vector<char*> lines;
+    for (std::string& variable : variables) lines.push_back(variable.data());
+    lines.push_back(nullptr);
+    pid_t child = 0;
+    if (posix_spawn(&child, program.c_str(), nullptr, nullptr, words.data(), lines.data()) != 0) {
+      return -1;
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+};
+
+TEST_F(StandInShared, MemoryIsThatOfTheOtherProcess) {
+  // By itself, since memory is only made to be shared where the process was started so.
+  EXPECT_EQ(run_elsewhere("StandInSharedOwner.*", {}), 0);
+}
+
+class StandInSharedOwner : public StandInShared {};
+
+TEST_F(StandInSharedOwner, LetsAnotherProcessReadAndWrite) {
+  if (std::getenv("WEIR_STANDIN_SHAREABLE") == nullptr) GTEST_SKIP() << "run by the one above";
+  unsigned char* const memory = make_memory(kBytes);
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event(cudaEventInterprocess | cudaEventDisableTiming);
+  ASSERT_EQ(cudaMemsetAsync(memory, 7, kBytes, stream), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  cudaIpcMemHandle_t handle{};
+  ASSERT_EQ(cudaIpcGetMemHandle(&handle, memory), cudaSuccess);
+  cudaIpcEventHandle_t recorded{};
+  ASSERT_EQ(cudaIpcGetEventHandle(&recorded, event), cudaSuccess);
+  EXPECT_EQ(cudaIpcGetEventHandle(&recorded, make_event()), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(run_elsewhere("StandInSharedGuest.*", {std::string(kMemory) + "=" + to_text(handle),
+                                                   std::string(kEvent) + "=" + to_text(recorded)}),
+            0);
+  EXPECT_TRUE(all_bytes(memory, 8, kBytes));
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+class StandInSharedGuest : public StandInShared {};
+
+TEST_F(StandInSharedGuest, ReadsAndWritesWhatItOpens) {
+  const char* const memory_text = std::getenv(kMemory);
+  const char* const event_text = std::getenv(kEvent);
+  if (memory_text == nullptr || event_text == nullptr) GTEST_SKIP() << "run by the one above";
+  const auto handle = from_text<cudaIpcMemHandle_t>(memory_text);
+  void* opened = nullptr;
+  void* again = nullptr;
+  ASSERT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+  ASSERT_EQ(cudaIpcOpenMemHandle(&again, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+  EXPECT_EQ(again, opened);
+  const cudaStream_t stream = make_stream();
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaIpcOpenEventHandle(&event, from_text<cudaIpcEventHandle_t>(event_text)),
+            cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(all_bytes(static_cast<unsigned char*>(opened), 7, kBytes));
+  ASSERT_EQ(cudaMemsetAsync(opened, 8, kBytes, stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaFree(opened), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaErrorInvalidValue);
+}
+
+}  // namespace
+}  // namespace weir::standin::testing
