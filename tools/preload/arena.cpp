@@ -19,15 +19,29 @@ constinit thread_local OpenBatch own_batch{};
 
 constexpr std::uint64_t kMostGiveUps = 2;
 
-/// What is handed out comes back by no work that is submitted: a request for more than there is
-/// beside it waits in vain. A framework's probe for the largest block is answered soon.
-class Hopeless final : public Fences::Hopeless {
+/// A request on its way, as the fences ask of it.
+class Request final : public Fences::Request {
  public:
-  Hopeless(const Pool& pool, const Account& account, Bytes bytes) noexcept
-      : pool_(pool), account_(account), bytes_(bytes), raises_(account.raises()) {}
-  [[nodiscard]] bool operator()() const override {
+  Request(const Account& account, const DriverUpstream& upstream, const Pool& pool,
+          Bytes bytes) noexcept
+      : account_(account),
+        upstream_(upstream),
+        pool_(pool),
+        bytes_(bytes),
+        raises_(account.raises()) {}
+
+  /// What is handed out comes back by no work that is submitted: a request for more than there is
+  /// beside it waits in vain. A framework's probe for the largest block is answered soon.
+  [[nodiscard]] bool is_hopeless() const override {
     const Statistics now = pool_.statistics();
     return bytes_ > minus_or_zero(now.budget, now.allocated.current);
+  }
+  [[nodiscard]] bool can_grow() const override {
+    const Bytes block = pool_.block_size(bytes_).value_or(Bytes{UINT64_MAX / 2});
+    const Statistics now = pool_.statistics();
+    const bool fits = now.reserved.current + block <= now.budget &&
+                      account_.used() + block <= account_.budget() && !upstream_.refused();
+    return fits && !holds_much(now.awaiting.current + block, now.budget);
   }
   [[nodiscard]] bool has_new_room() const noexcept override { return account_.raises() != raises_; }
   /// Whether the budget was raised since the last call, or the making.
@@ -38,8 +52,9 @@ class Hopeless final : public Fences::Hopeless {
   }
 
  private:
-  const Pool& pool_;
   const Account& account_;
+  const DriverUpstream& upstream_;
+  const Pool& pool_;
   const Bytes bytes_;
   std::uint64_t raises_;
 };
@@ -114,8 +129,8 @@ void Arena::follow_budget() {
 
 CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                          std::string& report) noexcept {
-  Hopeless hopeless(pool_, account_, {bytes});
-  Fences::begin_request(&hopeless);
+  Request request(account_, upstream_, pool_, {bytes});
+  Fences::begin_request(&request);
   const EndRequest end;
   Attempt attempt;
   try {
@@ -126,9 +141,9 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
       try {
         found = pool_.try_allocate({bytes}, stream, label, attempt);
       } catch (const std::exception&) {
-        if (!hopeless.has_new_room()) throw;  // else the wait ended for that, and not in vain
+        if (!request.has_new_room()) throw;  // else the wait ended for that, and not in vain
       }
-    } while (found == nullptr && hopeless.take_new_room());
+    } while (found == nullptr && (request.take_new_room() || Fences::insist()));
     if (found == nullptr) pool_.fail(attempt);
     account_.note_served({bytes});
     if (batches_.load(std::memory_order_relaxed) != 0) charge(found, attempt.block);
@@ -185,7 +200,10 @@ void Arena::note_launches(StreamId stream) noexcept {
 }
 
 void Arena::hold_back() {
-  if (InCallback::now() || pool_.statistics().awaiting.current.count == 0) return;
+  // Asked before the device is: with many streams that costs most.
+  if (InCallback::now()) return;
+  const Statistics before = pool_.statistics();
+  if (!holds_much(before.awaiting.current, before.budget)) return;
   Fences::begin_request();
   pool_.poll();
   const auto start = Fences::Clock::now();

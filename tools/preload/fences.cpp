@@ -16,7 +16,10 @@ namespace {
 /// When the calling thread's request began: also what waits behind others for its turn to wait is
 /// told when it has waited long enough.
 constinit thread_local Fences::Clock::time_point request_began{};
-constinit thread_local const Fences::Hopeless* request_hopeless = nullptr;
+constinit thread_local const Fences::Request* this_request = nullptr;
+/// Streams were not asked for it, since it can grow; and it wants them asked now.
+constinit thread_local bool put_off = false;
+constinit thread_local bool insists = false;
 
 /// The steady clock to a tick of the kernel, which costs next to nothing.
 Fences::Clock::time_point coarse_now() noexcept {
@@ -46,30 +49,39 @@ Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds
     : driver_(driver), context_(context), max_wait_(max_wait) {
   followed.fetch_add(1);
   const Lock lock(mutex_);
-  auto all = std::make_unique<Lane>();
-  all->id = everything_;
-  lanes_.emplace(everything_.value, std::move(all));
+  lanes_[everything_.value].id = everything_;
   (void)add(CU_STREAM_LEGACY, 0);
 }
 
-void Fences::begin_request(const Hopeless* hopeless) noexcept {
+void Fences::begin_request(const Request* next) noexcept {
   request_began = coarse_now();
-  request_hopeless = hopeless;
+  this_request = next;
+  put_off = insists = false;
 }
 
-Fences::Lane* Fences::lane(StreamId id) const {
+bool Fences::insist() noexcept {
+  insists = true;
+  return put_off;
+}
+
+const Fences::Lane* Fences::lane(StreamId id) const {
   const auto found = lanes_.find(id.value);
-  return found != lanes_.end() ? found->second.get() : nullptr;
+  return found != lanes_.end() ? &found->second : nullptr;
+}
+
+Fences::Lane* Fences::lane(StreamId id) {
+  const auto found = lanes_.find(id.value);
+  return found != lanes_.end() ? &found->second : nullptr;
 }
 
 Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
-  auto made = std::make_unique<Lane>();
-  made->id = StreamId::next();
-  made->stream = stream;
-  made->owner = owner;
-  if (owner != 0) made->ended = end_of_this_thread();
-  Lane& lane = *made;
-  lanes_.emplace(lane.id.value, std::move(made));
+  ThreadEnded ended = owner != 0 ? end_of_this_thread() : nullptr;
+  const StreamId id = StreamId::next();
+  Lane& lane = lanes_[id.value];
+  lane.id = id;
+  lane.stream = stream;
+  lane.owner = owner;
+  lane.ended = std::move(ended);
   if (owner != 0) {
     by_thread_.insert_or_assign(owner, &lane);
   } else {
@@ -78,14 +90,9 @@ Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
   return lane;
 }
 
-void Fences::end_request() noexcept { request_hopeless = nullptr; }
+void Fences::end_request() noexcept { this_request = nullptr; }
 
-void Fences::use_per_thread() noexcept {
-  std::uint64_t user = per_thread_user.load(std::memory_order_relaxed);
-  if (user == kSeveral || user == this_thread()) return;
-  if (user == 0 && per_thread_user.compare_exchange_strong(user, this_thread())) return;
-  per_thread_user.store(kSeveral);
-}
+void Fences::use_per_thread() noexcept { use_own_stream(); }
 
 StreamId Fences::find(CUstream stream, bool per_thread) {
   if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -124,7 +131,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   if (found->removed) throw Error("the stream is gone");
   // What this context has adopted stays with it: it is for its own next fence.
   try {
-    cover(fence, *found);
+    cover(fence, *found, Reach::kAll);
     if (!fence.others.empty()) carry_others(fence);
   } catch (...) {
     free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
@@ -158,11 +165,11 @@ void Fences::adopt(const std::vector<CUevent>& events) {
   adopted_.insert(adopted_.end(), events.begin(), events.end());
 }
 
-void Fences::created(CUstream stream) {
+void Fences::created(CUstream stream, bool blocking) {
   const Lock lock(mutex_);
   const auto found = by_handle_.find(stream);
   if (found != by_handle_.end()) found->second->removed = true;
-  (void)add(stream, 0);
+  add(stream, 0).blocking = blocking;
 }
 
 CUresult Fences::remove(CUstream stream) noexcept {
@@ -200,25 +207,35 @@ void Fences::forget_ended() noexcept {
 
 void Fences::forget_gone() noexcept {
   if (lanes_.size() < forget_at_ || !captured_.empty()) return;
-  for (const auto& [id, each] : lanes_) {
-    if (!each->gone()) continue;
+  for (auto& [id, each] : lanes_) {
+    if (!each.gone()) continue;
     // Of a stream that was destroyed nothing can be recorded any more, and nothing needs to be.
-    if (!each->removed && each->points != 0) (void)close(*each);
-    sweep(*each);
+    if (!each.removed && each.points != 0) (void)close(each);
+    sweep(each);
   }
   const auto forgotten = [](const Lane& lane) {
     return lane.gone() && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
   };
   // Asked once of each: a thread can end at any time, and is gone from then on.
   for (auto each = lanes_.begin(); each != lanes_.end();) {
-    if (!forgotten(*each->second)) {
+    if (!forgotten(each->second)) {
       ++each;
       continue;
     }
-    by_thread_.erase(each->second->owner);
+    by_thread_.erase(each->second.owner);
     each = lanes_.erase(each);
   }
   forget_at_ = std::max(kFewStreams, 2 * lanes_.size());
+  forget_spares();
+}
+
+void Fences::forget_spares() noexcept {
+  while (spare_.size() > forget_at_) spare_.pop_back();
+  while (free_events_.size() > forget_at_) {
+    (void)driver_.cuEventDestroy_v2(free_events_.back());
+    free_events_.pop_back();
+    --events_made_;
+  }
 }
 
 void Fences::fence_before_capture(StreamId stream) noexcept {
@@ -252,7 +269,7 @@ bool Fences::capturing() const {
 void Fences::forget() noexcept {
   const Lock lock(mutex_);
   gone_ = true;
-  for (auto& [id, lane] : lanes_) lane->fences.clear();
+  for (auto& [id, lane] : lanes_) lane.fences.clear();
   captured_.clear();
   measures_.clear();
   carrier_ = nullptr;
@@ -266,7 +283,8 @@ Point Fences::record(StreamId stream) {
   // Its last fence has all of its work.
   if (found->removed) return {stream, found->unfenced ? found->next : found->next - 1};
   const Point point{stream, found->next};
-  if (++found->points < kPointsOfAFence || !captured_.empty() || gone_ || lost_) return point;
+  const std::uint32_t most = asks_all(*found) ? points_of_a_fence(lanes_.size()) : kPointsOfAFence;
+  if (++found->points < most || !captured_.empty() || gone_ || lost_) return point;
   close_and_sweep(*found);
   return point;
 }
@@ -301,51 +319,57 @@ CUresult Fences::close_last(Lane& lane) noexcept {
 }
 
 void Fences::record_fence(Lane& lane) {
-  Fence fence{.sequence = lane.next, .events = {}, .others = {}, .recorded = Clock::now()};
-  lane.fences.emplace_back();  // first: nothing may fail once events are recorded
+  // First: nothing may fail once events are recorded. Out of the list: what is found to be passed
+  // meanwhile goes there.
+  std::list<Fence> made;
+  if (spare_.empty()) spare_.emplace_back();
+  made.splice(made.begin(), spare_, spare_.begin());
+  Fence& fence = made.front();
+  fence.sequence = lane.next;
+  fence.recorded = Clock::now();
   try {
-    cover(fence, lane);
+    cover(fence, lane, Reach::kNext);
     if (lane.id == everything_) cover_adopted(fence);
   } catch (...) {
-    lane.fences.pop_back();
     free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
+    fence.events.clear();
+    fence.others.clear();
+    spare_.splice(spare_.begin(), made);
     throw;
   }
-  lane.fences.back() = std::move(fence);
+  for (const Point& other : fence.others) this->lane(other.stream)->covered = true;
+  lane.fences.splice(lane.fences.end(), made);
   lane.unfenced = false;
   ++lane.next;
   lane.points = 0;
   ++recorded_;
 }
 
-void Fences::cover(Fence& fence, Lane& lane) {
+void Fences::cover(Fence& fence, Lane& lane, Reach all) {
   if (lane.id == everything_) {
-    cover_everything(fence);
+    cover_everything(fence, all);
   } else if (lane.owner != 0 && lane.owner != this_thread()) {
     record_event(fence, CU_STREAM_LEGACY);  // waits for every thread's default stream
   } else if (lane.stream == CU_STREAM_LEGACY && captured_.empty()) {
-    cover_streams(fence, false);  // its order is behind all of theirs
-  } else if (!captured_.empty() || busy(lane.stream) || !idle()) {
+    cover_streams(fence, Reach::kBlocking);  // its order is behind all of theirs
+  } else if (!captured_.empty() || busy(lane.stream) || is_behind_others(lane)) {
     record_event(fence, lane.stream);
   }
 }
 
-/// Then there is nothing to record an event for, which would take the device a moment to pass: who
-/// synchronizes and trims is to get all of it. That the one stream is idle says too little: what a
-/// blocking stream has to wait for may be in the default stream, and the other way around.
-bool Fences::idle() {
-  if (per_thread_user.load(std::memory_order_relaxed) != 0) return false;
-  return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& each) WEIR_REQUIRES(mutex_) {
-    const Lane& lane = *each.second;
-    if (lane.removed) return lane.fences.empty() && !lane.unfenced;
-    return lane.stream == nullptr || !busy(lane.stream);
-  });
+/// What a blocking stream has to wait for may be in the legacy stream, and behind that in others.
+/// An event that nothing needs would take the device a moment to pass: who synchronizes and trims
+/// is to get all of it.
+bool Fences::is_behind_others(Lane& lane) {
+  if (lane.owner == 0 && !is_blocking(lane)) return false;
+  const OwnStreams own = own_streams();
+  return own.here || own.elsewhere || own.ended != threads_ended_ || busy(CU_STREAM_LEGACY);
 }
 
-void Fences::cover_everything(Fence& fence) {
-  cover_streams(fence, true);
+void Fences::cover_everything(Fence& fence, Reach reach) {
+  cover_streams(fence, reach);
   std::erase_if(lanes_, [](const auto& each) {
-    const Lane& lane = *each.second;
+    const Lane& lane = each.second;
     return lane.removed && lane.fences.empty();
   });
 }
@@ -358,40 +382,46 @@ void Fences::cover_adopted(Fence& fence) {
   adopted_.clear();
 }
 
-void Fences::cover_streams(Fence& fence, bool all) {
+void Fences::cover_streams(Fence& fence, Reach reach) {
+  const bool all = reach != Reach::kBlocking;
   BlockingStreams blocking{.streams_unknown = streams_unknown_};
-  for (const auto& [id, each] : lanes_) {
-    Lane& lane = *each;
+  for (auto& [id, lane] : lanes_) {
     const bool is_default =
         lane.stream == nullptr || lane.stream == CU_STREAM_LEGACY || lane.owner != 0;
     if (lane.removed) {
-      cover_removed(fence, lane, all, blocking);
-    } else if (!is_default && busy(lane.stream) && (all || is_blocking(lane))) {
+      cover_removed(fence, lane, reach, blocking);
+    } else if (!is_default && (all || is_blocking(lane)) && busy(lane.stream)) {
       record_event(fence, lane.stream);
       blocking.event_on_blocking = blocking.event_on_blocking || is_blocking(lane);
     }
   }
-  const std::uint64_t user = per_thread_user.load(std::memory_order_relaxed);
-  if (user == this_thread()) {
-    if (busy(CU_STREAM_PER_THREAD)) {
-      record_event(fence, CU_STREAM_PER_THREAD);
-      blocking.event_on_blocking = true;
-    }
-  } else if (user != 0) {
-    blocking.nameless = true;
-  }
+  cover_threads(fence, blocking);
   blocking.busy = blocking.nameless || busy(CU_STREAM_LEGACY);
   if (needs_legacy_event(blocking)) record_event(fence, CU_STREAM_LEGACY);
 }
 
-void Fences::cover_removed(Fence& fence, Lane& lane, bool all, BlockingStreams& blocking) {
-  if (lane.unfenced && all) throw Error("a stream went without a last fence");
+void Fences::cover_threads(Fence& fence, BlockingStreams& blocking) {
+  const OwnStreams own = own_streams();
+  fence.threads_ended = own.ended;
+  if (own.elsewhere || own.ended != threads_ended_) {
+    blocking.nameless = true;
+  } else if (own.here && busy(CU_STREAM_PER_THREAD)) {
+    record_event(fence, CU_STREAM_PER_THREAD);
+    blocking.event_on_blocking = true;
+  }
+}
+
+void Fences::cover_removed(Fence& fence, Lane& lane, Reach reach, BlockingStreams& blocking) {
+  if (lane.unfenced && reach != Reach::kBlocking) {
+    throw Error("a stream went without a last fence");
+  }
+  if (lane.covered && reach == Reach::kNext) return;
   sweep(lane);
   if (lane.fences.empty() && !lane.unfenced) return;
-  if (all) {
-    fence.others.push_back({lane.id, lane.next - 1});
-  } else {
+  if (reach == Reach::kBlocking) {
     blocking.nameless = true;  // the events have to stand for all: they may be given away
+  } else {
+    fence.others.push_back({lane.id, lane.next - 1});
   }
 }
 
@@ -451,13 +481,16 @@ bool Fences::is_passed(Fence& fence) noexcept {
     }
     fence.events.pop_back();
   }
-  std::erase_if(fence.others, [&](Point point) WEIR_REQUIRES(mutex_) {
+  while (!fence.others.empty()) {
+    const Point point = fence.others.back();
     Lane* const other = lane(point.stream);
-    if (other == nullptr) return true;
-    sweep(*other);
-    return other->passed >= point.sequence;
-  });
-  return fence.others.empty();
+    if (other != nullptr) {
+      sweep(*other);
+      if (other->passed < point.sequence) return false;
+    }
+    fence.others.pop_back();
+  }
+  return true;
 }
 
 void Fences::sweep(Lane& lane) noexcept {
@@ -469,9 +502,10 @@ void Fences::sweep(Lane& lane) noexcept {
     // cuMemAlloc that follows its block's cuMemFree.
     if (lane.id == everything_) {
       tell_measures(fence.sequence, was_idle ? fence.recorded : Clock::now());
+      threads_ended_ = fence.threads_ended;
     }
     lane.passed = fence.sequence;
-    lane.fences.pop_front();
+    spare_.splice(spare_.begin(), lane.fences, lane.fences.begin());
   }
 }
 
@@ -486,7 +520,13 @@ void Fences::tell_measures(std::uint64_t sequence, Clock::time_point now) noexce
   everything_passed_ = now;
 }
 
-std::uint64_t Fences::passed_locked(StreamId stream) noexcept {
+bool Fences::is_costly(StreamId stream) const noexcept {
+  const Lane* const found = lane(stream);
+  return found != nullptr && asks_all(*found) && found->points != 0 &&
+         !pays(found->points, lanes_.size());
+}
+
+std::uint64_t Fences::passed_locked(StreamId stream, bool record) noexcept {
   Lane* const found = lane(stream);
   if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest is of points without a fence
   if (!captured_.empty() || lost_) return found->passed;
@@ -495,15 +535,22 @@ std::uint64_t Fences::passed_locked(StreamId stream) noexcept {
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) return found->passed;
   sweep(*found);
-  const bool wanted = found->fences.empty() && found->points != 0 && !found->removed;
+  const bool wanted = record && found->fences.empty() && found->points != 0 && !found->removed;
   if (wanted && close(*found)) sweep(*found);
   return found->passed;
 }
 
 std::uint64_t Fences::passed(StreamId stream) {
   if (stream == sync_) return 0;
-  const Lock lock(mutex_);
-  return passed_locked(stream);
+  Lock lock(mutex_);
+  bool record = true;
+  if (this_request != nullptr && !insists && is_costly(stream)) {
+    lock.unlock();  // it looks at the pool
+    record = !this_request->can_grow();
+    if (!record) put_off = true;
+    lock.lock();
+  }
+  return passed_locked(stream, record);
 }
 
 void Fences::fence(StreamId stream) noexcept {
@@ -534,7 +581,7 @@ void Fences::measure(std::atomic<std::int64_t>& device_time, Clock::time_point s
 bool Fences::wait(Point point, std::stop_token stop) {
   const auto start = Clock::now();
   const auto wait_until = request_began + max_wait_;
-  if (request_hopeless != nullptr && (*request_hopeless)()) return false;
+  if (this_request != nullptr && this_request->is_hopeless()) return false;
   for (;;) {
     {
       const Lock lock(mutex_);
@@ -548,7 +595,7 @@ bool Fences::wait(Point point, std::stop_token stop) {
       }
     }
     if (InCallback::now() || stop.stop_requested() || Clock::now() >= wait_until) return false;
-    if (request_hopeless != nullptr && request_hopeless->has_new_room()) return false;
+    if (this_request != nullptr && this_request->has_new_room()) return false;
     pause_since(start);
   }
 }
@@ -577,13 +624,14 @@ void Fences::wait_on_device(const Lane& waiter, Point point) {
     throw Error("no fence can be recorded now");
   }
   for (const Fence& fence : behind->fences) {
-    if (fence.sequence < point.sequence) continue;
+    // A fence on everything leaves out what those before it cover.
+    if (fence.sequence < point.sequence && behind->id != everything_) continue;
     for (const CUevent event : fence.events) {
       const CUresult code = driver_.cuStreamWaitEvent(waiter.stream, event, 0);
       if (code != CUDA_SUCCESS) throw DriverError("cuStreamWaitEvent", code);
     }
     for (const Point other : fence.others) wait_on_device(waiter, other);
-    return;
+    if (fence.sequence >= point.sequence) return;
   }
 }
 

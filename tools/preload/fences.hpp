@@ -5,8 +5,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
-#include <memory>
+#include <list>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +13,7 @@
 
 #include "allocator/mutex.hpp"
 #include "allocator/progress.hpp"
+#include "tools/preload/fence_due.hpp"
 #include "tools/preload/legacy_event.hpp"
 #include "tools/preload/scope.hpp"
 #include "tools/preload/thread_life.hpp"
@@ -36,8 +36,7 @@ namespace weir::preload {
 class Fences final : public Progress {
  public:
   using Clock = std::chrono::steady_clock;
-  /// So many points share a fence at most.
-  static constexpr std::uint32_t kPointsOfAFence = 32;
+  static constexpr std::uint32_t kPointsOfAFence = preload::kPointsOfAFence;
   /// Up to so many streams none that is gone is looked for.
   static constexpr std::size_t kFewStreams = 64;
 
@@ -61,8 +60,9 @@ class Fences final : public Progress {
     const Lock lock(mutex_);
     streams_unknown_ = true;
   }
-  /// The driver made it now: whatever had this handle before is another stream.
-  void created(CUstream stream);
+  /// The driver made it now: whatever had this handle before is another stream. `blocking`: it
+  /// waits for the legacy stream.
+  void created(CUstream stream, bool blocking);
   /// To be called before the driver destroys it. The driver's code where its last work cannot be
   /// fenced: then it has to stay.
   [[nodiscard]] CUresult remove(CUstream stream) noexcept;
@@ -97,22 +97,28 @@ class Fences final : public Progress {
   /// The next fence on everything stands for these, too.
   void adopt(const std::vector<CUevent>& events);
 
-  /// Whether a request could not be served by all that is submitted: then it need not wait.
-  class Hopeless {
+  /// What is asked of a request on its way.
+  class Request {
    public:
-    Hopeless() = default;
-    Hopeless(const Hopeless&) = delete;
-    Hopeless& operator=(const Hopeless&) = delete;
-    virtual ~Hopeless() = default;
-    [[nodiscard]] virtual bool operator()() const = 0;
+    Request() = default;
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+    virtual ~Request() = default;
+    /// Whether it could not be served by all that is submitted: then it need not wait.
+    [[nodiscard]] virtual bool is_hopeless() const = 0;
+    /// Whether it had better be served by new memory than by asking very many streams.
+    [[nodiscard]] virtual bool can_grow() const = 0;
     /// Whether there is room that was not there before, so that the wait is to end: asked while the
     /// request waits.
     [[nodiscard]] virtual bool has_new_room() const noexcept { return false; }
   };
-  /// The calling thread's next request: what it may wait starts now. `hopeless` is asked before it
-  /// waits, and lives until `end_request`.
-  static void begin_request(const Hopeless* hopeless = nullptr) noexcept;
+  /// The calling thread's next request: what it may wait starts now. `request` is asked, and lives
+  /// until `end_request`.
+  static void begin_request(const Request* request = nullptr) noexcept;
   static void end_request() noexcept;
+  /// Whether streams were not asked for the thread's request since it `can_grow`. From now on they
+  /// are.
+  [[nodiscard]] static bool insist() noexcept;
   /// Records the stream's fence now if there is a point for it.
   void fence(StreamId stream) noexcept;
   /// When the fence of a point that is not passed was recorded; now, where it was not yet.
@@ -149,6 +155,13 @@ class Fences final : public Progress {
     std::vector<CUevent> events;  ///< not known to be passed
     std::vector<Point> others;    ///< of streams that are gone: to be passed as well
     Clock::time_point recorded;
+    std::uint64_t threads_ended = 0;  ///< whose default streams it covers
+  };
+  /// Which streams a fence covers.
+  enum class Reach : std::uint8_t {
+    kBlocking,  ///< the blocking ones and the legacy stream
+    kAll,
+    kNext,  ///< all, and the fence on everything before it has passed: what that covers is left out
   };
   struct Lane {
     StreamId id;
@@ -157,11 +170,12 @@ class Fences final : public Progress {
     std::uint64_t owner = 0;       ///< of a thread's default stream: the thread
     ThreadEnded ended;             ///< of a thread's default stream: that it is gone
     bool removed = false;
+    bool covered = false;      ///< removed, and a fence on everything has its last one
     bool unfenced = false;     ///< no fence covers what it was given: it stands for nothing
     std::uint64_t next = 1;    ///< the sequence that the next fence gets
     std::uint32_t points = 0;  ///< given for it
     std::uint64_t passed = 0;
-    std::deque<Fence> fences;  ///< recorded and not passed, in order
+    std::list<Fence> fences;  ///< recorded and not passed, in order
 
     /// Whether nobody can name it any more.
     [[nodiscard]] bool gone() const noexcept {
@@ -174,11 +188,20 @@ class Fences final : public Progress {
     const bool all_known = followed.load() == 1 && !unknown_captures.load();
     return all_known && captured_.empty() ? Captures::kNone : Captures::kPossible;
   }
-  [[nodiscard]] Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Lane* lane(StreamId id) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] const Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
   Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
+  /// Whether a fence of the lane asks every stream.
+  [[nodiscard]] bool asks_all(const Lane& lane) const noexcept WEIR_REQUIRES(mutex_) {
+    return lane.id == everything_ || lane.stream == CU_STREAM_LEGACY;
+  }
+  /// Whether the answer that the lane has passed more takes more questions than its points pay for.
+  [[nodiscard]] bool is_costly(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
   /// Forgets the streams that are gone and whose work is all passed, once there are many. The
   /// context is current.
   void forget_gone() noexcept WEIR_REQUIRES(mutex_);
+  /// Gives back what is kept for fences beyond what so many streams need.
+  void forget_spares() noexcept WEIR_REQUIRES(mutex_);
   /// The same where it need not be: threads ended, of which the driver tells nobody.
   void forget_ended() noexcept WEIR_REQUIRES(mutex_);
   /// Records the next fence; false where it cannot be had now.
@@ -188,18 +211,20 @@ class Fences final : public Progress {
   /// Records the next fence; the driver's code.
   CUresult close_last(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   void record_fence(Lane& lane) WEIR_REQUIRES(mutex_);
-  void cover(Fence& fence, Lane& lane) WEIR_REQUIRES(mutex_);
-  /// Whether no stream of the context has work.
-  [[nodiscard]] bool idle() WEIR_REQUIRES(mutex_);
-  void cover_everything(Fence& fence) WEIR_REQUIRES(mutex_);
+  /// `all`: what everything means, kAll or kNext.
+  void cover(Fence& fence, Lane& lane, Reach all) WEIR_REQUIRES(mutex_);
+  /// Whether a stream that is idle may be behind work of others.
+  [[nodiscard]] bool is_behind_others(Lane& lane) WEIR_REQUIRES(mutex_);
+  void cover_everything(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
   /// Adds what `adopt` was given.
   void cover_adopted(Fence& fence) WEIR_REQUIRES(mutex_);
   /// Puts one event behind all that `fence` has of streams that are gone.
   void carry_others(Fence& fence) WEIR_REQUIRES(mutex_);
-  /// Covers all blocking streams and the legacy one, or with `all` the others as well.
-  void cover_streams(Fence& fence, bool all) WEIR_REQUIRES(mutex_);
-  void cover_removed(Fence& fence, Lane& lane, bool all, BlockingStreams& blocking)
+  void cover_streams(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
+  void cover_removed(Fence& fence, Lane& lane, Reach reach, BlockingStreams& blocking)
       WEIR_REQUIRES(mutex_);
+  /// The default streams of threads, of those that ended as well.
+  void cover_threads(Fence& fence, BlockingStreams& blocking) WEIR_REQUIRES(mutex_);
   /// While it is captured nothing can be recorded on it, and it may be destroyed meanwhile.
   void fence_before_capture(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool busy(CUstream stream) const;
@@ -208,7 +233,9 @@ class Fences final : public Progress {
   void sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_passed(Fence& fence) noexcept WEIR_REQUIRES(mutex_);
   void tell_measures(std::uint64_t sequence, Clock::time_point now) noexcept WEIR_REQUIRES(mutex_);
-  [[nodiscard]] std::uint64_t passed_locked(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
+  /// `record`: a fence that is due is recorded.
+  [[nodiscard]] std::uint64_t passed_locked(StreamId stream, bool record = true) noexcept
+      WEIR_REQUIRES(mutex_);
   void wait_on_device(const Lane& waiter, Point point) WEIR_REQUIRES(mutex_);
 
   const Driver& driver_;
@@ -216,14 +243,12 @@ class Fences final : public Progress {
   const std::chrono::nanoseconds max_wait_;
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
-  /// The one thread that uses its default stream, 0 for none, kSeveral for more.
-  static constexpr std::uint64_t kSeveral = UINT64_MAX;
-  inline static constinit std::atomic<std::uint64_t> per_thread_user{0};
   inline static constinit std::atomic<int> followed{0};  ///< contexts, also those that are gone
   inline static constinit std::atomic<bool> unknown_captures{false};
 
   mutable Mutex mutex_{LockRank::kStream};
-  std::unordered_map<std::uint64_t, std::unique_ptr<Lane>> lanes_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Lane> lanes_ WEIR_GUARDED_BY(mutex_);
+  std::list<Fence> spare_ WEIR_GUARDED_BY(mutex_);               ///< passed, to be used again
   std::size_t forget_at_ WEIR_GUARDED_BY(mutex_) = kFewStreams;  ///< streams known
   std::unordered_map<CUstream, Lane*> by_handle_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
@@ -236,6 +261,8 @@ class Fences final : public Progress {
   std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);
   Clock::time_point everything_passed_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t recorded_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// So many threads had ended when the fence on everything was recorded that was passed last.
+  std::uint64_t threads_ended_ WEIR_GUARDED_BY(mutex_) = 0;
   /// A stream turned up that nobody here saw being made: there may be more.
   bool streams_unknown_ WEIR_GUARDED_BY(mutex_) = false;
   bool gone_ WEIR_GUARDED_BY(mutex_) = false;

@@ -16,11 +16,11 @@ Arena* followed() noexcept {
 }
 
 /// A stream that the driver has just made.
-CUresult created(CUresult code, const CUstream* stream) noexcept {
+CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noexcept {
   Arena* const arena = code == CUDA_SUCCESS ? followed() : nullptr;
   if (arena == nullptr) return code;
   try {
-    arena->fences().created(*stream);
+    arena->fences().created(*stream, (flags & CU_STREAM_NON_BLOCKING) == 0);
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
     arena->fences().expect_unknown_streams();
@@ -167,17 +167,18 @@ using namespace weir::preload;
 extern "C" {
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
-  return created(pass(&Driver::cuStreamCreate, stream, flags), stream);
+  return created(pass(&Driver::cuStreamCreate, stream, flags), stream, flags);
 }
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
-  return created(pass(&Driver::cuStreamCreateWithPriority, stream, flags, priority), stream);
+  return created(pass(&Driver::cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
 }
 
 #if CUDA_VERSION >= 12050
 CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags,
                                 int priority) {
-  return created(pass(&Driver::cuGreenCtxStreamCreate, stream, context, flags, priority), stream);
+  return created(pass(&Driver::cuGreenCtxStreamCreate, stream, context, flags, priority), stream,
+                 flags);
 }
 #endif
 

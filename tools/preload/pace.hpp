@@ -22,11 +22,17 @@ struct Queue {
   std::chrono::nanoseconds behind{};  ///< since the fence that releases the oldest of it
 };
 
+/// Whether what waits for the device is more than can be left waiting without a thought: more than
+/// a sixty-fourth of the budget.
+[[nodiscard]] constexpr bool holds_much(Bytes awaiting, Bytes budget) noexcept {
+  return awaiting.count > budget.count / 64;
+}
+
 /// Only work that holds memory is worth waiting for, and not for a sixty-fourth of the budget. A
 /// run-ahead in batches says nothing about launches, so it leaves them without a soft limit.
 [[nodiscard]] constexpr Pace pace(const Queue& queue, Policy policy,
                                   const RunAhead& run_ahead) noexcept {
-  if (policy != Policy::kThrottled || queue.awaiting.count <= queue.budget.count / 64) {
+  if (policy != Policy::kThrottled || !holds_much(queue.awaiting, queue.budget)) {
     return Pace::kGo;
   }
   const auto level = [&](Bytes held, PressureLevel before) {

@@ -17,4 +17,15 @@ namespace weir::preload {
 using ThreadEnded = std::shared_ptr<const std::atomic<bool>>;
 [[nodiscard]] ThreadEnded end_of_this_thread();
 
+/// The calling thread uses its own default stream from now on: others have no name for it.
+void use_own_stream() noexcept;
+
+/// Who uses default streams of threads.
+struct OwnStreams {
+  bool here = false;        ///< the calling thread
+  bool elsewhere = false;   ///< another one that has not ended
+  std::uint64_t ended = 0;  ///< how many that ended did
+};
+[[nodiscard]] OwnStreams own_streams() noexcept;
+
 }  // namespace weir::preload

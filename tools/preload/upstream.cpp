@@ -13,6 +13,7 @@ void* DriverUpstream::allocate(Bytes size) {
   CUdeviceptr pointer = 0;
   const CUresult code =
       scope.good() ? driver_.cuMemAlloc_v2(&pointer, size.count) : CUDA_ERROR_INVALID_CONTEXT;
+  refused_.store(code != CUDA_SUCCESS, std::memory_order_relaxed);
   if (code == CUDA_SUCCESS) {
     void* const memory = reinterpret_cast<void*>(pointer);
     if (note(memory, size)) return memory;

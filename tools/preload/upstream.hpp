@@ -32,6 +32,8 @@ class DriverUpstream final : public Upstream {
     const ContextPages* const pages = pages_if_any();
     return pages != nullptr && pages->has(pointer);
   }
+  /// Whether the driver had no memory when it was asked last.
+  [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
   /// Work on `device` may use its pages, now and later.
   void allow(int device) noexcept;
   /// No capture is under way any more: gives back what was held.
@@ -57,6 +59,7 @@ class DriverUpstream final : public Upstream {
   const Fences& fences_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<bool> gone_{false};
+  std::atomic<bool> refused_{false};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::pair<void*, Bytes>> held_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<const void*, Bytes> given_ WEIR_GUARDED_BY(mutex_);

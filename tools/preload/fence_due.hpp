@@ -1,0 +1,31 @@
+#pragma once
+
+// When a fence that has to ask many streams is recorded: values in, decision out. Each stream costs
+// a question to the driver, so the more there are, the more frees share the answers.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::preload {
+
+/// So many points share a fence at most, unless there are many streams to ask.
+inline constexpr std::uint32_t kPointsOfAFence = 32;
+/// Up to so many streams are asked for a single point.
+inline constexpr std::size_t kStreamsAskedAtOnce = 8;
+/// Beyond, so many for each point: what a free pays for, however many streams there are.
+inline constexpr std::size_t kStreamsOfAPoint = 2;
+
+/// Whether `points` pay for asking `streams` streams. Where not, a request may do without them if
+/// memory can be had otherwise.
+[[nodiscard]] constexpr bool pays(std::uint32_t points, std::size_t streams) noexcept {
+  return streams <= kStreamsAskedAtOnce || points >= streams / kStreamsOfAPoint;
+}
+
+/// After how many points a fence is recorded though nobody asks for it.
+[[nodiscard]] constexpr std::uint32_t points_of_a_fence(std::size_t streams) noexcept {
+  return static_cast<std::uint32_t>(
+      std::max<std::size_t>(kPointsOfAFence, streams / kStreamsOfAPoint));
+}
+
+}  // namespace weir::preload
