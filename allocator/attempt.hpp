@@ -22,6 +22,7 @@ struct Attempt {
   std::stop_token stop{};    ///< ends the waits for this request: it fails then; the caller's too
 
   Bytes growth_room{};             ///< what the budget left when growth was tried last
+  bool asked_all = true;           ///< no stream was left out that something waits for
   bool upstream_refused = false;   ///< the budget had room and the upstream had not
   Bytes releasable{};              ///< cached and passed when release was tried last
   std::uint64_t releases = 0;      ///< segments released for this request

@@ -91,7 +91,7 @@ void BlockIndex::keep_points(Block& block) noexcept {
 void BlockIndex::forget_idle_streams() noexcept {
   std::erase_if(streams_, [this](const auto& each) {
     const auto& [stream, book] = each;
-    if (book.users != 0 || book.last > book.passed) return false;
+    if (book.users != 0 || book.pending) return false;
     forget(stream);
     return true;
   });
@@ -114,9 +114,25 @@ std::optional<Point> BlockIndex::blocking_point(const Block& block) const {
   return std::nullopt;
 }
 
+void BlockIndex::note_points(StreamBook& book) noexcept {
+  if (&book == &nobody_) return;
+  const Block* const back = book.awaiting.back();
+  const bool is_pending =
+      book.last > book.passed ||
+      (back != nullptr && sequence_on(*back, book.stream) == Block::kUnrecorded);
+  if (is_pending == book.pending) return;
+  if (is_pending) {
+    pending_.add(book);
+  } else {
+    pending_.remove(book);
+  }
+}
+
 BlockState BlockIndex::place_freed(Block& block) noexcept {
-  const auto note = [](StreamBook& book, std::uint64_t sequence) {
-    if (sequence != Block::kUnrecorded) book.last = std::max(book.last, sequence);
+  const auto note = [this](StreamBook& book, std::uint64_t sequence) {
+    if (sequence == Block::kUnrecorded || sequence <= book.last) return;
+    book.last = sequence;
+    note_points(book);
   };
   note(*block.owner->book, block.home_sequence);
   for (const Point& point : block.other_points()) {
@@ -130,8 +146,9 @@ BlockState BlockIndex::place_freed(Block& block) noexcept {
   }
   block.state = BlockState::kAwaiting;
   const StreamId stream = blocking->stream;
-  streams_.find(stream)->second.awaiting.insert_sorted(
-      block, [stream](const Block& b) { return sequence_on(b, stream); });
+  StreamBook& book = streams_.find(stream)->second;
+  book.awaiting.insert_sorted(block, [stream](const Block& b) { return sequence_on(b, stream); });
+  note_points(book);
   return BlockState::kAwaiting;
 }
 
@@ -153,6 +170,7 @@ Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
     if (!block->owner->passed(*block)) break;
     make_common(*block);
   }
+  note_points(book);
   passed_more(stream);
   return moved;
 }
@@ -178,6 +196,7 @@ Bytes BlockIndex::note_recorded(Point point, std::uint64_t freed_by) {
     const Bytes size = block->size;
     if (place_freed(*block) == BlockState::kCached) moved += size;
   }
+  note_points(book);
   return moved;
 }
 
@@ -212,31 +231,38 @@ Bytes BlockIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
 
 std::optional<Point> BlockIndex::oldest_awaiting() const {
   Oldest oldest;
-  for (const auto& [stream, book] : streams_) {
-    const Block* front = book.awaiting.front();
-    if (front != nullptr) oldest.consider(*front, {stream, sequence_on(*front, stream)});
+  for (const StreamBook* book = pending_.front(); book != nullptr; book = book->after) {
+    const Block* front = book->awaiting.front();
+    if (front == nullptr) continue;
+    oldest.consider(*front, {book->stream, sequence_on(*front, book->stream)});
   }
   return oldest.point();
 }
 
 std::optional<Point> BlockIndex::oldest_outstanding() const {
   Oldest oldest;
-  for (const auto& [stream, book] : streams_) {
-    const Block* front = book.awaiting.front();
-    if (front != nullptr) oldest.consider(*front, {stream, sequence_on(*front, stream)});
-    const Block* unpassed = book.unpassed.front();
+  for (const StreamBook* book = pending_.front(); book != nullptr; book = book->after) {
+    const Block* front = book->awaiting.front();
+    if (front != nullptr) {
+      oldest.consider(*front, {book->stream, sequence_on(*front, book->stream)});
+    }
+    const Block* unpassed = book->unpassed.front();
     if (unpassed != nullptr) oldest.consider(*unpassed, unpassed->home_point());
   }
   return oldest.point();
 }
 
-void BlockIndex::pending_streams(std::vector<StreamId>& pending,
-                                 std::vector<StreamId>& unrecorded) const {
-  for (const auto& [stream, book] : streams_) {
-    if (book.last > book.passed) pending.push_back(stream);
-    const Block* back = book.awaiting.back();
-    if (back != nullptr && sequence_on(*back, stream) == Block::kUnrecorded) {
-      unrecorded.push_back(stream);
+void BlockIndex::pending_streams(std::size_t most, std::vector<StreamId>& pending,
+                                 std::vector<StreamId>& unrecorded) {
+  for (std::size_t left = std::min(most, pending_.size()); left != 0; --left) {
+    StreamBook* book = pending_.front();
+    // To the end of the list, so that each has its turn.
+    pending_.remove(*book);
+    pending_.add(*book);
+    if (book->last > book->passed) pending.push_back(book->stream);
+    const Block* back = book->awaiting.back();
+    if (back != nullptr && sequence_on(*back, book->stream) == Block::kUnrecorded) {
+      unrecorded.push_back(book->stream);
     }
   }
 }

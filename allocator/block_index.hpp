@@ -105,7 +105,11 @@ class BlockIndex {
   /// The same of all free blocks, cached ones whose point is not passed included.
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
   /// Streams that have points not known to be passed; and those that have points to be recorded.
-  void pending_streams(std::vector<StreamId>& pending, std::vector<StreamId>& unrecorded) const;
+  /// `most` of them, who then have to wait until the others had their turn.
+  void pending_streams(std::size_t most, std::vector<StreamId>& pending,
+                       std::vector<StreamId>& unrecorded);
+  /// How many there are.
+  [[nodiscard]] std::size_t pending_streams() const noexcept { return pending_.size(); }
 
   /// How many streams are known.
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
@@ -140,7 +144,11 @@ class BlockIndex {
   /// The same, and takes the memory for them from a block that is free and may end at any time,
   /// being joined: the next that is used on a second stream has it.
   void keep_points(Block& block) noexcept;
-  [[nodiscard]] StreamBook& book_of(StreamId stream) { return streams_[stream]; }
+  [[nodiscard]] StreamBook& book_of(StreamId stream) {
+    StreamBook& book = streams_[stream];
+    book.stream = stream;
+    return book;
+  }
 
   BlockTable blocks_;
   AgeTree releasable_blocks_;  ///< the common ones that something could go back from under
@@ -150,10 +158,13 @@ class BlockIndex {
  private:
   [[nodiscard]] std::optional<Point> blocking_point(const Block& block) const;
   [[nodiscard]] bool is_passed(Point point) const;
+  /// The book's points have changed, or what waits for them: whether it is pending.
+  void note_points(StreamBook& book) noexcept;
   [[nodiscard]] std::unique_ptr<std::vector<Point>> take_points();
   void forget_idle_streams() noexcept;
 
   std::unordered_map<StreamId, StreamBook> streams_;
+  PendingBooks pending_;
   std::size_t forget_at_ = kIdleStreams;  ///< how many streams are too many to keep all
   /// Those that no block has now; with room for all that were ever made, so that keeping one cannot
   /// fail.

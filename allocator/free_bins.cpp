@@ -1,14 +1,38 @@
 #include "allocator/free_bins.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace weir {
 
 void FreeBins::reserve(Bytes largest) {
-  for (std::size_t group = 0; group <= place_of(largest).group; ++group) {
-    auto& place = groups_.at(group);
-    if (place == nullptr) place = std::make_unique<Group>();
+  for (std::size_t number = 0; number <= place_of(largest).group; ++number) {
+    if (groups_.at(number) == nullptr && make_group(number) == nullptr) throw std::bad_alloc();
   }
+}
+
+FreeBins::Group* FreeBins::make_group(std::size_t number) noexcept {
+  auto& group = groups_[number];
+  group.reset(new (std::nothrow) Group);
+  if (group == nullptr) return nullptr;
+  for (Block* piece = loose_.front(); piece != nullptr;) {
+    Block* const next = Loose::next(*piece);
+    const Place place = place_of(piece->size);
+    if (place.group == number) {
+      loose_.remove(*piece);
+      insert_into(*group, place, *piece);
+    }
+    piece = next;
+  }
+  return group.get();
+}
+
+Block* FreeBins::best_loose(Bytes size) const noexcept {
+  Block* best = nullptr;
+  for (Block* piece = loose_.front(); piece != nullptr; piece = Loose::next(*piece)) {
+    if (piece->size >= size && (best == nullptr || piece->size < best->size)) best = piece;
+  }
+  return best;
 }
 
 Block* FreeBins::Bin::front() const noexcept {
@@ -37,8 +61,15 @@ void FreeBins::Bin::order() noexcept {
 
 void FreeBins::insert(Block& piece) noexcept {
   bytes_ += piece.size;
-  const auto [number, bin] = place_of(piece.size);
-  Group& group = *groups_[number];
+  const Place place = place_of(piece.size);
+  Group* group = groups_[place.group].get();
+  if (group == nullptr) group = make_group(place.group);
+  if (group != nullptr) return insert_into(*group, place, piece);
+  loose_.push_back(piece);
+}
+
+void FreeBins::insert_into(Group& group, Place place, Block& piece) noexcept {
+  const auto [number, bin] = place;
   Bin& pieces = group.bins[bin];
   // A small one is reused while caches still hold what is known of it. A large one waits its turn,
   // so that its neighbours may become free and join it: that costs less memory on most traces.
@@ -61,6 +92,7 @@ void FreeBins::insert(Block& piece) noexcept {
 void FreeBins::remove(Block& piece) noexcept {
   bytes_ -= piece.size;
   const auto [number, bin] = place_of(piece.size);
+  if (groups_[number] == nullptr) return loose_.remove(piece);
   Group& group = *groups_[number];
   Bin& pieces = group.bins[bin];
   if (!pieces.tree.empty()) {
@@ -78,6 +110,9 @@ Block* FreeBins::best(Bytes size) const noexcept {
   // Those of the next bin fit, and are hardly larger. Where it has none a better one may be passed
   // over: to look further, then or always, gained nothing on any trace. To look at none, as TLSF
   // does, cost memory on most of them.
+  if (!loose_.empty()) {
+    if (Block* piece = best_loose(size)) return piece;
+  }
   const auto [number, bin] = place_of(size);
   const auto from = [](std::size_t bit) { return ~std::uint64_t{0} << bit; };
   const auto lowest = [](std::uint64_t bits) {
@@ -103,11 +138,14 @@ Block* FreeBins::best(Bytes size) const noexcept {
 }
 
 Bytes FreeBins::largest() const noexcept {
-  if (used_ == 0) return {};
+  Bytes largest;
+  for (const Block* piece = loose_.front(); piece != nullptr; piece = Loose::next(*piece)) {
+    largest = std::max(largest, piece->size);
+  }
+  if (used_ == 0) return largest;
   const Group& group = *groups_[static_cast<std::size_t>(std::bit_width(used_) - 1)];
   const Bin& bin = group.bins[static_cast<std::size_t>(std::bit_width(group.used) - 1)];
-  if (!bin.tree.empty()) return bin.tree.largest()->size;
-  Bytes largest;
+  if (!bin.tree.empty()) return std::max(largest, bin.tree.largest()->size);
   const Block* piece = bin.list.front();
   for (std::size_t i = 0; piece != nullptr && i < kListed; ++i, piece = bin.next(*piece)) {
     largest = std::max(largest, piece->size);

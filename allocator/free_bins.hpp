@@ -26,9 +26,11 @@ class FreeBins {
  public:
   static constexpr Bytes kGranule{512};
 
-  /// Makes room for pieces of up to `largest`. Other calls can not fail.
+  /// Takes the host memory for pieces of up to `largest` now. May fail.
   void reserve(Bytes largest);
-  /// `piece` is no larger than what room was made for, and in no list by its by_stream link.
+  /// `piece` is in no list by its by_stream link. Takes host memory for its group where none is
+  /// there, and does without where there is none to be had: the piece is then looked for among all
+  /// that have no group.
   void insert(Block& piece) noexcept;
   void remove(Block& piece) noexcept;
   /// A piece that holds `size`, with little to spare; null when none does.
@@ -39,6 +41,9 @@ class FreeBins {
   void for_each_fit(Bytes size, const Visit& visit) const {
     const auto [number, bin] = place_of(size);
     if ((used_ >> number & 1U) != 0 && !visit_own(groups_[number]->bins[bin], size, visit)) return;
+    for (Block* piece = loose_.front(); piece != nullptr; piece = Loose::next(*piece)) {
+      if (piece->size >= size && !visit(*piece)) return;
+    }
     std::uint64_t left_out =
         bin + 1 < kBins ? ~(~std::uint64_t{0} << (bin + 1)) : ~std::uint64_t{0};
     for (std::size_t group = number; group < kGroups; ++group, left_out = 0) {
@@ -58,6 +63,9 @@ class FreeBins {
   /// Calls `visit(Block&)` for the pieces, bin after bin from the largest on, until it is false.
   template <typename Visit>
   void for_each_largest(const Visit& visit) const {
+    for (Block* piece = loose_.front(); piece != nullptr; piece = Loose::next(*piece)) {
+      if (!visit(*piece)) return;
+    }
     for (std::size_t group = kGroups; group-- != 0;) {
       if ((used_ >> group & 1U) == 0) continue;
       for (std::uint64_t left = groups_[group]->used; left != 0;) {
@@ -127,8 +135,15 @@ class FreeBins {
   /// Whether bins of this group hold one size each.
   [[nodiscard]] static constexpr bool is_exact(std::size_t group) noexcept { return group <= 1; }
 
+  using Loose = BlockList<&Block::by_stream>;
+  /// The group is there from now on, with what was loose of it; null where there is no memory.
+  Group* make_group(std::size_t number) noexcept;
+  [[nodiscard]] Block* best_loose(Bytes size) const noexcept;
+  void insert_into(Group& group, Place place, Block& piece) noexcept;
+
   std::uint64_t used_ = 0;  ///< a bit for each group that is not empty
   Bytes bytes_;
+  Loose loose_;  ///< whose groups there was no memory for
   std::array<std::unique_ptr<Group>, kGroups> groups_;
 };
 

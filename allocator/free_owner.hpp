@@ -2,6 +2,7 @@
 
 // Streams as the index of a pool's blocks knows them, and who may have a free block.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "allocator/block.hpp"
@@ -11,6 +12,7 @@ namespace weir {
 
 /// What is known of a stream and waits for it.
 struct StreamBook {
+  StreamId stream;
   std::uint64_t passed = 0;
   std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
   /// Owners that blocks name, and blocks that are used on the stream, too: it is not forgotten
@@ -18,6 +20,38 @@ struct StreamBook {
   std::uint64_t users = 0;
   BlockList<&Block::by_stream> awaiting;
   BlockList<&Block::by_age> unpassed;  ///< cached, in the order of the points of their frees
+
+  // In the list of those that something waits for.
+  bool pending = false;
+  StreamBook* before = nullptr;
+  StreamBook* after = nullptr;
+};
+
+/// The streams that have points not known to be passed, or points to be recorded, in the order in
+/// which they came to have some. Others cost no walk over streams anything.
+class PendingBooks {
+ public:
+  [[nodiscard]] StreamBook* front() const noexcept { return first_; }
+  void add(StreamBook& book) noexcept {
+    book.pending = true;
+    book.before = last_;
+    book.after = nullptr;
+    (last_ != nullptr ? last_->after : first_) = &book;
+    last_ = &book;
+    ++count_;
+  }
+  void remove(StreamBook& book) noexcept {
+    book.pending = false;
+    (book.before != nullptr ? book.before->after : first_) = book.after;
+    (book.after != nullptr ? book.after->before : last_) = book.before;
+    --count_;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+ private:
+  StreamBook* first_ = nullptr;
+  StreamBook* last_ = nullptr;
+  std::size_t count_ = 0;
 };
 
 /// Whose the cached blocks of one list, or of one set of bins, are: `home` may have them at once,

@@ -63,7 +63,8 @@ class HeapIndex : public BlockIndex {
   /// Of the best of each stream's pieces whose points are not passed the one freed first; null if
   /// none fits.
   [[nodiscard]] Block* oldest_unpassed(Bytes size, Area area) const;
-  /// Makes room in all bins of `area` for pieces of `largest`.
+  /// Makes room in the common bins of `area` for pieces of `largest`. Those of a stream take theirs
+  /// as they need it: there may be very many streams.
   void reserve_bins(Area area, Bytes largest);
 
   void insert(Block& piece) noexcept;  ///< into the bins of its owner

@@ -1,6 +1,7 @@
 #include "allocator/pool.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -266,7 +267,9 @@ std::optional<Point> Pool::oldest_awaiting() const {
   return index_->oldest_awaiting();
 }
 
-void Pool::poll() {
+void Pool::poll() { (void)poll_some(std::numeric_limits<std::size_t>::max()); }
+
+bool Pool::poll_some(std::size_t streams) {
   // Of the thread, so that a poll on the way of every batch allocates nothing.
   struct Scratch {
     std::vector<StreamId> pending;
@@ -276,7 +279,8 @@ void Pool::poll() {
   pending.clear();
   unrecorded.clear();
   Lock lock(mutex_);
-  index_->pending_streams(pending, unrecorded);
+  const bool all = index_->pending_streams() <= streams;
+  index_->pending_streams(streams, pending, unrecorded);
   const std::uint64_t looked = events_;
   lock.unlock();
   for (const StreamId stream : unrecorded) {
@@ -296,11 +300,12 @@ void Pool::poll() {
     became_cached(index_->note_passed(stream, passed));
     lock.unlock();
   }
-  if (pending.empty() && unrecorded.empty()) return;
+  if (pending.empty() && unrecorded.empty()) return all;
   lock.lock();
   const News changes = news();
   lock.unlock();
   tell(changes);
+  return all;
 }
 
 void Pool::became_cached(Bytes bytes) {

@@ -155,7 +155,8 @@ class Pool final : private TimelineSource {
   // returns the block, marked allocated, or null.
   /// Behind those who wait already, unless it may pass them by.
   [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
-  [[nodiscard]] Block* take_passed(const Attempt& request);
+  /// Asks so many streams how far they have come. `request` is told whether there were more.
+  [[nodiscard]] Block* take_passed(Attempt& request, std::size_t streams);
   [[nodiscard]] Block* grow(Attempt& request);
   /// True: another request's growth stood in the way and has had its outcome.
   [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
@@ -167,6 +168,8 @@ class Pool final : private TimelineSource {
   [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
 
   [[nodiscard]] Block* run_stages(Attempt& request);
+  /// `poll` for so many streams; whether there are no others.
+  bool poll_some(std::size_t streams);
   /// Asks the upstream; the caller has claimed the room (growing_, transits_).
   [[nodiscard]] Block* grow_claimed(Attempt& request, Bytes segment);
   // The same over pages (pool_paging.cpp).

@@ -4,12 +4,21 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "allocator/pool.hpp"
 #include "allocator/pool_claim.hpp"
 
 namespace weir {
+namespace {
+
+/// So many streams are asked before the pool grows. Of those that something waits for there can be
+/// any number, also of streams that are gone, and each request would ask them all.
+constexpr std::size_t kAskedFirst = 16;
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
 
 /// A place among the requests that wait for memory. Only the first waits for the device; the others
 /// sleep. Newcomers line up, so what is freed serves the first; but who finds a block of its own
@@ -70,8 +79,11 @@ Block* Pool::run_stages(Attempt& request) {
   for (;;) {
     if (Block* block = take_own(request, line)) return block;
     if (line.gave_up_) return nullptr;
-    if (Block* block = take_passed(request)) return block;
+    if (Block* block = take_passed(request, kAskedFirst)) return block;
     if (Block* block = grow(request)) return block;
+    if (!request.asked_all) {
+      if (Block* block = take_passed(request, kAll)) return block;
+    }
     if (await_growth(request, line)) continue;
     if (Block* block = release_and_grow(request)) return block;
     if (Block* block = hand_over(request)) return block;
@@ -148,12 +160,12 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
   return block;
 }
 
-Block* Pool::take_passed(const Attempt& request) {
+Block* Pool::take_passed(Attempt& request, std::size_t streams) {
   if (options_.kind.value == PoolKind::kUnpooled) {
     trim();
     return nullptr;
   }
-  poll();
+  request.asked_all = poll_some(streams);
   Lock lock(mutex_);
   // An own block may have stopped awaiting just now; it needs no point at all.
   Block* block = index_->take_own(request.block, request.stream);

@@ -74,8 +74,10 @@ TEST_F(Capture, OtherStreamsAreServedFromTheCache) {
   settle();
   ASSERT_NO_FATAL_FAILURE(begin(captured));
   weir_standin_clear_counters();
-  EXPECT_EQ(allocate(kBytes, stream), block);
-  EXPECT_EQ(allocate(kBytes), any);
+  // Both are everybody's by now, in whichever order.
+  const CUdeviceptr first = allocate(kBytes, stream);
+  const CUdeviceptr second = allocate(kBytes);
+  EXPECT_TRUE((first == block && second == any) || (first == any && second == block));
   EXPECT_EQ(unsafe_calls(), 0U);
   expect_end(captured);
 }

@@ -145,7 +145,7 @@ TEST_F(StreamsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
   come_and_go(1000);
   EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
   settle();
-  EXPECT_TRUE(is_handed_out(block, 2 * kBytes));
+  EXPECT_TRUE(is_handed_out(block, 2 * kBytes, nullptr, 16));
 }
 
 class ThreadsThatAreGone : public Inside {
