@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "allocator/error.hpp"
+#include "allocator/free_bins.hpp"
 #include "allocator/page_source.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_fixture.hpp"
@@ -254,6 +256,49 @@ TEST_P(PoolHeap, RunsOutWhileThePoolIsTrimmed) {
     scene.progress().pass_all();
     scene.pool().trim();
   });
+}
+
+// Bins that there is no memory for are done without.
+TEST(FreeBins, FindPiecesThoughTheHeapHasRunOut) {
+  constexpr std::size_t kPieces = 60;
+  std::array<Block, kPieces> pieces;
+  FreeBins bins;
+  testing::fail_each_new();
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    pieces[i].pointer = reinterpret_cast<void*>(mib(64).count * (i + 1));
+    pieces[i].size = kib(4) * (i * i + 1);
+    bins.insert(pieces[i]);
+  }
+  EXPECT_TRUE(testing::stop_failing_new());
+  const auto expect_found = [&](std::size_t from) {
+    EXPECT_EQ(bins.largest(), pieces[kPieces - 1].size);
+    for (std::size_t i = from; i < kPieces; ++i) {
+      const Block* const best = bins.best(pieces[i].size);
+      ASSERT_NE(best, nullptr);
+      EXPECT_GE(best->size, pieces[i].size);
+      EXPECT_LE(best->size, pieces[std::min(i + 3, kPieces - 1)].size);
+    }
+    std::size_t count = 0;
+    bins.for_each_largest([&](Block& /*piece*/) { return ++count != 0; });
+    EXPECT_EQ(count, kPieces - from);
+    count = 0;
+    bins.for_each_fit(pieces[20].size, [&](Block& piece) {
+      EXPECT_GE(piece.size, pieces[20].size);
+      return ++count != 0;
+    });
+    EXPECT_EQ(count, kPieces - 20);
+  };
+  expect_found(0);
+  bins.remove(pieces[0]);
+  expect_found(1);
+  // What there is memory for again is sorted in, and the rest found as before.
+  bins.insert(pieces[0]);
+  expect_found(0);
+  bins.reserve(pieces[kPieces - 1].size);
+  expect_found(0);
+  for (Block& piece : pieces) bins.remove(piece);
+  EXPECT_EQ(bins.bytes(), Bytes{});
+  EXPECT_EQ(bins.largest(), Bytes{});
 }
 
 TEST(PoolHeapPaged, RunsOutWhileAddressesAreReservedAndGivesThemBack) {

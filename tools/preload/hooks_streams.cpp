@@ -3,6 +3,7 @@
 #include <new>
 
 #include "allocator/log.hpp"
+#include "tools/preload/known_streams.hpp"
 #include "tools/preload/pass.hpp"
 #include "tools/preload/process.hpp"
 
@@ -21,6 +22,7 @@ CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noex
   if (arena == nullptr) return code;
   try {
     arena->fences().created(*stream, (flags & CU_STREAM_NON_BLOCKING) == 0);
+    KnownStreams::add(*stream);
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
     arena->fences().expect_unknown_streams();
@@ -184,6 +186,7 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned i
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
   Process* const process = Process::get();
+  KnownStreams::remove(stream);
   if (process != nullptr) {
     try {
       for (Arena* const arena : process->arenas()) {

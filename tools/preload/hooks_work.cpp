@@ -1,9 +1,9 @@
 // Work for the device. These are the program's shortest and most frequent calls: most of them cost
 // a count and a jump.
 
-#include <array>
 #include <cstdint>
 
+#include "tools/preload/known_streams.hpp"
 #include "tools/preload/pass.hpp"
 #include "tools/preload/process.hpp"
 
@@ -25,23 +25,18 @@ constexpr std::uintptr_t kLastOfDefaultStreams = 2;
   here.arena->note_launches(here.stream);
 }
 
-/// Streams that calls of this thread have named; what is forgotten is only named again. A stream
-/// that nobody saw being made is followed from its first work on: fences on everything have to
-/// expect more of its kind from then on.
-constinit thread_local std::array<CUstream, 16> named{};
-
-[[gnu::noinline, gnu::cold]] void follow(CUstream stream, CUstream& place) noexcept {
+/// A stream that nobody saw being made is followed from its first work on: fences on everything
+/// have to expect more of its kind from then on.
+[[gnu::noinline, gnu::cold]] void follow(CUstream stream) noexcept {
   Process* const process = Process::get_if_any();
   if (process == nullptr) return;
-  place = stream;
-  (void)process->locate(stream, false);
+  if (process->locate(stream, false).arena != nullptr) KnownStreams::add(stream);
 }
 
 inline void note(CUstream stream, bool per_thread) noexcept {
   if ((per_thread && stream == nullptr) || stream == CU_STREAM_PER_THREAD) Fences::use_per_thread();
   const auto handle = reinterpret_cast<std::uintptr_t>(stream);
-  CUstream& place = named[(handle >> 4U ^ handle >> 9U) % named.size()];
-  if (place != stream && handle > kLastOfDefaultStreams) follow(stream, place);
+  if (handle > kLastOfDefaultStreams && !KnownStreams::has(stream)) follow(stream);
   if (++launches % kLaunchesOfAPoint == 0) look(stream, per_thread);
 }
 

@@ -16,6 +16,7 @@
 #include "allocator/log.hpp"
 #include "allocator/variables.hpp"
 #include "tools/preload/at_exit.hpp"
+#include "tools/preload/known_streams.hpp"
 #include "tools/preload/timeline.hpp"
 
 namespace weir::preload {
@@ -453,6 +454,7 @@ void Process::forget(CUcontext context) noexcept {
     }
     std::erase_if(page_peers_, [&](const auto& each) { return each.first == context; });
   }
+  KnownStreams::clear();
   if (gone != nullptr) gone->forget();
   passed_.forget(context);
 }
