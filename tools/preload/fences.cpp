@@ -61,7 +61,7 @@ void Fences::begin_request(const Request* next) noexcept {
 
 bool Fences::insist() noexcept {
   insists = true;
-  return put_off;
+  return std::exchange(put_off, false);
 }
 
 const Fences::Lane* Fences::lane(StreamId id) const {
