@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 21> kKnown{"WEIR_ALLOCATOR",
+constexpr std::array<std::string_view, 22> kKnown{"WEIR_ALLOCATOR",
                                                   "WEIR_ALLOC_LOG",
                                                   "WEIR_ALLOC_LOG_LIMIT",
                                                   "WEIR_BATCH_RANGE",
@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 21> kKnown{"WEIR_ALLOCATOR",
                                                   "WEIR_LIBRARY",
                                                   "WEIR_LOG",
                                                   "WEIR_MAX_WAIT",
+                                                  "WEIR_NVML",
                                                   "WEIR_POLICY",
                                                   "WEIR_POOL",
                                                   "WEIR_POOL_LARGE_ROUND_SIZE",

@@ -47,6 +47,7 @@ namespace weir::testing {
           .program = "/usr/bin/python3",
           .pool = "round",
           .policy = "throttled",
+          .nvml = "budget",
           .devices = {sample_device(0), sample_device(1)}};
 }
 

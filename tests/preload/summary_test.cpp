@@ -23,11 +23,12 @@ Json gauge_json(const Gauge& gauge) {
 
 TEST(Summary, JsonHasEveryFieldOfTheProcess) {
   const Json json = Json::parse(to_json(sample_summary()));
-  EXPECT_EQ(json.size(), 5U);
+  EXPECT_EQ(json.size(), 6U);
   EXPECT_EQ(json.at("process"), 4242);
   EXPECT_EQ(json.at("program"), "/usr/bin/python3");
   EXPECT_EQ(json.at("pool"), "round");
   EXPECT_EQ(json.at("policy"), "throttled");
+  EXPECT_EQ(json.at("nvml"), "budget");
   EXPECT_EQ(json.at("devices").size(), 2U);
 }
 
@@ -96,7 +97,7 @@ TEST(Summary, MemoryOfTheHostDoesNotLowerTheShare) {
 TEST(Summary, TextHasALineForEachFigure) {
   const std::string text = to_text(sample_summary());
   for (const char* line :
-       {"weir: process 4242, /usr/bin/python3: pool round, policy throttled\n",
+       {"weir: process 4242, /usr/bin/python3: pool round, policy throttled, nvml budget\n",
         "\n  device 0                    16 GiB, budget 12 GiB\n",
         "\n  peak allocated              96 MiB\n", "\n  peak reserved               128 MiB\n",
         "\n  fragmentation               25.0%\n",

@@ -126,7 +126,7 @@ TEST(WeirInfo, HooksAreATableOfAllThatTheLibraryStandsInFrontOf) {
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuLaunchKernel, _ptsz +4.0 +pace  paced\n"));
   // One line for the heading, and one for each function.
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(weir.out, '\n')),
-            preload::hooks().size() + 1);
+            preload::hooks().size() + preload::nvml_hooks().size() + 1);
 }
 
 Variables standin(const std::string& budget) {

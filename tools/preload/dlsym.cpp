@@ -1,8 +1,8 @@
-// dlsym as the program sees it. It answers where the program would find a function of the driver
-// that a hook stands in front of; everything else jumps to the real one with the caller's return
-// address untouched, since RTLD_NEXT and RTLD_DEFAULT mean what they mean to the caller. The real
-// one does not see our own functions (exports.ld.in), so that a probe for what is not there finds
-// nothing.
+// dlsym as the program sees it. It answers where the program would find a function of the driver,
+// or of the management library, that a hook stands in front of; everything else jumps to the real
+// one with the caller's return address untouched, since RTLD_NEXT and RTLD_DEFAULT mean what they
+// mean to the caller. The real one does not see our own functions (exports.ld.in), so that a probe
+// for what is not there finds nothing.
 
 #include <dlfcn.h>
 
@@ -21,14 +21,17 @@ extern "C" {
 __attribute__((visibility("hidden"))) constinit void* weir_real_dlsym = nullptr;
 
 /// What dlsym is to return to the code at `caller`, or null: ask the real one. Called before every
-/// look-up of the process, also in signal handlers and allocators, so anything but a driver's name
-/// costs two comparisons.
+/// look-up of the process, also in signal handlers and allocators, so any other name costs two or
+/// three comparisons.
 __attribute__((visibility("hidden"), used)) void* weir_choose_symbol(void* library,
                                                                      const char* name,
                                                                      const void* caller) noexcept {
   using namespace weir::preload;
   if (weir_real_dlsym == nullptr) weir_real_dlsym = real_dlsym_address();
-  if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
+  if (name == nullptr) return nullptr;
+  const bool driver = name[0] == 'c' && name[1] == 'u';
+  const bool nvml = name[0] == 'n' && name[1] == 'v';
+  if (!driver && !nvml) return nullptr;
   if (Inside::now() || !is_hooked(name)) return nullptr;
   void* const real = library == RTLD_DEFAULT ? found_by_default(name, caller)
                      : library == RTLD_NEXT  ? found_next(name, caller)

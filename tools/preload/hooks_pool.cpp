@@ -5,6 +5,7 @@
 #include "allocator/log.hpp"
 #include "tools/preload/pass.hpp"
 #include "tools/preload/process.hpp"
+#include "tools/preload/view.hpp"
 
 namespace weir::preload {
 namespace {
@@ -41,18 +42,9 @@ void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total
       process.refresh_graphs(account);
       arena.pool().poll();
     }
-    // What awaits the device is freed: a driver whose cuMemFree waits would have it back by now.
-    Bytes freed;
-    for (Arena* const each : process.arenas()) {
-      if (&each->account() != &account) continue;
-      const Statistics books = each->pool().statistics();
-      freed += books.cached.current;
-      freed += books.awaiting.current;
-    }
-    const Bytes held = minus_or_zero(account.used(), freed);
-    const Bytes left = minus_or_zero(account.budget(), held);
-    free = std::min(free + freed.count, left.count);
-    total = std::min<std::size_t>(total, account.budget().count);
+    const BudgetView view = budget_view(process, account, {free}, {total});
+    free = view.free.count;
+    total = view.total.count;
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("the device's memory is told as it is: ") + error.what());
   }

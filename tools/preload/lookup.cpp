@@ -7,6 +7,7 @@
 #include <string>
 
 #include "allocator/log.hpp"
+#include "tools/preload/nvml_api.hpp"
 #include "tools/preload/pass.hpp"
 #include "tools/preload/process.hpp"
 #include "tools/preload/table.hpp"
@@ -45,6 +46,38 @@ Functions functions_of(std::size_t index) noexcept {
 
 bool same(const char* a, const char* b) noexcept { return a != nullptr && std::strcmp(a, b) == 0; }
 
+/// Our function for a symbol, and the library whose function that replaces.
+struct Ours {
+  void* function = nullptr;
+  const char* library = nullptr;
+};
+
+Ours ours(const char* symbol) noexcept {
+#define NVML_HOOK(name, what) \
+  if (same(#name, symbol)) return {address(&::name), "libnvidia-ml.so.1"};
+#include "tools/preload/nvml_hooks.inc"
+  const auto table = hooks();
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const bool plain = same(table[i].symbol, symbol);
+    if (!plain && !same(table[i].per_thread, symbol)) continue;
+    const Functions functions = functions_of(i);
+    return {plain ? functions.ours : functions.ours_per_thread, "libcuda.so.1"};
+  }
+  return {};
+}
+
+/// Whether `real` is what a library that is loaded has by that name.
+bool is_from(const char* library, const char* symbol, const void* real) noexcept {
+  void* const loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (loaded == nullptr) {
+    (void)dlerror();
+    return false;
+  }
+  const bool same_function = real_dlsym(loaded, symbol) == real;
+  dlclose(loaded);
+  return same_function;
+}
+
 /// What the driver gives for that; null where it has nothing.
 void* driver_function(const char* base, int version, cuuint64_t flags) noexcept {
   const Driver* const d = driver();
@@ -82,29 +115,11 @@ CUresult look_up(CUresult code, const char* base, void** function, int version, 
 
 }  // namespace
 
-bool is_hooked(const char* symbol) noexcept {
-  const auto table = hooks();
-  return std::any_of(table.begin(), table.end(), [=](const Hook& hook) {
-    return same(hook.symbol, symbol) || same(hook.per_thread, symbol);
-  });
-}
+bool is_hooked(const char* symbol) noexcept { return ours(symbol).function != nullptr; }
 
 void* swap_symbol(const char* symbol, void* real) noexcept {
-  const auto table = hooks();
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    const bool plain = same(table[i].symbol, symbol);
-    if (!plain && !same(table[i].per_thread, symbol)) continue;
-    void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (library == nullptr) {
-      (void)dlerror();
-      return real;
-    }
-    const bool of_driver = real_dlsym(library, symbol) == real;
-    dlclose(library);
-    const Functions functions = functions_of(i);
-    return of_driver ? (plain ? functions.ours : functions.ours_per_thread) : real;
-  }
-  return real;
+  const Ours hook = ours(symbol);
+  return hook.function != nullptr && is_from(hook.library, symbol, real) ? hook.function : real;
 }
 
 void* swap_looked_up(const char* base, int version, cuuint64_t flags, void* real) noexcept {

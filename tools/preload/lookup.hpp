@@ -6,11 +6,11 @@
 
 namespace weir::preload {
 
-/// Whether a hook has this name among the symbols of the driver's library.
+/// Whether a hook has this name among the symbols of the driver or of the management library.
 [[nodiscard]] bool is_hooked(const char* symbol) noexcept;
 
-/// For dlsym: what to hand out for `symbol` of the driver's library, found at `real`; `real` itself
-/// where that is not the driver's or no hook stands in front of it.
+/// For dlsym: what to hand out for `symbol` of one of these libraries, found at `real`; `real`
+/// itself where that is not the library's or no hook stands in front of it.
 [[nodiscard]] void* swap_symbol(const char* symbol, void* real) noexcept;
 
 /// For cuGetProcAddress: what to hand out for what the driver found at `real` for `base`, `version`

@@ -479,6 +479,7 @@ Summary Process::summary() const {
                   .program = program_path(),
                   .pool = std::string(to_string(settings_.pool.kind.value)),
                   .policy = std::string(to_string(settings_.policy.policy.value)),
+                  .nvml = std::string(to_string(settings_.nvml.value)),
                   .devices = {}};
   const Lock lock(mutex_);
   for (const auto& account : accounts_) {

@@ -10,6 +10,13 @@ bool parse_switch(std::string_view name, std::string_view text) {
   refuse(name, text, "0 or 1");
 }
 
+NvmlAnswers parse_nvml(std::string_view name, std::string_view text) {
+  for (const NvmlAnswers one : {NvmlAnswers::kBudget, NvmlAnswers::kReal}) {
+    if (text == to_string(one)) return one;
+  }
+  refuse(name, text, "budget or real");
+}
+
 std::string parse_text(std::string_view /*name*/, std::string_view text) {
   return std::string(text);
 }
@@ -69,6 +76,10 @@ class Lines {
 
 }  // namespace
 
+std::string_view to_string(NvmlAnswers answers) noexcept {
+  return answers == NvmlAnswers::kReal ? "real" : "budget";
+}
+
 std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text) {
   if (const auto time = parse_time(text)) return *time;
   refuse(name, text, "a time above zero and up to 3600s, such as 10s (units s, ms, us)");
@@ -86,6 +97,7 @@ Settings Settings::from_environment(const Environment& environment) {
   read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
   read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
   read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
+  read_setting(settings.nvml, environment, {"WEIR_NVML"}, parse_nvml);
   read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
   settings.publish = timeline::publish_setting(environment);
   settings.timeline = timeline::TimelineSettings::from_environment(environment);
@@ -101,6 +113,7 @@ std::vector<SettingLine> describe(const Settings& settings) {
   lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
   lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
   lines.add("batch-range", or_none(settings.batch_range.value), settings.batch_range);
+  lines.add("nvml", std::string(to_string(settings.nvml.value)), settings.nvml);
   lines.add("summary", or_none(settings.summary.value), settings.summary);
   lines.add("timeline", or_none(settings.timeline.file.value), settings.timeline.file);
   lines.add("log", std::string(to_string(settings.log.value)), settings.log);

@@ -4,6 +4,7 @@
 // program's first call of CUDA, and `weir run` checks them before there is a program.
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,13 @@
 
 namespace weir::preload {
 
+/// What the management library (NVML) tells the program of its own memory.
+enum class NvmlAnswers : std::uint8_t {
+  kBudget,  ///< the budget, as cuMemGetInfo does
+  kReal,    ///< what the library says
+};
+[[nodiscard]] std::string_view to_string(NvmlAnswers answers) noexcept;
+
 struct Settings {
   PoolOptions pool;      ///< WEIR_POOL (`naive` unless set), WEIR_BUDGET (per device), and so on
   PolicyOptions policy;  ///< WEIR_POLICY, WEIR_RUN_AHEAD
@@ -27,6 +35,8 @@ struct Settings {
       Setting<std::chrono::nanoseconds>::by_default(std::chrono::seconds(10));
   /// WEIR_BATCH_RANGE: an NVTX range of this name is a batch; none when empty.
   Setting<std::string> batch_range = Setting<std::string>::by_default({});
+  /// WEIR_NVML, `budget` or `real`.
+  Setting<NvmlAnswers> nvml = Setting<NvmlAnswers>::by_default(NvmlAnswers::kBudget);
   /// WEIR_SUMMARY: a file for the summary at the program's end, as JSON; `%p` is the process's
   /// number. None when empty.
   Setting<std::string> summary = Setting<std::string>::by_default({});

@@ -89,7 +89,8 @@ double fragmentation(const DeviceSummary& device) noexcept {
 
 std::string to_text(const Summary& summary) {
   std::string text = "weir: process " + std::to_string(summary.process) + ", " + summary.program +
-                     ": pool " + summary.pool + ", policy " + summary.policy + "\n";
+                     ": pool " + summary.pool + ", policy " + summary.policy + ", nvml " +
+                     summary.nvml + "\n";
   for (const DeviceSummary& device : summary.devices) text += device_text(device);
   return text;
 }

@@ -48,6 +48,7 @@ struct Summary {
   std::string program;  ///< the path of what ran
   std::string pool;     ///< as parse_pool_kind reads it
   std::string policy;   ///< as parse_policy reads it
+  std::string nvml;     ///< whose figures NVML told it: `budget` or `real`
   std::vector<DeviceSummary> devices;
 };
 

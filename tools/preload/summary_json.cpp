@@ -79,6 +79,7 @@ std::string to_json(const Summary& summary) {
   object.add("program", json_string(summary.program));
   object.add("pool", json_string(summary.pool));
   object.add("policy", json_string(summary.policy));
+  object.add("nvml", json_string(summary.nvml));
   object.add("devices", json_array(summary.devices, device_json));
   return object.text() + "\n";
 }

@@ -17,6 +17,11 @@ constexpr std::array kHooks{
 #include "tools/preload/hooks.inc"
 };
 
+constexpr std::array kNvmlHooks{
+#define NVML_HOOK(symbol, what) NvmlHook{#symbol, what},
+#include "tools/preload/nvml_hooks.inc"
+};
+
 }  // namespace
 
 std::string_view to_string(Action action) noexcept {
@@ -38,5 +43,7 @@ std::string_view to_string(Action action) noexcept {
 }
 
 std::span<const Hook> hooks() noexcept { return kHooks; }
+
+std::span<const NvmlHook> nvml_hooks() noexcept { return kNvmlHooks; }
 
 }  // namespace weir::preload

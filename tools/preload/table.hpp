@@ -34,4 +34,12 @@ struct Hook {
 /// All of them, in the order of hooks.inc.
 [[nodiscard]] std::span<const Hook> hooks() noexcept;
 
+/// A function of the management library (NVML) that the swap-in answers with the budget.
+struct NvmlHook {
+  const char* symbol;
+  const char* what;  ///< for people
+};
+/// All of them, in the order of nvml_hooks.inc.
+[[nodiscard]] std::span<const NvmlHook> nvml_hooks() noexcept;
+
 }  // namespace weir::preload

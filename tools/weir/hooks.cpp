@@ -30,6 +30,9 @@ std::string hooks_text() {
     rows.push_back({names_of(hook), format_version(hook.since), std::string(to_string(hook.action)),
                     hook.what});
   }
+  for (const preload::NvmlHook& hook : preload::nvml_hooks()) {
+    rows.push_back({hook.symbol, "nvml", "view", hook.what});
+  }
   return format_table(rows);
 }
 

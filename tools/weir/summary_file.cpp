@@ -86,6 +86,7 @@ std::optional<Summary> parse_summary(std::string_view text) {
                     .program = json.at("program"),
                     .pool = json.at("pool"),
                     .policy = json.at("policy"),
+                    .nvml = json.at("nvml"),
                     .devices = {}};
     for (const Json& one : json.at("devices")) summary.devices.push_back(device(one));
     return summary;
