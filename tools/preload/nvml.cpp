@@ -12,48 +12,49 @@
 namespace weir::preload {
 namespace {
 
-constexpr const char* kLibrary = "libnvidia-ml.so.1";
+constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 
-constinit std::atomic<const Nvml*> loaded{nullptr};
+constinit std::atomic<const Nvml*> loaded_nvml{nullptr};
 
 template <typename F>
-void find(void* library, const char* name, F& function) noexcept {
+void find_nvml(void* library, const char* name, F& function) noexcept {
   void* const address = real_dlsym(library, name);
   std::memcpy(&function, &address, sizeof address);
 }
 
 /// What is there with these flags of dlopen. The library stays: it may have threads of its own.
-const Nvml* open(int flags) noexcept {
-  if (const Nvml* const there = loaded.load(std::memory_order_acquire)) return there;
-  void* const library = dlopen(kLibrary, RTLD_LAZY | RTLD_LOCAL | flags);
+const Nvml* open_nvml(int flags) noexcept {
+  if (const Nvml* const there = loaded_nvml.load(std::memory_order_acquire)) return there;
+  void* const library = dlopen(kNvmlLibrary, RTLD_LAZY | RTLD_LOCAL | flags);
   auto* const mine = library != nullptr ? new (std::nothrow) Nvml : nullptr;
   if (mine == nullptr) {
     (void)dlerror();  // the program's next question must not meet our failure
     return nullptr;
   }
-  find(library, "nvmlInit_v2", mine->nvmlInit_v2);
-  find(library, "nvmlDeviceGetHandleByPciBusId_v2", mine->nvmlDeviceGetHandleByPciBusId_v2);
-  find(library, "nvmlDeviceGetPciInfo_v3", mine->nvmlDeviceGetPciInfo_v3);
-  find(library, "nvmlDeviceGetUUID", mine->nvmlDeviceGetUUID);
-#define NVML_HOOK(symbol, what) find(library, #symbol, mine->symbol);
+  find_nvml(library, "nvmlInit_v2", mine->nvmlInit_v2);
+  find_nvml(library, "nvmlDeviceGetHandleByPciBusId_v2", mine->nvmlDeviceGetHandleByPciBusId_v2);
+  find_nvml(library, "nvmlDeviceGetPciInfo_v3", mine->nvmlDeviceGetPciInfo_v3);
+  find_nvml(library, "nvmlDeviceGetUUID", mine->nvmlDeviceGetUUID);
+#define NVML_HOOK(symbol, what) find_nvml(library, #symbol, mine->symbol);
 #include "tools/preload/nvml_hooks.inc"
   (void)dlerror();
   const Nvml* first = nullptr;
-  if (loaded.compare_exchange_strong(first, mine)) return mine;
+  if (loaded_nvml.compare_exchange_strong(first, mine)) return mine;
   delete mine;
   dlclose(library);
   return first;
 }
 
 // For ourselves: a program may have ended its own use of it, and a second start is counted.
-constinit bool started = false;
-constinit pthread_once_t start_once = PTHREAD_ONCE_INIT;
+constinit bool nvml_started = false;
+constinit pthread_once_t nvml_once = PTHREAD_ONCE_INIT;
 
-void start() noexcept {
-  const Nvml* const library = open(0);
-  started = library != nullptr && library->nvmlInit_v2 != nullptr &&
-            library->nvmlDeviceGetHandleByPciBusId_v2 != nullptr &&
-            library->nvmlDeviceGetMemoryInfo != nullptr && library->nvmlInit_v2() == kNvmlSuccess;
+void start_nvml() noexcept {
+  const Nvml* const library = open_nvml(0);
+  nvml_started = library != nullptr && library->nvmlInit_v2 != nullptr &&
+                 library->nvmlDeviceGetHandleByPciBusId_v2 != nullptr &&
+                 library->nvmlDeviceGetMemoryInfo != nullptr &&
+                 library->nvmlInit_v2() == kNvmlSuccess;
 }
 
 /// `GPU-` or `MIG-` and what stands for the bytes: 8, 4, 4, 4 and 12 digits.
@@ -80,7 +81,7 @@ bool is_place(const NvmlPciInfo& place, const char* bus) noexcept {
 
 }  // namespace
 
-const Nvml* nvml() noexcept { return open(RTLD_NOLOAD); }
+const Nvml* nvml() noexcept { return open_nvml(RTLD_NOLOAD); }
 
 std::optional<CUdevice> cuda_device_of(const Nvml& nvml, void* device,
                                        const Driver& driver) noexcept {
@@ -110,8 +111,8 @@ std::optional<CUdevice> cuda_device_of(const Nvml& nvml, void* device,
 }
 
 std::optional<Bytes> free_without_context(const Driver& driver, CUdevice device) noexcept {
-  pthread_once(&start_once, &start);
-  const Nvml* const library = started ? nvml() : nullptr;
+  pthread_once(&nvml_once, &start_nvml);
+  const Nvml* const library = nvml_started ? nvml() : nullptr;
   std::array<char, 32> bus{};
   void* handle = nullptr;
   NvmlMemory memory{};

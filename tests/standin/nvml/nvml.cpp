@@ -21,7 +21,6 @@ constexpr int kInvalid = 2;
 constexpr int kNotSupported = 3;
 constexpr int kNotFound = 6;
 constexpr int kInsufficientSize = 7;
-constexpr int kDriverNotLoaded = 9;
 constexpr int kFunctionNotFound = 13;
 constexpr int kVersionMismatch = 25;
 constexpr unsigned long long kTotal = 1ULL << 40U;
@@ -47,10 +46,11 @@ unsigned number_of(void* device) {
 bool is_part(void* device) { return (reinterpret_cast<std::uintptr_t>(device) & kPart) != 0; }
 void* handle_of(unsigned number) { return reinterpret_cast<void*>(std::uintptr_t{number} + 1); }
 
-/// What is in use of a device, or a code.
+/// What is in use of a device, nothing where no driver is loaded; or a code.
 int ask_used(void* device, unsigned long long& bytes) {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return kDriverNotLoaded;
+  bytes = 0;
+  if (driver == nullptr) return 0;
   using Used = std::size_t (*)(int);
   const auto used = reinterpret_cast<Used>(dlsym(driver, "weir_standin_used"));
   dlclose(driver);
