@@ -1,6 +1,8 @@
 """What the programs of this folder share: a feature is a function, named on the command line.
 
-Exit code 0: it works. 1: it does not. 77: the stand-in cannot show it; the reason is the last line.
+Exit code 0: it works. 1: it does not. 77: the stand-in cannot show it. The last line of standard output is
+then the reason. What a feature prints where it works is compared with and without Weir (run.py), so it prints
+no address, no time, and nothing that depends on the budget.
 """
 
 import sys
@@ -35,6 +37,8 @@ def main():
     except Unavailable as reason:
         print(reason)
         sys.exit(UNAVAILABLE)
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
+        said = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
+        print(f"{type(error).__name__}: {said}".splitlines()[0])
         sys.exit(1)

@@ -223,7 +223,7 @@ int main(int count, char** words) {
     found->second();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::puts(error.what());  // the last line of standard output is the reason
     return 1;
   }
 }

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Runs frameworks on the stand-in driver with and without Weir, feature by feature, and writes the table of
+docs/frameworks.md.
+
+Each tests/frameworks/with_NAME.py (or .cpp) is a program: NAME --list prints its features, NAME FEATURE tries
+one and ends with 0 (it works), 1 (it does not) or 77 (it cannot be had on the stand-in), the reason in the
+last line of standard output. What it prints where it works is compared.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import matrix
+from environment import HERE, ROOT, Environment, Unusable
+
+# The program's name, the framework's, and the package whose version is shown.
+FRAMEWORKS = {
+    "pytorch": ("PyTorch", "torch"),
+    "jax": ("JAX", "jax"),
+    "cupy": ("CuPy", "cupy-cuda13x"),
+    "numba": ("Numba", "numba-cuda"),
+    "rmm": ("RMM", "librmm"),
+    "cuda_python": ("cuda-python", "cuda-python"),
+}
+PAGE = ROOT / "docs/frameworks.md"
+
+
+def say(text):
+    print(f"frameworks: {text}", file=sys.stderr, flush=True)
+
+
+def commands(environment, program):
+    """How `program` is started, by way."""
+    weir = [environment.weir, "run"]
+    return {"alone": program, "default": [*weir, "--", *program], "async": [*weir, "--allocator", "async", "--", *program]}
+
+
+def run(command, variables, seconds):
+    """Runs `command` in a group of its own: its outcome, and nothing of it is left running."""
+    child = subprocess.Popen([str(word) for word in command], env=variables, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                             start_new_session=True)
+    try:
+        output, errors = child.communicate(timeout=seconds)
+        code = child.returncode
+    except subprocess.TimeoutExpired:
+        code, output, errors = None, "", ""
+    end_group(child)
+    return matrix.outcome(code, output, errors, seconds)
+
+
+def end_group(child):
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.communicate()
+
+
+def features_of(program, variables):
+    done = subprocess.run([*map(str, program), "--list"], env=variables, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not done.stdout.split():
+        raise Unusable(f"{program[-1]} --list says nothing: {matrix.last_line(done.stderr)}")
+    return done.stdout.split()
+
+
+def programs(environment, folder, names):
+    """The programs to run, as commands by name, in the order of FRAMEWORKS and then of their names."""
+    found = {path.stem.removeprefix("with_"): path for path in sorted(folder.glob("with_*.*"))
+             if path.suffix in (".py", ".cpp")}
+    for name in names:
+        if name not in found:
+            raise Unusable(f"{name} is no framework: {', '.join(found)}")
+    order = sorted(found, key=lambda name: (list(FRAMEWORKS).index(name) if name in FRAMEWORKS else 99, name))
+    return {
+        name: [environment.python, found[name]] if found[name].suffix == ".py" else [environment.compiled(found[name])]
+        for name in order if not names or name in names
+    }
+
+
+def run_all(environment, wanted, feature, ways, jobs, seconds):
+    """The rows of the table: (framework, feature, outcomes by way)."""
+    variables = environment.variables()
+    rows, futures = [], {}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for name, program in wanted.items():
+            for one in features_of(program, variables):
+                if feature in (None, one):
+                    starts = commands(environment, [*program, one])
+                    futures[name, one] = {way: pool.submit(run, starts[way], variables, seconds) for way in ways}
+        for (name, one), pending in futures.items():
+            outcomes = matrix.compared({way: future.result() for way, future in pending.items()})
+            say(f"{name} {one}: " + ", ".join(f"{way} {found.word}" for way, found in outcomes.items()))
+            rows.append((FRAMEWORKS.get(name, (name,))[0], one, outcomes))
+    if not rows:
+        raise Unusable(f"no framework has the feature {feature}")
+    return rows
+
+
+def text_of(rows, names, versions):
+    """What stands between the marks of the page."""
+    shown = [f"{FRAMEWORKS[name][0]} {versions[FRAMEWORKS[name][1]]}" for name in names if name in FRAMEWORKS]
+    python = ".".join(map(str, sys.version_info[:2]))
+    return f"`tools/test --frameworks` wrote this, with {', '.join(shown)} and Python {python}.\n\n{matrix.table(rows)}"
+
+
+def write(page, text, check):
+    """Puts `text` into `page`, or with `check` says whether it is there."""
+    old = page.read_text()
+    try:
+        new = matrix.with_matrix(old, text)
+    except ValueError as error:
+        raise Unusable(f"{page} {error}") from None
+    if check and new != old:
+        say(f"{page} has another table than this run")
+        return False
+    if not check:
+        page.write_text(new)
+    return True
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="tools/test --frameworks", description=__doc__.split("\n\n")[0])
+    parser.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help="only these, and the page stays as it is")
+    parser.add_argument("--feature", help="only this one, and the page stays as it is")
+    parser.add_argument("--ways", default=",".join(matrix.WAYS), help="some of %(default)s; the page stays as it is")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the page has another table")
+    parser.add_argument("--timeout", type=int, default=180, metavar="SECONDS", help="for one feature; %(default)s")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="features at once; %(default)s")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/frameworks", help="the environment; %(default)s")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help="what is tested; %(default)s")
+    parser.add_argument("--programs", type=pathlib.Path, default=HERE, help=argparse.SUPPRESS)
+    parser.add_argument("--page", type=pathlib.Path, default=PAGE, help=argparse.SUPPRESS)
+    parser.add_argument("--python", type=pathlib.Path, help=argparse.SUPPRESS)  # a test's, which installs nothing
+    given = parser.parse_args()
+    given.ways = given.ways.split(",")
+    for way in given.ways:
+        if way not in matrix.WAYS:
+            parser.error(f"--ways has {way!r}: allowed are {', '.join(matrix.WAYS)}")
+    if given.timeout < 1 or given.jobs < 1:
+        parser.error("--timeout and --jobs are 1 or more")
+    return given
+
+
+def main():
+    given = arguments()
+    environment = Environment(given.folder, given.build)
+    if given.python is None:
+        environment.check_build()
+        environment.prepare(say)
+    else:
+        environment.python = given.python
+    wanted = programs(environment, given.programs, given.frameworks)
+    rows = run_all(environment, wanted, given.feature, given.ways, given.jobs, given.timeout)
+    text = text_of(rows, wanted, environment.versions())
+    print(text)
+    partial = given.frameworks or given.feature or given.ways != list(matrix.WAYS)
+    good = partial or write(given.page, text, given.check)
+    wrong = matrix.complaints(rows)
+    for line in wrong:
+        say(line)
+    return 0 if good and not wrong else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Unusable as error:
+        say(str(error))
+        sys.exit(2)
