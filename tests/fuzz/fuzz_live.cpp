@@ -1,0 +1,76 @@
+// libFuzzer's target: the readers of published blocks (weir top, ps, set) and of what is asked in
+// them. Whatever the bytes: what they say is within bounds, and only a whole request is taken.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "tools/timeline/live/block_text.hpp"
+#include "tools/timeline/live/budget_request.hpp"
+
+namespace weir::testing {
+namespace {
+
+using namespace timeline;  // NOLINT(google-build-using-namespace): of one file
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+/// What is read besides the block: as much of it and of the file as was there, and a request.
+struct Head {
+  std::uint64_t read = 0;
+  std::uint64_t file_size = 0;
+  std::uint64_t count_before = 0;
+  std::uint64_t count_after = 0;
+  LiveRequest request;
+  std::uint64_t served = 0;
+  std::uint64_t total = 0;
+};
+
+void check(const LiveProgram& program) {
+  require(program.program.size() <= sizeof(LiveBlock::program));
+  require(program.devices.size() <= kLiveDevices && program.samples.size() <= kLiveHistory);
+  require(program.device_figures.size() <= kLiveDevices);
+  const auto is_earlier = [](const LiveSample& a, const LiveSample& b) {
+    return a.time_ns >= b.time_ns;
+  };
+  require(std::ranges::adjacent_find(program.samples, is_earlier) == program.samples.end());
+  require(std::ranges::is_sorted(program.device_figures, {}, &LiveDevice::device));
+}
+
+void read(const std::uint8_t* data, std::size_t size) {
+  Head head;
+  if (size <= sizeof head) return;
+  std::memcpy(&head, data, sizeof head);
+  data += sizeof head;
+  size -= sizeof head;
+
+  // What there is, again and again: a block is larger than what a fuzzer makes.
+  const auto copy = std::make_unique<BlockCopy>();
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(&copy->block);
+  for (std::size_t i = 0; i < sizeof(LiveBlock); ++i) bytes[i] = data[i % size];
+  copy->count_before = head.count_before;
+  copy->count_after = head.count_after;
+  const BlockKind kind = kind_of(copy->block, head.read % (sizeof(LiveBlock) + 1), head.file_size);
+  require(kind != BlockKind::kBlock || copy->block.magic == kLiveMagic);
+  check(program_of(*copy, 0));
+
+  const auto ask = ask_of(head.request, head.served);
+  require(!ask || (head.request.begin == head.request.end && head.request.end != 0));
+  require(!ask || head.request.end != head.served);
+  require(!ask || !is_in_range(ask->budget, {head.total}) ||
+          (ask->budget >= kLeastBudget && ask->budget.count <= head.total));
+}
+
+}  // namespace
+}  // namespace weir::testing
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  weir::testing::read(data, size);
+  return 0;
+}

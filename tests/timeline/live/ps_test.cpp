@@ -1,0 +1,81 @@
+#include "tools/weir/ps.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace weir::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::uint64_t kNow = 1'000'000'000'000;
+
+timeline::LiveProgram ps_program(std::uint32_t pid) {
+  timeline::LiveProgram program{.pid = pid, .uid = 3, .program = "train.py"};
+  program.samples.push_back({.time_ns = kNow});
+  program.device_figures = {{.device = 1,
+                             .total = gib(16).count,
+                             .budget = gib(8).count,
+                             .used = gib(3).count,
+                             .allocated = gib(1).count,
+                             .reserved = gib(2).count,
+                             .waits = 12,
+                             .waited_ns = 530'000'000},
+                            {.device = 2, .budget = gib(4).count}};
+  return program;
+}
+
+std::string name_of(std::uint32_t uid) { return "user" + std::to_string(uid); }
+
+TEST(Ps, HasALineForEachProgramAndDevice) {
+  const Ps ps = ps_of({.programs = {ps_program(7), {.pid = 9, .program = "idle"}}}, kNow, name_of);
+  EXPECT_EQ(ps_text(ps, false, true),
+            "pid  device  budget  reserved  allocated        waits  program\n"
+            "7     GPU 0   8 GiB     2 GiB      1 GiB  12 (0.53 s)  train.py\n"
+            "7     GPU 1   4 GiB       0 B        0 B            0  train.py\n"
+            "9         -       -         -          -            -  (silent) idle\n");
+}
+
+TEST(Ps, ShowsUsersWhereAsked) {
+  const Ps ps = ps_of({.programs = {ps_program(7)}}, kNow, name_of);
+  EXPECT_THAT(ps_text(ps, true, true), HasSubstr("user3"));
+  EXPECT_THAT(ps_text(ps, false, true), Not(HasSubstr("user3")));
+}
+
+TEST(Ps, SaysWhatItDoesNotShow) {
+  EXPECT_EQ(ps_text({.unreadable = 2}, false, true),
+            "no program runs under Weir\n"
+            "2 programs not shown: another version of Weir publishes otherwise\n");
+}
+
+TEST(Ps, AStrangersNameIsShownAndNotObeyed) {
+  timeline::LiveProgram strange = ps_program(7);
+  strange.program = "evil\x1b[2J\n8 root";
+  const std::string text = ps_text(ps_of({.programs = {strange}}, kNow, name_of), false, true);
+  EXPECT_THAT(text, HasSubstr("evil\\x1b[2J\\x0a8 root"));
+}
+
+TEST(Ps, JsonHasTheSameFigures) {
+  const auto json =
+      nlohmann::json::parse(ps_json(ps_of({.programs = {ps_program(7)}}, kNow, name_of)));
+  const auto& program = json["programs"][0];
+  EXPECT_EQ(program["pid"], 7);
+  EXPECT_EQ(program["user"], "user3");
+  EXPECT_EQ(program["silent"], false);
+  ASSERT_EQ(program["devices"].size(), 2U);
+  const auto& device = program["devices"][0];
+  EXPECT_EQ(device["device"], "GPU 0");
+  EXPECT_EQ(device["total_bytes"], gib(16).count);
+  EXPECT_EQ(device["budget_bytes"], gib(8).count);
+  EXPECT_EQ(device["used_bytes"], gib(3).count);
+  EXPECT_EQ(device["reserved_bytes"], gib(2).count);
+  EXPECT_EQ(device["waits"], 12);
+  EXPECT_EQ(device["waited_ns"], 530'000'000);
+  EXPECT_TRUE(program["devices"][1]["total_bytes"].is_null());
+}
+
+}  // namespace
+}  // namespace weir::cli
