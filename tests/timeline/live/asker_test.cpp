@@ -36,6 +36,11 @@ Asked& asked() {
   return all;
 }
 
+std::vector<BudgetAsk> asks() {
+  const std::lock_guard lock(asked().mutex);
+  return asked().asks;
+}
+
 BudgetAnswer take(const BudgetAsk& ask) noexcept {
   const std::lock_guard lock(asked().mutex);
   asked().asks.push_back(ask);
@@ -56,11 +61,15 @@ class Listening {
                     .program = "listens",
                     .period = period,
                     .listener = listener}) {
+    {
+      const std::lock_guard lock(asked().mutex);
+      asked().asks.clear();
+      asked().budget = gib(8).count;
+    }
     publisher_.start();
     EXPECT_TRUE(publisher_.wait_for_samples(1));
   }
   [[nodiscard]] std::string path() const { return publisher_.path(); }
-  void stop() { publisher_.stop(); }
 
  private:
   Publisher publisher_;
@@ -77,9 +86,9 @@ TEST(LiveAsker, GetsTheProgramsAnswer) {
   EXPECT_EQ(result.answer->after, gib(6));
   EXPECT_EQ(result.answer->used, mib(3));
   EXPECT_EQ(result.answer->total, gib(16));
-  ASSERT_EQ(asked().asks.size(), 1U);
-  EXPECT_EQ(asked().asks[0].device, 2U);
-  EXPECT_EQ(asked().asks[0].budget, gib(6));
+  ASSERT_EQ(asks().size(), 1U);
+  EXPECT_EQ(asks()[0].device, 2U);
+  EXPECT_EQ(asks()[0].budget, gib(6));
 }
 
 TEST(LiveAsker, OfAProgramThatDoesNotListenIsToldThatItsBudgetIsFixed) {
@@ -99,7 +108,7 @@ TEST(LiveAsker, OfAFileThatSomebodyChangedIsToldSo) {
   const auto result = asker.ask({.device = 1, .budget = gib(6)}, kPatience);
   ASSERT_TRUE(result.answer);
   EXPECT_EQ(result.answer->code, BudgetCode::kTampered);
-  EXPECT_TRUE(asked().asks.empty());
+  EXPECT_TRUE(asks().empty());
 }
 
 TEST(LiveAsker, OpensNoFileThatIsNotTheUsersAlone) {
@@ -190,7 +199,7 @@ TEST(LiveAsker, ManyAreServedOneAfterTheOther) {
     }
   }
   EXPECT_EQ(own, kAskers) << "each has the answer to what it asked";
-  EXPECT_EQ(asked().asks.size(), kAskers);
+  EXPECT_EQ(asks().size(), kAskers);
 }
 
 TEST(LiveAsker, AProgramLooksBeforeEachSample) {
