@@ -102,8 +102,9 @@ void add_swap_in(Table& table) {
   add(table, {.figure = "swap-in/alloc-free/batches:32", .most_ns = 500});
   add(table, {.figure = "swap-in/alloc-free-async"});
   add(table, {.figure = "swap-in/launch", .most_more_ns = 50});
-  for (const char* figure : {"launch/point", "launch/point/awaiting", "launch/enqueued",
-                             "dlsym/other", "dlsym/driver", "get-proc-address", "process"}) {
+  for (const char* figure :
+       {"launch/point", "launch/point/awaiting", "launch/enqueued", "load/threads:4", "dlsym/other",
+        "dlsym/driver", "get-proc-address", "process"}) {
     add(table, {.figure = std::string("swap-in/") + figure, .shows_more = true});
   }
 }

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -223,6 +224,29 @@ double dlsym_of(void* library, const char* name) {
   return time_of(401, 200, [&] { (void)dlsym(library, name); });
 }
 
+/// As threads load code that was compiled in parallel: each load waits inside the driver until all
+/// of them are there.
+double load_in_parallel() {
+  use_device();
+  constexpr int kThreads = 4;
+  constexpr int kLoads = 400;
+  weir_standin_set_loads_meet(kThreads);
+  const auto load_all = [] {
+    constexpr int kImage = 0;
+    use_device();
+    for (int i = 0; i < kLoads; ++i) {
+      CUmodule module = nullptr;
+      CHECK(cuModuleLoadData(&module, &kImage));
+      CHECK(cuModuleUnload(module));
+    }
+  };
+  const auto start = Clock::now();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(load_all);
+  for (std::thread& thread : threads) thread.join();
+  return since(start) / kLoads;
+}
+
 void* driver_library() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
 
 /// As a runtime looks up the driver's functions, some 440 of them when it starts.
@@ -260,6 +284,7 @@ const std::pair<std::string_view, std::function<double()>> kFigures[] = {
     {"launch/point", launch_point},
     {"launch/point/awaiting", launch_point_awaiting},
     {"launch/enqueued", launch_enqueued},
+    {"load/threads:4", load_in_parallel},
     {"dlsym/other", [] { return dlsym_of(RTLD_DEFAULT, "malloc"); }},
     {"dlsym/driver", [] { return dlsym_of(driver_library(), "cuMemAlloc_v2"); }},
     {"get-proc-address", get_proc_address},

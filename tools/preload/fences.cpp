@@ -125,7 +125,8 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good() || gone_) return {};
-  if (!captured_.empty() || lost_) throw Error("no fence can be recorded now");
+  if (captured_now()) throw CaptureUnderWay("no fence can be recorded now");
+  if (lost_) throw Error("no fence can be recorded now");
   Lane* const found = lane(stream);
   if (found == nullptr) return {};
   if (found->removed) throw Error("the stream is gone");
@@ -177,9 +178,13 @@ CUresult Fences::remove(CUstream stream) noexcept {
   const auto found = by_handle_.find(stream);
   if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return CUDA_SUCCESS;
   Lane& gone = *found->second;
-  if (captured_.erase(gone.id) != 0) {
+  const auto captured = captured_.find(gone.id);
+  if (captured != captured_.end() && captured->second.began_it) {
     expect_unknown_captures();  // until the driver has destroyed it, which ends the capture
+    CapturesUnderWay::end(captured->second.capture);
+    captured_.erase(captured);
   } else {
+    captured_.erase(gone.id);
     const Inside inside;
     const ContextScope scope(driver_, context_, captures());
     // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
@@ -206,7 +211,7 @@ void Fences::forget_ended() noexcept {
 }
 
 void Fences::forget_gone() noexcept {
-  if (lanes_.size() < forget_at_ || !captured_.empty()) return;
+  if (lanes_.size() < forget_at_ || captured_now()) return;
   for (auto& [id, each] : lanes_) {
     if (!each.gone()) continue;
     // Of a stream that was destroyed nothing can be recorded any more, and nothing needs to be.
@@ -240,6 +245,7 @@ void Fences::forget_spares() noexcept {
 
 void Fences::fence_before_capture(StreamId stream) noexcept {
   Lane* const found = lane(stream);
+  (void)captured_now();
   if (found == nullptr || captured_.contains(stream) || gone_ || lost_) return;
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
@@ -258,18 +264,49 @@ void Fences::note_end_of_capture(StreamId stream, bool ended) noexcept {
     }
     if (status != CU_STREAM_CAPTURE_STATUS_NONE) return;
   }
-  captured_.erase(stream);
+  const auto captured = captured_.find(stream);
+  if (captured == captured_.end()) return;
+  if (captured->second.began_it) CapturesUnderWay::end(captured->second.capture);
+  captured_.erase(captured);
 }
 
 bool Fences::capturing() const {
   const Lock lock(mutex_);
+  return captured_now();
+}
+
+bool Fences::captured_now() const {
+  if (captured_.empty()) return false;
+  std::erase_if(captured_, [this](const auto& each) WEIR_REQUIRES(mutex_) {
+    const auto& [stream, captured] = each;
+    if (!captured.began_it) return !CapturesUnderWay::has(captured.capture);
+    // That of a thread's default stream ends with the thread.
+    const Lane* const its = lane(stream);
+    if (its != nullptr && !its->gone()) return false;
+    CapturesUnderWay::end(captured.capture);
+    return true;
+  });
   return !captured_.empty();
+}
+
+CaptureId Fences::capture_here(StreamId stream) const noexcept {
+  const Lane* const found = lane(stream);
+  return found != nullptr ? capture_of(driver_, found->stream) : 0;
+}
+
+void Fences::expect_not_captured(CUstream stream) const {
+  if (CapturesUnderWay::any() && is_captured(driver_, stream)) {
+    throw CaptureUnderWay("the stream is captured");
+  }
 }
 
 void Fences::forget() noexcept {
   const Lock lock(mutex_);
   gone_ = true;
   for (auto& [id, lane] : lanes_) lane.fences.clear();
+  for (const auto& [id, captured] : captured_) {
+    if (captured.began_it) CapturesUnderWay::end(captured.capture);
+  }
   captured_.clear();
   measures_.clear();
   carrier_ = nullptr;
@@ -284,7 +321,7 @@ Point Fences::record(StreamId stream) {
   if (found->removed) return {stream, found->unfenced ? found->next : found->next - 1};
   const Point point{stream, found->next};
   const std::uint32_t most = asks_all(*found) ? points_of_a_fence(lanes_.size()) : kPointsOfAFence;
-  if (++found->points < most || !captured_.empty() || gone_ || lost_) return point;
+  if (++found->points < most || captured_now() || gone_ || lost_) return point;
   close_and_sweep(*found);
   return point;
 }
@@ -350,9 +387,9 @@ void Fences::cover(Fence& fence, Lane& lane, Reach all) {
     cover_everything(fence, all);
   } else if (lane.owner != 0 && lane.owner != this_thread()) {
     record_event(fence, CU_STREAM_LEGACY);  // waits for every thread's default stream
-  } else if (lane.stream == CU_STREAM_LEGACY && captured_.empty()) {
+  } else if (lane.stream == CU_STREAM_LEGACY && !captured_now()) {
     cover_streams(fence, Reach::kBlocking);  // its order is behind all of theirs
-  } else if (!captured_.empty() || busy(lane.stream) || is_behind_others(lane)) {
+  } else if (captured_now() || busy(lane.stream) || is_behind_others(lane)) {
     record_event(fence, lane.stream);
   }
 }
@@ -426,6 +463,7 @@ void Fences::cover_removed(Fence& fence, Lane& lane, Reach reach, BlockingStream
 }
 
 bool Fences::busy(CUstream stream) const {
+  if (CapturesUnderWay::any() && is_captured(driver_, stream)) return true;
   const CUresult code = driver_.cuStreamQuery(stream);
   if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_READY) return code != CUDA_SUCCESS;
   throw DriverError("cuStreamQuery", code);
@@ -442,6 +480,7 @@ bool Fences::is_blocking(Lane& lane) const {
 }
 
 void Fences::record_event(Fence& fence, CUstream stream) {
+  expect_not_captured(stream);
   fence.events.reserve(fence.events.size() + 1);
   CUevent event = nullptr;
   if (!free_events_.empty()) {
@@ -468,6 +507,7 @@ bool Fences::is_passed(Fence& fence) noexcept {
     if (code == CUDA_ERROR_NOT_READY) return false;
     if (forbidden_by_capture(code)) {
       expect_unknown_captures();  // and asked again
+      CapturesUnderWay::expect_unknown();
       return false;
     }
     if (code != CUDA_SUCCESS) {
@@ -529,7 +569,7 @@ bool Fences::is_costly(StreamId stream) const noexcept {
 std::uint64_t Fences::passed_locked(StreamId stream, bool record) noexcept {
   Lane* const found = lane(stream);
   if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest is of points without a fence
-  if (!captured_.empty() || lost_) return found->passed;
+  if (captured_now() || lost_) return found->passed;
   if (found->fences.empty() && found->points == 0) return found->passed;
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
@@ -557,7 +597,7 @@ void Fences::fence(StreamId stream) noexcept {
   const Lock lock(mutex_);
   Lane* const found = lane(stream);
   if (found == nullptr || found->points == 0 || found->removed) return;
-  if (!captured_.empty() || gone_ || lost_) return;
+  if (captured_now() || gone_ || lost_) return;
   close_and_sweep(*found);
 }
 
@@ -586,7 +626,7 @@ bool Fences::wait(Point point, std::stop_token stop) {
     {
       const Lock lock(mutex_);
       if (point.stream == sync_ || passed_locked(point.stream) >= point.sequence) return true;
-      if (!captured_.empty() || lost_) return false;
+      if (captured_now() || lost_) return false;
       Lane* const found = lane(point.stream);
       if (found != nullptr && !found->removed && found->next == point.sequence) {
         const Inside inside;
@@ -610,7 +650,7 @@ void Fences::make_wait(StreamId waiter, Point point) {
   if (passed_locked(point.stream) >= point.sequence) return;
   const Lane* const found = lane(waiter);
   if (found == nullptr || found->removed) throw Error("the stream that is to wait is gone");
-  if (!captured_.empty() || lost_) throw Error("no fence can be waited for now");
+  if (captured_now() || lost_) throw Error("no fence can be waited for now");
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) throw Error("the context is gone");
@@ -623,6 +663,7 @@ void Fences::wait_on_device(const Lane& waiter, Point point) {
   if (behind->next == point.sequence && (behind->removed || !close(*behind))) {
     throw Error("no fence can be recorded now");
   }
+  expect_not_captured(waiter.stream);
   for (const Fence& fence : behind->fences) {
     // A fence on everything leaves out what those before it cover.
     if (fence.sequence < point.sequence && behind->id != everything_) continue;

@@ -13,6 +13,7 @@
 
 #include "allocator/mutex.hpp"
 #include "allocator/progress.hpp"
+#include "tools/preload/captures.hpp"
 #include "tools/preload/fence_due.hpp"
 #include "tools/preload/legacy_event.hpp"
 #include "tools/preload/scope.hpp"
@@ -76,9 +77,33 @@ class Fences final : public Progress {
   CUresult begin_capture(StreamId stream, const Begin& begin) {
     const Lock lock(mutex_);
     fence_before_capture(stream);
-    const bool first = captured_.insert(stream).second;
+    const auto [entry, first] = captured_.try_emplace(stream);
+    if (first) CapturesUnderWay::announce();  // streams of other contexts may join it at once
     const CUresult code = begin();
-    if (code != CUDA_SUCCESS && first) captured_.erase(stream);
+    if (first && code != CUDA_SUCCESS) {
+      captured_.erase(entry);
+      CapturesUnderWay::withdraw();
+    } else if (first) {
+      entry->second = {CapturesUnderWay::begin(capture_here(stream)), true};
+    }
+    return code;
+  }
+  /// Calls `wait`, by which `stream` waits for an event: so it joins the capture that the event is
+  /// of, whatever context that began in. No fence is recorded or queried meanwhile, or it could
+  /// become a part of the capture, which is why the lock is held across the driver's call.
+  template <typename Wait>
+  CUresult wait_for_event(StreamId stream, const Wait& wait) {
+    const Lock lock(mutex_);
+    (void)captured_now();                                       // what is over gives its place up
+    const auto [entry, first] = captured_.try_emplace(stream);  // nothing may fail once it waits
+    const CUresult code = wait();
+    if (!first) return code;
+    const CaptureId joined = capture_here(stream);
+    if (CapturesUnderWay::has(joined)) {
+      entry->second = {joined, false};
+    } else {
+      captured_.erase(entry);
+    }
     return code;
   }
   /// The program has called the end of a capture, and was told so.
@@ -89,6 +114,7 @@ class Fences final : public Progress {
   /// Returns when what this context asks its driver now is answered. After another one was made and
   /// before the program can begin a capture in that, this one has to know that it is there.
   void await_calls() const { const Lock lock(mutex_); }
+  /// Whether a stream of the context is captured: it began a capture, or joined one.
   [[nodiscard]] bool capturing() const;
 
   /// Events behind all work that is on `stream` now, or on any stream that is busy, for the fences
@@ -188,6 +214,17 @@ class Fences final : public Progress {
     const bool all_known = followed.load() == 1 && !unknown_captures.load();
     return all_known && captured_.empty() ? Captures::kNone : Captures::kPossible;
   }
+  /// A stream's capture.
+  struct Captured {
+    CaptureId capture = 0;
+    bool began_it = false;  ///< that stream; or it joined
+  };
+  /// Whether a stream of the context is captured; forgets those whose capture is over.
+  bool captured_now() const WEIR_REQUIRES(mutex_);
+  /// What the driver says that the stream's capture is; 0 for none.
+  [[nodiscard]] CaptureId capture_here(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
+  /// Throws where the driver says that the stream is captured, which a call for it would break.
+  void expect_not_captured(CUstream stream) const;
   [[nodiscard]] Lane* lane(StreamId id) WEIR_REQUIRES(mutex_);
   [[nodiscard]] const Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
   Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
@@ -227,6 +264,7 @@ class Fences final : public Progress {
   void cover_threads(Fence& fence, BlockingStreams& blocking) WEIR_REQUIRES(mutex_);
   /// While it is captured nothing can be recorded on it, and it may be destroyed meanwhile.
   void fence_before_capture(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
+  /// Whether it has work, or is captured: then the question would break the capture.
   [[nodiscard]] bool busy(CUstream stream) const;
   [[nodiscard]] bool is_blocking(Lane& lane) const;
   void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
@@ -252,7 +290,7 @@ class Fences final : public Progress {
   std::size_t forget_at_ WEIR_GUARDED_BY(mutex_) = kFewStreams;  ///< streams known
   std::unordered_map<CUstream, Lane*> by_handle_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
-  std::unordered_set<StreamId> captured_ WEIR_GUARDED_BY(mutex_);
+  mutable std::unordered_map<StreamId, Captured> captured_ WEIR_GUARDED_BY(mutex_);
   std::vector<CUevent> free_events_ WEIR_GUARDED_BY(mutex_);
   std::size_t events_made_ WEIR_GUARDED_BY(mutex_) = 0;
   CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;    ///< ours: of carry_others, once needed

@@ -1,7 +1,7 @@
 // Memory that the driver serves past the pool, counted against the budget.
 
 #include <algorithm>
-#include <mutex>
+#include <optional>
 
 #include "tools/preload/nvml.hpp"
 #include "tools/preload/pass.hpp"
@@ -107,9 +107,15 @@ void note_node(const CUgraphNodeParams* parameters) noexcept {
 
 /// What is measured by what a device has less is other programs' doing as well: no more than this
 /// is believed.
-constinit std::mutex loads;
-constexpr Bytes kMostOfAModule = mib(256);
 constexpr Bytes kMostOfAContext = gib(1);
+
+/// What the driver says that the current context's device has free.
+std::optional<Bytes> free_now(const Driver& driver) noexcept {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (driver.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS) return std::nullopt;
+  return Bytes{free};
+}
 
 /// Loads code by `call`, and counts what the device has less afterwards.
 template <typename Call, typename Handle>
@@ -118,24 +124,27 @@ CUresult loaded(const Call& call, const Handle& handle) noexcept {
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr || arena->fences().capturing()) return call();
   // What the driver loads on the way is not measured by itself.
-  const std::lock_guard lock(loads);
   const Inside inside;
   Account& account = arena->account();
-  const Driver& driver = process->driver();
-  std::size_t before = 0;
-  std::size_t after = 0;
-  std::size_t total = 0;
-  const Bytes used_before = account.used();
-  if (driver.cuMemGetInfo_v2(&before, &total) != CUDA_SUCCESS) return call();
+  Loads& loads = process->loads();
+  if (loads.begin(account)) loads.note_before(account, free_now(process->driver()));
   const CUresult code = call();
-  if (code != CUDA_SUCCESS || driver.cuMemGetInfo_v2(&after, &total) != CUDA_SUCCESS) return code;
-  const Bytes grown = minus_or_zero(account.used(), used_before);  // by others meanwhile
-  const Bytes taken =
-      std::min(minus_or_zero(minus_or_zero({before}, {after}), grown), kMostOfAModule);
-  if (taken.count == 0) return code;
-  account.charge(taken);
-  process->count(account, Kind::kModules, taken, handle(), arena->context());
+  const bool good = code == CUDA_SUCCESS;
+  if (loads.end(account,
+                good ? std::optional(Loads::Loaded{handle(), arena->context()}) : std::nullopt)) {
+    loads.measure(account, free_now(process->driver()),
+                  [&](const Loads::Loaded& each, Bytes bytes) {
+                    process->count(account, Kind::kModules, bytes, each.handle, each.context);
+                  });
+  }
   return code;
+}
+
+/// Unloads by `call` what `loaded` loaded.
+template <typename Call>
+CUresult unloaded(std::uint64_t handle, const Call& call) noexcept {
+  if (Process* const process = Process::get()) process->loads().forget(handle);
+  return uncounted(Kind::kModules, handle, call);
 }
 
 /// Retains a primary context by `call`; if that makes it, counts what the device has less then, by
@@ -296,8 +305,7 @@ CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
 }
 
 CUresult cuModuleUnload(CUmodule module) {
-  return uncounted(Kind::kModules, number(module),
-                   [&] { return pass(&Driver::cuModuleUnload, module); });
+  return unloaded(number(module), [&] { return pass(&Driver::cuModuleUnload, module); });
 }
 
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options,
@@ -323,8 +331,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_optio
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
-  return uncounted(Kind::kModules, number(library),
-                   [&] { return pass(&Driver::cuLibraryUnload, library); });
+  return unloaded(number(library), [&] { return pass(&Driver::cuLibraryUnload, library); });
 }
 
 }  // extern "C"

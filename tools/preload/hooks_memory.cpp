@@ -13,14 +13,9 @@ namespace {
 
 using Bytes = weir::Bytes;
 
-/// Whether work on `stream` becomes a part of a graph now. Where the driver does not say, it is to
-/// answer the call itself.
-bool captured(const Process& process, Arena& arena, CUstream stream, bool per_thread) noexcept {
-  if (!arena.fences().capturing()) return false;
-  if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return process.driver().cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
+/// Whether work on `stream` becomes a part of a graph now: of a capture that began in any context.
+bool captured(const Process& process, CUstream stream, bool per_thread) noexcept {
+  return CapturesUnderWay::any() && is_captured(process.driver(), named_stream(stream, per_thread));
 }
 
 /// Memory of a pool that the program made, by `call(&pointer)`.
@@ -46,7 +41,7 @@ CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, 
   Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, stream); };
   if (arena == nullptr) return by_driver();
-  if (captured(*process, *arena, stream, per_thread)) {
+  if (captured(*process, stream, per_thread)) {
     arena->account().use_graphs();
     return by_driver();
   }
@@ -64,7 +59,7 @@ CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, s
   Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, pool, stream); };
   if (arena == nullptr) return by_driver();
-  if (captured(*process, *arena, stream, per_thread)) {
+  if (captured(*process, stream, per_thread)) {
     arena->account().use_graphs();
     return by_driver();
   }
@@ -91,7 +86,7 @@ CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   const auto by_driver = [&] { return pass(real, pointer, stream); };
   if (here.arena != nullptr) {
-    if (captured(*process, *here.arena, stream, per_thread)) return by_driver();
+    if (captured(*process, stream, per_thread)) return by_driver();
     if (const auto code = process->free(pointer, here)) return *code;
   }
   return free_passed(process, pointer, by_driver);

@@ -41,6 +41,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noe
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) {
     Fences::expect_unknown_captures();
+    CapturesUnderWay::expect_unknown();
     return begin();
   }
   try {
@@ -56,11 +57,22 @@ CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept 
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) return code;
   here.arena->fences().note_end_of_capture(here.stream, code == CUDA_SUCCESS);
-  if (!here.arena->fences().capturing()) {
-    here.arena->upstream().give_back_held();
-    if (Process* const process = Process::get()) process->keep_budget(here.arena->account());
-  }
+  if (Process* const process = Process::get()) process->note_end_of_captures();
   return code;
+}
+
+template <typename F>
+CUresult wait_for_event(F Driver::*real, bool per_thread, CUstream stream, CUevent event,
+                        unsigned int flags) noexcept {
+  const auto wait = [&] { return pass(real, stream, event, flags); };
+  if (!CapturesUnderWay::any()) return wait();
+  const Located here = located(stream, per_thread);
+  if (here.arena == nullptr) return wait();
+  try {
+    return here.arena->fences().wait_for_event(here.stream, wait);
+  } catch (const std::exception&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
 }
 
 /// A callback of the program, run with the mark that this thread serves the device.
@@ -76,20 +88,39 @@ struct HostFunction {
     const InCallback mark;
     copy.function(copy.data);
   }
+  static void destroy(void* self) { delete static_cast<HostFunction*>(self); }
 };
+
+/// The last graph that has it, with its instances and launches, destroys `mark`. It is kept for
+/// ever where the driver has no way to say when that is.
+void leave_to_graph(const Driver& driver, CUstream stream, HostFunction* mark) noexcept {
+  const CUgraph graph = captured_graph(driver, stream);
+  CUuserObject object = nullptr;
+  if (graph == nullptr || driver.cuUserObjectCreate == nullptr ||
+      driver.cuGraphRetainUserObject == nullptr ||
+      driver.cuUserObjectCreate(&object, mark, &HostFunction::destroy, 1,
+                                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS) {
+    return;
+  }
+  (void)driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+}
 
 template <typename F>
 CUresult launch_host_function(F Driver::*real, bool per_thread, CUstream stream, CUhostFn function,
                               void* data) noexcept {
-  Arena* const arena = function != nullptr ? located(stream, per_thread).arena : nullptr;
-  // Kept for ever where it may be captured: nobody says when the last graph that has it is gone.
-  auto* const mark = arena != nullptr
-                         ? new (std::nothrow)
-                               HostFunction{function, data, arena->fences().capturing()}
-                         : nullptr;
+  Process* const process = function != nullptr ? Process::get() : nullptr;
+  const bool ours = process != nullptr && process->locate(stream, per_thread).arena != nullptr;
+  if (!ours) return pass(real, stream, function, data);
+  const CUstream named = named_stream(stream, per_thread);
+  const bool again = CapturesUnderWay::any() && is_captured(process->driver(), named);
+  auto* const mark = new (std::nothrow) HostFunction{function, data, again};
   if (mark == nullptr) return pass(real, stream, function, data);
   const CUresult code = pass(real, stream, &HostFunction::run, static_cast<void*>(mark));
-  if (code != CUDA_SUCCESS) delete mark;
+  if (code != CUDA_SUCCESS) {
+    delete mark;
+  } else if (again) {
+    leave_to_graph(process->driver(), named, mark);
+  }
   return code;
 }
 
@@ -192,8 +223,8 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
       for (Arena* const arena : process->arenas()) {
         const CUresult code = arena->fences().remove(stream);
         if (code != CUDA_SUCCESS) return code;
-        if (!arena->fences().capturing()) arena->upstream().give_back_held();
       }
+      process->note_end_of_captures();  // the one that it began, if it did
     } catch (const std::exception& error) {
       weir::log(weir::LogLevel::kError,
                 std::string("a stream's end is not known: ") + error.what());
@@ -236,6 +267,13 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return end_capture(stream, true,
                      [&] { return pass(&Driver::cuStreamEndCapture_ptsz, stream, graph); });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  return wait_for_event(&Driver::cuStreamWaitEvent, false, stream, event, flags);
+}
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
+  return wait_for_event(&Driver::cuStreamWaitEvent_ptsz, true, stream, event, flags);
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {

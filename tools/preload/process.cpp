@@ -336,11 +336,14 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
 std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) noexcept {
   try {
     const bool in_order = here.stream != StreamId{};
+    if (parked_frees_.load(std::memory_order_relaxed) != 0 && is_parked(pointer)) {
+      return CUDA_ERROR_INVALID_VALUE;  // a second time
+    }
     if (here.arena != nullptr) {
       Fences& fences = here.arena->fences();
       if (!in_order && peers_.load(std::memory_order_relaxed) &&
           here.arena->pool().find(reinterpret_cast<void*>(pointer))) {
-        cover_peers(*here.arena, {});
+        if (const auto code = free_behind_peers(*here.arena, pointer, {})) return code;
       }
       const StreamId stream = in_order ? here.stream : fences.everything();
       if (const auto code = here.arena->free(pointer, stream)) {
@@ -359,13 +362,38 @@ std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) 
 std::optional<CUresult> Process::free_elsewhere(CUdeviceptr pointer, const Located& here) {
   for (Arena* const arena : arenas()) {
     if (arena == here.arena || !arena->pool().find(reinterpret_cast<void*>(pointer))) continue;
-    cover_peers(*arena, here);
-    if (const auto code = arena->free(pointer, arena->fences().everything())) {
-      keep_budget(arena->account());
-      return code;
-    }
+    if (const auto code = free_behind_peers(*arena, pointer, here)) return code;
   }
   return std::nullopt;
+}
+
+std::optional<CUresult> Process::free_behind_peers(Arena& owner, CUdeviceptr pointer,
+                                                   const Located& here) {
+  try {
+    cover_peers(owner, here);
+  } catch (const CaptureUnderWay&) {
+    // Of a captured stream nobody can say where it is. The program is told what it would have been.
+    const Lock lock(mutex_);
+    parked_.emplace_back(&owner, pointer);
+    parked_frees_.store(parked_.size(), std::memory_order_relaxed);
+    return CUDA_SUCCESS;
+  }
+  const auto code = owner.free(pointer, owner.fences().everything());
+  if (code) keep_budget(owner.account());
+  return code;
+}
+
+bool Process::is_parked(CUdeviceptr pointer) const {
+  const Lock lock(mutex_);
+  return std::ranges::any_of(parked_, [&](const auto& each) { return each.second == pointer; });
+}
+
+void Process::free_parked() {
+  Lock lock(mutex_);
+  const auto parked = std::exchange(parked_, {});
+  parked_frees_.store(0, std::memory_order_relaxed);
+  lock.unlock();
+  for (const auto& [owner, pointer] : parked) (void)free_behind_peers(*owner, pointer, {});
 }
 
 void Process::cover_peers(Arena& owner, const Located& here) {
@@ -440,6 +468,19 @@ void Process::count(Account& account, Kind kind, Bytes bytes, std::uint64_t hand
   }
 }
 
+void Process::note_end_of_captures() noexcept {
+  try {
+    for (Arena* const arena : arenas()) {
+      if (arena->fences().capturing()) continue;
+      arena->upstream().give_back_held();
+      keep_budget(arena->account());
+    }
+    if (parked_frees_.load(std::memory_order_relaxed) != 0) free_parked();
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("memory is given back later: ") + error.what());
+  }
+}
+
 void Process::forget(CUcontext context) noexcept {
   Arena* gone = nullptr;
   {
@@ -453,10 +494,13 @@ void Process::forget(CUcontext context) noexcept {
       generation_.fetch_add(1);
     }
     std::erase_if(page_peers_, [&](const auto& each) { return each.first == context; });
+    std::erase_if(parked_, [&](const auto& each) { return each.first == gone; });
+    parked_frees_.store(parked_.size(), std::memory_order_relaxed);
   }
   KnownStreams::clear();
   if (gone != nullptr) gone->forget();
   passed_.forget(context);
+  note_end_of_captures();  // those that began there
 }
 
 void Process::report(const Account& account, const std::string& text) noexcept {

@@ -12,6 +12,7 @@
 #include "tools/preload/account.hpp"
 #include "tools/preload/arena.hpp"
 #include "tools/preload/give_back_gate.hpp"
+#include "tools/preload/loads.hpp"
 #include "tools/preload/settings.hpp"
 #include "tools/timeline/live/budget_request.hpp"
 
@@ -39,6 +40,7 @@ class Process {
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
   [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
   [[nodiscard]] PassedTable& passed() noexcept { return passed_; }
+  [[nodiscard]] Loads& loads() noexcept { return loads_; }
 
   /// The arena of the context that is current, made with it; null where none is.
   [[nodiscard]] Arena* current() noexcept;
@@ -103,6 +105,9 @@ class Process {
   /// with `context`.
   void count(Account& account, Kind kind, Bytes bytes, std::uint64_t handle,
              CUcontext context) noexcept;
+  /// Captures may have ended: does what waited for that, in every context that has no captured
+  /// stream left.
+  void note_end_of_captures() noexcept;
   /// The context is gone.
   void forget(CUcontext context) noexcept;
   void report(const Account& account, const std::string& text) noexcept;
@@ -120,6 +125,12 @@ class Process {
   void follow_budget(Arena& arena);
   [[nodiscard]] Arena* made_for(CUcontext context) const noexcept;
   [[nodiscard]] std::optional<CUresult> free_elsewhere(CUdeviceptr pointer, const Located& here);
+  /// Frees what is `owner`'s behind its streams and `here`, or behind all streams of all contexts.
+  /// Where one of them is captured that waits for the end of the capture.
+  [[nodiscard]] std::optional<CUresult> free_behind_peers(Arena& owner, CUdeviceptr pointer,
+                                                          const Located& here);
+  [[nodiscard]] bool is_parked(CUdeviceptr pointer) const;
+  void free_parked();
   /// The next fence on everything of `owner` covers what runs elsewhere, too.
   void cover_peers(Arena& owner, const Located& here);
   void let_in(Arena& arena, int device) const noexcept;
@@ -130,6 +141,7 @@ class Process {
   const Driver& driver_;
   const Settings settings_;
   PassedTable passed_;
+  Loads loads_;
   GiveBackGate give_back_gate_;
   Mutex budgets_mutex_{LockRank::kSources};  ///< an account's budget and its arenas' change as one
   mutable Mutex mutex_{LockRank::kOrder};
@@ -138,6 +150,9 @@ class Process {
   std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> generation_{1};  ///< of arenas_: what threads remember of it
   std::vector<std::pair<int, int>> grants_ WEIR_GUARDED_BY(mutex_);
+  /// Memory that is freed once captures have ended.
+  std::vector<std::pair<Arena*, CUdeviceptr>> parked_ WEIR_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> parked_frees_{0};  ///< its size
   /// Contexts, and devices that have access to their pages.
   std::vector<std::pair<CUcontext, int>> page_peers_ WEIR_GUARDED_BY(mutex_);
   std::atomic<bool> peers_{false};

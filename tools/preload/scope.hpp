@@ -19,6 +19,12 @@ class DriverError : public Error {
   CUresult code_;
 };
 
+/// Nothing can be recorded or asked of a stream now, because it or one of its context is captured.
+class CaptureUnderWay : public Error {
+ public:
+  using Error::Error;
+};
+
 /// While it lives, the calling thread knows which context is current: whoever makes it has asked
 /// the driver, or told it. None of the program's own code runs meanwhile.
 class CurrentContext {

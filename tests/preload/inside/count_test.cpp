@@ -50,6 +50,12 @@ class Counted : public Inside {
     EXPECT_EQ(free_now, 62 * kMib);  // graphs take memory in steps of 2 MiB
     EXPECT_EQ(passed("graphs"), mib(2));
   }
+  static CUmodule load_module() {
+    CUmodule module = nullptr;
+    EXPECT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
+    return module;
+  }
+  static constexpr int kImage = 0;
   static Bytes used() { return arena().account().used(); }
   static Bytes passed(const std::string& kind) {
     for (const Passed& each : arena().account().passed_kinds()) {
@@ -218,7 +224,6 @@ TEST_F(Counted, MemoryOfTheHostByItself) {
 
 TEST_F(Counted, CodeByWhatTheDeviceHasLessForIt) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MODULE_MEMORY", "3M"}}));
-  constexpr int kImage = 0;
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
@@ -230,6 +235,77 @@ TEST_F(Counted, CodeByWhatTheDeviceHasLessForIt) {
   EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
   EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
   EXPECT_EQ(used(), Bytes{});
+}
+
+/// Each of them is inside the driver while the other one is: it refuses them otherwise.
+TEST_F(Counted, CodeThatIsLoadedInParallel) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MODULE_MEMORY", "3M"}}));
+  weir_standin_set_loads_meet(2);
+  CUmodule one = nullptr;
+  CUlibrary other = nullptr;
+  std::thread thread([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    EXPECT_EQ(cuLibraryLoadData(&other, &kImage, nullptr, nullptr, 0, nullptr, nullptr, 0),
+              CUDA_SUCCESS);
+  });
+  EXPECT_EQ(cuModuleLoadData(&one, &kImage), CUDA_SUCCESS);
+  thread.join();
+  EXPECT_EQ(passed("modules"), mib(6));
+  EXPECT_EQ(used(), mib(6));
+  EXPECT_EQ(cuModuleUnload(one), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(3));
+  EXPECT_EQ(cuLibraryUnload(other), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST_F(Counted, CodeOfALongLoadsNeighboursBeforeItEnds) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MODULE_MEMORY", "1M"}}));
+  weir_standin_set_loads_meet(2);
+  std::thread thread([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    (void)load_module();
+  });
+  EXPECT_TRUE(eventually([] { return weir_standin_used(0) == kMib; }));
+  weir_standin_set_loads_meet(0);  // the one that waits goes on to do so
+  std::vector<CUmodule> modules;
+  for (std::size_t i = 0; i < Loads::kMostEnded; ++i) modules.push_back(load_module());
+  EXPECT_EQ(used(), mib(Loads::kMostEnded + 1)) << "with what the long one has taken so far";
+  EXPECT_EQ(cuModuleUnload(load_module()), CUDA_SUCCESS);  // before it is counted
+  weir_standin_set_loads_meet(2);
+  modules.push_back(load_module());
+  thread.join();
+  EXPECT_EQ(used(), mib(Loads::kMostEnded + 2));
+  EXPECT_EQ(used().count, weir_standin_used(0));
+}
+
+TEST_F(Counted, CodeWithoutThatOfALoadThatFails) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MODULE_MEMORY", "3M"}}));
+  weir_standin_fail("cuModuleLoadData", 1, CUDA_ERROR_INVALID_IMAGE, kWeirStandinOnce);
+  CUmodule module = nullptr;
+  EXPECT_EQ(cuModuleLoadData(&module, &kImage), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(used(), Bytes{});
+  module = load_module();
+  EXPECT_EQ(used(), mib(3));
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+TEST(LoadsPolicy, WhatTheBooksTookMeanwhileIsNoLoads) {
+  const DeviceLevel before{.free = mib(100), .used = mib(10)};
+  EXPECT_EQ(taken_by_loads(before, {mib(90), mib(10)}, {}), mib(10));
+  EXPECT_EQ(taken_by_loads(before, {mib(90), mib(14)}, {}), mib(6));
+  EXPECT_EQ(taken_by_loads(before, {mib(90), mib(14)}, mib(4)), mib(6));
+  EXPECT_EQ(taken_by_loads(before, {mib(90), mib(20)}, mib(10)), Bytes{});
+  EXPECT_EQ(taken_by_loads(before, {mib(120), mib(10)}, {}), Bytes{});
+}
+
+TEST(LoadsPolicy, PartsAreAll) {
+  for (std::size_t count = 1; count < 20; ++count) {
+    Bytes sum;
+    for (std::size_t i = 0; i < count; ++i) sum += part_of_load({1001}, i, count);
+    EXPECT_EQ(sum, Bytes{1001});
+  }
+  EXPECT_EQ(part_of_load(mib(6), 0, 2), mib(3));
 }
 
 TEST_F(Counted, NodesThatAllocate) {
