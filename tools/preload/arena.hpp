@@ -44,6 +44,11 @@ class Arena {
                                   std::string& report) noexcept;
   /// Frees in the order of `stream`; nothing where it is not from here.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, StreamId stream) noexcept;
+  /// Whether `address` lies in anything that is served from here, handed out or not: a free of it
+  /// is never the driver's to answer.
+  [[nodiscard]] bool serves(CUdeviceptr address) const noexcept {
+    return upstream_.serves(address);
+  }
   /// Work was enqueued on `stream`: a fence for it, and perhaps a wait.
   void note_launches(StreamId stream) noexcept;
   /// Whether memory could be taken out of the pool for good.

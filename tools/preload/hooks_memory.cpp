@@ -18,6 +18,14 @@ bool captured(const Process& process, CUstream stream, bool per_thread) noexcept
   return CapturesUnderWay::any() && is_captured(process.driver(), named_stream(stream, per_thread));
 }
 
+/// What the driver answers to a free, in the order of such a stream, of memory that no graph took.
+CUresult refusal_in_capture(const Process& process, CUstream stream, bool per_thread) noexcept {
+  if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult code = process.driver().cuStreamIsCapturing(stream, &status);
+  return code == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : code;
+}
+
 /// Memory of a pool that the program made, by `call(&pointer)`.
 template <typename Call>
 CUresult count_pooled(Process& process, Arena& arena, CUdeviceptr* pointer, std::size_t bytes,
@@ -69,10 +77,13 @@ CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, s
   return process->allocate(*arena, *pointer, bytes, here.stream);
 }
 
-/// What no arena has: the driver's, perhaps counted.
+/// What no arena has handed out: the driver's, perhaps counted. An address in anything that an
+/// arena serves is freed twice, or no block's beginning. The driver would take the whole segment
+/// back, with all blocks that live there, if it was asked.
 template <typename Call>
 CUresult free_passed(Process* process, CUdeviceptr pointer, const Call& call) noexcept {
   if (process == nullptr) return call();
+  if (process->serves(pointer)) return CUDA_ERROR_INVALID_VALUE;
   const auto entry = process->passed().take(Kind::kDirect, pointer);
   const CUresult code = call();
   process->passed().settle(pointer, entry, code == CUDA_SUCCESS);
@@ -86,7 +97,11 @@ CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   const auto by_driver = [&] { return pass(real, pointer, stream); };
   if (here.arena != nullptr) {
-    if (captured(*process, stream, per_thread)) return by_driver();
+    if (captured(*process, stream, per_thread)) {
+      // A graph frees what a graph took. Nothing that an arena serves is.
+      return process->serves(pointer) ? refusal_in_capture(*process, stream, per_thread)
+                                      : by_driver();
+    }
     if (const auto code = process->free(pointer, here)) return *code;
   }
   return free_passed(process, pointer, by_driver);

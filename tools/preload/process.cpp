@@ -396,6 +396,15 @@ void Process::free_parked() {
   for (const auto& [owner, pointer] : parked) (void)free_behind_peers(*owner, pointer, {});
 }
 
+bool Process::serves(CUdeviceptr address) const noexcept {
+  try {
+    return std::ranges::any_of(arenas(),
+                               [=](const Arena* arena) { return arena->serves(address); });
+  } catch (const std::exception&) {
+    return true;  // the host's memory is full: better refused than freed below its neighbours
+  }
+}
+
 void Process::cover_peers(Arena& owner, const Located& here) {
   if (here.arena != nullptr && here.stream != StreamId{}) {
     owner.fences().adopt(here.arena->fences().events_of(here.stream));

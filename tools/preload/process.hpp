@@ -73,6 +73,8 @@ class Process {
   /// Frees it in the arena that it is from, in the order of `here`, or, without a stream there,
   /// behind everything. Nothing where it is from none.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const Located& here) noexcept;
+  /// Whether `address` lies in anything that an arena serves, handed out or not.
+  [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
   /// Work of one context may use memory of another from now on.
   void use_peers() noexcept { peers_.store(true, std::memory_order_relaxed); }
   /// Work of the current context may use memory of `owner`: the driver sees to that for what it

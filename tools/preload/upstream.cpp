@@ -1,10 +1,18 @@
 #include "tools/preload/upstream.hpp"
 
+#include <chrono>
+#include <iterator>
 #include <string>
 
 #include "allocator/log.hpp"
 
 namespace weir::preload {
+namespace {
+
+/// How long a free of an address that the driver is taking back waits for the driver.
+constexpr std::chrono::seconds kMostOfAReturn{1};
+
+}  // namespace
 
 void* DriverUpstream::allocate(Bytes size) {
   if (gone_.load(std::memory_order_relaxed) || !account_.take(size)) return nullptr;
@@ -32,19 +40,38 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
     if (!fences_.capturing()) give_back_held();  // it ended meanwhile
     return;
   }
-  let_go(pointer, size);  // before the driver may give the address again
-  const Inside inside;
-  const ContextScope scope(driver_, context_);
-  const CUresult code = scope.good() ? driver_.cuMemFree_v2(reinterpret_cast<CUdeviceptr>(pointer))
-                                     : CUDA_ERROR_INVALID_CONTEXT;
+  const CUresult code = give_back(pointer, size);
   if (code == CUDA_SUCCESS) {
     account_.give_back(size);
     return;
   }
-  (void)note(pointer, size);
   // It stays in the books: it is out for ever.
   log(LogLevel::kError, format_bytes(size) + " cannot be given back: cuMemFree failed (" +
                             std::to_string(static_cast<int>(code)) + ")");
+}
+
+CUresult DriverUpstream::give_back(void* pointer, Bytes size) noexcept {
+  decltype(returning_)::iterator returning;
+  {
+    // Before the driver may give the address again. Moves a node, so it cannot fail.
+    const Lock lock(mutex_);
+    returning = returning_.insert(given_.extract(pointer));
+  }
+  used_.fetch_sub(size.count, std::memory_order_relaxed);
+  CUresult code = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const Inside inside;
+    const ContextScope scope(driver_, context_);
+    if (scope.good()) code = driver_.cuMemFree_v2(reinterpret_cast<CUdeviceptr>(pointer));
+  }
+  if (code != CUDA_SUCCESS) used_.fetch_add(size.count, std::memory_order_relaxed);
+  {
+    const Lock lock(mutex_);
+    auto node = returning_.extract(returning);
+    if (code != CUDA_SUCCESS) given_.insert(std::move(node));
+  }
+  returned_.notify_all();
+  return code;
 }
 
 void DriverUpstream::hold(void* pointer, Bytes size) noexcept {
@@ -85,6 +112,23 @@ std::optional<Bytes> DriverUpstream::given(const void* pointer) const noexcept {
   const Lock lock(mutex_);
   const auto found = given_.find(pointer);
   return found == given_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool DriverUpstream::serves(CUdeviceptr address) const noexcept {
+  if (gone_.load(std::memory_order_relaxed)) return false;
+  if (is_paged(address)) return true;
+  const void* const pointer = reinterpret_cast<void*>(address);
+  const auto in = [&](const auto& ranges) {
+    const auto after = ranges.upper_bound(pointer);
+    if (after == ranges.begin()) return false;
+    const auto& [base, size] = *std::prev(after);
+    return address - reinterpret_cast<CUdeviceptr>(base) < size.count;
+  };
+  Lock lock(mutex_);
+  // Whose it is afterwards is for the driver to say: it may give the address to the program. Not
+  // for ever: the driver's free may wait for work that waits for this thread.
+  returned_.wait_for(lock, kMostOfAReturn, [&] { return !in(returning_); });
+  return in(given_);
 }
 
 void DriverUpstream::let_go(const void* pointer, Bytes size) noexcept {

@@ -3,8 +3,9 @@
 // Device memory of one context, under the budget of its device.
 
 #include <atomic>
+#include <condition_variable>
+#include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,9 @@ class DriverUpstream final : public Upstream {
   void give_back_held() noexcept;
   /// The size of what `allocate` gave at `pointer` and nobody gave back; nothing if it did not.
   [[nodiscard]] std::optional<Bytes> given(const void* pointer) const noexcept;
+  /// Whether `address` lies in what `allocate` gave and nobody gave back, or in addresses reserved
+  /// for pages. Waits, for a bounded time, where the driver is taking it back just now.
+  [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
   /// What it gave at `pointer` is somebody else's to give back and to count.
   void let_go(const void* pointer, Bytes size) noexcept;
   /// The context is gone, and all that it gave.
@@ -47,6 +51,8 @@ class DriverUpstream final : public Upstream {
 
  private:
   void hold(void* pointer, Bytes size) noexcept;
+  /// Has the driver free it. What it refuses stays given.
+  [[nodiscard]] CUresult give_back(void* pointer, Bytes size) noexcept;
   /// False where the host's memory is full.
   bool note(const void* pointer, Bytes size) noexcept;
   [[nodiscard]] ContextPages* pages_if_any() const noexcept {
@@ -62,7 +68,10 @@ class DriverUpstream final : public Upstream {
   std::atomic<bool> refused_{false};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::pair<void*, Bytes>> held_ WEIR_GUARDED_BY(mutex_);
-  std::unordered_map<const void*, Bytes> given_ WEIR_GUARDED_BY(mutex_);
+  std::map<const void*, Bytes> given_ WEIR_GUARDED_BY(mutex_);
+  std::multimap<const void*, Bytes> returning_
+      WEIR_GUARDED_BY(mutex_);                    ///< the driver is freeing it
+  mutable std::condition_variable_any returned_;  ///< it has freed one
   PageSourceOnDemand pages_;
 };
 
