@@ -267,6 +267,11 @@ std::optional<Point> Pool::oldest_awaiting() const {
   return index_->oldest_awaiting();
 }
 
+std::optional<Point> Pool::oldest_outstanding() const {
+  const Lock lock(mutex_);
+  return index_->oldest_outstanding();
+}
+
 void Pool::poll() { (void)poll_some(std::numeric_limits<std::size_t>::max()); }
 
 bool Pool::poll_some(std::size_t streams) {

@@ -22,6 +22,7 @@
 #include "allocator/attempt.hpp"
 #include "allocator/block_index.hpp"
 #include "allocator/error.hpp"
+#include "allocator/memory_books.hpp"
 #include "allocator/mutex.hpp"
 #include "allocator/pool_line.hpp"
 #include "allocator/pool_options.hpp"
@@ -56,7 +57,7 @@ struct BlockInUse {
 };
 
 /// Memory of one device, kept and handed out again. The file's description says what it promises.
-class Pool final : private TimelineSource {
+class Pool final : public MemoryBooks, private TimelineSource {
  public:
   static constexpr std::size_t kMostObservers = 8;  ///< observers at one time
 
@@ -91,8 +92,11 @@ class Pool final : private TimelineSource {
   /// The point that lets the block that was freed longest ago, of those that await the device, go
   /// on its way; nothing when none awaits it. As of the last poll.
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
+  /// The same of all free blocks: after the oldest point some memory can be given back that cannot
+  /// be now.
+  [[nodiscard]] std::optional<Point> oldest_outstanding() const;
   /// Learns how far the device has come, so that what it has passed can be used.
-  void poll();
+  void poll() override;
   /// Gives cached segments whose point the device has passed back to the upstream, least recently
   /// freed first, until `keep` is what stays reserved: all of them unless told. Returns the bytes
   /// given back.
@@ -103,22 +107,24 @@ class Pool final : private TimelineSource {
   /// the pool any more, and goes back to the upstream by the caller. Nothing if nothing is there.
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
+  /// As PoolPlace has it.
+  [[nodiscard]] std::uint16_t device() const noexcept override { return options_.place.device; }
   /// What admission decides on: held bytes and budget, from one moment.
-  [[nodiscard]] Pressure pressure() const;
+  [[nodiscard]] Pressure pressure() const override;
   /// The books, all figures from one moment. `poll` first to have them as of now.
-  [[nodiscard]] Statistics statistics() const;
+  [[nodiscard]] Statistics statistics() const override;
   /// Each gauge's peak starts again at its current level.
   void reset_peaks();
   /// The largest block that is cached now; zero when none is.
   [[nodiscard]] Bytes largest_cached() const;
   /// The `most` labels that hold the most, one `label: size in n blocks` each, joined by `; `.
-  [[nodiscard]] std::string holders(std::size_t most = 5) const;
+  [[nodiscard]] std::string holders(std::size_t most) const override;
 
   /// Sets the hard limit, at most the upstream's capacity (UsageError), and what running out may
   /// do. Lowering it below what is reserved releases nothing: it stops growth.
   void set_limits(Bytes budget, RunningOut running_out);
   /// The hard limit in force: what reserved never exceeds by growth.
-  [[nodiscard]] Bytes budget() const;
+  [[nodiscard]] Bytes budget() const override;
   /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept {
     return options_.block_size(bytes);

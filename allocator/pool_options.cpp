@@ -49,13 +49,20 @@ std::optional<Bytes> parse_plain_or_unit(std::string_view text) {
 }  // namespace
 
 PoolKind parse_pool_kind(std::string_view name, std::string_view text) {
-  for (const KindName& known : kKindNames) {
-    const auto same_letter = [](char a, char b) {
+  const auto is = [text](std::string_view known) {
+    return std::ranges::equal(text, known, [](char a, char b) {
       return std::tolower(static_cast<unsigned char>(a)) == b;
-    };
-    if (std::ranges::equal(text, known.name, same_letter)) return known.kind;
+    });
+  };
+  for (const KindName& known : kKindNames) {
+    if (is(known.name)) return known.kind;
   }
-  refuse(name, text, "round, naive, unpooled, best_fit or paged");
+  constexpr std::string_view kAllowed = "round, naive, unpooled, best_fit or paged";
+  // A variable that is meant for other programs may be set for this one, too.
+  if (is("auto")) {
+    refuse(name, text, std::string(kAllowed) + " here; auto is for programs under libweir.so");
+  }
+  refuse(name, text, kAllowed);
 }
 
 Bytes parse_page(std::string_view name, std::string_view text) {

@@ -77,9 +77,9 @@ class Admission::InLine : public FairLine::Place {
   Admission& admission_;
 };
 
-Admission::Admission(Pool& pool, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
-                     std::chrono::nanoseconds grace)
-    : pool_(pool), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {
+Admission::Admission(MemoryBooks& memory, const BatchStreams& streams, Policy policy,
+                     RunAhead run_ahead, std::chrono::nanoseconds grace)
+    : memory_(memory), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {
   enlist();
 }
 
@@ -177,7 +177,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
   {
     const Lock lock(mutex_);
     const std::uint64_t looked = given_back_.load();
-    place.books = pool_.pressure();
+    place.books = memory_.pressure();
     if (!place.joined) {  // joined here, so that the first look takes one lock
       place.kind = &ledger_.kind(place.name);
       line_.join(place, this_producer(), estimate(place, place.books));
@@ -234,7 +234,7 @@ void Admission::wake_first() noexcept {
 void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
   if (waits_for_open_ == nullptr || waits_for_open_->nudged) return;
   InLine& place = *waits_for_open_;
-  if (decide(state_of(place, pool_.pressure()), run_ahead_) != Decision::kWaitOpen ||
+  if (decide(state_of(place, memory_.pressure()), run_ahead_) != Decision::kWaitOpen ||
       (awaiting && !place.looks_again)) {
     place.nudge();
   }
@@ -263,7 +263,7 @@ bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_to
     const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLookAgain);
     if (own_sleep().wait_until(lock, stop, until, is_woken)) return true;
     if (stop.stop_requested() || until == deadline) return false;
-    const Pressure now = pool_.pressure();
+    const Pressure now = memory_.pressure();
     const bool freed = now.held < books.held || now.awaiting > books.awaiting;
     if (freed || now.budget > books.budget) return true;
   }
@@ -290,7 +290,7 @@ void Admission::wait_for_open(InLine& place) {
     place.open = open;
     place.deadline = now + grace_;
   }
-  place.looks_again = pool_.statistics().awaiting.current.count != 0;
+  place.looks_again = memory_.statistics().awaiting.current.count != 0;
   const auto until =
       place.looks_again ? std::min(place.deadline, now + kLookAgain) : place.deadline;
   place.asleep_on = &own_sleep();
@@ -369,7 +369,7 @@ void Admission::settle() {
     const StreamId stream = streams_.ids.at(i);
     if (stream != StreamId{}) passed.at(i) = streams_.progress.passed(stream);
   }
-  pool_.poll();  // asks after `passed` was read: a settled batch's frees have reached the pool
+  memory_.poll();  // asks after `passed` was read: a settled batch's frees have reached the pool
   const Lock lock(mutex_);
   (void)ledger_.settle(passed);
   passed_ = passed;
@@ -397,7 +397,7 @@ void Admission::warn_if_no_room(const AdmissionState& state, std::string_view ki
   log(LogLevel::kWarn, "live memory (" + format_bytes(state.held) + ") leaves no room for a '" +
                            std::string(kind) + "' batch (" + format_bytes(state.estimate) +
                            ") in the budget (" + format_bytes(state.budget) +
-                           "): one batch at a time; biggest holders: " + pool_.holders());
+                           "): one batch at a time; biggest holders: " + memory_.holders(5));
 }
 
 std::string Admission::let_promises_lapse() {
@@ -433,7 +433,7 @@ void Admission::add_figures(LiveFigures& figures) const {
   figures.open += now.open;
   figures.submitted += now.submitted;
   figures.settled += now.settled;
-  DeviceFigures* const device = figures.of(pool_.options().place.device);
+  DeviceFigures* const device = figures.of(memory_.device());
   for (const Stalls& stalls : {now.hard, now.soft, now.turn}) {
     figures.stalls += stalls.count;
     figures.stalled += stalls.total;
@@ -458,7 +458,7 @@ AdmissionStatistics Admission::statistics() const {
   counts.open = ledger_.open_count();
   counts.submitted = ledger_.submitted();
   counts.settled = ledger_.settled();
-  counts.charged = ledger_.charged(pool_.pressure().awaiting);
+  counts.charged = ledger_.charged(memory_.pressure().awaiting);
   return counts;
 }
 

@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/memory_books.hpp"
 #include "allocator/mutex.hpp"
-#include "allocator/pool.hpp"
 #include "allocator/timeline/source.hpp"
 #include "scheduler/admission_decision.hpp"
 #include "scheduler/fair_line.hpp"
@@ -76,7 +76,8 @@ struct BatchStreams {
 /// Lines up, admits and settles the batches of one scheduler.
 class Admission final : private TimelineSource {
  public:
-  Admission(Pool& pool, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
+  /// `memory` is what batches take from.
+  Admission(MemoryBooks& memory, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
             std::chrono::nanoseconds grace);
   ~Admission() override { leave(); }
   Admission(const Admission&) = delete;
@@ -157,7 +158,7 @@ class Admission final : private TimelineSource {
   void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
   void count_stall(Decision reason, std::chrono::nanoseconds time);
 
-  Pool& pool_;
+  MemoryBooks& memory_;
   const BatchStreams streams_;
   const Policy policy_;
   const RunAhead run_ahead_;

@@ -51,7 +51,7 @@ void Admission::note_listeners() noexcept {
 /// room for beside what is handed out: a condition that every kind of pool has.
 void Admission::wake_blocked(bool whole) noexcept {
   if (blocked_.empty()) return;
-  const Statistics books = pool_.statistics();
+  const Statistics books = memory_.statistics();
   for (BlockedAllocation* allocation : blocked_) {
     auto& blocked = static_cast<Blocked&>(*allocation);
     if (blocked.has_news) continue;
@@ -68,7 +68,7 @@ void Admission::fail_youngest() noexcept {
 // Ends: at the deadline. Before that as soon as nobody is left who may free something: every
 // batch that closes and every allocation that comes or goes asks for who fails.
 bool Admission::await_memory(const MemoryWait& wait) {
-  if (wait.block.count == 0 || wait.block > pool_.budget()) return false;
+  if (wait.block.count == 0 || wait.block > memory_.budget()) return false;
   Blocked own;
   own.block = wait.block;
   Lock lock(mutex_);

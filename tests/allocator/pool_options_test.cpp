@@ -19,6 +19,7 @@ using ::testing::AllOf;
 using testing::environment_of;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::StartsWith;
 using Variables = std::map<std::string, std::string>;
 
 PoolOptions read(const Variables& variables, MxnetContext context = MxnetContext::kGpu) {
@@ -206,6 +207,13 @@ TEST(PoolOptions, NamesOfKindsAreReadBack) {
   for (const PoolKind kind : {PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound}) {
     EXPECT_EQ(parse_pool_kind("WEIR_POOL", to_string(kind)), kind);
   }
+}
+
+TEST(PoolOptions, AutoIsRefusedAndWhereItIsAllowedIsSaid) {
+  const std::string text =
+      message_of<UsageError>([] { (void)parse_pool_kind("WEIR_POOL", "Auto"); });
+  EXPECT_THAT(text, StartsWith("WEIR_POOL='Auto' is not allowed"));
+  EXPECT_THAT(text, HasSubstr("best_fit or paged here; auto is for programs under libweir.so"));
 }
 
 }  // namespace

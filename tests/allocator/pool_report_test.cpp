@@ -124,11 +124,11 @@ TEST_F(PoolReport, SaysSoWhenNoBlockCanBeThatLarge) {
 }
 
 TEST_F(PoolReport, HoldersAreTheBiggestFirstAndCutToFit) {
-  EXPECT_EQ(pool.holders(), "none");
+  EXPECT_EQ(pool.holders(5), "none");
   (void)pool.allocate(kib(4), a);
   (void)pool.allocate(kib(8), a, "a label that is longer than thirty-one characters");
   EXPECT_EQ(pool.holders(1), "a label that is longer than thi: 8 KiB in 1 block");
-  EXPECT_THAT(pool.holders(), HasSubstr("; (no label): 4 KiB in 1 block"));
+  EXPECT_THAT(pool.holders(5), HasSubstr("; (no label): 4 KiB in 1 block"));
 }
 
 TEST_F(PoolReport, AnAttemptThatFailsThrowsNothingAndTellsWhatItFound) {

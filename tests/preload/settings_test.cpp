@@ -35,9 +35,9 @@ std::vector<std::string> described(const Variables& variables) {
 TEST(PreloadSettings, DefaultsAreDescribedInTheOrderOfTheStruct) {
   EXPECT_THAT(described({}),
               ::testing::ElementsAre(
-                  "pool=naive (default)", "pool-page-size=4096 (default)",
-                  "pool-large-round-size=2097152 (default)", "budget=95% (default)",
-                  "alloc-log=none (default)", "policy=throttled (default)",
+                  "pool=auto (default)", "pool-page-size=4096 (default)",
+                  "pool-large-round-size=2097152 (default)", "pool-segment-size=67108864 (default)",
+                  "budget=95% (default)", "alloc-log=none (default)", "policy=throttled (default)",
                   "run-ahead=auto (default)", "sync-free=0 (default)", "max-wait=10s (default)",
                   "batch-range=none (default)", "nvml=budget (default)", "summary=none (default)",
                   "timeline=none (default)", "log=warn (default)"));
@@ -77,6 +77,22 @@ TEST(PreloadSettings, MxnetsVariablesForAGpuCountAndThoseForACpuDoNot) {
   EXPECT_EQ(settings.pool.budget.value.percent, 80);
 }
 
+TEST(PreloadSettings, AutoIsWhatHoldsWhereNoKindIsNamedAndCanBeSaid) {
+  EXPECT_TRUE(settings_of({}).auto_pools.value);
+  EXPECT_EQ(settings_of({}).pool.kind.value, PoolKind::kNaive);
+  const Settings said = settings_of({{"WEIR_POOL", "AUTO"}, {"MXNET_GPU_MEM_POOL_TYPE", "Round"}});
+  EXPECT_TRUE(said.auto_pools.value);
+  EXPECT_EQ(said.auto_pools.source, "WEIR_POOL");
+  EXPECT_EQ(said.pool.kind.value, PoolKind::kNaive);
+  EXPECT_EQ(pool_name(said), "auto");
+  for (const PoolKind kind : pool_kinds()) {
+    const Settings named = settings_of({{"WEIR_POOL", std::string(to_string(kind)).c_str()}});
+    EXPECT_FALSE(named.auto_pools.value);
+    EXPECT_EQ(pool_name(named), to_string(kind));
+  }
+  EXPECT_FALSE(settings_of({{"MXNET_GPU_MEM_POOL_TYPE", "Round"}}).auto_pools.value);
+}
+
 TEST(PreloadSettings, MaxWaitIsDescribedAsItIsRead) {
   for (const char* text : {"10s", "1500ms", "7us", "3600s"}) {
     const Settings settings = settings_of({{"WEIR_MAX_WAIT", text}});
@@ -104,7 +120,7 @@ TEST(PreloadSettings, BadValuesAreRefusedInOneLineWithNameValueAndWhatIsAllowed)
     const char* allowed;
   };
   for (const Bad& bad :
-       {Bad{"WEIR_POOL", "slab", "round, naive, unpooled, best_fit or paged"},
+       {Bad{"WEIR_POOL", "slab", "auto, round, naive, unpooled, best_fit or paged"},
         Bad{"WEIR_BUDGET", "0%", "a share of the device"},
         Bad{"WEIR_POLICY", "fast", "throttled, backstop"}, Bad{"WEIR_RUN_AHEAD", "0", "20ms"},
         Bad{"WEIR_SYNC_FREE", "yes", "0 or 1"}, Bad{"WEIR_SYNC_FREE", "01", "0 or 1"},

@@ -42,6 +42,20 @@ std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
   return taken;
 }
 
+bool Account::reclaim(Bytes bytes) noexcept {
+  if (neighbours_ == nullptr || bytes > budget()) return false;
+  const Bytes missing = minus_or_zero(used() + bytes, budget());
+  // Where the budget has room it is the device that is full, of other processes perhaps: nobody
+  // says how much is missing. Else what would not make room is kept.
+  const bool short_of_budget = missing.count != 0;
+  return neighbours_->reclaim(*this, short_of_budget ? missing : bytes, short_of_budget).count != 0;
+}
+
+bool Account::is_hopeless(Bytes bytes) const noexcept {
+  const Bytes free = neighbours_ != nullptr ? neighbours_->not_in_use(*this) : Bytes{};
+  return bytes > minus_or_zero(budget(), minus_or_zero(used(), free));
+}
+
 void Account::add_passed(Kind kind, Bytes bytes) {
   const Lock lock(mutex_);
   Passed& passed = kinds_.at(static_cast<std::size_t>(kind));

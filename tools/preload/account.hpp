@@ -15,6 +15,7 @@
 
 #include "allocator/bytes.hpp"
 #include "allocator/mutex.hpp"
+#include "allocator/progress.hpp"
 #include "tools/preload/summary.hpp"
 
 namespace weir::preload {
@@ -35,11 +36,39 @@ enum class Kind : std::uint8_t {
 inline constexpr std::size_t kKinds = 10;
 [[nodiscard]] const char* to_string(Kind kind) noexcept;
 
+class Account;
+class Arena;
+
+/// Work after which a pool of `owner` can give back memory that it cannot give now.
+struct Release {
+  Arena* owner = nullptr;
+  Point point;
+};
+
+/// The pools of a device, as one that runs out of budget needs the others. Thread-safe; to be
+/// called without a lock.
+class Neighbours {
+ public:
+  /// Gives back what pools of the account keep, but for the pool that the calling thread asks just
+  /// now, until it is `need` bytes; how much it was. With `if_enough` nothing where they keep less.
+  virtual Bytes reclaim(const Account& account, Bytes need, bool if_enough) noexcept = 0;
+  /// The oldest of the work after which one of them can give more back; nothing where there is
+  /// none.
+  [[nodiscard]] virtual std::optional<Release> oldest_release(
+      const Account& account) const noexcept = 0;
+  /// What all of them have from the driver and is not handed out.
+  [[nodiscard]] virtual Bytes not_in_use(const Account& account) const noexcept = 0;
+
+ protected:
+  ~Neighbours() = default;
+};
+
 /// Thread-safe.
 class Account {
  public:
-  Account(int device, Bytes total, Bytes budget) noexcept
-      : device_(device), total_(total), budget_(budget.count) {}
+  /// `neighbours` may be null: then pools have nobody to ask.
+  Account(int device, Bytes total, Bytes budget, Neighbours* neighbours = nullptr) noexcept
+      : device_(device), total_(total), budget_(budget.count), neighbours_(neighbours) {}
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] Bytes total() const noexcept { return total_; }
   [[nodiscard]] Bytes budget() const noexcept { return {budget_.load(std::memory_order_relaxed)}; }
@@ -63,6 +92,16 @@ class Account {
   [[nodiscard]] bool take(Bytes bytes) noexcept;
   /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
+  /// Has pools give back what they keep, for `bytes` that the budget or the device has no room for.
+  /// False where they have not enough of it.
+  [[nodiscard]] bool reclaim(Bytes bytes) noexcept;
+  /// See Neighbours.
+  [[nodiscard]] std::optional<Release> oldest_release() const noexcept {
+    return neighbours_ != nullptr ? neighbours_->oldest_release(*this) : std::nullopt;
+  }
+  /// Whether `bytes` do not fit beside what is handed out, or passed: this comes back by no work
+  /// that is submitted.
+  [[nodiscard]] bool is_hopeless(Bytes bytes) const noexcept;
   void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
 
   /// Takes `bytes` whether they fit or not: they are taken of the device already.
@@ -93,6 +132,7 @@ class Account {
   const int device_;
   const Bytes total_;
   std::atomic<std::uint64_t> budget_;
+  Neighbours* const neighbours_;
   std::atomic<std::uint64_t> raises_{0};
   std::atomic<bool> gives_back_{false};
   std::atomic<std::uint64_t> used_{0};

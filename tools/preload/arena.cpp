@@ -22,23 +22,21 @@ constexpr std::uint64_t kMostGiveUps = 2;
 /// A request on its way, as the fences ask of it.
 class Request final : public Fences::Request {
  public:
-  Request(const Account& account, const DriverUpstream& upstream, const Pool& pool,
-          Bytes bytes) noexcept
+  Request(const Account& account, const DriverUpstream& upstream, const Pools& pools, Bytes bytes,
+          StreamId stream) noexcept
       : account_(account),
         upstream_(upstream),
-        pool_(pool),
+        pools_(pools),
         bytes_(bytes),
+        stream_(stream),
         raises_(account.raises()) {}
 
   /// What is handed out comes back by no work that is submitted: a request for more than there is
   /// beside it waits in vain. A framework's probe for the largest block is answered soon.
-  [[nodiscard]] bool is_hopeless() const override {
-    const Statistics now = pool_.statistics();
-    return bytes_ > minus_or_zero(now.budget, now.allocated.current);
-  }
+  [[nodiscard]] bool is_hopeless() const override { return account_.is_hopeless(bytes_); }
   [[nodiscard]] bool can_grow() const override {
-    const Bytes block = pool_.block_size(bytes_).value_or(Bytes{UINT64_MAX / 2});
-    const Statistics now = pool_.statistics();
+    const Bytes block = pools_.block_size(bytes_, stream_).value_or(Bytes{UINT64_MAX / 2});
+    const Statistics now = pools_.statistics();
     const bool fits = now.reserved.current + block <= now.budget &&
                       account_.used() + block <= account_.budget() && !upstream_.refused();
     return fits && !holds_much(now.awaiting.current + block, now.budget);
@@ -54,8 +52,9 @@ class Request final : public Fences::Request {
  private:
   const Account& account_;
   const DriverUpstream& upstream_;
-  const Pool& pool_;
+  const Pools& pools_;
   const Bytes bytes_;
+  const StreamId stream_;
   std::uint64_t raises_;
 };
 
@@ -66,18 +65,6 @@ struct EndRequest {
   EndRequest& operator=(const EndRequest&) = delete;
   ~EndRequest() { Fences::end_request(); }
 };
-
-constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
-                             &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
-
-PoolOptions options_for(const Settings& settings, const Account& account) {
-  PoolOptions options = settings.pool;
-  // Resolved by the account; what others have of the device shows when the driver refuses.
-  options.budget = {BudgetRequest{.bytes = account.budget()}, settings.pool.budget.source};
-  options.place = {.name = "GPU " + std::to_string(account.device()),
-                   .device = static_cast<std::uint16_t>(account.device() + 1)};
-  return options;
-}
 
 /// A launch was held back from the slice's beginning until now.
 void note_pace(const TimelineSlice& slice, Pace reason, int device) noexcept {
@@ -113,9 +100,9 @@ Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Se
       settings_(settings),
       fences_(driver, context, settings.max_wait.value),
       upstream_(driver, context, account, fences_),
-      pool_({upstream_, fences_}, options_for(settings, account)),
+      pools_(upstream_, fences_, account, settings),
       bounded_(std::make_unique<BoundedProgress>(fences_)),
-      admission_(pool_, {.progress = *bounded_, .ids = {fences_.everything()}},
+      admission_(pools_, {.progress = *bounded_, .ids = {fences_.everything()}},
                  settings.policy.policy.value, settings.policy.run_ahead.value,
                  settings.max_wait.value) {
   follow_budget();
@@ -124,27 +111,32 @@ Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Se
 Arena::~Arena() = default;
 
 void Arena::follow_budget() {
-  pool_.set_limits(account_.budget(), running_out(settings_.policy.policy.value));
+  pools_.set_limits(account_.budget(), running_out(settings_.policy.policy.value));
 }
 
 CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                          std::string& report) noexcept {
-  Request request(account_, upstream_, pool_, {bytes});
+  Request request(account_, upstream_, pools_, {bytes}, stream);
   Fences::begin_request(&request);
   const EndRequest end;
   Attempt attempt;
   try {
     const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";
+    // Its own pool has nothing left that would come free. What others have of the budget may.
+    const auto has_more = [&] {
+      return request.take_new_room() || Fences::insist() ||
+             (attempt.upstream_refused && await_others()) || request.take_new_room();
+    };
     void* found = nullptr;
     do {
       attempt = {};
       try {
-        found = pool_.try_allocate({bytes}, stream, label, attempt);
+        found = pools_.try_allocate({bytes}, stream, label, attempt);
       } catch (const std::exception&) {
         if (!request.has_new_room()) throw;  // else the wait ended for that, and not in vain
       }
-    } while (found == nullptr && (request.take_new_room() || Fences::insist()));
-    if (found == nullptr) pool_.fail(attempt);
+    } while (found == nullptr && has_more());
+    if (found == nullptr) pools_.fail(attempt);
     account_.note_served({bytes});
     if (batches_.load(std::memory_order_relaxed) != 0) charge(found, attempt.block);
     pointer = reinterpret_cast<CUdeviceptr>(found);
@@ -157,12 +149,28 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
   }
 }
 
+bool Arena::await_others() {
+  if (!running_out(settings_.policy.policy.value).wait) return false;
+  const auto next = account_.oldest_release();
+  if (!next) return false;
+  const auto start = Fences::Clock::now();
+  {
+    const Lock lock(mutex_);
+    ++for_others_.count;
+  }
+  const bool reached = next->owner->fences().wait(next->point, {});
+  if (reached) next->owner->pool().poll();
+  const Lock lock(mutex_);
+  for_others_.total += Fences::Clock::now() - start;
+  return reached;
+}
+
 void Arena::tell(const Attempt& attempt, const std::exception& why, std::string& report) noexcept {
   try {
     report = why.what();
     if (dynamic_cast<const OutOfMemory*>(&why) != nullptr) return;
     // A handover that could not be waited for: the pool has yet to say what it found.
-    pool_.fail(attempt);
+    pools_.fail(attempt);
   } catch (const OutOfMemory& pool) {
     report = std::string(pool.what()) + "\n    " + report;
   } catch (const std::exception&) {
@@ -175,7 +183,7 @@ std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexce
   try {
     // Before the pool has it back: afterwards the address may be somebody else's.
     const auto charge = take_charge(address);
-    const auto freed = pool_.try_deallocate(address, stream);
+    const auto freed = pools_.try_deallocate(address, stream);
     if (!freed) return std::nullopt;
     if (charge) {
       admission_.note_freed(charge->ticket, charge->bytes, *freed == Freed::kAwaiting);
@@ -202,17 +210,17 @@ void Arena::note_launches(StreamId stream) noexcept {
 void Arena::hold_back() {
   // Asked before the device is: with many streams that costs most.
   if (InCallback::now()) return;
-  const Statistics before = pool_.statistics();
+  const Statistics before = pools_.statistics();
   if (!holds_much(before.awaiting.current, before.budget)) return;
   Fences::begin_request();
-  pool_.poll();
+  pools_.poll();
   const auto start = Fences::Clock::now();
   const TimelineSlice slice;
   std::optional<Pace> waited;
   for (;;) {
-    const auto point = pool_.oldest_awaiting();
+    const auto point = pools_.oldest_awaiting();
     if (!point) break;
-    const Statistics books = pool_.statistics();
+    const Statistics books = pools_.statistics();
     const Queue queue{.held = books.held.current,
                       .awaiting = books.awaiting.current,
                       .budget = books.budget,
@@ -234,7 +242,7 @@ void Arena::hold_back() {
       ++give_ups_;
       break;
     }
-    pool_.poll();
+    pools_.poll();
   }
   if (!waited) return;
   note_pace(slice, *waited, account_.device());
@@ -248,11 +256,11 @@ Arena::Shared Arena::share(CUdeviceptr base, Bytes& size) noexcept {
   const auto whole = upstream_.given(address);
   if (!whole) return Shared::kNotOurs;
   try {
-    const auto held = pool_.find(address);
+    const auto held = pools_.find(address);
     // Of a part the handle would be for its neighbours as well.
     if (!held || held->size != *whole) return Shared::kPart;
     if (held->home != fences_.sync()) return Shared::kInOrder;
-    if (!pool_.give_away(address)) return Shared::kPart;
+    if (!pools_.give_away(address)) return Shared::kPart;
     if (const auto charge = take_charge(address)) {
       admission_.note_freed(charge->ticket, charge->bytes, false);
     }
@@ -366,21 +374,11 @@ void Arena::forget() noexcept {
 }
 
 Statistics Arena::statistics() const {
-  Statistics now = pool_.statistics();
+  Statistics now = pools_.statistics();
   const Lock lock(mutex_);
-  for (Gauge Statistics::*gauge : kGauges) {
-    (now.*gauge).peak = std::max((now.*gauge).peak, (peaks_.*gauge).peak);
-  }
+  now.waits += for_others_.count;
+  now.waited += for_others_.total;
   return now;
-}
-
-void Arena::reset_peaks() {
-  const Statistics before = pool_.statistics();
-  pool_.reset_peaks();
-  const Lock lock(mutex_);
-  for (Gauge Statistics::*gauge : kGauges) {
-    (peaks_.*gauge).peak = std::max((peaks_.*gauge).peak, (before.*gauge).peak);
-  }
 }
 
 Waits Arena::paced() const {

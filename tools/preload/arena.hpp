@@ -1,6 +1,6 @@
 #pragma once
 
-// All that Weir has in one context: a pool over the driver's memory, the fences of its streams, and
+// All that Weir has in one context: pools over the driver's memory, the fences of its streams, and
 // the batches that its program marks.
 
 #include <atomic>
@@ -10,11 +10,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "allocator/pool.hpp"
 #include "scheduler/admission.hpp"
 #include "tools/preload/account.hpp"
 #include "tools/preload/api.hpp"
 #include "tools/preload/fences.hpp"
+#include "tools/preload/pools.hpp"
 #include "tools/preload/settings.hpp"
 #include "tools/preload/upstream.hpp"
 
@@ -77,10 +77,11 @@ class Arena {
   [[nodiscard]] Account& account() noexcept { return account_; }
   [[nodiscard]] Fences& fences() noexcept { return fences_; }
   [[nodiscard]] DriverUpstream& upstream() noexcept { return upstream_; }
-  [[nodiscard]] Pool& pool() noexcept { return pool_; }
-  /// Since the beginning, whatever the program did to the peaks meanwhile.
+  [[nodiscard]] Pools& pool() noexcept { return pools_; }
+  [[nodiscard]] const Pools& pool() const noexcept { return pools_; }
+  /// Since the beginning, whatever the program did to the peaks meanwhile; waits of requests for
+  /// what other pools free are counted, too.
   [[nodiscard]] Statistics statistics() const;
-  void reset_peaks();
   [[nodiscard]] Waits paced() const;
   [[nodiscard]] Waits batch_waits() const;
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_.load(); }
@@ -96,13 +97,16 @@ class Arena {
   [[nodiscard]] std::optional<Charge> take_charge(void* pointer) noexcept;
   [[nodiscard]] std::optional<TicketRef> ticket_here() const;
   void hold_back();
+  /// Waits for work after which another pool of the device can give something back. False where
+  /// there is none, or its end was not to be waited for.
+  [[nodiscard]] bool await_others();
 
   const CUcontext context_;
   Account& account_;
   const Settings& settings_;
   Fences fences_;
   DriverUpstream upstream_;
-  Pool pool_;
+  Pools pools_;
   class BoundedProgress;
   std::unique_ptr<BoundedProgress> bounded_;
   Admission admission_;
@@ -113,8 +117,8 @@ class Arena {
   std::vector<TicketRef> open_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<void*, Charge> charged_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<CUdeviceptr> kept_ WEIR_GUARDED_BY(mutex_);
-  Statistics peaks_ WEIR_GUARDED_BY(mutex_);
   Waits paced_ WEIR_GUARDED_BY(mutex_);
+  Waits for_others_ WEIR_GUARDED_BY(mutex_);  ///< requests that waited for what other pools free
   /// A point for which a wait ran out: nobody is paced for it again.
   std::optional<Point> given_up_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t give_ups_ WEIR_GUARDED_BY(mutex_) = 0;

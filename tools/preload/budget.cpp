@@ -50,7 +50,7 @@ void Process::give_back(Account& account, bool waits) noexcept {
   const auto above = [&account] { return minus_or_zero(account.used(), account.budget()); };
   if (above().count != 0) {
     if (!give_back_gate_.begin(waits)) return;
-    trim(account, above());
+    (void)trim(account, above());
     give_back_gate_.end();
   }
   if (above().count != 0) return;

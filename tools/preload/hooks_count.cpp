@@ -19,7 +19,7 @@ CUresult counted(Process* process, Account* account, CUcontext context, Kind kin
   if (!process->make_room(*account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult code = call();
   if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-    process->trim(*account, bytes);
+    (void)process->trim(*account, bytes);
     code = call();
   }
   if (code != CUDA_SUCCESS) {

@@ -27,7 +27,7 @@ void for_arenas_of(Process* process, CUmemoryPool pool, const Visit& visit) noex
 
 void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
   if (!arena.fences().capturing()) arena.pool().poll();
-  const Statistics now = arena.pool().statistics();
+  const Statistics now = arena.pool().in_order();
   if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) value += now.allocated.current.count;
   if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) value += now.allocated.peak.count;
   if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) value += now.reserved.current.count;
@@ -59,7 +59,7 @@ extern "C" {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
   for_arenas_of(Process::get(), pool, [&](Arena& arena) {
-    if (!arena.fences().capturing()) (void)arena.pool().trim({keep});
+    if (!arena.fences().capturing()) arena.pool().trim_to({keep});
   });
   return pass(&Driver::cuMemPoolTrimTo, pool, keep);
 }
@@ -80,7 +80,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
   const CUresult code = pass(&Driver::cuMemPoolSetAttribute, pool, attribute, value);
   if (code == CUDA_SUCCESS && (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
                                attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)) {
-    for_arenas_of(Process::get(), pool, [](Arena& arena) { arena.reset_peaks(); });
+    for_arenas_of(Process::get(), pool, [](Arena& arena) { arena.pool().reset_peaks_in_order(); });
   }
   return code;
 }

@@ -107,7 +107,11 @@ void ContextPages::unreserve(void* address, Bytes size) noexcept {
 }
 
 std::size_t ContextPages::create(std::span<Page> pages) {
-  const std::size_t taken = account_.take_up_to(pages.size(), page_size());
+  std::size_t taken = account_.take_up_to(pages.size(), page_size());
+  const std::size_t missing = pages.size() - taken;
+  if (missing != 0 && account_.reclaim(page_size() * missing)) {
+    taken += account_.take_up_to(missing, page_size());
+  }
   const PagesDone done = in_driver([&] { return pages_.create(pages.first(taken)); });
   account_.give_back(page_size() * (taken - done.count));
   const auto made = pages.first(done.count);

@@ -251,7 +251,7 @@ Account* Process::account(int device) noexcept {
     const bool more = asked.value.percent <= 0 && asked.value.bytes.count > total;
     const Bytes budget =
         more ? Bytes{total} : resolve_budget(asked.value, {total}, "budget (" + asked.source + ")");
-    accounts_.push_back(std::make_unique<Account>(device, Bytes{total}, budget));
+    accounts_.push_back(std::make_unique<Account>(device, Bytes{total}, budget, this));
     return accounts_.back().get();
   } catch (const std::exception& error) {
     refuse_to_go_on(error.what());
@@ -416,17 +416,70 @@ void Process::cover_peers(Arena& owner, const Located& here) {
   }
 }
 
-void Process::trim(const Account& account, Bytes need) noexcept {
+Bytes Process::trim(const Account& account, Bytes need) noexcept {
+  Bytes given;
   try {
     for (Arena* const arena : arenas()) {
+      if (given >= need) break;
       if (&arena->account() != &account || arena->fences().capturing()) continue;
-      const Bytes reserved = arena->pool().statistics().reserved.current;
-      need = minus_or_zero(need, arena->pool().trim(minus_or_zero(reserved, need)));
-      if (need.count == 0) return;
+      given += arena->pool().give_back(minus_or_zero(need, given));
     }
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("nothing could be given back: ") + error.what());
   }
+  return given;
+}
+
+Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexcept {
+  // The thread asks for memory of one context. Nobody has told it that another one ends now.
+  if (InCallback::now() || !give_back_gate_.begin(true)) return {};
+  Bytes given;
+  try {
+    Bytes spare;
+    for (Arena* const arena : arenas()) {
+      if (&arena->account() != &account || arena->fences().capturing()) continue;
+      arena->pool().poll();
+      spare += arena->pool().spare();
+    }
+    if (!if_enough || spare >= need) given = trim(account, need);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing could be given back: ") + error.what());
+  }
+  give_back_gate_.end();
+  return given;
+}
+
+std::optional<Release> Process::oldest_release(const Account& account) const noexcept {
+  std::optional<Release> oldest;
+  try {
+    Fences::Clock::time_point recorded;
+    for (Arena* const arena : arenas()) {
+      if (&arena->account() != &account || arena->fences().capturing()) continue;
+      const auto point = arena->pool().oldest_outstanding();
+      if (!point) continue;
+      const auto its = arena->fences().recorded(*point);
+      if (oldest && its >= recorded) continue;
+      oldest = {.owner = arena, .point = *point};
+      recorded = its;
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing can be waited for: ") + error.what());
+  }
+  return oldest;
+}
+
+Bytes Process::not_in_use(const Account& account) const noexcept {
+  Bytes sum;
+  try {
+    for (Arena* const arena : arenas()) {
+      if (&arena->account() != &account) continue;
+      const Statistics now = arena->pool().statistics();
+      sum += minus_or_zero(now.reserved.current, now.allocated.current);
+    }
+  } catch (const std::exception&) {
+    return account.budget();  // nobody is told that it is hopeless
+  }
+  return sum;
 }
 
 void Process::drain(const Account& account) noexcept {
@@ -457,10 +510,10 @@ bool Process::make_room(Account& account, Bytes bytes) noexcept {
   refresh_graphs(account);
   if (account.take(bytes)) return true;
   const auto missing = [&] { return minus_or_zero(account.used() + bytes, account.budget()); };
-  trim(account, missing());
+  (void)trim(account, missing());
   if (account.take(bytes)) return true;
   drain(account);
-  trim(account, missing());
+  (void)trim(account, missing());
   if (account.take(bytes)) return true;
   report(account, "out of memory: asked " + format_bytes(bytes) + " of the driver, budget " +
                       format_bytes(account.budget()) + ", in use " + format_bytes(account.used()));
@@ -512,10 +565,30 @@ void Process::forget(CUcontext context) noexcept {
   note_end_of_captures();  // those that began there
 }
 
+std::string Process::pools_text(const Account& account) const {
+  std::string text;
+  std::size_t pools = 0;
+  for (Arena* const arena : arenas()) {
+    if (&arena->account() != &account) continue;
+    for (const Pools::Part& part : arena->pool().parts()) {
+      if (part.pool == nullptr) continue;
+      ++pools;
+      const Statistics now = part.pool->statistics();
+      if (now.reserved.current.count == 0) continue;
+      text += "\n    pool of " + std::string(part.serves) + " (" +
+              std::string(to_string(part.pool->options().kind.value)) + "): reserved " +
+              format_bytes(now.reserved.current) + " = allocated " +
+              format_bytes(now.allocated.current) + " + awaiting " +
+              format_bytes(now.awaiting.current) + " + cached " + format_bytes(now.cached.current);
+    }
+  }
+  return pools > 1 ? text : std::string();
+}
+
 void Process::report(const Account& account, const std::string& text) noexcept {
   if (reported_.exchange(true)) return;
   try {
-    std::string all = "GPU " + std::to_string(account.device()) + ": " + text;
+    std::string all = "GPU " + std::to_string(account.device()) + ": " + text + pools_text(account);
     for (const Passed& kind : account.passed_kinds()) {
       if (kind.level.current.count == 0) continue;
       all += "\n    passed: " + kind.kind + " " + format_bytes(kind.level.current) +
@@ -530,7 +603,7 @@ void Process::report(const Account& account, const std::string& text) noexcept {
 Summary Process::summary() const {
   Summary summary{.process = static_cast<std::uint64_t>(getpid()),
                   .program = program_path(),
-                  .pool = std::string(to_string(settings_.pool.kind.value)),
+                  .pool = pool_name(settings_),
                   .policy = std::string(to_string(settings_.policy.policy.value)),
                   .nvml = std::string(to_string(settings_.nvml.value)),
                   .devices = {}};

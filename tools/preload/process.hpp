@@ -26,7 +26,7 @@ struct Located {
 };
 
 /// Made by the first call that needs it, never destroyed. Thread-safe.
-class Process {
+class Process final : public Neighbours {
  public:
   /// Null: the call is to be passed to the driver. In a child after fork, inside a call of our own,
   /// or where there is no driver. Ends the program, with one line and exit code 2, where a setting
@@ -86,7 +86,7 @@ class Process {
   /// from the pools' caches where they have it.
   [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
   /// Gives what the pools of a device keep and do not need back to the driver.
-  void trim(const Account& account, Bytes need) noexcept;
+  Bytes trim(const Account& account, Bytes need) noexcept;
   /// Another budget for a device, from kLeastBudget to its total. Cached memory above it goes back
   /// to the driver at once, what is handed out as it is freed. `by` says who asked, for the log.
   [[nodiscard]] timeline::BudgetAnswer set_budget(Account& account, Bytes budget,
@@ -101,6 +101,12 @@ class Process {
   [[nodiscard]] GiveBackGate& give_back_gate() noexcept { return give_back_gate_; }
   /// What the devices in use show of themselves.
   void add_figures(LiveFigures& figures) const;
+  // Neighbours. Arenas of which a stream is captured are left out: nothing of theirs can go back,
+  // nor be waited for.
+  Bytes reclaim(const Account& account, Bytes need, bool if_enough) noexcept override;
+  [[nodiscard]] std::optional<Release> oldest_release(
+      const Account& account) const noexcept override;
+  [[nodiscard]] Bytes not_in_use(const Account& account) const noexcept override;
   /// Learns what graphs have reserved, as the driver says: nothing else tells.
   void refresh_graphs(Account& account) noexcept;
   /// The driver served `bytes` of a device's budget, taken by make_room, under `handle`, to end
@@ -137,6 +143,8 @@ class Process {
   void cover_peers(Arena& owner, const Located& here);
   void let_in(Arena& arena, int device) const noexcept;
   [[nodiscard]] Arena* find_or_make(CUcontext context) noexcept;
+  /// A line for each pool of the device, where there are several; for the report.
+  [[nodiscard]] std::string pools_text(const Account& account) const;
   void say_active(const Account& account) const;
   void at_exit() const noexcept;
 

@@ -1,6 +1,10 @@
 #include "tools/preload/settings.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
+
+#include "allocator/error.hpp"
 
 namespace weir::preload {
 namespace {
@@ -21,6 +25,12 @@ std::string parse_text(std::string_view /*name*/, std::string_view text) {
   return std::string(text);
 }
 
+bool is_auto(std::string_view text) {
+  return std::ranges::equal(text, std::string_view("auto"), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  });
+}
+
 std::string without_space(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -38,19 +48,24 @@ std::string format_time(std::chrono::nanoseconds time) {
 
 class Lines {
  public:
+  void add(std::string_view name, std::string value, const std::string& source) {
+    lines_.push_back({name, std::move(value), source});
+  }
   template <typename T>
   void add(std::string_view name, std::string value, const Setting<T>& setting) {
-    lines_.push_back({name, std::move(value), setting.source});
+    add(name, std::move(value), setting.source);
   }
-  void add_pool(const PoolOptions& pool) {
-    add("pool", std::string(to_string(pool.kind.value)), pool.kind);
+  void add_pool(const Settings& settings) {
+    const PoolOptions& pool = settings.pool;
+    const bool both = settings.auto_pools.value;
+    add("pool", pool_name(settings), both ? settings.auto_pools.source : pool.kind.source);
     if (pool.kind.value == PoolKind::kRound || pool.kind.value == PoolKind::kNaive) {
       add("pool-page-size", std::to_string(pool.page.value.count), pool.page);
     }
     if (pool.kind.value == PoolKind::kNaive) {
       add("pool-large-round-size", std::to_string(pool.large_round.value.count), pool.large_round);
     }
-    if (pool.kind.value == PoolKind::kBestFit) {
+    if (pool.kind.value == PoolKind::kBestFit || both) {
       add("pool-segment-size", format_segment(pool.segment.value), pool.segment);
     }
     if (pool.kind.value == PoolKind::kRound) {
@@ -80,6 +95,19 @@ std::string_view to_string(NvmlAnswers answers) noexcept {
   return answers == NvmlAnswers::kReal ? "real" : "budget";
 }
 
+void check_pool(std::string_view name, std::string_view text) {
+  if (is_auto(text)) return;
+  try {
+    (void)parse_pool_kind(name, text);
+  } catch (const UsageError&) {
+    refuse(name, text, "auto, round, naive, unpooled, best_fit or paged");
+  }
+}
+
+std::string pool_name(const Settings& settings) {
+  return settings.auto_pools.value ? "auto" : std::string(to_string(settings.pool.kind.value));
+}
+
 std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text) {
   if (const auto time = parse_time(text)) return *time;
   refuse(name, text, "a time above zero and up to 3600s, such as 10s (units s, ms, us)");
@@ -87,10 +115,20 @@ std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view 
 
 Settings Settings::from_environment(const Environment& environment) {
   Settings settings;
-  settings.pool = PoolOptions::from_environment(MxnetContext::kGpu, environment);
-  // Blocks are not split yet, and a program that ran without Weir must fit with it: PyTorch's
-  // segments of 20 MiB would be blocks of 32 MiB with `round`.
-  if (settings.pool.kind.source == "default") {
+  const char* const kind = environment("WEIR_POOL");
+  const bool by_name = kind != nullptr && is_auto(kind);
+  if (kind != nullptr && *kind != '\0') check_pool("WEIR_POOL", kind);
+  // `auto` is ours alone, and beats MXNet's names of the same setting, too.
+  const Environment others = [&](const char* name) -> const char* {
+    const std::string_view of = name;
+    return by_name && (of == "WEIR_POOL" || of.ends_with("_MEM_POOL_TYPE")) ? nullptr
+                                                                            : environment(name);
+  };
+  settings.pool = PoolOptions::from_environment(MxnetContext::kGpu, others);
+  settings.auto_pools = {settings.pool.kind.source == "default", by_name ? "WEIR_POOL" : "default"};
+  // What cuMemAlloc gives is mostly a caching framework's segments, which it keeps and cuts up by
+  // itself: each a driver's allocation of its own can be shared with other processes.
+  if (settings.auto_pools.value) {
     settings.pool.kind = Setting<PoolKind>::by_default(PoolKind::kNaive);
   }
   settings.policy = PolicyOptions::from_environment(environment);
@@ -108,7 +146,7 @@ Settings Settings::from_environment(const Environment& environment) {
 
 std::vector<SettingLine> describe(const Settings& settings) {
   Lines lines;
-  lines.add_pool(settings.pool);
+  lines.add_pool(settings);
   lines.add_policy(settings.policy);
   lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
   lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);

@@ -26,7 +26,10 @@ enum class NvmlAnswers : std::uint8_t {
 [[nodiscard]] std::string_view to_string(NvmlAnswers answers) noexcept;
 
 struct Settings {
-  PoolOptions pool;      ///< WEIR_POOL (`naive` unless set), WEIR_BUDGET (per device), and so on
+  PoolOptions pool;  ///< WEIR_POOL, WEIR_BUDGET (per device), and so on
+  /// WEIR_POOL is `auto` or not set: two pools, `pool.kind` for what cuMemAlloc gives and another
+  /// for memory in stream order (pools.hpp). Otherwise one of `pool.kind`.
+  Setting<bool> auto_pools = Setting<bool>::by_default(true);
   PolicyOptions policy;  ///< WEIR_POLICY, WEIR_RUN_AHEAD
   /// WEIR_SYNC_FREE, `0` or `1`: cuMemFree waits for the device, for programs that count on that.
   Setting<bool> sync_free = Setting<bool>::by_default(false);
@@ -52,6 +55,12 @@ struct Settings {
   [[nodiscard]] static Settings from_environment(
       const Environment& environment = process_environment());
 };
+
+/// The name of a kind of pool, or `auto`. UsageError otherwise, naming `name`.
+void check_pool(std::string_view name, std::string_view text);
+
+/// `auto`, or the kind's name.
+[[nodiscard]] std::string pool_name(const Settings& settings);
 
 /// A time above nothing and up to an hour, as WEIR_MAX_WAIT has it. UsageError otherwise.
 [[nodiscard]] std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text);

@@ -14,7 +14,14 @@ constexpr std::chrono::seconds kMostOfAReturn{1};
 
 }  // namespace
 
+// What this pool keeps is in its own hands; here it is about what the device's other pools keep.
 void* DriverUpstream::allocate(Bytes size) {
+  void* const memory = allocate_once(size);
+  if (memory != nullptr || gone_.load(std::memory_order_relaxed)) return memory;
+  return account_.reclaim(size) ? allocate_once(size) : nullptr;
+}
+
+void* DriverUpstream::allocate_once(Bytes size) {
   if (gone_.load(std::memory_order_relaxed) || !account_.take(size)) return nullptr;
   const Inside inside;
   const ContextScope scope(driver_, context_);

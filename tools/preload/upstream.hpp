@@ -50,6 +50,7 @@ class DriverUpstream final : public Upstream {
   void forget() noexcept;
 
  private:
+  [[nodiscard]] void* allocate_once(Bytes size);
   void hold(void* pointer, Bytes size) noexcept;
   /// Has the driver free it. What it refuses stays given.
   [[nodiscard]] CUresult give_back(void* pointer, Bytes size) noexcept;

@@ -33,8 +33,8 @@ RunFlags::RunFlags(CLI::App& app)
       "throttled, backstop, unbounded or barrier");
   add(app, "--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
       "auto, a number of batches, a time such as 20ms, or off");
-  add(app, "--pool", "WEIR_POOL", check_with<parse_pool_kind>,
-      "round, naive, unpooled, best_fit or paged");
+  add(app, "--pool", "WEIR_POOL", preload::check_pool,
+      "auto, round, naive, unpooled, best_fit or paged");
   add(app, "--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
       "framework: each framework's own, nothing is set for it (default); async: each tensor in "
       "stream order, which PyTorch pays for with some features");

@@ -159,7 +159,7 @@ TEST_F(Async, AStreamThatIsDestroyedLeavesItsBlocksBehindItsWork) {
 }
 
 TEST_F(Async, EachThreadsDefaultStreamIsAStreamOfItsOwn) {
-  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "naive"}}));
   CUdeviceptr block = 0;
   ASSERT_EQ(cuMemAllocAsync_ptsz(&block, kBytes, nullptr), CUDA_SUCCESS);
   keep_busy(CU_STREAM_PER_THREAD, block);

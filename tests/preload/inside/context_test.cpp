@@ -55,7 +55,7 @@ TEST_F(Contexts, ThePoolOfOneThatIsGoneGivesNothingBackToTheDriver) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   free(allocate(kMib));
   settle();
-  Pool& pool = arena().pool();
+  Pools& pool = arena().pool();
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
   weir_standin_clear_counters();
   EXPECT_EQ(pool.trim(), mib(1));

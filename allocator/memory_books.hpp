@@ -1,0 +1,41 @@
+#pragma once
+
+/// @file
+/// What somebody who decides by the state of memory reads: one pool's books, or those of several
+/// together.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "allocator/bytes.hpp"
+#include "allocator/pressure.hpp"
+#include "allocator/statistics.hpp"
+
+namespace weir {
+
+/// Thread-safe. `Pool` says what each function means. Nobody owns a pool by its books.
+class MemoryBooks {
+ public:
+  MemoryBooks() = default;
+  MemoryBooks(const MemoryBooks&) = delete;
+  MemoryBooks& operator=(const MemoryBooks&) = delete;
+
+  /// 1 + the ordinal of the GPU whose memory it is; 0: none.
+  [[nodiscard]] virtual std::uint16_t device() const noexcept = 0;
+  /// Held bytes and budget.
+  [[nodiscard]] virtual Pressure pressure() const = 0;
+  /// All figures.
+  [[nodiscard]] virtual Statistics statistics() const = 0;
+  /// The hard limit.
+  [[nodiscard]] virtual Bytes budget() const = 0;
+  /// The `most` labels that hold the most, for people.
+  [[nodiscard]] virtual std::string holders(std::size_t most) const = 0;
+  /// Learns how far the device has come.
+  virtual void poll() = 0;
+
+ protected:
+  ~MemoryBooks() = default;
+};
+
+}  // namespace weir

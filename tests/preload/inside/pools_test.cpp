@@ -1,0 +1,331 @@
+// Which pool serves what, and what pools of one device do for each other when memory runs out.
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "tests/preload/inside/inside.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PoolsInside : public Inside {
+ protected:
+  static CUcontext make_context() {
+    CUcontext context = nullptr;
+#if CUDA_VERSION >= 13000
+    EXPECT_EQ(cuCtxCreate(&context, nullptr, 0, 0), CUDA_SUCCESS);
+#else
+    EXPECT_EQ(cuCtxCreate(&context, 0, 0), CUDA_SUCCESS);
+#endif
+    return context;
+  }
+  /// `serves: kind` of each pool that there is.
+  static std::vector<std::string> kinds() {
+    std::vector<std::string> all;
+    for (const Pools::Part& part : arena().pool().parts()) {
+      if (part.pool == nullptr) continue;
+      all.push_back(std::string(part.serves) + ": " +
+                    std::string(to_string(part.pool->options().kind.value)));
+    }
+    return all;
+  }
+  static CUresult try_allocate(CUdeviceptr& pointer, std::size_t bytes) {
+    return cuMemAlloc(&pointer, bytes);
+  }
+  static CUresult try_allocate(CUdeviceptr& pointer, std::size_t bytes, CUstream stream) {
+    return cuMemAllocAsync(&pointer, bytes, stream);
+  }
+  static Bytes used() { return Process::get()->account(0)->used(); }
+};
+
+TEST_F(PoolsInside, StreamOrderIsServedFromPagesAndCuMemAllocByAllocationsOfItsOwn) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  const CUdeviceptr tensor = allocate(3 * kMib, stream);
+  const CUdeviceptr segment = allocate(20 * kMib);
+  EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive", "stream order: paged"));
+  EXPECT_TRUE(arena().upstream().is_paged(tensor));
+  EXPECT_FALSE(arena().upstream().is_paged(segment));
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  ASSERT_EQ(cuMemGetAddressRange(&base, &size, segment), CUDA_SUCCESS);
+  EXPECT_EQ(base, segment);
+  EXPECT_EQ(size, 20 * kMib);
+  // Each may be freed as the other is.
+  free(tensor);
+  free(segment, stream);
+  settle();
+  EXPECT_EQ(books().allocated.current, Bytes{});
+  EXPECT_EQ(books().failures, 0U);
+}
+
+TEST_F(PoolsInside, AutoCanBeSaid) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "Auto"}, {"MXNET_GPU_MEM_POOL_TYPE", "Round"}}));
+  free(allocate(kMib, nullptr), nullptr);
+  EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive", "stream order: paged"));
+  EXPECT_EQ(Process::get()->summary().pool, "auto");
+}
+
+TEST_F(PoolsInside, WhereADeviceHasNoPagesStreamOrderIsServedFromSegments) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  weir_standin_set_pages_supported(0);
+  free(allocate(kMib, nullptr), nullptr);
+  EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive", "stream order: best_fit"));
+}
+
+TEST_F(PoolsInside, ANamedKindServesAll) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}}));
+  free(allocate(kMib, nullptr), nullptr);
+  free(allocate(kMib));
+  EXPECT_THAT(kinds(), ::testing::ElementsAre("all: best_fit"));
+}
+
+TEST_F(PoolsInside, WhoAllocatesNothingInStreamOrderHasNoPoolForIt) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  free(allocate(kMib), stream);
+  free(allocate(kMib));
+  std::size_t free_bytes = 0;
+  ASSERT_EQ(cuMemGetInfo(&free_bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive"));
+  EXPECT_EQ(weir_standin_calls("cuMemAddressReserve"), 0U);
+  EXPECT_EQ(weir_standin_calls("cuMemCreate"), 0U);
+}
+
+TEST_F(PoolsInside, PeaksAreOfTheSumAndNotTheSumOfPeaks) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  free(allocate(8 * kMib));
+  settle();
+  EXPECT_EQ(arena().pool().trim(), mib(8));
+  free(allocate(6 * kMib, stream), stream);
+  const Statistics now = arena().statistics();
+  EXPECT_EQ(now.allocated.peak, mib(8));
+  EXPECT_EQ(now.reserved.peak, mib(8));
+  EXPECT_EQ(now.reserved.current, mib(6));
+  const CUdeviceptr both = allocate(4 * kMib);
+  const CUdeviceptr more = allocate(6 * kMib, stream);
+  EXPECT_EQ(arena().statistics().allocated.peak, mib(10));
+  EXPECT_EQ(arena().statistics().misses, 3U);
+  EXPECT_EQ(arena().statistics().hits, 1U);
+  free(both);
+  free(more, stream);
+}
+
+TEST_F(PoolsInside, TheDefaultPoolsFiguresAreOfStreamOrderAlone) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  const auto get = [pool](CUmemPool_attribute attribute) {
+    cuuint64_t value = 0;
+    EXPECT_EQ(cuMemPoolGetAttribute(pool, attribute, &value), CUDA_SUCCESS);
+    return value;
+  };
+  const CUdeviceptr segment = allocate(20 * kMib);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 0U);
+  const CUdeviceptr tensor = allocate(4 * kMib, nullptr);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 4 * kMib);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4 * kMib);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 4 * kMib);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 4 * kMib);
+  cuuint64_t zero = 0;
+  free(tensor, nullptr);
+  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero), CUDA_SUCCESS);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0U);
+  EXPECT_EQ(arena().statistics().allocated.peak, mib(24));
+  free(segment);
+}
+
+/// A budget of 8 MiB, full of what another pool of the device has: another context's, or the one of
+/// memory in stream order.
+enum class Other { kContext, kStreamOrder, kCuMemAlloc };
+
+/// How the report names the pool that is full.
+const std::map<Other, const char*> kNames{{Other::kContext, "cuMemAlloc (naive)"},
+                                          {Other::kStreamOrder, "stream order (paged)"},
+                                          {Other::kCuMemAlloc, "cuMemAlloc (naive)"}};
+
+class PoolsOfOneDevice : public PoolsInside, public ::testing::WithParamInterface<Other> {
+ protected:
+  void begin(const char* policy, const char* max_wait) {
+    ASSERT_NO_FATAL_FAILURE(
+        start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_POLICY", policy}, {"WEIR_MAX_WAIT", max_wait}}));
+  }
+  /// All of the budget in the other pool, in blocks of `bytes`.
+  void fill(std::size_t bytes = 4 * kMib) {
+    stream_ = make_stream();
+    for (std::size_t i = 0; i < 8 * kMib / bytes; ++i) {
+      blocks_.push_back(GetParam() == Other::kStreamOrder ? allocate(bytes, stream_)
+                                                          : allocate(bytes));
+    }
+    owner_ = &arena();
+  }
+  void keep_all_busy() {
+    for (const CUdeviceptr block : blocks_) keep_busy(stream_, block);
+  }
+  void free_one() {
+    const CUdeviceptr block = blocks_.back();
+    blocks_.pop_back();
+    if (GetParam() == Other::kStreamOrder) {
+      free(block, stream_);
+    } else {
+      free(block);
+    }
+  }
+  void free_all() {
+    while (!blocks_.empty()) free_one();
+  }
+  /// The request that needs the memory, from here on.
+  void change_pool() {
+    if (GetParam() == Other::kContext) (void)make_context();
+  }
+  CUresult ask(CUdeviceptr& pointer, std::size_t bytes = 6 * kMib) {
+    if (GetParam() == Other::kCuMemAlloc) return try_allocate(pointer, bytes, nullptr);
+    return try_allocate(pointer, bytes);
+  }
+  void release() { weir_standin_release(stream_); }
+
+  Arena* owner_ = nullptr;
+
+ private:
+  CUstream stream_ = nullptr;
+  std::vector<CUdeviceptr> blocks_;
+};
+
+TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeeps) {
+  ASSERT_NO_FATAL_FAILURE(begin("throttled", "3600s"));
+  fill();
+  free_all();
+  settle();
+  ASSERT_EQ(used(), mib(8));
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD8(pointer, 1, 6 * kMib), CUDA_SUCCESS);
+  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(arena().statistics().waits, 0U);
+  EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
+}
+
+TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeepsUnderUnboundedToo) {
+  ASSERT_NO_FATAL_FAILURE(begin("unbounded", "3600s"));
+  fill();
+  free_all();
+  settle();
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
+  EXPECT_EQ(books().failures, 0U);
+}
+
+TEST_P(PoolsOfOneDevice, OneWaitsForWhatAnotherFreed) {
+  ASSERT_NO_FATAL_FAILURE(begin("backstop", "3600s"));
+  fill();
+  keep_all_busy();
+  free_all();
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  Arena& here = arena();
+  std::thread other([this, &here] {
+    EXPECT_TRUE(eventually([&] { return here.statistics().waits != 0; }));
+    release();
+  });
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
+  other.join();
+  EXPECT_EQ(arena().statistics().failures, 0U);
+  EXPECT_GE(arena().statistics().waits, 1U);
+  EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
+}
+
+TEST_P(PoolsOfOneDevice, UnboundedDoesNotWaitForWhatAnotherFreed) {
+  ASSERT_NO_FATAL_FAILURE(begin("unbounded", "3600s"));
+  fill();
+  keep_all_busy();
+  free_all();
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(ask(pointer), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(arena().statistics().failures, 1U);
+  EXPECT_EQ(arena().statistics().waits, 0U);
+}
+
+TEST_P(PoolsOfOneDevice, AWaitInVainEndsAndTheFailureIsCountedOnceAndNamesAllPools) {
+  ASSERT_NO_FATAL_FAILURE(begin("throttled", "50ms"));
+  const weir::testing::LogCapture log;
+  fill();
+  keep_all_busy();
+  free_all();
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(ask(pointer), CUDA_ERROR_OUT_OF_MEMORY);
+  std::uint64_t failures = arena().statistics().failures;
+  if (owner_ != &arena()) failures += owner_->statistics().failures;
+  EXPECT_EQ(failures, 1U);
+  ASSERT_EQ(log.containing("said once").size(), 1U);
+  EXPECT_THAT(log.containing("said once").front(),
+              HasSubstr("pool of " + std::string(kNames.at(GetParam())) +
+                        ": reserved 8 MiB = allocated 0 B + "));
+  EXPECT_EQ(arena().statistics().reserved.current, owner_ == &arena() ? mib(8) : Bytes{});
+}
+
+TEST_P(PoolsOfOneDevice, WhatIsHandedOutIsNotWaitedFor) {
+  ASSERT_NO_FATAL_FAILURE(begin("throttled", "3600s"));
+  fill(kMib);
+  keep_all_busy();
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(ask(pointer, 2 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(arena().statistics().waits, 0U);
+}
+
+TEST_P(PoolsOfOneDevice, WhatWouldNotMakeRoomIsKept) {
+  ASSERT_NO_FATAL_FAILURE(begin("throttled", "3600s"));
+  fill(2 * kMib);
+  free_one();
+  settle();
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  CUdeviceptr pointer = 0;
+  weir_standin_clear_counters();
+  EXPECT_EQ(ask(pointer, 4 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(used(), mib(8));
+  EXPECT_EQ(weir_standin_used(0), 8 * kMib);
+}
+
+TEST_P(PoolsOfOneDevice, WhileAStreamIsCapturedNothingOfItsContextIsGivenBack) {
+  ASSERT_NO_FATAL_FAILURE(begin("throttled", "3600s"));
+  fill();
+  free_all();
+  settle();
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(change_pool());
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(ask(pointer), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(weir_standin_used(0), 8 * kMib);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
+}
+
+INSTANTIATE_TEST_SUITE_P(Others, PoolsOfOneDevice,
+                         ::testing::Values(Other::kContext, Other::kStreamOrder,
+                                           Other::kCuMemAlloc),
+                         [](const auto& other) {
+                           switch (other.param) {
+                             case Other::kContext:
+                               return "AnotherContext";
+                             case Other::kStreamOrder:
+                               return "StreamOrder";
+                             case Other::kCuMemAlloc:
+                               return "CuMemAlloc";
+                           }
+                           return "";
+                         });
+
+}  // namespace
+}  // namespace weir::preload::testing
