@@ -42,6 +42,7 @@ void CapturesUnderWay::end(CaptureId capture) noexcept {
 }
 
 bool CapturesUnderWay::has(CaptureId capture) noexcept {
+  if (capture == 0) return false;  // which is what a free place holds
   for (const auto& number : numbers) {
     if (number.load(std::memory_order_acquire) == capture) return true;
   }

@@ -289,6 +289,21 @@ TEST_F(CaptureOverContexts, EndsOnAnotherThreadWhereItsModeAllowsThat) {
   EXPECT_FALSE(capturing(second_));
 }
 
+TEST_F(CaptureOverContexts, IsNotJoinedByAWaitForWorkOfAnotherStream) {
+  ASSERT_NO_FATAL_FAILURE(start_two());
+  use(first_);
+  ASSERT_EQ(cuStreamBeginCapture(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  use(second_);
+  ASSERT_EQ(cuEventRecord(merged_, make_stream()), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(joined_, merged_, 0), CUDA_SUCCESS);
+  EXPECT_FALSE(capturing(second_));
+  ASSERT_NO_FATAL_FAILURE(join());
+  EXPECT_TRUE(capturing(second_));
+  EXPECT_EQ(cuGraphDestroy(end()), CUDA_SUCCESS);
+  EXPECT_FALSE(capturing(second_));
+  EXPECT_FALSE(CapturesUnderWay::any());
+}
+
 /// Each by its own number: the end of one says nothing of the other.
 TEST_F(CaptureOverContexts, OfTwoAtOnceEachEndsForItself) {
   ASSERT_NO_FATAL_FAILURE(start_two());
