@@ -22,6 +22,27 @@ Arena* arena_of(int device) noexcept {
   return process != nullptr ? process->primary(device) : nullptr;
 }
 
+/// Whether there is such a device, and nobody holds its primary context.
+bool lacks_context(const Process& process, int device) noexcept {
+  unsigned int flags = 0;
+  int active = 0;
+  const Inside inside;
+  const CUresult code = process.driver().cuDevicePrimaryCtxGetState(device, &flags, &active);
+  return code == CUDA_SUCCESS && active == 0;
+}
+
+/// The same, making the device's primary context where there is none. It is held to the end, as
+/// CUDA's runtime does for a first cudaMalloc.
+Arena* open_arena_of(Process& process, int device) noexcept {
+  Arena* const arena = process.primary(device);
+  if (arena != nullptr) return arena;
+  if (!lacks_context(process, device)) return nullptr;
+  CUcontext context = nullptr;
+  // The hook, which counts what the context takes.
+  if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
+  return process.primary(device);
+}
+
 }  // namespace
 
 bool begin_batch(std::string_view kind) noexcept {
@@ -124,8 +145,9 @@ std::string settings_text() noexcept {
 
 void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
   Process* const process = Process::get();
-  Arena* const arena = process != nullptr ? process->primary(device) : nullptr;
-  if (arena == nullptr || bytes == 0) return nullptr;
+  if (process == nullptr || bytes == 0) return nullptr;
+  Arena* const arena = open_arena_of(*process, device);
+  if (arena == nullptr) return nullptr;
   try {
     Fences& fences = arena->fences();
     // A graph runs anywhere and at any time, so what is captured gets nothing that work still

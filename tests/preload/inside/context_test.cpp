@@ -171,6 +171,36 @@ TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
   EXPECT_TRUE(is_handed_out(block, kMib, home, 5));
 }
 
+// As PyTorch's pluggable allocator does for the first tensor: its runtime has made no context yet,
+// and cudaMalloc, which stands there without Weir, would make one.
+TEST_F(Contexts, MemoryForAFrameworkMakesTheDevicesContextWhereThereIsNone) {
+  expect_refused("cuDevicePrimaryCtxGetState", CUDA_ERROR_INVALID_DEVICE);
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_STANDIN_CONTEXT_MEMORY", "8M"}}));
+  const CUcontext first = current();
+  unsigned int flags = 0;
+  int active = 1;
+  ASSERT_EQ(cuDevicePrimaryCtxGetState(1, &flags, &active), CUDA_SUCCESS);
+  ASSERT_EQ(active, 0);
+  void* const memory = allocate_on(1, kMib, nullptr);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(current(), first);
+  void* const more = allocate_on(1, kMib, nullptr);
+  EXPECT_NE(more, nullptr);
+  free_on(1, more, nullptr);
+  free_on(1, memory, nullptr);
+  // One reference, to the end: the program's own come and go.
+  CUcontext second = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxGetState(1, &flags, &active), CUDA_SUCCESS);
+  EXPECT_EQ(active, 1);
+  ASSERT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxGetState(1, &flags, &active), CUDA_SUCCESS);
+  EXPECT_EQ(active, 0);
+  EXPECT_EQ(allocate_on(7, kMib, nullptr), nullptr) << "there is no such device";
+}
+
 TEST_F(Contexts, WithoutAContextTheDriverAnswers) {
   expect_refused("cuMemAlloc", CUDA_ERROR_INVALID_CONTEXT);
   expect_refused("cuMemAllocAsync", CUDA_ERROR_INVALID_CONTEXT);
