@@ -30,7 +30,8 @@ def run(args):
         time.sleep(1000)
     if how == "memory":
         raise OutOfMemoryError("made-up memory is full")
-    return {"losses": [(0.5).hex()], "preloaded": os.environ.get("PRELOADED", "")}
+    told = {name: os.environ.get(name, "") for name in ("PRELOADED", "ASKED", "PYTORCH_ALLOC_CONF")}
+    return {"losses": [(0.5).hex()], **told}
 
 harness.main("made_up", run, harness.flags("made up", steps=1))
 """
@@ -52,6 +53,9 @@ def so(name, how):
 WITH = Setup("weir", weir=True, budget="7%")
 PROGRAMS = (
     Program("good", "torch", "made_up.py", (Setup("plain"), WITH), seconds=20),
+    Program("both", "torch", "made_up.py",
+            (Setup("plain"), Setup("plain_async", allocation="async"), WITH,
+             Setup("weir_async", weir=True, budget="7%", allocation="async")), seconds=20),
     Program("missing", "cupy", "made_up.py", (so("plain", "missing"), WITH), seconds=20),
     Program("missing_with", "cupy", "made_up.py",
             (Setup("plain"), Setup("weir", weir=True, environment={"MADE_UP": "missing"})), seconds=20),
@@ -64,8 +68,13 @@ CALLS = {"first": PROGRAMS[:1], "second": PROGRAMS[1:]}
 """
 
 MADE_UP_WEIR = """#!/usr/bin/env bash
-[[ "$1 $2 $4" == "run --library --budget" && $6 == --json && $8 == -- ]] || exit 9
-export PRELOADED=$3
+[[ "$1 $2 $4" == "run --library --budget" && $6 == --json ]] || exit 9
+export PRELOADED=$3 ASKED=
+if [[ $8 == --allocator ]]; then
+  ASKED=$9
+  set -- "${@:1:7}" "${@:10}"
+fi
+[[ $8 == -- ]] || exit 9
 echo "{\\"budget\\": \\"$5\\"}" >"$7"
 exec "${@:9}"
 """
@@ -110,9 +119,9 @@ class RunAll(Scratch):
         self.output = self.at / "run" / "programs.json"
         self.output.parent.mkdir()
 
-    def run_all(self, *words):
+    def run_all(self, *words, **environment):
         fixed = ["--weir", self.weir, "--output", self.output, "--device", "cpu"]
-        return self.python(self.at / "run_all.py", *fixed, *words)
+        return self.python(self.at / "run_all.py", *fixed, *words, **environment)
 
     def document(self):
         return json.loads(self.output.read_text(encoding="utf-8"))
@@ -129,11 +138,27 @@ class RunAll(Scratch):
         plain, weir = self.only("good")["runs"]
         self.assertEqual((plain["setup"], plain["exit_code"]), ("plain", 0))
         self.assertEqual(plain["printed"]["losses"], ["0x1.0000000000000p-1"])
-        self.assertEqual(plain["printed"]["preloaded"], "")
+        self.assertEqual(plain["printed"]["PRELOADED"], "")
         self.assertNotIn("summary", plain)
-        self.assertEqual(weir["printed"]["preloaded"], str(self.library))
+        self.assertEqual(weir["printed"]["PRELOADED"], str(self.library))
         self.assertEqual(weir["summary"], {"budget": "7%"})
         self.assertNotIn(str(self.at), weir["command"])
+
+    def test_stream_order_is_by_variables_without_weir_and_by_its_flag_with_it(self):
+        machine = {"PYTORCH_CUDA_ALLOC_CONF": "backend:native", "WEIR_ALLOCATOR": "async"}
+        done = self.run_all("--only", "both", **machine, PYTORCH_ALLOC_CONF="backend:native")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = {run["setup"]: run["printed"] for run in self.entry("both")["runs"]}
+        asked = {name: (one["ASKED"], one["PYTORCH_ALLOC_CONF"]) for name, one in told.items()}
+        self.assertEqual(
+            asked,
+            {
+                "plain": ("", ""),
+                "plain_async": ("", "backend:cudaMallocAsync"),
+                "weir": ("", ""),
+                "weir_async": ("async", ""),
+            },
+        )
 
     def test_without_its_framework_the_rest_of_a_program_is_left_out(self):
         entry = self.only("missing")
@@ -258,9 +283,10 @@ if [[ $2 == report ]]; then
   if [[ ${4:-} == -o ]]; then echo page >"$5"; else echo "text of ${3##*/}"; fi
   exit
 fi
-[[ "$2 $3 $5 $6 $7" == "record --library --batch-range batch -o" && $9 == -- ]] || exit 9
-export WEIR_TIMELINE=$8
-exec "${@:10}"
+[[ "$2 $3 $5 $6 $7 $8 $9" == "record --library --batch-range batch --allocator async -o" ]] || exit 9
+[[ ${11} == -- ]] || exit 9
+export WEIR_TIMELINE=${10}
+exec "${@:12}"
 """
 
 MADE_UP_COUNTER = """#!/usr/bin/env bash

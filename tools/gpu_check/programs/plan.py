@@ -8,21 +8,25 @@ import dataclasses
 
 GIB = 1 << 30
 
-# How a framework is told to allocate: as it does by itself, and in stream order. PyTorch reads the
-# first name up to 2.8 and both from then on.
+# How a framework is told to allocate in stream order. PyTorch reads the first name up to 2.8 and both
+# from then on. Under Weir `weir run --allocator async` does it.
 _TORCH = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-_JAX = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-ENVIRONMENT = {
-    "torch": {
-        "": {name: "backend:native" for name in _TORCH},
-        "async": {name: "backend:cudaMallocAsync" for name in _TORCH},
-    },
-    "jax": {
-        "": {**_JAX, "XLA_PYTHON_CLIENT_ALLOCATOR": "default"},
-        "async": {**_JAX, "XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"},
-    },
-    "cupy": {"": {}, "async": {}},
+_JAX = ("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_PREALLOCATE")
+ASYNC = {
+    "torch": {name: "backend:cudaMallocAsync" for name in _TORCH},
+    "jax": dict(zip(_JAX, ("cuda_async", "false"))),
+    "cupy": {},
 }
+# Of the machine's, which would decide instead.
+NEVER = ("WEIR_ALLOCATOR", "PYTORCH_NO_CUDA_MEMORY_CACHING", *_TORCH, *_JAX)
+
+
+def environment(machine, program, setup):
+    """The variables of a run on a machine with these."""
+    variables = {name: value for name, value in machine.items() if name not in NEVER}
+    if setup.allocation == "async" and not setup.weir:
+        variables.update(ASYNC[program.framework])
+    return {**variables, **setup.environment}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Setup:
 
     name: str
     weir: bool = False
-    allocation: str = ""  # a key of ENVIRONMENT
+    allocation: str = ""  # the framework's own; `async`: in stream order
     budget: str = "80%"
     leave: int = 0  # bytes of the device that are left to it; 0: all there are
     environment: dict = dataclasses.field(default_factory=dict)
@@ -70,7 +74,7 @@ def shares(programs):
 
 
 def _four(**more):
-    """With and without Weir, in both ways to allocate."""
+    """With and without Weir, in both ways to allocate: under Weir, both values of --allocator."""
     return tuple(
         Setup(
             ("weir" if weir else "plain") + ("_async" if allocation else ""),

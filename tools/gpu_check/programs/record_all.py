@@ -62,6 +62,7 @@ class Recordings:
         self._script += ["--small"] if args.small else []
         self._record = [os.path.abspath(args.weir), "timeline", "record"]
         self._record += ["--library", os.path.abspath(args.library), "--batch-range", "batch"]
+        self._record += ["--allocator", "async"]  # the page shows tensors, not PyTorch's segments
         self._inject = os.path.abspath(args.inject)
         self._nsys = find_nsys()
 

@@ -67,10 +67,11 @@ class Runner:
             summary = self._folder / f"{name}.weir.json"
             summary.unlink(missing_ok=True)
             way = [self._weir, "run", "--library", self._library, "--budget", setup.budget]
-            way += ["--json", str(summary), "--"]
-            command = way + command
-        environment = {**os.environ, **plan.ENVIRONMENT[program.framework][setup.allocation]}
-        environment.update({"PYTHONDONTWRITEBYTECODE": "1", **setup.environment})
+            way += ["--json", str(summary)]
+            way += ["--allocator", setup.allocation] if setup.allocation else []
+            command = [*way, "--", *command]
+        environment = plan.environment(os.environ, program, setup)
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
         return Process(setup.name, command, environment, self._folder / f"{name}.log", summary)
 
     @contextlib.contextmanager
