@@ -81,7 +81,8 @@ Block* Pool::run_stages(Attempt& request) {
     if (line.gave_up_) return nullptr;
     if (Block* block = take_passed(request, kAskedFirst)) return block;
     if (Block* block = grow(request)) return block;
-    if (!request.asked_all) {
+    // Who looked for room may have learned more, and a release would give back what fits.
+    if (!request.asked_all || request.upstream_refused) {
       if (Block* block = take_passed(request, kAll)) return block;
     }
     if (await_growth(request, line)) continue;
