@@ -12,7 +12,7 @@ wrong() { echo "facts: wrong: $1 in: $found" && failed=1; }
 # What must be in the answers: a text, or a pattern.
 says() { [[ $found == *"$1"* ]] || wrong "there is no $1"; }
 matches() { [[ $found =~ $1 ]] || wrong "nothing is like $1"; }
-[[ $(grep -c '"fact":' <<<"$found") == 30 ]] || wrong "there are not 30"
+[[ $(grep -c '"fact":' <<<"$found") == 35 ]] || wrong "there are not 35"
 [[ $found != *'"answered":false'* ]] || wrong "something is not answered"
 # All repetitions together have some 5 s, whatever one costs, and tools/gpu-check gives facts 20.
 [[ $took -lt 20 ]] || wrong "it took $took s"
@@ -46,11 +46,17 @@ matches "\"idle: $us \([1-9][0-9]*\); busy: $us \([1-9][0-9]*\)\""
 code='[0-9]+( and breaks it \([0-9]+\))?'
 matches "\"global: $code, by another thread $code; relaxed: 0, by another thread 0\""
 says '"MIG off; NVML 1 TiB, free '
-says '; of 256 MiB that are taken NVML sees 256 MiB, CUDA 256 MiB"'
+says "; of 256 MiB that are taken NVML sees 256 MiB, CUDA 256 MiB; the device's UUID is CUDA's\""
+[[ $(grep -cE "\"not captured: $us \([1-9][0-9]*\); captured: $us \([1-9][0-9]*\)\"" <<<"$found") == 2 ]] ||
+  wrong "the costs of two questions for captures are not there"
+says '"answer":"cuStreamIsCapturing: 0, by another thread 0; cuStreamGetCaptureInfo: 0, by another thread 0"'
+says '"answer":"900 and breaks it (901)"'
+says '"answer":"there are none: 801"'
 
 found=$(LD_LIBRARY_PATH=$2 WEIR_STANDIN_MIG=1 "$program" facts)
 says '"MIG on; NVML 1 TiB, free '
-matches 'CUDA 256 MiB; part 0: 1 TiB, free [^;]*"'
+says "CUDA 256 MiB; the device's UUID is another than CUDA's; part 0: 1 TiB, free "
+matches "free [^;]*, its UUID is CUDA's\""
 
 # A driver that runs one host function at a time, and one whose launches return at their end: every hold
 # ends by its own clock, and a stream that is not busy any more says nothing of waits.

@@ -165,7 +165,7 @@ std::string ask_facts(const FactsTold& told) {
   }
   for (const std::span<const Question> questions :
        {std::span<const Question>(kQuestions), page_questions(), busy_questions(), cost_questions(),
-        memory_questions()}) {
+        capture_questions(), memory_questions()}) {
     for (const Question& question : questions) ask(driver, question, told);
   }
   return "";

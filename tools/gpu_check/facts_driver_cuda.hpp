@@ -119,6 +119,8 @@ inline constexpr const char* kMemoryIsEarly = "memory may be handed out early";
 [[nodiscard]] std::span<const Question> page_questions();
 /// About what waits for streams that are busy with something else.
 [[nodiscard]] std::span<const Question> busy_questions();
+/// About captures, and who says of a stream what it is.
+[[nodiscard]] std::span<const Question> capture_questions();
 /// About the cost of events and of questions for streams.
 [[nodiscard]] std::span<const Question> cost_questions();
 /// About how much memory there is, and who says so.

@@ -63,8 +63,28 @@ std::string mig_mode(const Nvml& nvml, void* device) {
   return current != 0 ? "on" : "off";
 }
 
+/// Whether the driver's device has that handle's UUID: by it the swap-in knows a part.
+std::string same_uuid(const Nvml& nvml, const Driver& driver, void* device) {
+  std::array<char, 96> text{};
+  CUuuid uuid{};
+  if (nvml.call("nvmlDeviceGetUUID", device, text.data(), 96U) != 0 ||
+      RAW(driver, cuDeviceGetUuid, &uuid, CUdevice{0}) != CUDA_SUCCESS) {
+    return "not told";
+  }
+  std::string digits;
+  for (const char byte : uuid.bytes) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    digits += kDigits[static_cast<unsigned char>(byte) >> 4U];
+    digits += kDigits[static_cast<unsigned char>(byte) & 15U];
+  }
+  std::string its = text.data();
+  its.erase(0, its.find('-') + 1);
+  std::erase(its, '-');
+  return its == digits ? "CUDA's" : "another than CUDA's";
+}
+
 /// Of each part of a device in MIG mode.
-std::string parts_of(const Nvml& nvml, void* device) {
+std::string parts_of(const Nvml& nvml, const Driver& driver, void* device) {
   unsigned count = 0;
   nvml.require("nvmlDeviceGetMaxMigDeviceCount", device, &count);
   std::string found;
@@ -73,7 +93,7 @@ std::string parts_of(const Nvml& nvml, void* device) {
     if (nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part) != 0) continue;
     const NvmlMemory memory = nvml.memory(part);
     found += "; part " + std::to_string(i) + ": " + in_bytes(memory.total) + ", free " +
-             in_bytes(memory.free);
+             in_bytes(memory.free) + ", its UUID is " + same_uuid(nvml, driver, part);
   }
   return found;
 }
@@ -98,13 +118,13 @@ std::string memory_by_nvml(const Driver& driver) {
          "; CUDA " + in_bytes(cuda_before.total) + ", free " + in_bytes(cuda_before.free) +
          "; of " + in_bytes(kTaken) + " that are taken NVML sees " +
          bytes_taken(before.free, after.free) + ", CUDA " +
-         bytes_taken(cuda_before.free, cuda_after.free) +
-         (mig == "on" ? parts_of(nvml, device) : "");
+         bytes_taken(cuda_before.free, cuda_after.free) + "; the device's UUID is " +
+         same_uuid(nvml, driver, device) + (mig == "on" ? parts_of(nvml, driver, device) : "");
 }
 
 constexpr std::array kMemoryQuestions{
-    Question{"memory by the management library and by CUDA", "(the same; under MIG the whole)",
-             memory_by_nvml},
+    Question{"memory by the management library and by CUDA",
+             "(the same; under MIG the whole, whose UUID is another than CUDA's)", memory_by_nvml},
 };
 
 }  // namespace

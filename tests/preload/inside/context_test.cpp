@@ -15,11 +15,7 @@ class Contexts : public Inside {
  protected:
   static CUcontext make_context(int device = 0) {
     CUcontext context = nullptr;
-#if CUDA_VERSION >= 13000
-    EXPECT_EQ(cuCtxCreate(&context, nullptr, 0, device), CUDA_SUCCESS);
-#else
-    EXPECT_EQ(cuCtxCreate(&context, 0, device), CUDA_SUCCESS);
-#endif
+    EXPECT_EQ(cuCtxCreate_v2(&context, 0, device), CUDA_SUCCESS);
     return context;
   }
   static CUcontext current() {

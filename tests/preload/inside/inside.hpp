@@ -24,6 +24,9 @@
 
 extern char** environ;
 
+// The form that drivers of every version have; a toolkit may declare only a later one.
+extern "C" CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
+
 namespace weir::preload::testing {
 
 using weir::testing::expect_refused;

@@ -115,11 +115,7 @@ TEST_F(ContextPagesTest, GoWithAContextThatIsDestroyedAndNoOther) {
   ASSERT_NO_FATAL_FAILURE(begin(2));
   map();
   CUcontext mine = nullptr;
-#if CUDA_VERSION >= 13000
-  ASSERT_EQ(cuCtxCreate(&mine, nullptr, 0, 0), CUDA_SUCCESS);
-#else
-  ASSERT_EQ(cuCtxCreate(&mine, 0, 0), CUDA_SUCCESS);
-#endif
+  ASSERT_EQ(cuCtxCreate_v2(&mine, 0, 0), CUDA_SUCCESS);
   ContextPages* const its = arena().upstream().pages();
   ASSERT_NE(its, source);
   void* const its_range = its->reserve({kPage});

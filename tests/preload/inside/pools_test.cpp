@@ -16,11 +16,7 @@ class PoolsInside : public Inside {
  protected:
   static CUcontext make_context() {
     CUcontext context = nullptr;
-#if CUDA_VERSION >= 13000
-    EXPECT_EQ(cuCtxCreate(&context, nullptr, 0, 0), CUDA_SUCCESS);
-#else
-    EXPECT_EQ(cuCtxCreate(&context, 0, 0), CUDA_SUCCESS);
-#endif
+    EXPECT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
     return context;
   }
   /// `serves: kind` of each pool that there is.

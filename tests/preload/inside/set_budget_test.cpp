@@ -162,11 +162,7 @@ TEST_F(SetBudget, IsOfAllContextsOfTheDevice) {
   CUcontext primary = nullptr;
   ASSERT_EQ(cuCtxGetCurrent(&primary), CUDA_SUCCESS);
   CUcontext other = nullptr;
-#if CUDA_VERSION >= 13000
-  ASSERT_EQ(cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
-#else
-  ASSERT_EQ(cuCtxCreate(&other, 0, 0), CUDA_SUCCESS);
-#endif
+  ASSERT_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
   free(allocate(24 * kMib));
   EXPECT_EQ(set(mib(16)).used, mib(8));
   EXPECT_EQ(books().budget, mib(16));
@@ -240,11 +236,7 @@ TEST_F(SetBudget, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeAndGo)
   threads.emplace_back([&] {
     for (int round = 0; round < kRounds / 10; ++round) {
       CUcontext own = nullptr;
-#if CUDA_VERSION >= 13000
-      ASSERT_EQ(cuCtxCreate(&own, nullptr, 0, 0), CUDA_SUCCESS);
-#else
-      ASSERT_EQ(cuCtxCreate(&own, 0, 0), CUDA_SUCCESS);
-#endif
+      ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
       CUdeviceptr pointer = 0;
       if (cuMemAlloc(&pointer, 2 * kMib) == CUDA_SUCCESS) free(pointer);
       EXPECT_EQ(cuCtxDestroy(own), CUDA_SUCCESS);
