@@ -31,6 +31,10 @@ void weir_standin_set_module_memory(std::size_t bytes);
 void weir_standin_set_loads_meet(int count);
 /// Whether the devices have virtual memory management (cuMemCreate); they do.
 void weir_standin_set_pages_supported(int supported);
+/// Whether a device and the host may use managed memory at once: it may then be more than the
+/// device has, takes nothing of it here, and can be advised where to be.
+/// WEIR_STANDIN_CONCURRENT_MANAGED (1 for yes), or no.
+void weir_standin_set_concurrent_managed(int on);
 /// Whether cuMemAlloc and cuMemCreate give addresses with no memory behind them: a device of any
 /// size then costs the host nothing, and an access ends the program. What is allocated stays as it
 /// is. WEIR_STANDIN_ADDRESSES_ONLY (1 for yes), or no.
@@ -78,6 +82,13 @@ CUstream weir_standin_all_streams(void);
 /// Operations that `stream` holds and has not ended.
 std::size_t weir_standin_pending(CUstream stream);
 
+/// From now on each call of `name` first runs `run` on its thread, as a signal handler would that
+/// comes just before the driver: but not in calls that `run` makes. Null takes it back. `name` must
+/// stay valid. A reset leaves it.
+void weir_standin_set_interrupt(const char* name, void (*run)(void* data), void* data);
+/// How often it ran since the last question.
+std::uint64_t weir_standin_interrupted(void);
+
 // ---- What happened.
 
 /// Calls of `name` since the start or the reset, failed ones included. Null counts all calls.
@@ -123,9 +134,10 @@ struct WeirStandinLive {
   std::size_t events;
   std::size_t device_blocks;  ///< of cuMemAlloc and its like, of pools and of graphs
   std::size_t device_bytes;
-  std::size_t host_blocks;  ///< allocated or registered
-  std::size_t pools;        ///< made by cuMemPoolCreate
-  std::size_t physical;     ///< of cuMemCreate
+  std::size_t host_preferred_bytes;  ///< of those: managed, to be on the host and read from there
+  std::size_t host_blocks;           ///< allocated or registered
+  std::size_t pools;                 ///< made by cuMemPoolCreate
+  std::size_t physical;              ///< of cuMemCreate
   std::size_t reservations;
   std::size_t mappings;
   std::size_t graphs;   ///< with instantiated ones

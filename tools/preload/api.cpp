@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocator/log.hpp"
+#include "tools/preload/entry.hpp"
 #include "tools/preload/process.hpp"
 
 namespace weir::preload {
@@ -38,14 +39,19 @@ Arena* open_arena_of(Process& process, int device) noexcept {
   if (arena != nullptr) return arena;
   if (!lacks_context(process, device)) return nullptr;
   CUcontext context = nullptr;
-  // The hook, which counts what the context takes.
-  if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
+  // The hook, which counts what the context takes: a call of its own, not one amid this.
+  {
+    const Entry::InDriver outside;
+    if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
+  }
   return process.primary(device);
 }
 
 }  // namespace
 
 bool begin_batch(std::string_view kind) noexcept {
+  const Entry entry;
+  if (entry.nested()) return false;
   if (Process::get_if_any() == nullptr)
     marks = {};  // in a child, what its parent began is nobody's
   if (marks.batch.arena != nullptr) {
@@ -61,6 +67,8 @@ bool begin_batch(std::string_view kind) noexcept {
 }
 
 void end_batch() noexcept {
+  const Entry entry;
+  if (entry.nested()) return;
   if (Process::get_if_any() == nullptr) marks = {};
   if (marks.joined != 0) {
     --marks.joined;
@@ -73,6 +81,7 @@ void end_batch() noexcept {
 }
 
 bool memory_info(int device, MemoryInfo& info) noexcept {
+  const Entry entry;
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return false;
   try {
@@ -93,6 +102,7 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
 }
 
 Bytes trim(int device) noexcept {
+  const Entry entry;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return {};
   try {
@@ -109,6 +119,7 @@ Bytes trim(int device) noexcept {
 }
 
 bool set_budget(int device, Bytes budget) noexcept {
+  const Entry entry;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return false;
   try {
@@ -129,6 +140,7 @@ bool set_budget(int device, Bytes budget) noexcept {
 }
 
 std::string settings_text() noexcept {
+  const Entry entry;
   const Process* const process = Process::get_if_any();
   if (process == nullptr) return {};
   try {
@@ -144,6 +156,7 @@ std::string settings_text() noexcept {
 }
 
 void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
+  const Entry entry;
   Process* const process = Process::get();
   if (process == nullptr || bytes == 0) return nullptr;
   Arena* const arena = open_arena_of(*process, device);
@@ -167,19 +180,25 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
 }
 
 void free_on(int device, void* pointer, CUstream stream) noexcept {
+  const Entry entry;
   Arena* const arena = arena_of(device);
   if (arena == nullptr || pointer == nullptr) return;
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   if (arena->is_kept(address)) return;
   try {
-    (void)arena->free(address, arena->fences().find(stream, false));
-    if (Process* const process = Process::get_if_any()) process->keep_budget(arena->account());
+    Process* const process = Process::get_if_any();
+    const auto freed = arena->free(address, arena->fences().find(stream, false));
+    if (process == nullptr) return;
+    // Of the host, perhaps: no use on other streams is known of that.
+    if (!freed) (void)process->free(address, {.arena = arena, .stream = {}});
+    process->keep_budget(arena->account());
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a free failed: ") + error.what());
   }
 }
 
 void record_use_on(int device, void* pointer, CUstream stream) noexcept {
+  const Entry entry;
   Process* const process = Process::get_if_any();
   if (process == nullptr || pointer == nullptr) return;
   try {

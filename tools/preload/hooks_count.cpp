@@ -33,6 +33,7 @@ CUresult counted(Process* process, Account* account, CUcontext context, Kind kin
 /// The same for memory of the current context.
 template <typename Call, typename Handle>
 CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
+  const Entry entry;
   Process* const process = Process::get();
   Account* const account = process != nullptr ? process->current_account() : nullptr;
   return counted(process, account, account != nullptr ? process->current_context() : nullptr, kind,
@@ -42,6 +43,7 @@ CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle)
 /// The same for what is never refused: it is counted once it is there.
 template <typename Call, typename Handle>
 CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
+  const Entry entry;
   const CUresult code = call();
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   Account* const account = process != nullptr ? process->current_account() : nullptr;
@@ -54,6 +56,7 @@ CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& h
 /// The end of what one of those began.
 template <typename Call>
 CUresult uncounted(Kind kind, std::uint64_t handle, const Call& call) noexcept {
+  const Entry hook;
   Process* const process = Process::get();
   if (process == nullptr) return call();
   const auto entry = process->passed().take(kind, handle);
@@ -92,6 +95,7 @@ Bytes array_bytes(const Descriptor* d) noexcept {
 
 /// A graph gets a node that allocates there.
 void note_allocation_node(const CUmemLocation& location) noexcept {
+  const Entry entry;
   Process* const process = Process::get();
   if (process == nullptr || location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
   Account* const account = process->account(location.id);
@@ -120,6 +124,7 @@ std::optional<Bytes> free_now(const Driver& driver) noexcept {
 /// Loads code by `call`, and counts what the device has less afterwards.
 template <typename Call, typename Handle>
 CUresult loaded(const Call& call, const Handle& handle) noexcept {
+  const Entry entry;
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr || arena->fences().capturing()) return call();
@@ -143,7 +148,10 @@ CUresult loaded(const Call& call, const Handle& handle) noexcept {
 /// Unloads by `call` what `loaded` loaded.
 template <typename Call>
 CUresult unloaded(std::uint64_t handle, const Call& call) noexcept {
-  if (Process* const process = Process::get()) process->loads().forget(handle);
+  {
+    const Entry entry;
+    if (Process* const process = Process::get()) process->loads().forget(handle);
+  }
   return uncounted(Kind::kModules, handle, call);
 }
 
@@ -151,6 +159,7 @@ CUresult unloaded(std::uint64_t handle, const Call& call) noexcept {
 /// the books of all programs: of two that start together one may count a part of the other's.
 template <typename Call>
 CUresult retained(CUcontext* context, CUdevice device, const Call& call) noexcept {
+  const Entry entry;
   Process* const process = Process::get();
   unsigned int flags = 0;
   int active = 0;
@@ -221,6 +230,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned int
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
+  const Entry entry;
   const auto by_driver = [&] {
     return pass(&Driver::cuMemCreate, handle, bytes, properties, flags);
   };

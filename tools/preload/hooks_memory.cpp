@@ -13,6 +13,25 @@ namespace {
 
 using Bytes = weir::Bytes;
 
+/// An allocation that the driver answered, of a signal handler perhaps: then it is counted later.
+CUresult note_passed(const Entry& entry, CUresult code, const CUdeviceptr* pointer,
+                     std::size_t bytes) noexcept {
+  if (entry.nested() && code == CUDA_SUCCESS && pointer != nullptr) {
+    entry.count_later(*pointer, bytes);
+  }
+  return code;
+}
+
+/// Whether a free is to be left for later: in a signal handler, of what is not known to be the
+/// driver's. A child after fork has nothing of ours, nor has the driver.
+bool is_for_later(const Entry& entry, CUdeviceptr pointer) noexcept {
+  return entry.nested() && pointer != 0 && !Process::is_forked_child() &&
+         !Entry::take_back(pointer);
+}
+
+/// What a free in a signal handler returns that was or was not `left` for later.
+CUresult freed_later(bool left) noexcept { return left ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; }
+
 /// Whether work on `stream` becomes a part of a graph now: of a capture that began in any context.
 bool captured(const Process& process, CUstream stream, bool per_thread) noexcept {
   return CapturesUnderWay::any() && is_captured(process.driver(), named_stream(stream, per_thread));
@@ -44,11 +63,12 @@ CUresult count_pooled(Process& process, Arena& arena, CUdeviceptr* pointer, std:
 template <typename F>
 CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
                         CUstream stream) noexcept {
+  const Entry entry;
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, stream); };
-  if (arena == nullptr) return by_driver();
+  if (arena == nullptr) return note_passed(entry, by_driver(), pointer, bytes);
   if (captured(*process, stream, per_thread)) {
     arena->account().use_graphs();
     return by_driver();
@@ -62,11 +82,12 @@ CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, 
 template <typename F>
 CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
                        CUmemoryPool pool, CUstream stream) noexcept {
+  const Entry entry;
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, pool, stream); };
-  if (arena == nullptr) return by_driver();
+  if (arena == nullptr) return note_passed(entry, by_driver(), pointer, bytes);
   if (captured(*process, stream, per_thread)) {
     arena->account().use_graphs();
     return by_driver();
@@ -93,6 +114,10 @@ CUresult free_passed(Process* process, CUdeviceptr pointer, const Call& call) no
 template <typename F>
 CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
                     CUstream stream) noexcept {
+  const Entry entry;
+  if (is_for_later(entry, pointer)) {
+    return freed_later(Entry::free_later(pointer, stream, per_thread));
+  }
   Process* const process = pointer != 0 ? Process::get() : nullptr;
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   const auto by_driver = [&] { return pass(real, pointer, stream); };
@@ -167,22 +192,27 @@ using namespace weir::preload;
 extern "C" {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
+  const Entry entry;
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
   Arena* const arena = process != nullptr ? process->current() : nullptr;
-  if (arena == nullptr) return pass(&Driver::cuMemAlloc_v2, pointer, bytes);
+  if (arena == nullptr) {
+    return note_passed(entry, pass(&Driver::cuMemAlloc_v2, pointer, bytes), pointer, bytes);
+  }
   const CurrentContext current(arena->context());
   return process->allocate(*arena, *pointer, bytes, arena->fences().sync());
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width,
                             std::size_t height, unsigned int element) {
+  const Entry entry;
   const bool good = pointer != nullptr && pitch != nullptr && width != 0 && height != 0 &&
                     (element == 4 || element == 8 || element == 16) &&
                     width <= SIZE_MAX / 2 / height - kPitch;
   Process* const process = good ? Process::get() : nullptr;
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr) {
-    return pass(&Driver::cuMemAllocPitch_v2, pointer, pitch, width, height, element);
+    const CUresult code = pass(&Driver::cuMemAllocPitch_v2, pointer, pitch, width, height, element);
+    return note_passed(entry, code, pointer, code == CUDA_SUCCESS ? *pitch * height : 0);
   }
   const std::size_t row = (width + kPitch - 1) / kPitch * kPitch;
   const CUresult code = process->allocate(*arena, *pointer, row * height, arena->fences().sync());
@@ -191,6 +221,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  const Entry entry;
+  if (is_for_later(entry, pointer)) return freed_later(Entry::free_later(pointer));
   Process* const process = pointer != 0 ? Process::get() : nullptr;
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (process != nullptr && process->settings().sync_free.value && arena != nullptr &&
@@ -227,6 +259,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 }
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+  const Entry entry;
   Process* const process = Process::get();
   if (process != nullptr && is_paged(*process, pointer)) {
     return refuse_handle(

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "allocator/log.hpp"
+#include "tools/preload/entry.hpp"
 #include "tools/preload/nvml.hpp"
 #include "tools/preload/view.hpp"
 
@@ -28,6 +29,7 @@ int pass_nvml(F Nvml::*function, Args... args) noexcept {
 /// What the program is told of the device instead; nothing where that is for NVML alone to say: the
 /// program uses no CUDA yet, or not this device, or wants it so.
 std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcept {
+  const Entry entry;
   // Never the first to set up: a program that only looks at devices is left alone.
   Process* const process = Process::get_if_any();
   const Nvml* const library = process != nullptr ? nvml() : nullptr;

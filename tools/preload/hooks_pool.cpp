@@ -58,6 +58,7 @@ using namespace weir::preload;
 extern "C" {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
+  const Entry entry;
   for_arenas_of(Process::get(), pool, [&](Arena& arena) {
     if (!arena.fences().capturing()) arena.pool().trim_to({keep});
   });
@@ -65,6 +66,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const Entry entry;
   const CUresult code = pass(&Driver::cuMemPoolGetAttribute, pool, attribute, value);
   if (code != CUDA_SUCCESS || attribute < CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ||
       attribute > CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
@@ -77,6 +79,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const Entry entry;
   const CUresult code = pass(&Driver::cuMemPoolSetAttribute, pool, attribute, value);
   if (code == CUDA_SUCCESS && (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
                                attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)) {
@@ -86,6 +89,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 }
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, std::size_t count) {
+  const Entry entry;
   const CUresult code = pass(&Driver::cuMemPoolSetAccess, pool, accesses, count);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   const int owner = process != nullptr ? process->default_pool_of(pool) : -1;
@@ -100,6 +104,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, 
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  const Entry entry;
   const CUresult code = pass(&Driver::cuMemPoolDestroy, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   for (int device = 0; process != nullptr && device < 64; ++device) {
@@ -112,6 +117,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  const Entry entry;
   const CUresult code = pass(&Driver::cuDeviceSetMemPool, device, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   if (process != nullptr && process->account(device) != nullptr) {
@@ -122,6 +128,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
 
 #if CUDA_VERSION >= 13000
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  const Entry entry;
   const CUresult code = pass(&Driver::cuMemSetMemPool, location, type, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   if (process != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -133,6 +140,7 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 #endif
 
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  const Entry entry;
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr) return pass(&Driver::cuMemGetInfo_v2, free, total);
@@ -147,6 +155,7 @@ CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 
 CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
+  const Entry entry;
   const CUresult code = pass(&Driver::cuDeviceTotalMem_v2, bytes, device);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   const Account* const account = process != nullptr ? process->account(device) : nullptr;

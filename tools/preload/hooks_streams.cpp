@@ -18,6 +18,8 @@ Arena* followed() noexcept {
 
 /// A stream that the driver has just made.
 CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noexcept {
+  const Entry entry;
+  if (entry.nested() && code == CUDA_SUCCESS) Entry::follow_later(*stream);
   Arena* const arena = code == CUDA_SUCCESS ? followed() : nullptr;
   if (arena == nullptr) return code;
   try {
@@ -38,6 +40,7 @@ Located located(CUstream stream, bool per_thread) noexcept {
 
 template <typename Begin>
 CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noexcept {
+  const Entry entry;
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) {
     Fences::expect_unknown_captures();
@@ -53,6 +56,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noe
 
 template <typename End>
 CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept {
+  const Entry entry;
   const CUresult code = end();
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) return code;
@@ -66,6 +70,7 @@ CUresult wait_for_event(F Driver::*real, bool per_thread, CUstream stream, CUeve
                         unsigned int flags) noexcept {
   const auto wait = [&] { return pass(real, stream, event, flags); };
   if (!CapturesUnderWay::any()) return wait();
+  const Entry entry;
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) return wait();
   try {
@@ -108,6 +113,7 @@ void leave_to_graph(const Driver& driver, CUstream stream, HostFunction* mark) n
 template <typename F>
 CUresult launch_host_function(F Driver::*real, bool per_thread, CUstream stream, CUhostFn function,
                               void* data) noexcept {
+  const Entry entry;
   Process* const process = function != nullptr ? Process::get() : nullptr;
   const bool ours = process != nullptr && process->locate(stream, per_thread).arena != nullptr;
   if (!ours) return pass(real, stream, function, data);
@@ -140,6 +146,7 @@ struct StreamCallback {
 template <typename F>
 CUresult add_callback(F Driver::*real, CUstream stream, CUstreamCallback function, void* data,
                       unsigned int flags) noexcept {
+  const Entry entry;
   auto* const mark = function != nullptr && followed() != nullptr
                          ? new (std::nothrow) StreamCallback{function, data}
                          : nullptr;
@@ -169,6 +176,7 @@ GiveBackGate* gate_of(Process* process) noexcept {
 
 template <typename F>
 CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
+  const Entry entry;
   Process* const process = Process::get();
   const CUcontext context =
       process != nullptr ? primary_context(process->driver(), device) : nullptr;
@@ -180,6 +188,7 @@ CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
 
 template <typename F>
 CUresult release_primary(F Driver::*real, CUdevice device) noexcept {
+  const Entry entry;
   Process* const process = Process::get();
   const CUcontext context =
       process != nullptr ? primary_context(process->driver(), device) : nullptr;
@@ -200,22 +209,25 @@ using namespace weir::preload;
 extern "C" {
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
-  return created(pass(&Driver::cuStreamCreate, stream, flags), stream, flags);
+  return created(jump(&Driver::cuStreamCreate, stream, flags), stream, flags);
 }
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
-  return created(pass(&Driver::cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
+  return created(jump(&Driver::cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
 }
 
 #if CUDA_VERSION >= 12050
 CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags,
                                 int priority) {
-  return created(pass(&Driver::cuGreenCtxStreamCreate, stream, context, flags, priority), stream,
+  return created(jump(&Driver::cuGreenCtxStreamCreate, stream, context, flags, priority), stream,
                  flags);
 }
 #endif
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
+  const Entry entry;
+  // Its last fence needs the tables that may be half changed now.
+  if (entry.nested() && Entry::destroy_later(stream)) return CUDA_SUCCESS;
   Process* const process = Process::get();
   KnownStreams::remove(stream);
   if (process != nullptr) {
@@ -292,6 +304,7 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, vo
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  const Entry entry;
   Process* const process = Process::get();
   if (process != nullptr) process->use_peers();
   const CUresult code = pass(&Driver::cuCtxEnablePeerAccess, peer, flags);
@@ -314,6 +327,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
+  const Entry entry;
   const GiveBackGate::EndOfContext ends(gate_of(Process::get_if_any()));
   const CUresult code = pass(&Driver::cuCtxDestroy_v2, context);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;

@@ -18,6 +18,7 @@ constinit thread_local std::uint32_t launches = 0;
 constexpr std::uintptr_t kLastOfDefaultStreams = 2;
 
 [[gnu::noinline, gnu::cold]] void look(CUstream stream, bool per_thread) noexcept {
+  const Entry entry;
   Process* const process = Process::get_if_any();
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   if (here.arena == nullptr || here.arena->fences().capturing()) return;
@@ -28,6 +29,8 @@ constexpr std::uintptr_t kLastOfDefaultStreams = 2;
 /// A stream that nobody saw being made is followed from its first work on: fences on everything
 /// have to expect more of its kind from then on.
 [[gnu::noinline, gnu::cold]] void follow(CUstream stream) noexcept {
+  const Entry entry;
+  if (entry.nested()) Entry::follow_later(stream);
   Process* const process = Process::get_if_any();
   if (process == nullptr) return;
   if (process->locate(stream, false).arena != nullptr) KnownStreams::add(stream);
@@ -51,11 +54,11 @@ extern "C" {
 #define PACED(name, parameters, arguments, stream)            \
   CUresult name parameters {                                  \
     note(stream, false);                                      \
-    return pass(&Driver::name, WEIR_EXPAND arguments);        \
+    return jump(&Driver::name, WEIR_EXPAND arguments);        \
   }                                                           \
   CUresult name##_ptsz parameters {                           \
     note(stream, true);                                       \
-    return pass(&Driver::name##_ptsz, WEIR_EXPAND arguments); \
+    return jump(&Driver::name##_ptsz, WEIR_EXPAND arguments); \
   }
 #define WEIR_EXPAND(...) __VA_ARGS__
 
@@ -143,7 +146,7 @@ PACED(cuMemsetD32Async, (CUdeviceptr to, unsigned int value, std::size_t count, 
 #define ON_DEFAULT(name, parameters, arguments)               \
   CUresult name##_ptds parameters {                           \
     Fences::use_per_thread();                                 \
-    return pass(&Driver::name##_ptds, WEIR_EXPAND arguments); \
+    return jump(&Driver::name##_ptds, WEIR_EXPAND arguments); \
   }
 
 ON_DEFAULT(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes), (to, from, bytes))

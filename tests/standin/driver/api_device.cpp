@@ -115,6 +115,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
         !call.driver.pages_supported) {
       *value = 0;
     }
+    if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) {
+      *value = call.driver.concurrent_managed ? 1 : 0;
+    }
     return CUDA_SUCCESS;
   });
 }

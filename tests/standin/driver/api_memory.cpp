@@ -5,6 +5,12 @@
 #include "tests/standin/driver/ranges.hpp"
 #include "tests/standin/driver/stream.hpp"
 
+#undef cuMemAdvise
+#if CUDA_VERSION >= 13000
+extern "C" CUresult cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise advice,
+                                CUdevice device);
+#endif
+
 namespace {
 
 using namespace weir::standin;
@@ -60,9 +66,36 @@ CUresult attribute_of(Call& call, void* data, CUpointer_attribute attribute, CUd
   }
 }
 
+/// Of memory that `on_host` says where to keep, or who goes there for it.
+CUresult advise(const char* name, CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice,
+                bool host) {
+  return api(name, Needs::kContext, [&](Call& call) {
+    std::uintptr_t base = 0;
+    Block* block = find_block(call.driver, pointer, &base);
+    if (block == nullptr || block->kind != BlockKind::kManaged ||
+        pointer - base + bytes > block->bytes) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!call.driver.concurrent_managed) return CUDA_ERROR_INVALID_DEVICE;
+    if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION) block->on_host = host;
+    if (advice == CU_MEM_ADVISE_SET_ACCESSED_BY && !host) block->accessed = true;
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 extern "C" {
+
+CUresult cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise advice, CUdevice device) {
+  return advise("cuMemAdvise", pointer, bytes, advice, device == CU_DEVICE_CPU);
+}
+#if CUDA_VERSION >= 12020
+CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, CUmem_advise advice,
+                        CUmemLocation location) {
+  return advise("cuMemAdvise", pointer, bytes, advice, location.type == CU_MEM_LOCATION_TYPE_HOST);
+}
+#endif
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   return api("cuMemGetInfo", Needs::kContext, [&](Call& call) {

@@ -1,6 +1,8 @@
 // What tests tell the driver and ask of it.
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "tests/standin/driver/memory.hpp"
@@ -48,9 +50,34 @@ std::size_t used_by(const Driver& driver, int device, bool peak) {
   return peak ? found.peak : found.used;
 }
 
+struct Interrupt {
+  const char* name = nullptr;
+  void (*run)(void*) = nullptr;
+  void* data = nullptr;
+};
+std::atomic<const Interrupt*> wanted{nullptr};
+std::atomic<std::uint64_t> interrupted{0};
+thread_local bool in_interrupt = false;
+
 }  // namespace
 
+void weir::standin::interrupt(const char* name) {
+  const Interrupt* const now = wanted.load(std::memory_order_acquire);
+  if (now == nullptr || in_interrupt || std::strcmp(now->name, name) != 0) return;
+  in_interrupt = true;
+  ++interrupted;
+  now->run(now->data);
+  in_interrupt = false;
+}
+
 extern "C" {
+
+void weir_standin_set_interrupt(const char* name, void (*run)(void* data), void* data) {
+  // Never freed: a call may be about to run it.
+  wanted.store(run != nullptr ? new Interrupt{name, run, data} : nullptr);
+}
+
+std::uint64_t weir_standin_interrupted(void) { return interrupted.exchange(0); }
 
 void weir_standin_set_devices(int count) {
   const Lock lock(driver().mutex);
@@ -80,6 +107,11 @@ void weir_standin_set_loads_meet(int count) {
 void weir_standin_set_pages_supported(int supported) {
   const Lock lock(driver().mutex);
   driver().pages_supported = supported != 0;
+}
+
+void weir_standin_set_concurrent_managed(int on) {
+  const Lock lock(driver().mutex);
+  driver().concurrent_managed = on != 0;
 }
 
 void weir_standin_set_addresses_only(int on) {
@@ -281,6 +313,7 @@ WeirStandinLive weir_standin_live(void) {
     if (is_of_device(block.kind)) {
       ++live.device_blocks;
       live.device_bytes += block.bytes;
+      if (block.on_host && block.accessed) live.host_preferred_bytes += block.bytes;
     } else {
       ++live.host_blocks;
     }

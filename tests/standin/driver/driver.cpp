@@ -83,6 +83,7 @@ void Driver::read_settings() {
   module_memory = number_of("WEIR_STANDIN_MODULE_MEMORY", 0);
   loads_to_meet = 0;
   pages_supported = true;
+  concurrent_managed = number_of("WEIR_STANDIN_CONCURRENT_MANAGED", 0) != 0;
   addresses_only = number_of("WEIR_STANDIN_ADDRESSES_ONLY", 0) != 0;
   reserved_is_device = number_of("WEIR_STANDIN_RESERVED_IS_DEVICE", 0) != 0;
   launches_block = number_of("WEIR_STANDIN_LAUNCHES_BLOCK", 0) != 0;

@@ -59,6 +59,7 @@ struct Driver {
   std::size_t context_memory = 0;      ///< that a context takes of its device
   std::size_t module_memory = 0;       ///< that a module or library takes
   bool pages_supported = true;         ///< virtual memory management, as the attribute says
+  bool concurrent_managed = false;     ///< managed memory may be more than the device has
   bool addresses_only = false;         ///< new device memory has nothing behind it
   bool reserved_is_device = false;     ///< addresses without a page pass for device memory
   bool launches_block = false;         ///< a launch returns when its stream has run it
@@ -156,6 +157,9 @@ struct Call {
 /// nothing works.
 bool is_forked();
 
+/// Runs what a test wants to come in between the program's call and the driver.
+void interrupt(const char* name);
+
 /// Checks what every function has to; anything but success is the function's result.
 CUresult enter(Call& call, const char* name, Needs needs);
 
@@ -166,6 +170,7 @@ void leave(Call& call, const char* name, CUresult result);
 template <typename Body>
 CUresult api(const char* name, Needs needs, Body&& body) noexcept {
   if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;  // and its lock may be another's for ever
+  interrupt(name);
   Driver& the_driver = driver();
   Call call{the_driver, Lock(the_driver.mutex)};
   const CUresult entered = enter(call, name, needs);

@@ -15,6 +15,7 @@
 #undef cuEventElapsedTime
 #undef cuGetProcAddress
 #undef cuGraphAddNode
+#undef cuMemAdvise
 #undef cuMemcpy3DBatchAsync
 #undef cuMemcpyBatchAsync
 
@@ -25,6 +26,7 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device)
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
+CUresult cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise advice, CUdevice device);
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end);
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
 CUfunction weir_standin_function_of(const void* symbol);
@@ -158,6 +160,10 @@ std::span<const Entry> entries() {
         entry("cuMemAllocPitch", 3020, &cuMemAllocPitch_v2),
         entry("cuMemAllocManaged", 6000, &cuMemAllocManaged),
         entry("cuMemFree", 3020, &cuMemFree_v2),
+        entry("cuMemAdvise", 8000, &cuMemAdvise),
+#if CUDA_VERSION >= 12020
+        entry("cuMemAdvise", 12020, &cuMemAdvise_v2),
+#endif
         entry("cuIpcGetMemHandle", 4010, &cuIpcGetMemHandle),
         entry("cuIpcOpenMemHandle", 11000, &cuIpcOpenMemHandle_v2),
         entry("cuIpcCloseMemHandle", 4010, &cuIpcCloseMemHandle),

@@ -130,7 +130,8 @@ void add_block(Driver& driver, std::uintptr_t base, Block block) {
 CUresult allocate_block(Call& call, BlockKind kind, std::size_t bytes, CUdeviceptr* pointer) {
   if (bytes > SIZE_MAX - kAlignment) return CUDA_ERROR_OUT_OF_MEMORY;
   Device& device = *call.context->device;
-  const std::size_t charged = round_up(bytes, kAlignment);
+  const bool anywhere = kind == BlockKind::kManaged && call.driver.concurrent_managed;
+  const std::size_t charged = anywhere ? 0 : round_up(bytes, kAlignment);
   if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
   const bool addresses_only = call.driver.addresses_only && kind == BlockKind::kDevice;
   void* memory = addresses_only ? take_addresses(bytes) : take_memory(kind, bytes);

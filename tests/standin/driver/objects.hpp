@@ -171,6 +171,8 @@ struct Block {
   GraphMemory* graph = nullptr;  ///< whose memory this is
   std::shared_ptr<GraphMemory> taken = {};  ///< the same, while a launch has it
   bool addresses_only = false;              ///< nothing is behind it
+  bool on_host = false;                     ///< managed memory that is to be there
+  bool accessed = false;                    ///< and the device is to read it from there
 };
 
 /// What cuArrayCreate and cuMipmappedArrayCreate give: bytes that are counted and hold nothing.

@@ -1,0 +1,265 @@
+// Calls of CUDA in a signal handler that interrupts one of ours: on the same thread, with our locks
+// taken and our tables half changed.
+
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include "tests/preload/inside/inside.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+/// What the handler does, and what came of it. A handler has no argument of ours.
+struct Handler {
+  void (*run)() = nullptr;
+  int runs = 0;
+  CUresult code = CUDA_SUCCESS;
+  CUdeviceptr pointer = 0;
+  CUstream stream = nullptr;
+};
+Handler handler;
+
+void on_signal(int /*signal*/) {
+  ++handler.runs;
+  handler.run();
+}
+
+/// Where the signal comes: just before the driver's answer to a call of Weir's own, or of the
+/// program's.
+class SignalHandler : public Inside {
+ protected:
+  static void start_with(void (*run)(), Variables variables = {}) {
+    handler = {};
+    handler.run = run;
+    struct sigaction action {};
+    action.sa_handler = &on_signal;
+    action.sa_flags = SA_NODEFER;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+    start(variables);
+  }
+  ~SignalHandler() override { stop(); }
+  static void interrupt(const char* call) {
+    weir_standin_set_interrupt(
+        call, [](void*) { (void)raise(SIGUSR1); }, nullptr);
+  }
+  static void stop() { weir_standin_set_interrupt(nullptr, nullptr, nullptr); }
+  static Bytes passed(const std::string& kind) {
+    for (const Passed& each : arena().account().passed_kinds()) {
+      if (each.kind == kind) return each.level.current;
+    }
+    return {};
+  }
+};
+
+void allocate_there() { handler.code = cuMemAlloc(&handler.pointer, kBytes); }
+void allocate_in_order_there() {
+  handler.code = cuMemAllocAsync(&handler.pointer, kBytes, handler.stream);
+}
+void free_there() { handler.code = cuMemFree(handler.pointer); }
+void free_in_order_there() { handler.code = cuMemFreeAsync(handler.pointer, handler.stream); }
+void set_there() { handler.code = cuMemsetD8Async(handler.pointer, 1, kBytes, handler.stream); }
+
+/// The calls of the driver that Weir makes while it serves these, each with what it holds then.
+constexpr std::array kOwnCalls{"cuCtxGetCurrent", "cuMemAlloc", "cuStreamQuery", "cuEventRecord",
+                               "cuEventQuery"};
+
+TEST_F(SignalHandler, AllocatesFromTheDriverAndItIsCounted) {
+  ASSERT_NO_FATAL_FAILURE(start_with(&allocate_there, {{"WEIR_BUDGET", "64MiB"}}));
+  interrupt("cuMemAlloc");
+  const CUdeviceptr block = allocate(kMib);
+  stop();
+  EXPECT_EQ(handler.runs, 1);
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_NE(handler.pointer, block);
+  EXPECT_EQ(passed("direct"), Bytes{kBytes});
+  EXPECT_EQ(books().allocated.current, mib(1));
+  weir_standin_clear_counters();
+  free(handler.pointer);  // by the driver, who served it
+  EXPECT_EQ(weir_standin_calls("cuMemFree"), 1U);
+  EXPECT_EQ(passed("direct"), Bytes{});
+  free(block);
+  settle();
+  EXPECT_EQ(arena().account().used(), mib(1));
+}
+
+TEST_F(SignalHandler, AllocatesWhereverWeirIsInterrupted) {
+  ASSERT_NO_FATAL_FAILURE(start_with(&allocate_there));
+  std::size_t bytes = kMib;  // another one each time, so that nothing is cached
+  for (const char* call : kOwnCalls) {
+    SCOPED_TRACE(call);
+    bytes += 2 * kMib;
+    const CUstream stream = make_stream();
+    const CUdeviceptr busy = allocate(bytes);
+    keep_busy(stream, busy);
+    handler.runs = 0;
+    std::vector<CUdeviceptr> served;
+    const auto serve = [&] {
+      served.push_back(allocate(bytes));
+      if (handler.pointer != 0) served.push_back(std::exchange(handler.pointer, 0));
+    };
+    interrupt(call);
+    free(busy);
+    serve();  // its fence is recorded
+    serve();  // and asked for
+    stop();
+    EXPECT_NE(handler.runs, 0);
+    EXPECT_EQ(handler.code, CUDA_SUCCESS);
+    release_all();
+    for (const CUdeviceptr pointer : served) {
+      EXPECT_NE(pointer, busy);
+      free(pointer);
+    }
+    settle();
+    EXPECT_EQ(books().allocated.current, Bytes{});
+  }
+  EXPECT_EQ(weir_standin_late_uses(), 0U);
+}
+
+TEST_F(SignalHandler, FreesWhatWeirServedOnceTheInterruptedCallHasEnded) {
+  ASSERT_NO_FATAL_FAILURE(start_with(&free_there));
+  handler.pointer = allocate(kBytes);
+  interrupt("cuMemAlloc");
+  const CUdeviceptr block = allocate(kMib);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
+  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_EQ(cuMemFree(handler.pointer), CUDA_ERROR_INVALID_VALUE) << "it was freed";
+  free(block);
+}
+
+TEST_F(SignalHandler, FreesInStreamOrderToo) {
+  ASSERT_NO_FATAL_FAILURE(start_with(&free_in_order_there));
+  handler.stream = make_stream();
+  handler.pointer = allocate(kBytes, handler.stream);
+  keep_busy(handler.stream, handler.pointer);
+  interrupt("cuMemAlloc");
+  (void)allocate(kMib);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_FALSE(is_handed_out(handler.pointer, kBytes)) << "its stream still uses it";
+}
+
+TEST_F(SignalHandler, FreesWhatItTookWithoutAWait) {
+  ASSERT_NO_FATAL_FAILURE(start_with([] {
+    allocate_there();
+    free_there();
+  }));
+  interrupt("cuMemAlloc");
+  (void)allocate(kMib);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cuMemFree"), 1U);
+  EXPECT_EQ(passed("direct"), Bytes{});
+  EXPECT_EQ(weir_standin_used(0), kMib);
+}
+
+TEST_F(SignalHandler, MoreFreesThanThereIsRoomForFailAndLoseNothing) {
+  ASSERT_NO_FATAL_FAILURE(start_with([] {
+    for (int i = 0; i < 1000; ++i) {
+      const CUresult code = cuMemFree(handler.pointer + static_cast<CUdeviceptr>(i) * 512);
+      if (code != CUDA_SUCCESS) handler.code = code;
+    }
+  }));
+  const weir::testing::LogCapture log;
+  handler.pointer = allocate(kMib);
+  interrupt("cuMemAlloc");
+  (void)allocate(2 * kMib);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_ERROR_OUT_OF_MEMORY);
+  // The first one was the block, the others are addresses in its middle.
+  EXPECT_EQ(books().allocated.current, mib(2));
+  EXPECT_FALSE(log.containing("cuMemFree in a signal handler failed (1)").empty());
+}
+
+TEST_F(SignalHandler, TakesMemoryInStreamOrderFromTheDriver) {
+  ASSERT_NO_FATAL_FAILURE(start_with(&allocate_in_order_there));
+  handler.stream = make_stream();
+  interrupt("cuMemAlloc");
+  (void)allocate(kMib);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
+  EXPECT_EQ(passed("direct"), Bytes{kBytes});
+  free(handler.pointer, handler.stream);
+  EXPECT_EQ(weir_standin_calls("cuMemFreeAsync"), 1U);
+  EXPECT_EQ(passed("direct"), Bytes{});
+}
+
+TEST_F(SignalHandler, LaunchesOnAStreamThatIsFollowedFromThenOn) {
+  ASSERT_NO_FATAL_FAILURE(start_with(&set_there));
+  const Driver& driver = Process::get()->driver();  // past the hooks
+  ASSERT_EQ(driver.cuStreamCreate(&handler.stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  handler.pointer = allocate(kBytes);
+  hold(handler.stream);
+  interrupt("cuMemAlloc");
+  (void)allocate(kMib);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  free(handler.pointer);
+  EXPECT_FALSE(is_handed_out(handler.pointer, kBytes));
+}
+
+TEST_F(SignalHandler, EndsAStreamWhoseLastWorkIsFenced) {
+  ASSERT_NO_FATAL_FAILURE(start_with([] { handler.code = cuStreamDestroy(handler.stream); }));
+  handler.stream = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  weir_standin_hold(weir_standin_all_streams());  // by its handle it cannot be released any more
+  EXPECT_EQ(cuMemsetD8Async(block, 1, 1, handler.stream), CUDA_SUCCESS);
+  interrupt("cuMemAlloc");
+  (void)allocate(kMib);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_live().streams, 0U);
+  free(block);
+  settle();
+  EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+TEST_F(SignalHandler, DuringTheDriversOwnWorkIsServedAsEver) {
+  ASSERT_NO_FATAL_FAILURE(start_with(&allocate_there));
+  const CUdeviceptr cached = allocate(kBytes);
+  free(cached);
+  settle();
+  interrupt("cuArrayCreate");  // passed: none of our tables is touched meanwhile
+  CUDA_ARRAY_DESCRIPTOR flat{};
+  flat.Width = flat.Height = 16;
+  flat.Format = CU_AD_FORMAT_FLOAT;
+  flat.NumChannels = 4;
+  CUarray array = nullptr;
+  ASSERT_EQ(cuArrayCreate(&array, &flat), CUDA_SUCCESS);
+  stop();
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_EQ(handler.pointer, cached);
+}
+
+/// The settings are read, and one of them is warned of, while everybody else waits for that.
+TEST_F(SignalHandler, DuringTheSetUpAllocatesFromTheDriver) {
+  static CUcontext context = nullptr;
+  static const Driver* driver = nullptr;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  driver = preload::driver();
+  ASSERT_NE(driver, nullptr);
+  ASSERT_EQ(driver->cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  handler = {};
+  handler.run = &allocate_there;
+  ASSERT_NE(std::signal(SIGUSR1, &on_signal), SIG_ERR);
+  setenv("WEIR_BUDGTE", "1GiB", 1);
+  setenv("WEIR_PUBLISH", "0", 1);
+  set_log_sink([](LogLevel /*level*/, std::string_view /*text*/) { (void)raise(SIGUSR1); });
+  const CUdeviceptr block = allocate(kMib);
+  set_log_sink(nullptr);
+  EXPECT_EQ(handler.runs, 1);
+  EXPECT_EQ(handler.code, CUDA_SUCCESS);
+  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_EQ(passed("direct"), Bytes{kBytes});
+  free(handler.pointer);
+  free(block);
+}
+
+}  // namespace
+}  // namespace weir::preload::testing
