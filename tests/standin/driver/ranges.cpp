@@ -19,7 +19,8 @@ Range find_reserved(Driver& driver, std::uintptr_t address) {
 Range find_range(Driver& driver, std::uintptr_t address) {
   std::uintptr_t base = 0;
   if (const Block* block = find_block(driver, address, &base); block != nullptr) {
-    RangeKind kind = is_of_device(block->kind) ? RangeKind::kDevice : RangeKind::kPinned;
+    const bool of_device = is_of_device(block->kind) || block->kind == BlockKind::kImported;
+    RangeKind kind = of_device ? RangeKind::kDevice : RangeKind::kPinned;
     if (block->kind == BlockKind::kManaged) kind = RangeKind::kManaged;
     return {kind, base, block->bytes, block->pool ? block->pool->device : block->context->device};
   }
