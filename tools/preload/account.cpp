@@ -6,8 +6,6 @@
 namespace weir::preload {
 namespace {
 
-constexpr bool counts(Kind kind) noexcept { return kind != Kind::kHost; }
-
 /// Handles of different types may be the same number; all that is freed by its address shares one.
 constexpr std::uint64_t key(Kind kind, std::uint64_t handle) noexcept {
   const bool by_handle = kind == Kind::kArrays || kind == Kind::kMappable || kind == Kind::kModules;
@@ -19,7 +17,7 @@ constexpr std::uint64_t key(Kind kind, std::uint64_t handle) noexcept {
 const char* to_string(Kind kind) noexcept {
   static constexpr std::array<const char*, kKinds> kNames{"arrays",  "mappable", "pools",  "graphs",
                                                           "modules", "contexts", "shared", "direct",
-                                                          "managed", "host"};
+                                                          "managed", "host",     "spilled"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

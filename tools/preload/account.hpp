@@ -30,10 +30,16 @@ enum class Kind : std::uint8_t {
   kContexts,  ///< what CUDA itself takes
   kShared,    ///< given away to other processes
   kDirect,    ///< cuMemAlloc on the way past the pool
-  kManaged,   ///< moves between host and device: never refused
+  kManaged,   ///< moves between host and device: not against the budget, and never refused
   kHost,      ///< page-locked memory of the host: not against the budget
+  kSpilled,   ///< of the host, given for device memory (WEIR_SPILL): not against the budget
 };
-inline constexpr std::size_t kKinds = 10;
+inline constexpr std::size_t kKinds = 11;
+/// Whether memory of this kind is the device's and no other's, so that it counts against the
+/// budget.
+[[nodiscard]] constexpr bool counts(Kind kind) noexcept {
+  return kind != Kind::kManaged && kind != Kind::kHost && kind != Kind::kSpilled;
+}
 [[nodiscard]] const char* to_string(Kind kind) noexcept;
 
 class Account;

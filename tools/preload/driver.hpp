@@ -11,6 +11,7 @@
 #undef cuDevicePrimaryCtxReset
 #undef cuGetProcAddress
 #undef cuGraphAddNode
+#undef cuMemAdvise
 #undef cuMemcpy3DBatchAsync
 #undef cuMemcpyBatchAsync
 extern "C" {
@@ -18,6 +19,9 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                    CUgraph* graph, const CUgraphNode** dependencies, size_t* count);
+#if CUDA_VERSION >= 13000
+CUresult cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise advice, CUdevice device);
+#endif
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
 #if CUDA_VERSION >= 12020
 CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,

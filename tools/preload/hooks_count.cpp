@@ -40,7 +40,20 @@ CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle)
                  bytes, call, handle);
 }
 
-/// The same for what is never refused: it is counted once it is there.
+/// Has the driver serve managed memory, once more with what the pools keep where the device is
+/// full: some devices have all of it themselves.
+template <typename Call>
+CUresult with_room(Bytes bytes, const Call& call) noexcept {
+  const CUresult code = call();
+  if (code != CUDA_ERROR_OUT_OF_MEMORY) return code;
+  Process* const process = Process::get();
+  Account* const account = process != nullptr ? process->current_account() : nullptr;
+  if (account == nullptr) return code;
+  (void)process->trim(*account, bytes);
+  return call();
+}
+
+/// The same for what is not only the device's, and never refused: it is counted once it is there.
 template <typename Call, typename Handle>
 CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
   const Entry entry;
@@ -48,7 +61,6 @@ CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& h
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   Account* const account = process != nullptr ? process->current_account() : nullptr;
   if (account == nullptr) return code;
-  if (kind != Kind::kHost) account->charge(bytes);
   process->count(*account, kind, bytes, handle(), process->current_context());
   return code;
 }
@@ -224,7 +236,10 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned int flags) {
   return counted_after(
       Kind::kManaged, {bytes},
-      [&] { return pass(&Driver::cuMemAllocManaged, pointer, bytes, flags); },
+      [&] {
+        return with_room({bytes},
+                         [&] { return pass(&Driver::cuMemAllocManaged, pointer, bytes, flags); });
+      },
       [&] { return *pointer; });
 }
 

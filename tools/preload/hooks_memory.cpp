@@ -265,6 +265,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
     return refuse_handle(
         "the driver has no handles for memory that this pool maps; set WEIR_POOL=naive");
   }
+  if (process != nullptr && process->spilled().has(pointer)) {
+    return refuse_handle(
+        "it is memory of the host, given where the budget was used up, and the driver has no "
+        "handles for it; set WEIR_SPILL=off");
+  }
   CUdeviceptr base = 0;
   std::size_t size = 0;
   if (process == nullptr ||

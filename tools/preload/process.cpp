@@ -85,7 +85,7 @@ void Process::set_up() noexcept {
 }
 
 Process::Process(const Driver& driver, Settings settings)
-    : driver_(driver), settings_(std::move(settings)) {}
+    : driver_(driver), settings_(std::move(settings)), spilled_(driver) {}
 
 Arena* Process::current() noexcept {
   CUcontext context = nullptr;
@@ -141,6 +141,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
                              " has: " + format_bytes(its->total()) + " is the budget there");
   }
   follow_budget(*arena);
+  if (settings_.spill.value == SpillTo::kHost) (void)spilled_.is_possible(device);
   if (first) say_active(*its);
   publish_device(settings_, "GPU " + std::to_string(device));
   for (const auto& [owner, accessor] : grants) {
@@ -328,6 +329,12 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
                            StreamId stream) noexcept {
   std::string why;
   const CUresult code = arena.allocate(pointer, bytes, stream, why);
+  if (settings_.spill.value == SpillTo::kHost) {
+    if (code == CUDA_SUCCESS) Spilled::note_served();
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && spilled_.allocate(arena, pointer, {bytes})) {
+      return CUDA_SUCCESS;
+    }
+  }
   // A probe for more than there ever was is no news.
   if (!why.empty() && Bytes{bytes} <= arena.account().budget()) report(arena.account(), why);
   return code;
@@ -348,9 +355,11 @@ std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) 
       const StreamId stream = in_order ? here.stream : fences.everything();
       if (const auto code = here.arena->free(pointer, stream)) {
         keep_budget(here.arena->account());
+        spilled_.give_back();
         return code;
       }
     }
+    if (const auto code = free_spilled(pointer, here)) return code;
     return free_elsewhere(pointer, here);
   } catch (const std::exception& error) {
     // It stays allocated: better lost than used while work may still touch it.
@@ -378,7 +387,12 @@ std::optional<CUresult> Process::free_behind_peers(Arena& owner, CUdeviceptr poi
     parked_frees_.store(parked_.size(), std::memory_order_relaxed);
     return CUDA_SUCCESS;
   }
-  const auto code = owner.free(pointer, owner.fences().everything());
+  Fences& fences = owner.fences();
+  if (spilled_.has(pointer)) {
+    spilled_.end_free(pointer, fences.record(fences.everything()));
+    return CUDA_SUCCESS;
+  }
+  const auto code = owner.free(pointer, fences.everything());
   if (code) keep_budget(owner.account());
   return code;
 }
@@ -396,7 +410,29 @@ void Process::free_parked() {
   for (const auto& [owner, pointer] : parked) (void)free_behind_peers(*owner, pointer, {});
 }
 
+std::optional<CUresult> Process::free_spilled(CUdeviceptr pointer, const Located& here) {
+  const auto owner = spilled_.begin_free(pointer);
+  if (!owner) return std::nullopt;
+  if (owner->freed) return CUDA_ERROR_INVALID_VALUE;
+  try {
+    const bool at_home = here.arena == owner->arena;
+    const bool in_order = at_home && here.stream != StreamId{};
+    if (!at_home || (!in_order && peers_.load(std::memory_order_relaxed))) {
+      (void)free_behind_peers(*owner->arena, pointer, at_home ? Located{} : here);
+    } else {
+      Fences& fences = owner->arena->fences();
+      spilled_.end_free(pointer, fences.record(in_order ? here.stream : fences.everything()));
+    }
+  } catch (...) {
+    spilled_.end_free(pointer, std::nullopt);
+    throw;
+  }
+  spilled_.give_back();
+  return CUDA_SUCCESS;
+}
+
 bool Process::serves(CUdeviceptr address) const noexcept {
+  if (spilled_.has(address)) return true;
   try {
     return std::ranges::any_of(arenas(),
                                [=](const Arena* arena) { return arena->serves(address); });
@@ -560,6 +596,7 @@ void Process::forget(CUcontext context) noexcept {
     parked_frees_.store(parked_.size(), std::memory_order_relaxed);
   }
   KnownStreams::clear();
+  spilled_.forget(context);
   if (gone != nullptr) gone->forget();
   passed_.forget(context);
   note_end_of_captures();  // those that began there
@@ -592,7 +629,7 @@ void Process::report(const Account& account, const std::string& text) noexcept {
     for (const Passed& kind : account.passed_kinds()) {
       if (kind.level.current.count == 0) continue;
       all += "\n    passed: " + kind.kind + " " + format_bytes(kind.level.current) +
-             (kind.counted ? "" : " (not of the device)");
+             (kind.counted ? "" : " (not of the budget)");
     }
     log(LogLevel::kError, all + "\n    said once; the program was told that memory is out");
   } catch (const std::exception&) {

@@ -14,6 +14,7 @@
 #include "tools/preload/give_back_gate.hpp"
 #include "tools/preload/loads.hpp"
 #include "tools/preload/settings.hpp"
+#include "tools/preload/spill.hpp"
 #include "tools/timeline/live/budget_request.hpp"
 
 namespace weir::preload {
@@ -41,6 +42,7 @@ class Process final : public Neighbours {
   [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
   [[nodiscard]] PassedTable& passed() noexcept { return passed_; }
   [[nodiscard]] Loads& loads() noexcept { return loads_; }
+  [[nodiscard]] const Spilled& spilled() const noexcept { return spilled_; }
 
   /// The arena of the context that is current, made with it; null where none is.
   [[nodiscard]] Arena* current() noexcept;
@@ -73,7 +75,7 @@ class Process final : public Neighbours {
   /// Frees it in the arena that it is from, in the order of `here`, or, without a stream there,
   /// behind everything. Nothing where it is from none.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const Located& here) noexcept;
-  /// Whether `address` lies in anything that an arena serves, handed out or not.
+  /// Whether `address` lies in anything that Weir serves, handed out or not.
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
   /// Work of one context may use memory of another from now on.
   void use_peers() noexcept { peers_.store(true, std::memory_order_relaxed); }
@@ -139,6 +141,7 @@ class Process final : public Neighbours {
                                                           const Located& here);
   [[nodiscard]] bool is_parked(CUdeviceptr pointer) const;
   void free_parked();
+  [[nodiscard]] std::optional<CUresult> free_spilled(CUdeviceptr pointer, const Located& here);
   /// The next fence on everything of `owner` covers what runs elsewhere, too.
   void cover_peers(Arena& owner, const Located& here);
   void let_in(Arena& arena, int device) const noexcept;
@@ -152,6 +155,7 @@ class Process final : public Neighbours {
   const Settings settings_;
   PassedTable passed_;
   Loads loads_;
+  Spilled spilled_;
   GiveBackGate give_back_gate_;
   Mutex budgets_mutex_{LockRank::kSources};  ///< an account's budget and its arenas' change as one
   mutable Mutex mutex_{LockRank::kOrder};

@@ -108,6 +108,16 @@ std::string pool_name(const Settings& settings) {
   return settings.auto_pools.value ? "auto" : std::string(to_string(settings.pool.kind.value));
 }
 
+std::string_view to_string(SpillTo spill) noexcept {
+  return spill == SpillTo::kHost ? "host" : "off";
+}
+
+SpillTo parse_spill(std::string_view name, std::string_view text) {
+  if (text == "off") return SpillTo::kNowhere;
+  if (text == "host") return SpillTo::kHost;
+  refuse(name, text, "off or host");
+}
+
 std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text) {
   if (const auto time = parse_time(text)) return *time;
   refuse(name, text, "a time above zero and up to 3600s, such as 10s (units s, ms, us)");
@@ -134,6 +144,7 @@ Settings Settings::from_environment(const Environment& environment) {
   settings.policy = PolicyOptions::from_environment(environment);
   read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
   read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
+  read_setting(settings.spill, environment, {"WEIR_SPILL"}, parse_spill);
   read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
   read_setting(settings.nvml, environment, {"WEIR_NVML"}, parse_nvml);
   read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
@@ -150,6 +161,7 @@ std::vector<SettingLine> describe(const Settings& settings) {
   lines.add_policy(settings.policy);
   lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
   lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
+  lines.add("spill", std::string(to_string(settings.spill.value)), settings.spill);
   lines.add("batch-range", or_none(settings.batch_range.value), settings.batch_range);
   lines.add("nvml", std::string(to_string(settings.nvml.value)), settings.nvml);
   lines.add("summary", or_none(settings.summary.value), settings.summary);

@@ -25,6 +25,15 @@ enum class NvmlAnswers : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(NvmlAnswers answers) noexcept;
 
+/// Where memory comes from when the budget is used up and no wait helps.
+enum class SpillTo : std::uint8_t {
+  kNowhere,  ///< the request fails
+  kHost,     ///< managed memory that stays on the host
+};
+[[nodiscard]] std::string_view to_string(SpillTo spill) noexcept;
+/// `off` or `host`; UsageError otherwise.
+[[nodiscard]] SpillTo parse_spill(std::string_view name, std::string_view text);
+
 struct Settings {
   PoolOptions pool;  ///< WEIR_POOL, WEIR_BUDGET (per device), and so on
   /// WEIR_POOL is `auto` or not set: two pools, `pool.kind` for what cuMemAlloc gives and another
@@ -36,6 +45,8 @@ struct Settings {
   /// WEIR_MAX_WAIT, a time such as `10s` (s, ms, us): the longest that one call is held back.
   Setting<std::chrono::nanoseconds> max_wait =
       Setting<std::chrono::nanoseconds>::by_default(std::chrono::seconds(10));
+  /// WEIR_SPILL, `off` or `host`.
+  Setting<SpillTo> spill = Setting<SpillTo>::by_default(SpillTo::kNowhere);
   /// WEIR_BATCH_RANGE: an NVTX range of this name is a batch; none when empty.
   Setting<std::string> batch_range = Setting<std::string>::by_default({});
   /// WEIR_NVML, `budget` or `real`.

@@ -44,6 +44,9 @@ RunFlags::RunFlags(CLI::App& app)
                "(WEIR_SYNC_FREE)");
   add(app, "--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>,
       "the longest that one call is held back, such as 10s");
+  add(app, "--spill", "WEIR_SPILL", check_with<preload::parse_spill>,
+      "off (default), or host: what fits nowhere else is memory of the host, slow, so that the run "
+      "ends");
   add(app, "--log", "WEIR_LOG", check_with<parse_log_level>, "error, warn, info or debug");
   app.add_flag("--details", details_, "print every figure of the summary, not its three lines");
   json_.option = app.add_option("--json", json_.text,

@@ -193,19 +193,35 @@ TEST_F(Counted, ArraysUntilTheyAreDestroyed) {
   EXPECT_EQ(used(), Bytes{});
 }
 
-TEST_F(Counted, ManagedMemoryAndItIsNeverRefused) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
+TEST_F(Counted, ManagedMemoryByItselfAndItLessensNothing) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "512MiB"},
+                                 {"WEIR_STANDIN_MEMORY", "2G"},
+                                 {"WEIR_STANDIN_ADDRESSES_ONLY", "1"}}));
   CUdeviceptr managed = 0;
-  ASSERT_EQ(cuMemAllocManaged(&managed, 16 * kMib, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
-  EXPECT_EQ(passed("managed"), mib(16));
-  std::size_t free_now = 1;
-  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(free_now, 0U);
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
-  free(managed);
+  ASSERT_EQ(cuMemAllocManaged(&managed, 700 * kMib, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(passed("managed"), mib(700));
   EXPECT_EQ(used(), Bytes{});
-  free(allocate(kMib));
+  EXPECT_EQ(arena().account().passed(), Bytes{});
+  std::size_t free_now = 0;
+  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(free_now, 512 * kMib);
+  const CUdeviceptr block = allocate(512 * kMib);
+  free(managed);
+  EXPECT_EQ(passed("managed"), Bytes{});
+  EXPECT_EQ(used(), mib(512)) << "nothing of the device's was given back for it";
+  free(block);
+  // In the books of other programs, and at the end.
+  for (const Passed& each : arena().account().passed_kinds()) EXPECT_FALSE(each.counted);
+}
+
+TEST_F(Counted, ManagedMemoryGetsRoomFromTheCacheWhereItIsTheDevicesAlone) {
+  expect_refused("cuMemAllocManaged", CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MEMORY", "64M"}}));
+  free(allocate(64 * kMib));
+  settle();
+  CUdeviceptr managed = 0;
+  EXPECT_EQ(cuMemAllocManaged(&managed, 32 * kMib, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+  free(managed);
 }
 
 TEST_F(Counted, MemoryOfTheHostByItself) {
