@@ -1,6 +1,9 @@
 // Pages mapped into reserved addresses.
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstdlib>
 
 #include "tests/standin/fixture.hpp"
 
@@ -162,6 +165,73 @@ TEST_F(StandInMap, NeighbouringPagesAreOneRangeToACopy) {
   EXPECT_EQ(cudaMemset(bytes_at(address + kPage / 2), 1, kPage), cudaSuccess);
   EXPECT_EQ(cudaMemset(bytes_at(address + kPage / 2), 1, 2 * kPage), cudaErrorInvalidValue);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+class StandInExport : public StandInMap {
+ protected:
+  static constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+  static CUmemGenericAllocationHandle make_exportable() {
+    CUmemGenericAllocationHandle page = 0;
+    CUmemAllocationProp of_device = properties();
+    of_device.requestedHandleTypes = kFile;
+    EXPECT_EQ(cuMemCreate(&page, kPage, &of_device, 0), CUDA_SUCCESS);
+    return page;
+  }
+  static void* as_handle(int file) {
+    return reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
+  }
+  static unsigned char* mapped(CUmemGenericAllocationHandle page) {
+    const CUdeviceptr address = reserve(kPage);
+    EXPECT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
+    EXPECT_EQ(allow(address, kPage), CUDA_SUCCESS);
+    return bytes_at(address);
+  }
+};
+
+TEST_F(StandInExport, WhatIsImportedIsTheSameMemoryAndCountsOnce) {
+  const auto page = make_exportable();
+  int file = -1;
+  ASSERT_EQ(cuMemExportToShareableHandle(&file, page, kFile, 0), CUDA_SUCCESS);
+  CUmemGenericAllocationHandle imported = 0;
+  ASSERT_EQ(cuMemImportFromShareableHandle(&imported, as_handle(file), kFile), CUDA_SUCCESS);
+  close(file);
+  EXPECT_NE(imported, page);
+  unsigned char* const one = mapped(page);
+  unsigned char* const other = mapped(imported);
+  one[5] = 77;
+  EXPECT_EQ(other[5], 77);
+  EXPECT_EQ(weir_standin_used(0), kPage);
+  EXPECT_EQ(cuMemUnmap(reinterpret_cast<CUdeviceptr>(other), kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(imported), CUDA_SUCCESS);
+  EXPECT_EQ(weir_standin_used(0), kPage);
+  EXPECT_EQ(one[5], 77);
+}
+
+TEST_F(StandInExport, OnlyWhatWasMadeForItIsExportedAndOnlyPagesAreImported) {
+  int file = -1;
+  EXPECT_EQ(cuMemExportToShareableHandle(&file, make_page(), kFile, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemExportToShareableHandle(&file, make_exportable(), CU_MEM_HANDLE_TYPE_WIN32, 0),
+            CUDA_ERROR_NOT_SUPPORTED);
+  CUmemGenericAllocationHandle imported = 0;
+  for (const int other : {-1, STDERR_FILENO}) {
+    EXPECT_EQ(cuMemImportFromShareableHandle(&imported, as_handle(other), kFile),
+              CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+TEST_F(StandInMap, PagesInCapturesAreAsTheProgramWasTold) {
+  const char* const told = std::getenv("WEIR_STANDIN_PAGES_IN_CAPTURES");
+  const bool safe = told != nullptr && told[0] == '1';
+  const cudaStream_t stream = make_stream();
+  const CUmemAllocationProp of_device = properties();
+  CUmemGenericAllocationHandle page = 0;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cuMemCreate(&page, kPage, &of_device, 0),
+            safe ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph),
+            safe ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
 }
 
 }  // namespace

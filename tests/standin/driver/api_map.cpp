@@ -2,10 +2,15 @@
 // can be seen at two places and comes back as it was left. They are of the process: of the codes
 // that <cuda.h> lists for these functions none is about a context.
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "tests/standin/driver/memory.hpp"
@@ -15,6 +20,16 @@ namespace {
 using namespace weir::standin;
 
 constexpr int kNoFile = -2;  ///< of pages that are addresses only
+
+/// What a function on pages needs: they are unsafe calls to a capture, unless the program is told
+/// otherwise. Which of both a driver takes them for is unverified; PyTorch maps pages in captures.
+Needs of_pages() {
+  static const bool kSafe = [] {
+    const char* const text = std::getenv("WEIR_STANDIN_PAGES_IN_CAPTURES");
+    return text != nullptr && text[0] == '1';
+  }();
+  return kSafe ? Needs::kDriver : Needs::kDriverCanCapture;
+}
 
 /// Where nothing is mapped or may be accessed; of a reservation, `fixed` tells where.
 void* reserve(std::size_t bytes, void* fixed) {
@@ -62,13 +77,16 @@ void drop_if_unused(Driver& driver, std::uint64_t handle) {
   const auto found = driver.pages.find(handle);
   Pages& pages = found->second;
   if (pages.references > 0 || pages.mappings > 0) return;
-  pages.device->credit(pages.bytes);
+  if (!pages.imported) pages.device->credit(pages.bytes);
   close_file(pages);
   driver.pages.erase(found);
 }
 
-int make_file(std::size_t bytes) {
-  const int file = memfd_create("weir-standin", MFD_CLOEXEC);
+/// The name of a file of pages, by which another process knows whose they are.
+constexpr const char* kFileName = "weir-standin-device-";
+
+int make_file(std::size_t bytes, int device) {
+  const int file = memfd_create((kFileName + std::to_string(device)).c_str(), MFD_CLOEXEC);
   if (file < 0) return -1;
   if (ftruncate(file, static_cast<off_t>(bytes)) != 0) {
     close(file);
@@ -83,6 +101,17 @@ int make_file(std::size_t bytes) {
   return file;
 }
 
+/// The device whose pages are in `file`; -1 where it is no file of pages.
+int device_of(int file) {
+  std::array<char, 64> name{};
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  if (readlink(link.c_str(), name.data(), name.size() - 1) <= 0) return -1;
+  const std::string start = std::string("/memfd:") + kFileName;
+  const std::string found(name.data());
+  if (found.compare(0, start.size(), start) != 0) return -1;
+  return std::atoi(found.c_str() + start.size());
+}
+
 }  // namespace
 
 void weir::standin::forget_pages(Driver& driver) {
@@ -92,7 +121,7 @@ void weir::standin::forget_pages(Driver& driver) {
   }
   driver.reservations.clear();
   for (const auto& [handle, pages] : driver.pages) {
-    pages.device->credit(pages.bytes);
+    if (!pages.imported) pages.device->credit(pages.bytes);
     close_file(pages);
   }
   driver.pages.clear();
@@ -144,7 +173,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes) {
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
-  return api("cuMemCreate", Needs::kDriverCanCapture, [&](Call& call) {
+  return api("cuMemCreate", of_pages(), [&](Call& call) {
     if (handle == nullptr || properties == nullptr || bytes == 0 || bytes % kPage != 0 ||
         flags != 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -158,19 +187,22 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
     if (ordinal < 0 || ordinal >= call.driver.device_count) return CUDA_ERROR_INVALID_DEVICE;
     Device& device = call.driver.devices.at(static_cast<std::size_t>(ordinal));
     if (!device.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    const int file = call.driver.addresses_only ? kNoFile : make_file(bytes);
+    const int file = call.driver.addresses_only ? kNoFile : make_file(bytes, ordinal);
     if (file < 0 && file != kNoFile) {
       device.credit(bytes);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = call.driver.next_pages++;
-    call.driver.pages.emplace(*handle, Pages{.device = &device, .bytes = bytes, .file = file});
+    const bool exportable =
+        (properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+    call.driver.pages.emplace(
+        *handle, Pages{.device = &device, .bytes = bytes, .file = file, .exportable = exportable});
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return api("cuMemRelease", Needs::kDriverCanCapture, [&](Call& call) {
+  return api("cuMemRelease", of_pages(), [&](Call& call) {
     const auto found = call.driver.pages.find(handle);
     if (found == call.driver.pages.end() || found->second.references == 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -181,8 +213,50 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   });
 }
 
+CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags) {
+  return api("cuMemExportToShareableHandle", Needs::kDriver, [&](Call& call) {
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    const auto found = call.driver.pages.find(handle);
+    if (shareable == nullptr || flags != 0 || found == call.driver.pages.end() ||
+        found->second.references == 0 || !found->second.exportable ||
+        found->second.file == kNoFile) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const int copy = fcntl(found->second.file, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *static_cast<int*>(shareable) = copy;
+    return CUDA_SUCCESS;
+  });
+}
+
+// The memory is charged to the process that made it.
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable,
+                                        CUmemAllocationHandleType type) {
+  return api("cuMemImportFromShareableHandle", Needs::kDriver, [&](Call& call) {
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    const int given = static_cast<int>(reinterpret_cast<std::intptr_t>(shareable));
+    const int ordinal = device_of(given);
+    struct stat about {};
+    if (handle == nullptr || ordinal < 0 || ordinal >= call.driver.device_count ||
+        fstat(given, &about) != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const int file = fcntl(given, F_DUPFD_CLOEXEC, 0);  // the caller closes its own
+    if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *handle = call.driver.next_pages++;
+    call.driver.pages.emplace(
+        *handle, Pages{.device = &call.driver.devices.at(static_cast<std::size_t>(ordinal)),
+                       .bytes = static_cast<std::size_t>(about.st_size),
+                       .file = file,
+                       .exportable = true,
+                       .imported = true});
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  return api("cuMemRetainAllocationHandle", Needs::kDriverCanCapture, [&](Call& call) {
+  return api("cuMemRetainAllocationHandle", of_pages(), [&](Call& call) {
     auto after = call.driver.mappings.upper_bound(reinterpret_cast<std::uintptr_t>(address));
     if (handle == nullptr || after == call.driver.mappings.begin()) return CUDA_ERROR_INVALID_VALUE;
     const auto& [start, mapping] = *std::prev(after);
@@ -197,7 +271,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  return api("cuMemMap", Needs::kDriverCanCapture, [&](Call& call) {
+  return api("cuMemMap", of_pages(), [&](Call& call) {
     const auto found = call.driver.pages.find(handle);
     if (found == call.driver.pages.end() || found->second.references == 0 || flags != 0 ||
         offset != 0 || bytes != found->second.bytes || pointer % kPage != 0 ||
@@ -218,7 +292,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 }
 
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
-  return api("cuMemUnmap", Needs::kDriverCanCapture, [&](Call& call) {
+  return api("cuMemUnmap", of_pages(), [&](Call& call) {
     const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
     if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
     for (const std::uintptr_t start : whole) {
@@ -235,7 +309,7 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
                         size_t count) {
-  return api("cuMemSetAccess", Needs::kDriverCanCapture, [&](Call& call) {
+  return api("cuMemSetAccess", of_pages(), [&](Call& call) {
     const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
     if (access == nullptr || count == 0 || whole.empty()) return CUDA_ERROR_INVALID_VALUE;
     int protection = PROT_NONE;

@@ -309,6 +309,8 @@ std::span<const Entry> entries() {
         entry("cuMemAddressReserve", 10020, &cuMemAddressReserve),
         entry("cuMemAddressFree", 10020, &cuMemAddressFree),
         entry("cuMemCreate", 10020, &cuMemCreate), entry("cuMemRelease", 10020, &cuMemRelease),
+        entry("cuMemExportToShareableHandle", 10020, &cuMemExportToShareableHandle),
+        entry("cuMemImportFromShareableHandle", 10020, &cuMemImportFromShareableHandle),
         entry("cuMemRetainAllocationHandle", 11000, &cuMemRetainAllocationHandle),
         entry("cuMemMap", 10020, &cuMemMap), entry("cuMemUnmap", 10020, &cuMemUnmap),
         entry("cuMemSetAccess", 10020, &cuMemSetAccess),

@@ -194,6 +194,8 @@ struct Pages {
   int file = -1;
   std::size_t mappings = 0;
   std::size_t references = 1;  ///< handles given out
+  bool exportable = false;     ///< as a file
+  bool imported = false;       ///< made by another process, or exported by this one
 };
 
 struct Mapping {

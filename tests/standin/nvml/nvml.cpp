@@ -100,8 +100,9 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, void** device) {
+  unsigned domain = 0;  // four digits as CUDA writes it, eight as PyTorch does
   unsigned number = 0;
-  if (std::sscanf(bus, "0000:%x:00.0", &number) != 1) return kInvalid;
+  if (std::sscanf(bus, "%x:%x:00.0", &domain, &number) != 2 || domain != 0) return kInvalid;
   *device = handle_of(number);
   return 0;
 }
