@@ -110,6 +110,7 @@ class Environment:
             "LD_LIBRARY_PATH": str(self.standin),
             "PYTHONDONTWRITEBYTECODE": "1",
             "WEIR_STANDIN_DEVICES": "2",
+            "WEIR_STANDIN_PAGES_IN_CAPTURES": "1",
             "WEIR_STANDIN_SHAREABLE": "1",
         }
 

@@ -5,6 +5,7 @@ import re
 
 BEGIN, END = "<!-- matrix begin -->", "<!-- matrix end -->"
 WAYS = ("alone", "default", "async")
+REFERENCE = "reference"  # alone, with the settings of async: whose fault is it?
 LONGEST_REASON = 150  # characters, in a note below the table
 
 WORKS, FAILS, UNAVAILABLE, DIFFERS = "works", "fails", "untried", "other output"
@@ -45,35 +46,51 @@ def what_of_the_end(errors):
     return found[-1] if found else last_line(errors)
 
 
+def needs_reference(outcomes):
+    """Whether the framework has to be asked what it does with the async settings and without Weir."""
+    alone, own = outcomes.get("alone"), outcomes.get("async")
+    return (alone is not None and own is not None and alone.word == WORKS
+            and (own.word != WORKS or own.output != alone.output))
+
+
 def compared(outcomes):
-    """`outcomes` by way, with DIFFERS where a feature works and prints something else than alone."""
-    alone = outcomes.get("alone")
-    if alone is None or alone.word != WORKS:
-        return dict(outcomes)
-    found = {}
-    for way, one in outcomes.items():
-        if one.word == WORKS and one.output != alone.output:
-            one = Outcome(DIFFERS, f"printed {shortened(one.output)!r}, and {shortened(alone.output)!r} alone")
-        found[way] = one
+    """`outcomes` by way, with DIFFERS where a feature works and prints something else than without Weir.
+
+    Without Weir is alone, and for async the reference, where there is one.
+    """
+    found = dict(outcomes)
+    for way, other in (("default", "alone"), ("async", REFERENCE if REFERENCE in outcomes else "alone")):
+        one, without = outcomes.get(way), outcomes.get(other)
+        if one is None or without is None or without.word != WORKS:
+            continue
+        if one.word == WORKS and one.output != without.output:
+            said = f"printed {shortened(one.output)!r}, and {shortened(without.output)!r} without Weir"
+            found[way] = Outcome(DIFFERS, said)
     return found
 
 
 def complaints(rows):
     """What is wrong in `rows` of (framework, feature, outcomes): each as a line.
 
-    A feature fails alone, so that nothing can be compared; or it is lost by default. With another
-    allocator (async) a framework may lose features: the page says which.
+    A feature fails alone, so that nothing can be compared; or Weir loses it, by default or with the async
+    allocator. What a framework's own async allocator lacks without Weir, too, is no fault: the page says it.
     """
     found = []
     for framework, feature, outcomes in rows:
-        for way in ("alone", "default"):
+        for way in ("alone", "default", "async"):
             one = outcomes.get(way)
-            lost = way == "default" and one is not None and (
-                one.word == DIFFERS
-                or (one.word == UNAVAILABLE and outcomes.get("alone", one).word == WORKS))
-            if one is not None and (one.word == FAILS or lost):
+            if one is not None and is_wrong(way, one, outcomes):
                 found.append(f"{framework}, {feature}, {way}: {one.word}: {one.reason}")
     return found
+
+
+def is_wrong(way, one, outcomes):
+    if one.word == DIFFERS:
+        return True
+    if way == "async":
+        return one.word != WORKS and outcomes.get(REFERENCE, Outcome(FAILS)).word == WORKS
+    lost = one.word == UNAVAILABLE and outcomes.get("alone", one).word == WORKS
+    return one.word == FAILS or lost
 
 
 def table(rows):
@@ -81,7 +98,7 @@ def table(rows):
     lines = ["| framework | feature | " + " | ".join(WAYS) + " |", "|---|---|---|---|---|"]
     notes = []
     for framework, feature, outcomes in rows:
-        cells = [cell(outcomes.get(way), notes) for way in WAYS]
+        cells = [cell(outcomes.get(way), outcomes.get(REFERENCE), notes) for way in WAYS]
         lines.append(f"| {framework} | {feature.replace('_', ' ')} | {' | '.join(cells)} |")
     if notes:
         lines.append("")
@@ -89,15 +106,18 @@ def table(rows):
     return "\n".join(lines)
 
 
-def cell(one, notes):
+def cell(one, reference, notes):
+    """What stands in a cell; its reason is added to `notes`. `reference` is given where async was asked twice."""
     if one is None:
         return "-"
     if one.word == WORKS:
         return WORKS
-    reason = f"`{shortened(one.reason)}`"
-    if reason not in notes:
-        notes.append(reason)
-    return f"{one.word} ({notes.index(reason) + 1})"
+    note = f"`{shortened(one.reason)}`"
+    if reference is not None and one.word == FAILS and reference.word == FAILS:
+        note += ", and so without Weir"
+    if note not in notes:
+        notes.append(note)
+    return f"{one.word} ({notes.index(note) + 1})"
 
 
 def shortened(text):

@@ -21,6 +21,8 @@ from environment import HERE, ROOT, Environment, Unusable
 # The program's name, the framework's, and the package whose version is shown.
 FRAMEWORKS = {
     "pytorch": ("PyTorch", "torch"),
+    "pytorch_graphs": ("PyTorch", "torch"),
+    "pytorch_processes": ("PyTorch", "torch"),
     "jax": ("JAX", "jax"),
     "cupy": ("CuPy", "cupy-cuda13x"),
     "numba": ("Numba", "numba-cuda"),
@@ -38,6 +40,17 @@ def commands(environment, program):
     """How `program` is started, by way."""
     weir = [environment.weir, "run"]
     return {"alone": program, "default": [*weir, "--", *program], "async": [*weir, "--allocator", "async", "--", *program]}
+
+
+def settings_of_async(environment, variables):
+    """What `weir run --allocator async` sets for frameworks, to set it without Weir."""
+    shown = [environment.weir, "run", "--allocator", "async", "--", "env", "-0"]
+    done = subprocess.run(list(map(str, shown)), env=variables, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Unusable(f"weir run --allocator async fails: {matrix.last_line(done.stderr)}")
+    found = dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
+    return {name: value for name, value in found.items()
+            if variables.get(name) != value and not name.startswith(("WEIR_", "LD_"))}
 
 
 def run(command, variables, seconds):
@@ -74,13 +87,18 @@ def programs(environment, folder, names):
     found = {path.stem.removeprefix("with_"): path for path in sorted(folder.glob("with_*.*"))
              if path.suffix in (".py", ".cpp")}
     for name in names:
-        if name not in found:
+        if not any(is_named(one, name) for one in found):
             raise Unusable(f"{name} is no framework: {', '.join(found)}")
     order = sorted(found, key=lambda name: (list(FRAMEWORKS).index(name) if name in FRAMEWORKS else 99, name))
     return {
         name: [environment.python, found[name]] if found[name].suffix == ".py" else [environment.compiled(found[name])]
-        for name in order if not names or name in names
+        for name in order if not names or any(is_named(name, one) for one in names)
     }
+
+
+def is_named(program, name):
+    """Whether `name` means `program`: "pytorch" means "pytorch_graphs", too."""
+    return program == name or program.startswith(f"{name}_")
 
 
 def run_all(environment, wanted, feature, ways, jobs, seconds):
@@ -93,8 +111,14 @@ def run_all(environment, wanted, feature, ways, jobs, seconds):
                 if feature in (None, one):
                     starts = commands(environment, [*program, one])
                     futures[name, one] = {way: pool.submit(run, starts[way], variables, seconds) for way in ways}
-        for (name, one), pending in futures.items():
-            outcomes = matrix.compared({way: future.result() for way, future in pending.items()})
+        found = {key: {way: future.result() for way, future in pending.items()} for key, pending in futures.items()}
+        own = variables | (settings_of_async(environment, variables) if "async" in ways else {})
+        again = {(name, one): pool.submit(run, [*wanted[name], one], own, seconds)
+                 for (name, one), outcomes in found.items() if matrix.needs_reference(outcomes)}
+        for (name, one), outcomes in found.items():
+            if (name, one) in again:
+                outcomes[matrix.REFERENCE] = again[name, one].result()
+            outcomes = matrix.compared(outcomes)
             say(f"{name} {one}: " + ", ".join(f"{way} {found.word}" for way, found in outcomes.items()))
             rows.append((FRAMEWORKS.get(name, (name,))[0], one, outcomes))
     if not rows:
@@ -104,7 +128,8 @@ def run_all(environment, wanted, feature, ways, jobs, seconds):
 
 def text_of(rows, names, versions):
     """What stands between the marks of the page."""
-    shown = [f"{FRAMEWORKS[name][0]} {versions[FRAMEWORKS[name][1]]}" for name in names if name in FRAMEWORKS]
+    known = [FRAMEWORKS[name] for name in names if name in FRAMEWORKS]
+    shown = dict.fromkeys(f"{title} {versions[package]}" for title, package in known)
     python = ".".join(map(str, sys.version_info[:2]))
     return f"`tools/test --frameworks` wrote this, with {', '.join(shown)} and Python {python}.\n\n{matrix.table(rows)}"
 

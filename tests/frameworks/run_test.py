@@ -13,9 +13,10 @@ import environment
 import matrix
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Stands for `weir run [--allocator async] -- PROGRAM...`, and tells the program.
+# Stands for `weir run [--allocator async] -- PROGRAM...`, and tells the program: UNDER is as what it sets for
+# frameworks, WEIR_FAKE as what it sets for itself.
 WEIR = """#!/bin/sh
-export UNDER=default
+export UNDER=default WEIR_FAKE=1
 if [ "$2" = --allocator ]; then UNDER=$3; shift 2; fi
 shift 2
 "$@"
@@ -88,13 +89,27 @@ class Runs(unittest.TestCase):
     def test_a_feature_that_another_allocator_lacks_is_no_error(self):
         done = self.run_on({"lost": "end(UNDER == 'async', '' if UNDER != 'async' else 'not with it')"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("| works | works | fails (1) |\n\n1. `not with it`", self.page.read_text())
+        said = "| works | works | fails (1) |\n\n1. `not with it`, and so without Weir\n"
+        self.assertIn(said, self.page.read_text())
+
+    def test_a_feature_that_weir_loses_with_another_allocator_is_an_error(self):
+        lost = "UNDER == 'async' and 'WEIR_FAKE' in os.environ"
+        done = self.run_on({"lost": f"end({lost})"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("thing, lost, async: fails", done.stderr)
+        self.assertNotIn("without Weir", done.stdout)
+
+    def test_other_output_with_another_allocator_is_an_error_if_weir_is_why(self):
+        self.assertEqual(self.run_on({"prints": "end(0, UNDER == 'async')"}).returncode, 0)
+        done = self.run_on({"prints": "end(0, 'WEIR_FAKE' in os.environ and UNDER == 'async')"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("| works | works | other output (1) |", done.stdout)
 
     def test_output_that_differs_by_default_is_an_error(self):
         done = self.run_on({"prints": "end(0, UNDER)"})
         self.assertEqual(done.returncode, 1)
-        self.assertIn("| works | other output (1) | other output (2) |", self.page.read_text())
-        self.assertIn("1. `printed 'default', and 'alone' alone`", self.page.read_text())
+        self.assertIn("| works | other output (1) | works |", self.page.read_text())
+        self.assertIn("1. `printed 'default', and 'alone' without Weir`", self.page.read_text())
 
     def test_a_feature_that_fails_alone_is_an_error(self):
         self.assertEqual(self.run_on({"broken": "end(1, 'always')"}).returncode, 1)

@@ -1,28 +1,16 @@
 """PyTorch's memory on the stand-in: with_pytorch.py FEATURE.
 
-Tensors are filled on the host and copied, or set by zero_(): kernels need a GPU.
+with_pytorch_graphs.py has graphs and pools, with_pytorch_processes.py what spans processes.
 """
 
 import os
-import subprocess
-import sys
 import tempfile
+import threading
 
 import torch
-import torch.multiprocessing
 
 from feature import feature, main, unavailable
-
-MIB = 1 << 20
-GPU = torch.device("cuda:0")
-
-
-def filled(value, mib=1):
-    return torch.full((mib * MIB,), value, dtype=torch.uint8).to(GPU)
-
-
-def holds(tensor, value):
-    return bool((tensor.cpu() == value).all())
+from tensors import GPU, MIB, filled, holds, is_native, second_device
 
 
 @feature
@@ -81,65 +69,6 @@ def events():
     assert start.elapsed_time(end) >= 0
 
 
-def captured(pool=None):
-    tensor = torch.zeros(MIB, dtype=torch.uint8, device=GPU)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
-        inner = torch.empty_like(tensor)
-        inner.copy_(tensor)
-        out = torch.empty_like(inner)
-        out.copy_(inner)
-        del inner  # what lives on is the graph's, and cudaMallocAsync frees it after a replay alone
-    return graph, tensor, out
-
-
-@feature
-def graphs_without_kernels():
-    graph, tensor, out = captured()
-    for value in (3, 4, 5):
-        tensor.copy_(torch.full((MIB,), value, dtype=torch.uint8))
-        graph.replay()
-        torch.cuda.synchronize()
-        assert holds(out, value)
-
-
-@feature
-def graphs_that_share_a_pool():
-    pool = torch.cuda.graph_pool_handle()
-    made = [captured(pool) for _ in range(3)]
-    for value, (graph, tensor, out) in enumerate(made, 7):
-        tensor.copy_(torch.full((MIB,), value, dtype=torch.uint8))
-        graph.replay()
-        torch.cuda.synchronize()
-        assert holds(out, value)
-
-
-@feature
-def graph_trees_check_their_pool():
-    """What torch.compile(mode="reduce-overhead") calls first, and a backend may not have."""
-    graph, _, _out = captured()
-    graph.replay()
-    alive = torch._C._cuda_checkPoolLiveAllocations
-    pool = graph.pool()
-    out = set()
-    try:
-        alive(torch.cuda.current_device(), pool, out)
-    except Exception as error:
-        # The outputs live, so that "not all are named" is the right answer.
-        assert "does not yet support" not in str(error), error
-
-
-@feature
-def private_pools():
-    pool = torch.cuda.MemPool()
-    with torch.cuda.use_mem_pool(pool):
-        tensor = filled(9, 3)
-    assert holds(tensor, 9)
-    del tensor
-    del pool
-    torch.cuda.empty_cache()
-
-
 @feature
 def snapshot():
     kept = filled(1, 30)
@@ -169,25 +98,11 @@ def statistics():
     assert torch.cuda.max_memory_allocated() >= 30 * MIB
     assert torch.cuda.max_memory_reserved() >= 30 * MIB
     torch.cuda.memory_summary()
-
-
-def read_shared(tensor, answers):
-    try:
-        answers.put(int(tensor.cpu().max()))
-    except BaseException as error:
-        answers.put(repr(error))
-
-
-@feature
-def shared_with_a_second_process():
-    context = torch.multiprocessing.get_context("spawn")
-    answers = context.Queue()
-    tensor = filled(7, 3)
-    child = context.Process(target=read_shared, args=(tensor, answers))
-    child.start()
-    got = answers.get(timeout=100)
-    child.join()
-    assert got == 7, got
+    if is_native():
+        found = torch.cuda.memory_stats()
+        for name in ("allocated_bytes.all.peak", "reserved_bytes.all.current", "segment.all.allocated", "num_ooms",
+                     "num_alloc_retries", "inactive_split_bytes.all.current", "num_device_alloc", "num_device_free"):
+            print(name, found[name])
 
 
 @feature
@@ -218,6 +133,117 @@ def memory_fraction():
 
 
 @feature
+def cache_given_back_for_a_larger_tensor():
+    """PyTorch asks again once it has given its cache back: a free has to make room at once."""
+    mib = torch.cuda.mem_get_info()[0] // MIB
+    kept = [torch.empty(mib // 8 * MIB, dtype=torch.uint8, device=GPU) for _ in range(6)]
+    kept.clear()
+    large = torch.empty(mib * 3 // 4 * MIB, dtype=torch.uint8, device=GPU)
+    if is_native():
+        print(torch.cuda.memory_stats()["num_alloc_retries"])
+    assert large.numel() > mib // 2 * MIB
+
+
+@feature
+def out_of_memory_observer():
+    seen = []
+    torch._C._cuda_attach_out_of_memory_observer(lambda device, size, total, free: seen.append((device, size)))
+    try:
+        torch.empty(1 << 40, dtype=torch.uint8, device=GPU)
+    except torch.cuda.OutOfMemoryError:
+        print(seen)
+
+
+@feature
+def settings_of_the_cache():
+    torch.cuda.memory._set_allocator_settings(
+        "max_split_size_mb:64,garbage_collection_threshold:0.6,roundup_power2_divisions:4"
+    )
+    for value in range(60):
+        filled(value, 1 + 7 * value % 90)
+    if is_native():
+        print(torch.cuda.max_memory_reserved(), torch.cuda.max_memory_allocated())
+
+
+@feature
+def memory_by_hand():
+    pointer = torch.cuda.caching_allocator_alloc(3 * MIB)
+    torch.cuda.caching_allocator_delete(pointer)
+    storage = torch.empty(MIB, dtype=torch.uint8, device=GPU).untyped_storage()
+    storage.resize_(40 * MIB)
+    storage.resize_(0)
+    torch.cuda.synchronize()
+    print(torch.cuda.memory_allocated())
+
+
+@feature
+def pinned_memory():
+    for round_ in range(20):
+        pinned = torch.full((MIB * (1 + round_ % 3),), round_, dtype=torch.uint8, pin_memory=True)
+        assert holds(pinned.to(GPU, non_blocking=True), round_)
+    registered = torch.full((MIB,), 4, dtype=torch.uint8)
+    runtime = torch.cuda.cudart()
+    print(runtime.cudaHostRegister(registered.data_ptr(), MIB, 0), registered.is_pinned())
+    assert holds(registered.to(GPU, non_blocking=True), 4)
+    print(runtime.cudaHostUnregister(registered.data_ptr()))
+
+
+@feature
+def two_devices():
+    other = second_device(unavailable)
+    print(torch.cuda.can_device_access_peer(0, 1))
+    for value in range(20):
+        here, there = filled(value), filled(100 + value, device=other)
+        crossed = here.to(other)
+        here.copy_(there)
+        assert holds(crossed, value) and holds(here, 100 + value)
+    del here, there, crossed
+    for device in (GPU, other):
+        torch.cuda.synchronize(device)
+        print(torch.cuda.memory_allocated(device))
+
+
+@feature
+def streams_of_two_devices():
+    other = second_device(unavailable)
+    streams = [torch.cuda.Stream(GPU), torch.cuda.Stream(other)]
+    for value in range(50):
+        with torch.cuda.stream(streams[0]):
+            tensor = filled(value, 2)
+            done = streams[0].record_event()
+        streams[1].wait_event(done)
+        with torch.cuda.stream(streams[1]):
+            crossed = tensor.to(other, non_blocking=True)
+        tensor.record_stream(streams[0])
+        del tensor
+        streams[1].synchronize()
+        assert holds(crossed, value)
+
+
+@feature
+def many_streams():
+    """PyTorch has 32 streams of each priority, and hands them out in turn."""
+    kept = []
+    for value in range(200):
+        stream = torch.cuda.Stream(priority=-(value % 2))
+        with torch.cuda.stream(stream):
+            kept.append(filled(value))
+    torch.cuda.synchronize()
+    assert all(holds(tensor, value) for value, tensor in enumerate(kept))
+
+
+@feature
+def stream_of_somebody_else():
+    raw = torch.cuda.Stream()
+    stream = torch.cuda.ExternalStream(raw.cuda_stream)
+    for value in range(30):
+        with torch.cuda.stream(stream):
+            tensor = filled(value, 3)
+        raw.synchronize()
+        assert holds(tensor, value)
+
+
+@feature
 def memory_info():
     free, total = torch.cuda.mem_get_info()
     assert 0 < free <= total
@@ -227,42 +253,7 @@ def memory_info():
 
 
 @feature
-def expandable_segments():
-    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
-    program = (
-        "import torch\n"
-        "kept = [torch.full((mib << 20,), mib, dtype=torch.uint8).cuda() for mib in range(1, 40)]\n"
-        "assert all(bool((tensor.cpu() == mib).all()) for mib, tensor in enumerate(kept, 1))\n"
-        "del kept[::2]\n"
-        "torch.cuda.empty_cache()\n"
-        "assert torch.cuda.get_allocator_backend() == 'native'\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-class Squares(torch.utils.data.Dataset):
-    def __len__(self):
-        return 64
-
-    def __getitem__(self, index):
-        return torch.full((1000,), index % 100, dtype=torch.uint8)
-
-
-@feature
-def workers_after_fork():
-    before = filled(1)
-    loader = torch.utils.data.DataLoader(
-        Squares(), batch_size=8, num_workers=2, pin_memory=True, multiprocessing_context="fork"
-    )
-    batches = [batch.to(GPU, non_blocking=True) for batch in loader]
-    assert len(batches) == 8 and holds(before, 1)
-    assert all(bool((b.cpu()[0] == 8 * i % 100).all()) for i, b in enumerate(batches))
-
-
-@feature
 def threads():
-    import threading
-
     failed = []
 
     def work(value):
@@ -284,7 +275,7 @@ def threads():
 
 @feature
 def pluggable_allocator():
-    """Weir's own functions, as docs/frameworks.md has it. Without Weir there is none to plug in."""
+    """Weir's own functions, as docs/frameworks.md has it."""
     library = os.environ.get("LD_PRELOAD", "").split(":")[0]
     if not library:
         unavailable("an allocator of Weir's; without Weir there is none to plug in")
