@@ -39,7 +39,8 @@ def say(text):
 def commands(environment, program):
     """How `program` is started, by way."""
     weir = [environment.weir, "run"]
-    return {"alone": program, "default": [*weir, "--", *program], "async": [*weir, "--allocator", "async", "--", *program]}
+    own = [*weir, "--allocator", "async"]
+    return {"alone": program, "default": [*weir, "--", *program], "async": [*own, "--", *program]}
 
 
 def settings_of_async(environment, variables):
@@ -154,10 +155,12 @@ def arguments():
     parser.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help="only these, and the page stays as it is")
     parser.add_argument("--feature", help="only this one, and the page stays as it is")
     parser.add_argument("--ways", default=",".join(matrix.WAYS), help="some of %(default)s; the page stays as it is")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the page has another table")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing; exit code 1 where the page has another table")
     parser.add_argument("--timeout", type=int, default=180, metavar="SECONDS", help="for one feature; %(default)s")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="features at once; %(default)s")
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/frameworks", help="the environment; %(default)s")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/frameworks",
+                        help="the environment; %(default)s")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help="what is tested; %(default)s")
     parser.add_argument("--programs", type=pathlib.Path, default=HERE, help=argparse.SUPPRESS)
     parser.add_argument("--page", type=pathlib.Path, default=PAGE, help=argparse.SUPPRESS)

@@ -139,6 +139,12 @@ class Runs(unittest.TestCase):
             self.assertEqual((done.returncode, self.page.read_text()), (0, before), done.stderr)
             self.assertIn("| thing | one | works |", done.stdout)
 
+    def test_a_name_means_all_of_its_programs(self):
+        (self.folder / "with_thing_more.py").write_text(PROGRAM_HEAD + "main({'other': lambda: end(0)})\n")
+        done = self.run_on({"one": "end(0)"}, "thing")
+        self.assertIn("| thing_more | other | works | works | works |", done.stdout)
+        self.assertNotIn("other", self.run_on({"one": "end(0)"}, "thing", "--feature", "one").stdout)
+
     def test_check_writes_nothing_and_compares(self):
         before = self.page.read_text()
         self.assertEqual(self.run_on({"one": "end(0)"}, "--check").returncode, 1)
