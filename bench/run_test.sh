@@ -14,7 +14,7 @@ wrong() {
 }
 
 listed=$("$run" --list)
-for topic in admission handover log peers policy pool submit swap-in fragmentation oom timelines; do
+for topic in admission handover log peers policy pool submit swap-in fragmentation oom timelines swap-in-pools; do
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
 "$run" --help | grep -q '^usage: ' || wrong "--help prints the usage"
@@ -46,6 +46,9 @@ grep -Eq '^1e5 events, .pftrace: bytes an event +[0-9.]+ +<= 30 +met$' <<<"$tabl
   wrong "timelines has a row for the size of an event"
 grep -Eq '^weir-train, .*x +>= 0.98 +(met|MISSED)$' <<<"$table" ||
   wrong "timelines compares runs that are recorded with runs that are not"
+table=$("$run" --quick swap-in-pools) || wrong "which pool is right for which requests is measured"
+grep -Eq '^2,000 at random +2000 +[0-9]+, [0-9.]+, [0-9.]+x .*p, ' <<<"$table" ||
+  wrong "swap-in-pools has a row for tensors at random, and the pages that paged maps"
 status=0
 "$run" --quick --upstream nonsense oom >"$scratch/out" 2>"$scratch/err" || status=$?
 ((status == 2)) || wrong "an unknown upstream exits 2, not $status"

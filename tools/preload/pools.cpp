@@ -186,10 +186,14 @@ Bytes Pools::give_back(Bytes need) {
   return given;
 }
 
-Bytes Pools::spare() const {
+Bytes Pools::spare() {
   Bytes cached;
-  for (const Pool* const pool : all()) {
-    if (pool != nullptr && pool != asked) cached += pool->statistics().cached.current;
+  for (Pool* const pool : all()) {
+    // Not the one that is asked: it may have put the question off, and would give back now what it
+    // is about to hand out.
+    if (pool == nullptr || pool == asked) continue;
+    pool->poll();
+    cached += pool->statistics().cached.current;
   }
   return cached;
 }

@@ -48,8 +48,8 @@ class Pools final : public MemoryBooks {
   /// Gives back up to `need` bytes, but nothing of the pool that the calling thread asks for memory
   /// just now: that one releases what is in the way by itself.
   Bytes give_back(Bytes need);
-  /// What `give_back` could give at most.
-  [[nodiscard]] Bytes spare() const;
+  /// What `give_back` could give at most, once it is known how far the device has come.
+  [[nodiscard]] Bytes spare();
 
   [[nodiscard]] std::uint16_t device() const noexcept override { return first_.device(); }
   [[nodiscard]] Pressure pressure() const override;

@@ -474,7 +474,6 @@ Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexc
     Bytes spare;
     for (Arena* const arena : arenas()) {
       if (&arena->account() != &account || arena->fences().capturing()) continue;
-      arena->pool().poll();
       spare += arena->pool().spare();
     }
     if (!if_enough || spare >= need) given = trim(account, need);
