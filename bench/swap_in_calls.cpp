@@ -119,6 +119,85 @@ double alloc_free_calls() {
   });
 }
 
+/// A device of 80 GiB, with nothing behind its addresses: blocks may wait for each other's frees.
+void use_large_device() {
+  weir_standin_set_memory(std::size_t{80} << 30);
+  weir_standin_set_addresses_only(1);
+  use_device();
+}
+
+/// Whether the library is there.
+bool is_swapped_in() { return dlsym(RTLD_DEFAULT, "weir_api_version") != nullptr; }
+
+/// The mean of operations that share what is done once for many of them, as a fence of the library
+/// is that asks all of `streams` streams: each chunk has all of that.
+template <typename Operation>
+double time_of_cycles(int streams, int operations, const Operation& operation) {
+  const int cycle = is_swapped_in() ? std::max(32, streams / operations) : 32;
+  const std::size_t chunks = streams <= 100 ? 401 : 7;
+  for (int i = 0; i < 2 * cycle; ++i) operation();  // as much memory as it comes to need
+  return time_of(chunks, cycle, operation) / operations;
+}
+
+void make_streams(int count) {
+  for (int i = 0; i < count; ++i) (void)new_stream();
+}
+
+void pair() {
+  CUdeviceptr pointer = 0;
+  CHECK(cuMemAlloc(&pointer, kBytes));
+  CHECK(cuMemFree(pointer));
+}
+
+double alloc_free_known(int streams) {
+  use_large_device();
+  make_streams(streams);
+  return time_of_cycles(streams, 1, pair);
+}
+
+double alloc_free_batch_known(int streams) {
+  use_large_device();
+  make_streams(streams);
+  std::vector<CUdeviceptr> pointers(32);
+  return time_of_cycles(streams, 32, [&] {
+    for (CUdeviceptr& pointer : pointers) CHECK(cuMemAlloc(&pointer, kBytes));
+    for (const CUdeviceptr pointer : pointers) CHECK(cuMemFree(pointer));
+  });
+}
+
+/// After as many streams that each had a block, worked and ended.
+double alloc_free_after_streams(int streams) {
+  use_large_device();
+  for (int i = 0; i < streams; ++i) {
+    CUstream stream = new_stream();
+    CUdeviceptr pointer = 0;
+    CHECK(cuMemAllocAsync(&pointer, kBytes, stream));
+    CHECK(cuLaunchHostFunc(
+        stream, [](void*) {}, nullptr));
+    CHECK(cuMemFreeAsync(pointer, stream));
+    CHECK(cuStreamDestroy(stream));
+  }
+  CHECK(cuCtxSynchronize());
+  return time_of_cycles(1, 1, pair);
+}
+
+/// After as many threads that each had a block in the order of their own default stream.
+double alloc_free_after_threads(int threads) {
+  use_large_device();
+  CUcontext context = nullptr;
+  CHECK(cuCtxGetCurrent(&context));
+  for (int i = 0; i < threads; ++i) {
+    std::thread([context] {
+      CUdeviceptr pointer = 0;
+      CHECK(cuCtxSetCurrent(context));
+      CHECK(cuMemAllocAsync(&pointer, kBytes, CU_STREAM_PER_THREAD));
+      CHECK(cuMemFreeAsync(pointer, CU_STREAM_PER_THREAD));
+    }).join();
+  }
+  CHECK(cuCtxSynchronize());
+  return time_of_cycles(1, 1, pair);
+}
+
 /// As a program that frees its blocks together, and allocates their like afterwards: one fence, and
 /// one look at the streams, is for all of them.
 double alloc_free_batch() {
@@ -151,10 +230,23 @@ void refused_launch(CUstream stream) {
   if (code != CUDA_ERROR_INVALID_HANDLE) give_up("a launch of nothing", code);
 }
 
-double launch() {
+double launch(int streams) {
   use_device();
   CUstream stream = new_stream();
+  make_streams(streams - 1);
   return time_of(401, kLaunchesOfAPoint * 10, [&] { refused_launch(stream); });
+}
+
+/// On each of them in turn.
+double launch_in_turn(int streams) {
+  use_device();
+  std::vector<CUstream> all;
+  for (int i = 0; i < streams; ++i) all.push_back(new_stream());
+  std::size_t next = 0;
+  return time_of(401, kLaunchesOfAPoint * 10, [&] {
+    refused_launch(all[next]);
+    if (++next == all.size()) next = 0;
+  });
 }
 
 /// Every 32nd launch by itself, with the clock's own time, which both programs pay.
@@ -280,7 +372,19 @@ const std::pair<std::string_view, std::function<double()>> kFigures[] = {
     {"alloc-free/calls", alloc_free_calls},
     {"alloc-free/batches:32", alloc_free_batch},
     {"alloc-free-async", alloc_free_async},
-    {"launch", launch},
+    {"launch", [] { return launch(1); }},
+    {"alloc-free/known:1", [] { return alloc_free_known(1); }},
+    {"alloc-free/known:100", [] { return alloc_free_known(100); }},
+    {"alloc-free/known:10000", [] { return alloc_free_known(10'000); }},
+    {"alloc-free/batches:32/known:1", [] { return alloc_free_batch_known(1); }},
+    {"alloc-free/batches:32/known:100", [] { return alloc_free_batch_known(100); }},
+    {"alloc-free/batches:32/known:10000", [] { return alloc_free_batch_known(10'000); }},
+    {"launch/known:100", [] { return launch(100); }},
+    {"launch/known:10000", [] { return launch(10'000); }},
+    {"launch/in-turn:100", [] { return launch_in_turn(100); }},
+    {"launch/in-turn:10000", [] { return launch_in_turn(10'000); }},
+    {"alloc-free/streams-ended:100000", [] { return alloc_free_after_streams(100'000); }},
+    {"alloc-free/threads-ended:100000", [] { return alloc_free_after_threads(100'000); }},
     {"launch/point", launch_point},
     {"launch/point/awaiting", launch_point_awaiting},
     {"launch/enqueued", launch_enqueued},
@@ -296,7 +400,7 @@ const std::pair<std::string_view, std::function<double()>> kFigures[] = {
 int main(int count, char** arguments) {
   const std::string_view figure = count == 3 ? arguments[1] : "";
   const std::string_view swapped = count == 3 ? arguments[2] : "";
-  const bool is_swapped = dlsym(RTLD_DEFAULT, "weir_api_version") != nullptr;
+  const bool is_swapped = is_swapped_in();
   if (is_swapped != (swapped == "swapped-in")) give_up("LD_PRELOAD is not as was said", is_swapped);
   for (const auto& [name, measure] : kFigures) {
     if (name != figure) continue;

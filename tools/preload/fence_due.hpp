@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kPointsOfAFence = 32;
 /// Up to so many streams are asked for a single point.
 inline constexpr std::size_t kStreamsAskedAtOnce = 8;
 /// Beyond, so many for each point: what a free pays for, however many streams there are.
-inline constexpr std::size_t kStreamsOfAPoint = 2;
+inline constexpr std::size_t kStreamsOfAPoint = 1;
 
 /// Whether `points` pay for asking `streams` streams. Where not, a request may do without them if
 /// memory can be had otherwise.
