@@ -133,7 +133,7 @@ bool is_swapped_in() { return dlsym(RTLD_DEFAULT, "weir_api_version") != nullptr
 /// is that asks all of `streams` streams: each chunk has all of that.
 template <typename Operation>
 double time_of_cycles(int streams, int operations, const Operation& operation) {
-  const int cycle = is_swapped_in() ? std::max(32, streams / operations) : 32;
+  const int cycle = is_swapped_in() ? std::max(32, 2 * streams / operations) : 32;
   const std::size_t chunks = streams <= 100 ? 401 : 7;
   for (int i = 0; i < 2 * cycle; ++i) operation();  // as much memory as it comes to need
   return time_of(chunks, cycle, operation) / operations;
