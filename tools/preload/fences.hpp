@@ -190,18 +190,19 @@ class Fences final : public Progress {
     kNext,  ///< all, and the fence on everything before it has passed: what that covers is left out
   };
   struct Lane {
+    // The first line of a cache is what a fence on everything looks at, of each of them.
     StreamId id;
     CUstream stream = nullptr;     ///< null for everything()
-    std::optional<bool> blocking;  ///< whether it waits for the legacy stream, once asked
     std::uint64_t owner = 0;       ///< of a thread's default stream: the thread
-    ThreadEnded ended;             ///< of a thread's default stream: that it is gone
+    std::optional<bool> blocking;  ///< whether it waits for the legacy stream, once asked
     bool removed = false;
     bool covered = false;      ///< removed, and a fence on everything has its last one
     bool unfenced = false;     ///< no fence covers what it was given: it stands for nothing
-    std::uint64_t next = 1;    ///< the sequence that the next fence gets
-    std::uint32_t points = 0;  ///< given for it
+    std::uint32_t points = 0;  ///< given for the next fence
+    std::uint64_t next = 1;    ///< the sequence that this gets
     std::uint64_t passed = 0;
     std::list<Fence> fences;  ///< recorded and not passed, in order
+    ThreadEnded ended;        ///< of a thread's default stream: that it is gone
 
     /// Whether nobody can name it any more.
     [[nodiscard]] bool gone() const noexcept {
