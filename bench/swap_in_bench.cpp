@@ -115,8 +115,9 @@ void add_swap_in(Table& table) {
   }
   add(table, {.figure = "swap-in/launch/in-turn:100", .shows_more = true});
   add(table, {.figure = "swap-in/launch/in-turn:10000", .shows_more = true});
-  for (const char* figure : {"launch/point", "launch/point/awaiting", "launch/enqueued",
-                             "dlsym/other", "dlsym/driver", "get-proc-address", "process"}) {
+  for (const char* figure :
+       {"launch/point", "launch/point/awaiting", "launch/enqueued", "load/threads:4", "dlsym/other",
+        "dlsym/driver", "get-proc-address", "process"}) {
     add(table, {.figure = std::string("swap-in/") + figure, .shows_more = true});
   }
 }
