@@ -20,6 +20,9 @@ HeapIndex::Owner* HeapIndex::find_owner(StreamId stream, Area area) const {
 void HeapIndex::reserve_bins(Area area, Bytes largest) {
   if (largest <= largest_.at(area)) return;
   common_.at(area).bins.reserve(largest);
+  if (owners_.size() <= kFewStreams) {
+    for (const auto& [stream, owners] : owners_) owners->at(area).bins.reserve(largest);
+  }
   largest_.at(area) = largest;
 }
 
@@ -41,6 +44,7 @@ void HeapIndex::set_owner(Block& block, StreamId stream) {
       made->at(area).home = stream;
       made->at(area).book = &book_of(stream);
       made->at(area).area = area;
+      if (owners_.size() < kFewStreams) made->at(area).bins.reserve(largest_.at(area));
     }
     owners = owners_.emplace(stream, std::move(made)).first;
     if (owners_.size() > 1) ever_several_ = true;

@@ -63,8 +63,11 @@ class HeapIndex : public BlockIndex {
   /// Of the best of each stream's pieces whose points are not passed the one freed first; null if
   /// none fits.
   [[nodiscard]] Block* oldest_unpassed(Bytes size, Area area) const;
-  /// Makes room in the common bins of `area` for pieces of `largest`. Those of a stream take theirs
-  /// as they need it: there may be very many streams.
+  /// Up to so many streams have room for all their pieces beforehand, so that a program that is
+  /// warm takes no memory of the host. Of more each takes its own as it needs it: room costs 45 kB.
+  static constexpr std::size_t kFewStreams = 16;
+  /// Makes room in the bins of `area` for pieces of `largest`: in the common ones, and in those of
+  /// streams where there are few.
   void reserve_bins(Area area, Bytes largest);
 
   void insert(Block& piece) noexcept;  ///< into the bins of its owner
