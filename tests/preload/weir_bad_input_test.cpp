@@ -85,7 +85,8 @@ TEST(WeirBadInput, EachVariable) {
   for (const char* name :
        {"WEIR_BUDGET", "WEIR_POLICY", "WEIR_RUN_AHEAD", "WEIR_POOL", "WEIR_POOL_PAGE_SIZE",
         "WEIR_POOL_LINEAR_CUTOFF", "WEIR_POOL_LARGE_ROUND_SIZE", "WEIR_ALLOC_LOG_LIMIT",
-        "WEIR_SYNC_FREE", "WEIR_MAX_WAIT", "WEIR_NVML", "WEIR_SPILL", "WEIR_LOG", "WEIR_ALLOCATOR"}) {
+        "WEIR_SYNC_FREE", "WEIR_MAX_WAIT", "WEIR_NVML", "WEIR_SPILL", "WEIR_LOG",
+        "WEIR_ALLOCATOR"}) {
     const std::string named = std::string(name) + "='bad' is not allowed";
     expect_run_refused({}, named, {{name, "bad"}});
     expect_refused({"info"}, named, {{name, "bad"}});

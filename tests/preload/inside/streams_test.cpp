@@ -192,7 +192,7 @@ TEST_F(ThreadsThatAreGone, AreForgottenOnceTheDeviceHasPassedTheirWork) {
 TEST_F(ThreadsThatAreGone, KeepNoHostMemory) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
   ASSERT_NO_FATAL_FAILURE(start());
-  mallopt(M_ARENA_MAX, 1);  // what threads take is counted, too
+  mallopt(M_ARENA_MAX, 1);         // what threads take is counted, too
   come_and_go_awaited(20'000, 1);  // until every table has the size that it needs
   const std::size_t before = host_bytes();
   come_and_go_awaited(10'000, 1);

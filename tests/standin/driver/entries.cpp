@@ -159,8 +159,7 @@ std::span<const Entry> entries() {
         entry("cuMemGetInfo", 3020, &cuMemGetInfo_v2), entry("cuMemAlloc", 3020, &cuMemAlloc_v2),
         entry("cuMemAllocPitch", 3020, &cuMemAllocPitch_v2),
         entry("cuMemAllocManaged", 6000, &cuMemAllocManaged),
-        entry("cuMemFree", 3020, &cuMemFree_v2),
-        entry("cuMemAdvise", 8000, &cuMemAdvise),
+        entry("cuMemFree", 3020, &cuMemFree_v2), entry("cuMemAdvise", 8000, &cuMemAdvise),
 #if CUDA_VERSION >= 12020
         entry("cuMemAdvise", 12020, &cuMemAdvise_v2),
 #endif
