@@ -39,7 +39,7 @@ class KnownStreams {
   }
   /// A context is gone, with its streams.
   static void clear() noexcept {
-    for (Set& set : sets_) {
+    for (Set& set : sets) {
       for (Place& place : set) place.store(nullptr, std::memory_order_relaxed);
     }
   }
@@ -56,10 +56,10 @@ class KnownStreams {
     return reinterpret_cast<std::uintptr_t>(stream) * 0x9E3779B97F4A7C15U;
   }
   [[nodiscard]] static Set& set_of(CUstream stream) noexcept {
-    return sets_[number_of(stream) >> (64U - kSetBits)];
+    return sets[number_of(stream) >> (64U - kSetBits)];
   }
 
-  inline static constinit std::array<Set, std::size_t{1} << kSetBits> sets_{};
+  inline static constinit std::array<Set, std::size_t{1} << kSetBits> sets{};
 };
 
 }  // namespace weir::preload

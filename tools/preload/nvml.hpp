@@ -13,10 +13,12 @@ namespace weir::preload {
 
 /// Its own functions. Each is null where the library is too old to have it.
 struct Nvml {
+  // NOLINTBEGIN(readability-identifier-naming): the library's names
   int (*nvmlInit_v2)() = nullptr;
   int (*nvmlDeviceGetHandleByPciBusId_v2)(const char* bus, void** device) = nullptr;
   int (*nvmlDeviceGetPciInfo_v3)(void* device, NvmlPciInfo* info) = nullptr;
   int (*nvmlDeviceGetUUID)(void* device, char* text, unsigned size) = nullptr;
+  // NOLINTEND(readability-identifier-naming)
 #define NVML_HOOK(symbol, what) decltype(&::symbol) symbol = nullptr;
 #include "tools/preload/nvml_hooks.inc"
 };

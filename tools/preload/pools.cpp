@@ -9,13 +9,13 @@ namespace weir::preload {
 namespace {
 
 /// The pool that the calling thread asks for memory just now.
-constinit thread_local const Pool* asked = nullptr;
+constinit thread_local const Pool* asked_pool = nullptr;
 
 struct Asking {
-  explicit Asking(const Pool& pool) noexcept { asked = &pool; }
+  explicit Asking(const Pool& pool) noexcept { asked_pool = &pool; }
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
-  ~Asking() { asked = nullptr; }
+  ~Asking() { asked_pool = nullptr; }
 };
 
 constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
@@ -179,7 +179,7 @@ Bytes Pools::trim(Bytes keep) {
 Bytes Pools::give_back(Bytes need) {
   Bytes given;
   for (Pool* const pool : all()) {
-    if (pool == nullptr || pool == asked || given >= need) continue;
+    if (pool == nullptr || pool == asked_pool || given >= need) continue;
     const Bytes reserved = pool->statistics().reserved.current;
     given += pool->trim(minus_or_zero(reserved, minus_or_zero(need, given)));
   }
@@ -191,7 +191,7 @@ Bytes Pools::spare() {
   for (Pool* const pool : all()) {
     // Not the one that is asked: it may have put the question off, and would give back now what it
     // is about to hand out.
-    if (pool == nullptr || pool == asked) continue;
+    if (pool == nullptr || pool == asked_pool) continue;
     pool->poll();
     cached += pool->statistics().cached.current;
   }

@@ -156,8 +156,11 @@ CUdeviceptr Spilled::take(const Arena& arena, Bytes bytes) const noexcept {
 void Spilled::advise(CUdeviceptr pointer, Bytes bytes, int device) const noexcept {
 #if CUDA_VERSION >= 12020
   if (driver_.cuMemAdvise_v2 != nullptr) {
-    const CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, {0}};
-    const CUmemLocation there{CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    CUmemLocation host{};
+    host.type = CU_MEM_LOCATION_TYPE_HOST;
+    CUmemLocation there{};
+    there.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    there.id = device;
     (void)driver_.cuMemAdvise_v2(pointer, bytes.count, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
     (void)driver_.cuMemAdvise_v2(pointer, bytes.count, CU_MEM_ADVISE_SET_ACCESSED_BY, there);
     return;

@@ -134,7 +134,7 @@ bool DriverUpstream::serves(CUdeviceptr address) const noexcept {
   Lock lock(mutex_);
   // Whose it is afterwards is for the driver to say: it may give the address to the program. Not
   // for ever: the driver's free may wait for work that waits for this thread.
-  returned_.wait_for(lock, kMostOfAReturn, [&] { return !in(returning_); });
+  returned_.wait_for(lock, kMostOfAReturn, [&]() WEIR_REQUIRES(mutex_) { return !in(returning_); });
   return in(given_);
 }
 

@@ -25,6 +25,7 @@
 extern char** environ;
 
 // The form that drivers of every version have; a toolkit may declare only a later one.
+// NOLINTNEXTLINE(readability-identifier-naming): the driver's name
 extern "C" CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
 
 namespace weir::preload::testing {

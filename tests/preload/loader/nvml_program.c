@@ -8,9 +8,11 @@ typedef struct {
   unsigned long long total, free, used;
 } Memory;
 
+// NOLINTBEGIN(readability-identifier-naming): the library's names
 int nvmlInit_v2(void);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device);
 int nvmlDeviceGetMemoryInfo(void* device, Memory* memory);
+// NOLINTEND(readability-identifier-naming)
 
 static int print(const char* when) {
   void* device = NULL;
