@@ -212,7 +212,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr) {
     const CUresult code = pass(&Driver::cuMemAllocPitch_v2, pointer, pitch, width, height, element);
-    return note_passed(entry, code, pointer, code == CUDA_SUCCESS ? *pitch * height : 0);
+    const bool served = code == CUDA_SUCCESS && pitch != nullptr;
+    return note_passed(entry, code, pointer, served ? *pitch * height : 0);
   }
   const std::size_t row = (width + kPitch - 1) / kPitch * kPitch;
   const CUresult code = process->allocate(*arena, *pointer, row * height, arena->fences().sync());

@@ -30,7 +30,8 @@ TEST_F(Hostile, NobodyHasABlockThatIsInUseWhereOneThreadUsesAPerThreadStream) {
 TEST_F(Hostile, NobodyHasABlockThatIsInUseWhereMemoryIsShort) {
   const std::uint64_t seed = weir::testing::random_seed() + 1;
   SCOPED_TRACE(weir::testing::seed_message(seed - 1));
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
+  // One pool for both kinds of memory, so that each may wait for what the other has freed.
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}, {"WEIR_POOL", "naive"}}));
   ASSERT_NO_FATAL_FAILURE(run_all(seed, operations() / 10, {.memory_is_short = true}));
   EXPECT_EQ(corrupted, 0U);
   EXPECT_EQ(weir_standin_late_uses(), 0U);

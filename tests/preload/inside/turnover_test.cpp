@@ -85,6 +85,7 @@ TEST_F(Turnover, StreamsThatAreGoneCostNeitherCallsNorMemory) {
   if (WEIR_TEST_SANITIZED == 0) {
     EXPECT_LE(weir::testing::host_bytes(), host + 4 * kMib) << "42 bytes for each stream";
   }
+  settle();
   pairs(100);
   EXPECT_LE(calls_of(64, pair), before);
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "tests/standin/driver/memory.hpp"
 #include "tests/standin/driver/stream.hpp"
@@ -74,7 +76,10 @@ extern "C" {
 
 void weir_standin_set_interrupt(const char* name, void (*run)(void* data), void* data) {
   // Never freed: a call may be about to run it.
-  wanted.store(run != nullptr ? new Interrupt{name, run, data} : nullptr);
+  static auto* const kKept = new std::vector<std::unique_ptr<Interrupt>>;
+  const Lock lock(driver().mutex);
+  if (run != nullptr) kKept->push_back(std::make_unique<Interrupt>(Interrupt{name, run, data}));
+  wanted.store(run != nullptr ? kKept->back().get() : nullptr);
 }
 
 std::uint64_t weir_standin_interrupted(void) { return interrupted.exchange(0); }
