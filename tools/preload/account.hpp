@@ -77,9 +77,9 @@ class Account {
       : device_(device), total_(total), budget_(budget.count), neighbours_(neighbours) {}
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] Bytes total() const noexcept { return total_; }
-  [[nodiscard]] Bytes budget() const noexcept { return {budget_.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] Bytes budget() const noexcept { return {budget_.load()}; }
   /// Another budget from now on, at most the total. What is taken stays so, though it be more.
-  void set_budget(Bytes budget) noexcept { budget_.store(budget.count, std::memory_order_relaxed); }
+  void set_budget(Bytes budget) noexcept { budget_.store(budget.count); }
   /// The budget was raised, and the pools have it.
   void note_raise() noexcept { raises_.fetch_add(1); }
   [[nodiscard]] std::uint64_t raises() const noexcept { return raises_.load(); }
@@ -89,7 +89,7 @@ class Account {
     return gives_back_.load(std::memory_order_relaxed);
   }
   void give_back_what_comes_free(bool on) noexcept {
-    gives_back_.store(on, std::memory_order_relaxed);
+    gives_back_.store(on);  // in one order with the budget: Process::give_back
   }
   /// Taken of the budget; more than it where what may not be refused took more.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }

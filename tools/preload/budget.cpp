@@ -56,7 +56,6 @@ void Process::give_back(Account& account, bool waits) noexcept {
   if (above().count != 0) return;
   account.give_back_what_comes_free(false);
   // A budget that was lowered in between is seen here, or the flag was set after this.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (above().count != 0) account.give_back_what_comes_free(true);
 }
 

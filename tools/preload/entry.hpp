@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <optional>
 
 #include "allocator/mutex.hpp"
 #include "tools/preload/scope.hpp"
@@ -20,12 +19,10 @@ namespace weir::preload {
 class Entry {
  public:
   Entry() noexcept
-      : interrupts_(busy_now || held_lock_ranks() != 0), nested_(interrupts_ || Inside::now()) {
-    if (nested_) {
-      inside_.emplace();
-    } else {
-      busy_now = true;
-    }
+      : interrupts_(busy_now || held_lock_ranks() != 0),
+        nested_(interrupts_ || Inside::now()),
+        inside_(nested_) {
+    if (!nested_) busy_now = true;
     std::atomic_signal_fence(std::memory_order_seq_cst);  // a handler of this thread sees it
   }
   ~Entry() {
@@ -77,7 +74,7 @@ class Entry {
 
   const bool interrupts_;  ///< code of ours, or a call of the driver that we made
   const bool nested_;
-  std::optional<Inside> inside_;
+  const Inside inside_;
 };
 
 }  // namespace weir::preload

@@ -73,7 +73,9 @@ class ContextScope {
 /// those that the driver makes by its own names.
 class Inside {
  public:
-  Inside() noexcept : before_(inside_now) { inside_now = true; }
+  Inside() noexcept : Inside(true) {}
+  /// With false it changes nothing.
+  explicit Inside(bool passes) noexcept : before_(inside_now) { inside_now = before_ || passes; }
   ~Inside() { inside_now = before_; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
