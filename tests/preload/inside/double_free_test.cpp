@@ -55,8 +55,8 @@ TEST_P(DoubleFree, IsRefusedAndItsNeighboursLive) {
     const CUdeviceptr second = allocate(kBytes);
     const CUdeviceptr third = allocate(kBytes, stream);
     weir_standin_hold(weir_standin_all_streams());  // so that no pool gives it back
-    EXPECT_EQ(cuMemsetD8Async(first, 1, kBytes, stream), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemsetD8Async(first, 1, kBytes, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD8Async(first, 1, kBytes / 2, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD8Async(first + kBytes / 2, 1, kBytes / 2, nullptr), CUDA_SUCCESS);
     EXPECT_EQ(free_by(how, first), CUDA_SUCCESS);
     expect_refused_here(first, {stream});
     release_all();
