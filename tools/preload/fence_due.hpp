@@ -13,7 +13,7 @@ namespace weir::preload {
 inline constexpr std::uint32_t kPointsOfAFence = 32;
 /// Up to so many streams are asked for a single point.
 inline constexpr std::size_t kStreamsAskedAtOnce = 8;
-/// Beyond, once there are so many points for each stream: a free pays for half a question then,
+/// Beyond, once there are so many points for each stream: a free pays for few questions then,
 /// however many streams there are.
 inline constexpr std::size_t kPointsOfAStream = 2;
 
