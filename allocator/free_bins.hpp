@@ -28,9 +28,8 @@ class FreeBins {
 
   /// Takes the host memory for pieces of up to `largest` now. May fail.
   void reserve(Bytes largest);
-  /// `piece` is in no list by its by_stream link. Takes host memory for its group where none is
-  /// there, and does without where there is none to be had: the piece is then looked for among all
-  /// that have no group.
+  /// `piece` is in no list by its by_stream link. Takes host memory for the first piece of a group.
+  /// Where the host has none, the piece goes into a list that every search walks.
   void insert(Block& piece) noexcept;
   void remove(Block& piece) noexcept;
   /// A piece that holds `size`, with little to spare; null when none does.

@@ -1,8 +1,7 @@
 #pragma once
 
 /// @file
-/// What somebody who decides by the state of memory reads: one pool's books, or those of several
-/// together.
+/// The books that admission decides by: those of one pool, or the sum of several.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace weir {
 
-/// Thread-safe. `Pool` says what each function means. Nobody owns a pool by its books.
+/// Thread-safe. See Pool for what each function returns. Whoever holds one owns no pool.
 class MemoryBooks {
  public:
   MemoryBooks() = default;

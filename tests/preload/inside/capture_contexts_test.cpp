@@ -1,4 +1,5 @@
-// A capture that begins on a stream of one context and is joined by a stream of another.
+// A capture that begins on a stream of one context and is joined by a stream of another. In one
+// file, long as it is: every case has the same two devices and the same capture over them.
 
 #include <atomic>
 
