@@ -55,7 +55,8 @@ class Inside : public ::testing::Test {
 
   /// The program begins: with these variables alone, and the first device's primary context. To be
   /// asserted, as each of a test's preparations: ASSERT_NO_FATAL_FAILURE(start()).
-  static void start(Variables variables = {}) {
+  static void start(Variables variables = {}) { start_with(std::vector(variables)); }
+  static void start_with(const std::vector<Variables::value_type>& variables) {
     ASSERT_EQ(Process::get_if_any(), nullptr)
         << "settings are read once, so each of these tests needs a process of its own: use ctest";
     forget_variables();
