@@ -231,10 +231,7 @@ TEST_P(PoolHeap, IsNotNeededForTheFreeOfABlock) {
   testing::fail_new_at(1);
   while (scene.size() != first) EXPECT_NO_THROW(scene.free(first, scene.home(first)));
   const bool struck = testing::stop_failing_new();
-  const bool does_without = GetParam() == PoolKind::kUnpooled || GetParam() == PoolKind::kBestFit ||
-                            GetParam() == PoolKind::kPaged;
-  EXPECT_TRUE(!struck || does_without) << "unpooled gives back what it can, the others keep pieces "
-                                          "that no memory was left to sort";
+  EXPECT_TRUE(!struck || GetParam() == PoolKind::kUnpooled) << "which gives back what it can";
   scene.expect_books();
 }
 
