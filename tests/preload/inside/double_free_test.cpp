@@ -164,10 +164,11 @@ TEST_P(DoubleFree, OfManyThreadsSucceedsOnce) {
 
 std::string name_of(const ::testing::TestParamInfo<const char*>& each) { return each.param; }
 INSTANTIATE_TEST_SUITE_P(Pools, DoubleFree,
-                         ::testing::Values("naive", "round", "unpooled", "best_fit", "paged"),
+                         ::testing::Values("auto", "naive", "round", "unpooled", "best_fit",
+                                           "paged"),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Pools, DoubleFreeOfCached,
-                         ::testing::Values("naive", "round", "best_fit", "paged"), name_of);
+                         ::testing::Values("auto", "naive", "round", "best_fit", "paged"), name_of);
 
 class FreeOfNoBlock : public Inside {};
 
