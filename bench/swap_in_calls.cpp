@@ -241,6 +241,7 @@ double launch(int streams) {
 double launch_in_turn(int streams) {
   use_device();
   std::vector<CUstream> all;
+  all.reserve(static_cast<std::size_t>(streams));
   for (int i = 0; i < streams; ++i) all.push_back(new_stream());
   std::size_t next = 0;
   return time_of(401, kLaunchesOfAPoint * 10, [&] {
@@ -334,6 +335,7 @@ double load_in_parallel() {
   };
   const auto start = Clock::now();
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) threads.emplace_back(load_all);
   for (std::thread& thread : threads) thread.join();
   return since(start) / kLoads;

@@ -164,7 +164,7 @@ std::string green_contexts(const Driver& driver) {
                static_cast<unsigned>(CU_GREEN_CTX_DEFAULT_STREAM));
   }
   if (code != CUDA_SUCCESS) return "there are none: " + std::to_string(code);
-  const std::string found = ask_green(driver, green, primary);
+  std::string found = ask_green(driver, green, primary);
   (void)RAW(driver, cuGreenCtxDestroy, green);
   return found;
 }
