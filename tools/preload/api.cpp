@@ -107,6 +107,8 @@ Bytes trim(int device) noexcept {
   if (process == nullptr) return {};
   try {
     Bytes sum;
+    const GiveBackGate::Turn turn(process->give_back_gate(), process->settings().max_wait.value);
+    if (!turn.granted()) return {};
     for (Arena* const arena : process->arenas()) {
       const bool its = device < 0 || arena->account().device() == device;
       if (its && !arena->fences().capturing()) sum += arena->pool().trim();

@@ -381,6 +381,11 @@ Statistics Arena::statistics() const {
   return now;
 }
 
+Waits Arena::waits_for_others() const {
+  const Lock lock(mutex_);
+  return for_others_;
+}
+
 Waits Arena::paced() const {
   const Lock lock(mutex_);
   return paced_;

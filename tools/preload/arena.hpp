@@ -83,6 +83,8 @@ class Arena {
   /// what other pools free are counted, too.
   [[nodiscard]] Statistics statistics() const;
   [[nodiscard]] Waits paced() const;
+  /// Requests that waited for what other pools of the device free. In `statistics`, too.
+  [[nodiscard]] Waits waits_for_others() const;
   [[nodiscard]] Waits batch_waits() const;
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_.load(); }
 

@@ -22,12 +22,12 @@ timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
     const std::vector<Arena*> its = arenas();
     answer.before = account.budget();
     account.set_budget(budget);
+    answer.code = timeline::BudgetCode::kTaken;
     for (Arena* const arena : its) {
       if (&arena->account() == &account) arena->follow_budget();
     }
     if (budget > answer.before) account.note_raise();
     account.give_back_what_comes_free(true);
-    answer.code = timeline::BudgetCode::kTaken;
     log(LogLevel::kInfo, "the budget of GPU " + std::to_string(account.device()) + " is " +
                              format_bytes(budget) + " now and was " + format_bytes(answer.before) +
                              " (" + std::string(by) + ")");
@@ -49,9 +49,10 @@ void Process::give_back(Account& account, bool waits) noexcept {
   if (InCallback::now()) return;  // it may call no function of the driver
   const auto above = [&account] { return minus_or_zero(account.used(), account.budget()); };
   if (above().count != 0) {
-    if (!give_back_gate_.begin(waits)) return;
-    (void)trim(account, above());
-    give_back_gate_.end();
+    const auto most = waits ? settings_.max_wait.value : std::chrono::nanoseconds{};
+    const GiveBackGate::Turn turn(give_back_gate_, most);
+    if (!turn.granted()) return;
+    (void)trim_in_turn(account, above());
   }
   if (above().count != 0) return;
   account.give_back_what_comes_free(false);
@@ -85,11 +86,12 @@ void Process::add_figures(LiveFigures& figures) const {
   }
   for (Arena* const arena : arenas()) {
     const Waits paced = arena->paced();
+    const Waits others = arena->waits_for_others();
     DeviceFigures* const device =
         figures.of(static_cast<std::uint16_t>(arena->account().device() + 1));
     if (device == nullptr) continue;
-    device->waits += paced.count;
-    device->waited += paced.total;
+    device->waits += paced.count + others.count;
+    device->waited += paced.total + others.total;
   }
 }
 

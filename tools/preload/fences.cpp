@@ -95,7 +95,7 @@ void Fences::end_request() noexcept { this_request = nullptr; }
 void Fences::use_per_thread() noexcept { use_own_stream(); }
 
 StreamId Fences::find(CUstream stream, bool per_thread) {
-  if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  stream = named_stream(stream, per_thread);
   const Lock lock(mutex_);
   if (stream == CU_STREAM_PER_THREAD) {
     use_per_thread();
@@ -138,6 +138,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
     free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
     throw;
   }
+  events_made_ -= fence.events.size();
   return std::move(fence.events);  // whoever adopts them destroys them
 }
 
@@ -180,7 +181,7 @@ CUresult Fences::remove(CUstream stream) noexcept {
   Lane& gone = *found->second;
   const auto captured = captured_.find(gone.id);
   if (captured != captured_.end() && captured->second.began_it) {
-    expect_unknown_captures();  // until the driver has destroyed it, which ends the capture
+    expect_unknown_captures();  // it goes on until the driver has destroyed the stream
     CapturesUnderWay::end(captured->second.capture);
     captured_.erase(captured);
   } else {

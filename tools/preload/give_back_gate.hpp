@@ -3,6 +3,7 @@
 // Keeps contexts from ending while memory is given back in them by a thread that is not the
 // program's. The program answers for its own threads, and cannot know of ours.
 
+#include <chrono>
 #include <condition_variable>
 
 #include "allocator/mutex.hpp"
@@ -13,11 +14,52 @@ namespace weir::preload {
 /// call the driver. Thread-safe.
 class GiveBackGate {
  public:
-  /// To be ended by `end`. False: a context ends now, or another thread gives back and `waits` is
-  /// false.
-  [[nodiscard]] bool begin(bool waits) {
+  /// The calling thread gives back while it lives. A thread has one turn at a time.
+  class Turn {
+   public:
+    /// Not `granted` where a context ends or another thread gives back, and goes on doing so for
+    /// `most`.
+    Turn(GiveBackGate& gate, std::chrono::nanoseconds most)
+        : gate_(gate), granted_(gate.begin(most)) {}
+    ~Turn() {
+      if (granted_) gate_.end();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    [[nodiscard]] bool granted() const noexcept { return granted_; }
+
+   private:
+    GiveBackGate& gate_;
+    const bool granted_;
+  };
+
+  /// A context ends while it lives. Waits for who gives back, which calls only frees of the driver.
+  class EndOfContext {
+   public:
+    explicit EndOfContext(GiveBackGate& gate) : gate_(gate) {
+      Lock lock(gate_.mutex_);
+      ++gate_.ends_;
+      while (gate_.giving_) gate_.changed_.wait(lock);
+    }
+    ~EndOfContext() {
+      const Lock lock(gate_.mutex_);
+      --gate_.ends_;
+      gate_.changed_.notify_all();
+    }
+    EndOfContext(const EndOfContext&) = delete;
+    EndOfContext& operator=(const EndOfContext&) = delete;
+
+   private:
+    GiveBackGate& gate_;
+  };
+
+ private:
+  [[nodiscard]] bool begin(std::chrono::nanoseconds most) {
+    const auto until = std::chrono::steady_clock::now() + most;
     Lock lock(mutex_);
-    while (waits && giving_) changed_.wait(lock);
+    while (giving_ || ends_ != 0) {
+      if (changed_.wait_until(lock, until) == std::cv_status::timeout) break;
+    }
     if (giving_ || ends_ != 0) return false;
     giving_ = true;
     return true;
@@ -28,29 +70,6 @@ class GiveBackGate {
     changed_.notify_all();
   }
 
-  /// A context ends while it lives. Waits for who gives back.
-  class EndOfContext {
-   public:
-    /// Null: nothing is to be kept apart.
-    explicit EndOfContext(GiveBackGate* gate) : gate_(gate) {
-      if (gate_ == nullptr) return;
-      Lock lock(gate_->mutex_);
-      ++gate_->ends_;
-      while (gate_->giving_) gate_->changed_.wait(lock);
-    }
-    ~EndOfContext() {
-      if (gate_ == nullptr) return;
-      const Lock lock(gate_->mutex_);
-      --gate_->ends_;
-    }
-    EndOfContext(const EndOfContext&) = delete;
-    EndOfContext& operator=(const EndOfContext&) = delete;
-
-   private:
-    GiveBackGate* const gate_;
-  };
-
- private:
   Mutex mutex_{LockRank::kLeaf};
   std::condition_variable_any changed_;
   bool giving_ WEIR_GUARDED_BY(mutex_) = false;

@@ -59,9 +59,12 @@ extern "C" {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
   const Entry entry;
-  for_arenas_of(Process::get(), pool, [&](Arena& arena) {
-    if (!arena.fences().capturing()) arena.pool().trim_to({keep});
-  });
+  if (Process* const process = Process::get()) {
+    const GiveBackGate::Turn turn(process->give_back_gate(), process->settings().max_wait.value);
+    for_arenas_of(turn.granted() ? process : nullptr, pool, [&](Arena& arena) {
+      if (!arena.fences().capturing()) arena.pool().trim_to({keep});
+    });
+  }
   return pass(&Driver::cuMemPoolTrimTo, pool, keep);
 }
 

@@ -170,8 +170,17 @@ CUcontext primary_context(const Driver& driver, CUdevice device) noexcept {
   return context;
 }
 
-GiveBackGate* gate_of(Process* process) noexcept {
-  return process != nullptr ? &process->give_back_gate() : nullptr;
+/// Calls `end`, which may end a context, while nobody gives back there.
+template <typename End>
+CUresult end_context(Process* process, const End& end) noexcept {
+  if (process == nullptr) return end();
+  CUresult code = CUDA_SUCCESS;
+  {
+    const GiveBackGate::EndOfContext ends(process->give_back_gate());
+    code = end();
+  }
+  process->note_end_of_captures();  // those that began there
+  return code;
 }
 
 template <typename F>
@@ -180,10 +189,11 @@ CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
   Process* const process = Process::get();
   const CUcontext context =
       process != nullptr ? primary_context(process->driver(), device) : nullptr;
-  const GiveBackGate::EndOfContext ends(gate_of(process));
-  const CUresult code = pass(real, device);
-  if (code == CUDA_SUCCESS && context != nullptr) process->forget(context);
-  return code;
+  return end_context(process, [&] {
+    const CUresult code = pass(real, device);
+    if (code == CUDA_SUCCESS && context != nullptr) process->forget(context);
+    return code;
+  });
 }
 
 template <typename F>
@@ -192,13 +202,14 @@ CUresult release_primary(F Driver::*real, CUdevice device) noexcept {
   Process* const process = Process::get();
   const CUcontext context =
       process != nullptr ? primary_context(process->driver(), device) : nullptr;
-  const GiveBackGate::EndOfContext ends(gate_of(process));
-  const CUresult code = pass(real, device);
-  if (code == CUDA_SUCCESS && context != nullptr &&
-      primary_context(process->driver(), device) == nullptr) {
-    process->forget(context);
-  }
-  return code;
+  return end_context(process, [&] {
+    const CUresult code = pass(real, device);
+    if (code == CUDA_SUCCESS && context != nullptr &&
+        primary_context(process->driver(), device) == nullptr) {
+      process->forget(context);
+    }
+    return code;
+  });
 }
 
 }  // namespace
@@ -328,11 +339,12 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
   const Entry entry;
-  const GiveBackGate::EndOfContext ends(gate_of(Process::get_if_any()));
-  const CUresult code = pass(&Driver::cuCtxDestroy_v2, context);
-  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  if (process != nullptr) process->forget(context);
-  return code;
+  Process* const process = Process::get_if_any();
+  return end_context(process, [&] {
+    const CUresult code = pass(&Driver::cuCtxDestroy_v2, context);
+    if (code == CUDA_SUCCESS && process != nullptr) process->forget(context);
+    return code;
+  });
 }
 
 }  // extern "C"

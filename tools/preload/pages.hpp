@@ -44,6 +44,11 @@ class ContextPages final : public PageSource {
   /// Work on `device` may use all that is mapped here, now and later. False where the driver does
   /// not let it.
   [[nodiscard]] bool allow(int device) noexcept;
+  /// Whether pages were not destroyed since a capture was under way.
+  [[nodiscard]] bool holds() const noexcept {
+    const Lock lock(mutex_);
+    return held_ != 0;
+  }
   /// No capture is under way any more: destroys what was held.
   void give_back_held() noexcept;
   /// The context is gone, and its work with it.

@@ -85,7 +85,9 @@ void Process::set_up() noexcept {
 }
 
 Process::Process(const Driver& driver, Settings settings)
-    : driver_(driver), settings_(std::move(settings)), spilled_(driver) {}
+    : driver_(driver),
+      settings_(std::move(settings)),
+      spilled_(driver, give_back_gate_, settings_.max_wait.value) {}
 
 Arena* Process::current() noexcept {
   CUcontext context = nullptr;
@@ -355,7 +357,7 @@ std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) 
       const StreamId stream = in_order ? here.stream : fences.everything();
       if (const auto code = here.arena->free(pointer, stream)) {
         keep_budget(here.arena->account());
-        spilled_.give_back();
+        (void)spilled_.give_back();
         return code;
       }
     }
@@ -407,7 +409,24 @@ void Process::free_parked() {
   const auto parked = std::exchange(parked_, {});
   parked_frees_.store(0, std::memory_order_relaxed);
   lock.unlock();
-  for (const auto& [owner, pointer] : parked) (void)free_behind_peers(*owner, pointer, {});
+  for (std::size_t i = 0; i < parked.size(); ++i) {
+    try {
+      (void)free_behind_peers(*parked[i].first, parked[i].second, {});
+    } catch (const std::exception& error) {
+      log(LogLevel::kDebug, std::string("memory is freed later: ") + error.what());
+      return park_again(std::span(parked).subspan(i));
+    }
+  }
+}
+
+void Process::park_again(std::span<const std::pair<Arena*, CUdeviceptr>> parked) noexcept {
+  try {
+    const Lock lock(mutex_);
+    parked_.insert(parked_.end(), parked.begin(), parked.end());
+    parked_frees_.store(parked_.size(), std::memory_order_relaxed);
+  } catch (const std::exception&) {
+    log(LogLevel::kError, "freed memory stays allocated: the host's memory is full");
+  }
 }
 
 std::optional<CUresult> Process::free_spilled(CUdeviceptr pointer, const Located& here) {
@@ -427,7 +446,7 @@ std::optional<CUresult> Process::free_spilled(CUdeviceptr pointer, const Located
     spilled_.end_free(pointer, std::nullopt);
     throw;
   }
-  spilled_.give_back();
+  (void)spilled_.give_back();
   return CUDA_SUCCESS;
 }
 
@@ -453,6 +472,12 @@ void Process::cover_peers(Arena& owner, const Located& here) {
 }
 
 Bytes Process::trim(const Account& account, Bytes need) noexcept {
+  if (InCallback::now()) return {};
+  const GiveBackGate::Turn turn(give_back_gate_, settings_.max_wait.value);
+  return turn.granted() ? trim_in_turn(account, need) : Bytes{};
+}
+
+Bytes Process::trim_in_turn(const Account& account, Bytes need) noexcept {
   Bytes given;
   try {
     for (Arena* const arena : arenas()) {
@@ -468,7 +493,9 @@ Bytes Process::trim(const Account& account, Bytes need) noexcept {
 
 Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexcept {
   // The thread asks for memory of one context. Nobody has told it that another one ends now.
-  if (InCallback::now() || !give_back_gate_.begin(true)) return {};
+  if (InCallback::now()) return {};
+  const GiveBackGate::Turn turn(give_back_gate_, settings_.max_wait.value);
+  if (!turn.granted()) return {};
   Bytes given;
   try {
     Bytes spare;
@@ -476,11 +503,10 @@ Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexc
       if (&arena->account() != &account || arena->fences().capturing()) continue;
       spare += arena->pool().spare();
     }
-    if (!if_enough || spare >= need) given = trim(account, need);
+    if (!if_enough || spare >= need) given = trim_in_turn(account, need);
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("nothing could be given back: ") + error.what());
   }
-  give_back_gate_.end();
   return given;
 }
 
@@ -567,15 +593,22 @@ void Process::count(Account& account, Kind kind, Bytes bytes, std::uint64_t hand
 
 void Process::note_end_of_captures() noexcept {
   try {
-    for (Arena* const arena : arenas()) {
-      if (arena->fences().capturing()) continue;
-      arena->upstream().give_back_held();
-      keep_budget(arena->account());
-    }
+    give_back_held();
+    for (Arena* const arena : arenas()) keep_budget(arena->account());
     if (parked_frees_.load(std::memory_order_relaxed) != 0) free_parked();
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("memory is given back later: ") + error.what());
   }
+}
+
+void Process::give_back_held() {
+  std::vector<Arena*> idle = arenas();
+  std::erase_if(
+      idle, [](Arena* arena) { return !arena->upstream().holds() || arena->fences().capturing(); });
+  if (idle.empty()) return;
+  const GiveBackGate::Turn turn(give_back_gate_, settings_.max_wait.value);
+  if (!turn.granted()) return;  // at the end of the next capture
+  for (Arena* const arena : idle) arena->upstream().give_back_held();
 }
 
 void Process::forget(CUcontext context) noexcept {
@@ -598,7 +631,6 @@ void Process::forget(CUcontext context) noexcept {
   spilled_.forget(context);
   if (gone != nullptr) gone->forget();
   passed_.forget(context);
-  note_end_of_captures();  // those that began there
 }
 
 std::string Process::pools_text(const Account& account) const {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,7 +88,8 @@ class Process final : public Neighbours {
   /// Takes `bytes` of the current device's budget for memory that the driver is about to serve,
   /// from the pools' caches where they have it.
   [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
-  /// Gives what the pools of a device keep and do not need back to the driver.
+  /// Gives what the pools of a device keep and do not need back to the driver; how much. Waits
+  /// while a context ends, as long as one call may.
   Bytes trim(const Account& account, Bytes need) noexcept;
   /// Another budget for a device, from kLeastBudget to its total. Cached memory above it goes back
   /// to the driver at once, what is handed out as it is freed. `by` says who asked, for the log.
@@ -127,6 +129,12 @@ class Process final : public Neighbours {
  private:
   Process(const Driver& driver, Settings settings);
   static void set_up() noexcept;
+  /// The same by who has the turn to give back.
+  Bytes trim_in_turn(const Account& account, Bytes need) noexcept;
+  /// What was not given back since a capture was under way.
+  void give_back_held();
+  /// The free of a parked block has failed: it is tried again at the end of the next capture.
+  void park_again(std::span<const std::pair<Arena*, CUdeviceptr>> parked) noexcept;
   /// Waits, as long as one call may, for all that the device has to do.
   void drain(const Account& account) noexcept;
   /// `waits`: for another thread that gives back now, instead of leaving it to that one.
@@ -155,8 +163,8 @@ class Process final : public Neighbours {
   const Settings settings_;
   PassedTable passed_;
   Loads loads_;
-  Spilled spilled_;
   GiveBackGate give_back_gate_;
+  Spilled spilled_;
   Mutex budgets_mutex_{LockRank::kSources};  ///< an account's budget and its arenas' change as one
   mutable Mutex mutex_{LockRank::kOrder};
   std::vector<std::unique_ptr<Arena>> arenas_ WEIR_GUARDED_BY(mutex_);

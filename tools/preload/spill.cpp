@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <exception>
 #include <iterator>
 #include <string>
@@ -18,7 +19,9 @@ namespace {
 /// The thread's last request that was too large, or a step down from one.
 constinit thread_local std::uint64_t last_refused = 0;
 
-std::string_view read_some(const char* path, std::array<char, 4096>& text) noexcept {
+using Text = std::array<char, 4096>;
+
+std::string_view read_some(const char* path, Text& text) noexcept {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
   const ssize_t length = read(file, text.data(), text.size());
@@ -33,6 +36,29 @@ std::optional<std::uint64_t> leading_number(std::string_view text) noexcept {
   std::uint64_t number = 0;
   const auto read = std::from_chars(text.data() + begin, text.data() + text.size(), number);
   return read.ec == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::uint64_t> number_in(const char* root, std::string_view group,
+                                       const char* file) noexcept {
+  std::array<char, 4352> path{};
+  const int length = std::snprintf(path.data(), path.size(), "%s%.*s/%s", root,
+                                   static_cast<int>(group.size()), group.data(), file);
+  if (length < 0 || static_cast<std::size_t>(length) >= path.size()) return std::nullopt;
+  Text text{};
+  const std::string_view found = read_some(path.data(), text);
+  constexpr std::string_view kFiles = "\ninactive_file ";  // a line of memory.stat
+  const auto line = found.find(kFiles);
+  return leading_number(line == std::string_view::npos ? found
+                                                       : found.substr(line + kFiles.size()));
+}
+
+/// Nothing where the group has no limit, or cannot be seen.
+std::optional<Bytes> available_in(const char* root, std::string_view group) noexcept {
+  const auto most = number_in(root, group, "memory.max");
+  const auto current = number_in(root, group, "memory.current");
+  if (!most || !current) return std::nullopt;
+  const Bytes files{number_in(root, group, "memory.stat").value_or(0)};
+  return minus_or_zero({*most}, minus_or_zero({*current}, files));
 }
 
 }  // namespace
@@ -57,12 +83,24 @@ Bytes parse_available(std::string_view meminfo) noexcept {
   return {leading_number(meminfo.substr(at + kName.size())).value_or(0) << 10U};
 }
 
+std::optional<Bytes> group_available(const char* root, std::string_view cgroup) noexcept {
+  const auto at = cgroup.find("0::");
+  if (at == std::string_view::npos || (at != 0 && cgroup[at - 1] != '\n')) return std::nullopt;
+  std::string_view group = cgroup.substr(at + 3, cgroup.find('\n', at) - at - 3);
+  std::optional<Bytes> least;
+  for (;;) {
+    if (const auto its = available_in(root, group)) least = std::min(*its, least.value_or(*its));
+    const auto above = group.rfind('/');
+    if (above == std::string_view::npos) return least;
+    group = group.substr(0, above);
+  }
+}
+
 Bytes host_available() noexcept {
-  std::array<char, 4096> text{};
+  Text text{};
   const Bytes system = parse_available(read_some("/proc/meminfo", text));
-  const auto most = leading_number(read_some("/sys/fs/cgroup/memory.max", text));
-  const auto current = leading_number(read_some("/sys/fs/cgroup/memory.current", text));
-  return most && current ? std::min(system, minus_or_zero({*most}, {*current})) : system;
+  const auto groups = group_available("/sys/fs/cgroup", read_some("/proc/self/cgroup", text));
+  return std::min(system, groups.value_or(system));
 }
 
 bool Spilled::is_possible(int device) noexcept {
@@ -107,8 +145,9 @@ bool Spilled::may_serve(Arena& arena, Bytes bytes) {
         last_refused = bytes.count;
         return false;
       case SpillDecision::kHostFull:
-        if (!wait_for_one(arena)) return false;
-        give_back();
+        // While a stream is captured nothing goes back, however far the device is.
+        if (!wait_for_one(arena) || arena.fences().capturing()) return false;
+        if (!give_back(max_wait_)) return false;
     }
   }
 }
@@ -118,7 +157,7 @@ bool Spilled::allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept
   if (arena.fences().capturing() || InCallback::now()) return false;
   try {
     if (!is_possible(arena.account().device())) return false;
-    give_back();
+    (void)give_back();
     if (!may_serve(arena, bytes)) return false;
     const CUdeviceptr taken = take(arena, bytes);
     if (taken == 0) return false;
@@ -188,7 +227,8 @@ void Spilled::say_first(const Account& account, Bytes bytes) noexcept {
 
 std::optional<Spilled::Owner> Spilled::begin_free(CUdeviceptr pointer) noexcept {
   if (blocks_.load(std::memory_order_relaxed) == 0) return std::nullopt;
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
+  await_return(lock, pointer);
   const auto found = given_.find(pointer);
   if (found == given_.end()) return std::nullopt;
   return Owner{found->second.arena, std::exchange(found->second.freed, true)};
@@ -219,49 +259,87 @@ bool Spilled::wait_for_one(Arena& arena) {
   return false;
 }
 
-void Spilled::give_back() noexcept {
-  if (freed_.load(std::memory_order_relaxed) == 0) return;
+bool Spilled::give_back(std::chrono::nanoseconds most) noexcept {
+  if (freed_.load(std::memory_order_relaxed) == 0) return true;
   try {
-    for (const Waiting& each : waiting()) {
-      Fences& fences = each.block.arena->fences();
-      if (fences.capturing()) continue;
-      if (fences.passed(each.block.point->stream) < each.block.point->sequence) continue;
-      {
-        const Lock lock(mutex_);
-        const auto found = given_.find(each.pointer);
-        // Another thread was faster, and the driver may have given the address again.
-        if (found == given_.end() || found->second.point != each.block.point) continue;
-        given_.erase(found);
-        freed_.fetch_sub(1);
-      }
-      return_to_driver(each.pointer, each.block);
-    }
+    const GiveBackGate::Turn turn(gate_, most);
+    if (turn.granted()) give_back_passed();
+    return turn.granted();
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("memory of the host is given back later: ") + error.what());
+    return false;
   }
 }
 
-void Spilled::return_to_driver(CUdeviceptr pointer, const Block& block) noexcept {
-  const Inside inside;
-  const ContextScope scope(driver_, block.arena->context());
-  const CUresult code = scope.good() ? driver_.cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_CONTEXT;
+void Spilled::give_back_passed() {
+  for (const Waiting& each : waiting()) {
+    Fences& fences = each.block.arena->fences();
+    if (fences.capturing()) continue;
+    if (fences.passed(each.block.point->stream) < each.block.point->sequence) continue;
+    return_to_driver(each.pointer, each.block.point);
+  }
+}
+
+void Spilled::return_to_driver(CUdeviceptr pointer, std::optional<Point> point) noexcept {
+  decltype(returning_)::iterator returning;
+  {
+    // Before the driver may give the address again. Moves a node, so it cannot fail.
+    const Lock lock(mutex_);
+    const auto found = given_.find(pointer);
+    if (found == given_.end() || found->second.point != point) return;  // its context has ended
+    found->second.point.reset();
+    returning = returning_.insert(given_.extract(found));
+    freed_.fetch_sub(1);
+  }
+  CUresult code = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const Inside inside;
+    const ContextScope scope(driver_, returning->second.arena->context());
+    if (scope.good()) code = driver_.cuMemFree_v2(pointer);
+  }
+  {
+    const Lock lock(mutex_);
+    auto node = returning_.extract(returning);
+    if (code == CUDA_SUCCESS) {
+      discount(node.mapped());
+    } else {
+      given_.insert(std::move(node));  // freed for the program, and out for ever
+    }
+  }
+  returned_.notify_all();
   if (code != CUDA_SUCCESS) {
-    // It stays in the books: it is out for ever.
     log(LogLevel::kError, "memory of the host cannot be given back: cuMemFree failed (" +
                               std::to_string(static_cast<int>(code)) + ")");
-    return;
   }
+}
+
+void Spilled::discount(const Block& block) noexcept {
   bytes_.fetch_sub(block.bytes.count);
   blocks_.fetch_sub(1);
   block.arena->account().remove_passed(Kind::kSpilled, block.bytes);
 }
 
+namespace {
+
+template <typename Blocks>
+bool lies_in(const Blocks& blocks, CUdeviceptr address) {
+  const auto after = blocks.upper_bound(address);
+  return after != blocks.begin() &&
+         address - std::prev(after)->first < std::prev(after)->second.bytes.count;
+}
+
+}  // namespace
+
+void Spilled::await_return(Lock& lock, CUdeviceptr address) const {
+  returned_.wait_for(lock, kMostOfAReturn,
+                     [&]() WEIR_REQUIRES(mutex_) { return !lies_in(returning_, address); });
+}
+
 bool Spilled::has(CUdeviceptr address) const noexcept {
   if (blocks_.load(std::memory_order_relaxed) == 0) return false;
-  const Lock lock(mutex_);
-  const auto after = given_.upper_bound(address);
-  return after != given_.begin() &&
-         address - std::prev(after)->first < std::prev(after)->second.bytes.count;
+  Lock lock(mutex_);
+  await_return(lock, address);
+  return lies_in(given_, address);
 }
 
 void Spilled::forget(CUcontext context) noexcept {
@@ -272,10 +350,8 @@ void Spilled::forget(CUcontext context) noexcept {
       ++each;
       continue;
     }
-    bytes_.fetch_sub(block.bytes.count);
-    blocks_.fetch_sub(1);
     if (block.point) freed_.fetch_sub(1);
-    block.arena->account().remove_passed(Kind::kSpilled, block.bytes);
+    discount(block);
     each = given_.erase(each);
   }
 }

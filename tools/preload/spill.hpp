@@ -4,6 +4,8 @@
 // on the host, which the device reads and writes over its link. Slow, but the run ends.
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "tools/preload/arena.hpp"
+#include "tools/preload/give_back_gate.hpp"
 
 namespace weir::preload {
 
@@ -36,13 +39,20 @@ enum class SpillDecision : std::uint8_t {
 
 /// What a text in the form of /proc/meminfo calls available; zero where it does not say.
 [[nodiscard]] Bytes parse_available(std::string_view meminfo) noexcept;
-/// What the host could give now: the system's figure, or the control group's where that is less.
+/// What the control group that `cgroup` names (a text in the form of /proc/self/cgroup) may still
+/// take: of it and all above it, below `root`, the least. Pages of files that are not in use count
+/// as free, as the system gives them up. Nothing where no group of version 2 has a limit.
+[[nodiscard]] std::optional<Bytes> group_available(const char* root,
+                                                   std::string_view cgroup) noexcept;
+/// What the host could give now: the system's figure, or the control groups' where that is less.
 [[nodiscard]] Bytes host_available() noexcept;
 
 /// Memory on the host that was given for device memory. Thread-safe.
 class Spilled {
  public:
-  explicit Spilled(const Driver& driver) noexcept : driver_(driver) {}
+  /// `max_wait`: what one request may wait at most.
+  Spilled(const Driver& driver, GiveBackGate& gate, std::chrono::nanoseconds max_wait) noexcept
+      : driver_(driver), gate_(gate), max_wait_(max_wait) {}
   /// Whether a device and the host can use managed memory at once. Says so once, where not.
   [[nodiscard]] bool is_possible(int device) noexcept;
   /// Serves a request that failed, if it may. False: it fails.
@@ -58,9 +68,11 @@ class Spilled {
   [[nodiscard]] std::optional<Owner> begin_free(CUdeviceptr pointer) noexcept;
   /// It goes back to the driver once the device has passed `point`; without one it stays given.
   void end_free(CUdeviceptr pointer, std::optional<Point> point) noexcept;
-  /// Gives back what the device has passed. Cheap where nothing is freed.
-  void give_back() noexcept;
-  /// Whether `address` lies in what was given and is not yet the driver's again.
+  /// Gives back what the device has passed. Cheap where nothing is freed. False where a context
+  /// ends or another thread gives back, for longer than `most`: then it is for a later call.
+  bool give_back(std::chrono::nanoseconds most = {}) noexcept;
+  /// Whether `address` lies in what was given and is not yet the driver's again. Waits, for a
+  /// bounded time, where the driver is taking it back just now.
   [[nodiscard]] bool has(CUdeviceptr address) const noexcept;
   /// The context is gone, and what was given there.
   void forget(CUcontext context) noexcept;
@@ -83,9 +95,17 @@ class Spilled {
   [[nodiscard]] std::vector<Waiting> waiting() const;
   /// Waits for the device to pass a free of the arena's; false where there is none, or in vain.
   [[nodiscard]] bool wait_for_one(Arena& arena);
-  void return_to_driver(CUdeviceptr pointer, const Block& block) noexcept;
+  void give_back_passed();
+  /// Waits, for a bounded time, until the driver is not taking `address` back. Whose it is
+  /// afterwards is for the driver to say: it may give the address to the program.
+  void await_return(Lock& lock, CUdeviceptr address) const;
+  void return_to_driver(CUdeviceptr pointer, std::optional<Point> point) noexcept;
+  /// What was given is no more: it is not counted any longer.
+  void discount(const Block& block) noexcept;
 
   const Driver& driver_;
+  GiveBackGate& gate_;
+  const std::chrono::nanoseconds max_wait_;
   std::atomic<std::uint64_t> asked_{0};     ///< a bit for each device: whether it was asked
   std::atomic<std::uint64_t> possible_{0};  ///< and what it said
   std::atomic<std::uint64_t> bytes_{0};
@@ -94,6 +114,9 @@ class Spilled {
   std::atomic<bool> said_{false};
   mutable Mutex mutex_{LockRank::kStream};
   std::map<CUdeviceptr, Block> given_ WEIR_GUARDED_BY(mutex_);
+  std::multimap<CUdeviceptr, Block> returning_
+      WEIR_GUARDED_BY(mutex_);                    ///< the driver is freeing it
+  mutable std::condition_variable_any returned_;  ///< of returning_
 };
 
 }  // namespace weir::preload

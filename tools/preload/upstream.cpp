@@ -1,18 +1,11 @@
 #include "tools/preload/upstream.hpp"
 
-#include <chrono>
 #include <iterator>
 #include <string>
 
 #include "allocator/log.hpp"
 
 namespace weir::preload {
-namespace {
-
-/// How long a free of an address that the driver is taking back waits for the driver.
-constexpr std::chrono::seconds kMostOfAReturn{1};
-
-}  // namespace
 
 // What this pool keeps is in its own hands; here it is about what the device's other pools keep.
 void* DriverUpstream::allocate(Bytes size) {
@@ -94,6 +87,13 @@ void DriverUpstream::allow(int device) noexcept {
   ContextPages* const pages = pages_if_any();
   if (pages == nullptr || pages->allow(device)) return;
   log(LogLevel::kWarn, "a GPU gets no access to pages of GPU " + std::to_string(account_.device()));
+}
+
+bool DriverUpstream::holds() const noexcept {
+  const ContextPages* const pages = pages_if_any();
+  if (pages != nullptr && pages->holds()) return true;
+  const Lock lock(mutex_);
+  return !held_.empty();
 }
 
 void DriverUpstream::give_back_held() noexcept {

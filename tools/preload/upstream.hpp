@@ -3,6 +3,7 @@
 // Device memory of one context, under the budget of its device.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <optional>
@@ -16,6 +17,9 @@
 
 namespace weir::preload {
 
+/// How long a free of an address that the driver is taking back waits for the driver.
+inline constexpr std::chrono::seconds kMostOfAReturn{1};
+
 /// What is given back while a stream of the context is captured goes to the driver after that.
 class DriverUpstream final : public Upstream {
  public:
@@ -25,7 +29,8 @@ class DriverUpstream final : public Upstream {
   /// Null where the budget or the device has no more; DriverError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
-  [[nodiscard]] Bytes capacity() const override { return account_.budget(); }
+  /// The device's: the budget may be raised to it, and `Account::take` holds what is in force.
+  [[nodiscard]] Bytes capacity() const override { return account_.total(); }
   /// Null where the driver or the device has no virtual memory management.
   [[nodiscard]] ContextPages* pages() noexcept override;
   /// Whether `pointer` is an address of its pages.
@@ -37,6 +42,8 @@ class DriverUpstream final : public Upstream {
   [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
   /// Work on `device` may use its pages, now and later.
   void allow(int device) noexcept;
+  /// Whether something was not given back since a capture was under way.
+  [[nodiscard]] bool holds() const noexcept;
   /// No capture is under way any more: gives back what was held.
   void give_back_held() noexcept;
   /// The size of what `allocate` gave at `pointer` and nobody gave back; nothing if it did not.

@@ -51,6 +51,18 @@ TEST_F(SetBudget, LoweringItGivesCachedMemoryBackAtOnce) {
   free(kept);
 }
 
+TEST_F(SetBudget, LoweredBeforeTheFirstRequestInStreamOrderItIsThatPoolsToo) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  (void)allocate(kMib);
+  EXPECT_EQ(set(mib(32)).code, timeline::BudgetCode::kTaken);
+  const CUstream stream = make_stream();
+  (void)allocate(4 * kMib, stream);
+  CUdeviceptr more = 0;
+  EXPECT_EQ(cuMemAllocAsync(&more, 32 * kMib, stream), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(set(mib(64)).code, timeline::BudgetCode::kTaken);
+  EXPECT_EQ(cuMemAllocAsync(&more, 32 * kMib, stream), CUDA_SUCCESS);
+}
+
 TEST_F(SetBudget, CachedMemoryThatFitsInItStays) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   free(allocate(8 * kMib));

@@ -4,6 +4,7 @@
 
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/trainer/temporary_directory.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -59,6 +60,50 @@ TEST(DecideSpill, ReadsWhatTheHostHas) {
   EXPECT_EQ(parse_available("MemAvailable: lots"), Bytes{});
   EXPECT_EQ(parse_available(""), Bytes{});
   EXPECT_NE(host_available(), Bytes{});
+}
+
+class GroupAvailable : public ::testing::Test {
+ protected:
+  void limit(const std::string& group, const std::string& most, std::uint64_t current,
+             std::uint64_t files) {
+    const std::string path = folder_.file(group);
+    std::filesystem::create_directories(path);
+    weir::testing::write_file(path + "/memory.max", most + "\n");
+    weir::testing::write_file(path + "/memory.current", std::to_string(current) + "\n");
+    weir::testing::write_file(path + "/memory.stat", "anon 7\nactive_file 9\ninactive_file " +
+                                                         std::to_string(files) + "\nslab 1\n");
+  }
+  [[nodiscard]] std::optional<Bytes> available(std::string_view text) const {
+    return group_available(folder_.file(".").c_str(), text);
+  }
+
+ private:
+  weir::testing::TemporaryDirectory folder_;
+};
+
+TEST_F(GroupAvailable, IsTheLeastOfTheGroupAndAllAboveIt) {
+  limit("", "1000", 400, 100);
+  limit("job", "max", 300, 0);
+  limit("job/step", "900", 100, 50);
+  EXPECT_EQ(available("0::/job/step\n"), Bytes{700}) << "files that are not in use count as free";
+  limit("job", "500", 300, 0);
+  EXPECT_EQ(available("1:memory:/other\n0::/job/step\n"), Bytes{200});
+  EXPECT_EQ(available("0::/job\n"), Bytes{200});
+  EXPECT_EQ(available("0::/\n"), Bytes{700});
+  limit("job", "200", 300, 0);
+  EXPECT_EQ(available("0::/job\n"), Bytes{});
+}
+
+TEST_F(GroupAvailable, IsNotKnownWithoutALimit) {
+  EXPECT_EQ(available("0::/job\n"), std::nullopt);
+  limit("", "max", 400, 0);
+  EXPECT_EQ(available("0::/not/here\n"), std::nullopt);
+  limit("", "1000", 400, 0);
+  EXPECT_EQ(available("0::/not/here\n"), Bytes{600});
+  for (const char* text : {"", "10::/\n", "4:memory:/\n", "0:"}) {
+    EXPECT_EQ(available(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(available("0::" + std::string(9000, 'x')), std::nullopt);
 }
 
 class SpilledMemory : public Inside {
@@ -155,6 +200,50 @@ TEST_F(SpilledMemory, IsFreedOnceAndNeverByTheDriverFirst) {
   EXPECT_EQ(cuMemFree(block), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemFreeAsync(block, stream), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
+}
+
+TEST_F(SpilledMemory, ASecondFreeWhileTheDriverTakesItBackFreesNothing) {
+  weir::testing::expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);  // the driver has it back
+  ASSERT_NO_FATAL_FAILURE(start_spilling());
+  const weir::testing::LogCapture log;
+  (void)fill();
+  struct Again {
+    CUdeviceptr block = 0;
+    std::thread thread{};
+    CUresult code = CUDA_SUCCESS;
+  } again;
+  again.block = allocate(kMib);
+  weir_standin_set_interrupt(
+      "cuMemFree",
+      [](void* data) {
+        auto& its = *static_cast<Again*>(data);
+        if (its.thread.joinable()) return;
+        its.thread = std::thread([&its] {
+          use_device(0);
+          its.code = cuMemFree(its.block);
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it comes so far as it can
+      },
+      &again);
+  free(again.block);
+  weir_standin_set_interrupt(nullptr, nullptr, nullptr);
+  ASSERT_TRUE(again.thread.joinable());
+  again.thread.join();
+  EXPECT_EQ(again.code, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(on_host(), 0U);
+  EXPECT_EQ(spilled().level.current, Bytes{});
+  EXPECT_TRUE(log.containing("cannot be given back").empty());
+}
+
+TEST_F(SpilledMemory, WhatTheDriverDoesNotTakeBackStaysCountedAndFreed) {
+  ASSERT_NO_FATAL_FAILURE(start_spilling());
+  (void)fill();
+  const CUdeviceptr block = allocate(kMib);
+  weir_standin_fail("cuMemFree", 1, CUDA_ERROR_UNKNOWN, kWeirStandinOnce);
+  free(block);
+  EXPECT_EQ(cuMemFree(block), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(weir_standin_calls("cuMemFree"), 1U);
+  EXPECT_EQ(spilled().level.current, mib(1));
 }
 
 TEST_F(SpilledMemory, IsFreedInAnotherContextBehindItsWork) {

@@ -1,0 +1,69 @@
+// Who gives back in a context, and who ends one, keep out of each other's way.
+
+#include "tools/preload/give_back_gate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+namespace weir::preload::testing {
+namespace {
+
+using Turn = GiveBackGate::Turn;
+using EndOfContext = GiveBackGate::EndOfContext;
+
+constexpr std::chrono::milliseconds kShort{20};
+constexpr std::chrono::hours kLong{1};
+
+TEST(GiveBackGate, GivesOneTurnAtATime) {
+  GiveBackGate gate;
+  {
+    const Turn first(gate, {});
+    EXPECT_TRUE(first.granted());
+    EXPECT_FALSE(Turn(gate, {}).granted());
+    EXPECT_FALSE(Turn(gate, kShort).granted());
+  }
+  EXPECT_TRUE(Turn(gate, {}).granted());
+}
+
+TEST(GiveBackGate, GivesNoTurnWhileAContextEnds) {
+  GiveBackGate gate;
+  {
+    const EndOfContext one(gate);
+    const EndOfContext other(gate);  // contexts may end together
+    EXPECT_FALSE(Turn(gate, {}).granted());
+    EXPECT_FALSE(Turn(gate, kShort).granted());
+  }
+  EXPECT_TRUE(Turn(gate, {}).granted());
+}
+
+TEST(GiveBackGate, WhoWaitsForATurnHasItOnceTheContextHasEnded) {
+  GiveBackGate gate;
+  std::optional<EndOfContext> ends(std::in_place, gate);
+  bool granted = false;
+  std::thread waits([&] { granted = Turn(gate, kLong).granted(); });
+  std::this_thread::sleep_for(kShort);
+  ends.reset();
+  waits.join();  // and not an hour later
+  EXPECT_TRUE(granted);
+}
+
+TEST(GiveBackGate, AContextEndsOnceTheTurnIsOver) {
+  GiveBackGate gate;
+  std::atomic<bool> gives{true};
+  std::optional<Turn> turn(std::in_place, gate, kLong);
+  std::thread ends([&] {
+    const EndOfContext end(gate);
+    EXPECT_FALSE(gives);
+  });
+  std::this_thread::sleep_for(kShort);
+  gives = false;
+  turn.reset();
+  ends.join();
+}
+
+}  // namespace
+}  // namespace weir::preload::testing
