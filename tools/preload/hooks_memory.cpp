@@ -39,9 +39,9 @@ bool captured(const Process& process, CUstream stream, bool per_thread) noexcept
 
 /// What the driver answers to a free, in the order of such a stream, of memory that no graph took.
 CUresult refusal_in_capture(const Process& process, CUstream stream, bool per_thread) noexcept {
-  if (stream == nullptr) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const CUresult code = process.driver().cuStreamIsCapturing(stream, &status);
+  const CUresult code =
+      process.driver().cuStreamIsCapturing(named_stream(stream, per_thread), &status);
   return code == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : code;
 }
 
@@ -132,6 +132,10 @@ CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
   return free_passed(process, pointer, by_driver);
 }
 
+constexpr const char* kInOrder =
+    "memory in stream order is used again before another process could know; share memory of "
+    "cuMemAlloc";
+
 /// Memory of cuMemAlloc, which the driver gave at `base`, is the program's alone from now on. Null,
 /// or why it must not be shared.
 const char* give_away(Process& process, CUdeviceptr base) noexcept {
@@ -146,8 +150,7 @@ const char* give_away(Process& process, CUdeviceptr base) noexcept {
         case Arena::Shared::kNotOurs:
           continue;
         case Arena::Shared::kInOrder:
-          return "memory in stream order is used again before another process could know; share "
-                 "memory of cuMemAlloc";
+          return kInOrder;
         case Arena::Shared::kPart:
           return kPart;
         case Arena::Shared::kGiven:
@@ -263,8 +266,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   const Entry entry;
   Process* const process = Process::get();
   if (process != nullptr && is_paged(*process, pointer)) {
-    return refuse_handle(
-        "the driver has no handles for memory that this pool maps; set WEIR_POOL=naive");
+    // With `auto` only memory in stream order is paged, and of that no pool has handles.
+    return refuse_handle(process->settings().auto_pools.value
+                             ? kInOrder
+                             : "the driver has no handles for memory that this pool maps; set "
+                               "WEIR_POOL=naive");
   }
   if (process != nullptr && process->spilled().has(pointer)) {
     return refuse_handle(

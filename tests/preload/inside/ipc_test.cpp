@@ -138,6 +138,16 @@ TEST_F(Ipc, AnotherProcessHasABlockThatWasUsedBefore) {
   ASSERT_NO_FATAL_FAILURE(expect_shared(cached, 0, 3 * kMib));
 }
 
+TEST_F(Ipc, MemoryInStreamOrderIsRefusedForWhatItIs) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const weir::testing::LogCapture log;
+  CUipcMemHandle handle{};
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, allocate(kBytes, make_stream())), CUDA_ERROR_INVALID_VALUE);
+  const auto lines = log.containing("cuIpcGetMemHandle refused: memory in stream order");
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines.front().find("WEIR_POOL"), std::string::npos) << "no pool has handles for it";
+}
+
 TEST_F(Ipc, APartOfASegmentIsRefusedWithALineAndStaysThePools) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}}));
   const weir::testing::LogCapture log;

@@ -73,13 +73,14 @@ Asker::Asker(const LiveProgram& program) : file_(open_block(program)) {
   }
 }
 
-bool Asker::lock(bool wanted) const noexcept {
+Asker::LockResult Asker::lock(bool wanted) const noexcept {
   struct flock range {};
   range.l_type = wanted ? F_WRLCK : F_UNLCK;
   range.l_whence = SEEK_SET;
   range.l_start = offsetof(LiveBlock, request);
   range.l_len = sizeof(LiveRequest);
-  return fcntl(file_.descriptor(), F_OFD_SETLK, &range) == 0;
+  if (fcntl(file_.descriptor(), F_OFD_SETLK, &range) == 0) return LockResult::kLocked;
+  return errno == EAGAIN || errno == EACCES ? LockResult::kTaken : LockResult::kFailed;
 }
 
 bool Asker::write(const LiveRequest& request) const noexcept {
@@ -112,7 +113,10 @@ std::optional<BudgetAnswer> Asker::answer_to(std::uint64_t serial) const noexcep
 Asker::Result Asker::ask(const BudgetAsk& ask, std::chrono::nanoseconds patience) {
   const Clock::time_point deadline = Clock::now() + patience;
   const auto is_late = [deadline] { return Clock::now() >= deadline; };
-  while (!lock(true)) {
+  for (;;) {
+    const LockResult locked = lock(true);
+    if (locked == LockResult::kLocked) break;
+    if (locked == LockResult::kFailed) return {.failure = Failure::kBroken};
     if (!is_locked_block(file_.descriptor())) return {.failure = Failure::kEnded};
     if (is_late()) return {.failure = Failure::kBusy};
     std::this_thread::sleep_for(kPause);

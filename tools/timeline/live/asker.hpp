@@ -34,7 +34,8 @@ class Asker {
   [[nodiscard]] Result ask(const BudgetAsk& ask, std::chrono::nanoseconds patience);
 
  private:
-  [[nodiscard]] bool lock(bool wanted) const noexcept;
+  enum class LockResult { kLocked, kTaken, kFailed };
+  [[nodiscard]] LockResult lock(bool wanted) const noexcept;
   [[nodiscard]] bool write(const LiveRequest& request) const noexcept;
   [[nodiscard]] std::optional<BudgetAnswer> answer_to(std::uint64_t serial) const noexcept;
 
