@@ -227,7 +227,7 @@ void Arena::hold_back() {
                       .behind = Fences::Clock::now() - fences_.recorded(*point)};
     const Pace decided =
         pace(queue, settings_.policy.policy.value, settings_.policy.run_ahead.value);
-    if (decided == Pace::kGo) break;
+    if (decided == Pace::kGo || fences_.is_parked(*point)) break;
     {
       const Lock lock(mutex_);
       if (give_ups_ >= kMostGiveUps || (given_up_ && *given_up_ == *point)) break;

@@ -142,29 +142,80 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   return std::move(fence.events);  // whoever adopts them destroys them
 }
 
-/// The events of streams that are gone belong to their fences, and are used again when those are
-/// passed: somebody else needs one of its own. It is recorded on a stream of ours, since on one of
-/// the program's it would make that wait.
-void Fences::carry_others(Fence& fence) {
+CUstream Fences::carrier() {
   if (carrier_ == nullptr) {
     const CUresult made = driver_.cuStreamCreate(&carrier_, CU_STREAM_NON_BLOCKING);
     if (made != CUDA_SUCCESS) throw DriverError("cuStreamCreate", made);
   }
+  return carrier_;
+}
+
+/// The events of streams that are gone belong to their fences, and are used again when those are
+/// passed: somebody else needs one of its own. It is recorded on a stream of ours, since on one of
+/// the program's it would make that wait.
+void Fences::carry_others(Fence& fence) {
   for (const Point& point : fence.others) {
     for (const Fence& left : lane(point.stream)->fences) {
       for (const CUevent event : left.events) {
-        const CUresult code = driver_.cuStreamWaitEvent(carrier_, event, 0);
+        const CUresult code = driver_.cuStreamWaitEvent(carrier(), event, 0);
         if (code != CUDA_SUCCESS) throw DriverError("cuStreamWaitEvent", code);
       }
     }
   }
   fence.others.clear();
-  record_event(fence, carrier_);
+  record_event(fence, carrier());
 }
 
 void Fences::adopt(const std::vector<CUevent>& events) {
+  if (events.empty()) return;
   const Lock lock(mutex_);
-  adopted_.insert(adopted_.end(), events.begin(), events.end());
+  const Inside inside;
+  const ContextScope scope(driver_, context_, captures());
+  CUresult code = CUDA_SUCCESS;
+  // An event ends with its context. A wait for it that is enqueued here does not need it any more.
+  for (const CUevent event : events) {
+    if (scope.good() && !gone_ && code == CUDA_SUCCESS) {
+      code = driver_.cuStreamWaitEvent(carrier(), event, 0);
+      adopted_ = true;
+    }
+    (void)driver_.cuEventDestroy_v2(event);
+  }
+  if (code != CUDA_SUCCESS) throw DriverError("cuStreamWaitEvent", code);
+}
+
+bool Fences::parked_point(Point point) const {
+  const Lane* const its = point.stream == parked_ ? lane(parked_) : nullptr;
+  if (its == nullptr || gone_ || its->passed >= point.sequence) return false;
+  return its->fences.empty() || its->fences.back().sequence < point.sequence;
+}
+
+std::optional<Point> Fences::last_parked() {
+  const Lock lock(mutex_);
+  Lane* const its = lane(parked_);
+  if (its == nullptr) return std::nullopt;
+  // What is parked from now on is behind more than who asks will look at.
+  if (its->points != 0) ++its->next;
+  its->points = 0;
+  const Point last{parked_, its->next - 1};
+  return parked_point(last) ? std::optional(last) : std::nullopt;
+}
+
+bool Fences::finish_parked(Point last) {
+  const Lock lock(mutex_);
+  if (!parked_point(last)) return true;
+  if (captured_now() || lost_) return false;
+  const Inside inside;
+  const ContextScope scope(driver_, context_, captures());
+  Lane& all = *lane(everything_);
+  std::list<Fence> made(1);
+  made.front().others.push_back({everything_, all.next});
+  if (!scope.good() || !close(all)) return false;
+  Lane& its = *lane(parked_);
+  made.front().sequence = last.sequence;
+  made.front().recorded = Clock::now();
+  its.fences.splice(its.fences.end(), made);
+  sweep(its);
+  return true;
 }
 
 void Fences::created(CUstream stream, bool blocking) {
@@ -180,10 +231,12 @@ CUresult Fences::remove(CUstream stream) noexcept {
   if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return CUDA_SUCCESS;
   Lane& gone = *found->second;
   const auto captured = captured_.find(gone.id);
-  if (captured != captured_.end() && captured->second.began_it) {
+  const bool seen = captured != captured_.end();
+  if (seen && captured->second.began_it) {
     expect_unknown_captures();  // it goes on until the driver has destroyed the stream
     CapturesUnderWay::end(captured->second.capture);
     captured_.erase(captured);
+    end_captured(gone);
   } else {
     captured_.erase(gone.id);
     const Inside inside;
@@ -196,12 +249,30 @@ CUresult Fences::remove(CUstream stream) noexcept {
                      status == CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult code = can ? close_last(gone) : CUDA_SUCCESS;
     if (code != CUDA_SUCCESS) return code;
-    gone.unfenced = !can;
-    if (can) forget_gone();  // not this one yet
+    if (can) {
+      forget_gone();  // not this one yet
+    } else if (seen && !gone_ && !lost_ && scope.good()) {
+      end_captured(gone);
+    } else {
+      gone.unfenced = true;
+    }
   }
   by_handle_.erase(found);
   gone.removed = true;
   return CUDA_SUCCESS;
+}
+
+void Fences::end_captured(Lane& gone) noexcept {
+  if (gone.unfenced || gone.points == 0) return;
+  try {
+    gone.fences.emplace_back();
+  } catch (const std::exception&) {
+    gone.unfenced = true;
+    return;
+  }
+  gone.fences.back().sequence = gone.next++;
+  gone.fences.back().recorded = Clock::now();
+  gone.points = 0;
 }
 
 void Fences::forget_ended() noexcept {
@@ -251,6 +322,8 @@ void Fences::fence_before_capture(StreamId stream) noexcept {
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   found->unfenced = !scope.good() || close_last(*found) != CUDA_SUCCESS;
+  if (!found->unfenced)
+    sweep(*found);  // so that they do not pile up where one waits again and again
 }
 
 void Fences::note_end_of_capture(StreamId stream, bool ended) noexcept {
@@ -311,11 +384,18 @@ void Fences::forget() noexcept {
   captured_.clear();
   measures_.clear();
   carrier_ = nullptr;
+  adopted_ = false;
 }
 
 Point Fences::record(StreamId stream) {
   if (stream == sync_) return {stream, 0};
   const Lock lock(mutex_);
+  if (stream == parked_) {
+    Lane& its = lanes_[parked_.value];
+    its.id = parked_;
+    ++its.points;
+    return {parked_, its.next};
+  }
   Lane* const found = lane(stream);
   if (found == nullptr) return {stream, 0};
   // Its last fence has all of its work.
@@ -357,6 +437,7 @@ CUresult Fences::close_last(Lane& lane) noexcept {
 }
 
 void Fences::record_fence(Lane& lane) {
+  if (lane.id == parked_) throw CaptureUnderWay("another context is captured, or ends");
   // First: nothing may fail once events are recorded. Out of the list: what is found to be passed
   // meanwhile goes there.
   std::list<Fence> made;
@@ -413,11 +494,9 @@ void Fences::cover_everything(Fence& fence, Reach reach) {
 }
 
 void Fences::cover_adopted(Fence& fence) {
-  fence.events.reserve(fence.events.size() + adopted_.size());
-  free_events_.reserve(free_events_.size() + fence.events.capacity());  // for their way back
-  foreign_.insert(adopted_.begin(), adopted_.end());
-  fence.events.insert(fence.events.end(), adopted_.begin(), adopted_.end());
-  adopted_.clear();
+  if (!adopted_) return;
+  record_event(fence, carrier());
+  adopted_ = false;
 }
 
 void Fences::cover_streams(Fence& fence, Reach reach) {
@@ -515,11 +594,7 @@ bool Fences::is_passed(Fence& fence) noexcept {
       lost_ = true;  // the program meets the same error in its own next call
       return false;
     }
-    if (!foreign_.empty() && foreign_.erase(fence.events.back()) != 0) {
-      (void)driver_.cuEventDestroy_v2(fence.events.back());
-    } else {
-      free_events_.push_back(fence.events.back());
-    }
+    free_events_.push_back(fence.events.back());
     fence.events.pop_back();
   }
   while (!fence.others.empty()) {
@@ -576,7 +651,8 @@ std::uint64_t Fences::passed_locked(StreamId stream, bool record) noexcept {
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) return found->passed;
   sweep(*found);
-  const bool wanted = record && found->fences.empty() && found->points != 0 && !found->removed;
+  const bool wanted =
+      record && found->fences.empty() && found->points != 0 && !found->removed && stream != parked_;
   if (wanted && close(*found)) sweep(*found);
   return found->passed;
 }
@@ -629,7 +705,8 @@ bool Fences::wait(Point point, std::stop_token stop) {
       if (point.stream == sync_ || passed_locked(point.stream) >= point.sequence) return true;
       if (captured_now() || lost_) return false;
       Lane* const found = lane(point.stream);
-      if (found != nullptr && !found->removed && found->next == point.sequence) {
+      if (found != nullptr && !found->removed && found->next == point.sequence &&
+          point.stream != parked_) {
         const Inside inside;
         const ContextScope scope(driver_, context_, captures());
         if (scope.good()) (void)close(*found);
@@ -664,6 +741,7 @@ void Fences::wait_on_device(const Lane& waiter, Point point) {
   if (behind->next == point.sequence && (behind->removed || !close(*behind))) {
     throw Error("no fence can be recorded now");
   }
+  if (parked_point(point)) throw CaptureUnderWay("another context is captured, or ends");
   expect_not_captured(waiter.stream);
   for (const Fence& fence : behind->fences) {
     // A fence on everything leaves out what those before it cover.

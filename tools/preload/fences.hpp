@@ -8,7 +8,6 @@
 #include <list>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "allocator/mutex.hpp"
@@ -21,12 +20,14 @@
 
 namespace weir::preload {
 
-/// Two of its streams are none of the driver's:
+/// Three of its streams are none of the driver's:
 ///
 ///   sync()        memory that cuMemAlloc gave, which any stream may use at once. Its points are
 ///                 passed from the start; what is handed over to it is waited for on the host
 ///   everything()  all streams of the context: the fence of what cuMemFree frees. A stream that the
 ///                 driver says is idle costs a query and no event
+///   parked()      what cuMemFree frees while nobody can say how far another context is, which is
+///                 captured or ends: `finish_parked` puts it behind everything() afterwards
 ///
 /// A fence has its events on the streams themselves, and on the legacy stream only where others
 /// have no name here (legacy_event.hpp): there an event makes blocking streams wait for each other.
@@ -48,6 +49,7 @@ class Fences final : public Progress {
 
   [[nodiscard]] StreamId sync() const noexcept { return sync_; }
   [[nodiscard]] StreamId everything() const noexcept { return everything_; }
+  [[nodiscard]] StreamId parked() const noexcept { return parked_; }
   /// The stream that `stream` means on this thread, followed from now on; with `per_thread` the
   /// default stream is the thread's own. Handles that are used again are other streams once
   /// `remove` was told of the first.
@@ -94,7 +96,7 @@ class Fences final : public Progress {
   template <typename Wait>
   CUresult wait_for_event(StreamId stream, const Wait& wait) {
     const Lock lock(mutex_);
-    (void)captured_now();                                       // what is over gives its place up
+    fence_before_capture(stream);
     const auto [entry, first] = captured_.try_emplace(stream);  // nothing may fail once it waits
     const CUresult code = wait();
     if (!first) return code;
@@ -120,8 +122,20 @@ class Fences final : public Progress {
   /// Events behind all work that is on `stream` now, or on any stream that is busy, for the fences
   /// of another context: `adopt` takes them. Throws where none can be recorded now.
   [[nodiscard]] std::vector<CUevent> events_of(StreamId stream);
-  /// The next fence on everything stands for these, too.
+  /// The next fence on everything stands for these, too; they are destroyed. Where this throws, the
+  /// device may not be waited for.
   void adopt(const std::vector<CUevent>& events);
+
+  /// Whether nobody can say yet when the device will have passed the point.
+  [[nodiscard]] bool is_parked(Point point) const {
+    const Lock lock(mutex_);
+    return parked_point(point);
+  }
+  /// The last point of parked() now, if one is to be finished: `finish_parked` takes it, once the
+  /// next fence on everything stands for all that other contexts had to do when this was called.
+  [[nodiscard]] std::optional<Point> last_parked();
+  /// Puts what was parked up to the point behind everything. False where that cannot be done now.
+  bool finish_parked(Point last);
 
   /// What is asked of a request on its way.
   class Request {
@@ -222,6 +236,11 @@ class Fences final : public Progress {
   };
   /// Whether a stream of the context is captured; forgets those whose capture is over.
   bool captured_now() const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool parked_point(Point point) const WEIR_REQUIRES(mutex_);
+  /// It was fenced before it was captured and did nothing since: its last points pass with that.
+  void end_captured(Lane& gone) noexcept WEIR_REQUIRES(mutex_);
+  /// A stream of ours, to wait on for what no stream of the program is to wait for.
+  [[nodiscard]] CUstream carrier() WEIR_REQUIRES(mutex_);
   /// What the driver says that the stream's capture is; 0 for none.
   [[nodiscard]] CaptureId capture_here(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
   /// Throws where the driver says that the stream is captured, which a call for it would break.
@@ -282,6 +301,7 @@ class Fences final : public Progress {
   const std::chrono::nanoseconds max_wait_;
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
+  const StreamId parked_ = StreamId::next();
   inline static constinit std::atomic<int> followed{0};  ///< contexts, also those that are gone
   inline static constinit std::atomic<bool> unknown_captures{false};
 
@@ -294,9 +314,8 @@ class Fences final : public Progress {
   mutable std::unordered_map<StreamId, Captured> captured_ WEIR_GUARDED_BY(mutex_);
   std::vector<CUevent> free_events_ WEIR_GUARDED_BY(mutex_);
   std::size_t events_made_ WEIR_GUARDED_BY(mutex_) = 0;
-  CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;    ///< ours: of carry_others, once needed
-  std::vector<CUevent> adopted_ WEIR_GUARDED_BY(mutex_);  ///< for the next fence on everything
-  std::unordered_set<CUevent> foreign_ WEIR_GUARDED_BY(mutex_);  ///< of other contexts
+  CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;  ///< once needed
+  bool adopted_ WEIR_GUARDED_BY(mutex_) = false;  ///< it waits for what `adopt` was given last
   std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);
   Clock::time_point everything_passed_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t recorded_ WEIR_GUARDED_BY(mutex_) = 0;

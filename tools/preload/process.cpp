@@ -345,9 +345,6 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
 std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) noexcept {
   try {
     const bool in_order = here.stream != StreamId{};
-    if (parked_frees_.load(std::memory_order_relaxed) != 0 && is_parked(pointer)) {
-      return CUDA_ERROR_INVALID_VALUE;  // a second time
-    }
     if (here.arena != nullptr) {
       Fences& fences = here.arena->fences();
       if (!in_order && peers_.load(std::memory_order_relaxed) &&
@@ -380,53 +377,42 @@ std::optional<CUresult> Process::free_elsewhere(CUdeviceptr pointer, const Locat
 
 std::optional<CUresult> Process::free_behind_peers(Arena& owner, CUdeviceptr pointer,
                                                    const Located& here) {
-  try {
-    cover_peers(owner, here);
-  } catch (const CaptureUnderWay&) {
-    // Of a captured stream nobody can say where it is. The program is told what it would have been.
-    const Lock lock(mutex_);
-    parked_.emplace_back(&owner, pointer);
-    parked_frees_.store(parked_.size(), std::memory_order_relaxed);
-    return CUDA_SUCCESS;
-  }
   Fences& fences = owner.fences();
-  if (spilled_.has(pointer)) {
-    spilled_.end_free(pointer, fences.record(fences.everything()));
-    return CUDA_SUCCESS;
+  bool parked = false;
+  try {
+    cover_peers(owner, here, settings_.max_wait.value);
+  } catch (const CaptureUnderWay&) {
+    parked = true;  // of a captured stream nobody can say where it is
   }
-  const auto code = owner.free(pointer, fences.everything());
+  const StreamId stream = parked ? fences.parked() : fences.everything();
+  std::optional<CUresult> code = CUDA_SUCCESS;
+  if (spilled_.has(pointer)) {
+    spilled_.end_free(pointer, fences.record(stream));
+  } else {
+    code = owner.free(pointer, stream);
+  }
+  if (parked) {
+    parked_.store(true);
+    if (!CapturesUnderWay::any()) finish_parked();  // the last of them has ended meanwhile
+  }
   if (code) keep_budget(owner.account());
   return code;
 }
 
-bool Process::is_parked(CUdeviceptr pointer) const {
-  const Lock lock(mutex_);
-  return std::ranges::any_of(parked_, [&](const auto& each) { return each.second == pointer; });
-}
-
-void Process::free_parked() {
-  Lock lock(mutex_);
-  const auto parked = std::exchange(parked_, {});
-  parked_frees_.store(0, std::memory_order_relaxed);
-  lock.unlock();
-  for (std::size_t i = 0; i < parked.size(); ++i) {
-    try {
-      (void)free_behind_peers(*parked[i].first, parked[i].second, {});
-    } catch (const std::exception& error) {
-      log(LogLevel::kDebug, std::string("memory is freed later: ") + error.what());
-      return park_again(std::span(parked).subspan(i));
-    }
-  }
-}
-
-void Process::park_again(std::span<const std::pair<Arena*, CUdeviceptr>> parked) noexcept {
+void Process::finish_parked() noexcept {
+  if (!parked_.exchange(false)) return;
+  bool all = true;
   try {
-    const Lock lock(mutex_);
-    parked_.insert(parked_.end(), parked.begin(), parked.end());
-    parked_frees_.store(parked_.size(), std::memory_order_relaxed);
-  } catch (const std::exception&) {
-    log(LogLevel::kError, "freed memory stays allocated: the host's memory is full");
+    for (Arena* const arena : arenas()) {
+      const auto last = arena->fences().last_parked();
+      if (!last) continue;
+      all = cover_all_peers(*arena, {}) && arena->fences().finish_parked(*last) && all;
+    }
+  } catch (const std::exception& error) {
+    all = false;
+    log(LogLevel::kDebug, std::string("memory that was freed is used later: ") + error.what());
   }
+  if (!all) parked_.store(true);
 }
 
 std::optional<CUresult> Process::free_spilled(CUdeviceptr pointer, const Located& here) {
@@ -460,15 +446,22 @@ bool Process::serves(CUdeviceptr address) const noexcept {
   }
 }
 
-void Process::cover_peers(Arena& owner, const Located& here) {
+void Process::cover_peers(Arena& owner, const Located& here, std::chrono::nanoseconds most) {
   if (here.arena != nullptr && here.stream != StreamId{}) {
     owner.fences().adopt(here.arena->fences().events_of(here.stream));
     return;
   }
+  if (!cover_all_peers(owner, most)) throw CaptureUnderWay("another context ends");
+}
+
+bool Process::cover_all_peers(Arena& owner, std::chrono::nanoseconds most) {
+  const GiveBackGate::Turn turn(give_back_gate_, most);
+  if (!turn.granted()) return false;
   for (Arena* const other : arenas()) {
     if (other == &owner) continue;
     owner.fences().adopt(other->fences().events_of(other->fences().everything()));
   }
+  return true;
 }
 
 Bytes Process::trim(const Account& account, Bytes need) noexcept {
@@ -595,7 +588,7 @@ void Process::note_end_of_captures() noexcept {
   try {
     give_back_held();
     for (Arena* const arena : arenas()) keep_budget(arena->account());
-    if (parked_frees_.load(std::memory_order_relaxed) != 0) free_parked();
+    finish_parked();
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("memory is given back later: ") + error.what());
   }
@@ -624,8 +617,6 @@ void Process::forget(CUcontext context) noexcept {
       generation_.fetch_add(1);
     }
     std::erase_if(page_peers_, [&](const auto& each) { return each.first == context; });
-    std::erase_if(parked_, [&](const auto& each) { return each.first == gone; });
-    parked_frees_.store(parked_.size(), std::memory_order_relaxed);
   }
   KnownStreams::clear();
   spilled_.forget(context);

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -133,8 +132,6 @@ class Process final : public Neighbours {
   Bytes trim_in_turn(const Account& account, Bytes need) noexcept;
   /// What was not given back since a capture was under way.
   void give_back_held();
-  /// The free of a parked block has failed: it is tried again at the end of the next capture.
-  void park_again(std::span<const std::pair<Arena*, CUdeviceptr>> parked) noexcept;
   /// Waits, as long as one call may, for all that the device has to do.
   void drain(const Account& account) noexcept;
   /// `waits`: for another thread that gives back now, instead of leaving it to that one.
@@ -147,11 +144,14 @@ class Process final : public Neighbours {
   /// Where one of them is captured that waits for the end of the capture.
   [[nodiscard]] std::optional<CUresult> free_behind_peers(Arena& owner, CUdeviceptr pointer,
                                                           const Located& here);
-  [[nodiscard]] bool is_parked(CUdeviceptr pointer) const;
-  void free_parked();
+  /// What was parked is behind all streams of all contexts from now on, where those can be asked.
+  void finish_parked() noexcept;
   [[nodiscard]] std::optional<CUresult> free_spilled(CUdeviceptr pointer, const Located& here);
-  /// The next fence on everything of `owner` covers what runs elsewhere, too.
-  void cover_peers(Arena& owner, const Located& here);
+  /// The next fence on everything of `owner` covers what runs elsewhere, too. CaptureUnderWay where
+  /// a context is captured, or one ends for longer than `most`: nobody can be asked then.
+  void cover_peers(Arena& owner, const Located& here, std::chrono::nanoseconds most);
+  /// The same for all other contexts; false where one ends.
+  [[nodiscard]] bool cover_all_peers(Arena& owner, std::chrono::nanoseconds most);
   void let_in(Arena& arena, int device) const noexcept;
   [[nodiscard]] Arena* find_or_make(CUcontext context) noexcept;
   /// A line for each pool of the device, where there are several; for the report.
@@ -172,9 +172,7 @@ class Process final : public Neighbours {
   std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> generation_{1};  ///< of arenas_: what threads remember of it
   std::vector<std::pair<int, int>> grants_ WEIR_GUARDED_BY(mutex_);
-  /// Memory that is freed once captures have ended.
-  std::vector<std::pair<Arena*, CUdeviceptr>> parked_ WEIR_GUARDED_BY(mutex_);
-  std::atomic<std::size_t> parked_frees_{0};  ///< its size
+  std::atomic<bool> parked_{false};  ///< something may be parked (Fences::parked)
   /// Contexts, and devices that have access to their pages.
   std::vector<std::pair<CUcontext, int>> page_peers_ WEIR_GUARDED_BY(mutex_);
   std::atomic<bool> peers_{false};

@@ -246,6 +246,61 @@ TEST_F(Capture, AStreamThatIsDestroyedMeanwhileEndsItForUsToo) {
   EXPECT_EQ(allocate(kBytes), block);
 }
 
+/// How a stream that joined a capture is destroyed while it is a part of it.
+enum class Destroyed : std::uint8_t {
+  kBeforeTheEnd,
+  kOfOneThatBroke,
+  kBeforeItsOrigin,
+  kMergedAgain
+};
+
+class CapturedStream : public Capture, public ::testing::WithParamInterface<Destroyed> {
+ protected:
+  void end(CUstream origin, CUstream joined, CUevent event) {
+    CUgraph graph = nullptr;
+    if (GetParam() == Destroyed::kOfOneThatBroke) (void)cuStreamSynchronize(origin);
+    if (GetParam() == Destroyed::kMergedAgain) {
+      ASSERT_EQ(cuEventRecord(event, joined), CUDA_SUCCESS);
+      ASSERT_EQ(cuStreamWaitEvent(origin, event, 0), CUDA_SUCCESS);
+    }
+    ASSERT_EQ(cuStreamDestroy(joined), CUDA_SUCCESS);
+    if (GetParam() == Destroyed::kBeforeItsOrigin) {
+      ASSERT_EQ(cuStreamDestroy(origin), CUDA_SUCCESS);
+    } else {
+      (void)cuStreamEndCapture(origin, &graph);
+    }
+  }
+};
+
+TEST_P(CapturedStream, ThatIsDestroyedLeavesMemoryUsable) {
+  weir::testing::expect_any_refused();  // what ends is broken
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
+  const CUstream origin = make_stream();
+  const CUstream joined = make_stream();
+  CUevent event = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  const CUdeviceptr used = allocate(kBytes);
+  const CUstream gate = make_stream();  // one that is destroyed cannot be released
+  hold(gate);
+  ASSERT_EQ(cuMemsetD8Async(allocate(kBytes), 1, kBytes, gate), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(event, gate), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(joined, event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8Async(used, 1, kBytes, joined), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(begin(origin));
+  ASSERT_EQ(cuEventRecord(event, origin), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(joined, event, 0), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(end(origin, joined, event));
+  free(used);
+  EXPECT_FALSE(is_handed_out(used, kBytes)) << "it did work before it was captured";
+  settle();
+  for (int i = 0; i < 8; ++i) free(allocate(4 * kMib));  // more than the budget in all
+  EXPECT_EQ(weir_standin_late_uses(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Captures, CapturedStream,
+                         ::testing::Values(Destroyed::kBeforeTheEnd, Destroyed::kOfOneThatBroke,
+                                           Destroyed::kBeforeItsOrigin, Destroyed::kMergedAgain));
+
 TEST_F(Capture, SegmentsThatMakeRoomMeanwhileGoBackAfterwards) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
   const CUstream captured = make_stream();
