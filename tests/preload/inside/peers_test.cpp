@@ -58,7 +58,10 @@ class FreeBehindPeers : public Inside {
   CUstream there_ = nullptr;  ///< of the second device
 };
 
-TEST_F(FreeBehindPeers, IsCompleteThoughAContextEndsWhoseWorkItWasBehind) {
+/// Whether a fence stands for the other context's work before that context ends.
+class FreeBehindOneThatEnds : public FreeBehindPeers, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(FreeBehindOneThatEnds, IsComplete) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "32MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
   const CUcontext stays = current();
   const CUdeviceptr block = allocate(kBytes);
@@ -67,25 +70,13 @@ TEST_F(FreeBehindPeers, IsCompleteThoughAContextEndsWhoseWorkItWasBehind) {
   keep_busy(stream, allocate(kBytes));
   free(block);
   use(stays);
-  arena().pool().poll();  // a fence stands for the work there
+  if (GetParam()) arena().pool().poll();
   release_all();
   ASSERT_EQ(cuCtxDestroy(ends), CUDA_SUCCESS);
   for (int i = 0; i < 8; ++i) free(allocate(kLarge));  // more than the budget in all
 }
 
-TEST_F(FreeBehindPeers, IsCompleteThoughAContextEndsBeforeAnyFence) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "32MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
-  const CUcontext stays = current();
-  const CUdeviceptr block = allocate(kBytes);
-  const CUcontext ends = make_context();
-  const CUstream stream = make_stream();
-  keep_busy(stream, allocate(kBytes));
-  free(block);
-  release_all();
-  ASSERT_EQ(cuCtxDestroy(ends), CUDA_SUCCESS);
-  use(stays);
-  for (int i = 0; i < 8; ++i) free(allocate(kLarge));
-}
+INSTANTIATE_TEST_SUITE_P(Fenced, FreeBehindOneThatEnds, ::testing::Bool());
 
 // Ends: a fixed number of contexts.
 TEST_F(FreeBehindPeers, SucceedsWhileOtherContextsComeAndGo) {
