@@ -1,8 +1,11 @@
 #include "allocator/block_index.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <utility>
+
+#include "allocator/upstream.hpp"
 
 namespace weir {
 namespace {
@@ -45,6 +48,22 @@ std::string_view Block::label_view() const noexcept {
 }
 
 BlockIndex::BlockIndex() { nobody_.passed = std::numeric_limits<std::uint64_t>::max() - 1; }
+
+const Block* BlockIndex::find_around(const void* address) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto holds = [at](const Block& block) { return block.begin() <= at && at < block.end(); };
+  // Blocks do not overlap: the first that begins here or before is the only one that can hold it.
+  const std::byte* begin = static_cast<const std::byte*>(address) - at % Upstream::kAlignment;
+  for (std::size_t i = 0; i <= blocks_.size(); ++i, begin -= Upstream::kAlignment) {
+    const Block* const block = blocks_.find(begin);
+    if (block != nullptr) return holds(*block) ? block : nullptr;
+  }
+  const Block* found = nullptr;
+  blocks_.for_each([&](const Block& block) {
+    if (holds(block)) found = &block;
+  });
+  return found;
+}
 
 void BlockIndex::hand_out(Block& block, StreamId stream) {
   if (block.owner->home != stream) {

@@ -47,6 +47,10 @@ class BlockIndex {
   virtual ~BlockIndex() = default;
 
   [[nodiscard]] Block* find(const void* pointer) const { return blocks_.find(pointer); }
+  /// The block that `address` lies in; null when it is in none. Takes a look-up for each
+  /// Upstream::kAlignment bytes from the block's beginning on, or one look at every block where
+  /// that is less.
+  [[nodiscard]] const Block* find_around(const void* address) const;
   /// The segment to ask of the upstream for a block of `size` where there is room for `room`.
   [[nodiscard]] virtual Bytes segment_size(Bytes size, Bytes room) const = 0;
   /// How much cached memory had better go back before the pool grows to `reserved` bytes, where it

@@ -45,6 +45,11 @@ std::unique_ptr<BlockIndex> index_of(const PoolOptions& options, Bytes budget, U
   }
 }
 
+BlockInUse in_use(const Block& block) {
+  return {
+      .begin = block.pointer, .home = block.home, .size = block.size, .requested = block.requested};
+}
+
 }  // namespace
 
 Pool::Resolved Pool::resolved(const Upstream& upstream, PoolOptions options) {
@@ -347,14 +352,22 @@ std::optional<BlockInUse> Pool::find(const void* pointer) const {
   const Lock lock(mutex_);
   const Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
-  return BlockInUse{.home = block->home, .size = block->size, .requested = block->requested};
+  return in_use(*block);
+}
+
+std::optional<BlockInUse> Pool::find_around(const void* address) const {
+  const Lock lock(mutex_);
+  const Block* block = index_->find_around(address);
+  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
+  const auto into = reinterpret_cast<std::uintptr_t>(address) - block->begin();
+  return into < block->requested.count ? std::optional(in_use(*block)) : std::nullopt;
 }
 
 std::optional<BlockInUse> Pool::give_away(void* pointer) {
   Lock lock(mutex_);
   Block* block = index_->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
-  const BlockInUse holding{.home = block->home, .size = block->size, .requested = block->requested};
+  const BlockInUse holding = in_use(*block);
   if (!index_->remove_allocated(*block)) return std::nullopt;
   statistics_.requested.remove(holding.requested);
   statistics_.allocated.remove(holding.size);

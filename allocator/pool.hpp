@@ -51,9 +51,10 @@ enum class Freed {
 
 /// A block that is handed out.
 struct BlockInUse {
-  StreamId home;    ///< the stream that it was allocated on
-  Bytes size;       ///< of the block
-  Bytes requested;  ///< asked for
+  const void* begin;  ///< its address
+  StreamId home;      ///< the stream that it was allocated on
+  Bytes size;         ///< of the block
+  Bytes requested;    ///< asked for
 };
 
 /// Memory of one device, kept and handed out again. The file's description says what it promises.
@@ -103,6 +104,9 @@ class Pool final : public MemoryBooks, private TimelineSource {
   Bytes trim(Bytes keep = {});
   /// What is handed out at `pointer`, which must be where a block begins; nothing if nothing is.
   [[nodiscard]] std::optional<BlockInUse> find(const void* pointer) const;
+  /// The same of any address among the bytes that were asked for. Slower: the lock is held for a
+  /// step for each 512 bytes before the address, or for each block, whichever are fewer.
+  [[nodiscard]] std::optional<BlockInUse> find_around(const void* address) const;
   /// Gives the memory at `pointer`, which is handed out, to the caller for good: it is no block of
   /// the pool any more, and goes back to the upstream by the caller. Nothing if nothing is there.
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);

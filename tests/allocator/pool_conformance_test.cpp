@@ -75,6 +75,32 @@ TEST_P(EveryPool, RefusesToFreeTwiceAndWhatItDoesNotKnow) {
   expect_books(pool, upstream);
 }
 
+TEST_P(EveryPool, FindsWhoHasAnAddress) {
+  HostUpstream host(mib(64));
+  Pool pool({host, progress}, options(mib(64)));
+  const auto begin_at = [&](const void* base, std::uint64_t into) -> const void* {
+    const auto found = pool.find_around(static_cast<const char*>(base) + into);
+    return found ? found->begin : nullptr;
+  };
+  std::vector<void*> small;
+  for (int i = 0; i < 40; ++i) small.push_back(pool.allocate({700}, a));
+  void* const large = pool.allocate(mib(3), a);  // more look-ups than there are blocks
+  for (const void* each : small) {
+    EXPECT_EQ(begin_at(each, 0), each);
+    EXPECT_EQ(begin_at(each, 699), each);
+    EXPECT_EQ(begin_at(each, 700), nullptr) << "behind what was asked for";
+  }
+  EXPECT_EQ(begin_at(large, mib(3).count - 1), large);
+  EXPECT_EQ(pool.find_around(large)->requested, mib(3));
+  int foreign = 0;
+  EXPECT_EQ(pool.find_around(&foreign), std::nullopt);
+  EXPECT_EQ(pool.find_around(nullptr), std::nullopt);
+  pool.deallocate(large, a);
+  EXPECT_EQ(begin_at(large, 5), nullptr);
+  EXPECT_EQ(begin_at(small.back(), 5), small.back());
+  for (void* each : small) pool.deallocate(each, a);
+}
+
 TEST_P(EveryPool, BooksAddUpAfterEveryStep) {
   Pool pool(memory(), options(mib(1)));
   void* one = pool.allocate({3000}, a, "one");

@@ -136,6 +136,14 @@ std::optional<BlockInUse> Pools::find(const void* pointer) const {
   return std::nullopt;
 }
 
+std::optional<BlockInUse> Pools::find_around(const void* address) const {
+  for (const Pool* const pool : all()) {
+    if (pool == nullptr) continue;
+    if (const auto found = pool->find_around(address)) return found;
+  }
+  return std::nullopt;
+}
+
 std::optional<BlockInUse> Pools::give_away(void* pointer) {
   for (Pool* const pool : all()) {
     if (pool == nullptr) continue;

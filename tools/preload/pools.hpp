@@ -37,6 +37,7 @@ class Pools final : public MemoryBooks {
   [[nodiscard]] std::optional<Freed> try_deallocate(void* pointer, StreamId stream);
   void record_use(void* pointer, StreamId stream);
   [[nodiscard]] std::optional<BlockInUse> find(const void* pointer) const;
+  [[nodiscard]] std::optional<BlockInUse> find_around(const void* address) const;
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
   void poll() override;

@@ -446,6 +446,21 @@ bool Process::serves(CUdeviceptr address) const noexcept {
   }
 }
 
+std::optional<Allocation> Process::allocation_around(CUdeviceptr address) const noexcept {
+  try {
+    for (const Arena* const arena : arenas()) {
+      if (!arena->serves(address)) continue;
+      const auto found = arena->pool().find_around(reinterpret_cast<void*>(address));
+      if (!found) return Allocation{};
+      return Allocation{.begin = reinterpret_cast<CUdeviceptr>(found->begin),
+                        .bytes = found->requested.count};
+    }
+    return std::nullopt;
+  } catch (const std::exception&) {
+    return std::nullopt;  // the host's memory is full
+  }
+}
+
 void Process::cover_peers(Arena& owner, const Located& here, std::chrono::nanoseconds most) {
   if (here.arena != nullptr && here.stream != StreamId{}) {
     owner.fences().adopt(here.arena->fences().events_of(here.stream));

@@ -26,6 +26,12 @@ struct Located {
   StreamId stream{};
 };
 
+/// An allocation as the program asked for it.
+struct Allocation {
+  CUdeviceptr begin = 0;
+  std::size_t bytes = 0;
+};
+
 /// Made by the first call that needs it, never destroyed. Thread-safe.
 class Process final : public Neighbours {
  public:
@@ -77,6 +83,9 @@ class Process final : public Neighbours {
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const Located& here) noexcept;
   /// Whether `address` lies in anything that Weir serves, handed out or not.
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
+  /// The allocation that `address` lies in, of those that the pools serve; one of no bytes where
+  /// nobody has the address. Nothing where it is for the driver to say.
+  [[nodiscard]] std::optional<Allocation> allocation_around(CUdeviceptr address) const noexcept;
   /// Work of one context may use memory of another from now on.
   void use_peers() noexcept { peers_.store(true, std::memory_order_relaxed); }
   /// Work of the current context may use memory of `owner`: the driver sees to that for what it

@@ -14,7 +14,7 @@ namespace weir::preload {
 enum class Action : std::uint8_t {
   kSwap,    ///< what it hands out is replaced
   kOwn,     ///< served by the pool
-  kView,    ///< answered with the budget's view
+  kView,    ///< answered with the budget's view, or the program's allocation
   kCount,   ///< passed to the driver, its memory counted against the budget
   kFollow,  ///< passed, and noted
   kPace,    ///< passed, and held back first where that keeps the program in its budget

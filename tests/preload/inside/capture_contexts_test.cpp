@@ -405,6 +405,7 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForBothContextsIsDoneAtItsEnd) {
   use(second_);
   free(here);
   EXPECT_EQ(cuMemFree(here), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemGetAddressRange(nullptr, nullptr, here), CUDA_ERROR_NOT_FOUND);
   EXPECT_FALSE(is_handed_out(here, kBytes));
   EXPECT_FALSE(is_handed_out(elsewhere, kBytes));
   EXPECT_TRUE(is_whole());

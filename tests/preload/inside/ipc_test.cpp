@@ -90,11 +90,15 @@ class Ipc : public Inside {
     std::size_t bytes = 0;
     ASSERT_EQ(cuMemGetAddressRange(&base, &bytes, pointer), CUDA_SUCCESS);
     EXPECT_EQ(base, pointer);
+    EXPECT_EQ(bytes, asked);
+    CUipcMemHandle handle{};
+    ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer + offset), CUDA_SUCCESS);
+    // What is shared is all that the driver gave.
+    ASSERT_EQ(cuMemGetAddressRange(&base, &bytes, pointer), CUDA_SUCCESS);
+    EXPECT_EQ(base, pointer);
     EXPECT_GE(bytes, asked);
     ASSERT_EQ(cuMemsetD8(base, 7, bytes), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    CUipcMemHandle handle{};
-    ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer + offset), CUDA_SUCCESS);
     CUipcMemHandle again{};
     ASSERT_EQ(cuIpcGetMemHandle(&again, pointer), CUDA_SUCCESS);
     EXPECT_EQ(std::memcmp(&handle, &again, sizeof handle), 0);
