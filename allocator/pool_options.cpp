@@ -172,6 +172,7 @@ void PoolOptions::validate() const {
   if (segment.value < kSmallestSegment) {
     refuse("segment (" + segment.source + ")", std::to_string(segment.value.count), kSegments);
   }
+  if (segment_share == 0) refuse("segment's share", "0", "a number above zero");
   if (kind.value != PoolKind::kRound) return;
   const std::string page_name = "page (" + page.source + ")";
   const std::string page_text = std::to_string(page.value.count);
@@ -185,6 +186,10 @@ void PoolOptions::validate() const {
     refuse(page_name, page_text,
            "at most 2^cutoff, and the cutoff is " + std::to_string(cutoff.value));
   }
+}
+
+Bytes PoolOptions::segment_room(Bytes room, Bytes limit) const noexcept {
+  return std::min(room, Bytes{limit.count / segment_share});
 }
 
 std::optional<Bytes> PoolOptions::block_size(Bytes bytes) const noexcept {

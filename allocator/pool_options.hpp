@@ -3,6 +3,7 @@
 /// @file
 /// What a pool can be told, by code, by flag or by environment variable.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,9 @@ struct PoolOptions {
   /// best_fit: what is asked of the upstream at a time, unless a block is larger; at least 2 MiB.
   /// kWholeBudget asks for all the room there is.
   Setting<Bytes> segment = Setting<Bytes>::by_default(mib(64));
+  /// best_fit: a segment is at most this part of the budget in force, one of so many, unless a
+  /// block is larger; above zero. For a pool that is not alone under its budget.
+  std::uint64_t segment_share = 1;
   /// The hard limit, in bytes or as a share of the upstream's capacity.
   Setting<BudgetRequest> budget = Setting<BudgetRequest>::by_default({.percent = 95});
   /// A file to log every allocation and free to; none when empty.
@@ -79,6 +83,10 @@ struct PoolOptions {
   /// The process's log to that file, begun by the first call; null when there is to be none.
   /// UsageError when it cannot be written.
   [[nodiscard]] AllocationLog* open_log() const;
+
+  /// How much of `room`, which is what is left of a budget of `limit`, a segment may take that is
+  /// larger than its block.
+  [[nodiscard]] Bytes segment_room(Bytes room, Bytes limit) const noexcept;
 
   /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept;

@@ -188,7 +188,8 @@ Block* Pool::grow(Attempt& request) {
   const Bytes taken = statistics_.reserved.current + growing_;
   request.growth_room = minus_or_zero(statistics_.budget, taken);
   if (request.block > request.growth_room) return nullptr;
-  const Bytes segment = index_->segment_size(request.block, request.growth_room);
+  const Bytes room = options_.segment_room(request.growth_room, statistics_.budget);
+  const Bytes segment = index_->segment_size(request.block, room);
   const Bytes unused = index_->unused_by(taken + segment, most_held_);
   if (unused.count != 0) (void)index_->take_releasable(unused, victims);
   growing_ += segment;
@@ -266,8 +267,9 @@ Block* Pool::release_and_grow(Attempt& request) {
       need = std::max(need, request.block);
     }
     const Bytes released = index_->take_releasable(need, victims);
-    const Bytes segment =
-        index_->segment_size(request.block, minus_or_zero(statistics_.budget + released, taken));
+    const Bytes room = options_.segment_room(minus_or_zero(statistics_.budget + released, taken),
+                                             statistics_.budget);
+    const Bytes segment = index_->segment_size(request.block, room);
     // The room is claimed before it is made, so that nobody else grows into it.
     growing_ += segment;
     ++transits_;

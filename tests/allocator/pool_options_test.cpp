@@ -40,6 +40,20 @@ TEST(PoolOptions, DefaultsAreMxnetsButForTheKind) {
   EXPECT_NO_THROW(options.validate());
 }
 
+TEST(PoolOptions, ASegmentIsAtMostItsShareOfTheBudgetInForce) {
+  PoolOptions options;
+  EXPECT_EQ(options.segment_room(mib(50), mib(64)), mib(50));
+  options.segment_share = 16;
+  EXPECT_EQ(options.segment_room(mib(50), mib(64)), mib(4));
+  EXPECT_EQ(options.segment_room(mib(50), gib(64)), mib(50));
+  EXPECT_EQ(options.segment_room(mib(3), mib(64)), mib(3));
+  EXPECT_EQ(options.segment_room({}, mib(64)), Bytes{});
+  EXPECT_EQ(options.segment_room(mib(1), mib(1)), kib(64));
+  EXPECT_NO_THROW(options.validate());
+  options.segment_share = 0;
+  EXPECT_THAT(message_of<UsageError>([&] { options.validate(); }), HasSubstr("share"));
+}
+
 TEST(PoolOptions, ReadsOurVariables) {
   const PoolOptions options = read({{"WEIR_POOL", "naive"},
                                     {"WEIR_POOL_PAGE_SIZE", "8KiB"},

@@ -18,6 +18,10 @@ struct Asking {
   ~Asking() { asked_pool = nullptr; }
 };
 
+/// One of so many parts of the budget is a segment of memory in stream order at most: what lives in
+/// one keeps all of it from cuMemAlloc.
+constexpr std::uint64_t kSegmentShareInOrder = 16;
+
 constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
                              &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
 constexpr std::array kCounts{
@@ -68,6 +72,7 @@ Pool& Pools::make_second() {
   std::call_once(second_once_, [this] {
     PoolOptions options = options_;
     options.kind = Setting<PoolKind>::by_default(kind_in_order());
+    if (options.segment.source == "default") options.segment_share = kSegmentShareInOrder;
     options.place.name += ", in stream order";
     auto made = std::make_unique<Pool>(DeviceMemory{upstream_, fences_}, std::move(options));
     const Statistics until_now = first_.statistics();

@@ -73,6 +73,40 @@ TEST_F(PoolsInside, WhereADeviceHasNoPagesStreamOrderIsServedFromSegments) {
   EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive", "stream order: best_fit"));
 }
 
+TEST_F(PoolsInside, SegmentsOfStreamOrderLeaveTheBudgetToCuMemAlloc) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  weir_standin_set_pages_supported(0);
+  const CUdeviceptr tensor = allocate(5 * kBytes, nullptr);
+  EXPECT_EQ(books().reserved.current, mib(4));  // a 16th
+  const CUdeviceptr segment = allocate(58 * kMib);
+  free(segment);
+  // What is larger has a segment of its own.
+  const CUdeviceptr large = allocate(12 * kMib, nullptr);
+  EXPECT_EQ(arena().pool().in_order().reserved.current, mib(16));
+  free(large, nullptr);
+  free(tensor, nullptr);
+  EXPECT_EQ(books().failures, 0U);
+}
+
+TEST_F(PoolsInside, SegmentsOfStreamOrderFollowABudgetThatBeganBelowAPage) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
+  (void)allocate(500 << 10, nullptr);
+  (void)allocate(400 << 10);
+  Process& process = *Process::get();
+  ASSERT_EQ(process.set_budget(*process.account(0), mib(64), "the test").after, mib(64));
+  (void)allocate(1000 << 10, nullptr);
+  EXPECT_LT(arena().pool().in_order().reserved.current, mib(5));
+  (void)allocate(50 * kMib);
+  EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive", "stream order: best_fit"));
+}
+
+TEST_F(PoolsInside, SegmentsOfStreamOrderAreAsLargeAsTheUserSays) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_POOL_SEGMENT_SIZE", "20MiB"}}));
+  weir_standin_set_pages_supported(0);
+  (void)allocate(kBytes, nullptr);
+  EXPECT_EQ(books().reserved.current, mib(20));
+}
+
 TEST_F(PoolsInside, ANamedKindServesAll) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}}));
   free(allocate(kMib, nullptr), nullptr);
