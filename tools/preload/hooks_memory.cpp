@@ -187,6 +187,14 @@ CUresult refuse_handle(const char* why) noexcept {
 /// cuMemAllocPitch's rows: of a multiple of what cuMemAlloc aligns to.
 constexpr std::size_t kPitch = 512;
 
+/// What a row of `width` bytes takes; 0 where `height` of them (not zero) are more than any memory.
+constexpr std::size_t row_of(std::size_t width, std::size_t height) noexcept {
+  constexpr std::size_t kMostInAll = SIZE_MAX / 2;
+  if (width > kMostInAll) return 0;
+  const std::size_t row = (width + kPitch - 1) / kPitch * kPitch;
+  return row <= kMostInAll / height ? row : 0;
+}
+
 }  // namespace
 }  // namespace weir::preload
 
@@ -209,16 +217,15 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
                             std::size_t height, unsigned int element) {
   const Entry entry;
   const bool good = pointer != nullptr && pitch != nullptr && width != 0 && height != 0 &&
-                    (element == 4 || element == 8 || element == 16) &&
-                    width <= SIZE_MAX / 2 / height - kPitch;
-  Process* const process = good ? Process::get() : nullptr;
+                    (element == 4 || element == 8 || element == 16);
+  const std::size_t row = good ? row_of(width, height) : 0;
+  Process* const process = row != 0 ? Process::get() : nullptr;
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr) {
     const CUresult code = pass(&Driver::cuMemAllocPitch_v2, pointer, pitch, width, height, element);
     const bool served = code == CUDA_SUCCESS && pitch != nullptr;
     return note_passed(entry, code, pointer, served ? *pitch * height : 0);
   }
-  const std::size_t row = (width + kPitch - 1) / kPitch * kPitch;
   const CUresult code = process->allocate(*arena, *pointer, row * height, arena->fences().sync());
   if (code == CUDA_SUCCESS) *pitch = row;
   return code;

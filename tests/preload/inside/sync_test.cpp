@@ -32,6 +32,22 @@ TEST_F(Sync, RowsOfAPitchedBlockBeginAtMultiplesOf512) {
   free(pointer);
 }
 
+TEST_F(Sync, RowsThatAreMoreThanAnyMemoryAreRefused) {
+  expect_refused("cuMemAllocPitch", CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_NO_FATAL_FAILURE(start());
+  // Rows of 512 bytes, so many that their sum is a small number again.
+  constexpr std::size_t kAround = SIZE_MAX / 512 + 1;
+  for (const std::size_t height : {kAround / 2 + 1, kAround, kAround + 1, SIZE_MAX}) {
+    for (const std::size_t width : {std::size_t{1}, std::size_t{512}, SIZE_MAX / 2, SIZE_MAX}) {
+      CUdeviceptr pointer = 0;
+      std::size_t pitch = 0;
+      EXPECT_EQ(cuMemAllocPitch(&pointer, &pitch, width, height, 4), CUDA_ERROR_OUT_OF_MEMORY)
+          << width << " x " << height;
+    }
+  }
+  EXPECT_EQ(books().reserved.current, Bytes{});
+}
+
 TEST_F(Sync, ServesACachedBlockWithoutACallOfTheDriver) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUdeviceptr first = allocate(5000);
