@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <vector>
 
 #include "allocator/log.hpp"
@@ -23,21 +24,13 @@ Arena* arena_of(int device) noexcept {
   return process != nullptr ? process->primary(device) : nullptr;
 }
 
-/// Whether there is such a device, and nobody holds its primary context.
-bool lacks_context(const Process& process, int device) noexcept {
-  unsigned int flags = 0;
-  int active = 0;
-  const Inside inside;
-  const CUresult code = process.driver().cuDevicePrimaryCtxGetState(device, &flags, &active);
-  return code == CUDA_SUCCESS && active == 0;
-}
-
 /// The same, making the device's primary context where there is none. It is held to the end, as
 /// CUDA's runtime does for a first cudaMalloc.
 Arena* open_arena_of(Process& process, int device) noexcept {
   Arena* const arena = process.primary(device);
   if (arena != nullptr) return arena;
-  if (!lacks_context(process, device)) return nullptr;
+  // Not where there is no such device.
+  if (process.primary_contexts().is_active(device) != std::optional(false)) return nullptr;
   CUcontext context = nullptr;
   // The hook, which counts what the context takes: a call of its own, not one amid this.
   {

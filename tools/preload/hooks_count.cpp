@@ -173,15 +173,16 @@ template <typename Call>
 CUresult retained(CUcontext* context, CUdevice device, const Call& call) noexcept {
   const Entry entry;
   Process* const process = Process::get();
-  unsigned int flags = 0;
-  int active = 0;
-  if (process == nullptr ||
-      process->driver().cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS ||
-      active != 0) {
-    return call();
+  if (process == nullptr) return call();
+  PrimaryContexts& primaries = process->primary_contexts();
+  const bool makes_it = primaries.is_active(device) == std::optional(false);
+  const auto before = makes_it ? free_without_context(process->driver(), device) : std::nullopt;
+  CUresult code = CUDA_SUCCESS;
+  {
+    // Not between the end of the one that was there and its being forgotten.
+    const Lock lock(primaries.of(device));
+    code = call();
   }
-  const auto before = free_without_context(process->driver(), device);
-  const CUresult code = call();
   Account* const account = code == CUDA_SUCCESS && before ? process->account(device) : nullptr;
   if (account == nullptr) return code;
   const auto after = free_without_context(process->driver(), device);

@@ -156,20 +156,6 @@ CUresult add_callback(F Driver::*real, CUstream stream, CUstreamCallback functio
   return code;
 }
 
-/// The primary context of `device`, null where there is none now.
-CUcontext primary_context(const Driver& driver, CUdevice device) noexcept {
-  unsigned int flags = 0;
-  int active = 0;
-  CUcontext context = nullptr;
-  const Inside inside;
-  if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0 ||
-      driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) {
-    return nullptr;
-  }
-  (void)driver.cuDevicePrimaryCtxRelease_v2(device);
-  return context;
-}
-
 /// Calls `end`, which may end a context, while nobody gives back there.
 template <typename End>
 CUresult end_context(Process* process, const End& end) noexcept {
@@ -183,32 +169,34 @@ CUresult end_context(Process* process, const End& end) noexcept {
   return code;
 }
 
-template <typename F>
-CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
+/// Calls `real`, by which the primary context of `device` has ended if it succeeds and `has_ended`
+/// says so.
+template <typename F, typename HasEnded>
+CUresult end_primary(F Driver::*real, CUdevice device, const HasEnded& has_ended) noexcept {
   const Entry entry;
   Process* const process = Process::get();
-  const CUcontext context =
-      process != nullptr ? primary_context(process->driver(), device) : nullptr;
+  if (process == nullptr) return pass(real, device);
   return end_context(process, [&] {
+    PrimaryContexts& primaries = process->primary_contexts();
+    const Lock lock(primaries.of(device));
+    const CUcontext context = primaries.find(device);
     const CUresult code = pass(real, device);
-    if (code == CUDA_SUCCESS && context != nullptr) process->forget(context);
+    if (context != nullptr && code == CUDA_SUCCESS && has_ended(primaries)) {
+      process->forget(context);
+    }
     return code;
   });
 }
 
 template <typename F>
+CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
+  return end_primary(real, device, [](const PrimaryContexts& /*primaries*/) { return true; });
+}
+
+template <typename F>
 CUresult release_primary(F Driver::*real, CUdevice device) noexcept {
-  const Entry entry;
-  Process* const process = Process::get();
-  const CUcontext context =
-      process != nullptr ? primary_context(process->driver(), device) : nullptr;
-  return end_context(process, [&] {
-    const CUresult code = pass(real, device);
-    if (code == CUDA_SUCCESS && context != nullptr &&
-        primary_context(process->driver(), device) == nullptr) {
-      process->forget(context);
-    }
-    return code;
+  return end_primary(real, device, [device](const PrimaryContexts& primaries) {
+    return !primaries.is_active(device).value_or(false);
   });
 }
 

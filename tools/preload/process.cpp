@@ -87,6 +87,7 @@ void Process::set_up() noexcept {
 Process::Process(const Driver& driver, Settings settings)
     : driver_(driver),
       settings_(std::move(settings)),
+      primary_contexts_(driver),
       spilled_(driver, give_back_gate_, settings_.max_wait.value) {}
 
 Arena* Process::current() noexcept {
@@ -209,17 +210,20 @@ void Process::let_into_pages(CUcontext owner) noexcept {
   }
 }
 
-void Process::let_in(Arena& arena, int device) const noexcept {
-  CUcontext peer = nullptr;
+void Process::let_in(Arena& arena, int device) noexcept {
   const Inside inside;
   if (device == arena.account().device()) return;
-  if (driver_.cuDevicePrimaryCtxRetain(&peer, device) != CUDA_SUCCESS) return;
   CUresult code = CUDA_ERROR_INVALID_CONTEXT;
   {
-    const ContextScope scope(driver_, peer);
-    if (scope.good()) code = driver_.cuCtxEnablePeerAccess(arena.context(), 0);
+    const Lock lock(primary_contexts_.of(device));
+    CUcontext peer = nullptr;
+    if (driver_.cuDevicePrimaryCtxRetain(&peer, device) != CUDA_SUCCESS) return;
+    {
+      const ContextScope scope(driver_, peer);
+      if (scope.good()) code = driver_.cuCtxEnablePeerAccess(arena.context(), 0);
+    }
+    (void)driver_.cuDevicePrimaryCtxRelease_v2(device);
   }
-  (void)driver_.cuDevicePrimaryCtxRelease_v2(device);
   if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
     arena.upstream().allow(device);
     return;
@@ -279,15 +283,13 @@ Arena* Process::primary(int device) noexcept {
   if (last_device == device && last.generation == generation && last.arena != nullptr) {
     return last.arena;
   }
-  unsigned int flags = 0;
-  int active = 0;
-  CUcontext context = nullptr;
   const Inside inside;
-  if (driver_.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0 ||
-      driver_.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) {
-    return nullptr;
+  CUcontext context = nullptr;
+  {
+    const Lock lock(primary_contexts_.of(device));
+    context = primary_contexts_.find(device);
   }
-  (void)driver_.cuDevicePrimaryCtxRelease_v2(device);  // others hold it: it is active
+  if (context == nullptr) return nullptr;
   const ContextScope scope(driver_, context);
   if (!scope.good()) return nullptr;
   last_device = device;

@@ -13,6 +13,7 @@
 #include "tools/preload/arena.hpp"
 #include "tools/preload/give_back_gate.hpp"
 #include "tools/preload/loads.hpp"
+#include "tools/preload/primary_contexts.hpp"
 #include "tools/preload/settings.hpp"
 #include "tools/preload/spill.hpp"
 #include "tools/timeline/live/budget_request.hpp"
@@ -109,6 +110,7 @@ class Process final : public Neighbours {
   }
   /// The accounts of devices that have, or had, an arena.
   [[nodiscard]] std::vector<Account*> accounts_in_use() const;
+  [[nodiscard]] PrimaryContexts& primary_contexts() noexcept { return primary_contexts_; }
   /// Contexts end apart from what give_back does in them.
   [[nodiscard]] GiveBackGate& give_back_gate() noexcept { return give_back_gate_; }
   /// What the devices in use show of themselves.
@@ -161,7 +163,7 @@ class Process final : public Neighbours {
   void cover_peers(Arena& owner, const Located& here, std::chrono::nanoseconds most);
   /// The same for all other contexts; false where one ends.
   [[nodiscard]] bool cover_all_peers(Arena& owner, std::chrono::nanoseconds most);
-  void let_in(Arena& arena, int device) const noexcept;
+  void let_in(Arena& arena, int device) noexcept;
   [[nodiscard]] Arena* find_or_make(CUcontext context) noexcept;
   /// A line for each pool of the device, where there are several; for the report.
   [[nodiscard]] std::string pools_text(const Account& account) const;
@@ -172,6 +174,7 @@ class Process final : public Neighbours {
   const Settings settings_;
   PassedTable passed_;
   Loads loads_;
+  PrimaryContexts primary_contexts_;
   GiveBackGate give_back_gate_;
   Spilled spilled_;
   Mutex budgets_mutex_{LockRank::kSources};  ///< an account's budget and its arenas' change as one

@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <utility>
+
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/log_capture.hpp"
 
@@ -10,6 +15,48 @@ namespace {
 
 /// So large that the stand-in does not use the address again at once.
 constexpr std::size_t kLarge = 32 * kMib;
+
+/// What another thread calls while a call of this one is on its way.
+class Meanwhile {
+ public:
+  /// Begins when this thread makes its `nth` call of the driver's `name`, which waits until `call`
+  /// has returned, or has come as far as it can without this thread.
+  Meanwhile(const char* name, int nth, std::function<void()> call)
+      : left_(nth), call_(std::move(call)) {
+    weir_standin_set_interrupt(
+        name, [](void* self) { static_cast<Meanwhile*>(self)->come(); }, this);
+  }
+  ~Meanwhile() { end(); }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+  /// Waits for `call`, which is made now where it was not yet.
+  void end() {
+    weir_standin_set_interrupt(nullptr, nullptr, nullptr);
+    if (left_ > 0) begin();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void begin() {
+    left_ = 0;
+    thread_ = std::thread([this] {
+      call_();
+      returned_ = true;
+    });
+  }
+  void come() {
+    if (std::this_thread::get_id() != here_ || left_ == 0 || --left_ != 0) return;
+    begin();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (!returned_ && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  }
+
+  const std::thread::id here_ = std::this_thread::get_id();
+  int left_;
+  std::function<void()> call_;
+  std::atomic<bool> returned_{false};
+  std::thread thread_;
+};
 
 class Contexts : public Inside {
  protected:
@@ -24,6 +71,9 @@ class Contexts : public Inside {
     return context;
   }
   static Bytes used(int device) { return Process::get()->account(device)->used(); }
+  static void release(int device = 0) {
+    EXPECT_EQ(cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
+  }
 };
 
 TEST_F(Contexts, AResetForgetsTheBlocks) {
@@ -72,6 +122,49 @@ TEST_F(Contexts, TheLastReleaseIsAReset) {
   EXPECT_EQ(used(0), Bytes{});
   ASSERT_NO_FATAL_FAILURE(use_device(0));
   EXPECT_EQ(cuMemFree(block), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Contexts, TheLastOfTwoReleasesAtOnceIsAReset) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  release();
+  for (int nth = 1; nth <= 3; ++nth) {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    (void)allocate(kLarge);
+    Meanwhile other("cuDevicePrimaryCtxRelease", nth, [] { release(); });
+    release();
+    other.end();
+    EXPECT_EQ(weir_standin_used(0), 0U) << nth;
+    EXPECT_EQ(used(0), Bytes{}) << nth;
+  }
+}
+
+TEST_F(Contexts, ARetainDuringTheLastReleaseHasAContextThatIsKnown) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  release();
+  for (int nth = 1; nth <= 2; ++nth) {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    (void)allocate(kLarge);
+    Meanwhile other("cuDevicePrimaryCtxGetState", nth, [] { use_device(0); });
+    release();
+    other.end();
+    // The one that was there, if it came first.
+    EXPECT_EQ(used(0), Bytes{weir_standin_used(0)}) << nth;
+    release();
+    EXPECT_EQ(used(0), Bytes{}) << nth;
+  }
+}
+
+TEST_F(Contexts, TheLastReleaseIsAResetWhileAnotherThreadLooksAtTheDevice) {
+  weir::testing::expect_any_refused();  // who looks may come too late
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  (void)allocate(kLarge);
+  Meanwhile other("cuDevicePrimaryCtxRelease", 1, [] { release(); });
+  MemoryInfo info;
+  (void)memory_info(0, info);
+  other.end();
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(used(0), Bytes{});
 }
 
 TEST_F(Contexts, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
