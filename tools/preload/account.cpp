@@ -41,7 +41,7 @@ std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
 }
 
 bool Account::reclaim(Bytes bytes) noexcept {
-  if (neighbours_ == nullptr || bytes > budget()) return false;
+  if (neighbours_ == nullptr || is_hopeless(bytes)) return false;
   const Bytes missing = minus_or_zero(used() + bytes, budget());
   // Where the budget has room it is the device that is full, of other processes perhaps: nobody
   // says how much is missing. Else what would not make room is kept.

@@ -99,7 +99,7 @@ class Account {
   /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
   /// Has pools give back what they keep, for `bytes` that the budget or the device has no room for.
-  /// False where they have not enough of it.
+  /// False where they have not enough of it, at once where that is hopeless.
   [[nodiscard]] bool reclaim(Bytes bytes) noexcept;
   /// See Neighbours.
   [[nodiscard]] std::optional<Release> oldest_release() const noexcept {

@@ -92,6 +92,10 @@ Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
 
 void Fences::end_request() noexcept { this_request = nullptr; }
 
+std::chrono::nanoseconds Fences::left_of_request(std::chrono::nanoseconds most) noexcept {
+  return std::max<Clock::duration>(request_began + most - Clock::now(), Clock::duration::zero());
+}
+
 void Fences::use_per_thread() noexcept { use_own_stream(); }
 
 StreamId Fences::find(CUstream stream, bool per_thread) {

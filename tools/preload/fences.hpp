@@ -156,6 +156,9 @@ class Fences final : public Progress {
   /// until `end_request`.
   static void begin_request(const Request* request = nullptr) noexcept;
   static void end_request() noexcept;
+  /// How much longer the thread's request may wait that may wait for `most`.
+  [[nodiscard]] static std::chrono::nanoseconds left_of_request(
+      std::chrono::nanoseconds most) noexcept;
   /// Whether streams were not asked for the thread's request since it `can_grow`. From now on they
   /// are.
   [[nodiscard]] static bool insist() noexcept;

@@ -49,6 +49,7 @@ CUresult with_room(Bytes bytes, const Call& call) noexcept {
   Process* const process = Process::get();
   Account* const account = process != nullptr ? process->current_account() : nullptr;
   if (account == nullptr) return code;
+  Fences::begin_request();
   (void)process->trim(*account, bytes);
   return call();
 }

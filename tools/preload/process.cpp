@@ -483,7 +483,7 @@ bool Process::cover_all_peers(Arena& owner, std::chrono::nanoseconds most) {
 
 Bytes Process::trim(const Account& account, Bytes need) noexcept {
   if (InCallback::now()) return {};
-  const GiveBackGate::Turn turn(give_back_gate_, settings_.max_wait.value);
+  const GiveBackGate::Turn turn(give_back_gate_, Fences::left_of_request(settings_.max_wait.value));
   return turn.granted() ? trim_in_turn(account, need) : Bytes{};
 }
 
@@ -504,7 +504,7 @@ Bytes Process::trim_in_turn(const Account& account, Bytes need) noexcept {
 Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexcept {
   // The thread asks for memory of one context. Nobody has told it that another one ends now.
   if (InCallback::now()) return {};
-  const GiveBackGate::Turn turn(give_back_gate_, settings_.max_wait.value);
+  const GiveBackGate::Turn turn(give_back_gate_, Fences::left_of_request(settings_.max_wait.value));
   if (!turn.granted()) return {};
   Bytes given;
   try {
@@ -556,7 +556,6 @@ Bytes Process::not_in_use(const Account& account) const noexcept {
 void Process::drain(const Account& account) noexcept {
   if (!running_out(settings_.policy.policy.value).wait) return;
   try {
-    Fences::begin_request();
     for (Arena* const arena : arenas()) {
       Fences& fences = arena->fences();
       if (&arena->account() == &account && arena->pool().statistics().reserved.current.count != 0) {
@@ -577,15 +576,20 @@ void Process::refresh_graphs(Account& account) noexcept {
   }
 }
 
-bool Process::make_room(Account& account, Bytes bytes) noexcept {
-  refresh_graphs(account);
-  if (account.take(bytes)) return true;
+bool Process::await_room(Account& account, Bytes bytes) noexcept {
   const auto missing = [&] { return minus_or_zero(account.used() + bytes, account.budget()); };
   (void)trim(account, missing());
   if (account.take(bytes)) return true;
   drain(account);
   (void)trim(account, missing());
+  return account.take(bytes);
+}
+
+bool Process::make_room(Account& account, Bytes bytes) noexcept {
+  Fences::begin_request();
+  refresh_graphs(account);
   if (account.take(bytes)) return true;
+  if (!account.is_hopeless(bytes) && await_room(account, bytes)) return true;
   report(account, "out of memory: asked " + format_bytes(bytes) + " of the driver, budget " +
                       format_bytes(account.budget()) + ", in use " + format_bytes(account.used()));
   return false;

@@ -95,10 +95,11 @@ class Process final : public Neighbours {
   /// Work on `device` may use all memory in stream order of `owner`, of contexts to come as well.
   void grant(int owner, int device) noexcept;
   /// Takes `bytes` of the current device's budget for memory that the driver is about to serve,
-  /// from the pools' caches where they have it.
+  /// from the pools' caches where they have it. A request of its own: this and what the caller does
+  /// next for it wait as long as one call may.
   [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
   /// Gives what the pools of a device keep and do not need back to the driver; how much. Waits
-  /// while a context ends, as long as one call may.
+  /// while a context ends, as long as the thread's request may.
   Bytes trim(const Account& account, Bytes need) noexcept;
   /// Another budget for a device, from kLeastBudget to its total. Cached memory above it goes back
   /// to the driver at once, what is handed out as it is freed. `by` says who asked, for the log.
@@ -143,8 +144,10 @@ class Process final : public Neighbours {
   Bytes trim_in_turn(const Account& account, Bytes need) noexcept;
   /// What was not given back since a capture was under way.
   void give_back_held();
-  /// Waits, as long as one call may, for all that the device has to do.
+  /// Waits, as long as the thread's request may, for all that the device has to do.
   void drain(const Account& account) noexcept;
+  /// What make_room does where the budget has no room by itself.
+  [[nodiscard]] bool await_room(Account& account, Bytes bytes) noexcept;
   /// `waits`: for another thread that gives back now, instead of leaving it to that one.
   void give_back(Account& account, bool waits) noexcept;
   /// A new arena's budget is the one in force, though it was set while the arena was made.

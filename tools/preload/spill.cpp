@@ -147,7 +147,7 @@ bool Spilled::may_serve(Arena& arena, Bytes bytes) {
       case SpillDecision::kHostFull:
         // While a stream is captured nothing goes back, however far the device is.
         if (!wait_for_one(arena) || arena.fences().capturing()) return false;
-        if (!give_back(max_wait_)) return false;
+        if (!give_back(Fences::left_of_request(max_wait_))) return false;
     }
   }
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/support/print.hpp"
 
 namespace weir::preload::testing {
@@ -29,6 +31,48 @@ TEST(AccountTest, MemoryOfTheHostIsNoneOfTheDevices) {
   EXPECT_EQ(account.passed(), mib(4));
   account.remove_passed(Kind::kHost, mib(16));
   EXPECT_EQ(account.used(), mib(4));
+}
+
+class PoolsThatKeep final : public Neighbours {
+ public:
+  explicit PoolsThatKeep(Bytes kept) : kept_(kept) {}
+  Bytes reclaim(const Account& /*account*/, Bytes /*need*/, bool /*if_enough*/) noexcept override {
+    ++asked_;
+    return kept_;
+  }
+  [[nodiscard]] std::optional<Release> oldest_release(
+      const Account& /*account*/) const noexcept override {
+    return {};
+  }
+  [[nodiscard]] Bytes not_in_use(const Account& /*account*/) const noexcept override {
+    return kept_;
+  }
+  [[nodiscard]] int asked() const { return asked_; }
+
+ private:
+  const Bytes kept_;
+  int asked_ = 0;
+};
+
+TEST(AccountTest, HopelessIsWhatDoesNotFitBesideWhatIsHandedOut) {
+  PoolsThatKeep pools(mib(24));
+  Account account(0, gib(1), mib(64), &pools);
+  ASSERT_TRUE(account.take(mib(40)));  // 16 of them handed out
+  EXPECT_FALSE(account.is_hopeless(mib(48)));
+  EXPECT_TRUE(account.is_hopeless(mib(48) + Bytes{1}));
+  EXPECT_TRUE(account.is_hopeless({UINT64_MAX}));
+  account.charge(mib(48));  // more than the budget
+  EXPECT_TRUE(account.is_hopeless(Bytes{1}));
+}
+
+TEST(AccountTest, NothingIsGivenBackForWhatIsHopeless) {
+  PoolsThatKeep pools(mib(24));
+  Account account(0, gib(1), mib(64), &pools);
+  ASSERT_TRUE(account.take(mib(40)));
+  EXPECT_FALSE(account.reclaim(mib(49)));
+  EXPECT_EQ(pools.asked(), 0);
+  EXPECT_TRUE(account.reclaim(mib(48)));
+  EXPECT_EQ(pools.asked(), 1);
 }
 
 TEST(PassedTableTest, HandlesOfTwoKindsThatAreOneNumberAreTwoThings) {

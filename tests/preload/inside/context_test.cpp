@@ -71,8 +71,30 @@ class Contexts : public Inside {
     return context;
   }
   static Bytes used(int device) { return Process::get()->account(device)->used(); }
+  /// Of the driver, past the pool.
+  static CUresult allocate_pages(std::size_t bytes) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemGenericAllocationHandle pages = 0;
+    return cuMemCreate(&pages, bytes, &properties, 0);
+  }
   static void release(int device = 0) {
     EXPECT_EQ(cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
+  }
+  /// Ends a context on another thread, which waits for its work, that is held, and calls
+  /// `meanwhile`.
+  template <typename Call>
+  static void while_one_ends(const Call& meanwhile) {
+    const CUcontext first = current();
+    const CUcontext ending = make_context();
+    keep_busy(make_stream(), allocate(kMib));
+    ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
+    std::thread other([ending] { EXPECT_EQ(cuCtxDestroy(ending), CUDA_SUCCESS); });
+    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuCtxDestroy") != 0; }));
+    meanwhile();
+    release_all();
+    other.join();
   }
 };
 
@@ -203,6 +225,45 @@ TEST_F(Contexts, ContextsOfOneDeviceShareItsBudget) {
   ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(free_now, 16 * kMib);
   free(allocate(16 * kMib));
+}
+
+TEST_F(Contexts, WhatCannotFitIsRefusedAtOnceWhileOneEnds) {
+  // With a wait that would outlast the test.
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  (void)allocate(8 * kMib);
+  while_one_ends([] {
+    CUdeviceptr pointer = 0;
+    EXPECT_EQ(cuMemAlloc(&pointer, 60 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(cuMemAllocAsync(&pointer, 60 * kMib, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(allocate_pages(60 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  });
+}
+
+TEST_F(Contexts, WhatAnotherThreadGivesBackNowMakesRoom) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  free(allocate(60 * kMib));
+  settle();
+  const CUcontext here = current();
+  Meanwhile other("cuMemFree", 1, [here] {
+    EXPECT_EQ(cuCtxSetCurrent(here), CUDA_SUCCESS);
+    EXPECT_EQ(allocate_pages(60 * kMib), CUDA_SUCCESS);
+  });
+  EXPECT_EQ(trim(0), mib(60));
+  other.end();
+}
+
+TEST_F(Contexts, ARequestHasOneWaitForAllThatMayMakeRoomWhileOneEnds) {
+  weir::testing::expect_any_refused();  // questions to the one that ends
+  constexpr std::chrono::seconds kWait{2};
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "2s"}}));
+  const CUdeviceptr block = allocate(40 * kMib);
+  keep_busy(make_stream(), block);
+  free(block);
+  while_one_ends([&] {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(allocate_pages(48 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 2 * kWait);
+  });
 }
 
 TEST_F(Contexts, EachDeviceHasABudget) {

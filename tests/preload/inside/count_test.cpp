@@ -112,6 +112,18 @@ TEST_F(Counted, TheDevicesQueuedWorkMakesRoomForThem) {
   other.join();
 }
 
+TEST_F(Counted, WhatNoQueuedWorkMakesRoomForIsRefusedAtOnce) {
+  // With a wait that would outlast the test.
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  keep_busy(make_stream(), allocate(8 * kMib));
+  const CUmemAllocationProp properties = on_device();
+  CUmemGenericAllocationHandle pages = 0;
+  EXPECT_EQ(cuMemCreate(&pages, 60 * kMib, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  CUarray array = nullptr;
+  const CUDA_ARRAY_DESCRIPTOR large = floats(16384, 16384);
+  EXPECT_EQ(cuArrayCreate(&array, &large), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
 TEST_F(Counted, PagesOfTheHostAreNot) {
   expect_refused("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
