@@ -225,8 +225,10 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned i
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
   const Entry entry;
-  // Its last fence needs the tables that may be half changed now.
-  if (entry.nested() && Entry::destroy_later(stream)) return CUDA_SUCCESS;
+  // Its last fence needs the tables that may be half changed now. A child after fork has no later.
+  if (entry.nested() && !Process::is_forked_child() && Entry::destroy_later(stream)) {
+    return CUDA_SUCCESS;
+  }
   Process* const process = Process::get();
   KnownStreams::remove(stream);
   if (process != nullptr) {

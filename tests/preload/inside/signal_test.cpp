@@ -1,6 +1,9 @@
 // Calls of CUDA in a signal handler that interrupts one of ours: on the same thread, with our locks
 // taken and our tables half changed.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <csignal>
 #include <utility>
@@ -18,6 +21,7 @@ struct Handler {
   CUresult code = CUDA_SUCCESS;
   CUdeviceptr pointer = 0;
   CUstream stream = nullptr;
+  bool child_ended_well = false;
 };
 Handler handler;
 
@@ -217,6 +221,25 @@ TEST_F(SignalHandler, EndsAStreamWhoseLastWorkIsFenced) {
   free(block);
   settle();
   EXPECT_EQ(books().awaiting.current, Bytes{});
+}
+
+/// Nothing in the child would ever do what is left for later: it has no driver either.
+TEST_F(SignalHandler, AChildThatItForksIsToldWhatTheDriverSaysOfAStreamsEnd) {
+  ASSERT_NO_FATAL_FAILURE(start_with([] {
+    const pid_t child = fork();
+    if (child == 0) {
+      _exit(cuStreamDestroy(handler.stream) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    }
+    int status = -1;
+    handler.child_ended_well = waitpid(child, &status, 0) == child && status == 0;
+  }));
+  handler.stream = make_stream();
+  interrupt("cuMemAlloc");
+  const CUdeviceptr block = allocate(kMib);
+  stop();
+  EXPECT_TRUE(handler.child_ended_well);
+  EXPECT_EQ(weir_standin_live().streams, 1U) << "the parent's";
+  free(block);
 }
 
 TEST_F(SignalHandler, DuringTheDriversOwnWorkIsServedAsEver) {
