@@ -5,11 +5,17 @@
 
 #include <array>
 #include <exception>
+#include <future>
+#include <memory>
 #include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "allocator/log.hpp"
 #include "allocator/output_place.hpp"
 #include "allocator/setting.hpp"
+#include "tools/timeline/background_thread.hpp"
 #include "trainer/output_file.hpp"
 
 namespace weir::preload {
@@ -76,6 +82,22 @@ void add(DeviceSummary& device, const Arena& arena) {
   add(device.paced, arena.paced());
   add(device.batches, arena.batch_waits());
   device.batches_marked += arena.batches();
+}
+
+bool is_summary_wanted(const Settings& settings) noexcept {
+  return !settings.summary.value.empty() || settings.log.value >= LogLevel::kInfo;
+}
+
+bool finish_within(std::chrono::nanoseconds most, std::function<void()> work) {
+  const auto task = std::make_shared<std::packaged_task<void()>>(std::move(work));
+  const std::future<void> ended = task->get_future();
+  try {
+    const timeline::AllSignalsBlocked blocked;
+    std::thread([task] { (*task)(); }).detach();
+  } catch (const std::system_error&) {
+    (*task)();
+  }
+  return ended.wait_for(most) == std::future_status::ready;
 }
 
 void write_summary(const Summary& summary, const Settings& settings) {

@@ -35,6 +35,10 @@ class Entry {
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   [[nodiscard]] bool nested() const noexcept { return nested_; }
+  /// Whether an Entry made now would be `nested`. Takes no lock.
+  [[nodiscard]] static bool is_inside() noexcept {
+    return busy_now || held_lock_ranks() != 0 || Inside::now();
+  }
 
   /// While it lives, the driver, or a hook of ours, has the program's call: locks and tables are in
   /// order, and who interrupts it now is served as ever.

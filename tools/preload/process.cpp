@@ -16,8 +16,10 @@
 #include "allocator/log.hpp"
 #include "allocator/variables.hpp"
 #include "tools/preload/at_exit.hpp"
+#include "tools/preload/entry.hpp"
 #include "tools/preload/known_streams.hpp"
 #include "tools/preload/timeline.hpp"
+#include "tools/timeline/exit_in_call.hpp"
 
 namespace weir::preload {
 namespace {
@@ -71,6 +73,7 @@ void Process::set_up() noexcept {
     if (std::getenv("WEIR_CHECKED") == nullptr) warn_of_unknown_variables(environ);
     auto* const made = new Process(*preload::driver(), std::move(settings));
     pthread_atfork(nullptr, nullptr, &pass_all_in_child);
+    timeline::set_call_check(&Entry::is_inside);
     std::atexit([] {
       const Process* const ending = instance.load();
       if (ending != nullptr) ending->at_exit();
@@ -707,8 +710,29 @@ Summary Process::summary() const {
 }
 
 void Process::at_exit() const noexcept {
+  if (!is_summary_wanted(settings_)) return;
+  if (timeline::exits_in_call()) {
+    timeline::say_unlocked(
+        LogLevel::kWarn,
+        "no summary: exit() was called in a signal handler, in the middle of a call");
+    return;
+  }
+  // Another thread may be stuck in a call, with a lock that the summary needs.
+  constexpr std::chrono::seconds kPatience{5};
   try {
-    write_summary(summary(), settings_);
+    const bool written = finish_within(kPatience, [this] { write_summary(); });
+    if (!written) {
+      log(LogLevel::kWarn,
+          "no summary: another thread is stuck in a call, or the disk does not answer");
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("no summary: ") + error.what());
+  }
+}
+
+void Process::write_summary() const noexcept {
+  try {
+    preload::write_summary(summary(), settings_);
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("no summary: ") + error.what());
   }

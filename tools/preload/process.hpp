@@ -171,7 +171,10 @@ class Process final : public Neighbours {
   /// A line for each pool of the device, where there are several; for the report.
   [[nodiscard]] std::string pools_text(const Account& account) const;
   void say_active(const Account& account) const;
+  /// The summary, if one is wanted and can be had: the program's end waits for it, but not for
+  /// ever.
   void at_exit() const noexcept;
+  void write_summary() const noexcept;
 
   const Driver& driver_;
   const Settings settings_;

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "tests/preload/inside/inside.hpp"
@@ -257,6 +259,30 @@ TEST_F(SignalHandler, DuringTheDriversOwnWorkIsServedAsEver) {
   stop();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(handler.pointer, cached);
+}
+
+/// It has none of our locks, and no summary and no timeline's end are made. Each in a process of
+/// its own, which starts anew: a forked one would pass everything.
+TEST_F(SignalHandler, EndsTheProgramWhereverWeirIsInterrupted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string file = ::testing::TempDir() + "ends_in_call_%p.json";
+  for (const char* call : kOwnCalls) {
+    SCOPED_TRACE(call);
+    const auto end_there = [&] {
+      start_with([] { std::exit(0); },
+                 {{"WEIR_SUMMARY", "-"}, {"WEIR_PUBLISH", "1"}, {"WEIR_TIMELINE", file.c_str()}});
+      const CUstream stream = make_stream();
+      hold(stream);
+      interrupt(call);
+      for (std::size_t bytes = kMib; bytes < 16 * kMib; bytes += kMib) {
+        const CUdeviceptr block = allocate(bytes);
+        EXPECT_EQ(cuMemsetD8Async(block, 1, 1, stream), CUDA_SUCCESS);
+        free(block);
+      }
+    };
+    EXPECT_EXIT(end_there(), ::testing::ExitedWithCode(0),
+                "timeline's last tenth of a second may be missing(.|\n)*no summary: exit");
+  }
 }
 
 /// The settings are read, and one of them is warned of, while everybody else waits for that.

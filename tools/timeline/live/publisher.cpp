@@ -16,6 +16,7 @@
 #include "allocator/mutex.hpp"
 #include "allocator/timeline/source.hpp"
 #include "tools/timeline/background_thread.hpp"
+#include "tools/timeline/exit_in_call.hpp"
 #include "tools/timeline/live/block_file.hpp"
 #include "tools/timeline/live/process.hpp"
 
@@ -259,6 +260,7 @@ Publisher* Publisher::begin(const PublishSetting& setting, const Environment& en
 }
 
 void Publisher::end() noexcept {
+  if (exits_in_call()) return;  // the block stays for others to remove, as a killed program's
   Own* const own = own_publisher.load(std::memory_order_acquire);
   if (own != nullptr) own->publisher.stop();
 }

@@ -56,7 +56,8 @@ class Publisher {
   /// makes it, and its block is removed at exit. Null where it is off, or memory is short.
   static Publisher* begin(const PublishSetting& setting, const Environment& environment,
                           LiveListener listener = {}) noexcept;
-  /// Stops the process's own. Does nothing where there is none, and in a child.
+  /// Stops the process's own. Does nothing where there is none, in a child, and where exit() has
+  /// interrupted a call of the thread.
   static void end() noexcept;
 
  private:

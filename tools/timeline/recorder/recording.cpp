@@ -14,6 +14,7 @@
 
 #include "allocator/log.hpp"
 #include "tools/timeline/chrome/writer.hpp"
+#include "tools/timeline/exit_in_call.hpp"
 #include "tools/timeline/perfetto/writer.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
 
@@ -45,7 +46,19 @@ RecorderOutput open_output(const Setting<std::string>& name, const Environment& 
 }
 
 void finish_at_exit() {
-  if (Recorder* const recorder = recording()) (void)recorder->finish();
+  Recorder* const recorder = recording();
+  if (recorder == nullptr || recorder->has_ended()) return;
+  if (!exits_in_call()) {
+    (void)recorder->finish();
+    return;
+  }
+  // Its thread may wait for a lock that the interrupted call holds.
+  static constinit std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  say_unlocked(
+      LogLevel::kWarn,
+      "the timeline's last tenth of a second may be missing: exit() was called in a signal "
+      "handler, in the middle of a call");
 }
 
 /// The last exit handler runs first. This one is registered after CUPTI was loaded, so that it runs
