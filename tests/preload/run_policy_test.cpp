@@ -108,9 +108,10 @@ TEST(RunSignals, TheChildsOwnAreNotHandedBack) {
 }
 
 TEST(RunReport, SaysWhyThereIsNoSummary) {
-  EXPECT_THAT(
-      remarks({}, {}),
-      ElementsAre(Remark{LogLevel::kWarn, "there is no summary: the program used no CUDA"}));
+  EXPECT_THAT(remarks({}, {}),
+              ElementsAre(Remark{
+                  LogLevel::kWarn,
+                  "there is no summary: the program used no CUDA, or ended without writing one"}));
   EXPECT_THAT(remarks({.signal = SIGKILL}, {}),
               ElementsAre(Remark{LogLevel::kWarn,
                                  "there is no summary: SIGKILL ended the program before it could "

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include "weir_process.hpp"
@@ -11,7 +14,9 @@
 namespace weir::testing {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// The program by itself, with the library in it and with these variables.
 Finished run_ending(const Words& words, Variables variables = {}) {
@@ -49,6 +54,34 @@ TEST(WeirEnding, AThreadThatIsStuckInACallDoesNotKeepTheProgram) {
   const Finished ended = run_ending({"exit-beside"}, {{"WEIR_SUMMARY", "-"}});
   EXPECT_EQ(ended.exit_code, 0) << ended.signal;
   EXPECT_THAT(ended.err, HasSubstr("weir: no summary: another thread is stuck in a call"));
+}
+
+/// The program, run where no file may grow.
+std::string with_no_room() { return "ulimit -f 0; exec " ENDING_PROGRAM " exit"; }
+
+TEST(WeirEnding, ASummaryThatFindsNoRoomIsALineAndNoSignal) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("summary.json");
+  const Finished ended =
+      ChildProcess({"-c", "export LD_PRELOAD=" SWAP_IN_LIBRARY "; " + with_no_room()},
+                   {.program = "/bin/sh",
+                    .environment = {{"LD_LIBRARY_PATH", STANDIN_FOLDER}, {"WEIR_SUMMARY", file}}})
+          .wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.signal;
+  EXPECT_THAT(ended.err, HasSubstr("weir: the summary cannot be written: WEIR_SUMMARY='" + file));
+  EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(WeirEnding, RunClaimsNoReasonThatItCannotKnowForASummaryThatIsMissing) {
+  const Finished weir = run_weir(
+      run_words({}, {"-c", with_no_room()}, "/bin/sh"),
+      {{"WEIR_LIBRARY", ""}, {"LD_LIBRARY_PATH", STANDIN_FOLDER}, {"CUDA_VISIBLE_DEVICES", ""}});
+  EXPECT_EQ(weir.exit_code, 0) << weir.signal;
+  const std::string err = after_allocator(weir.err);
+  EXPECT_THAT(err, StartsWith("weir: the summary cannot be written: "));
+  EXPECT_THAT(err, EndsWith("\nweir: there is no summary: the program used no CUDA, or ended "
+                            "without writing one\n"));
 }
 
 }  // namespace

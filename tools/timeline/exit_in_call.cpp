@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "allocator/mutex.hpp"
+#include "tools/timeline/file_size_signal.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -30,6 +31,7 @@ bool exits_in_call() noexcept {
 
 void say_unlocked(LogLevel level, std::string_view text) noexcept {
   if (level > log_level()) return;
+  const FileSizeSignalBlocked blocked;
   const std::array line{part("weir: "), part(text), part("\n")};
   (void)!writev(STDERR_FILENO, line.data(), static_cast<int>(line.size()));
 }

@@ -78,7 +78,9 @@ std::vector<Remark> remarks(const Ended& ended, const Collected& collected) {
     all.push_back({LogLevel::kWarn, "there is no summary: " + signal_name(ended.signal) +
                                         " ended the program before it could write one"});
   } else {
-    all.push_back({LogLevel::kWarn, "there is no summary: the program used no CUDA"});
+    // One that ends by _exit(), for example, or may write no file, has used CUDA perhaps.
+    all.push_back({LogLevel::kWarn,
+                   "there is no summary: the program used no CUDA, or ended without writing one"});
   }
   return all;
 }
