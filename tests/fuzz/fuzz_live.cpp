@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "tools/timeline/live/block_text.hpp"
 #include "tools/timeline/live/budget_request.hpp"
+#include "tools/timeline/live/lock_list.hpp"
 
 namespace weir::testing {
 namespace {
@@ -31,6 +33,31 @@ struct Head {
   std::uint64_t total = 0;
 };
 
+/// What `weir ps` and `weir top` show: any figures that can be.
+void check_shown(const LiveProgram& program) {
+  std::uint64_t before = ~std::uint64_t{0};
+  for (const LiveDevice& device : program.device_figures) {
+    require(device.device <= kMostLiveDevice && device.device != before);
+    before = device.device;
+    require(device.total == 0 || device.budget <= device.total);
+    require(std::max({device.total, device.budget, device.used, device.reserved}) <=
+            kMostLiveBytes.count);
+    require(std::max({device.allocated, device.awaiting, device.cached}) <= device.reserved);
+  }
+  for (const LiveSample& sample : program.samples) {
+    require(std::max({sample.budget, sample.reserved, sample.peak, sample.requested}) <=
+            (kMostLiveBytes * kLiveDevices).count);
+    require(std::max({sample.allocated, sample.awaiting, sample.cached}) <= sample.reserved);
+  }
+}
+
+/// The locks that /proc/locks would tell of.
+void check_locks(const std::string& text) {
+  for (const auto& [file, pid] : flock_holders(text)) {
+    require(pid != 0 && text.find(file) != std::string::npos);
+  }
+}
+
 void check(const LiveProgram& program) {
   require(program.program.size() <= sizeof(LiveBlock::program));
   require(program.devices.size() <= kLiveDevices && program.samples.size() <= kLiveHistory);
@@ -40,6 +67,7 @@ void check(const LiveProgram& program) {
   };
   require(std::ranges::adjacent_find(program.samples, is_earlier) == program.samples.end());
   require(std::ranges::is_sorted(program.device_figures, {}, &LiveDevice::device));
+  if (has_possible_figures(program)) check_shown(program);
 }
 
 void read(const std::uint8_t* data, std::size_t size) {
@@ -58,6 +86,7 @@ void read(const std::uint8_t* data, std::size_t size) {
   const BlockKind kind = kind_of(copy->block, head.read % (sizeof(LiveBlock) + 1), head.file_size);
   require(kind != BlockKind::kBlock || copy->block.magic == kLiveMagic);
   check(program_of(*copy, 0));
+  check_locks({reinterpret_cast<const char*>(data), size});
 
   const auto ask = ask_of(head.request, head.served);
   require(!ask || (head.request.begin == head.request.end && head.request.end != 0));

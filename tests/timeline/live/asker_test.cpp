@@ -128,6 +128,11 @@ TEST(LiveAsker, OpensNoFileThatIsNotTheUsersAlone) {
                 EXPECT_EQ(symlink((path + ".old").c_str(), path.c_str()), 0);
               }),
               HasSubstr("cannot be opened"));
+  EXPECT_THAT(refused([](const std::string& path) {
+                std::filesystem::copy_file(path, path + ".copy");
+                EXPECT_EQ(rename((path + ".copy").c_str(), path.c_str()), 0);
+              }),
+              HasSubstr("was replaced by another file"));
   EXPECT_THAT(refused([](const std::string& path) { unlink(path.c_str()); }),
               HasSubstr("cannot be opened"));
 }

@@ -221,13 +221,13 @@ LiveDeviceSample devices_at(std::uint64_t i) {
   LiveDeviceSample sample{.count = 2};
   for (std::uint64_t device = 0; device < sample.count; ++device) {
     sample.devices.at(device) = {.device = device,
-                                 .total = i,
-                                 .budget = i + 1,
+                                 .total = i + 1,
+                                 .budget = i,
                                  .used = i + 2,
                                  .allocated = i + 3,
                                  .awaiting = i + 4,
                                  .cached = i + 5,
-                                 .reserved = i + 6,
+                                 .reserved = 3 * i + 12,
                                  .failures = i + 7,
                                  .waits = i + 8,
                                  .waited_ns = i + 9};
@@ -259,7 +259,7 @@ TEST(LiveBlockFile, FiguresOfDevicesAreWholeWhileTheyAreWritten) {
   for (std::size_t seen = 0; seen < 2000;) {
     const LiveSurvey survey = place.survey();
     for (const LiveDevice& device : survey.programs.at(0).device_figures) {
-      ASSERT_EQ(device, devices_at(device.total).devices.at(device.device));
+      ASSERT_EQ(device, devices_at(device.budget).devices.at(device.device));
       ++seen;
     }
   }

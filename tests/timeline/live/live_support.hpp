@@ -2,7 +2,9 @@
 
 // A folder for blocks, and processes that publish in it.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,7 +56,7 @@ class Place {
           .allocated = i + 3,
           .awaiting = i + 4,
           .cached = i + 5,
-          .reserved = i + 6,
+          .reserved = 3 * i + 12,  // what the three before it make
           .peak = i + 7,
           .failures = i + 8,
           .open = i + 9,
@@ -64,6 +66,35 @@ class Place {
           .stalled_ns = i + 13,
           .knows_busy = 1,
           .busy_ns = i + 14};
+}
+
+/// A file in the folder, made and locked by this process as a running program has its own.
+class Forged {
+ public:
+  Forged(const Place& place, const void* bytes, std::size_t size, const std::string& name)
+      : descriptor_(open((place.path() + "/" + name).c_str(),
+                         O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
+    EXPECT_EQ(write(descriptor_, bytes, size), static_cast<ssize_t>(size));
+    EXPECT_EQ(flock(descriptor_, LOCK_EX), 0);
+  }
+  /// Under a name that a file of the block's process may have.
+  Forged(const Place& place, const LiveBlock& block)
+      : Forged(place, &block, sizeof block, std::to_string(block.pid) + "-2.live") {}
+  ~Forged() { close(descriptor_); }
+  Forged(const Forged&) = delete;
+  Forged& operator=(const Forged&) = delete;
+
+  void unlock() const { flock(descriptor_, LOCK_UN); }
+
+ private:
+  const int descriptor_;
+};
+
+/// What a block's file holds now.
+[[nodiscard]] inline LiveBlock contents_of(const std::string& path) {
+  LiveBlock block;
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&block), sizeof block);
+  return block;
 }
 
 /// Runs `body` in a child, which says that it is ready and then waits for its end.

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <bit>
@@ -40,27 +42,10 @@ LiveBlock good_block() {
   return block;
 }
 
-/// A file in the folder, locked as a running process has it.
-class Forged {
- public:
-  Forged(const Place& place, const void* bytes, std::size_t size,
-         const std::string& name = "1-2.live")
-      : descriptor_(open((place.path() + "/" + name).c_str(),
-                         O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
-    EXPECT_EQ(write(descriptor_, bytes, size), static_cast<ssize_t>(size));
-    EXPECT_EQ(flock(descriptor_, LOCK_EX), 0);
-  }
-  explicit Forged(const Place& place, const LiveBlock& block)
-      : Forged(place, &block, sizeof block) {}
-  ~Forged() { close(descriptor_); }
-  Forged(const Forged&) = delete;
-  Forged& operator=(const Forged&) = delete;
-
-  void unlock() const { flock(descriptor_, LOCK_UN); }
-
- private:
-  const int descriptor_;
-};
+/// A name that a file of this process may have.
+std::string own_name(int number = 2) {
+  return std::to_string(getpid()) + "-" + std::to_string(number) + ".live";
+}
 
 /// What is said of the files that were not believed.
 std::vector<std::string> faults_of(const LiveSurvey& survey) {
@@ -108,7 +93,7 @@ TEST(LiveReader, PassesOverAFileThatIsCutAnywhere) {
   const LiveBlock block = good_block();
   for (std::size_t size = 0; size < sizeof(LiveBlock); size += size < 1024 ? 61 : 1013) {
     const Place place;
-    const Forged file(place, &block, size);
+    const Forged file(place, &block, size, own_name());
     EXPECT_THAT(place.survey().programs, IsEmpty()) << size;
     EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("is cut"))) << size;
   }
@@ -118,7 +103,7 @@ TEST(LiveReader, DoesNotBelieveANumberOfAnotherProcess) {
   const Place place;
   LiveBlock block = good_block();
   block.pid = 1;  // ours did not start when that one did
-  const Forged file(place, block);
+  const Forged file(place, &block, sizeof block, own_name());
   EXPECT_THAT(place.survey().programs, IsEmpty());
   EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("names another process")));
 }
@@ -135,19 +120,128 @@ TEST(LiveReader, BelievesAnotherPidNamespaceAsLongAsItIsLocked) {
   const Place place;
   LiveBlock block = good_block();
   block.pid_namespace += 1;
-  block.pid = 1;
   const Forged file(place, block);
   EXPECT_THAT(place.survey().programs, SizeIs(1));
   file.unlock();
   EXPECT_THAT(place.survey().programs, IsEmpty());
 }
 
+TEST(LiveReader, DoesNotBelieveAFileWithTheNameOfAnotherProcess) {
+  const Place place;
+  const LiveBlock block = good_block();
+  const Forged file(place, &block, sizeof block, "1-2.live");
+  const Forged longer(place, &block, sizeof block, std::to_string(getpid()) + "0-2.live");
+  LiveBlock newer = block;
+  newer.version = kLiveVersion + 1;
+  const Forged other(place, &newer, sizeof newer, "1-3.live");
+  const LiveSurvey survey = place.survey();
+  EXPECT_THAT(survey.programs, IsEmpty());
+  EXPECT_EQ(survey.unreadable, 0U);
+  const std::string fault = "is locked by another process than it is named after";
+  EXPECT_THAT(faults_of(survey), ElementsAre(fault, fault, fault));
+}
+
+TEST(LiveReader, DoesNotBelieveACopyThatAnotherProcessMade) {
+  const Place place;
+  const Child program([&place](const std::function<void()>& ready) {
+    BlockFile block(place.folders(), "original");
+    block.append(numbered(0));
+    ready();
+  });
+  ASSERT_TRUE(program.ready());
+  const LiveSurvey alone = place.survey();
+  ASSERT_THAT(alone.programs, SizeIs(1));
+  LiveBlock copy = contents_of(place.path() + "/" + alone.programs[0].file);
+  copy.program[0] = 'O';
+  const Forged plain(place, copy);
+  // As if it were of a container.
+  copy.pid_namespace += 1;
+  const Forged other(place, &copy, sizeof copy, std::to_string(copy.pid) + "-3.live");
+  const LiveSurvey survey = place.survey();
+  ASSERT_THAT(survey.programs, SizeIs(1));
+  EXPECT_EQ(survey.programs[0].program, "original");
+  EXPECT_EQ(survey.programs[0].file, alone.programs[0].file);
+  const std::string fault = "is locked by another process than it is named after";
+  EXPECT_THAT(faults_of(survey), ElementsAre(fault, fault));
+  // As a file of its own.
+  const Forged own(place, &copy, sizeof copy, own_name());
+  EXPECT_THAT(faults_of(place.survey()),
+              UnorderedElementsAre(fault, fault, "has the name of another process's file"));
+}
+
+TEST(LiveReader, DoesNotBelieveFiguresThatNoProgramHas) {
+  const auto faults = [](const std::function<void(LiveBlock & block)>& change) {
+    const Place place;
+    LiveBlock block = good_block();
+    block.device_samples[2] = {
+        .count = 2, .devices = {{{.device = 1}, {.device = 2, .total = 9, .budget = 9}}}};
+    change(block);
+    const Forged file(place, block);
+    const LiveSurvey survey = place.survey();
+    EXPECT_EQ(survey.programs.size() + survey.faults.size(), 1U);
+    return faults_of(survey);
+  };
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  const auto refused = ElementsAre("has figures that no program has");
+  EXPECT_THAT(faults([](LiveBlock& /*block*/) {}), IsEmpty());
+  EXPECT_THAT(faults([](LiveBlock& block) { block.device_samples[2].devices[1].budget = 10; }),
+              refused);
+  EXPECT_THAT(faults([](LiveBlock& block) { block.device_samples[2].devices[1].device = 1; }),
+              refused);
+  EXPECT_THAT(faults([](LiveBlock& block) { block.device_samples[2].devices[1].device = kMost; }),
+              refused);
+  EXPECT_THAT(faults([](LiveBlock& block) { block.device_samples[2].count = kMost; }), refused);
+  EXPECT_THAT(faults([](LiveBlock& block) { block.samples[1].budget = kMost; }), refused);
+}
+
+/// Enters a pid namespace of its own, with a /proc of it, as process number 1. What enters it ends
+/// with this process. False where this user may not.
+bool enter_container() {
+  if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return false;
+  const pid_t first = fork();
+  if (first != 0) {
+    int status = 0;
+    waitpid(first, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("proc", "/proc", "proc", 0, nullptr) == 0;
+}
+
+TEST(LiveReader, BelievesTheProgramsOfAContainerInsideAndOutside) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a container";
+  const pid_t probe = fork();
+  if (probe == 0) _exit(enter_container() ? 0 : 1);
+  int status = 0;
+  waitpid(probe, &status, 0);
+  if (status != 0) GTEST_SKIP() << "this root can make no container";
+  const Place place;
+  const Child outside([&place](const std::function<void()>& ready) {
+    const BlockFile block(place.folders(), "outside");
+    ready();
+  });
+  ASSERT_TRUE(outside.ready());
+  const Child inside([&place](const std::function<void()>& ready) {
+    if (!enter_container()) return;
+    const BlockFile block(place.folders(), "inside");
+    const LiveSurvey survey = place.survey();
+    if (survey.programs.size() == 2 && survey.faults.empty()) ready();
+  });
+  ASSERT_TRUE(inside.ready()) << "it sees both";
+  const LiveSurvey survey = place.survey();
+  ASSERT_THAT(survey.programs, SizeIs(2));
+  EXPECT_EQ(survey.programs[0].pid, 1U) << "as it knows itself";
+  EXPECT_THAT(survey.faults, IsEmpty());
+}
+
 TEST(LiveReader, PassesOverLinksPipesAndFolders) {
   const Place place;
   const Place elsewhere;
   const Forged file(elsewhere, good_block());
-  ASSERT_EQ(symlink((elsewhere.path() + "/1-2.live").c_str(), (place.path() + "/1-3.live").c_str()),
-            0);
+  ASSERT_EQ(
+      symlink((elsewhere.path() + "/" + own_name()).c_str(), (place.path() + "/1-3.live").c_str()),
+      0);
   ASSERT_EQ(mkfifo((place.path() + "/1-4.live").c_str(), 0600), 0);
   ASSERT_EQ(mkdir((place.path() + "/1-5.live").c_str(), 0700), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
@@ -162,7 +256,7 @@ TEST(LiveReader, PassesOverAFileThatIsLongerThanItWasMade) {
   std::array<char, sizeof(LiveBlock) + 1> bytes{};
   const LiveBlock block = good_block();
   std::memcpy(bytes.data(), &block, sizeof block);
-  const Forged file(place, bytes.data(), bytes.size());
+  const Forged file(place, bytes.data(), bytes.size(), own_name());
   EXPECT_THAT(place.survey().programs, IsEmpty());
   EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("longer")));
 }
@@ -171,7 +265,7 @@ TEST(LiveReader, PassesOverAFileThatOthersMayOpen) {
   for (const mode_t mode : {0640U, 0604U, 0700U, 0660U, 04600U}) {
     const Place place;
     const Forged file(place, good_block());
-    ASSERT_EQ(chmod((place.path() + "/1-2.live").c_str(), mode), 0);
+    ASSERT_EQ(chmod((place.path() + "/" + own_name()).c_str(), mode), 0);
     EXPECT_THAT(place.survey().programs, IsEmpty()) << mode;
     EXPECT_THAT(faults_of(place.survey()), ElementsAre("is open to others")) << mode;
   }
@@ -180,8 +274,8 @@ TEST(LiveReader, PassesOverAFileThatOthersMayOpen) {
 TEST(LiveReader, PassesOverAFileOfTwoNames) {
   const Place place;
   const Forged file(place, good_block());
-  const std::string name = place.path() + "/1-2.live";
-  ASSERT_EQ(link(name.c_str(), (place.path() + "/1-3.live").c_str()), 0);
+  const std::string name = place.path() + "/" + own_name();
+  ASSERT_EQ(link(name.c_str(), (place.path() + "/" + own_name(3)).c_str()), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
   EXPECT_THAT(faults_of(place.survey()),
               ElementsAre("has another name as well", "has another name as well"));
@@ -191,7 +285,7 @@ TEST(LiveReader, PassesOverAnotherUsersFile) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const Place place;
   const Forged file(place, good_block());
-  ASSERT_EQ(chown((place.path() + "/1-2.live").c_str(), 65534, 65534), 0);
+  ASSERT_EQ(chown((place.path() + "/" + own_name()).c_str(), 65534, 65534), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
   EXPECT_THAT(faults_of(place.survey()), ElementsAre("is not of the folder's owner"));
 }
@@ -272,13 +366,14 @@ TEST(LiveReader, SurvivesAnyBytes) {
       const std::size_t area = random() % 2 == 0 ? 1300 : bytes.size();  // mostly the head
       bytes[first + random() % (area - first)] = static_cast<char>(random());
     }
-    const Forged file(place, bytes.data(), bytes.size());
+    const Forged file(place, bytes.data(), bytes.size(), own_name());
     const LiveSurvey survey = place.survey();
     ASSERT_EQ(survey.programs.size() + survey.unreadable + survey.faults.size(), 1U);
     for (const LiveProgram& program : survey.programs) {
       ASSERT_LE(program.device_figures.size(), kLiveDevices);
       ASSERT_LE(program.samples.size(), kLiveHistory);
       ASSERT_LE(program.devices.size(), kLiveDevices);
+      ASSERT_TRUE(has_possible_figures(program));
     }
   }
 }
@@ -291,6 +386,13 @@ TEST(LiveReader, LooksAtABoundedNumberOfEntries) {
     close(file);
   }
   EXPECT_THAT(place.survey().programs, IsEmpty());
+}
+
+TEST(LiveProcess, KnowsItsOwnNumber) {
+  const auto self = static_cast<std::uint32_t>(getpid());
+  EXPECT_EQ(own_number(self), self);
+  EXPECT_FALSE(own_number(0));
+  EXPECT_FALSE(own_number(~0U));
 }
 
 TEST(LiveProcess, KnowsThisOneAndNoneThatIsNot) {

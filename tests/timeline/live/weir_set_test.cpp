@@ -259,6 +259,56 @@ TEST(WeirSet, AFileThatIsNotAsItWasMadeIsPassedOverAndTheProgramGoesOn) {
       "is a link");
 }
 
+TEST(WeirSet, ACopyOfAProgramsFileIsReportedAndKeepsNobodyFromAskingTheProgram) {
+  const Place place;
+  ToldProgram program(in(place));
+  ASSERT_EQ(program.tell("take 8"), "took 0");
+  (void)await_devices(place, any);
+  LiveBlock copy = contents_of(place.path() + "/" + place.survey().programs.at(0).file);
+  copy.device_samples[(copy.count - 1) % kLiveDeviceSamples].devices[0].budget = mib(48).count;
+  const Forged plain(place, copy);
+  copy.pid_namespace += 1;
+  const Forged other(place, &copy, sizeof copy, program.pid() + "-3.live");
+  const Forged misnamed(place, &copy, sizeof copy, "1-2.live");
+  const Finished ps = run_weir(place, {"ps"});
+  EXPECT_EQ(std::ranges::count(ps.out, '\n'), 2) << "a heading and the program: " << ps.out;
+  EXPECT_THAT(ps.out, HasSubstr("64 MiB"));
+  EXPECT_EQ(std::ranges::count(ps.err, '\n'), 3) << ps.err;
+  for (const std::string& name :
+       {program.pid() + "-2.live", program.pid() + "-3.live", std::string("1-2.live")}) {
+    EXPECT_THAT(ps.err, HasSubstr("weir: passed over: " + place.path() + "/" + name + " "));
+  }
+  const Finished set = run_weir(place, {"set", program.pid(), "--budget", "16MiB"});
+  EXPECT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_EQ(program.tell("info"), "8 of 16");
+  EXPECT_EQ(program.end(), 0);
+}
+
+TEST(WeirSet, FiguresThatAnotherProgramWroteAreReportedAndNotShown) {
+  const Place place;
+  ToldProgram program(in(place));
+  ASSERT_EQ(program.tell("take 8"), "took 0");
+  (void)await_devices(place, any);
+  const std::string path = place.path() + "/" + place.survey().programs.at(0).file;
+  // The first of 30 s: the program writes there again when they are over.
+  const auto write_first = [&path](const LiveSample& sample) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offsetof(LiveBlock, samples));
+    file.write(reinterpret_cast<const char*>(&sample), sizeof sample);
+  };
+  const LiveSample own = contents_of(path).samples[0];
+  LiveSample changed = own;
+  changed.reserved = ~std::uint64_t{0};
+  write_first(changed);
+  const Finished ps = run_weir(place, {"ps"});
+  EXPECT_EQ(ps.out, "no program runs under Weir\n");
+  EXPECT_EQ(ps.err, "weir: passed over: " + path + " has figures that no program has\n");
+  expect_refused(place, {program.pid(), "--budget", "16MiB"}, 1, "has figures that no program has");
+  write_first(own);
+  EXPECT_EQ(run_weir(place, {"set", program.pid(), "--budget", "16MiB"}).exit_code, 0);
+  EXPECT_EQ(program.end(), 0);
+}
+
 TEST(WeirSet, AnyBytesInTheFileLeaveTheProgramAsItWas) {
   const Place place;
   ToldProgram program(in(place));

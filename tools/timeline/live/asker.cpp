@@ -68,6 +68,10 @@ Asker::Asker(const LiveProgram& program) : file_(open_block(program)) {
     throw Error("process " + std::to_string(program.pid) + " is not asked: " + path +
                 " is not this user's alone, or is cut");
   }
+  if (found.st_ino != program.inode) {
+    throw Error("process " + std::to_string(program.pid) + " is not asked: " + path +
+                " was replaced by another file");
+  }
   if (!is_of(file_.descriptor(), program)) {
     throw Error("process " + std::to_string(program.pid) + " has ended");
   }

@@ -14,6 +14,8 @@
 //
 // The process holds the file's flock(LOCK_EX) through the mapping alone. The kernel drops it when
 // the process ends or becomes another program, in whatever way. A child does not inherit it.
+// Readers believe a file only where the process of its name took the lock, as far as the kernel
+// tells them (lock_list.hpp).
 //
 // Any program of the user may write to the file, or cut it. The process touches its mapping by
 // calls of the kernel alone (shared_memory.hpp), which fail where a load or store would end it, and

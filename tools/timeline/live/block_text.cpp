@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
+#include <limits>
 
 namespace weir::timeline {
 namespace {
@@ -45,6 +47,34 @@ std::vector<LiveDevice> newest_figures(const BlockCopy& copy) {
   return devices;
 }
 
+/// Counted from zero: a count of nanoseconds is a signed one where it is made.
+constexpr std::uint64_t kMostLiveCount = std::numeric_limits<std::int64_t>::max();
+
+bool all_within(std::initializer_list<std::uint64_t> values, std::uint64_t most) noexcept {
+  return std::ranges::all_of(values, [most](std::uint64_t value) { return value <= most; });
+}
+
+bool is_possible(const LiveDevice& device) noexcept {
+  return device.device <= kMostLiveDevice &&
+         all_within({device.total, device.budget, device.used, device.allocated, device.awaiting,
+                     device.cached, device.reserved},
+                    kMostLiveBytes.count) &&
+         all_within({device.failures, device.waits, device.waited_ns}, kMostLiveCount) &&
+         (device.total == 0 || device.budget <= device.total) &&
+         device.allocated + device.awaiting + device.cached <= device.reserved;
+}
+
+bool is_possible(const LiveSample& sample) noexcept {
+  return all_within({sample.budget, sample.requested, sample.allocated, sample.awaiting,
+                     sample.cached, sample.reserved, sample.peak},
+                    (kMostLiveBytes * kLiveDevices).count) &&
+         all_within({sample.time_ns, sample.failures, sample.open, sample.submitted, sample.settled,
+                     sample.stalls, sample.stalled_ns, sample.busy_ns},
+                    kMostLiveCount) &&
+         sample.knows_busy <= 1 &&
+         sample.allocated + sample.awaiting + sample.cached <= sample.reserved;
+}
+
 }  // namespace
 
 BlockKind kind_of(const LiveBlock& block, std::size_t read, std::uint64_t file_size) noexcept {
@@ -62,12 +92,25 @@ LiveProgram program_of(const BlockCopy& copy, std::uint32_t uid) {
   LiveProgram program{.pid = block.pid,
                       .uid = uid,
                       .started = block.started,
+                      .pid_namespace = block.pid_namespace,
                       .program = text_of(block.program),
                       .samples = samples_of(copy),
                       .device_figures = newest_figures(copy)};
   const std::size_t devices = std::min<std::size_t>(block.device_count, kLiveDevices);
   for (std::size_t i = 0; i < devices; ++i) program.devices.push_back(text_of(block.devices[i]));
   return program;
+}
+
+bool has_possible_figures(const LiveProgram& program) noexcept {
+  const std::vector<LiveDevice>& devices = program.device_figures;  // by device
+  return std::ranges::all_of(devices, [](const LiveDevice& each) { return is_possible(each); }) &&
+         std::ranges::adjacent_find(devices, {}, &LiveDevice::device) == devices.end() &&
+         std::ranges::all_of(program.samples,
+                             [](const LiveSample& each) { return is_possible(each); });
+}
+
+bool is_name_of(std::string_view file, std::uint32_t pid) {
+  return file.starts_with(std::to_string(pid) + "-");
 }
 
 }  // namespace weir::timeline

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "allocator/bytes.hpp"
 #include "tools/timeline/live/block.hpp"
 #include "tools/timeline/live/folder.hpp"
 
@@ -16,12 +18,14 @@ struct LiveProgram {
   std::uint32_t pid = 0;  ///< as the process itself knows it
   std::uint32_t uid = 0;  ///< who owns the block
   std::uint64_t started = 0;
+  std::uint64_t pid_namespace = 0;
   std::string program{};  ///< a stranger's text, as the next
   std::vector<std::string> devices{};
   std::vector<LiveSample> samples{};         ///< oldest first, times ascending; may be empty
   std::vector<LiveDevice> device_figures{};  ///< the newest, by device
   LiveFolder folder{};                       ///< where its block lies
   std::string file{};                        ///< its name there
+  std::uint64_t inode = 0;                   ///< of that file
 };
 
 /// A block, and `count` before and after it was read.
@@ -44,5 +48,17 @@ enum class BlockKind : std::uint8_t {
 
 /// What a block of the kind kBlock says. At most kLiveHistory samples and kLiveDevices devices.
 [[nodiscard]] LiveProgram program_of(const BlockCopy& copy, std::uint32_t uid);
+
+/// More than any device has. Less, by far, than what overflows in a sum.
+inline constexpr Bytes kMostLiveBytes = gib(1) * (1U << 20U);
+/// As LiveDevice has it: the greatest ordinal of a GPU, and one.
+inline constexpr std::uint64_t kMostLiveDevice = 1024;
+
+/// Whether a program can have published these: sizes that devices have and that agree with each
+/// other, each device once.
+[[nodiscard]] bool has_possible_figures(const LiveProgram& program) noexcept;
+
+/// Whether a file of that name may hold the block of the process `pid`: PID-TIME.live.
+[[nodiscard]] bool is_name_of(std::string_view file, std::uint32_t pid);
 
 }  // namespace weir::timeline

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 
 namespace weir::timeline {
 namespace {
@@ -46,6 +47,21 @@ std::optional<ProcessState> find_process(std::uint32_t pid) {
   const auto uid = effective_uid_of(contents_of(folder + "/status"));
   if (!started || !uid) return std::nullopt;
   return ProcessState{*started, *uid};
+}
+
+// The line has a number for each namespace, the process's own at its end. A kernel without
+// namespaces has no such line.
+std::optional<std::uint32_t> own_number(std::uint32_t pid) {
+  const std::string status = contents_of("/proc/" + std::to_string(pid) + "/status");
+  if (status.empty()) return std::nullopt;
+  constexpr std::string_view kLine = "\nNSpid:";
+  const std::size_t line = status.find(kLine);
+  if (line == std::string::npos) return pid;
+  const std::size_t first = line + kLine.size();
+  std::istringstream numbers(status.substr(first, status.find('\n', first) - first));
+  std::optional<std::uint32_t> last;
+  for (std::uint32_t number = 0; numbers >> number;) last = number;
+  return last;
 }
 
 bool is_stopped(std::uint32_t pid) {

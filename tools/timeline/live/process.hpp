@@ -18,6 +18,10 @@ struct ProcessState {
 /// Nothing where there is no such process, or this one may not see it.
 [[nodiscard]] std::optional<ProcessState> find_process(std::uint32_t pid);
 
+/// The number of a process in its own pid namespace, where each process knows itself by it. Nothing
+/// where there is no such process, or this one may not see it.
+[[nodiscard]] std::optional<std::uint32_t> own_number(std::uint32_t pid);
+
 /// Whether the process is stopped, as by SIGSTOP or a debugger. False where there is none.
 [[nodiscard]] bool is_stopped(std::uint32_t pid);
 

@@ -12,8 +12,11 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "tools/timeline/live/block_file.hpp"
+#include "tools/timeline/live/claims.hpp"
+#include "tools/timeline/live/lock_list.hpp"
 #include "tools/timeline/live/process.hpp"
 
 namespace weir::timeline {
@@ -24,6 +27,8 @@ constexpr int kMostEntries = 4096;
 /// A file of a folder that may be a block.
 struct Candidate {
   OpenFolder file;  // it closes its descriptor
+  dev_t device = 0;
+  ino_t inode = 0;
   std::uint32_t uid = 0;
   std::uint32_t mode = 0;
   std::uint64_t names = 0;
@@ -71,6 +76,8 @@ std::optional<Candidate> open_candidate(const OpenFolder& folder, const std::str
   }
   if (fault != nullptr) return std::nullopt;
   return Candidate{.file = std::move(file),
+                   .device = found.st_dev,
+                   .inode = found.st_ino,
                    .uid = found.st_uid,
                    .mode = found.st_mode & 07777U,
                    .names = found.st_nlink,
@@ -101,45 +108,74 @@ BlockKind copy_of(const Candidate& candidate, BlockCopy& copy) {
 
 /// Whether the block is of the process that it names. One of another pid namespace is believed: its
 /// numbers mean nothing here.
-bool is_of_running_process(const LiveBlock& block, std::uint32_t uid) {
-  if (block.pid_namespace != pid_namespace()) return true;
-  return find_process(block.pid) == ProcessState{block.started, uid};
+bool is_of_running_process(const LiveProgram& program) {
+  if (program.pid_namespace != pid_namespace()) return true;
+  return find_process(program.pid) == ProcessState{program.started, program.uid};
+}
+
+/// Whether the process that the file is named after has its lock.
+Holder holder_of(const Candidate& candidate, const std::string& name, LockList& locks) {
+  const auto holder = locks.holder_of(candidate.device, candidate.inode);
+  if (!holder) return Holder::kUnseen;
+  const auto number = own_number(*holder);
+  return number && is_name_of(name, *number) ? Holder::kNamed : Holder::kAnother;
+}
+
+/// Programs whose files are theirs, as far as each file alone tells.
+struct Found {
+  std::vector<LiveProgram> programs;
+  std::vector<Claim> claims;  ///< of each
+};
+
+/// Why that block is not believed; null where it is, and then it is added to `found`.
+const char* add_program(LiveProgram program, Holder holder, Found& found) {
+  if (!is_of_running_process(program)) return "names another process than the one that made it";
+  if (!is_name_of(program.file, program.pid)) return "has the name of another process's file";
+  if (!has_possible_figures(program)) return "has figures that no program has";
+  found.claims.push_back({.pid = program.pid,
+                          .started = program.started,
+                          .pid_namespace = program.pid_namespace,
+                          .holder = holder});
+  found.programs.push_back(std::move(program));
+  return nullptr;
+}
+
+/// What is wrong with a file of that kind whatever its figures are; null where nothing is.
+const char* fault_of(BlockKind kind, Holder holder) {
+  if (kind == BlockKind::kNone) return "is no block";
+  if (kind == BlockKind::kCut) return "is cut, or longer than it was made";
+  const bool is_others = holder == Holder::kAnother;
+  return is_others ? "is locked by another process than it is named after" : nullptr;
 }
 
 /// Reads one file; why it is not believed, or null.
 const char* read_file(const LiveFolder& place, const OpenFolder& folder, const std::string& name,
-                      LiveSurvey& survey) {
+                      LockList& locks, Found& found, LiveSurvey& survey) {
   const char* fault = nullptr;
   const auto candidate = open_candidate(folder, name, fault);
   if (!candidate || !is_locked_block(candidate->file.descriptor())) return fault;
   if (candidate->mode != 0600U) return "is open to others";
   if (candidate->names > 1) return "has another name as well";
   const auto copy = std::make_unique<BlockCopy>();
-  switch (copy_of(*candidate, *copy)) {
-    case BlockKind::kNone:
-      fault = "is no block";
-      break;
-    case BlockKind::kCut:
-      fault = "is cut, or longer than it was made";
-      break;
-    case BlockKind::kOtherVersion:
-      ++survey.unreadable;
-      return nullptr;
-    case BlockKind::kBlock:
-      if (!is_of_running_process(copy->block, candidate->uid)) {
-        fault = "names another process than the one that made it";
-        break;
-      }
-      survey.programs.push_back(program_of(*copy, candidate->uid));
-      survey.programs.back().folder = place;
-      survey.programs.back().file = name;
-      return nullptr;
+  const BlockKind kind = copy_of(*candidate, *copy);
+  const Holder holder = holder_of(*candidate, name, locks);
+  fault = fault_of(kind, holder);
+  if (fault == nullptr && kind == BlockKind::kOtherVersion) {
+    ++survey.unreadable;
+    return nullptr;
+  }
+  if (fault == nullptr) {
+    LiveProgram program = program_of(*copy, candidate->uid);
+    program.folder = place;
+    program.file = name;
+    program.inode = candidate->inode;
+    fault = add_program(std::move(program), holder, found);
   }
   // Of a process that ended meanwhile nothing is wrong.
-  return is_locked_block(candidate->file.descriptor()) ? fault : nullptr;
+  return fault != nullptr && is_locked_block(candidate->file.descriptor()) ? fault : nullptr;
 }
 
-void read_folder(const LiveFolder& place, LiveSurvey& survey) {
+void read_folder(const LiveFolder& place, Found& programs, LiveSurvey& survey) {
   const OpenFolder folder = open_to_read(place);
   struct stat found {};
   if (!folder.is_open() || fstat(folder.descriptor(), &found) != 0) return;
@@ -147,9 +183,25 @@ void read_folder(const LiveFolder& place, LiveSurvey& survey) {
     survey.faults.push_back({place.path, "is another user's folder"});
     return;
   }
-  for (const std::string& name : names_in(folder)) {
-    const char* const fault = read_file(place, folder, name, survey);
+  const std::vector<std::string> names = names_in(folder);
+  LockList locks;  // after the names: a file has its lock before its name
+  for (const std::string& name : names) {
+    const char* const fault = read_file(place, folder, name, locks, programs, survey);
     if (fault != nullptr) survey.faults.push_back({place.path + "/" + name, fault});
+  }
+}
+
+/// Moves those that are believed into the survey.
+void settle(Found found, LiveSurvey& survey) {
+  const std::vector<bool> is_believed = believed(found.claims);
+  for (std::size_t i = 0; i < found.programs.size(); ++i) {
+    LiveProgram& program = found.programs[i];
+    if (is_believed[i]) {
+      survey.programs.push_back(std::move(program));
+    } else {
+      survey.faults.push_back({program.folder.path + "/" + program.file,
+                               "names a process that another file names as well"});
+    }
   }
 }
 
@@ -161,7 +213,9 @@ bool is_locked_block(int descriptor) noexcept {
 
 LiveSurvey read_live(std::span<const LiveFolder> folders) {
   LiveSurvey survey;
-  for (const LiveFolder& folder : folders) read_folder(folder, survey);
+  Found found;
+  for (const LiveFolder& folder : folders) read_folder(folder, found, survey);
+  settle(std::move(found), survey);
   std::ranges::stable_sort(survey.programs, {}, &LiveProgram::pid);
   return survey;
 }
