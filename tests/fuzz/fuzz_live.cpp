@@ -41,12 +41,12 @@ void check_shown(const LiveProgram& program) {
     before = device.device;
     require(device.total == 0 || device.budget <= device.total);
     require(std::max({device.total, device.budget, device.used, device.reserved}) <=
-            kMostLiveBytes.count);
+            kMostLiveBytes);
     require(std::max({device.allocated, device.awaiting, device.cached}) <= device.reserved);
   }
   for (const LiveSample& sample : program.samples) {
     require(std::max({sample.budget, sample.reserved, sample.peak, sample.requested}) <=
-            (kMostLiveBytes * kLiveDevices).count);
+            kMostLiveBytes * kLiveDevices);
     require(std::max({sample.allocated, sample.awaiting, sample.cached}) <= sample.reserved);
   }
 }
@@ -87,6 +87,10 @@ void read(const std::uint8_t* data, std::size_t size) {
   require(kind != BlockKind::kBlock || copy->block.magic == kLiveMagic);
   check(program_of(*copy, 0));
   check_locks({reinterpret_cast<const char*>(data), size});
+
+  const auto answer = answer_of(copy->block.answer);
+  require(!answer || std::max({answer->before, answer->after, answer->used, answer->total}) <=
+                         Bytes{kMostLiveBytes});
 
   const auto ask = ask_of(head.request, head.served);
   require(!ask || (head.request.begin == head.request.end && head.request.end != 0));

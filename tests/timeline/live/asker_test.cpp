@@ -100,6 +100,19 @@ TEST(LiveAsker, OfAProgramThatDoesNotListenIsToldThatItsBudgetIsFixed) {
   EXPECT_EQ(result.answer->code, BudgetCode::kFixed);
 }
 
+TEST(LiveAsker, DoesNotBelieveAnAnswerWithFiguresThatNoDeviceHas) {
+  const Place place;
+  const Listening program(place, {.set_budget = [](const BudgetAsk& ask) noexcept {
+                            return BudgetAnswer{.code = BudgetCode::kTaken,
+                                                .before = {~std::uint64_t{0}},
+                                                .after = ask.budget};
+                          }});
+  Asker asker(place.survey().programs.at(0));
+  const auto result = asker.ask({.device = 1, .budget = gib(6)}, 100 * kShort);
+  EXPECT_FALSE(result.answer);
+  EXPECT_EQ(result.failure, Asker::Failure::kSilent);
+}
+
 TEST(LiveAsker, OfAFileThatSomebodyChangedIsToldSo) {
   const Place place;
   const Listening program(place);

@@ -50,11 +50,6 @@ std::uint64_t draw_serial() noexcept {
   return serial;
 }
 
-bool is_code(std::uint64_t code) noexcept {
-  return code >= static_cast<std::uint64_t>(BudgetCode::kTaken) &&
-         code <= static_cast<std::uint64_t>(BudgetCode::kTampered);
-}
-
 }  // namespace
 
 Asker::Asker(const LiveProgram& program) : file_(open_block(program)) {
@@ -106,12 +101,8 @@ std::optional<BudgetAnswer> Asker::answer_to(std::uint64_t serial) const noexcep
   if (!read_whole(file, &text.serial, sizeof text.serial, kPlace) || text.serial != serial) {
     return std::nullopt;
   }
-  if (!read_whole(file, &text, sizeof text, kPlace) || !is_code(text.code)) return std::nullopt;
-  return BudgetAnswer{.code = static_cast<BudgetCode>(text.code),
-                      .before = {text.before},
-                      .after = {text.after},
-                      .used = {text.used},
-                      .total = {text.total}};
+  if (!read_whole(file, &text, sizeof text, kPlace)) return std::nullopt;
+  return answer_of(text);
 }
 
 Asker::Result Asker::ask(const BudgetAsk& ask, std::chrono::nanoseconds patience) {

@@ -39,6 +39,10 @@ inline constexpr std::uint64_t kLivePeriodNs = 250'000'000;
 inline constexpr std::size_t kLiveDevices = 16;
 /// Slots of the ring of devices' figures.
 inline constexpr std::size_t kLiveDeviceSamples = 8;
+/// More than any device has. Less, by far, than what overflows in a sum.
+inline constexpr std::uint64_t kMostLiveBytes = std::uint64_t{1} << 50U;
+/// As LiveDevice has it: the greatest ordinal of a GPU, and one.
+inline constexpr std::uint64_t kMostLiveDevice = 1024;
 
 /// LiveFigures (allocator/timeline/source.hpp) at one time. Sizes in bytes.
 struct LiveSample {

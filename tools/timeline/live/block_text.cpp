@@ -58,7 +58,7 @@ bool is_possible(const LiveDevice& device) noexcept {
   return device.device <= kMostLiveDevice &&
          all_within({device.total, device.budget, device.used, device.allocated, device.awaiting,
                      device.cached, device.reserved},
-                    kMostLiveBytes.count) &&
+                    kMostLiveBytes) &&
          all_within({device.failures, device.waits, device.waited_ns}, kMostLiveCount) &&
          (device.total == 0 || device.budget <= device.total) &&
          device.allocated + device.awaiting + device.cached <= device.reserved;
@@ -67,7 +67,7 @@ bool is_possible(const LiveDevice& device) noexcept {
 bool is_possible(const LiveSample& sample) noexcept {
   return all_within({sample.budget, sample.requested, sample.allocated, sample.awaiting,
                      sample.cached, sample.reserved, sample.peak},
-                    (kMostLiveBytes * kLiveDevices).count) &&
+                    kMostLiveBytes * kLiveDevices) &&
          all_within({sample.time_ns, sample.failures, sample.open, sample.submitted, sample.settled,
                      sample.stalls, sample.stalled_ns, sample.busy_ns},
                     kMostLiveCount) &&

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/bytes.hpp"
 #include "tools/timeline/live/block.hpp"
 #include "tools/timeline/live/folder.hpp"
 
@@ -48,11 +47,6 @@ enum class BlockKind : std::uint8_t {
 
 /// What a block of the kind kBlock says. At most kLiveHistory samples and kLiveDevices devices.
 [[nodiscard]] LiveProgram program_of(const BlockCopy& copy, std::uint32_t uid);
-
-/// More than any device has. Less, by far, than what overflows in a sum.
-inline constexpr Bytes kMostLiveBytes = gib(1) * (1U << 20U);
-/// As LiveDevice has it: the greatest ordinal of a GPU, and one.
-inline constexpr std::uint64_t kMostLiveDevice = 1024;
 
 /// Whether a program can have published these: sizes that devices have and that agree with each
 /// other, each device once.

@@ -1,8 +1,9 @@
 #pragma once
 
-// What `weir set` asks of a running program, and what it answers. Pure: the bytes of a request are
-// a stranger's.
+// What `weir set` asks of a running program, and what it answers. Pure: the bytes of both are a
+// stranger's.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -48,6 +49,19 @@ struct BudgetAnswer {
     return std::nullopt;
   }
   return BudgetAsk{.device = request.device, .budget = {request.budget}};
+}
+
+/// What `answer` says; nothing where no program answers so.
+[[nodiscard]] constexpr std::optional<BudgetAnswer> answer_of(const LiveAnswer& answer) noexcept {
+  const bool is_code = answer.code >= static_cast<std::uint64_t>(BudgetCode::kTaken) &&
+                       answer.code <= static_cast<std::uint64_t>(BudgetCode::kTampered);
+  const std::uint64_t most = std::max({answer.before, answer.after, answer.used, answer.total});
+  if (!is_code || most > kMostLiveBytes) return std::nullopt;
+  return BudgetAnswer{.code = static_cast<BudgetCode>(answer.code),
+                      .before = {answer.before},
+                      .after = {answer.after},
+                      .used = {answer.used},
+                      .total = {answer.total}};
 }
 
 }  // namespace weir::timeline
