@@ -8,8 +8,11 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <random>
@@ -385,7 +388,32 @@ TEST(LiveReader, LooksAtABoundedNumberOfEntries) {
     ASSERT_GE(file, 0);
     close(file);
   }
-  EXPECT_THAT(place.survey().programs, IsEmpty());
+  const LiveSurvey survey = place.survey();
+  EXPECT_THAT(survey.programs, IsEmpty());
+  EXPECT_THAT(faults_of(survey),
+              ElementsAre("has more than 4096 entries: only those were looked at"))
+      << "programs may be among the others";
+}
+
+TEST(LiveReader, SaysWhatItCannotOpen) {
+  const Place place;
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = place.path() + "/1-2.live";
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::ranges::copy(path, std::begin(address.sun_path));
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_THAT(faults_of(place.survey()), ElementsAre("cannot be opened"));
+  close(listener);
+}
+
+TEST(LiveReader, ReadsAFolderOfTwoPathsOnce) {
+  const Place place;
+  const BlockFile block(place.folders(), "one");
+  const std::vector<LiveFolder> folders{{place.path(), {}}, {place.path() + "/", {}}};
+  const LiveSurvey survey = read_live(folders);
+  EXPECT_THAT(survey.programs, SizeIs(1));
+  EXPECT_THAT(survey.faults, IsEmpty());
 }
 
 TEST(LiveProcess, KnowsItsOwnNumber) {

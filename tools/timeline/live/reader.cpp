@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -42,21 +43,26 @@ bool is_block_name(std::string_view name) {
 }
 
 /// Names of blocks in the folder.
-std::vector<std::string> names_in(const OpenFolder& folder) {
-  std::vector<std::string> names;
+struct Names {
+  std::vector<std::string> names{};
+  bool are_all = true;  ///< false: there are entries behind the last one that is looked at
+};
+Names names_in(const OpenFolder& folder) {
+  Names found;
   const int own = fcntl(folder.descriptor(), F_DUPFD_CLOEXEC, 0);
-  if (own < 0) return names;
+  if (own < 0) return found;
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(own), closedir);
   if (entries == nullptr) {
     close(own);
-    return names;
+    return found;
   }
   for (int i = 0; i < kMostEntries; ++i) {
     const dirent* const entry = readdir(entries.get());
-    if (entry == nullptr) break;
-    if (is_block_name(entry->d_name)) names.emplace_back(entry->d_name);
+    if (entry == nullptr) return found;
+    if (is_block_name(entry->d_name)) found.names.emplace_back(entry->d_name);
   }
-  return names;
+  found.are_all = readdir(entries.get()) == nullptr;
+  return found;
 }
 
 /// Opens what may be a block; nothing for what is gone, or `fault` is why not.
@@ -67,7 +73,9 @@ std::optional<Candidate> open_candidate(const OpenFolder& folder, const std::str
   if (fstat(folder.descriptor(), &folder_found) != 0) return std::nullopt;
   OpenFolder file(openat(folder.descriptor(), name.c_str(),
                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file.is_open() && errno == ELOOP) fault = "is a link";
+  if (!file.is_open() && errno != ENOENT) {
+    fault = errno == ELOOP ? "is a link" : "cannot be opened";
+  }
   if (!file.is_open() || fstat(file.descriptor(), &found) != 0) return std::nullopt;
   if (!S_ISREG(found.st_mode)) {
     fault = "is no file";
@@ -121,8 +129,10 @@ Holder holder_of(const Candidate& candidate, const std::string& name, LockList& 
   return number && is_name_of(name, *number) ? Holder::kNamed : Holder::kAnother;
 }
 
-/// Programs whose files are theirs, as far as each file alone tells.
+/// What was seen so far: the folders, which may have two paths, and the programs whose files are
+/// theirs, as far as each file alone tells.
 struct Found {
+  std::set<std::pair<dev_t, ino_t>> folders;
   std::vector<LiveProgram> programs;
   std::vector<Claim> claims;  ///< of each
 };
@@ -175,18 +185,22 @@ const char* read_file(const LiveFolder& place, const OpenFolder& folder, const s
   return fault != nullptr && is_locked_block(candidate->file.descriptor()) ? fault : nullptr;
 }
 
-void read_folder(const LiveFolder& place, Found& programs, LiveSurvey& survey) {
+void read_folder(const LiveFolder& place, Found& so_far, LiveSurvey& survey) {
   const OpenFolder folder = open_to_read(place);
   struct stat found {};
   if (!folder.is_open() || fstat(folder.descriptor(), &found) != 0) return;
+  if (!so_far.folders.emplace(found.st_dev, found.st_ino).second) return;
   if (geteuid() != 0 && found.st_uid != geteuid()) {
     survey.faults.push_back({place.path, "is another user's folder"});
     return;
   }
-  const std::vector<std::string> names = names_in(folder);
+  const Names entries = names_in(folder);
+  if (!entries.are_all) {
+    survey.faults.push_back({place.path, "has more than 4096 entries: only those were looked at"});
+  }
   LockList locks;  // after the names: a file has its lock before its name
-  for (const std::string& name : names) {
-    const char* const fault = read_file(place, folder, name, locks, programs, survey);
+  for (const std::string& name : entries.names) {
+    const char* const fault = read_file(place, folder, name, locks, so_far, survey);
     if (fault != nullptr) survey.faults.push_back({place.path + "/" + name, fault});
   }
 }
@@ -224,7 +238,7 @@ void remove_ended(const LiveFolder& place) noexcept {
   try {
     const OpenFolder folder = open_to_read(place);
     if (!folder.is_open()) return;
-    for (const std::string& name : names_in(folder)) {
+    for (const std::string& name : names_in(folder).names) {
       const char* fault = nullptr;
       const auto candidate = open_candidate(folder, name, fault);
       if (!candidate || candidate->uid != geteuid()) continue;
