@@ -78,6 +78,7 @@ bool Pool::add_region(Bytes block) {
 Block* Pool::grow_pages(Attempt& request) {
   request.upstream_refused = false;  // what it said in an earlier round is old news
   bool refused = false;
+  bool stay = false;  // pages: as while a stream of the context is captured
   for (;;) {
     PageMove move;
     Lock lock(mutex_);
@@ -88,6 +89,7 @@ Block* Pool::grow_pages(Attempt& request) {
     if (request.block > statistics_.budget) return nullptr;  // nor does it get addresses
     PagedIndex::NewPages allowed{.rather = bytes_to_spare(most_held_, taken) / page.count,
                                  .most = request.growth_room.count / page.count};
+    if (stay) allowed.rather = allowed.most;
     if (refused) allowed = {};
     const auto plan = paged_->plan(request.block, request.stream, allowed, move);
     if (plan == PagedIndex::Plan::kNoPages) return nullptr;
@@ -102,10 +104,17 @@ Block* Pool::grow_pages(Attempt& request) {
     ++transits_;
     lock.unlock();
     const Claim claim(*this, fresh);
+    const std::size_t to_move = move.unmap.size();
     Block* block = move_pages(request, move);
-    // Where the source has no more, what is free may do.
-    if (block != nullptr || refused || move.created == move.create) return block;
-    refused = true;
+    if (block != nullptr || refused) return block;
+    // Where pages stay where they are, new ones may do; where the source has no more, what is free.
+    if (move.unmapped < to_move) {
+      if (stay || allowed.most == 0) return nullptr;
+      stay = true;
+    } else {
+      if (move.created == move.create) return nullptr;
+      refused = true;
+    }
   }
 }
 

@@ -296,6 +296,20 @@ TEST_F(Paged, AnUnmapThatFailsHalfWayLeavesTheRestWhereItWas) {
   expect_books(*pool, upstream);
 }
 
+TEST_F(Paged, WherePagesStayWhereTheyAreNewOnesServe) {
+  open(12);
+  const auto blocks = take_singly(8, a);
+  for (const std::size_t i : {0U, 2U, 4U, 6U}) free(blocks.at(i), a);
+  pass(a);
+  source().refuse_unmap(Fault::always());
+  EXPECT_NE(try_take(4, b), nullptr);
+  EXPECT_EQ(pool->statistics().reserved.current, in_pages(12));
+  EXPECT_EQ(source().unmapped_pages(), 0U);
+  expect_books(*pool, upstream);
+  EXPECT_EQ(try_take(2, b), nullptr) << "and no more than the budget has";
+  expect_books(*pool, upstream);
+}
+
 TEST_F(Paged, PagesThatCouldNotAllBeMadeServeTheNext) {
   open(8);
   source().refuse_create(Fault::at(3));

@@ -294,6 +294,23 @@ TEST_F(PagedSwapIn, MovesNoPageWhileAStreamIsCaptured) {
   for (std::size_t i = 1; i < blocks.size(); i += 2) free(blocks[i]);
 }
 
+TEST_F(PagedSwapIn, MakesNewPagesWhileAStreamIsCaptured) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  std::vector<CUdeviceptr> blocks(8);
+  for (CUdeviceptr& each : blocks) each = allocate(4 * kMib);
+  for (std::size_t i = 0; i < blocks.size(); i += 2) free(blocks[i]);
+  settle();
+  const CUstream stream = make_stream();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  const CUdeviceptr more = allocate(8 * kMib);  // half of the budget is free
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(40));
+  free(more);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) free(blocks[i]);
+}
+
 TEST_F(PagedSwapIn, OpensToPeersWhatItHasAndWillHave) {
   ASSERT_NO_FATAL_FAILURE(begin());
   CUcontext owner = nullptr;
