@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "allocator/error.hpp"
+#include "allocator/file_size_signal.hpp"
 #include "allocator/log.hpp"
 #include "allocator/output_place.hpp"
 #include "allocator/setting.hpp"
@@ -55,6 +56,7 @@ bool is_log_or_empty(const std::string& path) {
 /// Copies a chunk whole, or so that nothing is read of it.
 bool copy_to_file(int file, const AllocationRecord* chunk, std::int64_t offset) noexcept {
   constexpr auto kSize = static_cast<ssize_t>(AllocationLog::kChunk.count);
+  const FileSizeSignalBlocked blocked;
   const ssize_t written = pwrite(file, chunk, AllocationLog::kChunk.count, offset);
   if (written == kSize) return true;
   const std::uint64_t nothing = 0;  // where the first record's sequence is
@@ -121,6 +123,7 @@ void AllocationLog::stop_in_child() noexcept {
 
 AllocationLog::AllocationLog(const std::string& option, const std::string& path, Bytes limit)
     : serial_(++last_serial), path_(path), limit_(limit) {
+  const FileSizeSignalBlocked blocked;
   // Made beside it and put in its place when all is well: a log that cannot be had replaces none.
   const OutputPlace place = find_output(path);
   const std::string beside =
@@ -272,6 +275,7 @@ AllocationLog::Ring AllocationLog::new_ring() {
   } catch (const std::bad_alloc&) {
     return {};
   }
+  const FileSizeSignalBlocked blocked;
   const std::int64_t offset = take_chunk();
   const auto size = static_cast<off_t>(kChunk.count);
   if (offset < 0 || posix_fallocate(file_, offset, size) != 0) return {};

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "allocator/file_size_signal.hpp"
+
 namespace weir {
 namespace {
 
@@ -41,6 +43,7 @@ void log(LogLevel level, std::string_view text) noexcept {
     sink(level, text);
     return;
   }
+  const FileSizeSignalBlocked blocked;  // a line that finds no room must not end the program
   std::fprintf(stderr, "weir: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 

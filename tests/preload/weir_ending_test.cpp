@@ -73,6 +73,20 @@ TEST(WeirEnding, ASummaryThatFindsNoRoomIsALineAndNoSignal) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
+TEST(WeirEnding, LinesAndATimelineThatFindNoRoomAreNoSignal) {
+  const TemporaryDirectory directory;
+  for (const std::string& asked :
+       {std::string("WEIR_LOG=info"), "WEIR_TIMELINE=" + directory.file("timeline.json")}) {
+    const std::string line = "export LD_PRELOAD=" SWAP_IN_LIBRARY " " + asked + "; " +
+                             with_no_room() + " 2> " + directory.file("lines");
+    const Finished ended =
+        ChildProcess({"-c", line},
+                     {.program = "/bin/sh", .environment = {{"LD_LIBRARY_PATH", STANDIN_FOLDER}}})
+            .wait();
+    EXPECT_EQ(ended.exit_code, 0) << asked << ": " << ended.signal;
+  }
+}
+
 TEST(WeirEnding, RunClaimsNoReasonThatItCannotKnowForASummaryThatIsMissing) {
   const Finished weir = run_weir(
       run_words({}, {"-c", with_no_room()}, "/bin/sh"),

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "allocator/error.hpp"
+#include "allocator/file_size_signal.hpp"
 #include "allocator/log.hpp"
 #include "allocator/variables.hpp"
 #include "tools/preload/at_exit.hpp"
@@ -20,7 +21,6 @@
 #include "tools/preload/known_streams.hpp"
 #include "tools/preload/timeline.hpp"
 #include "tools/timeline/exit_in_call.hpp"
-#include "tools/timeline/file_size_signal.hpp"
 
 namespace weir::preload {
 namespace {
@@ -712,7 +712,7 @@ Summary Process::summary() const {
 
 void Process::at_exit() const noexcept {
   if (!is_summary_wanted(settings_)) return;
-  const timeline::FileSizeSignalBlocked blocked;  // it would end a program that ended well
+  const FileSizeSignalBlocked blocked;  // it would end a program that ended well
   if (timeline::exits_in_call()) {
     timeline::say_unlocked(
         LogLevel::kWarn,

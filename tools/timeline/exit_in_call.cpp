@@ -6,8 +6,8 @@
 #include <array>
 #include <atomic>
 
+#include "allocator/file_size_signal.hpp"
 #include "allocator/mutex.hpp"
-#include "tools/timeline/file_size_signal.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "allocator/file_size_signal.hpp"
 #include "allocator/log.hpp"
 #include "tools/timeline/chrome/writer.hpp"
 #include "tools/timeline/exit_in_call.hpp"
@@ -88,6 +89,7 @@ Recorder* begin_recording(const TimelineSettings& settings, RecordingOptions opt
   Recorder* const before = recording();
   if (before != nullptr && !before->has_ended()) return before;
   if (settings.file.value.empty()) return nullptr;
+  const FileSizeSignalBlocked blocked;  // the file's beginning is written on this thread
   RecorderOutput output = open_output(settings.file, options.environment);
   if (!output.file->note().empty()) log(LogLevel::kWarn, "timeline: " + output.file->note());
   watch_the_end();

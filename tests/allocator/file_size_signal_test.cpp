@@ -1,6 +1,6 @@
 // Files that must not grow, written in a process that is not ours.
 
-#include "tools/timeline/file_size_signal.hpp"
+#include "allocator/file_size_signal.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace weir::timeline {
+namespace weir {
 namespace {
 
 /// A write that the system refuses with this signal. Exits with 0 if it came to no more than that.
@@ -52,4 +52,4 @@ TEST(FileSizeSignal, OneThatTheProgramHoldsBackStays) {
 }
 
 }  // namespace
-}  // namespace weir::timeline
+}  // namespace weir

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace weir::timeline {
+namespace weir {
 
 /// While it lives, a file that must not grow (RLIMIT_FSIZE) is an error of who writes it, on the
 /// calling thread, and no SIGXFSZ of the program. May be used in a signal handler.
@@ -18,4 +18,4 @@ class FileSizeSignalBlocked {
   bool was_pending_ = false;  ///< the program's own
 };
 
-}  // namespace weir::timeline
+}  // namespace weir

@@ -1,11 +1,11 @@
-#include "tools/timeline/file_size_signal.hpp"
+#include "allocator/file_size_signal.hpp"
 
 #include <pthread.h>
 
 #include <cerrno>
 #include <ctime>
 
-namespace weir::timeline {
+namespace weir {
 namespace {
 
 sigset_t only_it() noexcept {
@@ -34,4 +34,4 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
   errno = error;
 }
 
-}  // namespace weir::timeline
+}  // namespace weir
