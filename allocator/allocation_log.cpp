@@ -18,6 +18,7 @@
 #include "allocator/error.hpp"
 #include "allocator/file_size_signal.hpp"
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 #include "allocator/output_place.hpp"
 #include "allocator/setting.hpp"
 
@@ -57,6 +58,7 @@ bool is_log_or_empty(const std::string& path) {
 bool copy_to_file(int file, const AllocationRecord* chunk, std::int64_t offset) noexcept {
   constexpr auto kSize = static_cast<ssize_t>(AllocationLog::kChunk.count);
   const FileSizeSignalBlocked blocked;
+  const NoCancel no_cancel;
   const ssize_t written = pwrite(file, chunk, AllocationLog::kChunk.count, offset);
   if (written == kSize) return true;
   const std::uint64_t nothing = 0;  // where the first record's sequence is

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "allocator/file_size_signal.hpp"
+#include "allocator/no_cancel.hpp"
 
 namespace weir {
 namespace {
@@ -39,6 +40,7 @@ void set_log_sink(LogSink sink) noexcept { sink_in_force.store(sink); }
 
 void log(LogLevel level, std::string_view text) noexcept {
   if (level > level_in_force.load()) return;
+  const NoCancel no_cancel;
   if (const LogSink sink = sink_in_force.load()) {
     sink(level, text);
     return;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "allocator/no_cancel.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_claim.hpp"
 
@@ -65,6 +66,7 @@ bool Pool::line_up(Line& line, const std::stop_token& stop, Lock& lock) {
   line.joined_ = true;
   const bool sleeps = line_first_ != &line;
   if (sleeps) {
+    const NoCancel no_cancel;
     ++sleepers_;
     line.gave_up_ =
         !changed_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) { return line_first_ == &line; });
@@ -96,6 +98,7 @@ Block* Pool::run_stages(Attempt& request) {
 }
 
 void Pool::sleep(Lock& lock) {
+  const NoCancel no_cancel;
   ++sleepers_;
   changed_.wait(lock);
   --sleepers_;

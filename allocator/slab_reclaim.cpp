@@ -1,5 +1,6 @@
 // What a slab can still give back when the pool has run out.
 
+#include "allocator/no_cancel.hpp"
 #include "allocator/slab.hpp"
 
 namespace weir {
@@ -27,6 +28,7 @@ bool Slab::give_back_empty_chunks() {
 }
 
 bool Slab::await_given_back(std::uint64_t looked) {
+  const NoCancel no_cancel;
   Lock lock(mutex_);
   // A chunk on its way is a free of the pool's, which waits for nothing.
   while (giving_back_ != 0 && given_back() == looked) changed_.wait(lock);

@@ -6,6 +6,8 @@
 #include <ctime>
 #include <utility>
 
+#include "allocator/no_cancel.hpp"
+
 namespace weir {
 namespace {
 
@@ -21,6 +23,7 @@ bool wait_for(const Try& succeeds) noexcept {
   constexpr timespec kWait{.tv_sec = 0, .tv_nsec = 100'000};
   for (int i = 0; i < kMostWaits; ++i) {
     if (succeeds()) return true;
+    const NoCancel no_cancel;
     nanosleep(&kWait, nullptr);
   }
   return false;

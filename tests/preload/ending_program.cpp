@@ -4,10 +4,16 @@
 //                  libweir.so makes for the program
 //   exit-beside    from main, while another thread is stuck in a call with a lock of libweir.so
 //   exit           from main, with nothing under way
+//   cancel-first   a thread whose cancellation is pending at its first call of CUDA, with a wrong
+//                  name in the environment that a line warns of
+//   cancel-failing the same at an allocation that fails, of which a report is printed
+//   cancel-waiting the same while an allocation waits for queued work
 
 #include <cuda.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -18,6 +24,7 @@
 namespace weir::testing {
 namespace {
 
+constexpr std::size_t kMib = std::size_t{1} << 20;
 constexpr std::size_t kBytes = std::size_t{1} << 16;
 constexpr int kNeverCalled = 3;
 
@@ -78,11 +85,89 @@ int exit_with_nothing_under_way() {
   return 0;
 }
 
+void cancel_this_thread(void* /*data*/) { (void)pthread_cancel(pthread_self()); }
+
+/// Runs `body` on a thread of its own: 0 if the thread was cancelled, in the program's own code.
+int run_cancelled(void* (*body)(void*)) {
+  pthread_t thread{};
+  void* result = nullptr;
+  if (pthread_create(&thread, nullptr, body, nullptr) != 0) return kNeverCalled;
+  if (pthread_join(thread, &result) != 0) return kNeverCalled;
+  use_device();
+  allocate_and_free(kBytes);  // nothing of the library is left half done
+  return result == PTHREAD_CANCELED ? 0 : kNeverCalled;
+}
+
+int cancel_first() {
+  (void)setenv("WEIR_BUDGTE", "1GiB", 1);  // before any call reads it
+  const int code = run_cancelled([](void* /*data*/) -> void* {
+    cancel_this_thread(nullptr);
+    use_device();
+    allocate_and_free(kBytes);
+    pthread_testcancel();
+    return nullptr;
+  });
+  return code;
+}
+
+int cancel_failing() {
+  use_device();
+  return run_cancelled([](void* /*data*/) -> void* {
+    use_device();
+    CUdeviceptr first = 0;
+    CUdeviceptr second = 0;
+    if (cuMemAlloc(&first, 600 * kMib) != CUDA_SUCCESS) std::abort();
+    cancel_this_thread(nullptr);
+    if (cuMemAlloc(&second, 600 * kMib) != CUDA_ERROR_OUT_OF_MEMORY) std::abort();
+    if (cuMemFree(first) != CUDA_SUCCESS) std::abort();
+    pthread_testcancel();
+    return nullptr;
+  });
+}
+
+/// The work goes on once the thread has been asked to end and has slept some times.
+void cancel_and_release(void* held) {
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point asked;
+  if (asked == Clock::time_point{}) {
+    asked = Clock::now();
+    cancel_this_thread(nullptr);
+  }
+  if (Clock::now() - asked > std::chrono::milliseconds(20)) {
+    weir_standin_release(static_cast<CUstream>(held));
+  }
+}
+
+int cancel_waiting() {
+  use_device();
+  CUstream stream = nullptr;
+  CUdeviceptr used = 0;
+  if (cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS ||
+      cuMemAllocAsync(&used, 600 * kMib, stream) != CUDA_SUCCESS) {
+    std::abort();
+  }
+  weir_standin_hold(stream);
+  if (cuMemsetD8Async(used, 1, 1, stream) != CUDA_SUCCESS ||
+      cuMemFreeAsync(used, stream) != CUDA_SUCCESS) {
+    std::abort();
+  }
+  weir_standin_set_interrupt("cuEventQuery", &cancel_and_release, stream);
+  return run_cancelled([](void* /*data*/) -> void* {
+    use_device();
+    allocate_and_free(600 * kMib);
+    pthread_testcancel();
+    return nullptr;
+  });
+}
+
 int run(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (word == "exit-in" && argc > 2) return exit_in(argv[2]);
   if (word == "exit-beside") return exit_beside();
   if (word == "exit") return exit_with_nothing_under_way();
+  if (word == "cancel-first") return cancel_first();
+  if (word == "cancel-failing") return cancel_failing();
+  if (word == "cancel-waiting") return cancel_waiting();
   return kNeverCalled;
 }
 

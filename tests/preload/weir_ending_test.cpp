@@ -56,6 +56,14 @@ TEST(WeirEnding, AThreadThatIsStuckInACallDoesNotKeepTheProgram) {
   EXPECT_THAT(ended.err, HasSubstr("weir: no summary: another thread is stuck in a call"));
 }
 
+/// Whose cancellation comes in the middle of a call: it is cancelled behind it, in its own code.
+TEST(WeirEnding, APthreadThatIsCancelledEndsAlone) {
+  for (const char* when : {"cancel-first", "cancel-failing", "cancel-waiting"}) {
+    const Finished ended = run_ending({when}, {{"WEIR_STANDIN_MEMORY", "1G"}});
+    EXPECT_EQ(ended.exit_code, 0) << when << ": " << ended.signal << ended.err;
+  }
+}
+
 /// The program, run where no file may grow.
 std::string with_no_room() { return "ulimit -f 0; exec " ENDING_PROGRAM " exit"; }
 

@@ -7,6 +7,7 @@
 
 #include "allocator/error.hpp"
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 #include "tools/preload/pace.hpp"
 
 namespace weir::preload {
@@ -320,6 +321,7 @@ std::optional<Arena::Charge> Arena::take_charge(void* pointer) noexcept {
 
 std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
   if (InCallback::now() || fences_.capturing()) return std::nullopt;
+  const NoCancel no_cancel;
   batches_.fetch_add(1);
   Fences::begin_request();
   std::stop_source stop;
@@ -345,6 +347,7 @@ std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
 }
 
 void Arena::end_batch(const OpenBatch& batch) noexcept {
+  const NoCancel no_cancel;
   own_batch = {};
   (void)TimelineScope::exchange({});
   if (batch.marker != nullptr) batch.marker->pop();

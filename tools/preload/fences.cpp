@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 
 namespace weir::preload {
 namespace {
@@ -39,6 +40,7 @@ void pause_since(Fences::Clock::time_point start) {
   if (Fences::Clock::now() - start < std::chrono::microseconds(200)) {
     std::this_thread::yield();
   } else {
+    const NoCancel no_cancel;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }

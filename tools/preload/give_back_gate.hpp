@@ -7,6 +7,7 @@
 #include <condition_variable>
 
 #include "allocator/mutex.hpp"
+#include "allocator/no_cancel.hpp"
 
 namespace weir::preload {
 
@@ -37,6 +38,7 @@ class GiveBackGate {
   class EndOfContext {
    public:
     explicit EndOfContext(GiveBackGate& gate) : gate_(gate) {
+      const NoCancel no_cancel;
       Lock lock(gate_.mutex_);
       ++gate_.ends_;
       while (gate_.giving_) gate_.changed_.wait(lock);
@@ -56,6 +58,7 @@ class GiveBackGate {
  private:
   [[nodiscard]] bool begin(std::chrono::nanoseconds most) {
     const auto until = std::chrono::steady_clock::now() + most;
+    const NoCancel no_cancel;
     Lock lock(mutex_);
     while (giving_ || ends_ != 0) {
       if (changed_.wait_until(lock, until) == std::cv_status::timeout) break;

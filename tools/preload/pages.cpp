@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 
 namespace weir::preload {
 namespace {
@@ -57,6 +58,7 @@ std::unique_ptr<ContextPages> ContextPages::open(const Driver& driver, CUcontext
 
 template <typename Work>
 PagesDone ContextPages::in_driver(const Work& work) const noexcept {
+  const NoCancel no_cancel;
   const Inside inside;
   bool gone = false;
   {

@@ -15,6 +15,7 @@
 #include "allocator/error.hpp"
 #include "allocator/file_size_signal.hpp"
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 #include "allocator/variables.hpp"
 #include "tools/preload/at_exit.hpp"
 #include "tools/preload/entry.hpp"
@@ -44,6 +45,7 @@ void pass_all_in_child() noexcept {
 }
 
 [[noreturn]] void refuse_to_go_on(const char* why) noexcept {
+  const NoCancel no_cancel;
   log(LogLevel::kError, why);
   std::fflush(stdout);  // not all: another thread may sit in a read of its input
   _exit(2);  // the program is inside a call of its runtime: its exit handlers could wait for that
@@ -67,6 +69,7 @@ Process* Process::get_if_any() noexcept {
 bool Process::is_forked_child() noexcept { return in_child.load(std::memory_order_relaxed); }
 
 void Process::set_up() noexcept {
+  const NoCancel no_cancel;
   try {
     Settings settings = Settings::from_environment();
     set_log_level(settings.log.value);
@@ -116,6 +119,7 @@ Arena* Process::made_for(CUcontext context) const noexcept {
 
 Arena* Process::find_or_make(CUcontext context) noexcept {
   if (Arena* const known = made_for(context)) return known;
+  const NoCancel no_cancel;
   const Inside inside;
   CUdevice device = 0;
   if (driver_.cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
@@ -712,6 +716,7 @@ Summary Process::summary() const {
 
 void Process::at_exit() const noexcept {
   if (!is_summary_wanted(settings_)) return;
+  const NoCancel no_cancel;
   const FileSizeSignalBlocked blocked;  // it would end a program that ended well
   if (timeline::exits_in_call()) {
     timeline::say_unlocked(

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 
 namespace weir::preload {
 namespace {
@@ -22,6 +23,7 @@ constinit thread_local std::uint64_t last_refused = 0;
 using Text = std::array<char, 4096>;
 
 std::string_view read_some(const char* path, Text& text) noexcept {
+  const NoCancel no_cancel;
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
   const ssize_t length = read(file, text.data(), text.size());
@@ -178,6 +180,7 @@ bool Spilled::allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept
 }
 
 CUdeviceptr Spilled::take(const Arena& arena, Bytes bytes) const noexcept {
+  const NoCancel no_cancel;
   const Inside inside;
   const ContextScope scope(driver_, arena.context());
   CUdeviceptr pointer = 0;
@@ -293,6 +296,7 @@ void Spilled::return_to_driver(CUdeviceptr pointer, std::optional<Point> point) 
   }
   CUresult code = CUDA_ERROR_INVALID_CONTEXT;
   {
+    const NoCancel no_cancel;
     const Inside inside;
     const ContextScope scope(driver_, returning->second.arena->context());
     if (scope.good()) code = driver_.cuMemFree_v2(pointer);
@@ -331,6 +335,7 @@ bool lies_in(const Blocks& blocks, CUdeviceptr address) {
 }  // namespace
 
 void Spilled::await_return(Lock& lock, CUdeviceptr address) const {
+  const NoCancel no_cancel;
   returned_.wait_for(lock, kMostOfAReturn,
                      [&]() WEIR_REQUIRES(mutex_) { return !lies_in(returning_, address); });
 }

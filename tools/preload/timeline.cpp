@@ -7,6 +7,7 @@
 
 #include "allocator/log.hpp"
 #include "allocator/mutex.hpp"
+#include "allocator/no_cancel.hpp"
 #include "allocator/timeline/source.hpp"
 #include "tools/preload/api.hpp"
 #include "tools/preload/process.hpp"
@@ -109,6 +110,7 @@ void publish_device(const Settings& settings, const std::string& name) noexcept 
 }
 
 bool start_timeline(std::string_view file) noexcept {
+  const NoCancel no_cancel;
   const Inside inside;
   constexpr const char* kSource = "weir_timeline_start";
   try {

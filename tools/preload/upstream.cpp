@@ -4,11 +4,13 @@
 #include <string>
 
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 
 namespace weir::preload {
 
 // What this pool keeps is in its own hands; here it is about what the device's other pools keep.
 void* DriverUpstream::allocate(Bytes size) {
+  const NoCancel no_cancel;  // the driver may wait, too
   void* const memory = allocate_once(size);
   if (memory != nullptr || gone_.load(std::memory_order_relaxed)) return memory;
   return account_.reclaim(size) ? allocate_once(size) : nullptr;
@@ -60,6 +62,7 @@ CUresult DriverUpstream::give_back(void* pointer, Bytes size) noexcept {
   used_.fetch_sub(size.count, std::memory_order_relaxed);
   CUresult code = CUDA_ERROR_INVALID_CONTEXT;
   {
+    const NoCancel no_cancel;
     const Inside inside;
     const ContextScope scope(driver_, context_);
     if (scope.good()) code = driver_.cuMemFree_v2(reinterpret_cast<CUdeviceptr>(pointer));
@@ -131,6 +134,7 @@ bool DriverUpstream::serves(CUdeviceptr address) const noexcept {
     const auto& [base, size] = *std::prev(after);
     return address - reinterpret_cast<CUdeviceptr>(base) < size.count;
   };
+  const NoCancel no_cancel;
   Lock lock(mutex_);
   // Whose it is afterwards is for the driver to say: it may give the address to the program. Not
   // for ever: the driver's free may wait for work that waits for this thread.

@@ -8,6 +8,7 @@
 
 #include "allocator/file_size_signal.hpp"
 #include "allocator/mutex.hpp"
+#include "allocator/no_cancel.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -31,6 +32,7 @@ bool exits_in_call() noexcept {
 
 void say_unlocked(LogLevel level, std::string_view text) noexcept {
   if (level > log_level()) return;
+  const NoCancel no_cancel;
   const FileSizeSignalBlocked blocked;
   const std::array line{part("weir: "), part(text), part("\n")};
   (void)!writev(STDERR_FILENO, line.data(), static_cast<int>(line.size()));

@@ -14,6 +14,7 @@
 
 #include "allocator/log.hpp"
 #include "allocator/mutex.hpp"
+#include "allocator/no_cancel.hpp"
 #include "allocator/timeline/source.hpp"
 #include "tools/timeline/background_thread.hpp"
 #include "tools/timeline/exit_in_call.hpp"
@@ -185,6 +186,7 @@ void Publisher::start() noexcept {
 
 void Publisher::stop() noexcept {
   if (getpid() != pid_) return;  // the thread and its locks are the parent's
+  const NoCancel no_cancel;
   constexpr std::chrono::seconds kPatience{1};
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   pthread_t thread{};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "allocator/log.hpp"
+#include "allocator/no_cancel.hpp"
 #include "tools/timeline/background_thread.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
 
@@ -298,6 +299,7 @@ bool Recorder::flush_now() noexcept {
 }
 
 bool Recorder::wait_for_round(std::chrono::milliseconds patience) noexcept {
+  const NoCancel no_cancel;
   if (!alive_.load()) return false;
   Lock lock(mutex_);
   const std::uint64_t mine = ++asked_;
@@ -325,6 +327,7 @@ bool Recorder::begin_end() noexcept {
 }
 
 RecordingResult Recorder::finish() noexcept {
+  const NoCancel no_cancel;
   if (forked_.load()) return {};
   const bool is_first = begin_end();
   (void)sem_post(&wake_);
