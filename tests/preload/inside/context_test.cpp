@@ -189,6 +189,39 @@ TEST_F(Contexts, TheLastReleaseIsAResetWhileAnotherThreadLooksAtTheDevice) {
   EXPECT_EQ(used(0), Bytes{});
 }
 
+TEST_F(Contexts, ADeviceWaitsForNoReleaseOfAnother) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
+  keep_busy(make_stream(), allocate(kMib));
+  weir_standin_clear_counters();
+  std::thread other([] { release(0); });
+  // One is our own, of a reference for the time of a question; the last waits for the work.
+  EXPECT_TRUE(eventually([] { return weir_standin_calls("cuDevicePrimaryCtxRelease") == 2; }));
+  use_device(1);
+  free(allocate(kMib));
+  release(1);
+  EXPECT_EQ(used(0), mib(1)) << "the other still waits";
+  release_all();
+  other.join();
+  EXPECT_EQ(used(0), Bytes{});
+}
+
+TEST_F(Contexts, ASignalHandlerMayRetainOneThatIsReleased) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  (void)allocate(kMib);
+  weir_standin_set_interrupt(
+      "cuDevicePrimaryCtxRelease",
+      [](void* /*data*/) {
+        CUcontext context = nullptr;
+        EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+        release();
+      },
+      nullptr);
+  release();
+  weir_standin_set_interrupt(nullptr, nullptr, nullptr);
+  EXPECT_EQ(weir_standin_interrupted(), 2U);
+  EXPECT_EQ(used(0), Bytes{});
+}
+
 TEST_F(Contexts, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
