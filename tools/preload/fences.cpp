@@ -325,6 +325,7 @@ void Fences::fence_before_capture(StreamId stream) noexcept {
   Lane* const found = lane(stream);
   (void)captured_now();
   if (found == nullptr || captured_.contains(stream) || gone_ || lost_) return;
+  if (found->stream == CU_STREAM_LEGACY) return;  // never captured, and it would ask every stream
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   found->unfenced = !scope.good() || close_last(*found) != CUDA_SUCCESS;

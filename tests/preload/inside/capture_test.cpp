@@ -246,6 +246,18 @@ TEST_F(Capture, AStreamThatIsDestroyedMeanwhileEndsItForUsToo) {
   EXPECT_EQ(allocate(kBytes), block);
 }
 
+TEST_F(Capture, AWaitOnTheLegacyStreamMeanwhileIsNoFence) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  CUevent event = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(begin(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+  weir_standin_clear_counters();
+  EXPECT_EQ(cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0), CUDA_SUCCESS);
+  EXPECT_EQ(unsafe_calls(), 1U) << "blocking streams would wait for each other";
+  expect_end(captured);
+}
+
 /// How a stream that joined a capture is destroyed while it is a part of it.
 enum class Destroyed : std::uint8_t {
   kBeforeTheEnd,
