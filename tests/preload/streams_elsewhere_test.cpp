@@ -61,6 +61,14 @@ class StreamsElsewhere : public ::testing::Test {
     return pointer;
   }
 
+  /// First what the second context waits for, on a stream of the library's.
+  void synchronize() {
+    for (const std::size_t context : {0U, 1U}) {
+      use(context);
+      ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    }
+  }
+
   std::array<CUcontext, 2> contexts_{};
   std::array<CUstream, 2> streams_{};
 };
@@ -70,8 +78,7 @@ TEST_F(StreamsElsewhere, AFreeInTheOrderOfAnotherContextsStreamWaitsForThatStrea
   ASSERT_EQ(cuMemFreeAsync(pointer, streams_.at(0)), CUDA_SUCCESS);
   EXPECT_NE(next_of(1), pointer);
   weir_standin_release(streams_.at(0));
-  use(0);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  synchronize();
   EXPECT_EQ(next_of(1), pointer);
 }
 
@@ -83,8 +90,7 @@ TEST_F(StreamsElsewhere, AFreeWaitsForPeersThatMayUseTheMemory) {
   ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
   EXPECT_NE(next_of(1), pointer);
   weir_standin_release(streams_.at(0));
-  use(0);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  synchronize();
   EXPECT_EQ(next_of(1), pointer);
 }
 
@@ -103,8 +109,7 @@ TEST_F(StreamsElsewhere, AFreeInAPeerLeavesWhatThisOneWaitsFor) {
   ASSERT_EQ(cuMemFree(of_peer), CUDA_SUCCESS);
   EXPECT_NE(next_of(1), pointer);
   weir_standin_release(streams_.at(0));
-  use(0);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  synchronize();
   EXPECT_EQ(next_of(1), pointer);
 }
 
@@ -120,8 +125,7 @@ TEST_F(StreamsElsewhere, AFreeWaitsForAStreamOfAPeerThatIsGone) {
   EXPECT_NE(next_of(1), pointer);
   weir_standin_release(weir_standin_all_streams());
   streams_.at(0) = nullptr;
-  use(0);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  synchronize();
   EXPECT_EQ(next_of(1), pointer);
 }
 
