@@ -53,10 +53,11 @@ const Block* BlockIndex::find_around(const void* address) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto holds = [at](const Block& block) { return block.begin() <= at && at < block.end(); };
   // Blocks do not overlap: the first that begins here or before is the only one that can hold it.
-  const std::byte* begin = static_cast<const std::byte*>(address) - at % Upstream::kAlignment;
+  std::uintptr_t begin = at - at % Upstream::kAlignment;
   for (std::size_t i = 0; i <= blocks_.size(); ++i, begin -= Upstream::kAlignment) {
-    const Block* const block = blocks_.find(begin);
+    const Block* const block = blocks_.find(reinterpret_cast<const void*>(begin));
     if (block != nullptr) return holds(*block) ? block : nullptr;
+    if (begin == 0) return nullptr;
   }
   const Block* found = nullptr;
   blocks_.for_each([&](const Block& block) {
