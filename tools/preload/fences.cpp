@@ -47,6 +47,10 @@ void pause_since(Fences::Clock::time_point start) {
 
 }  // namespace
 
+std::size_t Fences::room_for_new(std::size_t live, std::size_t behind) noexcept {
+  return std::max({kFewStreams, live, behind / 4});
+}
+
 Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait)
     : driver_(driver), context_(context), max_wait_(max_wait) {
   followed.fetch_add(1);
@@ -299,16 +303,18 @@ void Fences::forget_gone() noexcept {
   const auto forgotten = [](const Lane& lane) {
     return lane.gone() && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
   };
+  std::size_t behind = 0;  // gone, and the device has not passed them
   // Asked once of each: a thread can end at any time, and is gone from then on.
   for (auto each = lanes_.begin(); each != lanes_.end();) {
     if (!forgotten(each->second)) {
+      if (each->second.gone()) ++behind;
       ++each;
       continue;
     }
     by_thread_.erase(each->second.owner);
     each = lanes_.erase(each);
   }
-  forget_at_ = std::max(kFewStreams, 2 * lanes_.size());
+  forget_at_ = lanes_.size() + room_for_new(lanes_.size() - behind, behind);
   forget_spares();
 }
 

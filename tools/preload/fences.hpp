@@ -257,6 +257,10 @@ class Fences final : public Progress {
   }
   /// Whether the answer that the lane has passed more takes more questions than its points pay for.
   [[nodiscard]] bool is_costly(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
+  /// How many new streams there may be until those that are gone are looked for again: so many that
+  /// it costs each little, and not as many as were gone and not passed the last time, or a device
+  /// that is always behind would have ever more of them.
+  [[nodiscard]] static std::size_t room_for_new(std::size_t live, std::size_t behind) noexcept;
   /// Forgets the streams that are gone and whose work is all passed, once there are many. The
   /// context is current.
   void forget_gone() noexcept WEIR_REQUIRES(mutex_);

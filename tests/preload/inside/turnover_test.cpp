@@ -41,6 +41,13 @@ class Turnover : public Inside {
     for (int i = 0; i < count; ++i) operation();
     return static_cast<double>(calls()) / count;
   }
+  /// Of pairs, the least of several times: where the machine is busy a question is asked again now
+  /// and then, and what each pair costs shows every time.
+  [[nodiscard]] static double calls_of_pairs() {
+    double least = calls_of(64, pair);
+    for (int i = 0; i < 4; ++i) least = std::min(least, calls_of(64, pair));
+    return least;
+  }
   /// A stream that has a block, works and ends, without anybody waiting for it.
   static void come_and_go() {
     const CUstream stream = make_stream();
@@ -76,7 +83,7 @@ class Turnover : public Inside {
 TEST_F(Turnover, StreamsThatAreGoneCostNeitherCallsNorMemory) {
   ASSERT_NO_FATAL_FAILURE(start_large());
   pairs(100);
-  const double before = calls_of(64, pair);
+  const double before = calls_of_pairs();
   many_come_and_go(kVeryMany / 10);
   const std::size_t host = weir::testing::host_bytes();
   weir_standin_clear_counters();
@@ -88,13 +95,13 @@ TEST_F(Turnover, StreamsThatAreGoneCostNeitherCallsNorMemory) {
   }
   settle();
   pairs(100);
-  EXPECT_LE(calls_of(64, pair), before);
+  EXPECT_LE(calls_of_pairs(), before);
 }
 
 TEST_F(Turnover, ThreadsThatAreGoneCostNeitherCallsNorMemory) {
   ASSERT_NO_FATAL_FAILURE(start_large());
   pairs(100);
-  const double before = calls_of(64, pair);
+  const double before = calls_of_pairs();
   threads_come_and_go(kVeryMany / 10);
   const std::size_t host = weir::testing::host_bytes();
   threads_come_and_go(kVeryMany);
@@ -105,7 +112,16 @@ TEST_F(Turnover, ThreadsThatAreGoneCostNeitherCallsNorMemory) {
   pairs(100);
   settle();
   // Not an event on the legacy stream for each fence, as while their work is under way.
-  EXPECT_LE(calls_of(64, pair), before);
+  EXPECT_LE(calls_of_pairs(), before);
+}
+
+// So far that none is passed at once, and all are when somebody synchronizes.
+TEST_F(Turnover, ThreadsThatAreGoneAreForgottenThoughTheDeviceIsBehind) {
+  ASSERT_NO_FATAL_FAILURE(start_large());
+  weir_standin_delay(weir_standin_all_streams(), 50'000);
+  threads_come_and_go(kVeryMany / 5);
+  EXPECT_LE(arena().fences().streams(), 4 * Fences::kFewStreams);
+  weir_standin_delay(weir_standin_all_streams(), 0);
 }
 
 TEST_F(Turnover, WorkOfAThreadThatIsGoneIsAwaitedUntilTheDeviceHasPassedIt) {
