@@ -230,8 +230,7 @@ void Spilled::say_first(const Account& account, Bytes bytes) noexcept {
 
 std::optional<Spilled::Owner> Spilled::begin_free(CUdeviceptr pointer) noexcept {
   if (blocks_.load(std::memory_order_relaxed) == 0) return std::nullopt;
-  Lock lock(mutex_);
-  await_return(lock, pointer);
+  const Lock lock(mutex_);
   const auto found = given_.find(pointer);
   if (found == given_.end()) return std::nullopt;
   return Owner{found->second.arena, std::exchange(found->second.freed, true)};

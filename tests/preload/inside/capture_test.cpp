@@ -286,17 +286,24 @@ class CapturedStream : public Capture, public ::testing::WithParamInterface<Dest
 
 TEST_P(CapturedStream, ThatIsDestroyedLeavesMemoryUsable) {
   weir::testing::expect_any_refused();  // what ends is broken
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
+  ASSERT_NO_FATAL_FAILURE(
+      start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "50ms"}, {"WEIR_STANDIN_DEVICES", "2"}}));
+  // Of another context, so that only the stream that waits for it holds the memory up here; and one
+  // that is destroyed cannot be released.
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  const CUstream gate = make_stream();
+  hold(gate);
+  ASSERT_EQ(cuMemsetD8Async(allocate(kBytes), 1, kBytes, gate), CUDA_SUCCESS);
+  CUevent opened = nullptr;
+  ASSERT_EQ(cuEventCreate(&opened, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(opened, gate), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(use_device(0));
   const CUstream origin = make_stream();
   const CUstream joined = make_stream();
   CUevent event = nullptr;
   ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
   const CUdeviceptr used = allocate(kBytes);
-  const CUstream gate = make_stream();  // one that is destroyed cannot be released
-  hold(gate);
-  ASSERT_EQ(cuMemsetD8Async(allocate(kBytes), 1, kBytes, gate), CUDA_SUCCESS);
-  ASSERT_EQ(cuEventRecord(event, gate), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamWaitEvent(joined, event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(joined, opened, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemsetD8Async(used, 1, kBytes, joined), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(begin(origin));
   ASSERT_EQ(cuEventRecord(event, origin), CUDA_SUCCESS);
