@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The books that admission decides by: those of one pool, or the sum of several.
+/// The figures by which admission decides: of one pool, or the sums over several.
 
 #include <cstddef>
 #include <cstdint>

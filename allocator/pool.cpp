@@ -1,3 +1,6 @@
+// What a program calls of a pool. In one file, long as it is: all of it changes the same books,
+// under one lock. How a request is served in stages is in pool_stages.cpp.
+
 #include "allocator/pool.hpp"
 
 #include <algorithm>

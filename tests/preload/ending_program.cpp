@@ -68,7 +68,7 @@ int exit_beside() {
       [](void* /*data*/) {
         stuck.store(true);
         stuck.notify_all();
-        stuck.wait(true);  // for ever
+        stuck.wait(true);  // nobody ever changes it
       },
       nullptr);
   std::thread([] {

@@ -16,7 +16,7 @@ namespace {
 /// So large that the stand-in does not use the address again at once.
 constexpr std::size_t kLarge = 32 * kMib;
 
-/// What another thread calls while a call of this one is on its way.
+/// A call that another thread makes while this thread is inside one of its own.
 class Meanwhile {
  public:
   /// Begins when this thread makes its `nth` call of the driver's `name`, which waits until `call`
