@@ -31,7 +31,7 @@ void QueuedTime::add_operation(const TimelineRecord& record) {
     half.work = {record.begin, record.end};
   }
   if (!fresh && half.submitted && half.work.to != 0) {
-    count(*half.submitted, half.work);
+    count_work(*half.submitted, half.work);
     halves_.erase(place);
   } else if (halves_.size() > kMostKept) {
     halves_.erase(halves_.begin());
@@ -81,10 +81,16 @@ std::uint64_t QueuedTime::known_until() const {
   if (!any_work_) {
     if (halves_.empty()) return 0;  // the next one may be older than what waits here
     const Half& oldest = halves_.begin()->second;
-    return oldest.submitted ? *oldest.submitted : oldest.work.from;
+    return oldest.submitted ? *oldest.submitted : earliest_submission(oldest.work.from);
   }
   std::uint64_t from = latest_;
   if (!waiting_.empty()) from = std::min(from, waiting_.begin()->second.from);
+  return earliest_submission(from);
+}
+
+/// No work that begins at `from` or later was submitted earlier than this, judged by what waited
+/// longest so far.
+std::uint64_t QueuedTime::earliest_submission(std::uint64_t from) const {
   constexpr std::uint64_t kTwice = 2;
   const std::uint64_t wait = std::min(longest_wait_, from) * kTwice + kSlack;
   return from - std::min(from, wait);

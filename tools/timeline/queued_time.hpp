@@ -50,6 +50,7 @@ class QueuedTime {
   void count(std::uint64_t submitted, const Work& work);
   void give_up_waiting();
   [[nodiscard]] std::uint64_t known_until() const;
+  [[nodiscard]] std::uint64_t earliest_submission(std::uint64_t from) const;
   void apply_until(std::uint64_t time, std::vector<Step>& steps);
 
   std::map<std::uint64_t, Half> halves_;          ///< by operation
@@ -57,7 +58,7 @@ class QueuedTime {
   std::multimap<std::uint64_t, Work> waiting_;    ///< for their calls, by correlation id
   bool any_work_ = false;                         ///< a profiler tells of the device
   std::uint64_t latest_ = 0;                      ///< begin of work that a profiler told of
-  std::uint64_t longest_wait_ = 0;                ///< of such work, from its call to its begin
+  std::uint64_t longest_wait_ = 0;                ///< of work, from its submission to its begin
 
   std::priority_queue<Change, std::vector<Change>, std::greater<>> changes_;
   std::int64_t queued_ = 0;

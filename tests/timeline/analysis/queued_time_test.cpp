@@ -163,13 +163,38 @@ TEST_F(QueuedTimeOf, TwoStreamsAddUpToTheSumOverAllWorkInAnyOrderWithinAFlush) {
   expect_sums(finish(), pieces);
 }
 
+TimelineRecord operation(std::uint64_t id, TimelineKind kind, std::uint64_t begin,
+                         std::uint64_t end) {
+  return {.begin = begin, .end = end, .id = id, .kind = kind};
+}
+
 TEST_F(QueuedTimeOf, OperationsCountFromTheirSubmissionToTheirEnd) {
-  const auto operation = [](TimelineKind kind, std::uint64_t begin, std::uint64_t end) {
-    return TimelineRecord{.begin = begin, .end = end, .id = 3, .kind = kind};
-  };
-  add(operation(TimelineKind::kExecute, 20, 70));
-  add(operation(TimelineKind::kSubmit, 5, 10));
+  add(operation(3, TimelineKind::kExecute, 20, 70));
+  add(operation(3, TimelineKind::kSubmit, 5, 10));
   expect_sums(finish(), {{3, 10, 20, 70}});
+}
+
+// The recorder reads the worker's records after the frontend's: an execution can be read a round
+// before its submission.
+TEST_F(QueuedTimeOf,
+       AnOperationCountsFromItsSubmissionAlsoWhereItIsReadALongTimeAfterTheExecution) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  const std::vector<Piece> pieces{{1, 1 * kMs, 2 * kMs, 40 * kMs},
+                                  {2, 3 * kMs, 40 * kMs, 48 * kMs},
+                                  {3, 4 * kMs, 49 * kMs, 90 * kMs}};
+  const auto submit = [&](const Piece& piece) {
+    add(operation(piece.id, TimelineKind::kSubmit, piece.submitted - 5, piece.submitted));
+  };
+  const auto execute = [&](const Piece& piece) {
+    add(operation(piece.id, TimelineKind::kExecute, piece.from, piece.to));
+  };
+  submit(pieces[0]);
+  submit(pieces[1]);
+  execute(pieces[2]);
+  execute(pieces[0]);
+  execute(pieces[1]);
+  submit(pieces[2]);
+  expect_sums(finish(), pieces);
 }
 
 }  // namespace
