@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/bytes.hpp"
-#include "allocator/progress.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/progress/progress.hpp"
 
 namespace weir {
 

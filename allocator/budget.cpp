@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "allocator/error.hpp"
-#include "allocator/setting.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/setting.hpp"
 
 namespace weir {
 namespace {

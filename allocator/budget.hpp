@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 
 namespace weir {
 

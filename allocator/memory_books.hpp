@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #include "allocator/pressure.hpp"
 #include "allocator/statistics.hpp"
 

@@ -8,13 +8,13 @@
 #include <new>
 #include <utility>
 
-#include "allocator/error.hpp"
-#include "allocator/log.hpp"
-#include "allocator/page_source.hpp"
-#include "allocator/paged_index.hpp"
-#include "allocator/segment_index.hpp"
-#include "allocator/size_class_index.hpp"
-#include "allocator/thread_scratch.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/thread_scratch.hpp"
+#include "allocator/index/paged/paged_index.hpp"
+#include "allocator/index/segment_index.hpp"
+#include "allocator/index/size_class_index.hpp"
+#include "allocator/memory/page_source.hpp"
 
 namespace weir {
 namespace {

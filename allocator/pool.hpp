@@ -18,19 +18,19 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/allocation_log.hpp"
 #include "allocator/attempt.hpp"
-#include "allocator/block_index.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/index/block_index.hpp"
+#include "allocator/log/allocation_log.hpp"
+#include "allocator/memory/upstream.hpp"
 #include "allocator/memory_books.hpp"
-#include "allocator/mutex.hpp"
 #include "allocator/pool_line.hpp"
 #include "allocator/pool_options.hpp"
 #include "allocator/pressure.hpp"
-#include "allocator/progress.hpp"
+#include "allocator/progress/progress.hpp"
 #include "allocator/statistics.hpp"
 #include "allocator/timeline/source.hpp"
-#include "allocator/upstream.hpp"
 
 namespace weir {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #include "allocator/pool_options.hpp"
 
 namespace weir {

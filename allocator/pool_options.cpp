@@ -7,9 +7,9 @@
 #include <bit>
 #include <cctype>
 
-#include "allocator/allocation_log.hpp"
-#include "allocator/free_bins.hpp"
-#include "allocator/size_class.hpp"
+#include "allocator/index/free_bins.hpp"
+#include "allocator/index/size_class.hpp"
+#include "allocator/log/allocation_log.hpp"
 
 namespace weir {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/setting.hpp"
 #include "allocator/budget.hpp"
-#include "allocator/bytes.hpp"
-#include "allocator/setting.hpp"
 
 namespace weir {
 

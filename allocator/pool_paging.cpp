@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "allocator/error.hpp"
-#include "allocator/log.hpp"
-#include "allocator/page_source.hpp"
-#include "allocator/paged_index.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/index/paged/paged_index.hpp"
+#include "allocator/index/size_class.hpp"
+#include "allocator/memory/page_source.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_claim.hpp"
-#include "allocator/size_class.hpp"
 
 namespace weir {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool.hpp"
 
 namespace weir {

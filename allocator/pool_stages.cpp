@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "allocator/no_cancel.hpp"
+#include "allocator/base/no_cancel.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_claim.hpp"
 

@@ -1,6 +1,6 @@
 // What a pool tells a recorder, and what it shows to whoever looks from outside.
 
-#include "allocator/block_index.hpp"
+#include "allocator/index/block_index.hpp"
 #include "allocator/pool.hpp"
 
 namespace weir {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string_view>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 
 namespace weir {
 

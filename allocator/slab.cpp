@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "allocator/error.hpp"
-#include "allocator/log.hpp"
-#include "allocator/thread_scratch.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/thread_scratch.hpp"
 
 namespace weir {
 

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "allocator/mutex.hpp"
+#include "allocator/base/mutex.hpp"
 #include "allocator/pool.hpp"
 
 namespace weir {

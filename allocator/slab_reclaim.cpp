@@ -1,6 +1,6 @@
 // What a slab can still give back when the pool has run out.
 
-#include "allocator/no_cancel.hpp"
+#include "allocator/base/no_cancel.hpp"
 #include "allocator/slab.hpp"
 
 namespace weir {

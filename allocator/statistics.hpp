@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 
 namespace weir {
 

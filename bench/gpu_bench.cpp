@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "gpu_kernels.hpp"
-#include "trainer/output_file.hpp"
-#include "trainer/standard_streams.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/standard_streams.hpp"
 
 namespace {
 

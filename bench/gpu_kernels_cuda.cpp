@@ -5,15 +5,15 @@
 
 #include "gpu_kernels.hpp"
 #include "gpu_timer_cuda.hpp"
-#include "kernels/blas_cuda.hpp"
+#include "kernels/blas/blas_cuda.hpp"
 #include "kernels/classification_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
-#include "kernels/elementwise_cuda.hpp"
+#include "kernels/elementwise/elementwise_cuda.hpp"
+#include "kernels/elementwise/random_cuda.hpp"
 #include "kernels/loss_cuda.hpp"
-#include "kernels/random_cuda.hpp"
-#include "kernels/reduce_cuda.hpp"
+#include "kernels/parts/workspace_cuda.hpp"
 #include "kernels/sgd_cuda.hpp"
-#include "kernels/workspace_cuda.hpp"
+#include "kernels/sums/reduce_cuda.hpp"
 
 namespace weir::bench {
 namespace {

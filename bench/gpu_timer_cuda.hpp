@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 
 namespace weir::bench {
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "allocator/mutex.hpp"
+#include "allocator/base/mutex.hpp"
 #include "allocator/timeline/source.hpp"
 #include "tools/timeline/live/publisher.hpp"
 

@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "allocator/allocation_log.hpp"
+#include "allocator/log/allocation_log.hpp"
 #include "allocator/pool.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "table.hpp"
 
 namespace weir::bench {

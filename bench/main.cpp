@@ -5,9 +5,9 @@
 #include <cstdio>
 
 #include "jemalloc.hpp"
-#include "kernels/blas.hpp"
+#include "kernels/blas/blas.hpp"
 #include "table.hpp"
-#include "trainer/standard_streams.hpp"
+#include "tools/program/standard_streams.hpp"
 
 int main(int argc, char** argv) {
   using namespace weir::bench;

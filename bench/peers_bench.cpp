@@ -20,7 +20,7 @@
 #include "bench/peers/peers.hpp"
 #include "bench/peers/runtime.hpp"
 #include "jemalloc.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "table.hpp"
 
 namespace weir::bench {

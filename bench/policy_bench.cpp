@@ -11,7 +11,7 @@
 
 #include "rig.hpp"
 #include "table.hpp"
-#include "trainer/mlp.hpp"
+#include "trainer/model/mlp.hpp"
 
 namespace weir::bench {
 namespace {

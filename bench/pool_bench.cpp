@@ -15,7 +15,7 @@
 
 #include "allocator/pool.hpp"
 #include "jemalloc.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "table.hpp"
 
 namespace weir::bench {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "allocator/pool.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weir::bench {

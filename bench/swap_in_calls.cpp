@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBytes = 64 << 10;
-constexpr int kLaunchesOfAPoint = 32;  // as tools/preload/hooks_work.cpp has it
+constexpr int kLaunchesOfAPoint = 32;  // as tools/preload/hooks/hooks_work.cpp has it
 
 [[noreturn]] void give_up(const char* what, int code) {
   std::fprintf(stderr, "swap_in_calls: %s: %d\n", what, code);

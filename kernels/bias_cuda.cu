@@ -1,9 +1,9 @@
 #include <cstddef>
 
-#include "kernels/check.hpp"
 #include "kernels/dense_cuda.hpp"
-#include "kernels/each_cuda.hpp"
-#include "kernels/normal.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/parts/each_cuda.hpp"
+#include "kernels/parts/normal.hpp"
 
 namespace weir::cuda {
 namespace {

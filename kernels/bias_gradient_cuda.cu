@@ -3,12 +3,12 @@
 #include <string_view>
 
 #include "kernels/bias_gradient_cut.hpp"
-#include "kernels/check.hpp"
 #include "kernels/dense_cuda.hpp"
-#include "kernels/each_cuda.hpp"
-#include "kernels/elementwise_cuda.hpp"
-#include "kernels/normal.hpp"
-#include "kernels/workspace_cuda.hpp"
+#include "kernels/elementwise/elementwise_cuda.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/parts/each_cuda.hpp"
+#include "kernels/parts/normal.hpp"
+#include "kernels/parts/workspace_cuda.hpp"
 
 namespace weir::cuda {
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
-#include "kernels/check.hpp"
-#include "kernels/exponential.hpp"
-#include "kernels/reduce.hpp"
-#include "kernels/sum_terms.hpp"
+#include "allocator/base/error.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/parts/exponential.hpp"
+#include "kernels/sums/reduce.hpp"
+#include "kernels/sums/sum_terms.hpp"
 
 namespace weir {
 namespace {

@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
-#include "kernels/check.hpp"
+#include "allocator/base/error.hpp"
 #include "kernels/classification_cuda.hpp"
-#include "kernels/logits_cuda.hpp"
-#include "kernels/sum_tiles_cuda.hpp"
-#include "kernels/workspace_cuda.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/parts/workspace_cuda.hpp"
+#include "kernels/sums/logits_cuda.hpp"
+#include "kernels/sums/sum_tiles_cuda.hpp"
 
 namespace weir::cuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/blas.hpp"
-#include "kernels/check.hpp"
+#include "kernels/blas/blas.hpp"
+#include "kernels/parts/check.hpp"
 
 namespace weir {
 namespace {

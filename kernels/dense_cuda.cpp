@@ -1,7 +1,7 @@
 #include "kernels/dense_cuda.hpp"
 
-#include "kernels/check.hpp"
-#include "kernels/workspace_cuda.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/parts/workspace_cuda.hpp"
 
 namespace weir::cuda {
 

@@ -9,7 +9,7 @@
 
 #include <span>
 
-#include "kernels/blas_cuda.hpp"
+#include "kernels/blas/blas_cuda.hpp"
 #include "kernels/dense.hpp"
 
 namespace weir::cuda {

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
-#include "kernels/check.hpp"
-#include "kernels/reduce.hpp"
+#include "allocator/base/error.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/sums/reduce.hpp"
 
 namespace weir {
 namespace {

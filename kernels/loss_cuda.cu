@@ -2,12 +2,12 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
-#include "kernels/check.hpp"
-#include "kernels/each_cuda.hpp"
+#include "allocator/base/error.hpp"
 #include "kernels/loss_cuda.hpp"
-#include "kernels/squares_cuda.hpp"
-#include "kernels/workspace_cuda.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/parts/each_cuda.hpp"
+#include "kernels/parts/workspace_cuda.hpp"
+#include "kernels/sums/squares_cuda.hpp"
 
 namespace weir::cuda {
 namespace {

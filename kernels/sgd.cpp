@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/check.hpp"
+#include "kernels/parts/check.hpp"
 
 namespace weir {
 

@@ -1,8 +1,8 @@
 #include <cstddef>
 
-#include "kernels/check.hpp"
-#include "kernels/each_cuda.hpp"
-#include "kernels/normal.hpp"
+#include "kernels/parts/check.hpp"
+#include "kernels/parts/each_cuda.hpp"
+#include "kernels/parts/normal.hpp"
 #include "kernels/sgd_cuda.hpp"
 
 namespace weir::cuda {

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
+#include "allocator/base/call_site.hpp"
 #include "allocator/timeline/sink.hpp"
-#include "scheduler/call_site.hpp"
 
 namespace weir {
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <stop_token>
 
-#include "scheduler/ledger.hpp"
+#include "scheduler/admission/ledger.hpp"
 
 namespace weir {
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-#include "scheduler/stream.hpp"
+#include "scheduler/device/stream.hpp"
 
 namespace weir {
 

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "scheduler/stream.hpp"
+#include "scheduler/device/stream.hpp"
 
 namespace weir {
 

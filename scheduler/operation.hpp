@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/error.hpp"
-#include "allocator/mutex.hpp"
-#include "scheduler/call_site.hpp"
+#include "allocator/base/call_site.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/mutex.hpp"
+#include "scheduler/admission/ledger.hpp"
 #include "scheduler/kernel.hpp"
-#include "scheduler/ledger.hpp"
 #include "scheduler/tensor_table.hpp"
 
 namespace weir {

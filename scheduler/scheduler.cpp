@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "allocator/error.hpp"
-#include "allocator/log.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
 #include "allocator/timeline/sink.hpp"
 #include "scheduler/barrier.hpp"
 

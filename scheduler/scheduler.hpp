@@ -20,15 +20,15 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/mutex.hpp"
+#include "allocator/base/mutex.hpp"
 #include "allocator/pool.hpp"
-#include "scheduler/admission.hpp"
+#include "scheduler/admission/admission.hpp"
+#include "scheduler/admission/policy.hpp"
 #include "scheduler/batch.hpp"
 #include "scheduler/dependencies.hpp"
-#include "scheduler/device.hpp"
+#include "scheduler/device/device.hpp"
 #include "scheduler/kernel.hpp"
 #include "scheduler/operation.hpp"
-#include "scheduler/policy.hpp"
 #include "scheduler/tensor.hpp"
 #include "scheduler/tensor_memory.hpp"
 #include "scheduler/tensor_table.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weir {

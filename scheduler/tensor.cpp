@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "scheduler/tensor_table.hpp"
 
 namespace weir {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 
 namespace weir {
 

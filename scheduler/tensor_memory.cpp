@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "allocator/error.hpp"
-#include "allocator/log.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
 
 namespace weir {
 

@@ -9,8 +9,8 @@
 
 #include "allocator/pool.hpp"
 #include "allocator/slab.hpp"
-#include "scheduler/admission.hpp"
-#include "scheduler/device.hpp"
+#include "scheduler/admission/admission.hpp"
+#include "scheduler/device/device.hpp"
 
 namespace weir {
 

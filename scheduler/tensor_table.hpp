@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/mutex.hpp"
+#include "allocator/base/mutex.hpp"
 #include "scheduler/dependencies.hpp"
 #include "scheduler/tensor.hpp"
 #include "scheduler/tensor_memory.hpp"

@@ -7,7 +7,7 @@
 #   docs.sh shown ROOT        pages show the program and the project that the tests build
 #   docs.sh calls ROOT        docs/cuda.md lists the calls of CUDA that the sources make, and no others
 #   docs.sh variables ROOT    docs/environment.md lists the variables that the sources read, and so does
-#                             allocator/variables.cpp
+#                             allocator/base/variables.cpp
 #   docs.sh --self-test       the check of names finds what is invented, and nothing else
 # shellcheck disable=SC2016  # backticks of pages stand in single quotes
 set -euo pipefail
@@ -120,7 +120,7 @@ check_variables() {
     "$root"/allocator "$root"/scheduler "$root"/trainer "$root"/tools/preload "$root"/tools/timeline "$root"/tools/weir |
     tr -d '{"' | grep -v '^WEIR_CHECKED$' | sort -u)  # which nobody sets but `weir run`
   listed=$(grep -oE '^\| `WEIR_[A-Z_]+`' "$root/docs/environment.md" | tr -d '|` ' | sort -u)
-  known=$(sed -n '/kKnown{/,/};/p' "$root/allocator/variables.cpp" | grep -oE 'WEIR_[A-Z_]+' | sort -u)
+  known=$(sed -n '/kKnown{/,/};/p' "$root/allocator/base/variables.cpp" | grep -oE 'WEIR_[A-Z_]+' | sort -u)
   if [[ -z $read_ ]]; then
     echo "docs.sh: found no variables: the check itself is broken"
     return 1
@@ -130,7 +130,7 @@ check_variables() {
     diff <(echo "$read_") <(echo "$listed") || failed=1
   fi
   if [[ $read_ != "$known" ]]; then
-    echo "the sources read and allocator/variables.cpp knows:"
+    echo "the sources read and allocator/base/variables.cpp knows:"
     diff <(echo "$read_") <(echo "$known") || failed=1
   fi
   return "$failed"

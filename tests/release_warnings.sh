@@ -6,9 +6,9 @@ set -euo pipefail
 root=$1
 sources=(
   scheduler/tensor.cpp
-  tools/replay/plot.cpp
-  tools/weir/command_info.cpp
-  trainer/weights.cpp
+  tools/replay/show/plot.cpp
+  tools/weir/commands/command_info.cpp
+  trainer/model/weights.cpp
 )
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <utility>
 
-#include "allocator/no_cancel.hpp"
+#include "allocator/base/no_cancel.hpp"
 
 namespace weir {
 namespace {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <vector>
 
-#include "allocator/mutex.hpp"
+#include "allocator/base/mutex.hpp"
 #include "allocator/timeline/fork_gate.hpp"
 
 namespace weir {

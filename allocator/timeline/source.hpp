@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #include "allocator/timeline/sink.hpp"
 
 namespace weir {

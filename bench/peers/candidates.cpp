@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bench/peers/peers.hpp"
-#include "tools/replay/pools.hpp"
+#include "tools/replay/measure/pools.hpp"
 
 namespace weir::bench {
 namespace {

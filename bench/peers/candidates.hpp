@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/replay/measure.hpp"
-#include "tools/replay/upstreams.hpp"
+#include "tools/replay/measure/measure.hpp"
+#include "tools/replay/subject/upstreams.hpp"
 
 namespace weir::bench {
 

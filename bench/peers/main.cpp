@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "bench/peers/candidates.hpp"
-#include "tools/replay/pools.hpp"
-#include "tools/replay/readers.hpp"
-#include "tools/replay/report.hpp"
-#include "tools/replay/upstreams.hpp"
-#include "trainer/command_line.hpp"
-#include "trainer/output_file.hpp"
-#include "trainer/table.hpp"
+#include "tools/program/command_line.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/table.hpp"
+#include "tools/replay/measure/pools.hpp"
+#include "tools/replay/read/readers.hpp"
+#include "tools/replay/show/report.hpp"
+#include "tools/replay/subject/upstreams.hpp"
 
 namespace weir::bench {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/replay/pool_subject.hpp"
-#include "tools/replay/subject.hpp"
+#include "tools/replay/subject/pool_subject.hpp"
+#include "tools/replay/subject/subject.hpp"
 
 namespace weir::bench {
 

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "bench/peers/peers.hpp"
 #include "bench/peers/streams_cuda.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "allocator/pool_options.hpp"
-#include "tools/replay/subject.hpp"
+#include "tools/replay/subject/subject.hpp"
 
 namespace weir::bench {
 

@@ -1,8 +1,8 @@
 #include <unordered_map>
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "allocator/pool.hpp"
-#include "allocator/progress_cuda.hpp"
+#include "allocator/progress/progress_cuda.hpp"
 #include "bench/peers/runtime.hpp"
 #include "bench/peers/streams_cuda.hpp"
 

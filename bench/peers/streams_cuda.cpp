@@ -1,6 +1,6 @@
 #include "bench/peers/streams_cuda.hpp"
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 
 namespace weir::bench {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "allocator/progress.hpp"
+#include "allocator/progress/progress.hpp"
 
 namespace weir::bench {
 

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "bench/peers/peers.hpp"
 #include "bench/peers/streams_cuda.hpp"
 #include "tests/standin/standin.hpp"

@@ -1,6 +1,6 @@
 #include "bench/stress/books.hpp"
 
-#include "tools/replay/pool_subject.hpp"
+#include "tools/replay/subject/pool_subject.hpp"
 
 namespace weir::bench {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/stress/patterns.hpp"
-#include "tools/replay/measure.hpp"
+#include "tools/replay/measure/measure.hpp"
 
 namespace weir::bench {
 

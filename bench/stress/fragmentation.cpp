@@ -7,7 +7,7 @@
 
 #include "bench/stress/commands.hpp"
 #include "bench/stress/running_out.hpp"
-#include "trainer/table.hpp"
+#include "tools/program/table.hpp"
 
 namespace weir::bench {
 namespace {

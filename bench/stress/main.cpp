@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "bench/stress/commands.hpp"
-#include "trainer/command_line.hpp"
+#include "tools/program/command_line.hpp"
 
 namespace weir::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include "bench/stress/commands.hpp"
 #include "bench/stress/run_ahead.hpp"
 #include "bench/stress/running_out.hpp"
-#include "tools/replay/least_capacity.hpp"
-#include "trainer/table.hpp"
+#include "tools/program/table.hpp"
+#include "tools/replay/measure/least_capacity.hpp"
 
 namespace weir::bench {
 namespace {

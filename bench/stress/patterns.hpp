@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/replay/trace.hpp"
+#include "tools/replay/read/trace.hpp"
 
 namespace weir::bench {
 

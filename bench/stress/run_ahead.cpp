@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "allocator/pool.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weir::bench {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allocator/pool_options.hpp"
-#include "scheduler/policy.hpp"
+#include "scheduler/admission/policy.hpp"
 
 namespace weir::bench {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "tools/replay/subject.hpp"
-#include "tools/replay/trace.hpp"
+#include "tools/replay/read/trace.hpp"
+#include "tools/replay/subject/subject.hpp"
 
 namespace weir::bench {
 

@@ -1,9 +1,9 @@
-#include "allocator/error.hpp"
-#include "allocator/setting.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/setting.hpp"
 #include "bench/peers/candidates.hpp"
 #include "bench/peers/runtime.hpp"
 #include "bench/stress/commands.hpp"
-#include "tools/replay/upstreams.hpp"
+#include "tools/replay/subject/upstreams.hpp"
 
 namespace weir::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/replay/trace.hpp"
+#include "tools/replay/read/trace.hpp"
 
 namespace weir::bench {
 

@@ -1,4 +1,4 @@
-#include "allocator/age_tree.hpp"
+#include "allocator/index/age_tree.hpp"
 
 #include <gtest/gtest.h>
 

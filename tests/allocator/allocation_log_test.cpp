@@ -1,7 +1,7 @@
 // The log as a file: what is written, what is left of it after crashes, forks, full disks and torn
 // copies. In one file, long as it is: every case reads the same log in the same few ways.
 
-#include "allocator/allocation_log.hpp"
+#include "allocator/log/allocation_log.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -18,8 +18,8 @@
 #include <optional>
 #include <thread>
 
-#include "allocator/allocation_log_reader.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/log/allocation_log_reader.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/log_capture.hpp"
 #include "support/print.hpp"

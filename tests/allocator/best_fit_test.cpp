@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/index/segment_index.hpp"
 #include "allocator/pool_fixture.hpp"
-#include "allocator/segment_index.hpp"
 
 namespace weir {
 namespace {

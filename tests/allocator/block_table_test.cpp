@@ -1,4 +1,4 @@
-#include "allocator/block_table.hpp"
+#include "allocator/index/block_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 #include <gtest/gtest.h>
 

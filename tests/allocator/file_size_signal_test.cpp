@@ -1,6 +1,6 @@
 // Files that must not grow, written in a process that is not ours.
 
-#include "allocator/file_size_signal.hpp"
+#include "allocator/base/file_size_signal.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "allocator/free_bins.hpp"
+#include "allocator/index/free_bins.hpp"
 
 #include <gtest/gtest.h>
 

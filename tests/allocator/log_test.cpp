@@ -1,9 +1,9 @@
-#include "allocator/log.hpp"
+#include "allocator/base/log.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/environment.hpp"
 #include "support/log_capture.hpp"
 #include "support/message_of.hpp"

@@ -1,4 +1,4 @@
-#include "allocator/mutex.hpp"
+#include "allocator/base/mutex.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Where paged puts a block among voids and pieces, by hand: sizes are in pages.
 
-#include "allocator/page_site.hpp"
+#include "allocator/index/paged/page_site.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/page_source_kit.hpp"
 #include "support/fault.hpp"
 #include "support/faulty_page_source.hpp"

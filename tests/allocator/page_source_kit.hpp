@@ -8,7 +8,7 @@
 #include <ostream>
 #include <vector>
 
-#include "allocator/upstream.hpp"
+#include "allocator/memory/upstream.hpp"
 
 namespace weir::testing {
 

@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/memory/upstream_cuda.hpp"
 #include "allocator/page_source_kit.hpp"
-#include "allocator/upstream_cuda.hpp"
 #include "support/mapped_cuda.hpp"
 #include "support/sanitized.hpp"
 #include "support/touchable.hpp"

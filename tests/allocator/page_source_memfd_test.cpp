@@ -1,7 +1,7 @@
 // What pages of a file in memory promise beside the conformance suite: towards the operating
 // system, and a child.
 
-#include "allocator/page_source_memfd.hpp"
+#include "allocator/memory/page_source_memfd.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

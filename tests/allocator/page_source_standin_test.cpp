@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/error_cuda.hpp"
-#include "allocator/page_source_cuda.hpp"
-#include "allocator/upstream_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/memory/page_source_cuda.hpp"
+#include "allocator/memory/upstream_cuda.hpp"
 #include "standin/standin.hpp"
 #include "support/log_capture.hpp"
 #include "support/message_of.hpp"

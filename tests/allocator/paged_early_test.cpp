@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "allocator/paged_index.hpp"
+#include "allocator/index/paged/paged_index.hpp"
 #include "allocator/pool_fixture.hpp"
 
 namespace weir {

@@ -1,6 +1,6 @@
 // What the index of paged plans and takes over, where no pool shows it.
 
-#include "allocator/paged_index.hpp"
+#include "allocator/index/paged/paged_index.hpp"
 
 #include <gtest/gtest.h>
 

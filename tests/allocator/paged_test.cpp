@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/message_of.hpp"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/message_of.hpp"
 

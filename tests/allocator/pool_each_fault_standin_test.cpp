@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "allocator/memory/upstream_cuda.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "allocator/pool_random_run.hpp"
-#include "allocator/upstream_cuda.hpp"
 #include "standin/standin.hpp"
 #include "support/log_capture.hpp"
 #include "support/random_seed.hpp"

@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
-#include "allocator/error.hpp"
-#include "allocator/free_bins.hpp"
-#include "allocator/page_source.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/index/free_bins.hpp"
+#include "allocator/memory/page_source.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/failing_new.hpp"

@@ -9,8 +9,8 @@
 #include <set>
 #include <thread>
 
-#include "allocator/allocation_log_reader.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/log/allocation_log_reader.hpp"
 #include "allocator/pool.hpp"
 #include "support/manual_progress.hpp"
 #include "support/print.hpp"

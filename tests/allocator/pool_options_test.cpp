@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 #include "support/print.hpp"

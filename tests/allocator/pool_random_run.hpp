@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/index/segment_index.hpp"
 #include "allocator/page_source_kit.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "allocator/random_memory.hpp"
-#include "allocator/segment_index.hpp"
 
 namespace weir::testing {
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/random_seed.hpp"
 

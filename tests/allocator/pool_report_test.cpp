@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/message_of.hpp"
 

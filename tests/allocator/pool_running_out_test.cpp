@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 
 namespace weir {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "allocator/index/segment_index.hpp"
+#include "allocator/index/size_class_index.hpp"
 #include "allocator/pool_fixture.hpp"
-#include "allocator/segment_index.hpp"
-#include "allocator/size_class_index.hpp"
 #include "support/host_bytes.hpp"
 #include "support/one_counter.hpp"
 #include "support/sanitized.hpp"

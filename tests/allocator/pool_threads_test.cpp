@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/gate.hpp"
 

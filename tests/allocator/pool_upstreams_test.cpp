@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/page_source_kit.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "allocator/pool_random_run.hpp"

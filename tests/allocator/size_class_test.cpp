@@ -1,4 +1,4 @@
-#include "allocator/size_class.hpp"
+#include "allocator/index/size_class.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "allocator/size_tree.hpp"
+#include "allocator/index/size_tree.hpp"
 
 #include <gtest/gtest.h>
 

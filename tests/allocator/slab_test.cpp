@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 
 namespace weir {

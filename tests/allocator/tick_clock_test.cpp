@@ -1,4 +1,4 @@
-#include "allocator/tick_clock.hpp"
+#include "allocator/base/tick_clock.hpp"
 
 #include <gtest/gtest.h>
 

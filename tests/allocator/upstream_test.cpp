@@ -1,6 +1,6 @@
 // What every upstream promises, checked on each of them.
 
-#include "allocator/upstream.hpp"
+#include "allocator/memory/upstream.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "allocator/variables.hpp"
+#include "allocator/base/variables.hpp"
 
 #include <gtest/gtest.h>
 

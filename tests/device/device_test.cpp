@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/timeline/source.hpp"
 #include "device/kit.hpp"
 #include "support/gate.hpp"

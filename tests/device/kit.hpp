@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "scheduler/device.hpp"
+#include "scheduler/device/device.hpp"
 
 namespace weir::testing {
 

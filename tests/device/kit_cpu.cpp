@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "device/kit.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 
 namespace weir::testing {
 namespace {

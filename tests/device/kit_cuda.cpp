@@ -1,8 +1,8 @@
 #include <cuda_runtime_api.h>
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "device/kit.hpp"
-#include "scheduler/device_cuda.hpp"
+#include "scheduler/device/device_cuda.hpp"
 
 namespace weir::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "device/kit.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"

@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "allocator/pool.hpp"
 #include "device/standin_fixture.hpp"
-#include "scheduler/cuda.hpp"
+#include "scheduler/device/cuda.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
 #include "support/message_of.hpp"

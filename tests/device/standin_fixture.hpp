@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "allocator/progress_cuda.hpp"
-#include "allocator/upstream_cuda.hpp"
-#include "scheduler/device_cuda.hpp"
+#include "allocator/memory/upstream_cuda.hpp"
+#include "allocator/progress/progress_cuda.hpp"
+#include "scheduler/device/device_cuda.hpp"
 #include "standin/standin.hpp"
 #include "support/log_capture.hpp"
 #include "support/print.hpp"

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/pool.hpp"
 #include "device/standin_fixture.hpp"
-#include "scheduler/cuda.hpp"
-#include "scheduler/device.hpp"
+#include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device.hpp"
 #include "support/message_of.hpp"
 #include "support/refused.hpp"
 

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "allocator/pool.hpp"
 #include "device/standin_fixture.hpp"
 #include "support/gate.hpp"

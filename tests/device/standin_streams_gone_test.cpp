@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "device/standin_fixture.hpp"
 #include "support/gate.hpp"
 #include "support/host_bytes.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/perfetto/reader.hpp"
 
 namespace weir::testing {

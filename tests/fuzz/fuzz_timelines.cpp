@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/chrome/builder.hpp"
 #include "tools/timeline/chrome/reader.hpp"
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/error.hpp"
-#include "tools/replay/readers.hpp"
+#include "allocator/base/error.hpp"
+#include "tools/replay/read/readers.hpp"
 
 namespace weir::testing {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trainer/report.hpp"
+#include "trainer/report/report.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "gpu_check/sample.hpp"
 #include "trainer/temporary_directory.hpp"
 

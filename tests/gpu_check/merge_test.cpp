@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "gpu_check/sample.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
 #include "tools/gpu_check/report/verdicts.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu_check/sample.hpp"
-#include "tools/gpu_check/facts_bytes.hpp"
+#include "tools/gpu_check/facts/facts_bytes.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
-#include "tools/preload/summary.hpp"
+#include "allocator/base/error.hpp"
+#include "tools/preload/report/summary.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/blas.hpp"
+#include "kernels/blas/blas.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {

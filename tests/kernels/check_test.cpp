@@ -1,8 +1,8 @@
-#include "kernels/check.hpp"
+#include "kernels/parts/check.hpp"
 
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <limits>
 #include <vector>
 
-#include "allocator/error.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/exponential.hpp"
-#include "kernels/philox.hpp"
+#include "allocator/base/error.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/parts/exponential.hpp"
+#include "kernels/parts/philox.hpp"
 #include "support/message_of.hpp"
 #include "tests/kernels/reference.hpp"
 

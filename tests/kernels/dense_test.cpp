@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {

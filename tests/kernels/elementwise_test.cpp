@@ -1,4 +1,4 @@
-#include "kernels/elementwise.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/error.hpp"
-#include "kernels/half.hpp"
+#include "allocator/base/error.hpp"
+#include "kernels/parts/half.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/half.hpp"
+#include "kernels/parts/half.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/normal.hpp"
+#include "kernels/parts/normal.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "kernels/philox.hpp"
+#include "kernels/parts/philox.hpp"
 
 namespace {
 

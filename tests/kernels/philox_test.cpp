@@ -1,4 +1,4 @@
-#include "kernels/philox.hpp"
+#include "kernels/parts/philox.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/random.hpp"
+#include "kernels/elementwise/random.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <numbers>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace {
 

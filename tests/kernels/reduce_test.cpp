@@ -1,4 +1,4 @@
-#include "kernels/reduce.hpp"
+#include "kernels/sums/reduce.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/random.hpp"
+#include "kernels/elementwise/random.hpp"
 
 namespace weir::reference {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tests/standin/standin.hpp"
-#include "tools/preload/api.hpp"
+#include "tools/preload/process/api.hpp"
 
 namespace weir::preload {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "tools/weir/elf.hpp"
+#include "tools/weir/run/elf.hpp"
 
 namespace weir::testing {
 

@@ -1,6 +1,6 @@
 // Which allocator the frameworks use under `weir run`, and the line that says so.
 
-#include "tools/weir/framework_allocator.hpp"
+#include "tools/weir/run/framework_allocator.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
-#include "tools/weir/frameworks.hpp"
+#include "tools/weir/run/frameworks.hpp"
 
 namespace weir::cli {
 namespace {

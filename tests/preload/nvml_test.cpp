@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "tests/standin/standin.hpp"
-#include "tools/preload/nvml_api.hpp"
-#include "tools/preload/process.hpp"
+#include "tools/preload/driver/nvml_api.hpp"
+#include "tools/preload/process/process.hpp"
 
 namespace weir::preload {
 namespace {

@@ -1,6 +1,6 @@
 // Programs into which the dynamic loader preloads nothing.
 
-#include "tools/weir/privileges.hpp"
+#include "tools/weir/run/privileges.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>

@@ -1,6 +1,6 @@
 // What is refused before a program is started, and why.
 
-#include "tools/weir/program.hpp"
+#include "tools/weir/run/program.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include "elf_bytes.hpp"
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
-#include "tools/weir/elf.hpp"
-#include "tools/weir/script.hpp"
+#include "tools/weir/run/elf.hpp"
+#include "tools/weir/run/script.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::cli {

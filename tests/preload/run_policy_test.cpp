@@ -8,11 +8,11 @@
 
 #include "sample_summary.hpp"
 #include "support/environment.hpp"
-#include "tools/weir/environment.hpp"
-#include "tools/weir/report.hpp"
-#include "tools/weir/signals.hpp"
-#include "tools/weir/summary_file.hpp"
-#include "tools/weir/summary_output.hpp"
+#include "tools/weir/run/environment.hpp"
+#include "tools/weir/run/report.hpp"
+#include "tools/weir/run/signals.hpp"
+#include "tools/weir/run/summary_file.hpp"
+#include "tools/weir/run/summary_output.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::cli {

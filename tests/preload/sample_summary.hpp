@@ -2,7 +2,7 @@
 
 // A summary in which no two figures are alike, so that none can pass for another.
 
-#include "tools/preload/summary.hpp"
+#include "tools/preload/report/summary.hpp"
 
 namespace weir::testing {
 

@@ -1,4 +1,4 @@
-#include "tools/preload/summary.hpp"
+#include "tools/preload/report/summary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sample_summary.hpp"
-#include "tools/preload/json_text.hpp"
+#include "tools/preload/report/json_text.hpp"
 
 namespace weir::preload {
 namespace {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #ifdef STANDIN_FOLDER
-#include "tools/preload/table.hpp"
+#include "tools/preload/hooks/table.hpp"
 #endif
 #include "weir_process.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kernels/blas.hpp"
-#include "kernels/elementwise.hpp"
+#include "kernels/blas/blas.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace {

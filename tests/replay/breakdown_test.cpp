@@ -1,15 +1,15 @@
 // Where the bytes are that a pool has reserved: by hand, against a count byte by byte, and of a
 // real trace.
 
-#include "tools/replay/breakdown.hpp"
+#include "tools/replay/measure/breakdown.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "support/random_seed.hpp"
-#include "tools/replay/engine.hpp"
-#include "tools/replay/pools.hpp"
+#include "tools/replay/measure/engine.hpp"
+#include "tools/replay/measure/pools.hpp"
 #include "traces.hpp"
 
 namespace weir::testing {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "gzip.hpp"
 #include "support/message_of.hpp"
 #include "traces.hpp"

@@ -1,11 +1,11 @@
 // Replays of traces so small that what comes of them can be told by hand.
 
-#include "tools/replay/engine.hpp"
+#include "tools/replay/measure/engine.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/replay/pools.hpp"
+#include "tools/replay/measure/pools.hpp"
 #include "traces.hpp"
 
 namespace weir::testing {

@@ -1,12 +1,12 @@
-#include "tools/replay/least_capacity.hpp"
+#include "tools/replay/measure/least_capacity.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "support/random_seed.hpp"
-#include "tools/replay/engine.hpp"
-#include "tools/replay/pools.hpp"
+#include "tools/replay/measure/engine.hpp"
+#include "tools/replay/measure/pools.hpp"
 #include "traces.hpp"
 
 namespace weir::testing {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "../trainer/temporary_directory.hpp"
-#include "allocator/allocation_log.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/log/allocation_log.hpp"
 #include "allocator/pool.hpp"
 #include "gzip.hpp"
 #include "support/manual_progress.hpp"

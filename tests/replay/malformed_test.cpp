@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
 #include "traces.hpp"
 

@@ -1,14 +1,14 @@
 // Several traces against several pools, and how the figures are shown.
 
-#include "tools/replay/measure.hpp"
+#include "tools/replay/measure/measure.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "tools/replay/pools.hpp"
-#include "tools/replay/report.hpp"
+#include "tools/replay/measure/pools.hpp"
+#include "tools/replay/show/report.hpp"
 #include "traces.hpp"
 
 namespace weir::testing {

@@ -1,4 +1,4 @@
-#include "tools/replay/picture.hpp"
+#include "tools/replay/show/picture.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <regex>
 
 #include "support/random_seed.hpp"
-#include "tools/replay/plot.hpp"
-#include "tools/replay/pools.hpp"
-#include "tools/replay/svg.hpp"
+#include "tools/replay/measure/pools.hpp"
+#include "tools/replay/show/plot.hpp"
+#include "tools/replay/show/svg.hpp"
 #include "traces.hpp"
 #include "xml.hpp"
 

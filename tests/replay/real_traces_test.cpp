@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "tools/replay/engine.hpp"
-#include "tools/replay/pools.hpp"
-#include "tools/replay/readers.hpp"
+#include "tools/replay/measure/engine.hpp"
+#include "tools/replay/measure/pools.hpp"
+#include "tools/replay/read/readers.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,11 +1,11 @@
-#include "tools/replay/recommend.hpp"
+#include "tools/replay/measure/recommend.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
-#include "tools/replay/pools.hpp"
+#include "tools/replay/measure/pools.hpp"
 #include "traces.hpp"
 
 namespace weir::testing {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/replay/readers.hpp"
+#include "tools/replay/read/readers.hpp"
 
 namespace weir::testing {
 

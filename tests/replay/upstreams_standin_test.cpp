@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "../device/standin_fixture.hpp"
-#include "tools/replay/engine.hpp"
-#include "tools/replay/pools.hpp"
-#include "tools/replay/upstreams.hpp"
+#include "tools/replay/measure/engine.hpp"
+#include "tools/replay/measure/pools.hpp"
+#include "tools/replay/subject/upstreams.hpp"
 #include "traces.hpp"
 
 namespace weir::testing {

@@ -1,6 +1,6 @@
 // Where the memory of a replay comes from, and how what is asked of it is counted.
 
-#include "tools/replay/upstreams.hpp"
+#include "tools/replay/subject/upstreams.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <array>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
-#include "tools/replay/counted_upstream.hpp"
+#include "tools/replay/subject/counted_upstream.hpp"
 
 namespace weir::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "allocator/pool.hpp"
-#include "scheduler/admission.hpp"
+#include "scheduler/admission/admission.hpp"
 #include "support/manual_progress.hpp"
 
 namespace weir {

@@ -16,7 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "scheduler/admission_decision.hpp"
+#include "scheduler/admission/admission_decision.hpp"
 
 namespace weir::testing {
 

@@ -1,8 +1,8 @@
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
 
 namespace weir {

@@ -1,6 +1,6 @@
 // Who is woken when a stream of the cpu device passes a point.
 
-#include "scheduler/cpu_stream.hpp"
+#include "scheduler/device/cpu_stream.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "scheduler/admission_decision.hpp"
+#include "scheduler/admission/admission_decision.hpp"
 
 namespace weir {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/fair_line.hpp"
+#include "scheduler/admission/fair_line.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "rig.hpp"
-#include "scheduler/admission_decision.hpp"
-#include "scheduler/fair_line.hpp"
-#include "scheduler/ledger.hpp"
-#include "scheduler/policy.hpp"
+#include "scheduler/admission/admission_decision.hpp"
+#include "scheduler/admission/fair_line.hpp"
+#include "scheduler/admission/ledger.hpp"
+#include "scheduler/admission/policy.hpp"
 #include "support/print.hpp"
 
 namespace weir {

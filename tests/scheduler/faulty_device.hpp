@@ -16,8 +16,8 @@
 #include <stop_token>
 #include <string>
 
-#include "allocator/mutex.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "allocator/base/mutex.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "support/fault.hpp"
 #include "support/faulty_upstream.hpp"
 #include "support/small_pages.hpp"

@@ -9,7 +9,7 @@
 
 #include "allocator/pool.hpp"
 #include "counted_new.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
 #include "support/print.hpp"

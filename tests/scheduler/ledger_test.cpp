@@ -1,7 +1,7 @@
 // What batches are charged and what is learned of them, without a device or a clock. In one file,
 // long as it is: every case writes the same books by the same few calls.
 
-#include "scheduler/ledger.hpp"
+#include "scheduler/admission/ledger.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "allocator/pool.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/failing_new.hpp"
 #include "support/print.hpp"

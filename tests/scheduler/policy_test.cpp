@@ -1,4 +1,4 @@
-#include "scheduler/policy.hpp"
+#include "scheduler/admission/policy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

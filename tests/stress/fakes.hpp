@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tools/replay/subject.hpp"
+#include "tools/replay/subject/subject.hpp"
 
 namespace weir::testing {
 

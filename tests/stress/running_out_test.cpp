@@ -11,7 +11,7 @@
 #include "bench/stress/patterns.hpp"
 #include "stress/fakes.hpp"
 #include "stress/print.hpp"
-#include "tools/replay/pools.hpp"
+#include "tools/replay/measure/pools.hpp"
 
 namespace weir::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "bench/stress/patterns.hpp"
 #include "bench/stress/running_out.hpp"
-#include "tools/replay/pools.hpp"
+#include "tools/replay/measure/pools.hpp"
 
 namespace weir::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "allocator/setting.hpp"
+#include "allocator/base/setting.hpp"
 
 namespace weir::testing {
 

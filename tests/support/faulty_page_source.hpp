@@ -13,8 +13,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "allocator/mutex.hpp"
-#include "allocator/page_source.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/memory/page_source.hpp"
 #include "support/fault.hpp"
 #include "support/level.hpp"
 

@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "allocator/mutex.hpp"
-#include "allocator/upstream.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/memory/upstream.hpp"
 #include "support/fault.hpp"
 #include "support/faulty_page_source.hpp"
 #include "support/level.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/log.hpp"
+#include "allocator/base/log.hpp"
 
 namespace weir::testing {
 

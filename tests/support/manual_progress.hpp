@@ -19,8 +19,8 @@
 #include <stop_token>
 #include <vector>
 
-#include "allocator/mutex.hpp"
-#include "allocator/progress.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/progress/progress.hpp"
 #include "support/fault.hpp"
 
 namespace weir::testing {

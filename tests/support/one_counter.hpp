@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <stop_token>
 
-#include "allocator/progress.hpp"
+#include "allocator/progress/progress.hpp"
 
 namespace weir::testing {
 

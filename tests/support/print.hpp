@@ -5,9 +5,9 @@
 
 #include <ostream>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #include "allocator/pool_options.hpp"
-#include "allocator/progress.hpp"
+#include "allocator/progress/progress.hpp"
 
 namespace weir {
 

@@ -13,8 +13,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "allocator/page_source.hpp"
-#include "allocator/upstream.hpp"
+#include "allocator/memory/page_source.hpp"
+#include "allocator/memory/upstream.hpp"
 
 namespace weir::testing {
 

@@ -1,4 +1,4 @@
-"""Checks tools/replay/snapshot_to_csv.py, under the root that is named, with snapshots made by hand."""
+"""Checks tools/replay/read/snapshot_to_csv.py, under the root that is named, with snapshots made by hand."""
 
 import gzip
 import io
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-TOOL = pathlib.Path(sys.argv.pop(1)) / "tools" / "replay" / "snapshot_to_csv.py"
+TOOL = pathlib.Path(sys.argv.pop(1)) / "tools" / "replay" / "read" / "snapshot_to_csv.py"
 MIB = 1 << 20
 
 

@@ -1,6 +1,6 @@
 // Which image is where in which epoch.
 
-#include "trainer/batches.hpp"
+#include "trainer/data/batches.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "jobs.hpp"
-#include "trainer/compare.hpp"
+#include "trainer/compare/compare.hpp"
 
 namespace weir::testing {
 namespace {

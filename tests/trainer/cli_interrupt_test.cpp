@@ -7,7 +7,7 @@
 
 #include "child_process.hpp"
 #include "temporary_directory.hpp"
-#include "trainer/table.hpp"
+#include "tools/program/table.hpp"
 
 namespace weir::testing {
 namespace {

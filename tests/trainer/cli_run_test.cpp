@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #include "child_process.hpp"
 #include "jobs.hpp"
 #include "support/sanitized.hpp"
 #include "temporary_directory.hpp"
-#include "trainer/table.hpp"
+#include "tools/program/table.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,6 +1,6 @@
 // The comparison of the policies, on a job that is small but has all of its features.
 
-#include "trainer/compare.hpp"
+#include "trainer/compare/compare.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "jobs.hpp"
 #include "support/environment.hpp"
-#include "trainer/maths.hpp"
-#include "trainer/report.hpp"
+#include "trainer/model/maths.hpp"
+#include "trainer/report/report.hpp"
 
 namespace weir::testing {
 namespace {

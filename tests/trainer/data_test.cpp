@@ -5,9 +5,9 @@
 #include "digits.hpp"
 #include "jobs.hpp"
 #include "reference_mlp.hpp"
-#include "trainer/batches.hpp"
-#include "trainer/compare.hpp"
-#include "trainer/predict.hpp"
+#include "trainer/compare/compare.hpp"
+#include "trainer/data/batches.hpp"
+#include "trainer/run/predict.hpp"
 
 namespace weir::testing {
 namespace {

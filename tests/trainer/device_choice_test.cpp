@@ -1,15 +1,15 @@
 // Which device a name stands for. What a GPU answers is not known here: only that each answer is of
 // one kind or the other.
 
-#include "trainer/device_choice.hpp"
+#include "trainer/run/device_choice.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "allocator/error.hpp"
-#include "scheduler/cpu_device.hpp"
-#include "scheduler/cuda.hpp"
+#include "allocator/base/error.hpp"
+#include "scheduler/device/cpu_device.hpp"
+#include "scheduler/device/cuda.hpp"
 #include "support/message_of.hpp"
 #include "support/print.hpp"
 

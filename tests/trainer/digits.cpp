@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "kernels/philox.hpp"
+#include "kernels/parts/philox.hpp"
 
 namespace weir::testing {
 namespace {

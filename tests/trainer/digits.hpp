@@ -8,7 +8,7 @@
 #include <string>
 
 #include "temporary_directory.hpp"
-#include "trainer/idx.hpp"
+#include "trainer/data/idx.hpp"
 
 namespace weir::testing {
 

@@ -1,4 +1,4 @@
-#include "trainer/dispatch_model.hpp"
+#include "trainer/dispatch/dispatch_model.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "trainer/dispatch.hpp"
+#include "trainer/dispatch/dispatch.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "trainer/dispatch_report.hpp"
-#include "trainer/dispatch_summary.hpp"
+#include "trainer/dispatch/dispatch_report.hpp"
+#include "trainer/dispatch/dispatch_summary.hpp"
 
 namespace weir::testing {
 namespace {

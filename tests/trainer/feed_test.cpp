@@ -1,4 +1,4 @@
-#include "trainer/feed.hpp"
+#include "trainer/run/feed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "scheduler/cpu_device.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "support/manual_progress.hpp"
 
 namespace weir::testing {

@@ -1,7 +1,7 @@
 // Reading IDX files, and that nothing they say is believed before it is checked. The same through
 // the program: cli_data_test.cpp.
 
-#include "trainer/idx.hpp"
+#include "trainer/data/idx.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "allocator/bytes.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
 #include "digits.hpp"
 #include "support/message_of.hpp"
 #include "support/sanitized.hpp"

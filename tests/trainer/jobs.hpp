@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <ostream>
 
-#include "scheduler/policy.hpp"
+#include "scheduler/admission/policy.hpp"
 #include "support/print.hpp"
-#include "trainer/train.hpp"
+#include "trainer/run/train.hpp"
 
 namespace weir {
 

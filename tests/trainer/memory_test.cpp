@@ -7,7 +7,7 @@
 #include "jobs.hpp"
 #include "scheduler/tensor.hpp"
 #include "support/sanitized.hpp"
-#include "trainer/reader.hpp"
+#include "trainer/data/reader.hpp"
 
 namespace weir::testing {
 namespace {

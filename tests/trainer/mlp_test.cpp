@@ -1,15 +1,15 @@
 // The model alone, on a scheduler whose device a test holds back: what was submitted while nothing
 // could run must come out as if each line had waited for the one before.
 
-#include "trainer/mlp.hpp"
+#include "trainer/model/mlp.hpp"
 
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "reference_mlp.hpp"
 #include "support/gate.hpp"
 #include "support/print.hpp"
-#include "trainer/reader.hpp"
+#include "trainer/data/reader.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,15 +1,15 @@
 // The operations on a maths that needs a workspace, as that of a GPU does: each gets the one that
 // the pool gave, and computes what it computes without.
 
-#include "trainer/operations.hpp"
+#include "trainer/model/operations.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/print.hpp"
-#include "trainer/mlp.hpp"
+#include "trainer/model/mlp.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/output_file.hpp"
+#include "tools/program/output_file.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/message_of.hpp"
 #include "temporary_directory.hpp"

@@ -1,4 +1,4 @@
-#include "trainer/reader.hpp"
+#include "trainer/data/reader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/random.hpp"
+#include "kernels/elementwise/random.hpp"
 
 namespace weir::testing {
 

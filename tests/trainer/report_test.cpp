@@ -1,4 +1,4 @@
-#include "trainer/report.hpp"
+#include "trainer/report/report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Where settings come from; flags are the program's, see cli_run_test.cpp.
 
-#include "trainer/settings.hpp"
+#include "trainer/run/settings.hpp"
 
 #include <gtest/gtest.h>
 
-#include "allocator/error.hpp"
-#include "scheduler/cpu_device.hpp"
+#include "allocator/base/error.hpp"
+#include "scheduler/device/cpu_device.hpp"
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 #include "support/print.hpp"

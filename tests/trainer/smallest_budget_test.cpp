@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "jobs.hpp"
-#include "trainer/compare.hpp"
+#include "trainer/compare/compare.hpp"
 
 namespace weir::testing {
 namespace {

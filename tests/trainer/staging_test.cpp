@@ -1,10 +1,10 @@
-#include "trainer/staging.hpp"
+#include "trainer/data/staging.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/manual_progress.hpp"
 #include "support/print.hpp"
 

@@ -11,9 +11,9 @@
 #include "jobs.hpp"
 #include "standin/standin.hpp"
 #include "support/gate.hpp"
-#include "trainer/compare.hpp"
-#include "trainer/plain.hpp"
-#include "trainer/report.hpp"
+#include "trainer/compare/compare.hpp"
+#include "trainer/plain/plain.hpp"
+#include "trainer/report/report.hpp"
 
 namespace weir::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "jobs.hpp"
 #include "support/gate.hpp"
-#include "trainer/train.hpp"
+#include "trainer/run/train.hpp"
 
 namespace weir::testing {
 namespace {

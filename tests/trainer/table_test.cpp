@@ -1,4 +1,4 @@
-#include "trainer/table.hpp"
+#include "tools/program/table.hpp"
 
 #include <gtest/gtest.h>
 

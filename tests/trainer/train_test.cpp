@@ -1,12 +1,12 @@
 // Training computes what it says: against a reference in double that shares nothing with it.
 
-#include "trainer/train.hpp"
+#include "trainer/run/train.hpp"
 
 #include <gtest/gtest.h>
 
 #include "jobs.hpp"
 #include "reference_mlp.hpp"
-#include "trainer/reader.hpp"
+#include "trainer/data/reader.hpp"
 
 namespace weir::testing {
 namespace {

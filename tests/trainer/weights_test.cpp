@@ -1,6 +1,6 @@
 // The file of weights: the bytes that docs/weights.md describes, and that no damage goes unseen.
 
-#include "trainer/weights.hpp"
+#include "trainer/model/weights.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
 #include "temporary_directory.hpp"
 

@@ -15,7 +15,7 @@ set(_weir_include_dir "${PROJECT_BINARY_DIR}/include")
 set(_weir_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Weir")
 set(_weir_doc_dir "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir")
 
-file(GLOB _weir_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/allocator/*.hpp"
+file(GLOB_RECURSE _weir_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/allocator/*.hpp"
      "${PROJECT_SOURCE_DIR}/scheduler/*.hpp")
 add_custom_command(
   OUTPUT "${PROJECT_BINARY_DIR}/installed_headers.stamp"
@@ -23,7 +23,7 @@ add_custom_command(
     "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "GENERATED_DIR=${WEIR_GENERATED_DIR}"
     -D "DESTINATION=${_weir_include_dir}/weir" -D "WEIR_HAS_CUDA=${WEIR_HAS_CUDA}" -P "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
   COMMAND "${CMAKE_COMMAND}" -E touch "${PROJECT_BINARY_DIR}/installed_headers.stamp"
-  DEPENDS ${_weir_headers} "${WEIR_GENERATED_DIR}/allocator/version.hpp"
+  DEPENDS ${_weir_headers} "${WEIR_GENERATED_DIR}/allocator/base/version.hpp"
           "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
           "${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake"
   COMMENT "Collecting the headers to install"
@@ -36,7 +36,8 @@ set(_weir_type SHARED)
 if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS)
   set(_weir_type STATIC)
 endif()
-add_library(weir_core ${_weir_type} $<TARGET_OBJECTS:weir_allocator> $<TARGET_OBJECTS:weir_scheduler>)
+add_library(weir_core ${_weir_type} $<TARGET_OBJECTS:weir_base> $<TARGET_OBJECTS:weir_allocator>
+                                   $<TARGET_OBJECTS:weir_scheduler>)
 add_library(weir::core ALIAS weir_core)
 add_dependencies(weir_core weir_installed_headers)
 set_target_properties(
@@ -86,9 +87,9 @@ weir_pkg_config_file(
 install(TARGETS weir_core EXPORT WeirTargets)
 install(TARGETS weir-train weir)
 # In a folder of its own, where no linker looks: it is preloaded, never linked.
-install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/weir.h"
+install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir")
-install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/weir.py"
+install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.py"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
 if(TARGET weir_swap_in)
   install(TARGETS weir_swap_in LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")

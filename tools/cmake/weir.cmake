@@ -1,6 +1,7 @@
 # How Weir's targets are made, so that the folders only list what they are made of:
 #
-#   weir_library(NAME allocator SOURCES ... [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
+#   weir_library(NAME allocator [SOURCES ...] [CUDA_SOURCES ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
+#   weir_room(allocator SOURCES ... [CUDA_SOURCES ...])
 #   weir_program(NAME weir-train SOURCES ... [DEPS ...])
 #   weir_test(NAME allocator_test SOURCES ... [DEPS ...] [TIMEOUT seconds] [LABELS ...])
 #   weir_headers_alone(allocator scheduler ...)
@@ -86,13 +87,17 @@ function(_weir_configure target)
 endfunction()
 
 # A static library weir_NAME, known to others as weir::NAME. Its headers are included by their path
-# from the root of the repository: "allocator/pool.hpp".
+# from the root of the repository: "allocator/pool.hpp". CUDA_SOURCES are left out without a toolkit. A
+# library without sources of its own gets them from rooms.
 function(weir_library)
-  cmake_parse_arguments(ARG "" "NAME" "SOURCES;PUBLIC_DEPS;PRIVATE_DEPS" ${ARGN})
-  _weir_check_arguments(weir_library "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;CUDA_SOURCES;PUBLIC_DEPS;PRIVATE_DEPS" ${ARGN})
+  _weir_check_arguments(weir_library "${ARG_NAME}" from_rooms "${ARG_UNPARSED_ARGUMENTS}")
 
   set(target weir_${ARG_NAME})
-  add_library(${target} STATIC ${ARG_SOURCES})
+  if(NOT WEIR_HAS_CUDA)
+    set(ARG_CUDA_SOURCES)
+  endif()
+  add_library(${target} STATIC ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
   add_library(weir::${ARG_NAME} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME} POSITION_INDEPENDENT_CODE ON)
   _weir_configure(${target})
@@ -103,6 +108,18 @@ function(weir_library)
     PUBLIC Threads::Threads ${ARG_PUBLIC_DEPS}
     PRIVATE ${ARG_PRIVATE_DEPS})
   set_property(GLOBAL APPEND PROPERTY WEIR_LIBRARIES ${target})
+endfunction()
+
+# Adds the sources of the calling folder, a room, to the library weir_LIBRARY. The folder's CMakeLists.txt
+# says in its first lines what lives there, and in a line "May include:" whose headers it may include,
+# which tests/layers.py holds it to.
+function(weir_room library)
+  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES" ${ARGN})
+  _weir_check_arguments("weir_room" ${library} "${ARG_SOURCES}${ARG_CUDA_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
+  target_sources(weir_${library} PRIVATE ${ARG_SOURCES})
+  if(WEIR_HAS_CUDA)
+    target_sources(weir_${library} PRIVATE ${ARG_CUDA_SOURCES})
+  endif()
 endfunction()
 
 # A program, built into the folder of the build directory that answers to the calling one.
@@ -182,7 +199,7 @@ endfunction()
 # they are for device code. To be called after the libraries are made, whose public dependencies the
 # headers may include.
 function(weir_headers_alone)
-  set(headers allocator/version.hpp)
+  set(headers allocator/base/version.hpp)
   foreach(folder IN LISTS ARGN)
     file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE "${WEIR_SOURCE_DIR}"
          "${WEIR_SOURCE_DIR}/${folder}/*.hpp")

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "allocator/version.hpp"
+#include "allocator/base/version.hpp"
 #include "commit.hpp"
 
 namespace weir::gpu_check {

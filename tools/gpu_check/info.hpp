@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 
 namespace weir::gpu_check {
 

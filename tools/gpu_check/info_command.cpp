@@ -3,11 +3,11 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/gpu_check/command.hpp"
 #include "tools/gpu_check/info.hpp"
-#include "trainer/output_file.hpp"
-#include "trainer/standard_streams.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/standard_streams.hpp"
 
 namespace weir::gpu_check {
 

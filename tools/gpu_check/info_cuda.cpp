@@ -5,8 +5,8 @@
 #include <array>
 #include <string>
 
-#include "allocator/error_cuda.hpp"
-#include "kernels/cublas_library_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
+#include "kernels/blas/cublas_library_cuda.hpp"
 #include "tools/gpu_check/info.hpp"
 
 namespace weir::gpu_check {

@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "commit.hpp"
 #include "gpu_programs.hpp"
 #include "tools/gpu_check/command.hpp"
-#include "trainer/standard_streams.hpp"
+#include "tools/program/standard_streams.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/gpu_check/command.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
 #include "tools/gpu_check/report/merge.hpp"
 #include "tools/gpu_check/report/page.hpp"
 #include "tools/gpu_check/report/verdicts.hpp"
-#include "trainer/json_text.hpp"
-#include "trainer/output_file.hpp"
-#include "trainer/standard_streams.hpp"
+#include "tools/program/json_text.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/standard_streams.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "allocator/error.hpp"
-#include "allocator/log.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
 #include "tools/timeline/cupti/source.hpp"
 #include "tools/timeline/page/page.hpp"
 

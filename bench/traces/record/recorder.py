@@ -20,7 +20,7 @@ from torch._C._profiler import _EventType
 from torch.profiler import ProfilerActivity, profile, record_function
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[2] / "tools" / "replay"))
+sys.path.insert(0, str(HERE.parents[2] / "tools" / "replay" / "read"))
 from lifetimes import CsvFile, Lifetimes  # noqa: E402
 
 M_MMAP_THRESHOLD = -3  # of mallopt(3)

@@ -1,8 +1,8 @@
-#include "kernels/blas_cuda.hpp"
+#include "kernels/blas/blas_cuda.hpp"
 
 #include <array>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 
 namespace {

@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "allocator/error.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/philox.hpp"
+#include "allocator/base/error.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/parts/philox.hpp"
 #include "support/sanitized.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 

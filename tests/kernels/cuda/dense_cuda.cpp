@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "kernels/dense.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 

@@ -1,7 +1,7 @@
-#include "kernels/elementwise_cuda.hpp"
+#include "kernels/elementwise/elementwise_cuda.hpp"
 
-#include "allocator/error.hpp"
-#include "kernels/elementwise.hpp"
+#include "allocator/base/error.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 
 namespace {

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "allocator/error_cuda.hpp"
-#include "kernels/workspace_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
+#include "kernels/parts/workspace_cuda.hpp"
 #include "support/random_seed.hpp"
 #include "tests/kernels/cuda/device_array_cuda.hpp"
 #include "tests/kernels/reference.hpp"

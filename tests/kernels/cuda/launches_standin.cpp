@@ -1,6 +1,6 @@
 // How often the device is asked, and for what, which only the stand-in tells.
 
-#include "kernels/blas_cuda.hpp"
+#include "kernels/blas/blas_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 #include "tests/standin/standin.hpp"

@@ -1,9 +1,9 @@
-#include "kernels/random_cuda.hpp"
+#include "kernels/elementwise/random_cuda.hpp"
 
 #include <numbers>
 
-#include "allocator/error.hpp"
-#include "kernels/random.hpp"
+#include "allocator/base/error.hpp"
+#include "kernels/elementwise/random.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 
 namespace {

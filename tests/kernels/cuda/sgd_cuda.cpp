@@ -1,6 +1,6 @@
 #include "kernels/sgd_cuda.hpp"
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "kernels/sgd.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 

@@ -4,9 +4,9 @@
 #include <iostream>
 #include <span>
 #include <vector>
-#include <weir/allocator/error.hpp>
+#include <weir/allocator/base/error.hpp>
+#include <weir/allocator/base/version.hpp>
 #include <weir/allocator/pool.hpp>
-#include <weir/allocator/version.hpp>
 #include <weir/scheduler/scheduler.hpp>
 
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "tests/preload/borders/fake_api.hpp"
-#include "tools/preload/marks.hpp"
-#include "tools/preload/weir.h"
+#include "tools/preload/borders/marks.hpp"
+#include "tools/preload/borders/weir.h"
 
 namespace weir::preload {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/preload/api.hpp"
+#include "tools/preload/process/api.hpp"
 
 namespace weir::preload {
 namespace {

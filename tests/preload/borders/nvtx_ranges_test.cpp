@@ -1,4 +1,4 @@
-#include "tools/preload/nvtx_ranges.hpp"
+#include "tools/preload/borders/nvtx_ranges.hpp"
 
 #include <gmock/gmock.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/log.hpp"
+#include "allocator/base/log.hpp"
 #include "tests/preload/borders/fake_api.hpp"
 
 // As PyTorch knows them: by name, with these arguments.

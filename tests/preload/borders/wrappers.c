@@ -1,7 +1,7 @@
 /* What weir.h's wrappers return, with the library (`swapped-in`) and without it (`alone`). Compiled
  * as C99 and as C++. */
 
-#include "tools/preload/weir.h"
+#include "tools/preload/borders/weir.h"
 
 #include <stdio.h>
 

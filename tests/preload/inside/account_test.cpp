@@ -1,6 +1,6 @@
 // The books of what the driver serves past the pools, by themselves.
 
-#include "tools/preload/account.hpp"
+#include "tools/preload/context/account.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Who gives back in a context, and who ends one, keep out of each other's way.
 
-#include "tools/preload/give_back_gate.hpp"
+#include "tools/preload/context/give_back_gate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -18,9 +18,9 @@
 #include "tests/standin/standin.hpp"
 #include "tests/support/print.hpp"
 #include "tests/support/refused.hpp"
-#include "tools/preload/api.hpp"
-#include "tools/preload/driver.hpp"
-#include "tools/preload/process.hpp"
+#include "tools/preload/driver/driver.hpp"
+#include "tools/preload/process/api.hpp"
+#include "tools/preload/process/process.hpp"
 
 extern char** environ;
 

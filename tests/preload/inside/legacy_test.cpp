@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/preload/inside/inside.hpp"
-#include "tools/preload/legacy_event.hpp"
+#include "tools/preload/context/legacy_event.hpp"
 
 namespace weir::preload::testing {
 namespace {

@@ -1,6 +1,6 @@
 // Launches that are held back: the decision for each small state, and who is held back by it.
 
-#include "tools/preload/pace.hpp"
+#include "tools/preload/context/pace.hpp"
 
 #include <array>
 

@@ -8,7 +8,7 @@
 #include "support/sanitized.hpp"
 #include "tests/allocator/page_source_kit.hpp"
 #include "tests/standin/standin.hpp"
-#include "tools/preload/process.hpp"
+#include "tools/preload/process/process.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Pages of a context: under its budget, past the hooks, gone with it, and in no hand that would be
 // hurt when they move.
 
-#include "tools/preload/pages.hpp"
+#include "tools/preload/context/pages.hpp"
 
 #include <algorithm>
 #include <memory>

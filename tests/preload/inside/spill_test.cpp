@@ -1,6 +1,6 @@
 // WEIR_SPILL=host: what fits nowhere else is memory of the host, and what must not be is refused.
 
-#include "tools/preload/spill.hpp"
+#include "tools/preload/context/spill.hpp"
 
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/log_capture.hpp"

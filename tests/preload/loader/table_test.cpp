@@ -1,6 +1,6 @@
 // The table of hooks against the toolkit, and the library against the table.
 
-#include "tools/preload/table.hpp"
+#include "tools/preload/hooks/table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

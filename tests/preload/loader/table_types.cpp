@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "tools/preload/driver.hpp"
+#include "tools/preload/driver/driver.hpp"
 
 namespace weir::preload {
 namespace {
@@ -44,7 +44,7 @@ struct PerThread;
 #define HOOK_PTDS(base, since, symbol, action, what)                                       \
   static_assert(std::is_same_v<PerThread<#base, since>::Type, decltype(&::symbol##_ptds)>, \
                 #symbol "_ptds takes other arguments");
-#include "tools/preload/hooks.inc"
+#include "tools/preload/driver/hooks.inc"
 
 }  // namespace
 }  // namespace weir::preload

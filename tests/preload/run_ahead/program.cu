@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/standin/standin.hpp"
-#include "tools/preload/weir.h"
+#include "tools/preload/borders/weir.h"
 
 extern "C" __global__ void step(std::uint64_t* state, const std::uint64_t* batch, int count) {
   for (int i = 0; i < count; ++i) *state = *state * 31 + batch[i];

@@ -2,7 +2,7 @@
 
 // Included before everything else in a .cu file that a host compiler compiles as C++: what the
 // device's code takes for granted, on the threads of grid.hpp. Kernels are started by `launch` of
-// kernels/launch_cuda.hpp, which this replaces.
+// kernels/parts/launch_cuda.hpp, which this replaces.
 
 #include <cuda_runtime.h>
 
@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include "allocator/error_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "tests/standin/emulation/grid.hpp"
 
 // A block runs on one thread, and nothing else does meanwhile.

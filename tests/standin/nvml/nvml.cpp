@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tools/preload/nvml_api.hpp"
+#include "tools/preload/driver/nvml_api.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "support/random_seed.hpp"
 #include "timeline/support/made_timeline.hpp"
-#include "tools/timeline/analysis/report_figures.hpp"
+#include "tools/timeline/analysis/report/report_figures.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -1,6 +1,6 @@
 // Queued device time, against sums over all work.
 
-#include "tools/timeline/queued_time.hpp"
+#include "tools/timeline/model/queued_time.hpp"
 
 #include <gtest/gtest.h>
 

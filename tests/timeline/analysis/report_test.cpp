@@ -1,6 +1,6 @@
 // The report as text and as JSON, and the summary in words.
 
-#include "tools/timeline/analysis/report.hpp"
+#include "tools/timeline/analysis/report/report.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "timeline/support/driver_memory.hpp"
 #include "timeline/support/made_timeline.hpp"
-#include "tools/timeline/analysis/summary.hpp"
+#include "tools/timeline/analysis/report/summary.hpp"
 
 namespace weir::timeline {
 namespace {

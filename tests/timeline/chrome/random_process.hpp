@@ -10,8 +10,8 @@
 
 #include "tools/timeline/chrome/builder.hpp"
 #include "tools/timeline/chrome/text.hpp"
-#include "tools/timeline/timeline.hpp"
-#include "tools/timeline/tracks.hpp"
+#include "tools/timeline/model/timeline.hpp"
+#include "tools/timeline/model/tracks.hpp"
 
 namespace weir::timeline::testing {
 

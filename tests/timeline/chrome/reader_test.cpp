@@ -7,7 +7,7 @@
 #include <random>
 
 #include "../../replay/gzip.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "files.hpp"
 #include "random_process.hpp"
 #include "support/message_of.hpp"

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "../chrome/files.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
 
 namespace weir::timeline::testing {

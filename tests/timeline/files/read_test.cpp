@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "../chrome/files.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
 
 namespace weir::timeline::testing {

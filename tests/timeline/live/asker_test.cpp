@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "live_support.hpp"
 #include "support/message_of.hpp"
 #include "tools/timeline/live/publisher.hpp"

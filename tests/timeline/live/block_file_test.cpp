@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "live_support.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/message_of.hpp"

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstddef>
 
-#include "tools/preload/weir.h"
+#include "tools/preload/borders/weir.h"
 
 namespace {
 

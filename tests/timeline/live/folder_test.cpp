@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "live_support.hpp"
 #include "support/environment.hpp"
 

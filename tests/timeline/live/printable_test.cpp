@@ -1,4 +1,4 @@
-#include "tools/weir/printable.hpp"
+#include "tools/program/printable.hpp"
 
 #include <gtest/gtest.h>
 

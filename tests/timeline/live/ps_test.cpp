@@ -1,4 +1,4 @@
-#include "tools/weir/ps.hpp"
+#include "tools/weir/live/ps.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/weir/top_screen.hpp"
+#include "tools/weir/live/top_screen.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <limits>
 #include <sstream>
 
-#include "allocator/bytes.hpp"
-#include "tools/weir/printable.hpp"
+#include "allocator/base/bytes.hpp"
+#include "tools/program/printable.hpp"
 
 namespace weir::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/weir/top.hpp"
+#include "tools/weir/live/top.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "timeline/support/made_timeline.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline::testing {
 

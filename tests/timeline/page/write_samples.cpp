@@ -16,7 +16,7 @@
 #include <string>
 
 #include "timeline/page/sample_pages.hpp"
-#include "tools/timeline/analysis/report.hpp"
+#include "tools/timeline/analysis/report/report.hpp"
 #include "tools/timeline/page/page.hpp"
 
 namespace {

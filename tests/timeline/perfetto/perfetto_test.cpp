@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "support/sanitized.hpp"
 #include "tests/timeline/perfetto/recordings.hpp"
 #include "tools/timeline/perfetto/reader.hpp"

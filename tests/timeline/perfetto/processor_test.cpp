@@ -13,8 +13,8 @@
 #include "tests/timeline/perfetto/recordings.hpp"
 #include "tests/timeline/support/driver_memory.hpp"
 #include "tools/timeline/chrome/writer.hpp"
+#include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/perfetto/writer.hpp"
-#include "tools/timeline/tracks.hpp"
 
 namespace weir::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::testing {
 

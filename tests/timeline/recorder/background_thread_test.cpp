@@ -1,6 +1,6 @@
 // Threads that watch a program end with it.
 
-#include "tools/timeline/background_thread.hpp"
+#include "tools/timeline/model/background_thread.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

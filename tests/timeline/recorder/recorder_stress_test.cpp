@@ -13,7 +13,7 @@
 #include <set>
 #include <thread>
 
-#include "allocator/mutex.hpp"
+#include "allocator/base/mutex.hpp"
 #include "allocator/timeline/source.hpp"
 #include "kit.hpp"
 #include "support/random_seed.hpp"

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "runs.hpp"
-#include "scheduler/stream.hpp"
+#include "scheduler/device/stream.hpp"
 #include "support/sanitized.hpp"
 #include "tools/timeline/analysis/batches.hpp"
 #include "tools/timeline/analysis/counters.hpp"

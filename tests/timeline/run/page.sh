@@ -123,7 +123,7 @@ if [[ -n $library ]]; then
   done < <(grep -oE '`(weir timeline record -o|WEIR_TIMELINE=run.json LD_PRELOAD)[^`]*`' "$page" | tr -d '`')
   run "weir timeline record --batches 10:20 -o part.json -- python train.py"
   run "weir timeline report part.json --json - | grep -q '\"batches\": 10,'"
-  run "PYTHONPATH='$(dirname "$page")/../tools/preload' LD_PRELOAD=$library python part.py"
+  run "PYTHONPATH='$(dirname "$page")/../tools/preload/borders' LD_PRELOAD=$library python part.py"
   run "weir timeline report run.json --json - | grep -q '\"batches\": 5,'"
   signals
   unset LD_LIBRARY_PATH
@@ -177,7 +177,7 @@ if [[ $(grep -oE '^ +trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$page" | awk '
   echo "page.sh: a report has $barriers barriers, and the page shows another number"
   failed=1
 fi
-out_of_memory=$(grep -oE 'for inputs, batch [0-9]+ \(train\), trainer/feed.cpp:[0-9]+' "$page" | sed 's/.*, //')
+out_of_memory=$(grep -oE 'for inputs, batch [0-9]+ \(train\), trainer/run/feed.cpp:[0-9]+' "$page" | sed 's/.*, //')
 grep -qE "^Out of memory at .* for inputs, .*$out_of_memory$" "$scratch/unbounded" || {
   echo "page.sh: memory runs out elsewhere than at $out_of_memory"
   failed=1

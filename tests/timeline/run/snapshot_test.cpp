@@ -8,7 +8,7 @@
 
 #include "../snapshot/snapshot_file.hpp"
 #include "runs.hpp"
-#include "tools/replay/readers.hpp"
+#include "tools/replay/read/readers.hpp"
 
 namespace weir::timeline::testing {
 namespace {

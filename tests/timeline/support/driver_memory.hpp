@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline::testing {
 

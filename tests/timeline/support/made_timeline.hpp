@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline::testing {
 

@@ -23,7 +23,7 @@
 
 #include "timeline/cupti/records.hpp"
 #include "timeline/cupti/standin_cupti.hpp"
-#include "tools/preload/weir.h"
+#include "tools/preload/borders/weir.h"
 
 namespace {
 

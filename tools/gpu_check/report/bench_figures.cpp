@@ -1,6 +1,6 @@
 #include "tools/gpu_check/report/bench_figures.hpp"
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::gpu_check {
 

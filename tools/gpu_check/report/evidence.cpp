@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::gpu_check {
 

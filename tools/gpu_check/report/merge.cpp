@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/gpu_check/report/evidence.hpp"
 #include "tools/gpu_check/report/programs.hpp"
 

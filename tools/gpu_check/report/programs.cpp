@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::gpu_check {
 

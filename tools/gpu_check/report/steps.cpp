@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::gpu_check {
 namespace {

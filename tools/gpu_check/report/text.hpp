@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 
 namespace weir::gpu_check {
 

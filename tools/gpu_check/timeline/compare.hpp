@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/gpu_check/timeline/stretch.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::gpu_check {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/cupti/library.hpp"
 #include "tools/timeline/cupti/source.hpp"
 #include "tools/timeline/files/read.hpp"

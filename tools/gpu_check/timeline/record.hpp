@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/setting.hpp"
+#include "allocator/base/setting.hpp"
 #include "tools/gpu_check/timeline/compare.hpp"
 
 namespace weir::gpu_check {

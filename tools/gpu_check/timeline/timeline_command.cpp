@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/gpu_check/command.hpp"
 #include "tools/gpu_check/timeline/record.hpp"
 #include "tools/gpu_check/timeline/work.hpp"
+#include "tools/program/standard_streams.hpp"
 #include "tools/timeline/files/read.hpp"
-#include "trainer/standard_streams.hpp"
 
 namespace weir::gpu_check {
 namespace {

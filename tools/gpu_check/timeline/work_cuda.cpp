@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "allocator/timeline/sink.hpp"
-#include "kernels/elementwise_cuda.hpp"
-#include "tools/gpu_check/spin_cuda.hpp"
+#include "kernels/elementwise/elementwise_cuda.hpp"
+#include "tools/gpu_check/facts/spin_cuda.hpp"
 #include "tools/gpu_check/timeline/work.hpp"
-#include "trainer/plain_memory_cuda.hpp"
+#include "trainer/plain/plain_memory_cuda.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -1,6 +1,6 @@
 // Of a build without a CUDA toolkit.
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/gpu_check/timeline/work.hpp"
 
 namespace weir::gpu_check {

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "tools/timeline/driver_memory.hpp"
+#include "tools/timeline/model/driver_memory.hpp"
 
 namespace weir::timeline {
 namespace {

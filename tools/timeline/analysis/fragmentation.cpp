@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tools/timeline/nearest.hpp"
+#include "tools/timeline/model/nearest.hpp"
 
 namespace weir::timeline {
 namespace {

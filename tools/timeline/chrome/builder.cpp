@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "allocator/bytes.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/chrome/text.hpp"
 
 namespace weir::timeline {

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tools/timeline/read_limits.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/read_limits.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

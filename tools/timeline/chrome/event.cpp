@@ -7,10 +7,10 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "allocator/bytes.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/chrome/input.hpp"
-#include "tools/timeline/nearest.hpp"
+#include "tools/timeline/model/nearest.hpp"
 
 namespace weir::timeline::chrome {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/timeline/read_limits.hpp"
+#include "tools/timeline/model/read_limits.hpp"
 
 namespace weir::timeline::chrome {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::timeline::chrome {
 namespace {

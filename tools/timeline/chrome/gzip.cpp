@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::timeline {
 

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <system_error>
 
-#include "allocator/bytes.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::timeline::chrome {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/timeline/read_limits.hpp"
+#include "tools/timeline/model/read_limits.hpp"
 
 struct gzFile_s;
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/chrome/event.hpp"
 #include "tools/timeline/chrome/foreign.hpp"
 #include "tools/timeline/chrome/records.hpp"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/chrome/words.hpp"
-#include "tools/timeline/tracks.hpp"
+#include "tools/timeline/model/tracks.hpp"
 
 namespace weir::timeline::chrome {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "tools/timeline/tracks.hpp"
+#include "tools/timeline/model/tracks.hpp"
 
 namespace weir::timeline::chrome {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline::chrome {
 

@@ -12,8 +12,8 @@
 
 #include "tools/timeline/chrome/text.hpp"
 #include "tools/timeline/chrome/words.hpp"
-#include "tools/timeline/counters.hpp"
-#include "tools/timeline/tracks.hpp"
+#include "tools/timeline/model/counters.hpp"
+#include "tools/timeline/model/tracks.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "allocator/log.hpp"
+#include "allocator/base/log.hpp"
 #include "tools/timeline/cupti/source.hpp"
 #include "tools/timeline/recorder/recording.hpp"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #include "tools/timeline/cupti/buffers.hpp"
 #include "tools/timeline/cupti/functions.hpp"
 #include "tools/timeline/cupti/library.hpp"

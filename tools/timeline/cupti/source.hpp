@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "allocator/setting.hpp"
-#include "tools/timeline/activity.hpp"
+#include "allocator/base/setting.hpp"
+#include "tools/timeline/model/activity.hpp"
 
 namespace weir::timeline {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

@@ -2,8 +2,8 @@
 
 #include <new>
 
-#include "allocator/allocation_log_reader.hpp"
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/log/allocation_log_reader.hpp"
 #include "tools/timeline/chrome/input.hpp"
 #include "tools/timeline/chrome/reader.hpp"
 #include "tools/timeline/perfetto/reader.hpp"

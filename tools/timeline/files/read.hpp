@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "tools/timeline/read_limits.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/read_limits.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

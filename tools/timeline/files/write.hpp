@@ -2,7 +2,7 @@
 
 // Writes a whole timeline with any writer.
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <thread>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/live/reader.hpp"
 
 namespace weir::timeline {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <system_error>
 
-#include "allocator/error.hpp"
+#include "allocator/base/error.hpp"
 #include "tools/timeline/live/process.hpp"
 #include "tools/timeline/live/reader.hpp"
 #include "tools/timeline/live/shared_memory.hpp"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "allocator/bytes.hpp"
+#include "allocator/base/bytes.hpp"
 #include "tools/timeline/live/block.hpp"
 
 namespace weir::timeline {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/setting.hpp"
+#include "allocator/base/setting.hpp"
 
 namespace weir::timeline {
 

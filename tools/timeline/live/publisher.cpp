@@ -12,14 +12,14 @@
 #include <new>
 #include <utility>
 
-#include "allocator/log.hpp"
-#include "allocator/mutex.hpp"
-#include "allocator/no_cancel.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/no_cancel.hpp"
 #include "allocator/timeline/source.hpp"
-#include "tools/timeline/background_thread.hpp"
-#include "tools/timeline/exit_in_call.hpp"
 #include "tools/timeline/live/block_file.hpp"
 #include "tools/timeline/live/process.hpp"
+#include "tools/timeline/model/background_thread.hpp"
+#include "tools/timeline/model/exit_in_call.hpp"
 
 namespace weir::timeline {
 namespace {

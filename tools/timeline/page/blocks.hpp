@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/timeline/driver_memory.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/driver_memory.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/timeline/model/timeline.hpp"
 #include "tools/timeline/page/memory.hpp"
-#include "tools/timeline/timeline.hpp"
 
 namespace weir::timeline {
 

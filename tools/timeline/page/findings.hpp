@@ -10,7 +10,7 @@
 #include "tools/timeline/analysis/holders.hpp"
 #include "tools/timeline/analysis/idle.hpp"
 #include "tools/timeline/analysis/index.hpp"
-#include "tools/timeline/analysis/summary.hpp"
+#include "tools/timeline/analysis/report/summary.hpp"
 #include "tools/timeline/analysis/tasks.hpp"
 
 namespace weir::timeline {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/timeline/model/timeline.hpp"
 #include "tools/timeline/page/runs.hpp"
 #include "tools/timeline/page/series.hpp"
-#include "tools/timeline/timeline.hpp"
 
 namespace weir::timeline {
 

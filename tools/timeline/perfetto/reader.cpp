@@ -9,11 +9,11 @@
 #include <optional>
 #include <utility>
 
-#include "allocator/setting.hpp"
+#include "allocator/base/setting.hpp"
+#include "tools/timeline/model/shown_text.hpp"
 #include "tools/timeline/perfetto/fields.hpp"
 #include "tools/timeline/perfetto/packed.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
-#include "tools/timeline/shown_text.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/timeline/read_limits.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/read_limits.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

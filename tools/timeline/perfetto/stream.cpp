@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "tools/timeline/shown_text.hpp"
+#include "tools/timeline/model/shown_text.hpp"
 
 namespace weir::timeline::perfetto {
 namespace {

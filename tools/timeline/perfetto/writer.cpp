@@ -15,15 +15,15 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tools/timeline/counters.hpp"
+#include "tools/timeline/model/counters.hpp"
+#include "tools/timeline/model/shown_text.hpp"
+#include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/perfetto/batch_spans.hpp"
 #include "tools/timeline/perfetto/deflate.hpp"
 #include "tools/timeline/perfetto/fields.hpp"
 #include "tools/timeline/perfetto/packed.hpp"
 #include "tools/timeline/perfetto/stream.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
-#include "tools/timeline/shown_text.hpp"
-#include "tools/timeline/tracks.hpp"
 
 // One file in two parts: Ours writes what our reader reads, Picture what Perfetto shows.
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/bytes.hpp"
-#include "allocator/mutex.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/mutex.hpp"
 #include "allocator/timeline/record.hpp"
 
 namespace weir::timeline {

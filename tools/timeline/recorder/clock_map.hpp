@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/tick_clock.hpp"
+#include "allocator/base/tick_clock.hpp"
 
 namespace weir::timeline {
 

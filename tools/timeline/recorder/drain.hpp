@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/tick_clock.hpp"
+#include "allocator/base/tick_clock.hpp"
+#include "tools/timeline/model/timeline.hpp"
 #include "tools/timeline/recorder/chunks.hpp"
 #include "tools/timeline/recorder/clock_map.hpp"
 #include "tools/timeline/recorder/file.hpp"
-#include "tools/timeline/timeline.hpp"
 
 namespace weir::timeline {
 

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "allocator/output_place.hpp"
+#include "allocator/base/output_place.hpp"
 #include "tools/timeline/chrome/words.hpp"
 #include "tools/timeline/perfetto/fields.hpp"
 

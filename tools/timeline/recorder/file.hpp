@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/output_place.hpp"
-#include "allocator/setting.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "allocator/base/output_place.hpp"
+#include "allocator/base/setting.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

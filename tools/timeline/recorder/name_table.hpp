@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "allocator/bytes.hpp"
-#include "allocator/mutex.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/mutex.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

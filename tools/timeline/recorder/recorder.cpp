@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include "allocator/log.hpp"
-#include "allocator/no_cancel.hpp"
-#include "tools/timeline/background_thread.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/no_cancel.hpp"
+#include "tools/timeline/model/background_thread.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
 
 namespace weir::timeline {

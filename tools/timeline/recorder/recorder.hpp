@@ -18,15 +18,15 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/mutex.hpp"
-#include "allocator/tick_clock.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/tick_clock.hpp"
 #include "allocator/timeline/sink.hpp"
-#include "tools/timeline/activity.hpp"
+#include "tools/timeline/model/activity.hpp"
+#include "tools/timeline/model/timeline.hpp"
 #include "tools/timeline/recorder/chunks.hpp"
 #include "tools/timeline/recorder/drain.hpp"
 #include "tools/timeline/recorder/name_table.hpp"
 #include "tools/timeline/recorder/settings.hpp"
-#include "tools/timeline/timeline.hpp"
 
 namespace weir::timeline {
 

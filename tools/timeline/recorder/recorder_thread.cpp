@@ -10,10 +10,10 @@
 #include <new>
 #include <utility>
 
-#include "allocator/bytes.hpp"
-#include "allocator/log.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/log.hpp"
 #include "allocator/timeline/source.hpp"
-#include "tools/timeline/background_thread.hpp"
+#include "tools/timeline/model/background_thread.hpp"
 #include "tools/timeline/recorder/failure.hpp"
 #include "tools/timeline/recorder/recorder.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"

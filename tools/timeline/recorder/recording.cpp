@@ -12,10 +12,10 @@
 #include <system_error>
 #include <utility>
 
-#include "allocator/file_size_signal.hpp"
-#include "allocator/log.hpp"
+#include "allocator/base/file_size_signal.hpp"
+#include "allocator/base/log.hpp"
 #include "tools/timeline/chrome/writer.hpp"
-#include "tools/timeline/exit_in_call.hpp"
+#include "tools/timeline/model/exit_in_call.hpp"
 #include "tools/timeline/perfetto/writer.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
-#include "allocator/setting.hpp"
-#include "tools/timeline/activity.hpp"
+#include "allocator/base/setting.hpp"
+#include "tools/timeline/model/activity.hpp"
 #include "tools/timeline/recorder/recorder.hpp"
 #include "tools/timeline/recorder/settings.hpp"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/bytes.hpp"
-#include "allocator/setting.hpp"
-#include "tools/timeline/timeline.hpp"
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/setting.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/timeline/shown_text.hpp"
+#include "tools/timeline/model/shown_text.hpp"
 #include "tools/timeline/snapshot/history.hpp"
 #include "tools/timeline/snapshot/pickle.hpp"
 

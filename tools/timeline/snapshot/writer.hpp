@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tools/timeline/timeline.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 

@@ -1,0 +1,52 @@
+#include "allocator/base/log.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+
+#include "allocator/base/file_size_signal.hpp"
+#include "allocator/base/no_cancel.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
+std::atomic<LogLevel> level_in_force{LogLevel::kWarn};
+std::atomic<LogSink> sink_in_force{nullptr};
+
+}  // namespace
+
+LogLevel parse_log_level(std::string_view name, std::string_view text) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames.at(i) == text) return static_cast<LogLevel>(i);
+  }
+  refuse(name, text, "error, warn, info or debug");
+}
+
+std::string_view to_string(LogLevel level) noexcept {
+  const auto place = static_cast<std::size_t>(level);
+  return place < kNames.size() ? kNames[place] : "unknown";
+}
+
+LogLevel log_level_from_environment(const Environment& environment) {
+  Setting<LogLevel> level = Setting<LogLevel>::by_default(LogLevel::kWarn);
+  read_setting(level, environment, {"WEIR_LOG"}, parse_log_level);
+  return level.value;
+}
+
+void set_log_level(LogLevel level) noexcept { level_in_force.store(level); }
+LogLevel log_level() noexcept { return level_in_force.load(); }
+void set_log_sink(LogSink sink) noexcept { sink_in_force.store(sink); }
+
+void log(LogLevel level, std::string_view text) noexcept {
+  if (level > level_in_force.load()) return;
+  const NoCancel no_cancel;
+  if (const LogSink sink = sink_in_force.load()) {
+    sink(level, text);
+    return;
+  }
+  const FileSizeSignalBlocked blocked;  // a line that finds no room must not end the program
+  std::fprintf(stderr, "weir: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+}  // namespace weir

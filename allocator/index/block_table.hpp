@@ -1,0 +1,104 @@
+#pragma once
+
+// A pool's blocks by address. Every free looks its block up here, and with very many blocks most of
+// what that costs is memory that no cache holds: so the blocks stand densely, and the table that
+// finds them is small, 8 bytes a slot, and looks at no block but the one. A data structure only: it
+// takes no lock.
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "allocator/index/block.hpp"
+
+namespace weir {
+
+class BlockTable {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// The block at this address; null when there is none.
+  [[nodiscard]] Block* find(const void* pointer) const noexcept {
+    if (size_ == 0) return nullptr;
+    const Slot slot = slots_[place_of(pointer)];
+    return slot.number == 0 ? nullptr : &block_of(slot);
+  }
+  /// Says that `find`, or erasing the block there, comes soon.
+  void prefetch(const void* pointer) const noexcept {
+    if (size_ != 0) __builtin_prefetch(&slots_[home_of(hash(pointer))]);
+  }
+  /// A new block; none may have this address. It stays where it is until it is erased. When there
+  /// is no memory for it, nothing changes.
+  Block& insert(void* pointer);
+  void erase(Block& block) noexcept;
+  /// Sets memory for `blocks` insertions aside, which others do not touch until `redeem`. May fail,
+  /// and has changed nothing then.
+  void promise(std::size_t blocks);
+  /// Ends such a promise: so many insertions that follow now cannot fail.
+  void redeem(std::size_t blocks) noexcept { promised_ -= blocks; }
+
+  /// Calls `visit(const Block&)` for each, in no particular order.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const Slot slot : slots_) {
+      if (slot.number != 0) visit(std::as_const(block_of(slot)));
+    }
+  }
+
+ private:
+  static constexpr std::size_t kChunk = 128;  ///< blocks
+  using Chunk = std::array<Block, kChunk>;
+
+  /// A block's number from 1, or 0 when it is empty, and its address's hash, so that another's
+  /// block is hardly ever looked at, and none to move a slot. There is always an empty one, so
+  /// searches end.
+  struct Slot {
+    std::uint32_t number = 0;
+    std::uint32_t hash = 0;
+  };
+  [[nodiscard]] static std::uint32_t hash(const void* pointer) noexcept {
+    // The top bits of the product depend on all bits of the address (Knuth, The Art of Computer
+    // Programming 3, 6.4).
+    return static_cast<std::uint32_t>(
+        reinterpret_cast<std::uintptr_t>(pointer) * 0x9E3779B97F4A7C15U >> 32U);
+  }
+  /// Where the search for it starts: its topmost bits.
+  [[nodiscard]] std::size_t home_of(std::uint32_t hash) const noexcept {
+    return hash >> (32U - static_cast<unsigned>(std::countr_zero(slots_.size())));
+  }
+  [[nodiscard]] Block& block_of(Slot slot) const noexcept {
+    const std::size_t number = slot.number - 1;
+    return (*chunks_[number / kChunk])[number % kChunk];
+  }
+  [[nodiscard]] std::size_t next(std::size_t i) const noexcept {
+    return (i + 1) & (slots_.size() - 1);
+  }
+  /// The slot of the block at this address, or the empty one that it would take.
+  [[nodiscard]] std::size_t place_of(const void* pointer) const noexcept {
+    const std::uint32_t own = hash(pointer);
+    std::size_t i = home_of(own);
+    for (;; i = next(i)) {
+      const Slot slot = slots_[i];
+      if (slot.number == 0) return i;
+      if (slot.hash == own && block_of(slot).pointer == pointer) return i;
+    }
+  }
+  [[nodiscard]] std::size_t empty_place(std::uint32_t hash) const noexcept {
+    std::size_t i = home_of(hash);
+    while (slots_[i].number != 0) i = next(i);
+    return i;
+  }
+  void make_room(std::size_t blocks);
+
+  std::vector<Slot> slots_;  ///< a power of two of them, or none yet
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<std::uint32_t> free_;  ///< numbers that no block has now
+  std::size_t size_ = 0;
+  std::size_t promised_ = 0;
+};
+
+}  // namespace weir

@@ -1,0 +1,89 @@
+#include "allocator/memory/upstream_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/scope_cuda.hpp"
+#include "allocator/memory/page_source_cuda.hpp"
+
+namespace weir {
+namespace {
+
+/// Takes `size` of the gauge and asks `call(&pointer)` for it; gives back what did not come of it.
+template <typename Call>
+void* allocate_checked(CapacityGauge& gauge, int device, Bytes size, const char* name, Call call) {
+  if (!gauge.take(size)) return nullptr;
+  try {
+    const CudaScope scope(device);
+    void* pointer = nullptr;
+    const cudaError_t code = take_cuda_error(call(&pointer));
+    if (code == cudaSuccess) return pointer;
+    if (code != cudaErrorMemoryAllocation) throw CudaError(name, code, format_bytes(size));
+    gauge.give_back(size);
+    return nullptr;
+  } catch (...) {
+    gauge.give_back(size);
+    throw;
+  }
+}
+
+/// Memory that cannot be given back stays in the gauge: it is out for ever.
+template <typename Call>
+void deallocate_checked(CapacityGauge& gauge, int device, Bytes size, const char* name,
+                        Call call) noexcept {
+  try {
+    const CudaScope scope(device);
+    check_cuda(call(), name);
+    gauge.give_back(size);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, format_bytes(size) + " cannot be given back: " + error.what());
+  }
+}
+
+}  // namespace
+
+CudaMemory cuda_memory_info(int device) {
+  const CudaScope scope(device);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return {.total = {total}, .free = {free}};
+}
+
+CudaUpstream::CudaUpstream(int device, Bytes capacity)
+    : device_(device), gauge_(capacity.count != 0 ? capacity : cuda_memory_info(device).total) {}
+
+void* CudaUpstream::allocate(Bytes size) {
+  return allocate_checked(gauge_, device_, size, "cudaMalloc",
+                          [size](void** pointer) { return cudaMalloc(pointer, size.count); });
+}
+
+void CudaUpstream::deallocate(void* pointer, Bytes size) noexcept {
+  deallocate_checked(gauge_, device_, size, "cudaFree", [pointer] { return cudaFree(pointer); });
+}
+
+Bytes CudaUpstream::available() const {
+  return std::min(cuda_memory_info(device_).free, minus_or_zero(capacity(), used()));
+}
+
+PageSource* CudaUpstream::pages() noexcept {
+  return pages_.get([this] { return CudaPages::open(device_, gauge_); });
+}
+
+void* PinnedUpstream::allocate(Bytes size) {
+  return allocate_checked(gauge_, device_, size, "cudaHostAlloc", [size](void** pointer) {
+    return cudaHostAlloc(pointer, size.count, cudaHostAllocPortable);
+  });
+}
+
+void PinnedUpstream::deallocate(void* pointer, Bytes size) noexcept {
+  deallocate_checked(gauge_, device_, size, "cudaFreeHost",
+                     [pointer] { return cudaFreeHost(pointer); });
+}
+
+}  // namespace weir

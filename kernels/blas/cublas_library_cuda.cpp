@@ -1,0 +1,103 @@
+#include "kernels/blas/cublas_library_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "allocator/base/error.hpp"
+
+namespace weir::cuda {
+namespace {
+
+/// The name under which every toolkit of one major version installs it.
+std::string library_name() { return "libcublas.so." + std::to_string(CUDART_VERSION / 1000); }
+
+/// Null, with the loader's reason added to `reasons`, when there is none.
+void* open(const std::string& path, std::string& reasons) {
+  // Locally: its symbols are looked up by name, and must not serve anything else in the process.
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const reason = dlerror();
+    if (!reasons.empty()) reasons += "; ";
+    reasons += reason != nullptr ? reason : path.c_str();
+  }
+  return library;
+}
+
+void* open_library() {
+  std::string reasons;
+  void* library = open(library_name(), reasons);
+  for (const char* variable : {"CUDA_PATH", "CUDA_HOME"}) {
+    const char* const folder = std::getenv(variable);
+    if (library != nullptr || folder == nullptr || *folder == '\0') continue;
+    library = open(std::string(folder) + "/lib64/" + library_name(), reasons);
+  }
+  if (library != nullptr) return library;
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  throw UsageError("matrix products on the GPU need cuBLAS: install the CUDA toolkit's " +
+                   library_name() + ", or name the folder it is in with LD_LIBRARY_PATH (now '" +
+                   (path != nullptr ? path : "") + "'), or the toolkit's with CUDA_PATH (" +
+                   reasons + ")");
+}
+
+/// The file that `symbol` is from.
+std::string file_of(const void* symbol) {
+  Dl_info found{};
+  if (dladdr(symbol, &found) == 0 || found.dli_fname == nullptr) return "";
+  return found.dli_fname;
+}
+
+template <typename GetProperty>
+std::string version_from(const GetProperty& get_property) {
+  std::string version;
+  for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+    int value = 0;
+    if (get_property(part, &value) != CUBLAS_STATUS_SUCCESS) return "";
+    version += (version.empty() ? "" : ".") + std::to_string(value);
+  }
+  return version;
+}
+
+template <typename Function>
+void look_up(void* library, const char* name, Function& function) {
+  void* const symbol = dlsym(library, name);
+  if (symbol == nullptr) {
+    throw UsageError(library_name() + " has no " + name + ": cuBLAS 12.0 or later is needed");
+  }
+  function = reinterpret_cast<Function>(symbol);
+}
+
+CublasLibrary load() {
+  void* const library = open_library();
+  CublasLibrary found;
+  look_up(library, "cublasCreate_v2", found.create);
+  look_up(library, "cublasDestroy_v2", found.destroy);
+  look_up(library, "cublasSetStream_v2", found.set_stream);
+  look_up(library, "cublasSetWorkspace_v2", found.set_workspace);
+  look_up(library, "cublasSetMathMode", found.set_math_mode);
+  look_up(library, "cublasSgemm_v2", found.sgemm);
+  look_up(library, "cublasGetStatusName", found.status_name);
+  look_up(library, "cublasGetStatusString", found.status_text);
+  decltype(&::cublasGetProperty) get_property = nullptr;
+  look_up(library, "cublasGetProperty", get_property);
+  found.version = version_from(get_property);
+  found.file = file_of(reinterpret_cast<const void*>(found.create));
+  return found;
+}
+
+}  // namespace
+
+void CublasLibrary::check(cublasStatus_t status, const char* call) const {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(std::string(call) + " failed: " + status_name(status) + " (" +
+              std::to_string(static_cast<int>(status)) + "): " + status_text(status));
+}
+
+const CublasLibrary& cublas_library() {
+  static const CublasLibrary kLibrary = load();
+  return kLibrary;
+}
+
+}  // namespace weir::cuda

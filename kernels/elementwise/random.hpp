@@ -1,0 +1,44 @@
+#pragma once
+
+// Random tensors that are the same on every device, for every batch size and order of filling.
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/parts/normal.hpp"
+#include "kernels/parts/philox.hpp"
+
+namespace weir {
+
+/// The four normal numbers with the indices 4 * block ... 4 * block + 3 of a stream: words x, y of
+/// the draw give the first two, words z, w the last two.
+struct NormalBlock {
+  FloatPair front;
+  FloatPair back;
+};
+
+/// The counter is (block low, block high, stream low, stream high), the key (seed low, seed high).
+[[nodiscard]] WEIR_HOST_DEVICE constexpr PhiloxWords normal_words(std::uint64_t seed,
+                                                                  std::uint64_t stream,
+                                                                  std::uint64_t block) noexcept {
+  return philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32U),
+                     static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32U)},
+                    {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U)});
+}
+
+[[nodiscard]] WEIR_HOST_DEVICE inline NormalBlock normal_block(std::uint64_t seed,
+                                                               std::uint64_t stream,
+                                                               std::uint64_t block) noexcept {
+  const PhiloxWords words = normal_words(seed, stream, block);
+  return {normal_pair(words.x, words.y), normal_pair(words.z, words.w)};
+}
+
+/// Fills `out` with independent numbers of N(0, 1). `out[i]` depends on (seed, stream, first + i)
+/// and on nothing else, so a tensor may be filled in pieces, in any order. Different streams of one
+/// seed, and different seeds, are independent.
+///
+/// Throws UsageError when first + out.size() does not fit 64 bits. Thread-safe.
+void fill_normal(std::uint64_t seed, std::uint64_t stream, std::span<float> out,
+                 std::uint64_t first = 0);
+
+}  // namespace weir

@@ -1,0 +1,35 @@
+#pragma once
+
+// e^x for x <= 0, with the same bits on every device; how, and what including this asks of a file,
+// says normal.hpp. Largest relative error, held by tests/kernels/classification_test.cpp: 1.5e-7.
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/parts/host_device.hpp"
+#include "kernels/parts/normal.hpp"
+
+namespace weir {
+
+/// Below it e^x is taken for zero: it is less than 2^-125 there, and would soon be no normal float.
+inline constexpr float kLeastExponent = -87.0F;
+
+/// e^x for x <= 0. NaN stays NaN.
+///
+/// x = n ln 2 + r with n whole and |r| <= ln(2) / 2; e^r is its Taylor polynomial of degree 7,
+/// whose remainder is below 2^-27. n ln 2 is taken off in two parts, the first so short that its
+/// product with n is exact. 2^n is made of its bits.
+[[nodiscard]] WEIR_HOST_DEVICE inline float exp_of_negative(float x) noexcept {
+  if (!(x >= kLeastExponent)) return x < kLeastExponent ? 0.0F : x;
+  const float quotient = rounded_add(rounded_multiply(x, 0x1.715476p+0F), -0.5F);
+  const auto n = static_cast<std::int32_t>(quotient);  // towards zero: the nearest of x / ln 2
+  const float whole = rounded_float(n);
+  float r = rounded_add(x, rounded_multiply(whole, -0x1.63p-1F));
+  r = rounded_add(r, rounded_multiply(whole, 0x1.bd0106p-13F));
+  const float power =
+      polynomial(r, 1.0F, 1.0F, 1.0F / 2, 1.0F / 6, 1.0F / 24, 1.0F / 120, 1.0F / 720, 1.0F / 5040);
+  const auto exponent = static_cast<std::uint32_t>(n + 127);
+  return rounded_multiply(power, float_of_bits(exponent << 23U));
+}
+
+}  // namespace weir

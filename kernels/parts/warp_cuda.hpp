@@ -1,0 +1,28 @@
+#pragma once
+
+/// @file
+/// What the 32 lanes of a warp do together, for the kernels of this folder. Each is called by all
+/// lanes of the warp at the same point.
+
+#include <cstddef>
+
+#include "kernels/parts/grid_cuda.hpp"
+
+namespace weir::cuda {
+
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+/// Step 3 of reduce.hpp's order. Lane 0 gets the sum; what the others get is of no meaning.
+__device__ inline float fold_lanes(float value) {
+  for (unsigned half = kWarpLanes / 2; half > 0; half /= 2) {
+    value += __shfl_down_sync(kAllLanes, value, half);
+  }
+  return value;
+}
+
+/// The same for every lane.
+__device__ inline float fold_lanes_to_all(float value) {
+  return __shfl_sync(kAllLanes, fold_lanes(value), 0);
+}
+
+}  // namespace weir::cuda

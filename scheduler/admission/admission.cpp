@@ -1,0 +1,465 @@
+// The line before a batch, and what its waiters sleep for. In one file, long as it is: everything
+// here is one set of states under one lock, and who changes one has to wake the right sleeper.
+
+#include "scheduler/admission/admission.hpp"
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/thread_scratch.hpp"
+#include "scheduler/admission/batch_timeline.hpp"
+
+namespace weir {
+namespace {
+
+std::string describe(const Ticket& ticket) {
+  return "'" + ticket.kind->name + "', begun at " + ticket.where.file + ":" +
+         std::to_string(ticket.where.line);
+}
+
+/// The calling thread as a producer of batches.
+std::uint64_t this_producer() {
+  static std::atomic<std::uint64_t> last{0};
+  thread_local std::uint64_t producer = ++last;
+  return producer;
+}
+
+}  // namespace
+
+/// What the calling thread sleeps on: it sleeps in one place at a time.
+std::condition_variable_any& Admission::own_sleep() {
+  return thread_scratch<std::condition_variable_any>();
+}
+
+/// A place in the line, given up however its waiter leaves. Its fields are guarded by the lock,
+/// once it is in the line.
+///
+/// Who leaves the line wakes who becomes first, and nobody else is ever woken for a turn. Who is
+/// first and asleep has looked after the last change that may let it go on.
+class Admission::InLine : public FairLine::Place {
+ public:
+  InLine(Admission& admission, std::string_view of, const BatchOptions& told) noexcept
+      : name(of), options(told), admission_(admission) {}
+  ~InLine() {
+    if (!joined) return;
+    const Lock lock(admission_.mutex_);
+    admission_.line_.leave(*this);
+    if (admission_.waits_for_open_ == this) admission_.waits_for_open_ = nullptr;
+    admission_.note_listeners();
+    admission_.wake_first();
+  }
+  InLine(const InLine&) = delete;
+  InLine& operator=(const InLine&) = delete;
+
+  void nudge() noexcept {
+    nudged = true;
+    if (asleep_on != nullptr) asleep_on->notify_one();
+  }
+
+  const std::string_view name;
+  const BatchOptions& options;
+  BatchKind* kind = nullptr;                         ///< known from the first look on
+  bool joined = false;                               ///< it is in the line
+  bool nudged = false;                               ///< something happened since it looked
+  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's
+
+  // While it waits for open batches:
+  std::uint64_t open = 0;  ///< how many there were when its grace began; zero: it has not begun
+  std::chrono::steady_clock::time_point deadline;  ///< the end of its grace
+  bool grace_over = false;
+  Pressure books;            ///< the pool's, from before it looked
+  bool looks_again = false;  ///< it wakes by itself before the grace ends
+
+ private:
+  Admission& admission_;
+};
+
+Admission::Admission(MemoryBooks& memory, const BatchStreams& streams, Policy policy,
+                     RunAhead run_ahead, std::chrono::nanoseconds grace)
+    : memory_(memory), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {
+  enlist();
+}
+
+Bytes Admission::live(const Pressure& pressure) const {
+  return minus_or_zero(pressure.held, pressure.awaiting + ledger_.allocated());
+}
+
+Bytes Admission::all_not_live(const Pressure& pressure) const {
+  return minus_or_zero(pressure.budget, live(pressure));
+}
+
+/// Nothing says what a batch of the kind holds. The largest known kind is a guess that may be too
+/// low, and two batches that both outgrow their estimates can take what each other needs. So a
+/// guess serves beside submitted work alone; beside a batch that is open there has to be room for
+/// all that the guessed one may take, and while that is open all of it is kept for it.
+bool Admission::is_guess(const InLine& place) {
+  return !place.kind->footprint && !place.options.hint;
+}
+
+Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
+  if (is_guess(place) && ledger_.keeps_for_open()) return all_not_live(pressure);
+  const auto expected = ledger_.expected(*place.kind, place.options.hint);
+  return expected ? *expected : all_not_live(pressure);
+}
+
+TicketRef Admission::begin(BatchKind& kind, Bytes estimate, const BatchId& id) {
+  Ticket& ticket = ledger_.open(kind, estimate, id.where, id.number);
+  return {&ticket, ticket.serial};
+}
+
+TicketRef Admission::open(std::string_view name, const BatchOptions& options, CallSite where) {
+  const BatchId id{next_batch_number(), where};
+  settle();
+  if (policy_ != Policy::kThrottled) {
+    const Lock lock(mutex_);
+    BatchKind& kind = ledger_.kind(name);
+    const TicketRef ticket = begin(kind, kind.footprint.value_or(Bytes{}), id);
+    note_admission(*ticket.ticket, TimelineAdmission::kAdmitted);
+    return ticket;
+  }
+  InLine place(*this, name, options);
+  std::optional<Decision> reason;
+  std::chrono::steady_clock::time_point start;
+  std::optional<TimelineSlice> stall;
+  for (;;) {
+    Decision decision = Decision::kAdmit;
+    const auto ticket = try_admit(place, id, decision);
+    if (ticket) {
+      if (reason) count_stall(*reason, std::chrono::steady_clock::now() - start);
+      if (reason) note_stall(*stall, *reason, *ticket->ticket);
+      return *ticket;
+    }
+    if (decision == Decision::kRefuse) {
+      throw Cancelled("begin_batch '" + std::string(name) + "': the wait was cancelled");
+    }
+    const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
+    if (for_room && let_forgotten_lapse()) continue;
+    if (!reason) {
+      start = std::chrono::steady_clock::now();
+      stall.emplace();
+    }
+    if (!reason || decision != Decision::kWaitTurn) reason = decision;
+    if (decision == Decision::kWaitTurn) {
+      wait_turn(place);
+    } else if (decision == Decision::kWaitOpen) {
+      wait_for_open(place);
+    } else {
+      wait_for_device(options.stop);
+    }
+    settle();
+  }
+}
+
+AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure) const {
+  return {.first_in_line = line_.is_first(place),
+          .cancelled = place.options.stop.stop_requested(),
+          .grace_over = place.grace_over,
+          .yields = line_.yields(place),
+          .held = pressure.held,
+          .budget = pressure.budget,
+          .live = live(pressure),
+          .unspent = ledger_.unspent(),
+          .estimate = estimate(place, pressure),
+          .open = ledger_.open_count(),
+          .submitted = ledger_.submitted(),
+          .queued_time = ledger_.queued_time()};
+}
+
+std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
+                                              Decision& decision) {
+  AdmissionState state;
+  std::optional<TicketRef> ticket;
+  bool known = false;
+  std::string others;
+  {
+    const Lock lock(mutex_);
+    const std::uint64_t looked = given_back_.load();
+    place.books = memory_.pressure();
+    if (!place.joined) {  // joined here, so that the first look takes one lock
+      place.kind = &ledger_.kind(place.name);
+      line_.join(place, this_producer(), estimate(place, place.books));
+      place.joined = true;
+    }
+    if (waits_for_open_ == &place) {
+      waits_for_open_ = nullptr;
+      note_listeners();
+    }
+    place.nudged = false;
+    state = state_of(place, place.books);
+    decision = decide(state, run_ahead_);
+    if (decision == Decision::kWaitOpen) {
+      waits_for_open_ = &place;  // from here on, so that nothing is missed until it sleeps
+      note_listeners();
+      if (given_back_.load() != looked) place.nudged = true;
+    } else {
+      place.open = 0;  // the next time it has a grace of its own
+      place.grace_over = false;
+    }
+    if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
+    if (decision == Decision::kForce) others = let_promises_lapse();
+    // The first batch's footprint may be weights that it made, which the second does not make
+    // again.
+    known = place.kind->given_back.has_value();
+    place.bytes = is_guess(place) ? all_not_live(place.books) : state.estimate;
+    ticket = begin(*place.kind, place.bytes, id);
+    ticket->ticket->producer = place.producer;
+    line_.serve(place);
+    place.joined = false;
+    if (decision == Decision::kForce) ++counts_.forced;
+    note_admission(*ticket->ticket, decision == Decision::kForce ? TimelineAdmission::kForced
+                                                                 : TimelineAdmission::kAdmitted);
+    wake_first();
+  }
+  try {
+    if (decision == Decision::kForce) {
+      warn_of_force(state, place.name, others);
+    } else if (known) {
+      warn_if_no_room(state, place.name);
+    }
+  } catch (const std::bad_alloc&) {
+    // The batch is open by now, and a throw would leave it so: it goes on without the warning.
+  }
+  return ticket;
+}
+
+void Admission::wake_first() noexcept {
+  if (FairLine::Place* first = line_.first()) static_cast<InLine*>(first)->nudge();
+}
+
+/// A batch was closed, or memory was freed. Only where that lets the waiter go on it is woken; or
+/// where what was freed awaits the device, so that it looks for that from now on.
+void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
+  if (waits_for_open_ == nullptr || waits_for_open_->nudged) return;
+  InLine& place = *waits_for_open_;
+  if (decide(state_of(place, memory_.pressure()), run_ahead_) != Decision::kWaitOpen ||
+      (awaiting && !place.looks_again)) {
+    place.nudge();
+  }
+}
+
+/// Sleeps until `woken` is set; then true.
+bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop) {
+  const auto is_woken = [&]() WEIR_REQUIRES(mutex_) {
+    if (!woken) ++counts_.sleeps;
+    return woken;
+  };
+  return own_sleep().wait(lock, stop, is_woken);
+}
+
+/// Sleeps until `deadline` at the latest, or until `woken` is set or there is more room in the pool
+/// than `books` say, perhaps once the device comes round; then true. The program may free blocks in
+/// the pool itself, or raise its limits. That tells nobody here, so the sleeper looks for it.
+bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
+                               std::chrono::steady_clock::time_point deadline,
+                               const Pressure& books) {
+  constexpr std::chrono::milliseconds kLookAgain{20};
+  const auto is_woken = [&] { return woken; };
+  if (woken) return true;
+  ++counts_.sleeps;
+  for (;;) {
+    const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLookAgain);
+    if (own_sleep().wait_until(lock, stop, until, is_woken)) return true;
+    if (stop.stop_requested() || until == deadline) return false;
+    const Pressure now = memory_.pressure();
+    const bool freed = now.held < books.held || now.awaiting > books.awaiting;
+    if (freed || now.budget > books.budget) return true;
+  }
+}
+
+// Ends: the first in line leaves, by admission or by an exception, and wakes who is first then.
+// That it leaves is the end of the waits below.
+void Admission::wait_turn(InLine& place) {
+  Lock lock(mutex_);
+  place.asleep_on = &own_sleep();
+  (void)sleep(lock, place.nudged, place.options.stop);
+  place.asleep_on = nullptr;
+}
+
+// Ends: at the deadline, which moves only when an open batch has closed. Nobody but the first is
+// admitted meanwhile, so there are ever fewer of them; with the last of them closed there is no
+// wait. Who is forced in leaves the line, and the next begins a grace of its own.
+void Admission::wait_for_open(InLine& place) {
+  // What an open batch freed may await the device. That the device is done with it wakes nobody.
+  constexpr std::chrono::milliseconds kLookAgain{1};
+  Lock lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (const std::uint64_t open = ledger_.open_count(); open != place.open) {
+    place.open = open;
+    place.deadline = now + grace_;
+  }
+  place.looks_again = memory_.statistics().awaiting.current.count != 0;
+  const auto until =
+      place.looks_again ? std::min(place.deadline, now + kLookAgain) : place.deadline;
+  place.asleep_on = &own_sleep();
+  (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.books);
+  place.asleep_on = nullptr;
+  place.grace_over = std::chrono::steady_clock::now() >= place.deadline;
+}
+
+// Ends: the device finishes submitted work by itself.
+void Admission::wait_for_device(const std::stop_token& stop) {
+  std::optional<Point> point;
+  {
+    const Lock lock(mutex_);
+    point = ledger_.point_to_await(passed_);
+  }
+  if (point) {
+    (void)streams_.progress.wait(*point, stop);
+  } else {
+    record_missing();  // throws if it still cannot be had: nothing here would end the wait
+  }
+}
+
+void Admission::close(TicketRef ref, bool learn) noexcept {
+  std::array<Point, kStreamRoles> points{};
+  bool missing = false;
+  for (const StreamRole role : kAllRoles) {
+    const std::size_t i = index_of(role);
+    if (!ref.ticket->touched.at(i)) continue;
+    const StreamId stream = streams_.ids.at(i);
+    points.at(i) = {stream, Ledger::kUnrecorded};
+    try {
+      points.at(i) = streams_.progress.record(stream);
+    } catch (const std::exception& error) {
+      missing = true;
+      log(LogLevel::kWarn, std::string("a batch's point is recorded later: ") + error.what());
+    }
+  }
+  const Lock lock(mutex_);
+  if (!ledger_.is_open(ref)) return;
+  ledger_.close(*ref.ticket, points, learn);
+  // Now, and not when it settles: its peak is known, and its producer's next place comes after.
+  const Ticket& ticket = *ref.ticket;
+  if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);
+  if (missing) missing_points_.store(true, std::memory_order_relaxed);
+  counts_.most_submitted = std::max(counts_.most_submitted, ledger_.submitted());
+  wake_who_waits_for_open(false);
+  fail_youngest();  // the others may all stand in allocations
+}
+
+void Admission::record_missing() {
+  std::array<bool, kStreamRoles> roles{};
+  std::uint64_t closed = 0;
+  {
+    const Lock lock(mutex_);
+    closed = ledger_.closed();
+    roles = ledger_.unrecorded();
+    const bool any = std::ranges::count(roles, true) != 0;
+    missing_points_.store(any, std::memory_order_relaxed);
+  }
+  for (const StreamRole role : kAllRoles) {
+    if (!roles.at(index_of(role))) continue;
+    const Point point = streams_.progress.record(streams_.ids.at(index_of(role)));
+    const Lock lock(mutex_);
+    ledger_.note_recorded(role, point, closed);
+  }
+}
+
+void Admission::settle() {
+  try {
+    if (missing_points_.load(std::memory_order_relaxed)) record_missing();
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("a batch's point is still to be recorded: ") + error.what());
+  }
+  std::array<std::uint64_t, kStreamRoles> passed{};
+  for (std::size_t i = 0; i < kStreamRoles; ++i) {
+    const StreamId stream = streams_.ids.at(i);
+    if (stream != StreamId{}) passed.at(i) = streams_.progress.passed(stream);
+  }
+  memory_.poll();  // asks after `passed` was read: a settled batch's frees have reached the pool
+  const Lock lock(mutex_);
+  (void)ledger_.settle(passed);
+  passed_ = passed;
+}
+
+bool Admission::let_forgotten_lapse() {
+  std::string text;
+  {
+    const Lock lock(mutex_);
+    const Ticket* ticket = ledger_.take_forgotten(std::chrono::steady_clock::now(), grace_);
+    if (ticket == nullptr) return false;
+    text =
+        "batch " + describe(*ticket) + ", is still open and has allocated nothing while " +
+        std::to_string(Ledger::kManyBatches) +
+        " others were closed, and for the longest wait that is allowed. It holds others back, so " +
+        format_bytes(ticket->estimate) + " are no longer kept for it. Is it ever closed?";
+  }
+  log(LogLevel::kWarn, text);
+  return true;
+}
+
+void Admission::warn_if_no_room(const AdmissionState& state, std::string_view kind) {
+  if (state.submitted != 0 || state.open != 0) return;
+  if (state.held + state.estimate <= state.budget || warned_.exchange(true)) return;
+  log(LogLevel::kWarn, "live memory (" + format_bytes(state.held) + ") leaves no room for a '" +
+                           std::string(kind) + "' batch (" + format_bytes(state.estimate) +
+                           ") in the budget (" + format_bytes(state.budget) +
+                           "): one batch at a time; biggest holders: " + memory_.holders(5));
+}
+
+std::string Admission::let_promises_lapse() {
+  std::string names;
+  for (Ticket* ticket : ledger_.open_tickets()) {
+    names += (names.empty() ? "" : "; ") + describe(*ticket);
+    ticket->lapsed = true;
+  }
+  return names;
+}
+
+void Admission::warn_of_force(const AdmissionState& state, std::string_view kind,
+                              const std::string& others) {
+  log(LogLevel::kWarn, "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
+                           ") goes on without room: after the longest wait that is allowed, " +
+                           format_bytes(state.held) + " of " + format_bytes(state.budget) +
+                           " are held and " + format_bytes(state.unspent) +
+                           " more are promised to batches that are still open (" + others + ")");
+}
+
+void Admission::count_stall(Decision reason, std::chrono::nanoseconds time) {
+  const Lock lock(mutex_);
+  const bool turn = reason == Decision::kWaitTurn || reason == Decision::kWaitShare;
+  Stalls& stalls = turn                            ? counts_.turn
+                   : reason == Decision::kWaitSoft ? counts_.soft
+                                                   : counts_.hard;
+  ++stalls.count;
+  stalls.total += time;
+}
+
+void Admission::add_figures(LiveFigures& figures) const {
+  const AdmissionStatistics now = statistics();
+  figures.open += now.open;
+  figures.submitted += now.submitted;
+  figures.settled += now.settled;
+  DeviceFigures* const device = figures.of(memory_.device());
+  for (const Stalls& stalls : {now.hard, now.soft, now.turn}) {
+    figures.stalls += stalls.count;
+    figures.stalled += stalls.total;
+    if (device == nullptr) continue;
+    device->waits += stalls.count;
+    device->waited += stalls.total;
+  }
+}
+
+void Admission::record_live(TimelineSink& sink) {
+  const Lock lock(mutex_);
+  for (const SettledUnheard& batch : ledger_.take_settled_unheard()) {
+    note_settled_unheard(sink, batch);
+  }
+  for (Ticket* ticket : ledger_.open_tickets()) note_live(sink, *ticket);
+  for (Ticket* ticket : ledger_.submitted_tickets()) note_live(sink, *ticket);
+}
+
+AdmissionStatistics Admission::statistics() const {
+  const Lock lock(mutex_);
+  AdmissionStatistics counts = counts_;
+  counts.open = ledger_.open_count();
+  counts.submitted = ledger_.submitted();
+  counts.settled = ledger_.settled();
+  counts.charged = ledger_.charged(memory_.pressure().awaiting);
+  return counts;
+}
+
+}  // namespace weir

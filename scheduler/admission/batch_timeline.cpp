@@ -1,0 +1,91 @@
+#include "scheduler/admission/batch_timeline.hpp"
+
+#include <atomic>
+#include <utility>
+
+namespace weir {
+namespace {
+
+constinit std::atomic<std::uint32_t> last_number{0};
+
+/// The stall that a decision to wait leads to.
+TimelineStall stall_of(Decision reason) noexcept {
+  switch (reason) {
+    case Decision::kWaitSoft:
+      return TimelineStall::kRunAhead;
+    case Decision::kWaitTurn:
+    case Decision::kWaitShare:
+      return TimelineStall::kTurn;
+    case Decision::kWaitOpen:
+      return TimelineStall::kOpen;
+    default:
+      return TimelineStall::kBudget;
+  }
+}
+
+void write(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
+           TimelineAdmission admission = {}) noexcept {
+  const Bytes bytes = kind == TimelineKind::kAdmit ? ticket.estimate : ticket.peak;
+  sink.write({.bytes = bytes.count,
+              .batch = ticket.number,
+              .name = sink.name(ticket.kind->name),
+              .site = sink.site(ticket.where.file, ticket.where.line),
+              .kind = kind,
+              .detail = static_cast<std::uint8_t>(admission)});
+}
+
+}  // namespace
+
+std::uint32_t next_batch_number() noexcept {
+  const std::uint32_t number = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (TimelineSink* listener = timeline_batches()) listener->note_batch(number);
+  return number;
+}
+
+void number_batches_anew() noexcept { last_number.store(0, std::memory_order_relaxed); }
+
+void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept {
+  if (TimelineSink* sink = timeline_sink()) {
+    write(*sink, TimelineKind::kAdmit, ticket, admission);
+    ticket.told.admission = sink;
+  }
+}
+
+bool note_batch(TimelineKind kind, Ticket& ticket) noexcept {
+  TimelineSink* const sink = timeline_sink();
+  if (sink == nullptr) return false;
+  write(*sink, kind, ticket);
+  if (kind == TimelineKind::kClose) ticket.told.close = sink;
+  return true;
+}
+
+void note_live(TimelineSink& sink, Ticket& ticket) noexcept {
+  if (std::exchange(ticket.told.admission, &sink) != &sink) {
+    write(sink, TimelineKind::kAdmit, ticket, TimelineAdmission::kBefore);
+  }
+  if (ticket.state != Ticket::State::kSubmitted) return;
+  if (std::exchange(ticket.told.close, &sink) != &sink) write(sink, TimelineKind::kClose, ticket);
+}
+
+void note_settled_unheard(TimelineSink& sink, const SettledUnheard& batch) noexcept {
+  TimelineRecord record{.bytes = batch.peak.count,
+                        .batch = batch.number,
+                        .name = sink.name(batch.kind->name),
+                        .site = sink.site(batch.where.file, batch.where.line),
+                        .kind = TimelineKind::kClose};
+  if (!batch.knew_close) sink.write(record);
+  record.kind = TimelineKind::kSettle;
+  sink.write(record);
+}
+
+void note_stall(const TimelineSlice& slice, Decision reason, const Ticket& ticket) noexcept {
+  TimelineSink* const sink = slice.sink();
+  if (sink == nullptr) return;
+  slice.write({.batch = ticket.number,
+               .name = sink->name(ticket.kind->name),
+               .site = sink->site(ticket.where.file, ticket.where.line),
+               .kind = TimelineKind::kStall,
+               .detail = static_cast<std::uint8_t>(stall_of(reason))});
+}
+
+}  // namespace weir

@@ -1,0 +1,280 @@
+#include "scheduler/admission/ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/admission/batch_timeline.hpp"
+
+namespace weir {
+namespace {
+
+bool passed_all(const Ticket& ticket, const std::array<std::uint64_t, kStreamRoles>& passed) {
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (ticket.touched.at(role) && ticket.points.at(role).sequence > passed.at(role)) return false;
+  }
+  return true;
+}
+
+bool refers(TicketRef ref) { return ref.ticket != nullptr && ref.ticket->serial == ref.serial; }
+
+bool refers_to_open(TicketRef ref) {
+  return refers(ref) && ref.ticket->state == Ticket::State::kOpen;
+}
+
+/// Of its peak, what it has given back by now.
+Bytes given_back(const Ticket& ticket) { return minus_or_zero(ticket.peak, ticket.net); }
+
+StreamTimes times_of(const Ticket& ticket) {
+  StreamTimes times{};
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    times.at(role) =
+        std::chrono::nanoseconds(ticket.device_time.at(role).load(std::memory_order_relaxed));
+  }
+  return times;
+}
+
+}  // namespace
+
+BatchKind& Ledger::kind(std::string_view name) {
+  const auto found = kinds_.find(name);
+  if (found != kinds_.end()) return *found->second;
+  auto kind = std::make_unique<BatchKind>();
+  kind->name = name;
+  return *kinds_.emplace(kind->name, std::move(kind)).first->second;
+}
+
+std::optional<Bytes> Ledger::expected(const BatchKind& kind,
+                                      std::optional<Bytes> hint) const noexcept {
+  if (kind.footprint) return kind.footprint;
+  return hint ? hint : largest_known();
+}
+
+std::optional<Bytes> Ledger::largest_known() const noexcept {
+  Bytes largest;
+  for (const auto& [name, kind] : kinds_) {
+    if (!kind->footprint) continue;
+    // What the only batch of a kind still holds is its own: no sign of what other kinds need.
+    largest = std::max(largest, kind->given_back ? *kind->footprint : given_back(*kind->last));
+  }
+  return largest.count == 0 ? std::nullopt : std::optional(largest);
+}
+
+std::optional<StreamTimes> Ledger::longest_known() const noexcept {
+  std::optional<StreamTimes> longest;
+  for (const auto& [name, kind] : kinds_) {
+    if (!kind->footprint) continue;
+    if (!longest) longest.emplace();
+    for (std::size_t role = 0; role < kStreamRoles; ++role) {
+      longest->at(role) = std::max(longest->at(role), kind->device_time.at(role));
+    }
+  }
+  return longest;
+}
+
+Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint32_t number) {
+  if (free_.empty()) {
+    // Room for every ticket in every list first, so that no later step of a batch can fail.
+    const std::size_t count = tickets_.size() + 1;
+    for (auto* list : {&free_, &open_, &submitted_}) list->reserve(count);
+    settled_unheard_.reserve(count);
+    tickets_.push_back(std::make_unique<Ticket>());
+    free_.push_back(tickets_.back().get());
+  }
+  Ticket& ticket = *free_.back();
+  free_.pop_back();
+  open_.push_back(&ticket);
+  ticket.state = Ticket::State::kOpen;
+  ticket.serial = ++serials_;
+  ticket.number = number;
+  ticket.told = {};
+  ticket.kind = &kind;
+  ticket.where = where;
+  ticket.producer = 0;
+  ticket.estimate = estimate;
+  ticket.net = ticket.peak = ticket.awaiting = {};
+  ticket.closed_before = closed_;
+  ticket.found_idle.reset();
+  ticket.learn = true;
+  ticket.lapsed = false;
+  ticket.touched = {};
+  for (auto& time : ticket.device_time) time.store(0, std::memory_order_relaxed);
+  return ticket;
+}
+
+void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
+  if (!refers_to_open(ref)) return;
+  ref.ticket->net += bytes;
+  ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
+  ref.ticket->closed_before = closed_;
+  ref.ticket->found_idle.reset();
+  ref.ticket->lapsed = false;
+}
+
+void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
+  if (!refers(ref)) return;
+  // Not below zero: what another thread allocated while the batch was closed was not counted.
+  ref.ticket->net = minus_or_zero(ref.ticket->net, bytes);
+  if (awaiting && ref.ticket->state == Ticket::State::kOpen) ref.ticket->awaiting += bytes;
+}
+
+void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn) {
+  std::erase(open_, &ticket);
+  ticket.state = Ticket::State::kSubmitted;
+  ticket.points = points;
+  ticket.learn = learn;
+  ticket.closed = ++closed_;
+  submitted_.push_back(&ticket);
+  (void)note_batch(TimelineKind::kClose, ticket);
+}
+
+std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
+  const auto done = [&](Ticket* ticket) {
+    if (!passed_all(*ticket, passed)) return false;
+    if (!note_batch(TimelineKind::kSettle, *ticket)) keep_unheard(*ticket);
+    ticket->state = Ticket::State::kSettled;
+    if (ticket->learn) {
+      learn_from(*ticket);
+    } else {
+      free_.push_back(ticket);
+    }
+    return true;
+  };
+  const std::size_t count = std::erase_if(submitted_, done);
+  settled_ += count;
+  return count;
+}
+
+void Ledger::keep_unheard(const Ticket& ticket) noexcept {
+  // No more than there are tickets: what begins while nothing is recorded is known to nobody.
+  const bool is_known = ticket.told.admission != nullptr;
+  if (!is_known || settled_unheard_.size() == settled_unheard_.capacity()) return;
+  settled_unheard_.push_back({.number = ticket.number,
+                              .kind = ticket.kind,
+                              .where = ticket.where,
+                              .peak = ticket.peak,
+                              .knew_close = ticket.told.close != nullptr});
+}
+
+std::vector<SettledUnheard> Ledger::take_settled_unheard() {
+  std::vector<SettledUnheard> none;
+  none.reserve(tickets_.size());
+  return std::exchange(settled_unheard_, std::move(none));
+}
+
+void Ledger::learn_from(Ticket& ticket) {
+  BatchKind& kind = *ticket.kind;
+  const StreamTimes times = times_of(ticket);
+  const bool first = !kind.footprint;
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    std::chrono::nanoseconds& average = kind.device_time.at(role);
+    average = first ? times.at(role) : average + (times.at(role) - average) / 4;
+  }
+  if (kind.last != nullptr) {
+    const Bytes largest = std::max(kind.given_back.value_or(Bytes{}), given_back(*kind.last));
+    // A larger one counts at once, a smaller one slowly: too low an estimate costs more.
+    kind.given_back = Bytes{largest.count - minus_or_zero(largest, ticket.peak).count / 16};
+    free_.push_back(kind.last);
+  }
+  kind.last = &ticket;  // kept, to see what it gives back until the next one settles
+  kind.footprint = std::max(kind.given_back.value_or(Bytes{}), ticket.peak);
+}
+
+bool Ledger::is_open(TicketRef ref) const noexcept { return refers_to_open(ref); }
+
+Bytes Ledger::charge(const Ticket& ticket) const noexcept {
+  switch (ticket.state) {
+    case Ticket::State::kOpen:
+      return ticket.lapsed ? ticket.net : std::max(ticket.estimate, ticket.net);
+    case Ticket::State::kSubmitted:
+      return ticket.awaiting;
+    case Ticket::State::kSettled:
+      break;
+  }
+  return {};
+}
+
+Bytes Ledger::charged(Bytes awaiting) const noexcept {
+  Bytes left;
+  for (const Ticket* ticket : submitted_) left += charge(*ticket);
+  Bytes sum = std::min(left, awaiting);
+  for (const Ticket* ticket : open_) sum += charge(*ticket);
+  return sum;
+}
+
+Bytes Ledger::unspent() const noexcept {
+  Bytes sum;
+  for (const Ticket* ticket : open_) sum += charge(*ticket) - ticket->net;
+  return sum;
+}
+
+Bytes Ledger::allocated() const noexcept {
+  Bytes sum;
+  for (const Ticket* ticket : open_) sum += ticket->net;
+  return sum;
+}
+
+bool Ledger::keeps_for_open() const noexcept {
+  return !std::ranges::all_of(open_, &Ticket::lapsed);
+}
+
+const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
+                                     std::chrono::nanoseconds patience) noexcept {
+  const auto forgotten = std::ranges::find_if(open_, [&](Ticket* ticket) {
+    if (ticket->lapsed || closed_ - ticket->closed_before < kManyBatches) return false;
+    if (!ticket->found_idle) ticket->found_idle = now;
+    return now - *ticket->found_idle >= patience;
+  });
+  if (forgotten == open_.end()) return nullptr;
+  (*forgotten)->lapsed = true;
+  return *forgotten;
+}
+
+std::chrono::nanoseconds Ledger::queued_time() const noexcept {
+  StreamTimes sum{};
+  std::optional<StreamTimes> guess;
+  for (const Ticket* ticket : submitted_) {
+    const StreamTimes* times = &ticket->kind->device_time;
+    if (!ticket->kind->footprint) {
+      if (!guess) guess = longest_known();
+      if (!guess) return kUnknownTime;
+      times = &*guess;
+    }
+    for (std::size_t role = 0; role < kStreamRoles; ++role) sum.at(role) += times->at(role);
+  }
+  return *std::ranges::max_element(sum);
+}
+
+std::optional<Point> Ledger::point_to_await(
+    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
+  for (std::size_t i = submitted_.size() / 4; i < submitted_.size(); ++i) {
+    const Ticket* ticket = submitted_[i];
+    for (std::size_t role = 0; role < kStreamRoles; ++role) {
+      const Point& point = ticket->points.at(role);
+      if (!ticket->touched.at(role) || point.sequence == kUnrecorded) continue;
+      if (point.sequence > passed.at(role)) return point;
+    }
+  }
+  return std::nullopt;
+}
+
+std::array<bool, kStreamRoles> Ledger::unrecorded() const noexcept {
+  std::array<bool, kStreamRoles> roles{};
+  for (const Ticket* ticket : submitted_) {
+    for (std::size_t role = 0; role < kStreamRoles; ++role) {
+      if (ticket->touched.at(role) && ticket->points.at(role).sequence == kUnrecorded) {
+        roles.at(role) = true;
+      }
+    }
+  }
+  return roles;
+}
+
+void Ledger::note_recorded(StreamRole role, Point point, std::uint64_t closed) noexcept {
+  for (Ticket* ticket : submitted_) {
+    if (ticket->closed > closed) continue;
+    Point& own = ticket->points.at(index_of(role));
+    if (ticket->touched.at(index_of(role)) && own.sequence == kUnrecorded) own = point;
+  }
+}
+
+}  // namespace weir

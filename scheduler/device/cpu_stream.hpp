@@ -1,0 +1,88 @@
+#pragma once
+
+// A stream of the cpu device: a worker thread that executes a queue in order. The queue holds
+// tasks and waits for other streams' points. Thread-safe.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <stop_token>
+#include <thread>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/ring.hpp"
+#include "allocator/timeline/sink.hpp"
+#include "scheduler/device/stream.hpp"
+
+namespace weir {
+
+class CpuStream final : public Stream {
+ public:
+  /// `source` is its device's, for timelines.
+  explicit CpuStream(StreamRole role, std::uint16_t source = 0);
+  /// Executes everything that is queued, then ends the thread.
+  ~CpuStream() override;
+
+  void copy(void* to, const void* from, Bytes size) override;
+
+  /// The sequence that is passed once the task is done.
+  std::uint64_t enqueue(Task& task) { return push({.task = &task}); }
+  /// This stream waits until `other` has passed `sequence`, which must be enqueued there already.
+  void enqueue_wait(CpuStream& other, std::uint64_t sequence) {
+    (void)push({.other = &other, .sequence = sequence});
+  }
+
+  /// Entries enqueued so far: the sequence of a point recorded now. Takes no lock: every free asks.
+  [[nodiscard]] std::uint64_t enqueued() const noexcept {
+    return enqueued_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] std::uint64_t passed() const noexcept {
+    return passed_.load(std::memory_order_acquire);
+  }
+  /// True when `sequence` is passed, false when a stop was requested first.
+  [[nodiscard]] bool wait(std::uint64_t sequence, const std::stop_token& stop);
+  /// How many threads sleep in `wait` now.
+  [[nodiscard]] std::uint64_t waiting() const {
+    const Lock lock(mutex_);
+    return waiting_;
+  }
+  [[nodiscard]] std::chrono::nanoseconds busy() const noexcept {
+    return std::chrono::nanoseconds(busy_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  static constexpr std::uint64_t kNobody = UINT64_MAX;
+  struct Entry {
+    Task* task = nullptr;
+    CpuStream* other = nullptr;  ///< with `sequence`: a wait instead of a task
+    std::uint64_t sequence = 0;
+  };
+
+  std::uint64_t push(Entry entry);
+  void serve();
+  void execute(const Entry& entry);
+  void wait_for(CpuStream& other, std::uint64_t sequence);
+  /// Tells who records, if anybody, when the task ran.
+  struct Moment;
+  void note(TimelineSink* sink, const Task& task, const Moment& from,
+            const Moment& to) const noexcept;
+
+  mutable Mutex mutex_{LockRank::kStream};
+  Ring<Entry> entries_ WEIR_GUARDED_BY(mutex_);  ///< not begun yet
+  std::atomic<std::uint64_t> enqueued_{0};       ///< written under the lock
+  /// The lowest sequence that somebody sleeps for: passing others wakes nobody. A wake-up costs the
+  /// worker more than many an operation.
+  std::uint64_t awaited_ WEIR_GUARDED_BY(mutex_) = kNobody;
+  std::uint64_t waiting_ WEIR_GUARDED_BY(mutex_) = 0;
+  bool closing_ WEIR_GUARDED_BY(mutex_) = false;
+  bool asleep_ WEIR_GUARDED_BY(mutex_) = false;  ///< the worker, for want of work
+  std::condition_variable_any work_;             ///< the worker sleeps here when the queue is empty
+  std::condition_variable_any passes_;           ///< hosts and other streams sleep here
+  std::atomic<std::uint64_t> passed_{0};
+  std::atomic<std::int64_t> busy_{0};
+  const std::uint16_t source_;
+  std::thread worker_;
+};
+
+}  // namespace weir

@@ -1,0 +1,56 @@
+#pragma once
+
+/// @file
+/// The device `cuda:N`: the memory of one GPU, page-locked host memory, and four CUDA streams.
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "allocator/memory/upstream_cuda.hpp"
+#include "allocator/progress/progress_cuda.hpp"
+#include "allocator/timeline/source.hpp"
+#include "scheduler/device/device.hpp"
+#include "scheduler/device/stream_cuda.hpp"
+
+namespace weir {
+
+/// What open_device("cuda:N") opens. Thread-safe. Its end waits for everything that is enqueued.
+class CudaDevice final : public DeviceBackend, private TimelineSource {
+ public:
+  /// GPU number `ordinal`, with `memory` bytes of it; zero is all. CudaError.
+  explicit CudaDevice(int ordinal, Bytes memory = {});
+  ~CudaDevice() override { leave(); }
+
+  [[nodiscard]] std::string name() const override { return "cuda:" + std::to_string(ordinal_); }
+  [[nodiscard]] Upstream& upstream() override { return upstream_; }
+  [[nodiscard]] Upstream& host_upstream() override { return host_; }
+  [[nodiscard]] CudaProgress& progress() override { return progress_; }
+  [[nodiscard]] StreamId stream(StreamRole role) const override {
+    return streams_.at(index_of(role))->id();
+  }
+  std::uint64_t enqueue(StreamRole role, Task& task) override {
+    return streams_.at(index_of(role))->enqueue(task);
+  }
+  [[nodiscard]] bool runs_in_enqueue() const noexcept override { return true; }
+  [[nodiscard]] bool copies_late(const void* host) const override;
+  void drain() noexcept override {
+    for (const auto& stream : streams_) stream->drain();
+  }
+  [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override {
+    return streams_.at(index_of(role))->busy();
+  }
+
+ private:
+  // For live views. Recordings have its streams from a profiler.
+  void add_figures(LiveFigures& figures) const override;
+  void record_live(TimelineSink& /*sink*/) override {}
+
+  const int ordinal_;
+  CudaUpstream upstream_;
+  PinnedUpstream host_;
+  CudaProgress progress_;
+  std::array<std::unique_ptr<CudaStream>, kStreamRoles> streams_;  ///< last: its end waits for them
+};
+
+}  // namespace weir

@@ -1,0 +1,82 @@
+#include "scheduler/device/stream_cuda.hpp"
+
+#include <utility>
+
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/scope_cuda.hpp"
+#include "scheduler/device/serves_device.hpp"
+
+namespace weir {
+
+cudaStream_t cuda_stream(Stream& stream) noexcept { return static_cast<CudaStream&>(stream).get(); }
+
+OwnedCudaStream::OwnedCudaStream(int device) : device_(device) {
+  const CudaScope scope(device);
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+             "cudaStreamCreateWithFlags");
+}
+
+OwnedCudaStream::OwnedCudaStream(OwnedCudaStream&& other) noexcept
+    : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
+
+OwnedCudaStream::~OwnedCudaStream() {
+  if (stream_ == nullptr) return;
+  try {
+    const CudaScope scope(device_);
+    check_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a CUDA stream is lost: ") + error.what());
+  }
+}
+
+CudaStream::CudaStream(int device, OwnedCudaStream stream, StreamRole role, CudaProgress& progress)
+    : Stream(progress.add(stream.get(), CudaWork::kMarked, this), role),
+      device_(device),
+      stream_(std::move(stream)),
+      lane_(progress.lane(id())),
+      thread_([this] { serve(); }) {}
+
+CudaStream::~CudaStream() {
+  closing_.store(true);
+  news_.fetch_add(1);
+  news_.notify_one();
+  thread_.join();
+}
+
+void CudaStream::copy(void* to, const void* from, Bytes size) {
+  check_cuda(cudaMemcpyAsync(to, from, size.count, cudaMemcpyDefault, get()), "cudaMemcpyAsync");
+}
+
+std::uint64_t CudaStream::enqueue(Task& task) {
+  if (lane_.lost() != cudaSuccess) throw CudaError("cudaEventQuery", lane_.lost());
+  const CudaScope scope(device_);
+  lane_.expect_mark();  // nothing may fail once the task has run
+  const auto since = std::chrono::steady_clock::now();
+  {
+    const ServesDevice serves;
+    task.run(*this);
+  }
+  const std::uint64_t sequence = lane_.mark(&task, since);
+  news_.fetch_add(1);
+  news_.notify_one();
+  return sequence;
+}
+
+void CudaStream::completed(void* tag, std::chrono::nanoseconds device_time) noexcept {
+  static_cast<Task*>(tag)->finished(device_time);
+}
+
+void CudaStream::serve() {
+  const ServesDevice serves;
+  // The thread's own, for good: on any other device the calls below would make a context there.
+  (void)take_cuda_error(cudaSetDevice(device_));
+  for (;;) {
+    const std::uint32_t seen = news_.load();
+    if (lane_.await_oldest()) continue;
+    if (closing_.load()) return lane_.drain();
+    news_.wait(seen);
+  }
+}
+
+}  // namespace weir

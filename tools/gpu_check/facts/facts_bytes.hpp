@@ -1,0 +1,20 @@
+#pragma once
+
+// How facts write amounts of memory.
+
+#include <cstdint>
+#include <string>
+
+#include "allocator/base/bytes.hpp"
+
+namespace weir::gpu_check {
+
+[[nodiscard]] inline std::string in_bytes(std::uint64_t count) { return format_bytes({count}); }
+
+/// What was taken of the memory that was free before. Less than nothing where others gave back more
+/// meanwhile.
+[[nodiscard]] inline std::string bytes_taken(std::uint64_t before, std::uint64_t after) {
+  return before >= after ? in_bytes(before - after) : "-" + in_bytes(after - before);
+}
+
+}  // namespace weir::gpu_check

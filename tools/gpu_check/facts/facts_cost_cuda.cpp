@@ -1,0 +1,135 @@
+// What events and questions for streams cost, and whether a stream may be asked beside a capture.
+
+#include <array>
+#include <thread>
+
+#include "tools/gpu_check/facts/facts_busy_cuda.hpp"
+#include "tools/gpu_check/facts/facts_clock.hpp"
+
+namespace weir::gpu_check {
+namespace {
+
+/// A small operation to put events behind.
+class Operation {
+ public:
+  explicit Operation(const Driver& driver) : driver_(driver), word_(driver, 4), stream_(driver) {}
+  void enqueue() { CALL(driver_, cuMemsetD32Async, word_.at(), 1U, std::size_t{1}, stream_.get()); }
+  void record(const Event& event) { CALL(driver_, cuEventRecord, event.get(), stream_.get()); }
+  void synchronize() { CALL(driver_, cuStreamSynchronize, stream_.get()); }
+
+ private:
+  const Driver& driver_;
+  const Memory word_;
+  const Stream stream_;
+};
+
+constexpr unsigned kSpinning = CU_EVENT_DEFAULT;
+constexpr unsigned kBlocking = CU_EVENT_BLOCKING_SYNC;
+
+/// Operations that each have what `enqueue` puts behind them.
+template <typename Enqueue>
+std::string cost_of_each(Operation& operation, const Enqueue& enqueue) {
+  const auto start = FactClock::now();
+  const std::size_t count = repeat(enqueue);
+  const double enqueued = microseconds_since(start);
+  operation.synchronize();
+  const double done = microseconds_since(start);
+  const auto each = static_cast<double>(count);
+  return in_microseconds(enqueued / each) + " to enqueue, " + in_microseconds(done / each) +
+         " until done (" + std::to_string(count) + ")";
+}
+
+std::string cost_of_recording(const Driver& driver) {
+  Operation operation(driver);
+  const Event spinning(driver, kSpinning);
+  const Event blocking(driver, kBlocking);
+  const auto with = [&](const Event& event) {
+    return cost_of_each(operation, [&] {
+      operation.enqueue();
+      operation.record(event);
+    });
+  };
+  std::string found = "without: " + cost_of_each(operation, [&] { operation.enqueue(); });
+  found += "; spinning: " + with(spinning);
+  return found + "; blocking: " + with(blocking);
+}
+
+std::string cost_of_waiting(const Driver& driver) {
+  Operation operation(driver);
+  const auto with = [&](unsigned flags) {
+    const Event event(driver, flags);
+    const auto start = FactClock::now();
+    const std::size_t count = repeat([&] {
+      operation.enqueue();
+      operation.record(event);
+      CALL(driver, cuEventSynchronize, event.get());
+    });
+    return in_microseconds(microseconds_since(start) / static_cast<double>(count)) + " (" +
+           std::to_string(count) + ")";
+  };
+  return "spinning: " + with(kSpinning) + "; blocking: " + with(kBlocking);
+}
+
+std::string cost_of_query(const Driver& driver) {
+  const auto ask = [&](CUstream stream, CUresult expected) {
+    bool as_expected = true;
+    const auto start = FactClock::now();
+    const std::size_t count =
+        repeat([&] { as_expected = RAW(driver, cuStreamQuery, stream) == expected && as_expected; },
+               BusyStream::kLongest / 2);
+    return in_microseconds(microseconds_since(start) / static_cast<double>(count)) + " (" +
+           std::to_string(count) + (as_expected ? ")" : ", not all of them)");
+  };
+  const Stream idle(driver);
+  const std::string found = "idle: " + ask(idle.get(), CUDA_SUCCESS);
+  const BusyStream busy(driver, BusyWith::kKernel);
+  return found + "; busy: " + ask(busy.get(), CUDA_ERROR_NOT_READY);
+}
+
+/// What a question for another stream returns during a capture, and what that ends with.
+std::string query_beside(const Driver& driver, CUstreamCaptureMode mode, bool other_thread) {
+  CUcontext context = nullptr;
+  CALL(driver, cuCtxGetCurrent, &context);
+  const Stream captured(driver);
+  const Stream asked(driver);
+  CALL(driver, cuStreamBeginCapture, captured.get(), mode);
+  CUresult code = CUDA_SUCCESS;
+  const auto ask = [&] { code = RAW(driver, cuStreamQuery, asked.get()); };
+  if (other_thread) {
+    std::thread([&] {
+      if (code = RAW(driver, cuCtxSetCurrent, context); code == CUDA_SUCCESS) ask();
+    }).join();
+  } else {
+    ask();
+  }
+  CUgraph graph = nullptr;
+  const CUresult ended = RAW(driver, cuStreamEndCapture, captured.get(), &graph);
+  if (graph != nullptr) (void)RAW(driver, cuGraphDestroy, graph);
+  return std::to_string(code) +
+         (ended == CUDA_SUCCESS ? "" : " and breaks it (" + std::to_string(ended) + ")");
+}
+
+std::string query_beside_captures(const Driver& driver) {
+  const auto both = [&](const char* name, CUstreamCaptureMode mode) {
+    return std::string(name) + ": " + query_beside(driver, mode, false) + ", by another thread " +
+           query_beside(driver, mode, true);
+  };
+  return both("global", CU_STREAM_CAPTURE_MODE_GLOBAL) + "; " +
+         both("relaxed", CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+constexpr const char* kCost = "(a cost; in brackets how many were done in time)";
+constexpr std::array kCostQuestions{
+    Question{"an operation with an event that threads spin on, and with one that they sleep on",
+             kCost, cost_of_recording},
+    Question{"an operation and a wait for it, spinning and asleep", kCost, cost_of_waiting},
+    Question{"cuStreamQuery", kCost, cost_of_query},
+    Question{"cuStreamQuery of a stream that is not captured, while another is", "(not documented)",
+             query_beside_captures},
+};
+
+}  // namespace
+
+std::span<const Question> cost_questions() { return kCostQuestions; }
+
+}  // namespace weir::gpu_check

@@ -1,0 +1,147 @@
+#include "tools/preload/context/account.hpp"
+
+#include <algorithm>
+#include <exception>
+
+namespace weir::preload {
+namespace {
+
+/// Handles of different types may be the same number; all that is freed by its address shares one.
+constexpr std::uint64_t key(Kind kind, std::uint64_t handle) noexcept {
+  const bool by_handle = kind == Kind::kArrays || kind == Kind::kMappable || kind == Kind::kModules;
+  return handle ^ (by_handle ? (static_cast<std::uint64_t>(kind) + 1) << 56U : 0);
+}
+
+}  // namespace
+
+const char* to_string(Kind kind) noexcept {
+  static constexpr std::array<const char*, kKinds> kNames{"arrays",  "mappable", "pools",  "graphs",
+                                                          "modules", "contexts", "shared", "direct",
+                                                          "managed", "host",     "spilled"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+bool Account::take(Bytes bytes) noexcept {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  do {
+    const std::uint64_t budget = this->budget().count;
+    if (used > budget || bytes.count > budget - used) return false;
+  } while (!used_.compare_exchange_weak(used, used + bytes.count, std::memory_order_relaxed));
+  return true;
+}
+
+std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  std::uint64_t taken = 0;
+  do {
+    taken = std::min<std::uint64_t>(count, minus_or_zero(budget(), {used}).count / size.count);
+  } while (
+      !used_.compare_exchange_weak(used, used + taken * size.count, std::memory_order_relaxed));
+  return taken;
+}
+
+bool Account::reclaim(Bytes bytes) noexcept {
+  if (neighbours_ == nullptr || is_hopeless(bytes)) return false;
+  const Bytes missing = minus_or_zero(used() + bytes, budget());
+  // Where the budget has room it is the device that is full, of other processes perhaps: nobody
+  // says how much is missing. Else what would not make room is kept.
+  const bool short_of_budget = missing.count != 0;
+  return neighbours_->reclaim(*this, short_of_budget ? missing : bytes, short_of_budget).count != 0;
+}
+
+bool Account::is_hopeless(Bytes bytes) const noexcept {
+  const Bytes free = neighbours_ != nullptr ? neighbours_->not_in_use(*this) : Bytes{};
+  return bytes > minus_or_zero(budget(), minus_or_zero(used(), free));
+}
+
+void Account::add_passed(Kind kind, Bytes bytes) {
+  const Lock lock(mutex_);
+  Passed& passed = kinds_.at(static_cast<std::size_t>(kind));
+  passed.level.add(bytes);
+  passed.sum += bytes;
+  ++passed.calls;
+}
+
+void Account::remove_passed(Kind kind, Bytes bytes) noexcept {
+  if (counts(kind)) give_back(bytes);
+  const Lock lock(mutex_);
+  kinds_[static_cast<std::size_t>(kind)].level.remove(bytes);
+}
+
+void Account::set_passed(Kind kind, Bytes bytes) {
+  const Lock lock(mutex_);
+  Passed& passed = kinds_.at(static_cast<std::size_t>(kind));
+  const Bytes before = passed.level.current;
+  if (bytes.count > before.count) {
+    const Bytes more = minus_or_zero(bytes, before);
+    used_.fetch_add(more.count, std::memory_order_relaxed);
+    passed.level.add(more);
+    passed.sum += more;
+    ++passed.calls;
+  } else {
+    const Bytes less = minus_or_zero(before, bytes);
+    used_.fetch_sub(less.count, std::memory_order_relaxed);
+    passed.level.remove(less);
+  }
+}
+
+Bytes Account::passed() const {
+  const Lock lock(mutex_);
+  Bytes sum;
+  for (std::size_t i = 0; i < kKinds; ++i) {
+    if (counts(static_cast<Kind>(i))) sum += kinds_.at(i).level.current;
+  }
+  return sum;
+}
+
+std::vector<Passed> Account::passed_kinds() const {
+  const Lock lock(mutex_);
+  std::vector<Passed> kinds;
+  for (std::size_t i = 0; i < kKinds; ++i) {
+    if (kinds_.at(i).calls == 0) continue;
+    Passed& kind = kinds.emplace_back(kinds_.at(i));
+    kind.kind = to_string(static_cast<Kind>(i));
+    kind.counted = counts(static_cast<Kind>(i));
+  }
+  return kinds;
+}
+
+void PassedTable::add(std::uint64_t handle, const Entry& entry) {
+  const Lock lock(mutex_);
+  entries_.insert_or_assign(key(entry.kind, handle), entry);
+}
+
+std::optional<PassedTable::Entry> PassedTable::take(Kind kind, std::uint64_t handle) noexcept {
+  const Lock lock(mutex_);
+  const auto found = entries_.find(key(kind, handle));
+  if (found == entries_.end()) return std::nullopt;
+  const Entry entry = found->second;
+  entries_.erase(found);
+  return entry;
+}
+
+void PassedTable::settle(std::uint64_t handle, const std::optional<Entry>& entry,
+                         bool freed) noexcept {
+  if (!entry) return;
+  if (freed) {
+    entry->account->remove_passed(entry->kind, entry->bytes);
+    return;
+  }
+  try {
+    add(handle, *entry);
+  } catch (const std::exception&) {
+    // It stays in the account's books for ever: too much is counted rather than too little.
+  }
+}
+
+void PassedTable::forget(CUcontext context) noexcept {
+  const Lock lock(mutex_);
+  std::erase_if(entries_, [&](const auto& each) {
+    const Entry& entry = each.second;
+    if (entry.context != context) return false;
+    entry.account->remove_passed(entry.kind, entry.bytes);
+    return true;
+  });
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,177 @@
+#pragma once
+
+// The budget of one device: what the pools of its contexts have from the driver, and what the
+// driver served past them.
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/progress/progress.hpp"
+#include "tools/preload/report/summary.hpp"
+
+namespace weir::preload {
+
+/// Kinds of memory that the driver serves.
+enum class Kind : std::uint8_t {
+  kArrays,    ///< arrays and mipmaps
+  kMappable,  ///< cuMemCreate: to be mapped into reserved addresses
+  kPools,     ///< of a pool that the program made
+  kGraphs,    ///< what captured graphs reserve
+  kModules,   ///< code, and its variables
+  kContexts,  ///< what CUDA itself takes
+  kShared,    ///< given away to other processes
+  kDirect,    ///< cuMemAlloc on the way past the pool
+  kManaged,   ///< moves between host and device: not against the budget, and never refused
+  kHost,      ///< page-locked memory of the host: not against the budget
+  kSpilled,   ///< of the host, given for device memory (WEIR_SPILL): not against the budget
+};
+inline constexpr std::size_t kKinds = 11;
+/// Whether memory of this kind is the device's and no other's, so that it counts against the
+/// budget.
+[[nodiscard]] constexpr bool counts(Kind kind) noexcept {
+  return kind != Kind::kManaged && kind != Kind::kHost && kind != Kind::kSpilled;
+}
+[[nodiscard]] const char* to_string(Kind kind) noexcept;
+
+class Account;
+class Arena;
+
+/// Work after which a pool of `owner` can give back memory that it cannot give now.
+struct Release {
+  Arena* owner = nullptr;
+  Point point;
+};
+
+/// The pools of a device, as one that runs out of budget needs the others. Thread-safe; to be
+/// called without a lock.
+class Neighbours {
+ public:
+  /// Gives back what pools of the account keep, but for the pool that the calling thread asks just
+  /// now, until it is `need` bytes; how much it was. With `if_enough` nothing where they keep less.
+  virtual Bytes reclaim(const Account& account, Bytes need, bool if_enough) noexcept = 0;
+  /// The oldest of the work after which one of them can give more back; nothing where there is
+  /// none.
+  [[nodiscard]] virtual std::optional<Release> oldest_release(
+      const Account& account) const noexcept = 0;
+  /// What all of them have from the driver and is not handed out.
+  [[nodiscard]] virtual Bytes not_in_use(const Account& account) const noexcept = 0;
+
+ protected:
+  ~Neighbours() = default;
+};
+
+/// Thread-safe.
+class Account {
+ public:
+  /// `neighbours` may be null: then pools have nobody to ask.
+  Account(int device, Bytes total, Bytes budget, Neighbours* neighbours = nullptr) noexcept
+      : device_(device), total_(total), budget_(budget.count), neighbours_(neighbours) {}
+  [[nodiscard]] int device() const noexcept { return device_; }
+  [[nodiscard]] Bytes total() const noexcept { return total_; }
+  [[nodiscard]] Bytes budget() const noexcept { return {budget_.load()}; }
+  /// Another budget from now on, at most the total. What is taken stays so, though it be more.
+  void set_budget(Bytes budget) noexcept { budget_.store(budget.count); }
+  /// The budget was raised, and the pools have it.
+  void note_raise() noexcept { raises_.fetch_add(1); }
+  [[nodiscard]] std::uint64_t raises() const noexcept { return raises_.load(); }
+  /// Whether the pools are to give back what comes free, until `used` is within a budget that was
+  /// lowered.
+  [[nodiscard]] bool gives_back() const noexcept {
+    return gives_back_.load(std::memory_order_relaxed);
+  }
+  void give_back_what_comes_free(bool on) noexcept {
+    gives_back_.store(on);  // in one order with the budget: Process::give_back
+  }
+  /// Taken of the budget; more than it where what may not be refused took more.
+  [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
+
+  /// Takes `bytes` if they fit; false, with nothing taken, if not.
+  [[nodiscard]] bool take(Bytes bytes) noexcept;
+  /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
+  [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
+  /// Has pools give back what they keep, for `bytes` that the budget or the device has no room for.
+  /// False where they have not enough of it, at once where that is hopeless.
+  [[nodiscard]] bool reclaim(Bytes bytes) noexcept;
+  /// See Neighbours.
+  [[nodiscard]] std::optional<Release> oldest_release() const noexcept {
+    return neighbours_ != nullptr ? neighbours_->oldest_release(*this) : std::nullopt;
+  }
+  /// Whether `bytes` do not fit beside what is handed out, or passed: this comes back by no work
+  /// that is submitted.
+  [[nodiscard]] bool is_hopeless(Bytes bytes) const noexcept;
+  void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
+
+  /// Takes `bytes` whether they fit or not: they are taken of the device already.
+  void charge(Bytes bytes) noexcept { used_.fetch_add(bytes.count, std::memory_order_relaxed); }
+
+  /// Memory of `kind` was served past the pools; where it counts against the budget, `take` or
+  /// `charge` had its bytes.
+  void add_passed(Kind kind, Bytes bytes);
+  void remove_passed(Kind kind, Bytes bytes) noexcept;
+  /// The level of `kind` is `bytes` now, as the driver says.
+  void set_passed(Kind kind, Bytes bytes);
+  /// Of all kinds that count.
+  [[nodiscard]] Bytes passed() const;
+  [[nodiscard]] std::vector<Passed> passed_kinds() const;
+
+  /// Graphs have memory of their own here from now on.
+  void use_graphs() noexcept { graphs_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool uses_graphs() const noexcept { return graphs_.load(); }
+
+  void note_served(Bytes bytes) noexcept {
+    served_calls_.fetch_add(1, std::memory_order_relaxed);
+    served_.fetch_add(bytes.count, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t served_calls() const noexcept { return served_calls_.load(); }
+  [[nodiscard]] Bytes served() const noexcept { return {served_.load()}; }
+
+ private:
+  const int device_;
+  const Bytes total_;
+  std::atomic<std::uint64_t> budget_;
+  Neighbours* const neighbours_;
+  std::atomic<std::uint64_t> raises_{0};
+  std::atomic<bool> gives_back_{false};
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<bool> graphs_{false};
+  std::atomic<std::uint64_t> served_calls_{0};
+  std::atomic<std::uint64_t> served_{0};
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::array<Passed, kKinds> kinds_ WEIR_GUARDED_BY(mutex_){};
+};
+
+/// What was served past the pools, by its handle or address, so that its end can be counted.
+/// Thread-safe.
+class PassedTable {
+ public:
+  struct Entry {
+    Account* account = nullptr;
+    CUcontext context = nullptr;  ///< that it ends with
+    Kind kind = Kind::kDirect;
+    Bytes bytes;
+  };
+  void add(std::uint64_t handle, const Entry& entry);
+  /// What has this handle and is of a kind that shares its numbers with `kind` leaves the table,
+  /// and stays in its account's books until `settle`; nothing where it is not known. To be called
+  /// before the driver may give the same handle again.
+  [[nodiscard]] std::optional<Entry> take(Kind kind, std::uint64_t handle) noexcept;
+  /// Whether the driver freed what `take` took: out of the books, or back into the table.
+  void settle(std::uint64_t handle, const std::optional<Entry>& entry, bool freed) noexcept;
+  /// The context is gone, with all that it had.
+  void forget(CUcontext context) noexcept;
+
+ private:
+  mutable Mutex mutex_{LockRank::kStream};
+  std::unordered_map<std::uint64_t, Entry> entries_ WEIR_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::preload

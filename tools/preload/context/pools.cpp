@@ -1,0 +1,285 @@
+#include "tools/preload/context/pools.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace weir::preload {
+namespace {
+
+/// The pool that the calling thread asks for memory just now.
+constinit thread_local const Pool* asked_pool = nullptr;
+
+struct Asking {
+  explicit Asking(const Pool& pool) noexcept { asked_pool = &pool; }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  ~Asking() { asked_pool = nullptr; }
+};
+
+/// One of so many parts of the budget is a segment of memory in stream order at most: what lives in
+/// one keeps all of it from cuMemAlloc.
+constexpr std::uint64_t kSegmentShareInOrder = 16;
+
+constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
+                             &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
+constexpr std::array kCounts{
+    &Statistics::hits,         &Statistics::misses,         &Statistics::handovers,
+    &Statistics::waits,        &Statistics::retries,        &Statistics::releases,
+    &Statistics::mapped_pages, &Statistics::unmapped_pages, &Statistics::failures};
+
+PoolOptions options_for(const Settings& settings, const Account& account) {
+  PoolOptions options = settings.pool;
+  // Resolved by the account; what others have of the device shows when the driver refuses.
+  options.budget = {BudgetRequest{.bytes = account.budget()}, settings.pool.budget.source};
+  options.place = {.name = "GPU " + std::to_string(account.device()),
+                   .device = static_cast<std::uint16_t>(account.device() + 1)};
+  return options;
+}
+
+void raise_peaks(Statistics& peaks, const Statistics& now) noexcept {
+  for (Gauge Statistics::*gauge : kGauges) {
+    (peaks.*gauge).peak = std::max((peaks.*gauge).peak, (now.*gauge).peak);
+  }
+}
+
+}  // namespace
+
+Pools::Pools(DriverUpstream& upstream, Fences& fences, const Account& account,
+             const Settings& settings)
+    : upstream_(upstream),
+      fences_(fences),
+      settings_(settings),
+      split_(settings.auto_pools.value),
+      options_(options_for(settings, account)),
+      first_({upstream_, fences_}, options_) {}
+
+Pool& Pools::serving(StreamId stream) {
+  if (!split_ || stream == fences_.sync()) return first_;
+  Pool* const made = second();
+  return made != nullptr ? *made : make_second();
+}
+
+// Tensors are cut from what the driver gave, best where holes give their pages back.
+PoolKind Pools::kind_in_order() {
+  const PageSource* const pages = upstream_.pages();
+  const bool paged = pages != nullptr && pages->page_size() <= first_.budget();
+  return paged ? PoolKind::kPaged : PoolKind::kBestFit;
+}
+
+Pool& Pools::make_second() {
+  std::call_once(second_once_, [this] {
+    PoolOptions options = options_;
+    options.kind = Setting<PoolKind>::by_default(kind_in_order());
+    if (options.segment.source == "default") options.segment_share = kSegmentShareInOrder;
+    options.place.name += ", in stream order";
+    auto made = std::make_unique<Pool>(DeviceMemory{upstream_, fences_}, std::move(options));
+    const Statistics until_now = first_.statistics();
+    {
+      const Lock lock(mutex_);
+      peaks_ = until_now;
+    }
+    second_owner_ = std::move(made);
+    second_.store(second_owner_.get());
+    // Who sets other limits sets the first pool's, then this one's if it is there: so either of us
+    // comes to it last.
+    second_owner_->set_limits(first_.budget(), running_out(settings_.policy.policy.value));
+  });
+  return *second();
+}
+
+void Pools::set_limits(Bytes budget, RunningOut running_out) {
+  first_.set_limits(budget, running_out);
+  if (Pool* const other = second_.load()) other->set_limits(budget, running_out);
+}
+
+void* Pools::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
+  Pool& pool = serving(stream);
+  const Asking asking(pool);
+  void* const found = pool.try_allocate(bytes, stream, label, attempt);
+  note_peaks();
+  return found;
+}
+
+std::optional<Bytes> Pools::block_size(Bytes bytes, StreamId stream) const noexcept {
+  const Pool* const other = stream == fences_.sync() ? nullptr : second();
+  return (other != nullptr ? *other : first_).block_size(bytes);
+}
+
+void Pools::fail(const Attempt& attempt) { serving(attempt.stream).fail(attempt); }
+
+std::array<Pool*, 2> Pools::looked_through(StreamId stream) const noexcept {
+  // Most memory that is freed on a stream was allocated in its order.
+  const auto [first, other] = all();
+  if (other == nullptr || stream == fences_.everything()) return {first, other};
+  return {other, first};
+}
+
+std::optional<Freed> Pools::try_deallocate(void* pointer, StreamId stream) {
+  for (Pool* const pool : looked_through(stream)) {
+    if (pool == nullptr) continue;
+    const auto freed = pool->try_deallocate(pointer, stream);
+    if (!freed) continue;
+    note_peaks();
+    return freed;
+  }
+  return std::nullopt;
+}
+
+void Pools::record_use(void* pointer, StreamId stream) {
+  for (Pool* const pool : all()) {
+    if (pool != nullptr && pool->find(pointer)) return pool->record_use(pointer, stream);
+  }
+}
+
+std::optional<BlockInUse> Pools::find(const void* pointer) const {
+  for (const Pool* const pool : all()) {
+    if (pool == nullptr) continue;
+    if (const auto found = pool->find(pointer)) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<BlockInUse> Pools::find_around(const void* address) const {
+  for (const Pool* const pool : all()) {
+    if (pool == nullptr) continue;
+    if (const auto found = pool->find_around(address)) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<BlockInUse> Pools::give_away(void* pointer) {
+  for (Pool* const pool : all()) {
+    if (pool == nullptr) continue;
+    if (const auto given = pool->give_away(pointer)) return given;
+  }
+  return std::nullopt;
+}
+
+void Pools::poll() {
+  for (Pool* const pool : all()) {
+    if (pool != nullptr) pool->poll();
+  }
+}
+
+std::optional<Point> Pools::oldest(std::optional<Point> (Pool::*of_pool)() const) const {
+  std::optional<Point> oldest;
+  for (const Pool* const pool : all()) {
+    if (pool == nullptr) continue;
+    const auto point = (pool->*of_pool)();
+    if (!point) continue;
+    if (!oldest || fences_.recorded(*point) < fences_.recorded(*oldest)) oldest = point;
+  }
+  return oldest;
+}
+
+std::optional<Point> Pools::oldest_awaiting() const { return oldest(&Pool::oldest_awaiting); }
+
+std::optional<Point> Pools::oldest_outstanding() const { return oldest(&Pool::oldest_outstanding); }
+
+Bytes Pools::trim(Bytes keep) {
+  Bytes need = minus_or_zero(sum().reserved.current, keep);
+  Bytes given;
+  for (Pool* const pool : all()) {
+    if (pool == nullptr) continue;
+    const Bytes reserved = pool->statistics().reserved.current;
+    given += pool->trim(minus_or_zero(reserved, minus_or_zero(need, given)));
+  }
+  return given;
+}
+
+Bytes Pools::give_back(Bytes need) {
+  Bytes given;
+  for (Pool* const pool : all()) {
+    if (pool == nullptr || pool == asked_pool || given >= need) continue;
+    const Bytes reserved = pool->statistics().reserved.current;
+    given += pool->trim(minus_or_zero(reserved, minus_or_zero(need, given)));
+  }
+  return given;
+}
+
+Bytes Pools::spare() {
+  Bytes cached;
+  for (Pool* const pool : all()) {
+    // Not the one that is asked: it may have put the question off, and would give back now what it
+    // is about to hand out.
+    if (pool == nullptr || pool == asked_pool) continue;
+    pool->poll();
+    cached += pool->statistics().cached.current;
+  }
+  return cached;
+}
+
+Pressure Pools::pressure() const {
+  const Pool* const other = second();
+  Pressure sum = first_.pressure();
+  if (other == nullptr) return sum;
+  const Pressure more = other->pressure();
+  sum.held += more.held;
+  sum.awaiting += more.awaiting;
+  sum.sequence += more.sequence;
+  // Without hysteresis: nobody is told of the sum's level, and who reads it reads the bytes.
+  sum.level = pressure_level(sum.held, sum.budget, PressureLevel::kNone);
+  return sum;
+}
+
+Statistics Pools::sum() const {
+  Statistics sum = first_.statistics();
+  const Pool* const other = second();
+  if (other == nullptr) return sum;
+  const Statistics more = other->statistics();
+  for (Gauge Statistics::*gauge : kGauges) {
+    (sum.*gauge).current += (more.*gauge).current;
+    (sum.*gauge).peak = (sum.*gauge).current;
+  }
+  for (std::uint64_t Statistics::*count : kCounts) sum.*count += more.*count;
+  sum.waited += more.waited;
+  return sum;
+}
+
+// The sum of two pools' peaks would be more than there ever was.
+void Pools::note_peaks() {
+  if (second() == nullptr) return;
+  const Statistics now = sum();
+  const Lock lock(mutex_);
+  raise_peaks(peaks_, now);
+}
+
+Statistics Pools::statistics() const {
+  Statistics now = sum();
+  const Lock lock(mutex_);
+  raise_peaks(peaks_, now);
+  raise_peaks(now, peaks_);
+  return now;
+}
+
+std::string Pools::holders(std::size_t most) const {
+  std::string text = first_.holders(most);
+  const Pool* const other = second();
+  return other == nullptr ? text : text + "; in stream order: " + other->holders(most);
+}
+
+Statistics Pools::in_order() const {
+  if (const Pool* const pool = of_stream_order()) return pool->statistics();
+  Statistics none;
+  none.budget = first_.budget();
+  return none;
+}
+
+void Pools::reset_peaks_in_order() {
+  (void)statistics();  // what they were is kept in the sums'
+  if (Pool* const pool = of_stream_order()) pool->reset_peaks();
+}
+
+void Pools::trim_to(Bytes keep) {
+  if (split_) (void)first_.trim();
+  if (Pool* const pool = of_stream_order()) (void)pool->trim(keep);
+}
+
+std::array<Pools::Part, 2> Pools::parts() const noexcept {
+  if (!split_) return {{{"all", &first_}, {{}, nullptr}}};
+  return {{{"cuMemAlloc", &first_}, {"stream order", second()}}};
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,78 @@
+#include "tools/preload/context/thread_life.hpp"
+
+#include <pthread.h>
+
+#include <exception>
+
+namespace weir::preload {
+namespace {
+
+using Flag = std::shared_ptr<std::atomic<bool>>;
+
+constinit thread_local std::uint64_t number = 0;
+constinit thread_local Flag* flag = nullptr;
+/// The number under which the thread is one of `users`, 0 where it is none.
+constinit thread_local std::uint64_t noted = 0;
+constinit std::atomic<std::uint64_t> users{0};
+constinit std::atomic<std::uint64_t> users_ended{0};
+
+/// Calls no driver, whose own state of the thread may be gone.
+void end_thread(void* /*flag*/) noexcept {
+  const std::unique_ptr<Flag> ended(flag);
+  if (noted != 0) {
+    // In this order, so that whoever looks meanwhile sees it at least once (own_streams).
+    users_ended.fetch_add(1);
+    users.fetch_sub(1);
+    noted = 0;
+  }
+  (*ended)->store(true, std::memory_order_release);
+  flag = nullptr;
+  number = 0;
+}
+
+/// A key of the C library's and no thread_local with a destructor: it is called after those, and
+/// again where one that is called later uses the thread's stream once more.
+struct Key {
+  Key() noexcept : made(pthread_key_create(&key, &end_thread) == 0) {}
+  pthread_key_t key = 0;
+  bool made = false;
+};
+
+}  // namespace
+
+std::uint64_t this_thread() noexcept {
+  static constinit std::atomic<std::uint64_t> last{0};
+  if (number == 0) number = ++last;
+  return number;
+}
+
+ThreadEnded end_of_this_thread() {
+  if (flag != nullptr) return *flag;
+  static const Key kKey;
+  auto made = std::make_unique<Flag>(std::make_shared<std::atomic<bool>>(false));
+  if (!kKey.made || pthread_setspecific(kKey.key, made.get()) != 0) return nullptr;
+  flag = made.release();
+  return *flag;
+}
+
+void use_own_stream() noexcept {
+  if (noted != 0) return;
+  noted = this_thread();
+  users.fetch_add(1);
+  try {
+    (void)end_of_this_thread();  // where nothing tells of its end, it is a user for ever
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+OwnStreams own_streams() noexcept {
+  OwnStreams result;
+  const std::uint64_t all = users.load();
+  result.here = noted != 0;
+  result.elsewhere = all > (result.here ? 1U : 0U);
+  result.ended = users_ended.load();
+  return result;
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,164 @@
+#include "tools/preload/context/upstream.hpp"
+
+#include <iterator>
+#include <string>
+
+#include "allocator/base/log.hpp"
+#include "allocator/base/no_cancel.hpp"
+
+namespace weir::preload {
+
+// What this pool keeps is in its own hands; here it is about what the device's other pools keep.
+void* DriverUpstream::allocate(Bytes size) {
+  const NoCancel no_cancel;  // the driver may wait, too
+  void* const memory = allocate_once(size);
+  if (memory != nullptr || gone_.load(std::memory_order_relaxed)) return memory;
+  return account_.reclaim(size) ? allocate_once(size) : nullptr;
+}
+
+void* DriverUpstream::allocate_once(Bytes size) {
+  if (gone_.load(std::memory_order_relaxed) || !account_.take(size)) return nullptr;
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  CUdeviceptr pointer = 0;
+  const CUresult code =
+      scope.good() ? driver_.cuMemAlloc_v2(&pointer, size.count) : CUDA_ERROR_INVALID_CONTEXT;
+  refused_.store(code != CUDA_SUCCESS, std::memory_order_relaxed);
+  if (code == CUDA_SUCCESS) {
+    void* const memory = reinterpret_cast<void*>(pointer);
+    if (note(memory, size)) return memory;
+    (void)driver_.cuMemFree_v2(pointer);
+  }
+  account_.give_back(size);
+  if (code == CUDA_SUCCESS) return nullptr;
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
+  throw DriverError("cuMemAlloc", code);
+}
+
+void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
+  if (gone_.load(std::memory_order_relaxed)) return;
+  if (fences_.capturing()) {
+    hold(pointer, size);
+    if (!fences_.capturing()) give_back_held();  // it ended meanwhile
+    return;
+  }
+  const CUresult code = give_back(pointer, size);
+  if (code == CUDA_SUCCESS) {
+    account_.give_back(size);
+    return;
+  }
+  // It stays in the books: it is out for ever.
+  log(LogLevel::kError, format_bytes(size) + " cannot be given back: cuMemFree failed (" +
+                            std::to_string(static_cast<int>(code)) + ")");
+}
+
+CUresult DriverUpstream::give_back(void* pointer, Bytes size) noexcept {
+  decltype(returning_)::iterator returning;
+  {
+    // Before the driver may give the address again. Moves a node, so it cannot fail.
+    const Lock lock(mutex_);
+    returning = returning_.insert(given_.extract(pointer));
+  }
+  used_.fetch_sub(size.count, std::memory_order_relaxed);
+  CUresult code = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const NoCancel no_cancel;
+    const Inside inside;
+    const ContextScope scope(driver_, context_);
+    if (scope.good()) code = driver_.cuMemFree_v2(reinterpret_cast<CUdeviceptr>(pointer));
+  }
+  if (code != CUDA_SUCCESS) used_.fetch_add(size.count, std::memory_order_relaxed);
+  {
+    const Lock lock(mutex_);
+    auto node = returning_.extract(returning);
+    if (code != CUDA_SUCCESS) given_.insert(std::move(node));
+  }
+  returned_.notify_all();
+  return code;
+}
+
+void DriverUpstream::hold(void* pointer, Bytes size) noexcept {
+  try {
+    const Lock lock(mutex_);
+    held_.emplace_back(pointer, size);
+  } catch (const std::exception&) {
+    log(LogLevel::kError, format_bytes(size) + " cannot be given back: the host's memory is full");
+  }
+}
+
+void DriverUpstream::allow(int device) noexcept {
+  ContextPages* const pages = pages_if_any();
+  if (pages == nullptr || pages->allow(device)) return;
+  log(LogLevel::kWarn, "a GPU gets no access to pages of GPU " + std::to_string(account_.device()));
+}
+
+bool DriverUpstream::holds() const noexcept {
+  const ContextPages* const pages = pages_if_any();
+  if (pages != nullptr && pages->holds()) return true;
+  const Lock lock(mutex_);
+  return !held_.empty();
+}
+
+void DriverUpstream::give_back_held() noexcept {
+  if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->give_back_held();
+  Lock lock(mutex_);
+  const auto held = std::exchange(held_, {});
+  lock.unlock();
+  for (const auto& [pointer, size] : held) deallocate(pointer, size);
+}
+
+bool DriverUpstream::note(const void* pointer, Bytes size) noexcept {
+  try {
+    const Lock lock(mutex_);
+    given_.insert_or_assign(pointer, size);
+  } catch (const std::exception&) {
+    return false;  // the host's memory is full
+  }
+  used_.fetch_add(size.count, std::memory_order_relaxed);
+  return true;
+}
+
+std::optional<Bytes> DriverUpstream::given(const void* pointer) const noexcept {
+  const Lock lock(mutex_);
+  const auto found = given_.find(pointer);
+  return found == given_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool DriverUpstream::serves(CUdeviceptr address) const noexcept {
+  if (gone_.load(std::memory_order_relaxed)) return false;
+  if (is_paged(address)) return true;
+  const void* const pointer = reinterpret_cast<void*>(address);
+  const auto in = [&](const auto& ranges) {
+    const auto after = ranges.upper_bound(pointer);
+    if (after == ranges.begin()) return false;
+    const auto& [base, size] = *std::prev(after);
+    return address - reinterpret_cast<CUdeviceptr>(base) < size.count;
+  };
+  const NoCancel no_cancel;
+  Lock lock(mutex_);
+  // Whose it is afterwards is for the driver to say: it may give the address to the program. Not
+  // for ever: the driver's free may wait for work that waits for this thread.
+  returned_.wait_for(lock, kMostOfAReturn, [&]() WEIR_REQUIRES(mutex_) { return !in(returning_); });
+  return in(given_);
+}
+
+void DriverUpstream::let_go(const void* pointer, Bytes size) noexcept {
+  {
+    const Lock lock(mutex_);
+    given_.erase(pointer);
+  }
+  used_.fetch_sub(size.count, std::memory_order_relaxed);
+}
+
+ContextPages* DriverUpstream::pages() noexcept {
+  return static_cast<ContextPages*>(
+      pages_.get([this] { return ContextPages::open(driver_, context_, account_, fences_); }));
+}
+
+void DriverUpstream::forget() noexcept {
+  gone_.store(true);
+  account_.give_back({used_.exchange(0)});
+  if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->forget();
+}
+
+}  // namespace weir::preload

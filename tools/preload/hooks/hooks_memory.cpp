@@ -1,0 +1,297 @@
+// Memory that the pool serves, and its frees.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "allocator/base/log.hpp"
+#include "tools/preload/hooks/pass.hpp"
+#include "tools/preload/process/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+using Bytes = weir::Bytes;
+
+/// An allocation that the driver answered, of a signal handler perhaps: then it is counted later.
+CUresult note_passed(const Entry& entry, CUresult code, const CUdeviceptr* pointer,
+                     std::size_t bytes) noexcept {
+  if (entry.nested() && code == CUDA_SUCCESS && pointer != nullptr) {
+    entry.count_later(*pointer, bytes);
+  }
+  return code;
+}
+
+/// Whether a free is to be left for later: in a signal handler, of what is not known to be the
+/// driver's. A child after fork has nothing of ours, nor has the driver.
+bool is_for_later(const Entry& entry, CUdeviceptr pointer) noexcept {
+  return entry.nested() && pointer != 0 && !Process::is_forked_child() &&
+         !Entry::take_back(pointer);
+}
+
+/// What a free in a signal handler returns that was or was not `left` for later.
+CUresult freed_later(bool left) noexcept { return left ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; }
+
+/// Whether work on `stream` becomes a part of a graph now: of a capture that began in any context.
+bool captured(const Process& process, CUstream stream, bool per_thread) noexcept {
+  return CapturesUnderWay::any() && is_captured(process.driver(), named_stream(stream, per_thread));
+}
+
+/// What the driver answers to a free, in the order of such a stream, of memory that no graph took.
+CUresult refusal_in_capture(const Process& process, CUstream stream, bool per_thread) noexcept {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult code =
+      process.driver().cuStreamIsCapturing(named_stream(stream, per_thread), &status);
+  return code == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : code;
+}
+
+/// Memory of a pool that the program made, by `call(&pointer)`.
+template <typename Call>
+CUresult count_pooled(Process& process, Arena& arena, CUdeviceptr* pointer, std::size_t bytes,
+                      const Call& call) noexcept {
+  Account& account = arena.account();
+  if (!process.make_room(account, {bytes})) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult code = call();
+  if (code != CUDA_SUCCESS) {
+    account.give_back({bytes});
+    return code;
+  }
+  process.count(account, Kind::kPools, {bytes}, *pointer, arena.context());
+  return code;
+}
+
+template <typename F>
+CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
+                        CUstream stream) noexcept {
+  const Entry entry;
+  Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  Arena* const arena = here.arena;
+  const auto by_driver = [&] { return pass(real, pointer, bytes, stream); };
+  if (arena == nullptr) return note_passed(entry, by_driver(), pointer, bytes);
+  if (captured(*process, stream, per_thread)) {
+    arena->account().use_graphs();
+    return by_driver();
+  }
+  if (process->has_own_pool(arena->account().device())) {
+    return count_pooled(*process, *arena, pointer, bytes, by_driver);
+  }
+  return process->allocate(*arena, *pointer, bytes, here.stream);
+}
+
+template <typename F>
+CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
+                       CUmemoryPool pool, CUstream stream) noexcept {
+  const Entry entry;
+  Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  Arena* const arena = here.arena;
+  const auto by_driver = [&] { return pass(real, pointer, bytes, pool, stream); };
+  if (arena == nullptr) return note_passed(entry, by_driver(), pointer, bytes);
+  if (captured(*process, stream, per_thread)) {
+    arena->account().use_graphs();
+    return by_driver();
+  }
+  if (process->default_pool_of(pool) != arena->account().device()) {
+    return count_pooled(*process, *arena, pointer, bytes, by_driver);
+  }
+  return process->allocate(*arena, *pointer, bytes, here.stream);
+}
+
+/// What no arena has handed out: the driver's, perhaps counted. An address in anything that an
+/// arena serves is freed twice, or no block's beginning. The driver would take the whole segment
+/// back, with all blocks that live there, if it was asked.
+template <typename Call>
+CUresult free_passed(Process* process, CUdeviceptr pointer, const Call& call) noexcept {
+  if (process == nullptr) return call();
+  if (process->serves(pointer)) return CUDA_ERROR_INVALID_VALUE;
+  const auto entry = process->passed().take(Kind::kDirect, pointer);
+  const CUresult code = call();
+  process->passed().settle(pointer, entry, code == CUDA_SUCCESS);
+  return code;
+}
+
+template <typename F>
+CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
+                    CUstream stream) noexcept {
+  const Entry entry;
+  if (is_for_later(entry, pointer)) {
+    return freed_later(Entry::free_later(pointer, stream, per_thread));
+  }
+  Process* const process = pointer != 0 ? Process::get() : nullptr;
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  const auto by_driver = [&] { return pass(real, pointer, stream); };
+  if (here.arena != nullptr) {
+    if (captured(*process, stream, per_thread)) {
+      // A graph frees what a graph took. Nothing that an arena serves is.
+      return process->serves(pointer) ? refusal_in_capture(*process, stream, per_thread)
+                                      : by_driver();
+    }
+    if (const auto code = process->free(pointer, here)) return *code;
+  }
+  return free_passed(process, pointer, by_driver);
+}
+
+constexpr const char* kInOrder =
+    "memory in stream order is used again before another process could know; share memory of "
+    "cuMemAlloc";
+
+/// Memory of cuMemAlloc, which the driver gave at `base`, is the program's alone from now on. Null,
+/// or why it must not be shared.
+const char* give_away(Process& process, CUdeviceptr base) noexcept {
+  constexpr const char* kPart =
+      "a block of this pool is a part of what the driver gave, and the handle would be for the "
+      "rest "
+      "as well; set WEIR_POOL=naive";
+  try {
+    for (Arena* const arena : process.arenas()) {
+      Bytes given;
+      switch (arena->share(base, given)) {
+        case Arena::Shared::kNotOurs:
+          continue;
+        case Arena::Shared::kInOrder:
+          return kInOrder;
+        case Arena::Shared::kPart:
+          return kPart;
+        case Arena::Shared::kGiven:
+          process.count(arena->account(), Kind::kShared, given, base, arena->context());
+          return nullptr;
+      }
+    }
+    return nullptr;
+  } catch (const std::exception&) {
+    return "the host's memory is full";
+  }
+}
+
+/// Whether the pointer is an address of a pool's pages.
+bool is_paged(const Process& process, CUdeviceptr pointer) noexcept {
+  try {
+    const auto arenas = process.arenas();
+    return std::ranges::any_of(
+        arenas, [pointer](Arena* arena) { return arena->upstream().is_paged(pointer); });
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+CUresult refuse_handle(const char* why) noexcept {
+  try {
+    log(LogLevel::kWarn, std::string("cuIpcGetMemHandle refused: ") + why);
+  } catch (const std::exception&) {
+    log(LogLevel::kWarn, why);
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+/// cuMemAllocPitch's rows: of a multiple of what cuMemAlloc aligns to.
+constexpr std::size_t kPitch = 512;
+
+/// What a row of `width` bytes takes; 0 where `height` of them (not zero) are more than any memory.
+constexpr std::size_t row_of(std::size_t width, std::size_t height) noexcept {
+  constexpr std::size_t kMostInAll = SIZE_MAX / 2;
+  if (width > kMostInAll) return 0;
+  const std::size_t row = (width + kPitch - 1) / kPitch * kPitch;
+  return row <= kMostInAll / height ? row : 0;
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
+  const Entry entry;
+  Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) {
+    return note_passed(entry, pass(&Driver::cuMemAlloc_v2, pointer, bytes), pointer, bytes);
+  }
+  const CurrentContext current(arena->context());
+  return process->allocate(*arena, *pointer, bytes, arena->fences().sync());
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width,
+                            std::size_t height, unsigned int element) {
+  const Entry entry;
+  const bool good = pointer != nullptr && pitch != nullptr && width != 0 && height != 0 &&
+                    (element == 4 || element == 8 || element == 16);
+  const std::size_t row = good ? row_of(width, height) : 0;
+  Process* const process = row != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) {
+    const CUresult code = pass(&Driver::cuMemAllocPitch_v2, pointer, pitch, width, height, element);
+    const bool served = code == CUDA_SUCCESS && pitch != nullptr;
+    return note_passed(entry, code, pointer, served ? *pitch * height : 0);
+  }
+  const CUresult code = process->allocate(*arena, *pointer, row * height, arena->fences().sync());
+  if (code == CUDA_SUCCESS) *pitch = row;
+  return code;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  const Entry entry;
+  if (is_for_later(entry, pointer)) return freed_later(Entry::free_later(pointer));
+  Process* const process = pointer != 0 ? Process::get() : nullptr;
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (process != nullptr && process->settings().sync_free.value && arena != nullptr &&
+      !arena->fences().capturing()) {
+    const Inside inside;
+    const CUresult code = process->driver().cuCtxSynchronize();
+    if (code != CUDA_SUCCESS) return code;
+  }
+  if (process != nullptr) {
+    if (const auto code = process->free(pointer, {.arena = arena})) return *code;
+  }
+  return free_passed(process, pointer, [&] { return pass(&Driver::cuMemFree_v2, pointer); });
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return allocate_async(&Driver::cuMemAllocAsync, false, pointer, bytes, stream);
+}
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return allocate_async(&Driver::cuMemAllocAsync_ptsz, true, pointer, bytes, stream);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
+  return allocate_from(&Driver::cuMemAllocFromPoolAsync, false, pointer, bytes, pool, stream);
+}
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
+                                      CUstream stream) {
+  return allocate_from(&Driver::cuMemAllocFromPoolAsync_ptsz, true, pointer, bytes, pool, stream);
+}
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  return free_async(&Driver::cuMemFreeAsync, false, pointer, stream);
+}
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  return free_async(&Driver::cuMemFreeAsync_ptsz, true, pointer, stream);
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+  const Entry entry;
+  Process* const process = Process::get();
+  if (process != nullptr && is_paged(*process, pointer)) {
+    // With `auto` only memory in stream order is paged, and of that no pool has handles.
+    return refuse_handle(process->settings().auto_pools.value
+                             ? kInOrder
+                             : "the driver has no handles for memory that this pool maps; set "
+                               "WEIR_POOL=naive");
+  }
+  if (process != nullptr && process->spilled().has(pointer)) {
+    return refuse_handle(
+        "it is memory of the host, given where the budget was used up, and the driver has no "
+        "handles for it; set WEIR_SPILL=off");
+  }
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  if (process == nullptr ||
+      process->driver().cuMemGetAddressRange_v2(&base, &size, pointer) != CUDA_SUCCESS) {
+    return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
+  }
+  if (const char* const why = give_away(*process, base)) return refuse_handle(why);
+  return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
+}
+
+}  // extern "C"

@@ -1,0 +1,113 @@
+// What the management library (NVML) tells the program of its own memory. It knows nothing of
+// budgets and counts what the pools keep as used; a program that asks it and cuMemGetInfo gets one
+// answer.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "allocator/base/log.hpp"
+#include "tools/preload/driver/nvml.hpp"
+#include "tools/preload/process/entry.hpp"
+#include "tools/preload/process/view.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// The library's own function, called; its code. What it calls by its own names is passed.
+template <typename F, typename... Args>
+int pass_nvml(F Nvml::*function, Args... args) noexcept {
+  const Nvml* const library = nvml();
+  if (library == nullptr) return kNvmlUninitialized;
+  if (library->*function == nullptr) return kNvmlFunctionNotFound;
+  const Inside inside;
+  return (library->*function)(args...);
+}
+
+/// What the program is told of the device instead; nothing where that is for NVML alone to say: the
+/// program uses no CUDA yet, or not this device, or wants it so.
+std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcept {
+  const Entry entry;
+  // Never the first to set up: a program that only looks at devices is left alone.
+  Process* const process = Process::get_if_any();
+  const Nvml* const library = process != nullptr ? nvml() : nullptr;
+  if (library == nullptr || process->settings().nvml.value == NvmlAnswers::kReal) return {};
+  const auto number = cuda_device_of(*library, device, process->driver());
+  Account* const account = number ? process->account(*number) : nullptr;
+  if (account == nullptr) return {};
+  try {
+    return budget_view(*process, *account, free, total);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("NVML's figures are told as they are: ") + error.what());
+    return {};
+  }
+}
+
+template <typename Info>
+void tell_own_memory(void* device, unsigned count, Info* processes) noexcept {
+  const auto own = static_cast<unsigned>(getpid());
+  Info* const end = processes + count;
+  Info* const found =
+      std::find_if(processes, end, [own](const Info& each) { return each.pid == own; });
+  if (found == end) return;
+  if (const auto view = view_of(device, {}, {})) found->used = view->held.count;
+}
+
+template <typename F, typename Info>
+int running_processes(F Nvml::*function, void* device, unsigned* count, Info* processes) noexcept {
+  const int code = pass_nvml(function, device, count, processes);
+  if (code == kNvmlSuccess && count != nullptr && processes != nullptr) {
+    tell_own_memory(device, *count, processes);
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+int nvmlDeviceGetMemoryInfo(void* device, NvmlMemory* memory) {
+  const int code = pass_nvml(&Nvml::nvmlDeviceGetMemoryInfo, device, memory);
+  if (code != kNvmlSuccess || memory == nullptr) return code;
+  if (const auto view = view_of(device, {memory->free}, {memory->total})) {
+    *memory = {.total = view->total.count,
+               .free = view->free.count,
+               .used = view->total.count - view->free.count};
+  }
+  return code;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void* device, NvmlMemoryV2* memory) {
+  const int code = pass_nvml(&Nvml::nvmlDeviceGetMemoryInfo_v2, device, memory);
+  if (code != kNvmlSuccess || memory == nullptr) return code;
+  if (const auto view = view_of(device, {memory->free}, {memory->total})) {
+    // The system's part is not of the budget.
+    *memory = {.version = memory->version,
+               .total = view->total.count,
+               .reserved = 0,
+               .free = view->free.count,
+               .used = view->total.count - view->free.count};
+  }
+  return code;
+}
+
+int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count, NvmlProcessV1* processes) {
+  return running_processes(&Nvml::nvmlDeviceGetComputeRunningProcesses, device, count, processes);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count, NvmlProcess* processes) {
+  return running_processes(&Nvml::nvmlDeviceGetComputeRunningProcesses_v2, device, count,
+                           processes);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, NvmlProcess* processes) {
+  return running_processes(&Nvml::nvmlDeviceGetComputeRunningProcesses_v3, device, count,
+                           processes);
+}
+
+}  // extern "C"

@@ -1,0 +1,169 @@
+// The default pool as the program sees it, and what it is told of the device's memory.
+
+#include <algorithm>
+
+#include "allocator/base/log.hpp"
+#include "tools/preload/hooks/pass.hpp"
+#include "tools/preload/process/process.hpp"
+#include "tools/preload/process/view.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// Calls `visit` for each arena of the device whose default pool `pool` is.
+template <typename Visit>
+void for_arenas_of(Process* process, CUmemoryPool pool, const Visit& visit) noexcept {
+  if (process == nullptr) return;
+  try {
+    const int device = process->default_pool_of(pool);
+    if (device < 0) return;
+    for (Arena* const arena : process->arenas()) {
+      if (arena->account().device() == device) visit(*arena);
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("the pool's memory was left as it was: ") + error.what());
+  }
+}
+
+void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
+  if (!arena.fences().capturing()) arena.pool().poll();
+  const Statistics now = arena.pool().in_order();
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) value += now.allocated.current.count;
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) value += now.allocated.peak.count;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) value += now.reserved.current.count;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) value += now.reserved.peak.count;
+}
+
+/// What of the budget, and of the device, the program could still have.
+void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total) noexcept {
+  try {
+    Account& account = arena.account();
+    if (!arena.fences().capturing()) {
+      process.refresh_graphs(account);
+      arena.pool().poll();
+    }
+    const BudgetView view = budget_view(process, account, {free}, {total});
+    free = view.free.count;
+    total = view.total.count;
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("the device's memory is told as it is: ") + error.what());
+  }
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
+  const Entry entry;
+  if (Process* const process = Process::get()) {
+    const GiveBackGate::Turn turn(process->give_back_gate(), process->settings().max_wait.value);
+    for_arenas_of(turn.granted() ? process : nullptr, pool, [&](Arena& arena) {
+      if (!arena.fences().capturing()) arena.pool().trim_to({keep});
+    });
+  }
+  return pass(&Driver::cuMemPoolTrimTo, pool, keep);
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const Entry entry;
+  const CUresult code = pass(&Driver::cuMemPoolGetAttribute, pool, attribute, value);
+  if (code != CUDA_SUCCESS || attribute < CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ||
+      attribute > CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
+    return code;
+  }
+  for_arenas_of(Process::get(), pool, [&](Arena& arena) {
+    add_ours(arena, attribute, *static_cast<cuuint64_t*>(value));
+  });
+  return code;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const Entry entry;
+  const CUresult code = pass(&Driver::cuMemPoolSetAttribute, pool, attribute, value);
+  if (code == CUDA_SUCCESS && (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+                               attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)) {
+    for_arenas_of(Process::get(), pool, [](Arena& arena) { arena.pool().reset_peaks_in_order(); });
+  }
+  return code;
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, std::size_t count) {
+  const Entry entry;
+  const CUresult code = pass(&Driver::cuMemPoolSetAccess, pool, accesses, count);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  const int owner = process != nullptr ? process->default_pool_of(pool) : -1;
+  for (std::size_t i = 0; owner >= 0 && i < count; ++i) {
+    const CUmemAccessDesc& access = accesses[i];
+    if (access.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+      process->grant(owner, access.location.id);
+    }
+  }
+  return code;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  const Entry entry;
+  const CUresult code = pass(&Driver::cuMemPoolDestroy, pool);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  for (int device = 0; process != nullptr && device < 64; ++device) {
+    if (!process->has_own_pool(device)) continue;
+    CUmemoryPool now = nullptr;
+    const bool known = pass(&Driver::cuDeviceGetMemPool, &now, device) == CUDA_SUCCESS;
+    process->set_own_pool(device, known && process->default_pool_of(now) != device);
+  }
+  return code;
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  const Entry entry;
+  const CUresult code = pass(&Driver::cuDeviceSetMemPool, device, pool);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  if (process != nullptr && process->account(device) != nullptr) {
+    process->set_own_pool(device, process->default_pool_of(pool) != device);
+  }
+  return code;
+}
+
+#if CUDA_VERSION >= 13000
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  const Entry entry;
+  const CUresult code = pass(&Driver::cuMemSetMemPool, location, type, pool);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  if (process != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+      type == CU_MEM_ALLOCATION_TYPE_PINNED && process->account(location->id) != nullptr) {
+    process->set_own_pool(location->id, process->default_pool_of(pool) != location->id);
+  }
+  return code;
+}
+#endif
+
+CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  const Entry entry;
+  Process* const process = Process::get();
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) return pass(&Driver::cuMemGetInfo_v2, free, total);
+  std::size_t free_now = 0;
+  std::size_t total_now = 0;
+  const CUresult code = process->driver().cuMemGetInfo_v2(&free_now, &total_now);
+  if (code != CUDA_SUCCESS) return code;
+  limit(*process, *arena, free_now, total_now);
+  if (free != nullptr) *free = free_now;
+  if (total != nullptr) *total = total_now;
+  return code;
+}
+
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
+  const Entry entry;
+  const CUresult code = pass(&Driver::cuDeviceTotalMem_v2, bytes, device);
+  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
+  const Account* const account = process != nullptr ? process->account(device) : nullptr;
+  if (account != nullptr) *bytes = std::min<std::size_t>(*bytes, account->budget().count);
+  return code;
+}
+
+}  // extern "C"

@@ -1,0 +1,340 @@
+// What has to be known of streams, captures, callbacks and contexts.
+
+#include <new>
+
+#include "allocator/base/log.hpp"
+#include "tools/preload/context/known_streams.hpp"
+#include "tools/preload/hooks/pass.hpp"
+#include "tools/preload/process/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// The current context's arena; null where the call is not ours to follow.
+Arena* followed() noexcept {
+  Process* const process = Process::get();
+  return process != nullptr ? process->current() : nullptr;
+}
+
+/// A stream that the driver has just made.
+CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noexcept {
+  const Entry entry;
+  if (entry.nested() && code == CUDA_SUCCESS) Entry::follow_later(*stream);
+  Arena* const arena = code == CUDA_SUCCESS ? followed() : nullptr;
+  if (arena == nullptr) return code;
+  try {
+    arena->fences().created(*stream, (flags & CU_STREAM_NON_BLOCKING) == 0);
+    KnownStreams::add(*stream);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
+    arena->fences().expect_unknown_streams();
+  }
+  return code;
+}
+
+/// The stream and its context's arena; none where the call is not ours to follow.
+Located located(CUstream stream, bool per_thread) noexcept {
+  Process* const process = Process::get();
+  return process != nullptr ? process->locate(stream, per_thread) : Located{};
+}
+
+template <typename Begin>
+CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noexcept {
+  const Entry entry;
+  const Located here = located(stream, per_thread);
+  if (here.arena == nullptr) {
+    Fences::expect_unknown_captures();
+    CapturesUnderWay::expect_unknown();
+    return begin();
+  }
+  try {
+    return here.arena->fences().begin_capture(here.stream, begin);
+  } catch (const std::exception&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+template <typename End>
+CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept {
+  const Entry entry;
+  const CUresult code = end();
+  const Located here = located(stream, per_thread);
+  if (here.arena == nullptr) return code;
+  here.arena->fences().note_end_of_capture(here.stream, code == CUDA_SUCCESS);
+  if (Process* const process = Process::get()) process->note_end_of_captures();
+  return code;
+}
+
+template <typename F>
+CUresult wait_for_event(F Driver::*real, bool per_thread, CUstream stream, CUevent event,
+                        unsigned int flags) noexcept {
+  const auto wait = [&] { return pass(real, stream, event, flags); };
+  if (!CapturesUnderWay::any()) return wait();
+  const Entry entry;
+  const Located here = located(stream, per_thread);
+  if (here.arena == nullptr) return wait();
+  try {
+    return here.arena->fences().wait_for_event(here.stream, wait);
+  } catch (const std::exception&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+/// A callback of the program, run with the mark that this thread serves the device.
+struct HostFunction {
+  CUhostFn function;
+  void* data;
+  bool again;  ///< a part of a graph, which runs it with every launch
+
+  static void run(void* self) {
+    auto* const mine = static_cast<HostFunction*>(self);
+    const HostFunction copy = *mine;
+    if (!copy.again) delete mine;
+    const InCallback mark;
+    copy.function(copy.data);
+  }
+  static void destroy(void* self) { delete static_cast<HostFunction*>(self); }
+};
+
+/// The last graph that has it, with its instances and launches, destroys `mark`. It is kept for
+/// ever where the driver has no way to say when that is.
+void leave_to_graph(const Driver& driver, CUstream stream, HostFunction* mark) noexcept {
+  const CUgraph graph = captured_graph(driver, stream);
+  CUuserObject object = nullptr;
+  if (graph == nullptr || driver.cuUserObjectCreate == nullptr ||
+      driver.cuGraphRetainUserObject == nullptr ||
+      driver.cuUserObjectCreate(&object, mark, &HostFunction::destroy, 1,
+                                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS) {
+    return;
+  }
+  (void)driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+}
+
+template <typename F>
+CUresult launch_host_function(F Driver::*real, bool per_thread, CUstream stream, CUhostFn function,
+                              void* data) noexcept {
+  const Entry entry;
+  Process* const process = function != nullptr ? Process::get() : nullptr;
+  const bool ours = process != nullptr && process->locate(stream, per_thread).arena != nullptr;
+  if (!ours) return pass(real, stream, function, data);
+  const CUstream named = named_stream(stream, per_thread);
+  const bool again = CapturesUnderWay::any() && is_captured(process->driver(), named);
+  auto* const mark = new (std::nothrow) HostFunction{function, data, again};
+  if (mark == nullptr) return pass(real, stream, function, data);
+  const CUresult code = pass(real, stream, &HostFunction::run, static_cast<void*>(mark));
+  if (code != CUDA_SUCCESS) {
+    delete mark;
+  } else if (again) {
+    leave_to_graph(process->driver(), named, mark);
+  }
+  return code;
+}
+
+struct StreamCallback {
+  CUstreamCallback function;
+  void* data;
+
+  static void run(CUstream stream, CUresult status, void* self) {
+    auto* const mine = static_cast<StreamCallback*>(self);
+    const StreamCallback copy = *mine;
+    delete mine;
+    const InCallback mark;
+    copy.function(stream, status, copy.data);
+  }
+};
+
+template <typename F>
+CUresult add_callback(F Driver::*real, CUstream stream, CUstreamCallback function, void* data,
+                      unsigned int flags) noexcept {
+  const Entry entry;
+  auto* const mark = function != nullptr && followed() != nullptr
+                         ? new (std::nothrow) StreamCallback{function, data}
+                         : nullptr;
+  if (mark == nullptr) return pass(real, stream, function, data, flags);
+  const CUresult code = pass(real, stream, &StreamCallback::run, static_cast<void*>(mark), flags);
+  if (code != CUDA_SUCCESS) delete mark;
+  return code;
+}
+
+/// Calls `end`, which may end a context, while nobody gives back there.
+template <typename End>
+CUresult end_context(Process* process, const End& end) noexcept {
+  if (process == nullptr) return end();
+  CUresult code = CUDA_SUCCESS;
+  {
+    const GiveBackGate::EndOfContext ends(process->give_back_gate());
+    code = end();
+  }
+  process->note_end_of_captures();  // those that began there
+  return code;
+}
+
+/// Calls `real`, by which the primary context of `device` has ended if it succeeds and `has_ended`
+/// says so.
+template <typename F, typename HasEnded>
+CUresult end_primary(F Driver::*real, CUdevice device, const HasEnded& has_ended) noexcept {
+  const Entry entry;
+  Process* const process = Process::get();
+  if (process == nullptr) return pass(real, device);
+  return end_context(process, [&] {
+    PrimaryContexts& primaries = process->primary_contexts();
+    const Lock lock(primaries.of(device));
+    const CUcontext context = primaries.find(device);
+    const CUresult code = pass(real, device);
+    if (context != nullptr && code == CUDA_SUCCESS && has_ended(primaries)) {
+      process->forget(context);
+    }
+    return code;
+  });
+}
+
+template <typename F>
+CUresult reset_primary(F Driver::*real, CUdevice device) noexcept {
+  return end_primary(real, device, [](const PrimaryContexts& /*primaries*/) { return true; });
+}
+
+template <typename F>
+CUresult release_primary(F Driver::*real, CUdevice device) noexcept {
+  return end_primary(real, device, [device](const PrimaryContexts& primaries) {
+    return !primaries.is_active(device).value_or(false);
+  });
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return created(jump(&Driver::cuStreamCreate, stream, flags), stream, flags);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  return created(jump(&Driver::cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
+}
+
+#if CUDA_VERSION >= 12050
+CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags,
+                                int priority) {
+  return created(jump(&Driver::cuGreenCtxStreamCreate, stream, context, flags, priority), stream,
+                 flags);
+}
+#endif
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  const Entry entry;
+  // Its last fence needs the tables that may be half changed now. A child after fork has no later.
+  if (entry.nested() && !Process::is_forked_child() && Entry::destroy_later(stream)) {
+    return CUDA_SUCCESS;
+  }
+  Process* const process = Process::get();
+  KnownStreams::remove(stream);
+  if (process != nullptr) {
+    try {
+      for (Arena* const arena : process->arenas()) {
+        const CUresult code = arena->fences().remove(stream);
+        if (code != CUDA_SUCCESS) return code;
+      }
+      process->note_end_of_captures();  // the one that it began, if it did
+    } catch (const std::exception& error) {
+      weir::log(weir::LogLevel::kError,
+                std::string("a stream's end is not known: ") + error.what());
+    }
+  }
+  return pass(&Driver::cuStreamDestroy_v2, stream);
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return begin_capture(stream, false,
+                       [&] { return pass(&Driver::cuStreamBeginCapture_v2, stream, mode); });
+}
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+  return begin_capture(stream, true,
+                       [&] { return pass(&Driver::cuStreamBeginCapture_v2_ptsz, stream, mode); });
+}
+#if CUDA_VERSION >= 12030
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
+                                     std::size_t count, CUstreamCaptureMode mode) {
+  return begin_capture(stream, false, [&] {
+    return pass(&Driver::cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges, count,
+                mode);
+  });
+}
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+                                          const CUgraphNode* dependencies,
+                                          const CUgraphEdgeData* edges, std::size_t count,
+                                          CUstreamCaptureMode mode) {
+  return begin_capture(stream, true, [&] {
+    return pass(&Driver::cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, edges,
+                count, mode);
+  });
+}
+#endif
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return end_capture(stream, false,
+                     [&] { return pass(&Driver::cuStreamEndCapture, stream, graph); });
+}
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
+  return end_capture(stream, true,
+                     [&] { return pass(&Driver::cuStreamEndCapture_ptsz, stream, graph); });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  return wait_for_event(&Driver::cuStreamWaitEvent, false, stream, event, flags);
+}
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
+  return wait_for_event(&Driver::cuStreamWaitEvent_ptsz, true, stream, event, flags);
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  return launch_host_function(&Driver::cuLaunchHostFunc, false, stream, function, data);
+}
+CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
+  return launch_host_function(&Driver::cuLaunchHostFunc_ptsz, true, stream, function, data);
+}
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* data,
+                             unsigned int flags) {
+  return add_callback(&Driver::cuStreamAddCallback, stream, function, data, flags);
+}
+CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, void* data,
+                                  unsigned int flags) {
+  return add_callback(&Driver::cuStreamAddCallback_ptsz, stream, function, data, flags);
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  const Entry entry;
+  Process* const process = Process::get();
+  if (process != nullptr) process->use_peers();
+  const CUresult code = pass(&Driver::cuCtxEnablePeerAccess, peer, flags);
+  if (process != nullptr && code == CUDA_SUCCESS) process->let_into_pages(peer);
+  return code;
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  return reset_primary(&Driver::cuDevicePrimaryCtxReset, device);
+}
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  return reset_primary(&Driver::cuDevicePrimaryCtxReset_v2, device);
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return release_primary(&Driver::cuDevicePrimaryCtxRelease, device);
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  return release_primary(&Driver::cuDevicePrimaryCtxRelease_v2, device);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  const Entry entry;
+  Process* const process = Process::get_if_any();
+  return end_context(process, [&] {
+    const CUresult code = pass(&Driver::cuCtxDestroy_v2, context);
+    if (code == CUDA_SUCCESS && process != nullptr) process->forget(context);
+    return code;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,197 @@
+// Work for the device. These are the program's shortest and most frequent calls: most of them cost
+// a count and a jump.
+
+#include <cstdint>
+
+#include "tools/preload/context/known_streams.hpp"
+#include "tools/preload/hooks/pass.hpp"
+#include "tools/preload/process/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// One point for so many launches of a thread: often enough to tell how far the device is behind,
+/// and seldom enough to cost next to nothing. docs/swap-in.md has what it costs.
+constexpr std::uint32_t kLaunchesOfAPoint = 32;
+constinit thread_local std::uint32_t launches = 0;
+/// Handles up to here mean default streams (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD).
+constexpr std::uintptr_t kLastOfDefaultStreams = 2;
+
+[[gnu::noinline, gnu::cold]] void look(CUstream stream, bool per_thread) noexcept {
+  const Entry entry;
+  Process* const process = Process::get_if_any();
+  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  if (here.arena == nullptr || here.arena->fences().capturing()) return;
+  process->refresh_graphs(here.arena->account());
+  here.arena->note_launches(here.stream);
+}
+
+/// A stream that nobody saw being made is followed from its first work on: fences on everything
+/// have to expect more of its kind from then on.
+[[gnu::noinline, gnu::cold]] void follow(CUstream stream) noexcept {
+  const Entry entry;
+  if (entry.nested()) Entry::follow_later(stream);
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return;
+  if (process->locate(stream, false).arena != nullptr) KnownStreams::add(stream);
+}
+
+inline void note(CUstream stream, bool per_thread) noexcept {
+  if ((per_thread && stream == nullptr) || stream == CU_STREAM_PER_THREAD) Fences::use_per_thread();
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+  if (handle > kLastOfDefaultStreams && !KnownStreams::has(stream)) follow(stream);
+  if (++launches % kLaunchesOfAPoint == 0) look(stream, per_thread);
+}
+
+}  // namespace
+}  // namespace weir::preload
+
+using namespace weir::preload;
+
+extern "C" {
+
+// Both forms of a function that enqueues on `stream`.
+#define PACED(name, parameters, arguments, stream)            \
+  CUresult name parameters {                                  \
+    note(stream, false);                                      \
+    return jump(&Driver::name, WEIR_EXPAND arguments);        \
+  }                                                           \
+  CUresult name##_ptsz parameters {                           \
+    note(stream, true);                                       \
+    return jump(&Driver::name##_ptsz, WEIR_EXPAND arguments); \
+  }
+#define WEIR_EXPAND(...) __VA_ARGS__
+
+PACED(cuLaunchKernel,
+      (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+       CUstream stream, void** parameters, void** extra),
+      (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters,
+       extra),
+      stream)
+PACED(cuLaunchKernelEx,
+      (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra),
+      (config, function, parameters, extra), config != nullptr ? config->hStream : nullptr)
+PACED(cuLaunchCooperativeKernel,
+      (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+       CUstream stream, void** parameters),
+      (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters),
+      stream)
+PACED(cuGraphLaunch, (CUgraphExec graph, CUstream stream), (graph, stream), stream)
+PACED(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream),
+      (to, from, bytes, stream), stream)
+PACED(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream),
+      (to, from, bytes, stream), stream)
+PACED(cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, std::size_t bytes, CUstream stream),
+      (to, from, bytes, stream), stream)
+PACED(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream),
+      (to, from, bytes, stream), stream)
+PACED(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D* copy, CUstream stream), (copy, stream), stream)
+PACED(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D* copy, CUstream stream), (copy, stream), stream)
+PACED(cuMemcpyPeerAsync,
+      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+       std::size_t bytes, CUstream stream),
+      (to, to_context, from, from_context, bytes, stream), stream)
+PACED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER* copy, CUstream stream), (copy, stream),
+      stream)
+#if CUDA_VERSION >= 12080
+PACED(cuMemcpyBatchAsync,
+      (CUdeviceptr * to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
+       CUmemcpyAttributes* attributes, std::size_t* indices, std::size_t attribute_count,
+       std::size_t* failed, CUstream stream),
+      (to, from, bytes, count, attributes, indices, attribute_count, failed, stream), stream)
+PACED(cuMemcpy3DBatchAsync,
+      (std::size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, std::size_t* failed,
+       unsigned long long flags, CUstream stream),
+      (count, copies, failed, flags, stream), stream)
+#endif
+#if CUDA_VERSION >= 13000
+PACED(cuMemcpyBatchAsync_v2,
+      (CUdeviceptr * to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
+       CUmemcpyAttributes* attributes, std::size_t* indices, std::size_t attribute_count,
+       CUstream stream),
+      (to, from, bytes, count, attributes, indices, attribute_count, stream), stream)
+PACED(cuMemcpy3DBatchAsync_v2,
+      (std::size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
+       CUstream stream),
+      (count, copies, flags, stream), stream)
+#endif
+PACED(cuMemcpyHtoAAsync_v2,
+      (CUarray to, std::size_t offset, const void* from, std::size_t bytes, CUstream stream),
+      (to, offset, from, bytes, stream), stream)
+PACED(cuMemcpyAtoHAsync_v2,
+      (void* to, CUarray from, std::size_t offset, std::size_t bytes, CUstream stream),
+      (to, from, offset, bytes, stream), stream)
+PACED(cuMemsetD2D8Async,
+      (CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
+       std::size_t height, CUstream stream),
+      (to, pitch, value, width, height, stream), stream)
+PACED(cuMemsetD2D16Async,
+      (CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
+       std::size_t height, CUstream stream),
+      (to, pitch, value, width, height, stream), stream)
+PACED(cuMemsetD2D32Async,
+      (CUdeviceptr to, std::size_t pitch, unsigned int value, std::size_t width, std::size_t height,
+       CUstream stream),
+      (to, pitch, value, width, height, stream), stream)
+PACED(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, std::size_t count, CUstream stream),
+      (to, value, count, stream), stream)
+PACED(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, std::size_t count, CUstream stream),
+      (to, value, count, stream), stream)
+PACED(cuMemsetD32Async, (CUdeviceptr to, unsigned int value, std::size_t count, CUstream stream),
+      (to, value, count, stream), stream)
+
+// The per-thread form of a function that has no stream.
+#define ON_DEFAULT(name, parameters, arguments)               \
+  CUresult name##_ptds parameters {                           \
+    Fences::use_per_thread();                                 \
+    return jump(&Driver::name##_ptds, WEIR_EXPAND arguments); \
+  }
+
+ON_DEFAULT(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes), (to, from, bytes))
+ON_DEFAULT(cuMemcpyPeer,
+           (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+            std::size_t bytes),
+           (to, to_context, from, from_context, bytes))
+ON_DEFAULT(cuMemcpyHtoD_v2, (CUdeviceptr to, const void* from, std::size_t bytes),
+           (to, from, bytes))
+ON_DEFAULT(cuMemcpyDtoH_v2, (void* to, CUdeviceptr from, std::size_t bytes), (to, from, bytes))
+ON_DEFAULT(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes),
+           (to, from, bytes))
+ON_DEFAULT(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* copy), (copy))
+ON_DEFAULT(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* copy), (copy))
+ON_DEFAULT(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* copy), (copy))
+ON_DEFAULT(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* copy), (copy))
+ON_DEFAULT(cuMemcpyDtoA_v2, (CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes),
+           (to, offset, from, bytes))
+ON_DEFAULT(cuMemcpyAtoD_v2, (CUdeviceptr to, CUarray from, std::size_t offset, std::size_t bytes),
+           (to, from, offset, bytes))
+ON_DEFAULT(cuMemcpyHtoA_v2, (CUarray to, std::size_t offset, const void* from, std::size_t bytes),
+           (to, offset, from, bytes))
+ON_DEFAULT(cuMemcpyAtoH_v2, (void* to, CUarray from, std::size_t offset, std::size_t bytes),
+           (to, from, offset, bytes))
+ON_DEFAULT(cuMemcpyAtoA_v2,
+           (CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
+            std::size_t bytes),
+           (to, to_offset, from, from_offset, bytes))
+ON_DEFAULT(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, std::size_t count),
+           (to, value, count))
+ON_DEFAULT(cuMemsetD16_v2, (CUdeviceptr to, unsigned short value, std::size_t count),
+           (to, value, count))
+ON_DEFAULT(cuMemsetD32_v2, (CUdeviceptr to, unsigned int value, std::size_t count),
+           (to, value, count))
+ON_DEFAULT(cuMemsetD2D8_v2,
+           (CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
+            std::size_t height),
+           (to, pitch, value, width, height))
+ON_DEFAULT(cuMemsetD2D16_v2,
+           (CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
+            std::size_t height),
+           (to, pitch, value, width, height))
+ON_DEFAULT(cuMemsetD2D32_v2,
+           (CUdeviceptr to, std::size_t pitch, unsigned int value, std::size_t width,
+            std::size_t height),
+           (to, pitch, value, width, height))
+
+}  // extern "C"

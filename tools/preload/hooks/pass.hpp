@@ -1,0 +1,26 @@
+#pragma once
+
+// How a hook gives a call to the driver.
+
+#include "tools/preload/driver/driver.hpp"
+#include "tools/preload/process/entry.hpp"
+
+namespace weir::preload {
+
+/// The driver's own function, called; its code. "Not initialized" where there is no driver, and
+/// "not supported" where it is too old for this function. Outside any Entry.
+template <typename F, typename... Args>
+CUresult jump(F Driver::*function, Args... args) noexcept {
+  const Driver* const d = driver();
+  if (d == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return d->*function != nullptr ? (d->*function)(args...) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/// The same in a hook's Entry.
+template <typename F, typename... Args>
+CUresult pass(F Driver::*function, Args... args) noexcept {
+  const Entry::InDriver in_driver;
+  return jump(function, args...);
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,211 @@
+#include "tools/preload/process/api.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <vector>
+
+#include "allocator/base/log.hpp"
+#include "tools/preload/process/entry.hpp"
+#include "tools/preload/process/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// The calling thread's batches: one that is open, and those that joined it.
+struct Marks {
+  OpenBatch batch;
+  std::uint64_t joined = 0;
+};
+constinit thread_local Marks marks{};
+
+Arena* arena_of(int device) noexcept {
+  Process* const process = Process::get_if_any();
+  return process != nullptr ? process->primary(device) : nullptr;
+}
+
+/// The same, making the device's primary context where there is none. It is held to the end, as
+/// CUDA's runtime does for a first cudaMalloc.
+Arena* open_arena_of(Process& process, int device) noexcept {
+  Arena* const arena = process.primary(device);
+  if (arena != nullptr) return arena;
+  // Not where there is no such device.
+  if (process.primary_contexts().is_active(device) != std::optional(false)) return nullptr;
+  CUcontext context = nullptr;
+  // The hook, which counts what the context takes: a call of its own, not one amid this.
+  {
+    const Entry::InDriver outside;
+    if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
+  }
+  return process.primary(device);
+}
+
+}  // namespace
+
+bool begin_batch(std::string_view kind) noexcept {
+  const Entry entry;
+  if (entry.nested()) return false;
+  if (Process::get_if_any() == nullptr)
+    marks = {};  // in a child, what its parent began is nobody's
+  if (marks.batch.arena != nullptr) {
+    ++marks.joined;
+    return true;
+  }
+  Process* const process = Process::get();
+  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  if (arena == nullptr) return false;
+  const auto batch = arena->begin_batch(kind);
+  if (batch) marks.batch = *batch;
+  return batch.has_value();
+}
+
+void end_batch() noexcept {
+  const Entry entry;
+  if (entry.nested()) return;
+  if (Process::get_if_any() == nullptr) marks = {};
+  if (marks.joined != 0) {
+    --marks.joined;
+    return;
+  }
+  if (marks.batch.arena == nullptr) return;
+  const OpenBatch batch = marks.batch;
+  marks.batch = {};
+  batch.arena->end_batch(batch);
+}
+
+bool memory_info(int device, MemoryInfo& info) noexcept {
+  const Entry entry;
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr) return false;
+  try {
+    if (!arena->fences().capturing()) arena->pool().poll();
+    const Statistics now = arena->pool().statistics();
+    info = {.total = arena->account().total(),
+            .budget = arena->account().budget(),
+            .allocated = now.allocated.current,
+            .awaiting = now.awaiting.current,
+            .cached = now.cached.current,
+            .reserved = now.reserved.current,
+            .passed = arena->account().passed()};
+    return true;
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("no memory info: ") + error.what());
+    return false;
+  }
+}
+
+Bytes trim(int device) noexcept {
+  const Entry entry;
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return {};
+  try {
+    Bytes sum;
+    const GiveBackGate::Turn turn(process->give_back_gate(), process->settings().max_wait.value);
+    if (!turn.granted()) return {};
+    for (Arena* const arena : process->arenas()) {
+      const bool its = device < 0 || arena->account().device() == device;
+      if (its && !arena->fences().capturing()) sum += arena->pool().trim();
+    }
+    return sum;
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing was trimmed: ") + error.what());
+    return {};
+  }
+}
+
+bool set_budget(int device, Bytes budget) noexcept {
+  const Entry entry;
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return false;
+  try {
+    std::vector<Account*> accounts = process->accounts_in_use();
+    if (device >= 0) accounts = {process->account(device)};
+    const auto may_have = [budget](const Account* account) {
+      return account != nullptr && timeline::is_in_range(budget, account->total());
+    };
+    if (accounts.empty() || !std::ranges::all_of(accounts, may_have)) return false;
+    for (Account* const account : accounts) {
+      (void)process->set_budget(*account, budget, "weir_set_budget");
+    }
+    return true;
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a budget was not set: ") + error.what());
+    return false;
+  }
+}
+
+std::string settings_text() noexcept {
+  const Entry entry;
+  const Process* const process = Process::get_if_any();
+  if (process == nullptr) return {};
+  try {
+    std::string text;
+    for (const SettingLine& line : describe(process->settings())) {
+      if (!text.empty()) text += '\n';
+      text += std::string(line.name) + "=" + line.value + " (" + line.source + ")";
+    }
+    return text;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
+  const Entry entry;
+  Process* const process = Process::get();
+  if (process == nullptr || bytes == 0) return nullptr;
+  Arena* const arena = open_arena_of(*process, device);
+  if (arena == nullptr) return nullptr;
+  try {
+    Fences& fences = arena->fences();
+    // A graph runs anywhere and at any time, so what is captured gets nothing that work still
+    // touches; and it uses its memory with each launch, long after it is freed, and nobody says
+    // when it is gone.
+    const bool captured = fences.capturing();
+    CUdeviceptr pointer = 0;
+    const CUresult code = process->allocate(*arena, pointer, bytes,
+                                            captured ? fences.sync() : fences.find(stream, false));
+    if (code != CUDA_SUCCESS) return nullptr;
+    if (captured) arena->keep(pointer);
+    return reinterpret_cast<void*>(pointer);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("an allocation failed: ") + error.what());
+    return nullptr;
+  }
+}
+
+void free_on(int device, void* pointer, CUstream stream) noexcept {
+  const Entry entry;
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr || pointer == nullptr) return;
+  const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+  if (arena->is_kept(address)) return;
+  try {
+    Process* const process = Process::get_if_any();
+    const auto freed = arena->free(address, arena->fences().find(stream, false));
+    if (process == nullptr) return;
+    // Of the host, perhaps: no use on other streams is known of that.
+    if (!freed) (void)process->free(address, {.arena = arena, .stream = {}});
+    process->keep_budget(arena->account());
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a free failed: ") + error.what());
+  }
+}
+
+void record_use_on(int device, void* pointer, CUstream stream) noexcept {
+  const Entry entry;
+  Process* const process = Process::get_if_any();
+  if (process == nullptr || pointer == nullptr) return;
+  try {
+    for (Arena* const arena : process->arenas()) {
+      if (device >= 0 && arena->account().device() != device) continue;
+      if (!arena->pool().find(pointer)) continue;
+      arena->pool().record_use(pointer, arena->fences().find(stream, false));
+      return;
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a use is not known: ") + error.what());
+  }
+}
+
+}  // namespace weir::preload

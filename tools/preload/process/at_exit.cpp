@@ -1,0 +1,116 @@
+#include "tools/preload/process/at_exit.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <exception>
+#include <future>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "allocator/base/log.hpp"
+#include "allocator/base/output_place.hpp"
+#include "allocator/base/setting.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/timeline/model/background_thread.hpp"
+
+namespace weir::preload {
+namespace {
+
+void add(Waits& sum, const Waits& waits) {
+  sum.count += waits.count;
+  sum.total += waits.total;
+}
+
+void add(Gauge& sum, const Gauge& gauge) {
+  sum.current += gauge.current;
+  sum.peak += gauge.peak;
+}
+
+/// Whether `path` is a regular file that has something else in it than a summary: the program's own
+/// script, for example, where WEIR_SUMMARY names that by mistake.
+bool is_something_else(const std::string& path) {
+  const OutputPlace place = find_output(path);
+  if (place.special || !place.identity || place.error != 0) return false;
+  constexpr std::string_view kSummary = "{\"process\":";
+  std::array<char, kSummary.size()> front{};
+  const int file = open(place.path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t got = file < 0 ? -1 : read(file, front.data(), front.size());
+  if (file >= 0) close(file);
+  if (got == 0) return false;
+  return got < 0 || std::string_view(front.data(), static_cast<std::size_t>(got)) != kSummary;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  try {
+    if (is_something_else(path)) {
+      refuse("WEIR_SUMMARY", path, "a new file, or a summary that it replaces");
+    }
+    OutputFile("WEIR_SUMMARY", path).commit(text);
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("the summary cannot be written: ") + error.what());
+  }
+}
+
+}  // namespace
+
+std::string program_path() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+void add(DeviceSummary& device, const Arena& arena) {
+  const Statistics one = arena.statistics();
+  Statistics& sum = device.pool;
+  for (Gauge Statistics::*gauge :
+       {&Statistics::requested, &Statistics::allocated, &Statistics::awaiting, &Statistics::cached,
+        &Statistics::reserved, &Statistics::held}) {
+    add(sum.*gauge, one.*gauge);
+  }
+  for (std::uint64_t Statistics::*count :
+       {&Statistics::hits, &Statistics::misses, &Statistics::handovers, &Statistics::waits,
+        &Statistics::retries, &Statistics::releases, &Statistics::failures}) {
+    sum.*count += one.*count;
+  }
+  sum.waited += one.waited;
+  sum.budget = one.budget;
+  add(device.paced, arena.paced());
+  add(device.batches, arena.batch_waits());
+  device.batches_marked += arena.batches();
+}
+
+bool is_summary_wanted(const Settings& settings) noexcept {
+  return !settings.summary.value.empty() || settings.log.value >= LogLevel::kInfo;
+}
+
+bool finish_within(std::chrono::nanoseconds most, std::function<void()> work) {
+  const auto task = std::make_shared<std::packaged_task<void()>>(std::move(work));
+  const std::future<void> ended = task->get_future();
+  try {
+    const timeline::AllSignalsBlocked blocked;
+    std::thread([task] { (*task)(); }).detach();
+  } catch (const std::system_error&) {
+    (*task)();
+  }
+  return ended.wait_for(most) == std::future_status::ready;
+}
+
+void write_summary(const Summary& summary, const Settings& settings) {
+  bool any = false;
+  for (const DeviceSummary& device : summary.devices) {
+    any = any || device.served_calls != 0 || !device.passed.empty();
+  }
+  if (!any) return;
+  if (!settings.summary.value.empty()) {
+    write_file(settings.summary.value, to_json(summary));
+  } else if (settings.log.value >= LogLevel::kInfo) {
+    log(LogLevel::kInfo, "summary\n" + to_text(summary));
+  }
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,98 @@
+// The budget of a device, as it is changed while the program runs, and what its account shows.
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+#include "allocator/base/log.hpp"
+#include "tools/preload/process/process.hpp"
+
+namespace weir::preload {
+
+timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
+                                           std::string_view by) noexcept {
+  timeline::BudgetAnswer answer{.code = timeline::BudgetCode::kOutOfRange,
+                                .before = account.budget(),
+                                .after = account.budget(),
+                                .used = account.used(),
+                                .total = account.total()};
+  if (!timeline::is_in_range(budget, account.total())) return answer;
+  try {
+    const Lock lock(budgets_mutex_);
+    const std::vector<Arena*> its = arenas();
+    answer.before = account.budget();
+    account.set_budget(budget);
+    answer.code = timeline::BudgetCode::kTaken;
+    for (Arena* const arena : its) {
+      if (&arena->account() == &account) arena->follow_budget();
+    }
+    if (budget > answer.before) account.note_raise();
+    account.give_back_what_comes_free(true);
+    log(LogLevel::kInfo, "the budget of GPU " + std::to_string(account.device()) + " is " +
+                             format_bytes(budget) + " now and was " + format_bytes(answer.before) +
+                             " (" + std::string(by) + ")");
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a budget was not set as a whole: ") + error.what());
+  }
+  give_back(account, true);
+  answer.after = account.budget();
+  answer.used = account.used();
+  return answer;
+}
+
+void Process::follow_budget(Arena& arena) {
+  const Lock lock(budgets_mutex_);
+  arena.follow_budget();
+}
+
+void Process::give_back(Account& account, bool waits) noexcept {
+  if (InCallback::now()) return;  // it may call no function of the driver
+  const auto above = [&account] { return minus_or_zero(account.used(), account.budget()); };
+  if (above().count != 0) {
+    const auto most = waits ? settings_.max_wait.value : std::chrono::nanoseconds{};
+    const GiveBackGate::Turn turn(give_back_gate_, most);
+    if (!turn.granted()) return;
+    (void)trim_in_turn(account, above());
+  }
+  if (above().count != 0) return;
+  account.give_back_what_comes_free(false);
+  // A budget that was lowered in between is seen here, or the flag was set after this.
+  if (above().count != 0) account.give_back_what_comes_free(true);
+}
+
+std::vector<Account*> Process::accounts_in_use() const {
+  std::vector<Account*> used;
+  const Lock lock(mutex_);
+  for (const auto& account : accounts_) {
+    const auto is_its = [&account](const auto& arena) {
+      return &arena->account() == account.get();
+    };
+    if (std::ranges::any_of(arenas_, is_its) || std::ranges::any_of(gone_, is_its)) {
+      used.push_back(account.get());
+    }
+  }
+  return used;
+}
+
+void Process::add_figures(LiveFigures& figures) const {
+  for (const Account* const account : accounts_in_use()) {
+    DeviceFigures* const device = figures.of(static_cast<std::uint16_t>(account->device() + 1));
+    if (device == nullptr) continue;
+    const Bytes more = minus_or_zero(account->budget(), device->budget);
+    device->budget += more;
+    figures.budget += more;
+    device->total = account->total();
+    device->used = account->used();
+  }
+  for (Arena* const arena : arenas()) {
+    const Waits paced = arena->paced();
+    const Waits others = arena->waits_for_others();
+    DeviceFigures* const device =
+        figures.of(static_cast<std::uint16_t>(arena->account().device() + 1));
+    if (device == nullptr) continue;
+    device->waits += paced.count + others.count;
+    device->waited += paced.total + others.total;
+  }
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,142 @@
+// The timeline of a program that the library is swapped into.
+
+#include "tools/preload/process/timeline.hpp"
+
+#include <exception>
+#include <string>
+
+#include "allocator/base/log.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/no_cancel.hpp"
+#include "allocator/timeline/source.hpp"
+#include "tools/preload/driver/scope.hpp"
+#include "tools/preload/process/api.hpp"
+#include "tools/preload/process/process.hpp"
+#include "tools/timeline/begin.hpp"
+#include "tools/timeline/live/publisher.hpp"
+
+namespace weir::preload {
+namespace {
+
+/// One thread at a time begins the recording of the process.
+struct Beginning {
+  Mutex mutex{LockRank::kSources};
+  std::string asked WEIR_GUARDED_BY(mutex);  ///< the name as it was given
+};
+Beginning& beginning() {
+  static auto* const kBeginning = new Beginning;  // threads may still call when statics are gone
+  return *kBeginning;
+}
+
+/// The recording, begun by this call or before; null where no file is named.
+timeline::Recorder* find_or_begin(const timeline::TimelineSettings& settings) {
+  Beginning& begun = beginning();
+  const Lock lock(begun.mutex);
+  timeline::Recorder* const before = timeline::recording();
+  const std::string& file = settings.file.value;
+  if (before == nullptr) {
+    begun.asked = file;
+    return timeline::record_program(settings, {.gpu = true});
+  }
+  if (!file.empty() && file != begun.asked) {
+    refuse(settings.file.source, file, "'" + begun.asked + "', which this process records to");
+  }
+  return before;
+}
+
+/// The devices of the process.
+class ShownDevices final : public TimelineSource {
+ public:
+  explicit ShownDevices(const Process& process) : process_(process) { enlist(); }
+  ~ShownDevices() override { leave(); }
+  void add_figures(LiveFigures& figures) const override { process_.add_figures(figures); }
+  void record_live(TimelineSink& /*sink*/) override {}
+
+ private:
+  const Process& process_;
+};
+
+timeline::BudgetAnswer set_budget_asked(const timeline::BudgetAsk& ask) noexcept {
+  Process* const process = Process::get_if_any();
+  timeline::BudgetAnswer answer{.code = timeline::BudgetCode::kNoDevice};
+  if (process == nullptr) return answer;
+  try {
+    for (Account* const account : process->accounts_in_use()) {
+      if (ask.device == static_cast<std::uint64_t>(account->device()) + 1) {
+        return process->set_budget(*account, ask.budget, "weir set");
+      }
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("a budget was not set: ") + error.what());
+  }
+  return answer;
+}
+
+void look_at_budgets() noexcept {
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return;
+  try {
+    for (Account* const account : process->accounts_in_use()) process->keep_budget(*account);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing was given back: ") + error.what());
+  }
+}
+
+timeline::Publisher* publisher(const Settings& settings) noexcept {
+  return timeline::Publisher::begin(settings.publish.value, process_environment(),
+                                    {.set_budget = set_budget_asked, .look = look_at_budgets});
+}
+
+}  // namespace
+
+void show_devices(const Process& process) {
+  new ShownDevices(process);  // threads may still look when statics are gone
+}
+
+void begin_timeline(const timeline::TimelineSettings& settings) {
+  const Inside inside;  // what a recording needs of CUDA is no work of the program's
+  if (timeline::recording() == nullptr) (void)find_or_begin(settings);
+}
+
+void begin_publishing(const Settings& settings) noexcept { (void)publisher(settings); }
+
+void publish_device(const Settings& settings, const std::string& name) noexcept {
+  timeline::Publisher* const its = publisher(settings);
+  try {
+    if (its != nullptr) its->add_device(name);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, error.what());
+  }
+}
+
+bool start_timeline(std::string_view file) noexcept {
+  const NoCancel no_cancel;
+  const Inside inside;
+  constexpr const char* kSource = "weir_timeline_start";
+  try {
+    if (Process::is_forked_child()) {  // its parent may have held a lock of a pool
+      log(LogLevel::kError, std::string(kSource) + ": a child after a fork records nothing");
+      return false;
+    }
+    auto settings = timeline::TimelineSettings::from_environment();
+    if (!file.empty()) settings.file = {timeline::parse_timeline_file(kSource, file), kSource};
+    timeline::Recorder* const recorder = find_or_begin(settings);
+    if (recorder == nullptr && settings.file.value.empty()) {
+      log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
+    }
+    if (recorder == nullptr) return false;  // where a file was named, it was said why
+    recorder->start();
+    return recorder->is_recording();
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, error.what());
+    return false;
+  }
+}
+
+void stop_timeline() noexcept {
+  const Inside inside;
+  timeline::Recorder* const recorder = timeline::recording();
+  if (recorder != nullptr) recorder->stop();
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,22 @@
+#include "tools/preload/process/view.hpp"
+
+#include <algorithm>
+
+namespace weir::preload {
+
+BudgetView budget_view(const Process& process, const Account& account, Bytes free, Bytes total) {
+  // What awaits the device is freed: a driver whose cuMemFree waits would have it back by now.
+  Bytes freed;
+  for (Arena* const arena : process.arenas()) {
+    if (&arena->account() != &account) continue;
+    const Statistics books = arena->pool().statistics();
+    freed += books.cached.current;
+    freed += books.awaiting.current;
+  }
+  const Bytes held = minus_or_zero(account.used(), freed);
+  return {.total = std::min(total, account.budget()),
+          .free = std::min({free + freed, minus_or_zero(account.budget(), held), total}),
+          .held = held};
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,173 @@
+#include "tools/preload/report/settings.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+
+namespace weir::preload {
+namespace {
+
+bool parse_switch(std::string_view name, std::string_view text) {
+  if (text == "0" || text == "1") return text == "1";
+  refuse(name, text, "0 or 1");
+}
+
+NvmlAnswers parse_nvml(std::string_view name, std::string_view text) {
+  for (const NvmlAnswers one : {NvmlAnswers::kBudget, NvmlAnswers::kReal}) {
+    if (text == to_string(one)) return one;
+  }
+  refuse(name, text, "budget or real");
+}
+
+std::string parse_text(std::string_view /*name*/, std::string_view text) {
+  return std::string(text);
+}
+
+bool is_auto(std::string_view text) {
+  return std::ranges::equal(text, std::string_view("auto"), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  });
+}
+
+std::string without_space(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
+std::string or_none(const std::string& text) { return text.empty() ? "none" : text; }
+
+/// As parse_time reads it.
+std::string format_time(std::chrono::nanoseconds time) {
+  const auto us = time.count() / 1000;
+  if (us % 1'000'000 == 0) return std::to_string(us / 1'000'000) + "s";
+  if (us % 1'000 == 0) return std::to_string(us / 1'000) + "ms";
+  return std::to_string(us) + "us";
+}
+
+class Lines {
+ public:
+  void add(std::string_view name, std::string value, const std::string& source) {
+    lines_.push_back({name, std::move(value), source});
+  }
+  template <typename T>
+  void add(std::string_view name, std::string value, const Setting<T>& setting) {
+    add(name, std::move(value), setting.source);
+  }
+  void add_pool(const Settings& settings) {
+    const PoolOptions& pool = settings.pool;
+    const bool both = settings.auto_pools.value;
+    add("pool", pool_name(settings), both ? settings.auto_pools.source : pool.kind.source);
+    if (pool.kind.value == PoolKind::kRound || pool.kind.value == PoolKind::kNaive) {
+      add("pool-page-size", std::to_string(pool.page.value.count), pool.page);
+    }
+    if (pool.kind.value == PoolKind::kNaive) {
+      add("pool-large-round-size", std::to_string(pool.large_round.value.count), pool.large_round);
+    }
+    if (pool.kind.value == PoolKind::kBestFit || both) {
+      add("pool-segment-size", format_segment(pool.segment.value), pool.segment);
+    }
+    if (pool.kind.value == PoolKind::kRound) {
+      add("pool-linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
+    }
+    add("budget", without_space(format_budget(pool.budget.value)), pool.budget);
+    add("alloc-log", or_none(pool.log.value), pool.log);
+    if (pool.log.value.empty()) return;
+    add("alloc-log-limit", without_space(format_bytes(pool.log_limit.value)), pool.log_limit);
+  }
+  void add_policy(const PolicyOptions& policy) {
+    add("policy", std::string(to_string(policy.policy.value)), policy.policy);
+    // The other policies have no soft limit, and must not look as if they had one.
+    if (policy.policy.value == Policy::kThrottled) {
+      add("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead);
+    }
+  }
+  [[nodiscard]] std::vector<SettingLine> take() { return std::move(lines_); }
+
+ private:
+  std::vector<SettingLine> lines_;
+};
+
+}  // namespace
+
+std::string_view to_string(NvmlAnswers answers) noexcept {
+  return answers == NvmlAnswers::kReal ? "real" : "budget";
+}
+
+void check_pool(std::string_view name, std::string_view text) {
+  if (is_auto(text)) return;
+  try {
+    (void)parse_pool_kind(name, text);
+  } catch (const UsageError&) {
+    refuse(name, text, "auto, round, naive, unpooled, best_fit or paged");
+  }
+}
+
+std::string pool_name(const Settings& settings) {
+  return settings.auto_pools.value ? "auto" : std::string(to_string(settings.pool.kind.value));
+}
+
+std::string_view to_string(SpillTo spill) noexcept {
+  return spill == SpillTo::kHost ? "host" : "off";
+}
+
+SpillTo parse_spill(std::string_view name, std::string_view text) {
+  if (text == "off") return SpillTo::kNowhere;
+  if (text == "host") return SpillTo::kHost;
+  refuse(name, text, "off or host");
+}
+
+std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text) {
+  if (const auto time = parse_time(text)) return *time;
+  refuse(name, text, "a time above zero and up to 3600s, such as 10s (units s, ms, us)");
+}
+
+Settings Settings::from_environment(const Environment& environment) {
+  Settings settings;
+  const char* const kind = environment("WEIR_POOL");
+  const bool by_name = kind != nullptr && is_auto(kind);
+  if (kind != nullptr && *kind != '\0') check_pool("WEIR_POOL", kind);
+  // `auto` is ours alone, and beats MXNet's names of the same setting, too.
+  const Environment others = [&](const char* name) -> const char* {
+    const std::string_view of = name;
+    return by_name && (of == "WEIR_POOL" || of.ends_with("_MEM_POOL_TYPE")) ? nullptr
+                                                                            : environment(name);
+  };
+  settings.pool = PoolOptions::from_environment(MxnetContext::kGpu, others);
+  settings.auto_pools = {settings.pool.kind.source == "default", by_name ? "WEIR_POOL" : "default"};
+  // What cuMemAlloc gives is mostly a caching framework's segments, which it keeps and cuts up by
+  // itself: each a driver's allocation of its own can be shared with other processes.
+  if (settings.auto_pools.value) {
+    settings.pool.kind = Setting<PoolKind>::by_default(PoolKind::kNaive);
+  }
+  settings.policy = PolicyOptions::from_environment(environment);
+  read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
+  read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
+  read_setting(settings.spill, environment, {"WEIR_SPILL"}, parse_spill);
+  read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
+  read_setting(settings.nvml, environment, {"WEIR_NVML"}, parse_nvml);
+  read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
+  settings.publish = timeline::publish_setting(environment);
+  settings.timeline = timeline::TimelineSettings::from_environment(environment);
+  read_setting(settings.log, environment, {"WEIR_LOG"}, parse_log_level);
+  settings.pool.validate();
+  return settings;
+}
+
+std::vector<SettingLine> describe(const Settings& settings) {
+  Lines lines;
+  lines.add_pool(settings);
+  lines.add_policy(settings.policy);
+  lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
+  lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
+  lines.add("spill", std::string(to_string(settings.spill.value)), settings.spill);
+  lines.add("batch-range", or_none(settings.batch_range.value), settings.batch_range);
+  lines.add("nvml", std::string(to_string(settings.nvml.value)), settings.nvml);
+  lines.add("summary", or_none(settings.summary.value), settings.summary);
+  lines.add("timeline", or_none(settings.timeline.file.value), settings.timeline.file);
+  lines.add("log", std::string(to_string(settings.log.value)), settings.log);
+  return lines.take();
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,88 @@
+#pragma once
+
+// What the swap-in can be told, all of it by environment variables: the library reads them at a
+// program's first call of CUDA, and `weir run` checks them before there is a program.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/base/log.hpp"
+#include "allocator/base/setting.hpp"
+#include "allocator/pool_options.hpp"
+#include "scheduler/admission/policy.hpp"
+#include "tools/timeline/live/folder.hpp"
+#include "tools/timeline/recorder/settings.hpp"
+
+namespace weir::preload {
+
+/// What the management library (NVML) tells the program of its own memory.
+enum class NvmlAnswers : std::uint8_t {
+  kBudget,  ///< the budget, as cuMemGetInfo does
+  kReal,    ///< what the library says
+};
+[[nodiscard]] std::string_view to_string(NvmlAnswers answers) noexcept;
+
+/// Where memory comes from when the budget is used up and no wait helps.
+enum class SpillTo : std::uint8_t {
+  kNowhere,  ///< the request fails
+  kHost,     ///< managed memory that stays on the host
+};
+[[nodiscard]] std::string_view to_string(SpillTo spill) noexcept;
+/// `off` or `host`; UsageError otherwise.
+[[nodiscard]] SpillTo parse_spill(std::string_view name, std::string_view text);
+
+struct Settings {
+  PoolOptions pool;  ///< WEIR_POOL, WEIR_BUDGET (per device), and so on
+  /// WEIR_POOL is `auto` or not set: two pools, `pool.kind` for what cuMemAlloc gives and another
+  /// for memory in stream order (pools.hpp). Otherwise one of `pool.kind`.
+  Setting<bool> auto_pools = Setting<bool>::by_default(true);
+  PolicyOptions policy;  ///< WEIR_POLICY, WEIR_RUN_AHEAD
+  /// WEIR_SYNC_FREE, `0` or `1`: cuMemFree waits for the device, for programs that count on that.
+  Setting<bool> sync_free = Setting<bool>::by_default(false);
+  /// WEIR_MAX_WAIT, a time such as `10s` (s, ms, us): the longest that one call is held back.
+  Setting<std::chrono::nanoseconds> max_wait =
+      Setting<std::chrono::nanoseconds>::by_default(std::chrono::seconds(10));
+  /// WEIR_SPILL, `off` or `host`.
+  Setting<SpillTo> spill = Setting<SpillTo>::by_default(SpillTo::kNowhere);
+  /// WEIR_BATCH_RANGE: an NVTX range of this name is a batch; none when empty.
+  Setting<std::string> batch_range = Setting<std::string>::by_default({});
+  /// WEIR_NVML, `budget` or `real`.
+  Setting<NvmlAnswers> nvml = Setting<NvmlAnswers>::by_default(NvmlAnswers::kBudget);
+  /// WEIR_SUMMARY: a file for the summary at the program's end, as JSON; `%p` is the process's
+  /// number. None when empty.
+  Setting<std::string> summary = Setting<std::string>::by_default({});
+  /// WEIR_TIMELINE, WEIR_TIMELINE_BATCHES, WEIR_TIMELINE_BUFFER.
+  timeline::TimelineSettings timeline;
+  /// WEIR_PUBLISH: whether, and where, `weir top` finds the program.
+  Setting<timeline::PublishSetting> publish =
+      Setting<timeline::PublishSetting>::by_default(timeline::PublishSetting{});
+  /// WEIR_LOG.
+  Setting<LogLevel> log = Setting<LogLevel>::by_default(LogLevel::kWarn);
+
+  /// Throws UsageError, one line naming the variable, the value and what is allowed.
+  [[nodiscard]] static Settings from_environment(
+      const Environment& environment = process_environment());
+};
+
+/// The name of a kind of pool, or `auto`. UsageError otherwise, naming `name`.
+void check_pool(std::string_view name, std::string_view text);
+
+/// `auto`, or the kind's name.
+[[nodiscard]] std::string pool_name(const Settings& settings);
+
+/// A time above nothing and up to an hour, as WEIR_MAX_WAIT has it. UsageError otherwise.
+[[nodiscard]] std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text);
+
+/// One setting for people: `budget`, `80%`, `WEIR_BUDGET`.
+struct SettingLine {
+  std::string_view name;
+  std::string value;
+  std::string source;
+};
+/// All that are in force, in the order of Settings.
+[[nodiscard]] std::vector<SettingLine> describe(const Settings& settings);
+
+}  // namespace weir::preload

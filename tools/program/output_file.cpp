@@ -1,0 +1,174 @@
+#include "tools/program/output_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "allocator/base/output_place.hpp"
+#include "allocator/base/setting.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::string_view kStandardStream = "-";
+
+std::optional<FileIdentity> identity_of(int descriptor) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) return std::nullopt;
+  return FileIdentity{.device = status.st_dev, .inode = status.st_ino};
+}
+
+/// The standard stream that already goes to this file, or −1. Replacing the file would cost what
+/// was printed; a second opening would write over it.
+int standard_stream(const std::optional<FileIdentity>& file) {
+  if (!file) return -1;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (identity_of(stream) == file) return stream;
+  }
+  return -1;
+}
+
+/// Where a path of a command leads; `stream` is what a `-` stands for.
+OutputPlace place_of(const NamedPath& file, int stream) {
+  if (file.path != kStandardStream) return find_output(file.path);
+  return {.path = {}, .identity = identity_of(stream), .special = true, .error = 0};
+}
+
+/// Whether they are one file, also where it is yet to be made.
+bool same_file(const OutputPlace& a, const OutputPlace& b) {
+  if (a.identity || b.identity) return a.identity == b.identity;
+  return a.error == 0 && b.error == 0 && a.path == b.path;
+}
+
+bool is_regular(int descriptor) {
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/// A terminal can be read and written; one file cannot.
+bool is_read(const NamedPath& input, const OutputPlace& place) {
+  if (!place.identity) return false;
+  return input.path == kStandardStream ? is_regular(STDIN_FILENO) : !place.special;
+}
+
+}  // namespace
+
+void require_different_files(std::span<const NamedPath> outputs,
+                             std::span<const NamedPath> inputs) {
+  for (auto file = outputs.begin(); file != outputs.end(); ++file) {
+    if (file->path.empty()) continue;
+    const OutputPlace place = place_of(*file, STDOUT_FILENO);
+    for (auto other = file + 1; other != outputs.end(); ++other) {
+      if (other->path.empty() || !same_file(place, place_of(*other, STDOUT_FILENO))) continue;
+      refuse(file->name, file->path, "another file than that of " + other->name);
+    }
+    for (const NamedPath& input : inputs) {
+      if (input.path.empty()) continue;
+      const OutputPlace read = place_of(input, STDIN_FILENO);
+      if (!is_read(input, read) || !same_file(place, read)) continue;
+      refuse(file->name, file->path,
+             "another file than that of " + input.name + ", '" + input.path + "', which is read");
+    }
+  }
+}
+
+void require_apart_from_streams(const NamedPath& output) {
+  if (output.path.empty()) return;
+  const OutputPlace place = place_of(output, STDOUT_FILENO);
+  // Nothing is mixed there.
+  if (place.identity && place.identity == find_output("/dev/null").identity) return;
+  const int stream =
+      output.path == kStandardStream ? STDOUT_FILENO : standard_stream(place.identity);
+  if (stream < 0) return;
+  refuse(output.name, output.path,
+         stream == STDOUT_FILENO ? "a file of its own: standard output is the table's"
+                                 : "a file of its own: standard error is the messages'");
+}
+
+OutputFile::OutputFile(std::string option, std::string path)
+    : option_(std::move(option)), path_(std::move(path)) {
+  if (path_.empty()) fail(ENOENT);
+  if (path_ == kStandardStream) {
+    use_stream(STDOUT_FILENO);
+    return;
+  }
+  const OutputPlace place = find_output(path_);
+  if (const int stream = standard_stream(place.identity); stream >= 0) {
+    use_stream(stream);
+    return;
+  }
+  if (place.error != 0) fail(place.error);
+  if (place.special) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail(errno);
+    return;
+  }
+  if (place.identity && access(place.path.c_str(), W_OK) != 0) fail(errno);
+  target_ = place.path;
+  open_partial();
+  close_partial();
+}
+
+void OutputFile::use_stream(int stream) {
+  const int flags = fcntl(stream, F_GETFL);
+  if (flags < 0) fail(errno);
+  if ((flags & O_ACCMODE) == O_RDONLY) fail(EBADF);  // hold_standard_streams: it is closed
+  descriptor_ = fcntl(stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (descriptor_ < 0) fail(errno);
+}
+
+OutputFile::~OutputFile() { close_partial(); }
+
+void OutputFile::open_partial() {
+  partial_ = target_ + ".XXXXXX";
+  descriptor_ = mkostemp(partial_.data(), O_CLOEXEC);
+  if (descriptor_ < 0) {
+    const int error = errno;
+    partial_.clear();
+    fail(error);
+  }
+  struct stat status {};
+  const mode_t mask = umask(0);
+  umask(mask);
+  const bool exists = stat(target_.c_str(), &status) == 0;
+  (void)fchmod(descriptor_, exists ? status.st_mode & 0777U : 0666U & ~mask);
+}
+
+void OutputFile::close_partial() noexcept {
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+  if (!partial_.empty()) unlink(partial_.c_str());
+  partial_.clear();
+}
+
+void OutputFile::fail(int error) const {
+  refuse(option_, path_,
+         "a file that can be written (" + std::generic_category().message(error) + ")");
+}
+
+void OutputFile::write_all(std::string_view contents) const {
+  while (!contents.empty()) {
+    const ssize_t written = write(descriptor_, contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(errno);
+    contents.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void OutputFile::commit(std::string_view contents) {
+  if (target_.empty()) {
+    write_all(contents);
+    return;
+  }
+  open_partial();
+  write_all(contents);
+  if (fsync(descriptor_) != 0) fail(errno);
+  if (rename(partial_.c_str(), target_.c_str()) != 0) fail(errno);
+  partial_.clear();
+}
+
+}  // namespace weir

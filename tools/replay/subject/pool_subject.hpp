@@ -1,0 +1,43 @@
+#pragma once
+
+// One of our pools as what a trace is replayed against.
+
+#include <functional>
+#include <memory>
+
+#include "allocator/pool.hpp"
+#include "tools/replay/subject/counted_upstream.hpp"
+#include "tools/replay/subject/progress.hpp"
+#include "tools/replay/subject/subject.hpp"
+
+namespace weir::replay {
+
+/// An upstream of that capacity.
+using MakeUpstream = std::function<std::unique_ptr<Upstream>(Bytes capacity)>;
+
+class PoolSubject final : public Subject {
+ public:
+  /// `options.budget` is of the upstream's capacity. The device is `lag` operations behind: every
+  /// call of allocate, deallocate and record_use is one.
+  PoolSubject(std::unique_ptr<Upstream> upstream, PoolOptions options, std::uint64_t lag);
+
+  [[nodiscard]] void* allocate(Bytes bytes, StreamId stream) override;
+  void deallocate(void* pointer, Bytes bytes, StreamId stream) override;
+  void record_use(void* pointer, StreamId stream) override;
+  [[nodiscard]] Footprint footprint() const override;
+
+  [[nodiscard]] const Pool& pool() const noexcept { return pool_; }
+  /// Of its upstream; 2 MiB where that has none.
+  [[nodiscard]] Bytes page_size();
+  /// As CountedUpstream has it.
+  void tell(std::function<void(const DriverEvent&)> listener) {
+    upstream_.tell(std::move(listener));
+  }
+
+ private:
+  ReplayProgress progress_;
+  CountedUpstream upstream_;
+  Pool pool_;
+};
+
+}  // namespace weir::replay

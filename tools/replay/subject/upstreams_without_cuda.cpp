@@ -1,0 +1,9 @@
+#include "tools/replay/subject/upstreams.hpp"
+
+namespace weir::replay {
+
+// Not reached: find_cuda finds no device in such a build.
+MakeUpstream cuda_upstreams() { return {}; }
+Bytes cuda_capacity() { return {}; }
+
+}  // namespace weir::replay

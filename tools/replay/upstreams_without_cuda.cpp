@@ -1,9 +1,0 @@
-#include "tools/replay/upstreams.hpp"
-
-namespace weir::replay {
-
-// Not reached: find_cuda finds no device in such a build.
-MakeUpstream cuda_upstreams() { return {}; }
-Bytes cuda_capacity() { return {}; }
-
-}  // namespace weir::replay

@@ -1,0 +1,89 @@
+#pragma once
+
+// The samples that counter tracks show, made from records: often enough to see, seldom enough to
+// open.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "allocator/timeline/record.hpp"
+#include "tools/timeline/model/driver_memory.hpp"
+#include "tools/timeline/model/queued_time.hpp"
+
+namespace weir::timeline {
+
+/// One value of one counter, or of the five of a pool.
+struct CounterSample {
+  enum class Of : std::uint8_t {
+    kPool,           ///< of pool `source`: the five below
+    kQueuedBatches,  ///< closed and not settled: value
+    kQueuedTime,     ///< nanoseconds of device time, submitted and not done: value
+    kDriverMemory,   ///< bytes of device memory that the driver gave, as a profiler saw: value
+  };
+  Of of = Of::kPool;
+  std::uint16_t source = 0;  ///< of kPool; 0: the process
+  std::uint64_t time = 0;
+  std::uint64_t value = 0;
+  std::uint64_t allocated = 0;
+  std::uint64_t awaiting = 0;
+  std::uint64_t cached = 0;
+  std::uint64_t budget = 0;
+
+  [[nodiscard]] std::uint64_t reserved() const noexcept { return allocated + awaiting + cached; }
+  friend bool operator==(const CounterSample&, const CounterSample&) = default;
+};
+
+/// Time is cut into windows of this length. A window gives its last value, and its highest where
+/// that is higher than all before.
+inline constexpr std::uint64_t kCounterWindow = 100'000;  // ns
+
+/// Makes the samples of one process. The highest of each of allocated, awaiting, cached, reserved
+/// and budget is among them, and that of allocated and awaiting together. Not thread-safe.
+class Counters {
+ public:
+  /// Appends the samples that are ready to `samples`. Their times may go back a little.
+  void add(const TimelineRecord& record, std::vector<CounterSample>& samples);
+  /// Appends what is left. Nothing may be added afterwards.
+  void finish(std::vector<CounterSample>& samples);
+
+ private:
+  static constexpr std::size_t kGauges = 6;  ///< whose highest values are kept, of a pool
+  using Gauges = std::array<std::uint64_t, kGauges>;
+  /// One value over time.
+  struct Series {
+    std::optional<CounterSample> last;     ///< of the window under way
+    std::optional<CounterSample> highest;  ///< of it, where it is higher than all before
+    std::uint64_t most = 0;
+  };
+  struct Pool {
+    std::optional<CounterSample> last;
+    std::uint64_t last_sequence = 0;
+    Gauges most{};
+    std::array<std::optional<CounterSample>, kGauges> highest;
+    std::uint64_t budget = 0;
+  };
+
+  [[nodiscard]] static Gauges gauges(const CounterSample& sample);
+  void add_books(const TimelineRecord& record, std::vector<CounterSample>& samples);
+  void add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples);
+  void add_queued_time(std::vector<CounterSample>& samples);
+  void add_driver_memory(const TimelineRecord& record, std::vector<CounterSample>& samples);
+  static void close_window(Pool& pool, std::vector<CounterSample>& samples);
+  static void close_window(Series& series, std::vector<CounterSample>& samples);
+  static void add_value(Series& series, const CounterSample& sample,
+                        std::vector<CounterSample>& samples);
+
+  std::unordered_map<std::uint16_t, Pool> pools_;
+  Series batches_, time_, driver_;
+  QueuedTime queued_;
+  std::vector<QueuedTime::Step> steps_;
+  DriverMemory driver_memory_;
+  std::unordered_set<std::uint32_t> closed_;         ///< batches that are queued
+  std::unordered_set<std::uint32_t> settled_early_;  ///< whose kClose is still to come, if at all
+};
+
+}  // namespace weir::timeline

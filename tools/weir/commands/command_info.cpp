@@ -1,0 +1,80 @@
+// weir info: the machine, the library and the settings in force.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/variables.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/weir/commands/command.hpp"
+#include "tools/weir/info/info.hpp"
+#include "tools/weir/run/library.hpp"
+
+namespace weir::cli {
+namespace {
+
+struct InfoFlags {
+  bool hooks = false;
+  bool library = false;
+  std::string json;
+};
+
+Info find_info() {
+  const Environment environment = process_environment();
+  const Setting<std::string> named = named_library(environment);
+  // Settings first: a bad one is refused before a device is woken.
+  Setting<std::string> library = locate_library(named);
+  preload::Settings settings = preload::Settings::from_environment(environment);
+  set_log_level(settings.log.value);
+  warn_of_unknown_variables(environ);
+  if (!named.value.empty()) (void)require_library(named);
+  Setting<AllocatorMode> allocator = allocator_mode(environment);
+  std::string line = choose_allocator(allocator.value, environment).line;
+  return {.driver = ask_driver(),
+          .library = std::move(library),
+          .settings = std::move(settings),
+          .allocator = std::move(allocator),
+          .allocator_line = std::move(line)};
+}
+
+std::string text_for(const InfoFlags& flags) {
+  if (flags.hooks) return hooks_text();
+  if (flags.library) return require_library(named_library(process_environment())) + "\n";
+  return info_text(find_info());
+}
+
+int run(const InfoFlags& flags, const std::vector<std::string>& words) {
+  if (!words.empty()) throw UsageError("weir info takes no words after --");
+  if (!flags.json.empty()) {
+    OutputFile file("--json", flags.json);
+    file.commit(info_json(find_info()));
+    return 0;
+  }
+  require_standard_output();
+  require_printed(print(text_for(flags)));
+  return 0;
+}
+
+}  // namespace
+
+Command add_info_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand(
+      "info", "print devices, memory, driver, library, and which settings come from where");
+  const auto flags = std::make_shared<InfoFlags>();
+  CLI::Option* hooks = app->add_flag("--hooks", flags->hooks,
+                                     "print what the library does to the driver's functions");
+  CLI::Option* library =
+      app->add_flag("--library", flags->library, "print the path to preload and nothing else");
+  CLI::Option* json = app->add_option("--json", flags->json,
+                                      "write it for a program to this file; - is standard output");
+  hooks->excludes(library)->excludes(json);
+  library->excludes(json);
+  return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,61 @@
+// weir ps: the programs under Weir on this machine, and what each has of its devices.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/variables.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/weir/commands/command.hpp"
+#include "tools/weir/live/live_programs.hpp"
+#include "tools/weir/live/ps.hpp"
+#include "tools/weir/live/top_terminal.hpp"
+
+namespace weir::cli {
+namespace {
+
+Ps look(const Environment& environment) {
+  const std::vector<timeline::LiveFolder> places = places_of(environment);
+  for (const timeline::LiveFolder& place : places) timeline::remove_ended(place);
+  const timeline::LiveSurvey survey = timeline::read_live(places);
+  std::fputs(faults_text(survey.faults).c_str(), stderr);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return ps_of(survey,
+               static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+                   static_cast<std::uint64_t>(now.tv_nsec),
+               user_name);
+}
+
+int run(const std::string& json, const std::vector<std::string>& words) {
+  if (!words.empty()) throw UsageError("weir ps takes no words after --");
+  const Environment environment = process_environment();
+  set_log_level(log_level_from_environment());
+  warn_of_unknown_variables(environ);
+  if (!json.empty()) {
+    OutputFile file("--json", json);
+    file.commit(ps_json(look(environment)));
+    return 0;
+  }
+  require_standard_output();
+  require_printed(print(ps_text(look(environment), geteuid() == 0, screen_of(environment).utf8)));
+  return 0;
+}
+
+}  // namespace
+
+Command add_ps_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand(
+      "ps", "list the programs under Weir on this machine, with the budget of each device");
+  const auto json = std::make_shared<std::string>();
+  app->add_option("--json", *json, "write it for a program to this file; - is standard output");
+  return {app, [json](const std::vector<std::string>& words) { return run(*json, words); }};
+}
+
+}  // namespace weir::cli

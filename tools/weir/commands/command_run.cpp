@@ -1,0 +1,138 @@
+// weir run: a program with the library in it.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "allocator/base/log.hpp"
+#include "allocator/base/variables.hpp"
+#include "tools/preload/report/settings.hpp"
+#include "tools/weir/commands/command.hpp"
+#include "tools/weir/commands/run_flags.hpp"
+#include "tools/weir/run/child.hpp"
+#include "tools/weir/run/environment.hpp"
+#include "tools/weir/run/library.hpp"
+#include "tools/weir/run/program.hpp"
+#include "tools/weir/run/report.hpp"
+#include "tools/weir/run/signals.hpp"
+#include "tools/weir/run/summary_output.hpp"
+#include "tools/weir/run/temporary_folder.hpp"
+
+namespace weir::cli {
+namespace {
+
+struct Ran {
+  Ended ended;
+  Collected collected;
+};
+
+/// The settings that the program will find. UsageError for a bad one.
+preload::Settings check_settings(const Environment& environment) {
+  preload::Settings settings = preload::Settings::from_environment(environment);
+  set_log_level(settings.log.value);
+  warn_of_unknown_variables(environ);
+  const Setting<std::string>& log = settings.pool.log;
+  if (!log.value.empty()) const OutputFile writable(log.source, log.value);
+  return settings;
+}
+
+/// What the program is known to read: itself, the library, and each word that names a file, such as
+/// the script of an interpreter.
+std::vector<NamedPath> files_read(const std::string& program, const std::string& library,
+                                  const std::vector<std::string>& words) {
+  std::vector<NamedPath> files{{"the program", program}, {"the library", library}};
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] != "-") files.push_back({"the program's argument", words[i]});
+  }
+  return files;
+}
+
+/// Runs it and takes its summaries; the folder for them is gone afterwards.
+Ran run_program(const Started& started, Preload preload, const Environment& environment) {
+  const BlockedSignals signals;  // first: a signal from here on must not leave the folder behind
+  const TemporaryFolder folder(environment);
+  preload.summary = folder.path() + "/%p.json";
+  const Prepared prepared = environment_for(preload, environment);
+  // Whatever WEIR_LOG says: what frameworks do otherwise, and what fails then, is not guessed.
+  std::fprintf(stderr, "weir: %s\n", prepared.allocator.c_str());
+  const Child child(started.path, started.words, with_variables(environ, prepared.variables),
+                    signals);
+  const Ended ended = child.wait();
+  return {ended, collect_summaries(folder.path(), child.process())};
+}
+
+/// Whether the summaries could be written.
+bool write_summaries(SummaryOutput& output, const Ran& ran) {
+  try {
+    output.commit(ran.collected.summaries);
+    return true;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir: %s\n", error.what());
+    return false;
+  }
+}
+
+/// The program's exit code comes before a fault of ours.
+int end_like(const Ended& ended, bool written) {
+  if (ended.signal != 0) {
+    end_by(ended.signal);
+    return 128 + ended.signal;
+  }
+  return ended.exit_code == 0 && !written ? 1 : ended.exit_code;
+}
+
+}  // namespace
+
+int run_with(const RunFlags& flags, const std::vector<Variable>& more,
+             const std::vector<std::string>& words) {
+  const Environment environment = process_environment();
+  Preload preload{.library = {}, .summary = {}, .flags = flags.variables()};
+  preload.flags.insert(preload.flags.end(), more.begin(), more.end());
+  // The program is given a WEIR_SUMMARY of ours; the user's is for us.
+  const Environment with_flags = overlaid(environment, preload.flags);
+  const preload::Settings settings = check_settings(with_flags);
+  preload.allocator = allocator_mode(with_flags).value;
+  preload.batch_range = !settings.batch_range.value.empty();
+  preload.library = require_library(flags.library(environment));
+  const std::string path = find_program(words.front(), environment);
+  const Started started = check_program(path, words, environment);
+  const Setting<std::string> json = flags.json(environment);
+  require_different_files(std::array{NamedPath{json.source, json.value},
+                                     NamedPath{settings.pool.log.source, settings.pool.log.value}},
+                          files_read(path, preload.library, words));
+  SummaryOutput output(json.source, json.value);
+
+  const Ran ran = run_program(started, std::move(preload), environment);
+  (void)std::signal(SIGPIPE, SIG_IGN);  // nobody reads: the exit code is still to be passed on
+  for (const SummaryFile& file : ran.collected.summaries) {
+    const std::string text = flags.details() ? to_text(file.summary) : brief(file.summary);
+    std::fputs(text.c_str(), stderr);
+  }
+  for (const Remark& remark : remarks(ran.ended, ran.collected)) log(remark.level, remark.text);
+  const bool written = write_summaries(output, ran);
+  return end_like(ran.ended, written);
+}
+
+Command add_run_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("run",
+                                         "run a program with Weir's pool and budget in it: "
+                                         "weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
+  app->footer(
+      "Flags come before variables, and the program finds them as variables. Its exit code is "
+      "passed on; bad input is exit code 2.");
+  const auto flags = std::make_shared<RunFlags>(*app);
+  return {app, [flags](const std::vector<std::string>& words) {
+            if (words.empty()) {
+              throw UsageError(
+                  "the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
+            }
+            return run_with(*flags, {}, words);
+          }};
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,189 @@
+// weir timeline: records, merges, converts and reports timelines.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/variables.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/timeline/files/merge.hpp"
+#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/recorder/settings.hpp"
+#include "tools/weir/commands/command.hpp"
+#include "tools/weir/commands/timeline_formats.hpp"
+#include "tools/weir/commands/timeline_output.hpp"
+
+namespace weir::cli {
+namespace {
+
+/// One of the commands below `weir timeline`, as Command.
+using Subcommand = Command;
+
+struct FileFlags {
+  std::vector<std::string> inputs;
+  std::string output;
+  std::string json;
+  bool text = false;
+};
+
+void refuse_words(const std::vector<std::string>& words, const char* command) {
+  if (words.empty()) return;
+  throw UsageError("weir timeline " + std::string(command) + " takes no words after --");
+}
+
+void begin_command() {
+  // A file that may grow no more is an error that we tell, and its beginning is removed.
+  (void)std::signal(SIGXFSZ, SIG_IGN);
+  set_log_level(log_level_from_environment());
+  warn_of_unknown_variables(environ);
+}
+
+/// UsageError where an output is an input, or another output.
+void check_files(const FileFlags& flags) {
+  std::vector<NamedPath> inputs;
+  for (const std::string& path : flags.inputs) inputs.push_back({"FILE", path});
+  require_different_files(
+      std::array{NamedPath{"--output", flags.output}, NamedPath{"--json", flags.json}}, inputs);
+}
+
+timeline::Timeline read_inputs(const std::vector<std::string>& paths) {
+  std::vector<timeline::Timeline> timelines;
+  timelines.reserve(paths.size());
+  for (const std::string& path : paths) timelines.push_back(timeline::read_timeline(path));
+  return timelines.size() == 1 ? std::move(timelines.front())
+                               : timeline::merge(std::move(timelines));
+}
+
+int write_file(const FileFlags& flags) {
+  begin_command();
+  check_files(flags);
+  TimelineOutput output("--output", flags.output);
+  output.commit(read_inputs(flags.inputs));
+  return 0;
+}
+
+int report(const FileFlags& flags) {
+  begin_command();
+  check_files(flags);
+  const bool prints = flags.text || (flags.output.empty() && flags.json.empty());
+  if (prints && (flags.json == "-" || flags.output == "-")) {
+    throw UsageError("--text is not allowed with an output that goes to standard output");
+  }
+  if (prints) require_standard_output();
+  std::optional<OutputFile> page;
+  std::optional<OutputFile> json;
+  if (!flags.output.empty()) page.emplace("--output", flags.output);
+  if (!flags.json.empty()) json.emplace("--json", flags.json);
+  const timeline::Timeline timeline = read_inputs(flags.inputs);
+  if (page) page->commit(timeline_page(timeline));
+  if (prints) require_printed(print(timeline_text(timeline)));
+  if (json) json->commit(timeline_json(timeline));
+  return 0;
+}
+
+Subcommand add_merge(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "merge", "put the timelines of several processes and ranks on one clock, in one file");
+  const auto flags = std::make_shared<FileFlags>();
+  app->add_option("FILE", flags->inputs, "timelines: .json, .json.gz or .pftrace")->required();
+  app->add_option("-o,--output", flags->output, "the file to write, of a format by its name's end")
+      ->required();
+  return {app, [flags](const std::vector<std::string>& words) {
+            refuse_words(words, "merge");
+            if (flags->inputs.size() < 2) throw UsageError("to merge takes two files or more");
+            return write_file(*flags);
+          }};
+}
+
+Subcommand add_convert(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("convert", "write a timeline in another format");
+  const auto flags = std::make_shared<FileFlags>();
+  flags->inputs.resize(1);
+  app->add_option("FILE", flags->inputs.front(), "a timeline: .json, .json.gz or .pftrace")
+      ->required();
+  app->add_option("-o,--output", flags->output,
+                  "the file to write: .json, .json.gz, .pftrace, or .pickle for PyTorch's memory "
+                  "viewer")
+      ->required();
+  return {app, [flags](const std::vector<std::string>& words) {
+            refuse_words(words, "convert");
+            return write_file(*flags);
+          }};
+}
+
+Subcommand add_report(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "report", "say what held the memory, what the device did and what it waited for");
+  const auto flags = std::make_shared<FileFlags>();
+  app->add_option("FILE", flags->inputs, "timelines, which are merged")->required();
+  app->add_option("-o,--output", flags->output, "write a page (HTML) to this file");
+  app->add_option("--json", flags->json, "write the figures to this file; - is standard output");
+  app->add_flag("--text", flags->text, "print the report, as without -o and --json");
+  return {app, [flags](const std::vector<std::string>& words) {
+            refuse_words(words, "report");
+            return report(*flags);
+          }};
+}
+
+struct RecordFlags {
+  explicit RecordFlags(CLI::App& app) : run(app) {}
+  RunFlags run;
+  std::string output = "weir-timeline.json";
+  std::string batches;
+};
+
+Subcommand add_record(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("record",
+                                        "run a program with Weir in it and record its timeline: "
+                                        "weir timeline record [FLAGS] -- PROGRAM [ARGUMENTS]");
+  const auto flags = std::make_shared<RecordFlags>(*app);
+  app->add_option("-o,--output", flags->output,
+                  "the file: .json, .json.gz or .pftrace; %p in its name is the process, %r the "
+                  "rank (WEIR_TIMELINE)")
+      ->capture_default_str();
+  app->add_option("--batches", flags->batches,
+                  "record these batches alone, such as 10:20 (WEIR_TIMELINE_BATCHES)");
+  return {app, [flags](const std::vector<std::string>& words) {
+            if (words.empty()) {
+              throw UsageError(
+                  "the program to record is missing: weir timeline record [FLAGS] -- PROGRAM "
+                  "[ARGUMENTS]");
+            }
+            (void)recording_format("--output", flags->output);
+            // The program may change its folder, whose name is no part of what is replaced in it.
+            const std::filesystem::path here =
+                timeline::name_of_path(std::filesystem::current_path().string());
+            std::vector<Variable> variables{{"WEIR_TIMELINE", (here / flags->output).string()}};
+            if (!flags->batches.empty()) {
+              (void)timeline::parse_batch_range("--batches", flags->batches);
+              variables.push_back({"WEIR_TIMELINE_BATCHES", flags->batches});
+            }
+            return run_with(flags->run, variables, words);
+          }};
+}
+
+}  // namespace
+
+Command add_timeline_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand(
+      "timeline", "record, merge, convert and report what a program did over time");
+  app->require_subcommand(1);
+  const std::vector<Subcommand> commands{add_record(*app), add_report(*app), add_merge(*app),
+                                         add_convert(*app)};
+  return {app, [commands](const std::vector<std::string>& words) {
+            for (const Subcommand& command : commands) {
+              if (command.app->parsed()) return command.run(words);
+            }
+            return 1;  // not reached: one subcommand is required
+          }};
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+// The flags of `weir replay`, and what they come to.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/replay/measure/pools.hpp"
+#include "tools/replay/subject/upstreams.hpp"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
+class App;
+}  // namespace CLI
+
+namespace weir::cli {
+
+/// As they were given.
+struct ReplayFlags {
+  explicit ReplayFlags(CLI::App& app);
+
+  std::vector<std::string> traces;
+  std::string pool;
+  std::string capacity;
+  std::string budget = "100%";
+  std::string upstream = "simulated";
+  std::string lag = "0";
+  std::string svg;
+  std::string map;
+  std::string json;
+  bool no_search = false;
+  bool recommend = false;
+  bool summary = false;
+  bool breakdown = false;
+};
+
+/// What they ask for.
+struct ReplayRequest {
+  std::vector<replay::PoolChoice> choices;
+  replay::UpstreamKind upstream{};
+  std::optional<Bytes> capacity;
+  std::uint64_t lag = 0;
+  std::size_t mapped = 0;  ///< which of the choices is drawn by address
+};
+
+/// UsageError naming the flag, its value and what is allowed.
+[[nodiscard]] ReplayRequest checked(const ReplayFlags& flags);
+
+}  // namespace weir::cli

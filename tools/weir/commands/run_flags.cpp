@@ -1,0 +1,97 @@
+#include "tools/weir/commands/run_flags.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "tools/preload/report/settings.hpp"
+#include "tools/weir/run/framework_allocator.hpp"
+
+namespace weir::cli {
+namespace {
+
+/// A parser of which only the refusal counts here: the program's library parses for itself.
+template <auto Parse>
+void check_with(std::string_view name, std::string_view text) {
+  (void)Parse(name, text);
+}
+
+void take_any(std::string_view /*name*/, std::string_view /*text*/) {}
+
+}  // namespace
+
+void RunFlags::add(CLI::App& app, const char* name, const char* variable,
+                   void (*check)(std::string_view, std::string_view), const char* help) {
+  Flag& flag = flags_.emplace_back(Flag{name, variable, check, {}, nullptr});
+  flag.option = app.add_option(name, flag.text, std::string(help) + " (" + variable + ")");
+}
+
+RunFlags::RunFlags(CLI::App& app)
+    : library_{"--library", "WEIR_LIBRARY", nullptr, {}, nullptr},
+      json_{"--json", "WEIR_SUMMARY", nullptr, {}, nullptr} {
+  add(app, "--budget", "WEIR_BUDGET", check_with<parse_budget>,
+      "of each device: 6GiB, or 80% of its memory");
+  add(app, "--policy", "WEIR_POLICY", check_with<parse_policy>,
+      "throttled, backstop, unbounded or barrier");
+  add(app, "--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
+      "auto, a number of batches, a time such as 20ms, or off");
+  add(app, "--pool", "WEIR_POOL", preload::check_pool,
+      "auto, round, naive, unpooled, best_fit or paged");
+  add(app, "--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
+      "framework: each framework's own, nothing is set for it (default); async: each tensor in "
+      "stream order, which PyTorch pays for with some features");
+  add(app, "--batch-range", "WEIR_BATCH_RANGE", take_any, "an NVTX range of this name is a batch");
+  app.add_flag("--sync-free", sync_free_,
+               "cuMemFree waits for the device, for programs that count on it "
+               "(WEIR_SYNC_FREE)");
+  add(app, "--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>,
+      "the longest that one call is held back, such as 10s");
+  add(app, "--spill", "WEIR_SPILL", check_with<preload::parse_spill>,
+      "off (default), or host: what fits nowhere else is memory of the host, slow, so that the run "
+      "ends");
+  add(app, "--log", "WEIR_LOG", check_with<parse_log_level>, "error, warn, info or debug");
+  app.add_flag("--details", details_, "print every figure of the summary, not its three lines");
+  json_.option = app.add_option("--json", json_.text,
+                                "write the summary to this file; with %p in its name, one for each "
+                                "process; - is standard output (WEIR_SUMMARY)");
+  library_.option = app.add_option("--library", library_.text,
+                                   "the library to preload, if not Weir's own (WEIR_LIBRARY)");
+}
+
+std::vector<Variable> RunFlags::variables() const {
+  std::vector<Variable> variables;
+  for (const Flag& flag : flags_) {
+    if (flag.option->count() == 0) continue;
+    flag.check(flag.name, flag.text);
+    variables.push_back({flag.variable, flag.text});
+  }
+  if (sync_free_) variables.push_back({"WEIR_SYNC_FREE", "1"});
+  return variables;
+}
+
+Setting<std::string> RunFlags::path(const Flag& flag, const Environment& environment) {
+  if (flag.option->count() != 0) {
+    return {flag.text, flag.name};
+  }
+  Setting<std::string> setting;
+  read_setting(setting, environment, {flag.variable},
+               [](std::string_view, std::string_view text) { return std::string(text); });
+  return setting;
+}
+
+Setting<std::string> RunFlags::library(const Environment& environment) const {
+  return path(library_, environment);
+}
+
+Setting<std::string> RunFlags::json(const Environment& environment) const {
+  return path(json_, environment);
+}
+
+Environment overlaid(const Environment& environment, const std::vector<Variable>& variables) {
+  return [environment, variables](const char* name) -> const char* {
+    for (const Variable& variable : variables) {
+      if (variable.name == name) return variable.value.c_str();
+    }
+    return environment(name);
+  };
+}
+
+}  // namespace weir::cli

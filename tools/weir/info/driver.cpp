@@ -1,0 +1,96 @@
+#include "tools/weir/info/driver.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+namespace weir::cli {
+namespace {
+
+// As <cuda.h> has them; this program is built without a toolkit too.
+using Result = int;
+using Device = int;
+using Context = void*;
+
+/// The driver's library. Never closed: it has threads.
+class Library {
+ public:
+  Library() : handle_(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {
+    if (handle_ == nullptr) problem_ = dlerror();
+  }
+  [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+
+  /// Calls the function, whose parameters are of these types; a driver without it refuses.
+  template <typename... Parameters>
+  [[nodiscard]] Result call(const char* name, std::type_identity_t<Parameters>... arguments) {
+    constexpr Result kNotFound = 500;
+    void* symbol = handle_ != nullptr ? dlsym(handle_, name) : nullptr;
+    if (symbol == nullptr) return kNotFound;
+    return reinterpret_cast<Result (*)(Parameters...)>(symbol)(arguments...);
+  }
+
+ private:
+  void* const handle_;
+  std::string problem_;
+};
+
+/// What is free, asked in the device's primary context, which this makes where there is none.
+std::optional<Bytes> free_memory(Library& driver, Device device) {
+  Context context = nullptr;
+  if (driver.call<Context*, Device>("cuDevicePrimaryCtxRetain", &context, device) != 0) {
+    return std::nullopt;
+  }
+  std::size_t free = 0;
+  std::size_t total = 0;
+  const bool known = driver.call<Context>("cuCtxSetCurrent", context) == 0 &&
+                     driver.call<std::size_t*, std::size_t*>("cuMemGetInfo_v2", &free, &total) == 0;
+  (void)driver.call<Context>("cuCtxSetCurrent", nullptr);
+  (void)driver.call<Device>("cuDevicePrimaryCtxRelease_v2", device);
+  return known ? std::optional(Bytes{free}) : std::nullopt;
+}
+
+DeviceInfo ask_device(Library& driver, int number) {
+  DeviceInfo info{.number = number, .name = "?", .total = {}, .free = {}};
+  Device device = 0;
+  if (driver.call<Device*, int>("cuDeviceGet", &device, number) != 0) return info;
+  std::array<char, 256> name{};
+  if (driver.call<char*, int, Device>("cuDeviceGetName", name.data(),
+                                      static_cast<int>(name.size()) - 1, device) == 0) {
+    info.name = name.data();
+  }
+  std::size_t total = 0;
+  if (driver.call<std::size_t*, Device>("cuDeviceTotalMem_v2", &total, device) == 0) {
+    info.total = {total};
+  }
+  info.free = free_memory(driver, device);
+  return info;
+}
+
+}  // namespace
+
+DriverInfo ask_driver() {
+  DriverInfo info;
+  Library driver;
+  info.problem = driver.problem();
+  if (!info.problem.empty()) return info;
+  (void)driver.call<int*>("cuDriverGetVersion", &info.version);
+  if (const Result error = driver.call<unsigned>("cuInit", 0U); error != 0) {
+    info.problem = "cuInit says error " + std::to_string(error) +
+                   (error == 100 ? ", that it finds no device" : "");
+    return info;
+  }
+  int count = 0;
+  if (driver.call<int*>("cuDeviceGetCount", &count) != 0 || count == 0) {
+    info.problem = "the driver counts no device";
+  }
+  for (int number = 0; number < count; ++number) info.devices.push_back(ask_device(driver, number));
+  return info;
+}
+
+std::string format_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,39 @@
+// The table of a build that has the library.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/preload/hooks/table.hpp"
+#include "tools/program/table.hpp"
+#include "tools/weir/info/driver.hpp"
+#include "tools/weir/info/info.hpp"
+
+namespace weir::cli {
+
+namespace {
+
+/// `cuLaunchKernel, _ptsz`: a hook's own form, and what its per-thread form has behind that.
+std::string names_of(const preload::Hook& hook) {
+  if (hook.symbol == nullptr) return hook.per_thread;
+  if (hook.per_thread == nullptr) return hook.symbol;
+  std::string_view ending = hook.per_thread;
+  if (ending.starts_with(hook.symbol)) ending.remove_prefix(std::string_view(hook.symbol).size());
+  return std::string(hook.symbol).append(", ").append(ending);
+}
+
+}  // namespace
+
+std::string hooks_text() {
+  std::vector<std::vector<std::string>> rows{{"function", "since", "action", "what"}};
+  for (const preload::Hook& hook : preload::hooks()) {
+    rows.push_back({names_of(hook), format_version(hook.since), std::string(to_string(hook.action)),
+                    hook.what});
+  }
+  for (const preload::NvmlHook& hook : preload::nvml_hooks()) {
+    rows.push_back({hook.symbol, "nvml", "view", hook.what});
+  }
+  return format_table(rows);
+}
+
+}  // namespace weir::cli

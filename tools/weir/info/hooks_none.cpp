@@ -1,0 +1,12 @@
+// Of a build without a toolkit.
+
+#include "allocator/base/error.hpp"
+#include "tools/weir/info/info.hpp"
+
+namespace weir::cli {
+
+std::string hooks_text() {
+  throw UsageError("this build has no hooks: it was made without a CUDA toolkit");
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,279 @@
+#include "tools/weir/live/top_screen.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "allocator/base/bytes.hpp"
+#include "tools/program/printable.hpp"
+#include "tools/program/table.hpp"
+
+namespace weir::cli {
+namespace {
+
+constexpr std::size_t kLeastProgram = 12;
+constexpr std::size_t kMostProgram = 48;
+constexpr std::size_t kMostHistory = timeline::kLiveHistory / 2;
+
+/// A column: what stands in it for a row. `width` may grow where there is room.
+struct Column {
+  std::string_view heading;
+  std::size_t width;
+  Align align;
+  std::function<std::string(const TopRow& row, std::size_t width, bool utf8)> cell;
+};
+
+std::string bytes_cell(std::uint64_t bytes) { return format_bytes({bytes}); }
+
+std::string rate_cell(const std::optional<double>& rate) {
+  return rate ? format_number(*rate, *rate < 1000 ? 1 : 0) : "-";
+}
+
+std::string share_cell(const std::optional<double>& share) {
+  constexpr double kMost = 99.99;  // of 9999%: more frontends than that nobody has
+  return share ? format_number(100 * std::min(*share, kMost), *share < 1 ? 1 : 0) + "%" : "-";
+}
+
+std::string program_cell(const TopRow& row, std::size_t width, bool utf8) {
+  // In front, since a long command line is cut at its end. The name comes first where room is
+  // short.
+  constexpr std::string_view kSilent = "(silent) ";
+  const bool says = row.silent && width >= kSilent.size() + kLeastProgram / 2;
+  return printable((says ? std::string(kSilent) : "") + row.program, utf8);
+}
+
+double share_reserved(const TopRow& row) {
+  if (row.last.budget == 0) return 0;
+  return static_cast<double>(row.last.reserved) / static_cast<double>(row.last.budget);
+}
+
+template <typename Text>
+Column column(std::string_view heading, std::size_t width, Align align, Text text) {
+  return {heading, width, align,
+          [text](const TopRow& row, std::size_t, bool) { return text(row); }};
+}
+
+/// In the order in which they stand.
+enum Place : std::uint8_t {
+  kPid,
+  kUser,
+  kProgram,
+  kBudget,
+  kAllocated,
+  kAwaiting,
+  kReserved,
+  kBar,
+  kBatches,
+  kStalls,
+  kStalled,
+  kIdle,
+  kHistory,
+  kPlaces
+};
+
+Column column_at(Place place) {
+  const auto right = Align::kRight;
+  const auto left = Align::kLeft;
+  switch (place) {
+    case kPid:
+      return column("pid", 7, right, [](const TopRow& row) { return std::to_string(row.pid); });
+    case kUser:
+      return {"user", 8, left,
+              [](const TopRow& row, std::size_t, bool utf8) { return printable(row.user, utf8); }};
+    case kProgram:
+      return {"program", kLeastProgram, left, [](const TopRow& row, std::size_t width, bool utf8) {
+                return program_cell(row, width, utf8);
+              }};
+    case kBudget:
+      return column("budget", 9, right,
+                    [](const TopRow& row) { return bytes_cell(row.last.budget); });
+    case kAllocated:
+      return column("allocated", 9, right,
+                    [](const TopRow& row) { return bytes_cell(row.last.allocated); });
+    case kAwaiting:
+      return column("awaiting", 9, right,
+                    [](const TopRow& row) { return bytes_cell(row.last.awaiting); });
+    case kReserved:
+      return column("reserved", 9, right,
+                    [](const TopRow& row) { return bytes_cell(row.last.reserved); });
+    case kBar:
+      return {"", 10, left, [](const TopRow& row, std::size_t width, bool utf8) {
+                return bar(share_reserved(row), width, utf8);
+              }};
+    case kBatches:
+      return column("batches/s", 9, right,
+                    [](const TopRow& row) { return rate_cell(row.rates.batches); });
+    case kStalls:
+      return column("stalls/s", 8, right,
+                    [](const TopRow& row) { return rate_cell(row.rates.stalls); });
+    case kStalled:
+      return column("stalled", 7, right,
+                    [](const TopRow& row) { return share_cell(row.rates.stalled); });
+    case kIdle:
+      return column("idle", 6, right, [](const TopRow& row) { return share_cell(row.rates.idle); });
+    case kHistory:
+    case kPlaces:
+      break;
+  }
+  return {"history", 12, left, [](const TopRow& row, std::size_t width, bool utf8) {
+            return sparkline(row.allocated, width, utf8);
+          }};
+}
+
+/// The most important first.
+constexpr std::array<Place, kPlaces> kByImportance{
+    kPid,  kProgram, kReserved,  kUser,     kBudget, kStalled, kBatches,
+    kIdle, kBar,     kAllocated, kAwaiting, kStalls, kHistory};
+
+/// Users are told apart where there are several.
+bool shows_users(const Top& top) {
+  return std::ranges::any_of(
+      top.rows, [&top](const TopRow& row) { return row.user != top.rows.front().user; });
+}
+
+/// Up to `most`, from what is left of the screen.
+void widen(Column& wide, std::size_t most, std::size_t& room) {
+  if (wide.width >= most) return;
+  const std::size_t more = std::min(room, most - wide.width);
+  wide.width += more;
+  room -= more;
+}
+
+/// Those that have room, with a space between two of them.
+std::vector<Column> columns_for(const Top& top, std::size_t width) {
+  std::array<bool, kPlaces> shown{};
+  std::size_t used = 0;
+  for (const Place place : kByImportance) {
+    if (place == kUser && !shows_users(top)) continue;
+    const std::size_t more = column_at(place).width + (used == 0 ? 0 : 1);
+    if (used + more > width) break;
+    used += more;
+    shown[place] = true;
+  }
+  std::vector<Column> columns;
+  std::size_t room = width - used;
+  for (std::uint8_t place = 0; place < kPlaces; ++place) {
+    if (!shown[place]) continue;
+    columns.push_back(column_at(static_cast<Place>(place)));
+    if (place == kProgram) widen(columns.back(), kMostProgram, room);
+    if (place == kHistory) widen(columns.back(), kMostHistory, room);
+  }
+  return columns;
+}
+
+std::string without_end(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+std::string heading_line(const std::vector<Column>& columns) {
+  std::string line;
+  for (const Column& each : columns) {
+    line += (line.empty() ? "" : " ") + fitted(each.heading, each.width, each.align);
+  }
+  return without_end(line) + "\n";
+}
+
+std::string row_line(const TopRow& row, const std::vector<Column>& columns, bool utf8) {
+  std::string line;
+  for (const Column& each : columns) {
+    line += (line.empty() ? "" : " ") +
+            fitted(each.cell(row, each.width, utf8), each.width, each.align);
+  }
+  return without_end(line) + "\n";
+}
+
+std::string totals(const Top& top) {
+  Bytes allocated;
+  Bytes awaiting;
+  Bytes reserved;
+  for (const TopRow& row : top.rows) {
+    allocated += {row.last.allocated};
+    awaiting += {row.last.awaiting};
+    reserved += {row.last.reserved};
+  }
+  return format_count(top.rows.size(), "program") + ": " + format_bytes(reserved) + " reserved, " +
+         format_bytes(allocated) + " allocated, " + format_bytes(awaiting) + " awaiting";
+}
+
+std::string fitted_line(const std::string& text, std::size_t width) {
+  return without_end(fitted(text, width, Align::kLeft)) + "\n";
+}
+
+/// The first `most` lines; 0: all.
+std::string first_lines(std::string text, std::size_t most) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < most && end < text.size(); ++i) end = text.find('\n', end) + 1;
+  if (most != 0) text.resize(end);
+  return text;
+}
+
+}  // namespace
+
+std::string bar(double share, std::size_t width, bool utf8) {
+  constexpr std::array<std::string_view, 8> kEighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double filled = std::clamp(share, 0.0, 1.0) * static_cast<double>(width);
+  const auto whole = static_cast<std::size_t>(filled);
+  std::string text;
+  if (!utf8) {
+    const auto rounded = static_cast<std::size_t>(std::lround(filled));
+    return std::string(rounded, '#') + std::string(width - rounded, '.');
+  }
+  for (std::size_t i = 0; i < whole; ++i) text += "█";
+  const auto eighths = static_cast<std::size_t>((filled - static_cast<double>(whole)) * 8);
+  const std::size_t part = whole < width && eighths > 0 ? 1 : 0;
+  if (part != 0) text += kEighths[eighths];
+  for (std::size_t i = whole + part; i < width; ++i) text += "░";
+  return text;
+}
+
+std::string sparkline(const std::vector<std::uint64_t>& values, std::size_t width, bool utf8) {
+  constexpr std::array<std::string_view, 9> kBlocks{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::array<std::string_view, 9> kAscii{" ", "_", ".", "-", "=", "+", "*", "%", "#"};
+  constexpr std::size_t kSlots = timeline::kLiveHistory;
+  if (width == 0) return {};
+  std::vector<std::uint64_t> highest(width, 0);
+  const std::size_t count = std::min(values.size(), kSlots);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t& column = highest[(kSlots - count + i) * width / kSlots];
+    column = std::max(column, values[values.size() - count + i]);
+  }
+  const auto most = static_cast<double>(*std::ranges::max_element(highest));
+  std::string text;
+  for (const std::uint64_t each : highest) {
+    const double share = most == 0 ? 0 : static_cast<double>(each) / most;
+    // Whatever is not zero shows.
+    const auto level = static_cast<std::size_t>(std::ceil(share * 8));
+    text += (utf8 ? kBlocks : kAscii)[level];
+  }
+  return text;
+}
+
+std::string top_text(const Top& top, const Screen& screen) {
+  std::string note;
+  if (top.unreadable != 0) {
+    note = fitted_line(format_count(top.unreadable, "program") +
+                           " not shown: another version of Weir publishes otherwise",
+                       screen.width);
+  }
+  if (top.rows.empty())
+    return first_lines(fitted_line("no program runs under Weir", screen.width) + note,
+                       screen.height);
+  const std::vector<Column> columns = columns_for(top, screen.width);
+  std::string text = fitted_line(totals(top), screen.width) + note + heading_line(columns);
+  const std::size_t head = note.empty() ? 2 : 3;
+  std::size_t shown = top.rows.size();
+  if (screen.height != 0 && head + shown > screen.height) {
+    shown = std::max(screen.height, head + 2) - head - 1;
+  }
+  for (std::size_t i = 0; i < shown; ++i) text += row_line(top.rows[i], columns, screen.utf8);
+  if (shown < top.rows.size()) {
+    text += fitted_line("and " + std::to_string(top.rows.size() - shown) + " more", screen.width);
+  }
+  return first_lines(std::move(text), screen.height);
+}
+
+}  // namespace weir::cli

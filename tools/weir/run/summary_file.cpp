@@ -1,0 +1,127 @@
+#include "tools/weir/run/summary_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "tools/preload/report/json_text.hpp"
+
+namespace weir::cli {
+namespace {
+
+using Json = nlohmann::json;
+using preload::DeviceSummary;
+using preload::Passed;
+using preload::Summary;
+using preload::Waits;
+
+Bytes bytes(const Json& json) { return {json.get<std::uint64_t>()}; }
+std::chrono::nanoseconds nanoseconds(const Json& json) {
+  return std::chrono::nanoseconds(json.get<std::int64_t>());
+}
+Gauge gauge(const Json& json) {
+  return {.current = bytes(json.at("current")), .peak = bytes(json.at("peak"))};
+}
+Waits waits(const Json& json) {
+  return {.count = json.at("count"), .total = nanoseconds(json.at("total_ns"))};
+}
+
+Passed passed(const Json& json) {
+  return {.kind = json.at("kind"),
+          .level = gauge(json.at("level_bytes")),
+          .calls = json.at("calls"),
+          .sum = bytes(json.at("sum_bytes")),
+          .counted = json.at("counted")};
+}
+
+Statistics pool(const Json& json) {
+  return {.requested = gauge(json.at("requested_bytes")),
+          .allocated = gauge(json.at("allocated_bytes")),
+          .awaiting = gauge(json.at("awaiting_bytes")),
+          .cached = gauge(json.at("cached_bytes")),
+          .reserved = gauge(json.at("reserved_bytes")),
+          .held = gauge(json.at("held_bytes")),
+          .budget = bytes(json.at("budget_bytes")),
+          .hits = json.at("hits"),
+          .misses = json.at("misses"),
+          .handovers = json.at("handovers"),
+          .waits = json.at("waits"),
+          .retries = json.at("retries"),
+          .releases = json.at("releases"),
+          .failures = json.at("failures"),
+          .waited = nanoseconds(json.at("waited_ns"))};
+}
+
+DeviceSummary device(const Json& json) {
+  DeviceSummary summary{.device = json.at("device"),
+                        .total = bytes(json.at("total_bytes")),
+                        .budget = bytes(json.at("budget_bytes")),
+                        .pool = pool(json.at("pool")),
+                        .served_calls = json.at("served_calls"),
+                        .served = bytes(json.at("served_bytes")),
+                        .passed = {},
+                        .paced = waits(json.at("paced")),
+                        .batches = waits(json.at("batches")),
+                        .batches_marked = json.at("batches_marked")};
+  for (const Json& one : json.at("passed")) summary.passed.push_back(passed(one));
+  return summary;
+}
+
+std::string read_whole(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::optional<Summary> parse_summary(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    Summary summary{.process = json.at("process"),
+                    .program = json.at("program"),
+                    .pool = json.at("pool"),
+                    .policy = json.at("policy"),
+                    .nvml = json.at("nvml"),
+                    .devices = {}};
+    for (const Json& one : json.at("devices")) summary.devices.push_back(device(one));
+    return summary;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+Collected collect_summaries(const std::string& folder, pid_t first) {
+  Collected collected;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".json") continue;
+    std::string text = read_whole(entry.path());
+    if (auto summary = parse_summary(text)) {
+      collected.summaries.push_back({*std::move(summary), std::move(text)});
+    } else {
+      collected.unreadable.push_back(entry.path().filename().string());
+    }
+  }
+  std::ranges::sort(collected.unreadable);
+  std::ranges::sort(collected.summaries, {}, [&](const SummaryFile& file) {
+    const std::uint64_t process = file.summary.process;
+    return std::tuple(process != static_cast<std::uint64_t>(first), process);
+  });
+  return collected;
+}
+
+std::string join_summaries(const std::vector<SummaryFile>& summaries) {
+  if (summaries.size() == 1) return summaries.front().json;
+  return preload::json_array(summaries,
+                             [](const SummaryFile& file) {
+                               return file.json.substr(0, file.json.find_last_not_of('\n') + 1);
+                             }) +
+         "\n";
+}
+
+}  // namespace weir::cli

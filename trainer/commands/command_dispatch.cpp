@@ -1,0 +1,79 @@
+// weir-train dispatch: what asynchronous dispatch gains, and what a simple model predicts of it.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "tools/program/standard_streams.hpp"
+#include "tools/program/table.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/commands/flags.hpp"
+#include "trainer/dispatch/dispatch.hpp"
+#include "trainer/dispatch/dispatch_report.hpp"
+#include "trainer/run/settings.hpp"
+
+namespace weir {
+namespace {
+
+class DispatchCommand {
+ public:
+  explicit DispatchCommand(CLI::App& app)
+      : flags_(app),
+        json_(app, "--json",
+              "write the figures to this file; - is standard output, without the table") {
+    using S = DispatchSettings;
+    flags_.add(
+        "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device,
+        "cpu: its closures run on the host");
+    flags_.add(
+        "--operations", [](S & s) -> auto& { return s.operations; }, parse_operations,
+        "times that y = x + 1 is computed in a run");
+    flags_.add(
+        "--rounds", [](S & s) -> auto& { return s.rounds; }, parse_rounds,
+        "rounds of stages and runs, whose medians are printed");
+    flags_.add(
+        "--elements-large", [](S & s) -> auto& { return s.elements_large; }, parse_elements,
+        "of x where the device is to be the slower side");
+    flags_.add(
+        "--elements-small", [](S & s) -> auto& { return s.elements_small; }, parse_elements,
+        "of x where the frontend is to be the slower side");
+    flags_.add(
+        "--frontend", [](S & s) -> auto& { return s.frontend; }, parse_frontend,
+        "microseconds that the slow frontend computes before each call");
+    flags_.add(
+        "--matrix", [](S & s) -> auto& { return s.matrix; }, parse_matrix,
+        "rows and columns of the matrix product");
+  }
+
+  [[nodiscard]] int run(const std::stop_token& stop) const {
+    DispatchSettings settings;
+    flags_.apply(settings);
+    const std::unique_ptr<OutputFile> json = json_.open();
+    std::fprintf(stderr, "%s\n", settings.describe().c_str());
+    ProgressBar bar;
+    const DispatchFigures figures = measure_dispatch(
+        settings, {.stop = stop,
+                   .progress = [&](const std::string& label, std::uint64_t done,
+                                   std::uint64_t all) { bar.show(label, done, all); }});
+    bar.clear();
+    const int print_error = json_.replaces_table() ? 0 : print(format_dispatch(settings, figures));
+    if (json) json->commit(dispatch_json(settings, figures));
+    require_printed(print_error);
+    return exit_code(figures.interrupted ? Outcome::kInterrupted : Outcome::kFinished);
+  }
+
+ private:
+  Flags<DispatchSettings> flags_;
+  OutputFlag json_;
+};
+
+}  // namespace
+
+Command add_dispatch_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand(
+      "dispatch", "y = x + 1 many times, waiting each time and once, beside a model's predictions");
+  const auto command = std::make_shared<DispatchCommand>(*app);
+  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+}
+
+}  // namespace weir

@@ -1,0 +1,83 @@
+// weir-train predict: inference with saved weights.
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "allocator/base/error.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/program/table.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/commands/flags.hpp"
+#include "trainer/report/report.hpp"
+#include "trainer/run/predict.hpp"
+#include "trainer/run/recording.hpp"
+
+namespace weir {
+namespace {
+
+class PredictCommand {
+ public:
+  explicit PredictCommand(CLI::App& app)
+      : data_(app, "--data", "the directory of the data set, whose test files are classified"),
+        weights_(app, "--weights", "the weights, as run --save writes them"),
+        device_(app),
+        flags_(app),
+        json_(app, "--json",
+              "write the figures to this file; - is standard output, without the table") {
+    add_policy_flag(flags_);
+    add_memory_flags(flags_);
+    add_batch_size_flag(flags_);
+    add_timeline_flags(flags_);
+  }
+
+  [[nodiscard]] int run(const std::stop_token& stop) const {
+    PredictSettings settings{
+        .train = TrainSettings::from_environment(process_environment(), device_.choose())};
+    settings.train.use_data_defaults();
+    flags_.apply(settings.train);
+    settings.train.validate();
+    for (const TextFlag* flag : {&data_, &weights_}) {
+      if (!flag->given()) throw UsageError("predict needs " + flag->name());
+    }
+    settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
+    require_different_files(
+        std::array{json_.named(), settings.train.log_file(), settings.train.timeline_file()},
+        settings.files());
+    const std::unique_ptr<OutputFile> json = json_.open();
+    (void)settings.train.pool.open_log();  // last: it replaces an old log at once
+    Recording recording(settings.train);
+    publish(settings.train);
+    std::fprintf(stderr, "%s\n", settings.describe().c_str());
+    ProgressBar bar;
+    TrainResult result =
+        predict(settings, {.stop = stop, .progress = [&](std::uint64_t done, std::uint64_t all) {
+                             bar.show("images submitted", done, all);
+                           }});
+    bar.clear();
+    result.recording = recording.finish();
+    const int print_error = json_.replaces_table() ? 0 : print(format_predict(settings, result));
+    if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+    if (json) json->commit(predict_json(settings, result));
+    require_printed(print_error);
+    return exit_code(result.outcome);
+  }
+
+ private:
+  TextFlag data_;
+  TextFlag weights_;
+  DeviceFlag device_;
+  TrainFlags flags_;
+  OutputFlag json_;
+};
+
+}  // namespace
+
+Command add_predict_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("predict", "classify test images with saved weights");
+  const auto command = std::make_shared<PredictCommand>(*app);
+  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+}
+
+}  // namespace weir

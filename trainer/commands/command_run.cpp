@@ -1,0 +1,143 @@
+// weir-train run: trains once.
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "allocator/base/error.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/program/table.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/commands/flags.hpp"
+#include "trainer/model/weights.hpp"
+#include "trainer/report/report.hpp"
+#include "trainer/run/recording.hpp"
+
+namespace weir {
+namespace {
+
+class RunCommand {
+ public:
+  explicit RunCommand(CLI::App& app)
+      : data_(app, "--data", "train on the data set in this directory (IDX files, as MNIST's)"),
+        device_(app),
+        flags_(app),
+        save_(app, "--save", "write the trained weights to this file"),
+        json_(app, "--json",
+              "write the figures to this file; - is standard output, without the table") {
+    app.add_flag("--save-anyway", save_anyway_, "save the weights also where training diverged");
+    add_policy_flag(flags_);
+    add_memory_flags(flags_);
+    flags_.add(
+        "--epochs", [](TrainSettings & s) -> auto& { return s.epochs; }, parse_count,
+        "how often each training image of --data is visited");
+    add_batch_size_flag(flags_);
+    add_training_flags(flags_);
+    add_model_flags(flags_);
+    add_timeline_flags(flags_);
+  }
+
+  RunCommand(const RunCommand&) = delete;  // a flag writes into it
+  RunCommand& operator=(const RunCommand&) = delete;
+
+  [[nodiscard]] int run(const std::stop_token& stop) const {
+    if (save_anyway_ && !save_.given()) throw UsageError("--save-anyway needs --save");
+    const TrainSettings settings = read_settings();
+    require_different_files(
+        std::array{save_.named(), json_.named(), settings.log_file(), settings.timeline_file()},
+        settings.data_files());
+    require_apart_from_streams(save_.named());
+    const std::unique_ptr<OutputFile> save = save_.open();
+    const std::unique_ptr<OutputFile> json = json_.open();
+    (void)settings.pool.open_log();  // last: it replaces an old log at once
+    Recording recording(settings);
+    publish(settings);
+    std::fprintf(stderr, "%s\n", settings.describe().c_str());
+    ProgressBar bar;
+    TrainResult result =
+        train(settings, {.stop = stop, .progress = [&](std::uint64_t done, std::uint64_t all) {
+                           bar.show("batches submitted", done, all);
+                         }});
+    bar.clear();
+    result.recording = recording.finish();
+    const int print_error = json_.replaces_table() ? 0 : print(format_run(settings, result));
+    if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+    say_diverged(diverged(result));
+    write_files(save.get(), json.get(), settings, result);
+    require_printed(print_error);
+    return exit_code(result.outcome, diverged(result));
+  }
+
+ private:
+  [[nodiscard]] TrainSettings read_settings() const {
+    TrainSettings settings =
+        TrainSettings::from_environment(process_environment(), device_.choose());
+    if (data_.given()) settings.use_data_defaults();
+    flags_.apply(settings);
+    settings.validate();
+    const bool epochs_given = settings.epochs.source != "default";
+    if (epochs_given && !data_.given()) {
+      throw UsageError("--epochs needs --data: generated batches have no epochs, use --batches");
+    }
+    if (epochs_given && settings.batches.source != "default") {
+      throw UsageError("--epochs and --batches both say how long to train: give one of them");
+    }
+    if (data_.given() && settings.inputs.value != InputKind::kHost) {
+      throw UsageError("--inputs and --data both say where batches come from: give one of them");
+    }
+    if (data_.given()) {
+      settings.use_data(std::make_shared<const DataSet>(read_data_set(data_.name(), data_.text())),
+                        {data_.text(), data_.name()});
+    }
+    settings.widen();
+    return settings;
+  }
+
+  /// The figures are not lost when the weights cannot be written.
+  void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
+                   const TrainResult& result) const {
+    try {
+      if (save != nullptr) commit_weights(*save, settings, result);
+    } catch (...) {
+      try {
+        if (json != nullptr) json->commit(run_json(settings, result));
+      } catch (const std::exception& second) {
+        std::fprintf(stderr, "weir-train: %s\n", second.what());
+      }
+      throw;
+    }
+    if (json != nullptr) json->commit(run_json(settings, result));
+  }
+
+  void commit_weights(OutputFile& file, const TrainSettings& settings,
+                      const TrainResult& result) const {
+    if (result.weights.empty()) {
+      std::fputs("weir-train: no weights were saved: training did not come to its end\n", stderr);
+      return;
+    }
+    if (diverged(result) && !save_anyway_) {
+      std::fputs("weir-train: no weights were saved: --save-anyway saves them all the same\n",
+                 stderr);
+      return;
+    }
+    file.commit(encode_weights({.widths = settings.widths, .parameters = result.weights}));
+  }
+
+  bool save_anyway_ = false;
+  TextFlag data_;
+  DeviceFlag device_;
+  TrainFlags flags_;
+  OutputFlag save_;
+  OutputFlag json_;
+};
+
+}  // namespace
+
+Command add_run_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("run", "train once");
+  const auto command = std::make_shared<RunCommand>(*app);
+  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+}
+
+}  // namespace weir

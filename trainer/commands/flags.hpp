@@ -1,0 +1,106 @@
+#pragma once
+
+// Flags of the subcommands. Their values are checked like those of environment variables, and win
+// over them.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/program/output_file.hpp"
+#include "trainer/run/settings.hpp"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
+class App;
+class Option;
+}  // namespace CLI
+
+namespace weir {
+
+/// A flag that takes one word.
+class TextFlag {
+ public:
+  /// `app` must outlive it.
+  TextFlag(CLI::App& app, std::string name, const std::string& help);
+
+  [[nodiscard]] bool given() const;
+  [[nodiscard]] const std::string& text() const noexcept { return *text_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::string name_;
+  std::shared_ptr<std::string> text_ = std::make_shared<std::string>();
+  CLI::Option* option_;
+};
+
+/// A flag that names a file to write.
+class OutputFlag {
+ public:
+  OutputFlag(CLI::App& app, std::string name, const std::string& help)
+      : flag_(app, std::move(name), help) {}
+
+  [[nodiscard]] bool given() const { return flag_.given(); }
+  /// Itself and what it names; no path when it is not given.
+  [[nodiscard]] NamedPath named() const { return {flag_.name(), flag_.text()}; }
+  /// Whether it is `-`: the figures stand on standard output in the table's place.
+  [[nodiscard]] bool replaces_table() const { return flag_.text() == "-"; }
+  /// Null when the flag is not given. UsageError when the file cannot be written.
+  [[nodiscard]] std::unique_ptr<OutputFile> open() const;
+
+ private:
+  TextFlag flag_;
+};
+
+/// --device: known before the other settings are read, since some of them depend on it.
+class DeviceFlag {
+ public:
+  explicit DeviceFlag(CLI::App& app);
+  /// The device to use; `auto` when the flag is not given. UsageError as parse_device and
+  /// choose_device have it.
+  [[nodiscard]] Setting<std::string> choose() const;
+
+ private:
+  TextFlag flag_;
+};
+
+/// Flags that are gathered first, and applied to the settings once it is known which settings they
+/// change.
+template <typename Settings>
+class Flags {
+ public:
+  explicit Flags(CLI::App& app) : app_(&app) {}
+
+  /// `find(settings)` is the setting that the flag is for; `parse(name, text)` its value, or a
+  /// UsageError.
+  template <typename Find, typename Parse>
+  void add(const char* name, Find find, Parse parse, const char* help) {
+    apply_.push_back([flag = TextFlag(*app_, name, help), find, parse](Settings& settings) {
+      if (!flag.given()) return;
+      find(settings) = {parse(flag.name(), std::string_view(flag.text())), flag.name()};
+    });
+  }
+  void apply(Settings& settings) const {
+    for (const auto& one : apply_) one(settings);
+  }
+
+ private:
+  CLI::App* app_;
+  std::vector<std::function<void(Settings&)>> apply_;
+};
+
+using TrainFlags = Flags<TrainSettings>;
+
+void add_policy_flag(TrainFlags& flags);
+/// The device's memory, the budget, the pool and the run-ahead target.
+void add_memory_flags(TrainFlags& flags);
+void add_batch_size_flag(TrainFlags& flags);
+/// How much is trained, how fast and from which seed.
+void add_training_flags(TrainFlags& flags);
+/// Where a timeline is recorded to, and of which batches.
+void add_timeline_flags(TrainFlags& flags);
+/// The model's width, and where generated batches come from.
+void add_model_flags(TrainFlags& flags);
+
+}  // namespace weir

@@ -1,0 +1,75 @@
+#include "trainer/compare/compare_timelines.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include "allocator/base/error.hpp"
+#include "scheduler/admission/batch_timeline.hpp"
+#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/page/page.hpp"
+#include "trainer/run/recording.hpp"
+
+namespace weir {
+namespace {
+
+std::string path_in(const Setting<std::string>& folder, Policy policy, const char* ending) {
+  return (std::filesystem::path(folder.value) / (std::string(to_string(policy)) + ending)).string();
+}
+
+void make_folder(const Setting<std::string>& folder) {
+  std::error_code error;
+  (void)std::filesystem::create_directories(folder.value, error);
+  if (error || !std::filesystem::is_directory(folder.value, error)) {
+    refuse(folder.source, folder.value,
+           "a folder, or a name that one can be made with (" +
+               (error ? error.message() : std::string("it is something else")) + ")");
+  }
+}
+
+}  // namespace
+
+std::vector<Policy> compared_policies() {
+  return {Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled, Policy::kBarrier};
+}
+
+std::vector<NamedPath> timeline_files(const Setting<std::string>& folder) {
+  std::vector<NamedPath> files;
+  for (const Policy policy : compared_policies()) {
+    for (const char* ending : {".json", ".html"}) {
+      files.push_back({folder.source, path_in(folder, policy, ending)});
+    }
+  }
+  return files;
+}
+
+std::vector<std::string> record_policies(const CompareSettings& settings,
+                                         const Setting<std::string>& folder,
+                                         const CompareHooks& hooks) {
+  make_folder(folder);
+  std::vector<std::string> pages;
+  for (const Policy policy : compared_policies()) {
+    if (hooks.stop.stop_requested()) break;
+    OutputFile page(folder.source, path_in(folder, policy, ".html"));
+    TrainSettings one = settings.train;
+    one.policy.policy = {policy, "compare"};
+    one.timeline.file = {timeline::name_of_path(path_in(folder, policy, ".json")), folder.source};
+    const std::string label = "timeline of " + std::string(to_string(policy));
+    TrainHooks run_hooks{.stop = hooks.stop};
+    if (hooks.progress) {
+      run_hooks.progress = [&](std::uint64_t done, std::uint64_t all) {
+        hooks.progress(label, done, all);
+      };
+    }
+    number_batches_anew();
+    Recording recording(one);
+    (void)train(one, run_hooks);
+    const auto result = recording.end();
+    page.commit(
+        timeline::make_page(timeline::read_timeline(result->file),
+                            {.title = "weir-train, policy " + std::string(to_string(policy))}));
+    pages.push_back(path_in(folder, policy, ".html"));
+  }
+  return pages;
+}
+
+}  // namespace weir

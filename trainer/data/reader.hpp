@@ -1,0 +1,102 @@
+#pragma once
+
+// Where a run's batches come from: a source that makes batch number i, and a reader that hands
+// batches out. Either it prefetches into staging buffers on a thread of its own, or it hands out
+// batches made before the run, in turn.
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/progress/progress.hpp"
+#include "trainer/data/staging.hpp"
+
+namespace weir {
+
+/// The sizes of one batch.
+struct BatchShape {
+  std::size_t rows = 0;
+  std::size_t inputs = 0;   ///< per row
+  std::size_t targets = 0;  ///< per row
+  /// Rows after which batches start over; the last batch before that holds what is left. 0: never.
+  std::size_t rows_in_all = 0;
+
+  /// Of batch number `index`.
+  [[nodiscard]] constexpr std::size_t rows_of(std::uint64_t index) const noexcept {
+    if (rows_in_all == 0) return rows;
+    const std::size_t first = index % ((rows_in_all + rows - 1) / rows) * rows;
+    return std::min(rows, rows_in_all - first);
+  }
+};
+
+/// One batch in host memory: inputs [rows × inputs], targets [rows × targets], row-major.
+struct HostBatch {
+  std::span<const float> inputs;
+  std::span<const float> targets;
+  std::size_t rows = 0;
+  float* buffer = nullptr;  ///< to be given back; null for a batch made beforehand
+};
+
+/// Fills batch number `index`, whose rows the spans have room for; the same index gives the same
+/// batch. Called by one thread at a time.
+using BatchSource =
+    std::function<void(std::uint64_t index, std::span<float> inputs, std::span<float> targets)>;
+
+/// The d2l experiment's data: inputs N(0, 1) of the Philox stream generated_sequence(index),
+/// targets kGeneratedTarget.
+[[nodiscard]] BatchSource generated_source(std::uint64_t seed);
+
+/// The model's streams are below.
+[[nodiscard]] constexpr std::uint64_t generated_sequence(std::uint64_t index) noexcept {
+  constexpr std::uint64_t kFirst = 1'000'000;
+  return kFirst + index;
+}
+inline constexpr float kGeneratedTarget = 1;
+
+class Reader {
+ public:
+  static constexpr std::size_t kPrefetch = 2;  ///< batches that are ready ahead of the frontend
+
+  /// With `made_beforehand` > 0 that many batches are made now and handed out in turn; otherwise a
+  /// thread prefetches. Buffers come from `staging`'s host memory, and are used again after its
+  /// progress; both must outlive the reader, and the reader every copy from it.
+  Reader(DeviceMemory staging, BatchShape shape, BatchSource source, std::uint64_t made_beforehand);
+  ~Reader();
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  /// The next batch. Waits for the reader's own thread only, which waits for nobody while fewer
+  /// than kPrefetch are ready. Rethrows what the source threw.
+  [[nodiscard]] HostBatch next();
+  /// The device is done with the batch's memory when `copied` is passed.
+  void give_back(const HostBatch& batch, Point copied);
+
+  [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
+  [[nodiscard]] std::uint64_t staging_upstream_calls() const { return staging_.upstream_calls(); }
+
+ private:
+  [[nodiscard]] HostBatch make(std::uint64_t index);
+  void prefetch();
+
+  const BatchShape shape_;
+  const BatchSource source_;
+  Staging staging_;
+  std::vector<HostBatch> made_;
+  std::uint64_t handed_out_ = 0;  ///< of those made beforehand; the frontend's alone
+
+  Mutex mutex_{LockRank::kLeaf};
+  std::deque<HostBatch> ready_ WEIR_GUARDED_BY(mutex_);
+  std::exception_ptr failure_ WEIR_GUARDED_BY(mutex_);
+  bool closing_ WEIR_GUARDED_BY(mutex_) = false;
+  std::condition_variable_any changed_;
+  std::thread thread_;
+};
+
+}  // namespace weir

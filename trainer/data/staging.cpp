@@ -1,0 +1,54 @@
+#include "trainer/data/staging.hpp"
+
+#include <string>
+
+#include "allocator/base/error.hpp"
+
+namespace weir {
+
+void Staging::release_passed() {
+  // Copies pass in the order in which they were enqueued: the oldest is the one to ask about.
+  Lock lock(mutex_);
+  while (!returned_.empty()) {
+    const Returned oldest = returned_.front();
+    lock.unlock();
+    const bool passed = progress_.reached(oldest.copied);
+    lock.lock();
+    if (!passed) return;
+    // Another thread may have released it meanwhile; it may even be out and back again.
+    if (returned_.empty() || returned_.front() != oldest) continue;
+    returned_.pop_front();
+    lock.unlock();
+    arena_.deallocate(oldest.buffer);
+    lock.lock();
+  }
+}
+
+std::optional<Point> Staging::oldest_returned() const {
+  const Lock lock(mutex_);
+  return returned_.empty() ? std::nullopt : std::optional{returned_.front().copied};
+}
+
+float* Staging::acquire() {
+  for (;;) {
+    release_passed();
+    void* buffer = arena_.allocate(buffer_size());
+    if (buffer != nullptr) return static_cast<float*>(buffer);
+    // Waits for a copy that is submitted; with none, no buffer will come back by itself.
+    const auto oldest = oldest_returned();
+    if (!oldest) break;
+    (void)progress_.wait(*oldest, {});
+  }
+  throw OutOfMemory(
+      "out of host memory for batches on their way to the device: a buffer of " +
+          format_bytes(buffer_size()) + " was refused, " + format_bytes(arena_.reserved().current) +
+          " are in use",
+      {.asked = buffer_size(), .block = buffer_size(), .allocated = arena_.reserved().current});
+}
+
+void Staging::give_back(float* buffer, Point copied) {
+  const Lock lock(mutex_);
+  returned_.push_back({buffer, copied});
+}
+
+}  // namespace weir

@@ -1,0 +1,101 @@
+#include "trainer/dispatch/dispatch.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "scheduler/device/stream.hpp"
+#include "trainer/run/settings.hpp"
+
+namespace weir {
+namespace {
+
+/// Of the product, which takes long and varies little.
+constexpr std::uint64_t kMostProductRounds = 5;
+
+std::uint64_t parse_up_to(std::string_view name, std::string_view text, std::uint64_t least,
+                          std::uint64_t most) {
+  const auto count = parse_whole(text);
+  if (!count || *count < least || *count > most) {
+    refuse(name, text,
+           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return *count;
+}
+
+std::string describe_case(const DispatchCase& what) {
+  return std::to_string(what.elements) + " elements";
+}
+
+}  // namespace
+
+std::string parse_dispatch_device(std::string_view name, std::string_view text) {
+  if (text != "cpu") {
+    refuse(name, text, "cpu: what is timed here are operations that run on the host");
+  }
+  return std::string(text);
+}
+
+// Every queued operation is kept by the scheduler: some 500 bytes each.
+std::uint64_t parse_operations(std::string_view name, std::string_view text) {
+  return parse_up_to(name, text, 2, 1'000'000);
+}
+std::uint64_t parse_rounds(std::string_view name, std::string_view text) {
+  return parse_up_to(name, text, 1, 1'000'000);
+}
+std::uint64_t parse_elements(std::string_view name, std::string_view text) {
+  return parse_up_to(name, text, 1, 100'000'000);
+}
+std::uint64_t parse_frontend(std::string_view name, std::string_view text) {
+  return parse_up_to(name, text, 1, 1'000'000);
+}
+std::uint64_t parse_matrix(std::string_view name, std::string_view text) {
+  return parse_up_to(name, text, 1, 4096);
+}
+
+std::string DispatchSettings::describe() const {
+  std::string text = "settings: " + describe_setting("device", device.value, device);
+  const auto add = [&text](const char* name, const Setting<std::uint64_t>& setting,
+                           const char* unit = "") {
+    text += ", " + describe_setting(name, std::to_string(setting.value) + unit, setting);
+  };
+  add("operations", operations);
+  add("rounds", rounds);
+  add("elements-large", elements_large);
+  add("elements-small", elements_small);
+  add("frontend", frontend, "us");
+  add("matrix", matrix);
+  return text;
+}
+
+DispatchFigures measure_dispatch(const DispatchSettings& settings, const DispatchHooks& hooks) {
+  DispatchFigures figures;
+  Product product(settings.device.value, settings.matrix.value,
+                  hooks.stop);  // the BLAS before the others
+  const std::chrono::microseconds slow(settings.frontend.value);
+  std::vector<std::unique_ptr<Addition>> additions;
+  for (const DispatchCase& what : {DispatchCase{settings.elements_large.value, {}},
+                                   DispatchCase{settings.elements_small.value, slow},
+                                   DispatchCase{settings.elements_small.value, {}}}) {
+    figures.cases.push_back({.what = what});
+    additions.push_back(std::make_unique<Addition>(settings.device.value, what, hooks.stop));
+  }
+  const std::uint64_t rounds = settings.rounds.value;
+  for (std::uint64_t r = 0; r < rounds && !hooks.stop.stop_requested(); ++r) {
+    for (std::size_t i = 0; i < additions.size(); ++i) {
+      if (hooks.progress) hooks.progress(describe_case(figures.cases[i].what), r, rounds);
+      const auto round = additions[i]->round(settings.operations.value);
+      if (round) figures.cases[i].rounds.push_back(*round);
+    }
+  }
+  // Not among the rounds above: a frontend that computed all the time until just now is the first
+  // that the operating system takes the processor from.
+  const std::uint64_t product_rounds = std::min(rounds, kMostProductRounds);
+  for (std::uint64_t r = 0; r < product_rounds && !hooks.stop.stop_requested(); ++r) {
+    if (hooks.progress) hooks.progress("matrix product", r, product_rounds);
+    if (const auto round = product.round()) figures.products.push_back(*round);
+  }
+  figures.interrupted = hooks.stop.stop_requested();
+  return figures;
+}
+
+}  // namespace weir

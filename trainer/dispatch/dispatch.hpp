@@ -1,0 +1,62 @@
+#pragma once
+
+// The small experiments of the chapter on asynchronous computation in Dive into Deep Learning
+// (d2l.ai), over the real scheduler: y = x + 1 many times, waiting for each against waiting once,
+// beside what the chapter predicts; and a matrix product, timed at its return and at its end.
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "allocator/base/setting.hpp"
+#include "trainer/dispatch/dispatch_addition.hpp"
+#include "trainer/dispatch/dispatch_product.hpp"
+
+namespace weir {
+
+struct DispatchSettings {
+  Setting<std::string> device = Setting<std::string>::by_default("cpu");
+  Setting<std::uint64_t> operations = Setting<std::uint64_t>::by_default(1000);
+  Setting<std::uint64_t> rounds = Setting<std::uint64_t>::by_default(15);
+  Setting<std::uint64_t> elements_large = Setting<std::uint64_t>::by_default(131072);
+  Setting<std::uint64_t> elements_small = Setting<std::uint64_t>::by_default(1);
+  /// Microseconds that the slow frontend computes before each call, as an interpreter would.
+  Setting<std::uint64_t> frontend = Setting<std::uint64_t>::by_default(50);
+  Setting<std::uint64_t> matrix = Setting<std::uint64_t>::by_default(1024);  ///< rows and columns
+
+  /// `settings: device=cpu (default), …` in one line.
+  [[nodiscard]] std::string describe() const;
+};
+
+/// `cpu`. UsageError for another device: the operations that are timed are closures of the host.
+[[nodiscard]] std::string parse_dispatch_device(std::string_view name, std::string_view text);
+/// Whole numbers from 1 to what the experiment can queue or hold. UsageError otherwise.
+[[nodiscard]] std::uint64_t parse_operations(std::string_view name, std::string_view text);
+[[nodiscard]] std::uint64_t parse_rounds(std::string_view name, std::string_view text);
+[[nodiscard]] std::uint64_t parse_elements(std::string_view name, std::string_view text);
+[[nodiscard]] std::uint64_t parse_frontend(std::string_view name, std::string_view text);
+[[nodiscard]] std::uint64_t parse_matrix(std::string_view name, std::string_view text);
+
+struct CaseFigures {
+  DispatchCase what{};
+  std::vector<DispatchRound> rounds{};  ///< those that ended
+};
+
+struct DispatchFigures {
+  std::vector<CaseFigures> cases{};
+  std::vector<ProductRound> products{};
+  bool interrupted = false;
+};
+
+struct DispatchHooks {
+  std::stop_token stop{};  ///< the round under way is dropped, the rounds before it are kept
+  std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> progress{};
+};
+
+/// Measures. OutOfMemory when the device cannot hold the tensors. Sets the BLAS to one thread.
+[[nodiscard]] DispatchFigures measure_dispatch(const DispatchSettings& settings,
+                                               const DispatchHooks& hooks = {});
+
+}  // namespace weir

@@ -1,0 +1,17 @@
+#pragma once
+
+// What the dispatch experiments look like to people (tables) and to programs (JSON, the same
+// figures).
+
+#include <string>
+
+#include "trainer/dispatch/dispatch.hpp"
+
+namespace weir {
+
+[[nodiscard]] std::string format_dispatch(const DispatchSettings& settings,
+                                          const DispatchFigures& figures);
+[[nodiscard]] std::string dispatch_json(const DispatchSettings& settings,
+                                        const DispatchFigures& figures);
+
+}  // namespace weir

@@ -1,0 +1,102 @@
+#pragma once
+
+// What a model computes, on one kind of device: the seam between the trainer and the kernels.
+//
+// Every function enqueues on `stream` and returns; on the cpu device, whose streams are threads,
+// enqueueing is computing. Spans are memory of the device, and of the sizes that the kernels' own
+// headers name (kernels/dense.hpp, loss.hpp, classification.hpp, sgd.hpp, elementwise.hpp,
+// random.hpp); UsageError for others. `workspace` is scratch memory of `workspace()` bytes that
+// nothing else uses meanwhile, empty where that is zero.
+//
+// Called inside submitted closures, which capture the Maths by its address: it must outlive them.
+// Thread-safe for disjoint outputs.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "allocator/base/bytes.hpp"
+#include "kernels/classification.hpp"
+#include "kernels/dense.hpp"
+#include "scheduler/device/device.hpp"
+#include "scheduler/device/stream.hpp"
+
+namespace weir {
+
+/// Which normal numbers: those of the Philox stream `sequence` of `seed`, times `deviation`.
+struct NormalDraw {
+  std::uint64_t seed = 0;
+  std::uint64_t sequence = 0;
+  float deviation = 1;
+};
+
+class Maths {
+ public:
+  using In = std::span<const float>;
+  using Out = std::span<float>;
+
+  Maths() = default;
+  Maths(const Maths&) = delete;
+  Maths& operator=(const Maths&) = delete;
+  virtual ~Maths() = default;
+
+  /// Scratch memory that the functions with a `workspace` need.
+  [[nodiscard]] virtual Bytes workspace() const noexcept = 0;
+
+  virtual void fill(Stream& stream, float value, Out out) = 0;
+  /// out[i] = deviation * number i; the same bits on every device.
+  virtual void fill_normal(Stream& stream, NormalDraw draw, Out out) = 0;
+  /// total[i] += x[i].
+  virtual void add(Stream& stream, In x, Out total) = 0;
+
+  /// y = act(x W + b).
+  virtual void dense_forward(Stream& stream, DenseShape shape, In x, In w, In b, Out y,
+                             Activation activation, Out workspace) = 0;
+  /// dW = x^T dy.
+  virtual void dense_weight_gradient(Stream& stream, DenseShape shape, In x, In dy, Out dw,
+                                     Out workspace) = 0;
+  /// dx = dy W^T.
+  virtual void dense_input_gradient(Stream& stream, DenseShape shape, In dy, In w, Out dx,
+                                    Out workspace) = 0;
+  /// db = the sum of the rows of dy.
+  virtual void dense_bias_gradient(Stream& stream, DenseShape shape, In dy, Out db,
+                                   Out workspace) = 0;
+  /// dy[i] = 0 wherever not y[i] > 0, in place; then db = the sum of the rows of dy.
+  virtual void relu_and_bias_gradient(Stream& stream, DenseShape shape, In y, Out dy, Out db,
+                                      Out workspace) = 0;
+
+  /// loss[0] = 1/2 mean((p - t)^2).
+  virtual void l2_loss(Stream& stream, In p, In t, Out loss, Out workspace) = 0;
+  /// dp = its gradient.
+  virtual void l2_loss_gradient(Stream& stream, In p, In t, Out dp) = 0;
+  /// loss[0] = the mean of the rows' cross-entropy after softmax.
+  virtual void softmax_cross_entropy(Stream& stream, LogitShape shape, In z, In labels, Out loss,
+                                     Out workspace) = 0;
+  /// dz = its gradient.
+  virtual void softmax_cross_entropy_gradient(Stream& stream, LogitShape shape, In z, In labels,
+                                              Out dz) = 0;
+  /// correct[0] = in how many rows the label has the largest logit.
+  virtual void count_correct(Stream& stream, LogitShape shape, In z, In labels, Out correct,
+                             Out workspace) = 0;
+
+  /// w -= rate * g.
+  virtual void sgd(Stream& stream, Out w, In g, float rate) = 0;
+  /// v = momentum * v + g, then w -= rate * v.
+  virtual void sgd_momentum(Stream& stream, Out w, In g, Out v, float rate, float momentum) = 0;
+};
+
+/// The one for this kind of device. Error where the GPU's libraries fail.
+[[nodiscard]] std::unique_ptr<Maths> make_maths(const Device& device);
+
+/// Scratch memory that the maths of the device of this name needs, without opening it.
+[[nodiscard]] Bytes workspace_of(std::string_view device) noexcept;
+
+/// By kernels/: needs no workspace.
+[[nodiscard]] std::unique_ptr<Maths> make_cpu_maths();
+/// By the kernels of GPU number `ordinal`. UsageError where this build has no CUDA.
+[[nodiscard]] std::unique_ptr<Maths> make_cuda_maths(int ordinal);
+/// Scratch memory that the latter needs; zero where this build has no CUDA.
+[[nodiscard]] Bytes cuda_workspace() noexcept;
+
+}  // namespace weir

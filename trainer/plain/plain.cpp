@@ -1,0 +1,16 @@
+#include "trainer/plain/plain.hpp"
+
+#include "scheduler/device/cuda.hpp"
+
+namespace weir {
+
+std::string why_no_plain_run(const TrainSettings& settings) {
+  if (cuda_ordinal(settings.device.value) < 0) return "it needs a GPU";
+  if (settings.data != nullptr) return "it reads no data set";
+  if (settings.inputs.value == InputKind::kHost) {
+    return "its inputs are drawn or made beforehand, not on the way";
+  }
+  return "";
+}
+
+}  // namespace weir

@@ -1,0 +1,25 @@
+#pragma once
+
+// What runs and comparisons look like to people (tables) and to programs (JSON, the same figures).
+
+#include <string>
+
+#include "trainer/compare/compare.hpp"
+#include "trainer/run/predict.hpp"
+#include "trainer/run/train.hpp"
+
+namespace weir {
+
+[[nodiscard]] std::string format_run(const TrainSettings& settings, const TrainResult& result);
+[[nodiscard]] std::string run_json(const TrainSettings& settings, const TrainResult& result);
+
+[[nodiscard]] std::string format_predict(const PredictSettings& settings,
+                                         const TrainResult& result);
+[[nodiscard]] std::string predict_json(const PredictSettings& settings, const TrainResult& result);
+
+[[nodiscard]] std::string format_comparison(const CompareSettings& settings,
+                                            const Comparison& comparison);
+[[nodiscard]] std::string comparison_json(const CompareSettings& settings,
+                                          const Comparison& comparison);
+
+}  // namespace weir

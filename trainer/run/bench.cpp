@@ -1,0 +1,106 @@
+#include "trainer/run/bench.hpp"
+
+#include <utility>
+
+#include "kernels/blas/blas.hpp"
+#include "scheduler/device/cuda.hpp"
+#include "tools/program/median.hpp"
+
+namespace weir {
+namespace {
+
+/// The BLAS first: where address space is short, a thread that cannot start is no error to end
+/// with, since OpenBLAS's own threads may then be waited for without end. A GPU computes without
+/// it.
+Device open_for(const TrainSettings& settings) {
+  if (cuda_ordinal(settings.device.value) < 0) {
+    reserve_blas_memory();
+    set_blas_threads(1);  // the bits of a product depend on their number
+  }
+  return open_device(settings.device.value, {.memory = settings.device_memory.value});
+}
+
+PoolOptions options_for(const TrainSettings& settings) {
+  PoolOptions options = settings.pool;
+  options.place = {.name = settings.device.value,
+                   .device = static_cast<std::uint16_t>(cuda_ordinal(settings.device.value) + 1)};
+  return options;
+}
+
+}  // namespace
+
+Bench::Bench(const TrainSettings& settings)
+    : device_(open_for(settings)),
+      pool_(device_.memory(), options_for(settings)),
+      maths_(make_maths(device_)),
+      scheduler_(
+          device_, pool_,
+          {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}),
+      operations_(scheduler_, *maths_) {}
+
+Reader& Bench::add_reader(const BatchShape& shape, BatchSource source,
+                          std::uint64_t made_beforehand) {
+  const StreamId copy_in = device_.backend().stream(StreamRole::kCopyIn);
+  const Bytes inputs = Shape{shape.rows, shape.inputs}.bytes();
+  pool_.deallocate(pool_.allocate(inputs, copy_in, "inputs"), copy_in);
+  return *readers_.emplace_back(std::make_unique<Reader>(
+      DeviceMemory{device_.backend().host_upstream(), device_.memory().progress}, shape,
+      std::move(source), made_beforehand));
+}
+
+Bytes Bench::staging() const {
+  Bytes bytes{};
+  for (const auto& reader : readers_) bytes += reader->staging_memory();
+  return bytes;
+}
+
+void Bench::collect(TrainResult& result) {
+  result.pool = pool_.statistics();
+  result.admission = scheduler_.admission();
+  result.staging = staging();
+  result.stalls = stalls();
+  result.operations = scheduler_.operations();
+}
+
+Stalls Bench::stalls() const {
+  const AdmissionStatistics a = scheduler_.admission();
+  const Statistics pool = pool_.statistics();
+  Stalls all;
+  for (const Stalls& s :
+       {a.hard, a.soft, a.turn, a.grace, scheduler_.barriers(), Stalls{pool.waits, pool.waited}}) {
+    all.count += s.count;
+    all.total += s.total;
+  }
+  return all;
+}
+
+HostTimes::~HostTimes() { result_.host_seconds = median(std::move(times_)); }
+
+void HostTimes::stop() {
+  const auto took = Clock::now() - started_;
+  const std::chrono::nanoseconds held = bench_.stalls().total;
+  times_.push_back(std::chrono::duration<double>(took - (held - held_before_)).count());
+  held_before_ = held;
+}
+
+void Watch::start() {
+  busy_before_ = bench_.busy();
+  started_ = Clock::now();
+}
+
+void Watch::stop(TrainResult& result) {
+  if (!std::exchange(running_, false)) return;
+  const auto seconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  const auto stopped = Clock::now();
+  const auto since_boot = [](Clock::time_point time) {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
+  };
+  result.measured_from = since_boot(started_);
+  result.measured_to = since_boot(stopped);
+  result.seconds = seconds(stopped - started_);
+  result.idle_share = 1 - seconds(bench_.busy() - busy_before_) / result.seconds;
+}
+
+}  // namespace weir

@@ -1,0 +1,54 @@
+#include "trainer/run/evaluate.hpp"
+
+#include <algorithm>
+
+#include "allocator/base/error.hpp"
+#include "trainer/run/feed.hpp"
+
+namespace weir {
+namespace {
+
+void classify_batch(Bench& bench, Feed& feed, Mlp& model, const Tensor& correct,
+                    const std::stop_token& stop) {
+  const Batch batch = bench.scheduler().begin_batch("test", {.stop = stop});
+  const Tensor images = feed.inputs();
+  const Tensor labels = feed.targets();
+  Operations& operations = bench.operations();
+  operations.accumulate(correct, operations.correct_rows(model.infer(images), labels));
+}
+
+}  // namespace
+
+BatchShape batch_shape(const LabelledImages& images, std::uint64_t rows) {
+  return {.rows = std::min<std::size_t>(rows, images.count),
+          .inputs = images.pixels_per_image(),
+          .targets = 1,
+          .rows_in_all = images.count};
+}
+
+void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
+              const LabelledImages& images, const TrainHooks& hooks) {
+  result.testing = true;
+  const Tensor correct = bench.operations().filled({1}, 0, "correct in all");
+  CopiedFeed feed(bench.scheduler(), reader);
+  while (result.test_images < images.count && !hooks.stop.stop_requested()) {
+    feed.next();
+    try {
+      classify_batch(bench, feed, model, correct, hooks.stop);
+    } catch (const Cancelled&) {
+      break;  // held back at its begin, or for memory: nothing of it counts
+    }
+    ++result.test_batches;
+    result.test_images += feed.rows();
+    if (hooks.progress) hooks.progress(result.test_images, images.count);
+  }
+  bench.scheduler().wait_all();
+  if (result.test_images != images.count) {
+    result.outcome = Outcome::kInterrupted;
+    return;
+  }
+  result.test_accuracy = static_cast<double>(bench.scheduler().read(correct).front()) /
+                         static_cast<double>(images.count);
+}
+
+}  // namespace weir

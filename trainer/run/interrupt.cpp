@@ -1,0 +1,58 @@
+#include "trainer/run/interrupt.hpp"
+
+#include <semaphore.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "allocator/base/error.hpp"
+
+namespace weir {
+namespace {
+
+sem_t asked;
+
+/// The program's first thread of its own, and so where a lack of room for one shows.
+template <typename Function>
+void start_thread(Function function) {
+  try {
+    std::thread(function).detach();
+  } catch (const std::system_error& error) {
+    throw Error("no thread can be started (" + error.code().message() +
+                "): raise `ulimit -v` or `ulimit -u`");
+  }
+}
+
+}  // namespace
+
+std::stop_token stop_on_interrupt() {
+  // Both live to the end of the process: the thread below may still be waiting for a signal then.
+  static auto* const kSource = new std::stop_source;
+  sem_init(&asked, 0, 0);
+  // A thread may do what a handler may not: take locks and wake waiters.
+  start_thread([] {
+    while (sem_wait(&asked) != 0 && errno == EINTR) continue;
+    for (const int signal : {SIGINT, SIGTERM}) (void)std::signal(signal, SIG_DFL);
+    std::fputs("\nweir-train: stopping after the work that is submitted; again to end at once\n",
+               stderr);
+    kSource->request_stop();
+  });
+  // A handler, and not signals that are blocked and waited for: the BLAS has started threads before
+  // main, which would take a signal that only later threads block, and die of it.
+  struct sigaction action {};
+  action.sa_handler = [](int) { sem_post(&asked); };
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
+  return kSource->get_token();
+}
+
+}  // namespace weir

@@ -1,0 +1,82 @@
+#include "trainer/run/predict.hpp"
+
+#include <utility>
+
+#include "allocator/base/error.hpp"
+#include "kernels/blas/blas.hpp"
+#include "trainer/data/batches.hpp"
+#include "trainer/model/mlp.hpp"
+#include "trainer/run/bench.hpp"
+#include "trainer/run/evaluate.hpp"
+
+namespace weir {
+namespace {
+
+void predict_on_bench(TrainResult& result, const PredictSettings& settings,
+                      const TrainHooks& hooks) {
+  const LabelledImages& images = *settings.images;
+  const BatchShape shape = batch_shape(images, settings.train.batch_size.value);
+  Bench bench(settings.train);
+  Reader& reader = bench.add_reader(shape, ordered_source(images, shape.rows));
+  Watch watch(bench);
+  result.testing = true;
+  try {
+    Mlp model(bench.operations(), settings.weights.widths, settings.weights.parameters);
+    bench.scheduler().wait_all();
+    watch.start();
+    evaluate(result, bench, reader, model, images, hooks);
+  } catch (const OutOfMemory& error) {
+    result.outcome = Outcome::kOutOfMemory;
+    result.report = error.what();
+  }
+  bench.scheduler().wait_all();
+  watch.stop(result);
+  bench.collect(result);
+}
+
+}  // namespace
+
+void PredictSettings::load(Setting<std::string> data, Setting<std::string> file) {
+  data_directory = std::move(data);
+  weights_file = std::move(file);
+  images = std::make_shared<const LabelledImages>(
+      read_test_images(data_directory.source, data_directory.value));
+  weights = read_weights(weights_file.source, weights_file.value);
+  if (weights.widths.front() != images->pixels_per_image()) {
+    throw UsageError(weights_file.source + ": " + weights_file.value + ": expected weights for " +
+                     std::to_string(images->pixels_per_image()) + " pixels (" +
+                     images->images_file + "), found " + format_widths(weights.widths));
+  }
+  require_labels_below(
+      data_directory.source, *images, weights.widths.back(),
+      "the classes of " + weights_file.value + ", " + format_widths(weights.widths));
+}
+
+std::vector<NamedPath> PredictSettings::files() const {
+  return {{weights_file.source, weights_file.value},
+          {data_directory.source, images->images_file},
+          {data_directory.source, images->labels_file}};
+}
+
+std::string PredictSettings::describe() const {
+  return train.describe_memory() + ", " +
+         describe_setting("data", data_directory.value, data_directory) + ", " +
+         describe_setting("weights", weights_file.value, weights_file) +
+         ", model=" + format_widths(weights.widths) + " (weights), " +
+         describe_setting("batch-size", std::to_string(train.batch_size.value), train.batch_size);
+}
+
+TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks) {
+  settings.train.validate();
+  TrainResult result;
+  result.testing = true;
+  try {
+    predict_on_bench(result, settings, hooks);
+  } catch (const OutOfMemory& error) {  // not even one batch's inputs fit
+    result.outcome = Outcome::kOutOfMemory;
+    result.report = error.what();
+  }
+  return result;
+}
+
+}  // namespace weir

@@ -1,0 +1,34 @@
+#pragma once
+
+// Inference with saved weights over the test files of a data set.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/data/idx.hpp"
+#include "trainer/model/weights.hpp"
+#include "trainer/run/train.hpp"
+
+namespace weir {
+
+struct PredictSettings {
+  TrainSettings train;  ///< the device, the budget, the pool, the policy and the batch size
+  std::shared_ptr<const LabelledImages> images{};
+  Setting<std::string> data_directory{};
+  Setting<std::string> weights_file{};
+  Weights weights{};
+
+  /// Reads the test files and the weights. UsageError for either, or when one does not fit the
+  /// other.
+  void load(Setting<std::string> data, Setting<std::string> file);
+  /// The files that were read.
+  [[nodiscard]] std::vector<NamedPath> files() const;
+  [[nodiscard]] std::string describe() const;
+};
+
+/// Classifies the test images, as `train` does after training; `batches` are 0, `seconds` those of
+/// the test, and `weights` stay empty.
+[[nodiscard]] TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks = {});
+
+}  // namespace weir

@@ -1,0 +1,47 @@
+#include "trainer/run/recording.hpp"
+
+#include <cstdio>
+#include <utility>
+
+#include "scheduler/device/cuda.hpp"
+#include "tools/program/table.hpp"
+#include "tools/timeline/begin.hpp"
+#include "tools/timeline/live/publisher.hpp"
+
+namespace weir {
+
+// A file that a flag names is refused before anything runs, as other outputs are. A variable may be
+// set for many programs, and none of them is to end for it.
+Recording::Recording(const TrainSettings& settings)
+    : recorder_(timeline::record_program(
+          settings.timeline, {.gpu = cuda_ordinal(settings.device.value) >= 0,
+                              .required = settings.timeline.file.source.starts_with("--")})) {}
+
+std::optional<timeline::RecordingResult> Recording::end() noexcept {
+  timeline::Recorder* const recorder = std::exchange(recorder_, nullptr);
+  if (recorder == nullptr) return std::nullopt;
+  return recorder->finish();
+}
+
+std::optional<timeline::RecordingResult> Recording::finish() {
+  auto result = end();
+  if (result) std::fprintf(stderr, "%s\n", describe(*result).c_str());
+  return result;
+}
+
+void publish(const TrainSettings& settings) {
+  const Environment& environment = process_environment();
+  timeline::Publisher* const publisher =
+      timeline::Publisher::begin(timeline::publish_setting(environment).value, environment);
+  if (publisher != nullptr) publisher->add_device(settings.device.value);
+}
+
+std::string describe(const timeline::RecordingResult& result) {
+  std::string text = "timeline: " + (result.file.empty() ? "no file" : result.file) + ", " +
+                     format_count(result.events, "event") + ", " + std::to_string(result.lost) +
+                     " lost";
+  if (!result.file.empty()) text += " (weir timeline report " + result.file + " -o report.html)";
+  return text;
+}
+
+}  // namespace weir

@@ -1,0 +1,142 @@
+#include "trainer/run/settings.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+#include "trainer/data/batches.hpp"
+#include "trainer/run/settings_text.hpp"
+
+namespace weir {
+namespace {
+
+/// Some 10^15 elements: past any machine, and far from where products of sizes overflow.
+constexpr std::uint64_t kMostCount = 1'000'000'000;
+
+double parse_number(std::string_view name, std::string_view text, std::string_view want) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || !std::isfinite(value)) refuse(name, text, want);
+  return value;
+}
+
+}  // namespace
+
+std::uint64_t parse_count(std::string_view name, std::string_view text) {
+  const auto count = parse_whole(text);
+  if (!count || *count == 0 || *count > kMostCount) {
+    refuse(name, text, "a whole number from 1 to 1000000000");
+  }
+  return *count;
+}
+
+double parse_rate(std::string_view name, std::string_view text) {
+  constexpr std::string_view kWant = "a number above zero that a float holds, such as 0.005";
+  const double rate = parse_number(name, text, kWant);
+  // Training computes in float: a rate that is nothing or infinite there would train nothing.
+  using Float = std::numeric_limits<float>;
+  if (rate < double{Float::denorm_min()} || rate > double{Float::max()}) refuse(name, text, kWant);
+  return rate;
+}
+
+double parse_momentum(std::string_view name, std::string_view text) {
+  constexpr std::string_view kWant = "a number from 0 up to, but not, 1";
+  const double momentum = parse_number(name, text, kWant);
+  if (momentum < 0 || static_cast<float>(momentum) >= 1) refuse(name, text, kWant);
+  return momentum;
+}
+
+std::uint64_t parse_seed(std::string_view name, std::string_view text) {
+  const auto seed = parse_whole(text);
+  if (!seed) refuse(name, text, "a whole number from 0 to 2^64-1");
+  return *seed;
+}
+
+std::uint64_t parse_width_factor(std::string_view name, std::string_view text) {
+  constexpr std::uint64_t kMost = 1024;
+  const auto factor = parse_whole(text);
+  if (!factor || *factor == 0 || *factor > kMost)
+    refuse(name, text, "a whole number from 1 to 1024");
+  return *factor;
+}
+
+Bytes parse_device_memory(std::string_view name, std::string_view text) {
+  const auto memory = parse_bytes(text);
+  if (!memory || memory->count == 0) refuse(name, text, "a size above zero such as 2GiB");
+  return *memory;
+}
+
+TrainSettings TrainSettings::from_environment(const Environment& environment,
+                                              Setting<std::string> device) {
+  TrainSettings settings;
+  settings.device = std::move(device);
+  settings.pool = PoolOptions::from_environment(mxnet_context(settings.device.value), environment);
+  settings.policy = PolicyOptions::from_environment(environment);
+  settings.timeline = timeline::TimelineSettings::from_environment(environment);
+  return settings;
+}
+
+Bytes TrainSettings::total_memory() const {
+  return device_memory.value.count != 0 ? device_memory.value : default_device_memory(device.value);
+}
+
+void TrainSettings::validate() const {
+  pool.validate();
+  const Bytes most = most_device_memory(device.value);
+  if (device_memory.value > most) {
+    refuse(device_memory.source, format_compact(device_memory.value),
+           "at most what the device " + device.value + " has, " + format_bytes(most));
+  }
+  (void)resolve_budget(pool.budget.value, total_memory(), "budget (" + pool.budget.source + ")");
+  if (data != nullptr && inputs.value != InputKind::kHost) {
+    throw UsageError(inputs.source + " " + std::string(to_string(inputs.value)) +
+                     " needs generated batches: those of a data set are read from its files");
+  }
+  if (ring.source != "default" && inputs.value != InputKind::kRing) {
+    throw UsageError(ring.source + " needs --inputs ring: " + std::string(to_string(inputs.value)) +
+                     " inputs have no ring");
+  }
+  if (timeline.batches.source == "--timeline-batches" && timeline.file.value.empty()) {
+    throw UsageError("--timeline-batches needs --timeline FILE or WEIR_TIMELINE");
+  }
+}
+
+void TrainSettings::widen() {
+  for (std::size_t i = 1; i + 1 < widths.size(); ++i) widths[i] *= width_factor.value;
+}
+
+void TrainSettings::use_data_defaults() {
+  const auto replace = [](auto& setting, auto value) {
+    if (setting.source == "default") setting.value = value;
+  };
+  replace(batch_size, std::uint64_t{64});
+  replace(learning_rate, 0.1);
+}
+
+void TrainSettings::use_data(std::shared_ptr<const DataSet> set, Setting<std::string> directory) {
+  data = std::move(set);
+  data_directory = std::move(directory);
+  widths = {data->train.pixels_per_image(), 256, 128, data->classes};
+  if (batches.source == "default") {
+    batches = {epochs.value * batches_of(data->train.count, batch_size.value), "epochs"};
+  }
+}
+
+NamedPath TrainSettings::timeline_file() const {
+  if (timeline.file.value.empty()) return {};
+  return {timeline.file.source, timeline::expand_name(timeline.file, process_environment())};
+}
+
+std::vector<NamedPath> TrainSettings::data_files() const {
+  if (data == nullptr) return {};
+  const std::string& option = data_directory.source;
+  return {{option, data->train.images_file},
+          {option, data->train.labels_file},
+          {option, data->test.images_file},
+          {option, data->test.labels_file}};
+}
+
+}  // namespace weir
