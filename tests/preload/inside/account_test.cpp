@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "tests/support/print.hpp"
 
@@ -38,7 +42,8 @@ class PoolsThatKeep final : public Neighbours {
   explicit PoolsThatKeep(Bytes kept) : kept_(kept) {}
   Bytes reclaim(const Account& /*account*/, Bytes /*need*/, bool /*if_enough*/) noexcept override {
     ++asked_;
-    return kept_;
+    if (meanwhile_) std::exchange(meanwhile_, nullptr)();
+    return gives_nothing_ ? Bytes{} : kept_;
   }
   [[nodiscard]] std::optional<Release> oldest_release(
       const Account& /*account*/) const noexcept override {
@@ -47,10 +52,20 @@ class PoolsThatKeep final : public Neighbours {
   [[nodiscard]] Bytes not_in_use(const Account& /*account*/) const noexcept override {
     return kept_;
   }
+  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override { return patience_; }
   [[nodiscard]] int asked() const { return asked_; }
+  /// What another thread does while the pools are asked the next time: they give nothing any more.
+  void give_nothing(std::function<void()> meanwhile, std::chrono::nanoseconds patience = {}) {
+    gives_nothing_ = true;
+    meanwhile_ = std::move(meanwhile);
+    patience_ = patience;
+  }
 
  private:
   const Bytes kept_;
+  bool gives_nothing_ = false;
+  std::function<void()> meanwhile_;
+  std::chrono::nanoseconds patience_{};
   int asked_ = 0;
 };
 
@@ -69,10 +84,94 @@ TEST(AccountTest, NothingIsGivenBackForWhatIsHopeless) {
   PoolsThatKeep pools(mib(24));
   Account account(0, gib(1), mib(64), &pools);
   ASSERT_TRUE(account.take(mib(40)));
-  EXPECT_FALSE(account.reclaim(mib(49)));
+  EXPECT_FALSE(account.reclaim(mib(49), account.moves_ended()));
   EXPECT_EQ(pools.asked(), 0);
-  EXPECT_TRUE(account.reclaim(mib(48)));
+  EXPECT_TRUE(account.reclaim(mib(48), account.moves_ended()));
   EXPECT_EQ(pools.asked(), 1);
+}
+
+constexpr std::chrono::hours kLong{1};
+constexpr std::chrono::milliseconds kShort{20};
+
+TEST(AccountTest, AClaimGetsRoomThatAnotherThreadMadeWhileThePoolsWereAsked) {
+  PoolsThatKeep pools(mib(8));
+  Account account(0, gib(1), mib(64), &pools);
+  ASSERT_TRUE(account.take(mib(64)));
+  pools.give_nothing([&] { account.give_back(mib(8)); });
+  Account::Claim claim(account, 1, mib(1));
+  EXPECT_EQ(claim.count(), 1U);
+  EXPECT_EQ(account.used(), mib(57));
+}
+
+TEST(AccountTest, AClaimGetsAsManyPiecesAsFit) {
+  PoolsThatKeep pools({});
+  Account account(0, gib(1), mib(64), &pools);
+  ASSERT_TRUE(account.take(mib(59)));
+  {
+    Account::Claim claim(account, 4, mib(2));
+    EXPECT_EQ(claim.count(), 2U);
+    EXPECT_EQ(account.used(), mib(63));
+    claim.keep(1);
+  }
+  EXPECT_EQ(account.used(), mib(61));
+  EXPECT_EQ(Account::Claim(account, 0, mib(2)).count(), 0U);
+}
+
+TEST(AccountTest, AClaimWaitsForTheOutcomeOfAnother) {
+  PoolsThatKeep pools({});
+  Account account(0, gib(1), mib(64), &pools);
+  std::optional<Account::Claim> other(std::in_place, account, 1, mib(60));
+  EXPECT_FALSE(account.is_hopeless(mib(8)));
+  std::thread refused;
+  pools.give_nothing([&] { refused = std::thread([&] { other.reset(); }); }, kLong);
+  const Account::Claim claim(account, 1, mib(8));
+  EXPECT_EQ(claim.count(), 1U);
+  ASSERT_TRUE(refused.joinable());
+  refused.join();
+  EXPECT_EQ(account.used(), mib(8));
+}
+
+TEST(AccountTest, AClaimFailsOnceTheRoomIsAnothers) {
+  PoolsThatKeep pools({});
+  Account account(0, gib(1), mib(64), &pools);
+  std::optional<Account::Claim> other(std::in_place, account, 1, mib(60));
+  std::thread served;
+  const auto serve = [&] {
+    other->keep(1);
+    other.reset();
+  };
+  pools.give_nothing([&] { served = std::thread(serve); }, kLong);
+  EXPECT_EQ(Account::Claim(account, 1, mib(8)).count(), 0U);
+  ASSERT_TRUE(served.joinable());
+  served.join();
+  EXPECT_EQ(account.used(), mib(60));
+}
+
+TEST(AccountTest, AClaimWaitsForMemoryOnItsWayBackAndOnlyAsLongAsItMay) {
+  PoolsThatKeep pools(mib(60));
+  Account account(0, gib(1), mib(64), &pools);
+  ASSERT_TRUE(account.take(mib(60)));
+  std::optional<Account::Return> other(std::in_place, account);
+  pools.give_nothing({}, kShort);
+  EXPECT_EQ(Account::Claim(account, 1, mib(8)).count(), 0U);
+  std::thread returned;
+  const auto give_back = [&] {
+    account.give_back(mib(60));
+    other.reset();
+  };
+  pools.give_nothing([&] { returned = std::thread(give_back); }, kLong);
+  EXPECT_EQ(Account::Claim(account, 1, mib(8)).count(), 1U);
+  ASSERT_TRUE(returned.joinable());
+  returned.join();
+}
+
+TEST(AccountTest, AFullDeviceIsAskedAgainOnceAnotherThreadHasGivenBack) {
+  PoolsThatKeep pools(mib(8));
+  Account account(0, gib(1), mib(64), &pools);
+  const std::uint64_t ended = account.moves_ended();
+  pools.give_nothing([&] { const Account::Return other(account); });
+  EXPECT_TRUE(account.reclaim(mib(1), ended));
+  EXPECT_FALSE(account.reclaim(mib(1), account.moves_ended()));
 }
 
 TEST(PassedTableTest, HandlesOfTwoKindsThatAreOneNumberAreTwoThings) {

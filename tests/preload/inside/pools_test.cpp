@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <functional>
 #include <map>
+#include <thread>
+#include <utility>
 
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/log_capture.hpp"
@@ -168,6 +172,94 @@ TEST_F(PoolsInside, TheDefaultPoolsFiguresAreOfStreamOrderAlone) {
   EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0U);
   EXPECT_EQ(arena().statistics().allocated.peak, mib(24));
   free(segment);
+}
+
+/// A budget of 8 MiB, and a request that another thread makes while a call of the driver is under
+/// way in a request of this one.
+class PoolsUnderWay : public PoolsInside {
+ protected:
+  static void begin() {
+    ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  }
+  ~PoolsUnderWay() override {
+    weir_standin_set_interrupt(nullptr, nullptr, nullptr);
+    if (other_.joinable()) other_.join();
+  }
+  /// At the next call of `name` the other thread makes `request`, and comes so far as it can.
+  void request_at(const char* name, std::function<CUresult()> request) {
+    request_ = std::move(request);
+    weir_standin_set_interrupt(
+        name, [](void* data) { static_cast<PoolsUnderWay*>(data)->begin_request(); }, this);
+  }
+  /// What the request returned.
+  [[nodiscard]] CUresult answer() {
+    weir_standin_set_interrupt(nullptr, nullptr, nullptr);
+    if (!other_.joinable()) return CUDA_ERROR_UNKNOWN;  // there was no such call
+    other_.join();
+    return answer_;
+  }
+  /// A page of stream order that cannot go back.
+  static void keep_a_page(CUstream stream) {
+    (void)allocate(kBytes, stream);
+    ASSERT_EQ(used(), mib(2));
+  }
+
+ private:
+  void begin_request() {
+    if (!request_) return;
+    other_ = std::thread([this, request = std::exchange(request_, nullptr)] {
+      use_device(0);
+      answer_ = request();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+
+  std::function<CUresult()> request_;
+  std::thread other_;
+  CUresult answer_ = CUDA_ERROR_UNKNOWN;
+};
+
+TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatATrimMakes) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(keep_a_page(make_stream()));
+  free(allocate(6 * kMib));
+  settle();
+  ASSERT_EQ(used(), mib(8));
+  CUdeviceptr small = 0;
+  request_at("cuMemFree", [&] { return try_allocate(small, kBytes); });
+  EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+  EXPECT_EQ(answer(), CUDA_SUCCESS);
+  EXPECT_EQ(books().failures, 0U);
+}
+
+TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatAnotherPoolReleasesToGrow) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  const CUstream stream = make_stream();
+  (void)allocate(2 * kMib, stream);
+  free(allocate(6 * kMib));
+  settle();
+  ASSERT_EQ(used(), mib(8));
+  CUdeviceptr tensor = 0;
+  request_at("cuMemFree", [&] { return try_allocate(tensor, 2 * kMib, stream); });
+  (void)allocate(3 * kMib);
+  EXPECT_EQ(answer(), CUDA_SUCCESS);
+  EXPECT_EQ(books().failures, 0U);
+  EXPECT_LE(used(), mib(8));
+}
+
+TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatTheDriverRefusedToAnotherPool) {
+  weir::testing::expect_refused("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_NO_FATAL_FAILURE(begin());
+  weir_standin_set_memory(4 * kMib);
+  const CUstream stream = make_stream();
+  CUdeviceptr tensor = 0;
+  request_at("cuMemAlloc", [&] { return try_allocate(tensor, 4 * kMib, stream); });
+  CUdeviceptr large = 0;
+  EXPECT_EQ(try_allocate(large, 6 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(answer(), CUDA_SUCCESS);
+  EXPECT_EQ(books().failures, 1U);
 }
 
 /// A budget of 8 MiB, full of what another pool of the device has: another context's, or the one of

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <exception>
 
+#include "allocator/base/no_cancel.hpp"
+
 namespace weir::preload {
 namespace {
 
@@ -40,18 +42,92 @@ std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
   return taken;
 }
 
-bool Account::reclaim(Bytes bytes) noexcept {
+std::size_t Account::claim(std::size_t count, Bytes size) noexcept {
+  if (count == 0) return 0;
+  const Bytes all = size * count;
+  // Every round ends, since its waits are bounded by the patience, and there is no round after the
+  // one that began without any. A claim that waits has taken nothing: two of them would wait for
+  // each other.
+  for (bool last = false; !last;) {
+    std::uint64_t ended = 0;
+    {
+      const Lock lock(mutex_);
+      if (take(all)) {
+        claimed_ += all;
+        ++moves_;
+        return count;
+      }
+      ended = moves_ended_;
+    }
+    last = neighbours_ == nullptr || neighbours_->patience().count() == 0;
+    if (!await_room(all, ended)) break;
+  }
+  const Lock lock(mutex_);
+  const std::size_t fit = take_up_to(count, size);
+  claimed_ += size * fit;
+  moves_ += fit != 0 ? 1 : 0;
+  return fit;
+}
+
+void Account::end_claim(Bytes claimed, Bytes given_back) noexcept {
+  {
+    const Lock lock(mutex_);
+    give_back(given_back);
+    claimed_ -= claimed;
+    --moves_;
+    ++moves_ended_;
+  }
+  move_ended_.notify_all();
+}
+
+void Account::begin_return() noexcept {
+  const Lock lock(mutex_);
+  ++moves_;
+}
+
+void Account::end_return() noexcept {
+  {
+    const Lock lock(mutex_);
+    --moves_;
+    ++moves_ended_;
+  }
+  move_ended_.notify_all();
+}
+
+bool Account::await_room(Bytes bytes, std::uint64_t ended) noexcept {
+  if (neighbours_ == nullptr) return false;
+  if (is_hopeless(bytes)) return moves_ended() != ended;
+  // What would not make room is kept. While this thread waited for its turn to ask the pools,
+  // another one may have had them give back all that they keep: then they have nothing more, and
+  // there is room all the same.
+  const Bytes lacks = missing(bytes);
+  if (lacks.count == 0 || neighbours_->reclaim(*this, lacks, true).count != 0) return true;
+  return missing(bytes).count == 0 || await_move(ended);
+}
+
+bool Account::await_move(std::uint64_t ended) noexcept {
+  const std::chrono::nanoseconds most = neighbours_->patience();
+  const NoCancel no_cancel;
+  Lock lock(mutex_);
+  move_ended_.wait_for(
+      lock, most, [&]() WEIR_REQUIRES(mutex_) { return moves_ == 0 || moves_ended_ != ended; });
+  return moves_ended_ != ended;
+}
+
+bool Account::reclaim(Bytes bytes, std::uint64_t ended) noexcept {
   if (neighbours_ == nullptr || is_hopeless(bytes)) return false;
-  const Bytes missing = minus_or_zero(used() + bytes, budget());
+  const Bytes lacks = missing(bytes);
   // Where the budget has room it is the device that is full, of other processes perhaps: nobody
   // says how much is missing. Else what would not make room is kept.
-  const bool short_of_budget = missing.count != 0;
-  return neighbours_->reclaim(*this, short_of_budget ? missing : bytes, short_of_budget).count != 0;
+  const bool short_of_budget = lacks.count != 0;
+  const Bytes given = neighbours_->reclaim(*this, short_of_budget ? lacks : bytes, short_of_budget);
+  return given.count != 0 || await_move(ended);
 }
 
 bool Account::is_hopeless(Bytes bytes) const noexcept {
   const Bytes free = neighbours_ != nullptr ? neighbours_->not_in_use(*this) : Bytes{};
-  return bytes > minus_or_zero(budget(), minus_or_zero(used(), free));
+  const Lock lock(mutex_);
+  return bytes > minus_or_zero(budget(), minus_or_zero(used(), free + claimed_));
 }
 
 void Account::add_passed(Kind kind, Bytes bytes) {

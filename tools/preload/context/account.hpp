@@ -7,6 +7,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -64,6 +66,8 @@ class Neighbours {
       const Account& account) const noexcept = 0;
   /// What all of them have from the driver and is not handed out.
   [[nodiscard]] virtual Bytes not_in_use(const Account& account) const noexcept = 0;
+  /// How much longer the calling thread's request may wait for other threads.
+  [[nodiscard]] virtual std::chrono::nanoseconds patience() const noexcept = 0;
 
  protected:
   ~Neighbours() = default;
@@ -96,17 +100,59 @@ class Account {
 
   /// Takes `bytes` if they fit; false, with nothing taken, if not.
   [[nodiscard]] bool take(Bytes bytes) noexcept;
-  /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
-  [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
-  /// Has pools give back what they keep, for `bytes` that the budget or the device has no room for.
-  /// False where they have not enough of it, at once where that is hopeless.
-  [[nodiscard]] bool reclaim(Bytes bytes) noexcept;
+
+  /// Takes `count` pieces of `size` (not zero), or as many as fit, for as long as the driver has
+  /// not said how many of them it gives. Where they do not fit, pools give back what they keep, and
+  /// other threads' claims and returns that are under way are waited for while the request has
+  /// patience.
+  class Claim {
+   public:
+    Claim(Account& account, std::size_t count, Bytes size) noexcept
+        : account_(account), size_(size), count_(account.claim(count, size)) {}
+    /// Gives back the pieces that are not kept.
+    ~Claim() {
+      if (count_ != 0) account_.end_claim(size_ * count_, size_ * (count_ - kept_));
+    }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    /// The driver gave so many pieces: they stay taken.
+    void keep(std::size_t count) noexcept { kept_ = count; }
+
+   private:
+    Account& account_;
+    const Bytes size_;
+    const std::size_t count_;
+    std::size_t kept_ = 0;
+  };
+  /// The calling thread has the driver free memory of the budget while it lives, and gives the
+  /// bytes back in that time.
+  class Return {
+   public:
+    explicit Return(Account& account) noexcept : account_(account) { account_.begin_return(); }
+    ~Return() { account_.end_return(); }
+    Return(const Return&) = delete;
+    Return& operator=(const Return&) = delete;
+
+   private:
+    Account& account_;
+  };
+  /// How many claims and returns have ended.
+  [[nodiscard]] std::uint64_t moves_ended() const noexcept {
+    const Lock lock(mutex_);
+    return moves_ended_;
+  }
+  /// Has pools give back what they keep, for `bytes` that the device had no room for when `ended`
+  /// claims and returns had ended. True where it is worth asking the device again: pools gave
+  /// something back, or another claim or return has ended since. Waits for those under way. False
+  /// at once where that is hopeless.
+  [[nodiscard]] bool reclaim(Bytes bytes, std::uint64_t ended) noexcept;
   /// See Neighbours.
   [[nodiscard]] std::optional<Release> oldest_release() const noexcept {
     return neighbours_ != nullptr ? neighbours_->oldest_release(*this) : std::nullopt;
   }
   /// Whether `bytes` do not fit beside what is handed out, or passed: this comes back by no work
-  /// that is submitted.
+  /// that is submitted. The outcome of claims is open, so they are not counted.
   [[nodiscard]] bool is_hopeless(Bytes bytes) const noexcept;
   void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
 
@@ -135,6 +181,21 @@ class Account {
   [[nodiscard]] Bytes served() const noexcept { return {served_.load()}; }
 
  private:
+  [[nodiscard]] std::size_t claim(std::size_t count, Bytes size) noexcept;
+  void end_claim(Bytes claimed, Bytes given_back) noexcept;
+  void begin_return() noexcept;
+  void end_return() noexcept;
+  /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
+  [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
+  /// Whether to try again to take `bytes`, which did not fit when `ended` moves had ended.
+  [[nodiscard]] bool await_room(Bytes bytes, std::uint64_t ended) noexcept;
+  /// Waits until a claim or a return ends, if any is under way. Whether more than `ended` have.
+  [[nodiscard]] bool await_move(std::uint64_t ended) noexcept;
+  /// What is missing for `bytes` to fit in the budget.
+  [[nodiscard]] Bytes missing(Bytes bytes) const noexcept {
+    return minus_or_zero(used() + bytes, budget());
+  }
+
   const int device_;
   const Bytes total_;
   std::atomic<std::uint64_t> budget_;
@@ -147,6 +208,10 @@ class Account {
   std::atomic<std::uint64_t> served_{0};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::array<Passed, kKinds> kinds_ WEIR_GUARDED_BY(mutex_){};
+  Bytes claimed_ WEIR_GUARDED_BY(mutex_);                  ///< of `used_`, by claims under way
+  std::uint64_t moves_ WEIR_GUARDED_BY(mutex_) = 0;        ///< claims and returns under way
+  std::uint64_t moves_ended_ WEIR_GUARDED_BY(mutex_) = 0;  ///< claims and returns that have ended
+  std::condition_variable_any move_ended_;
 };
 
 /// What was served past the pools, by its handle or address, so that its end can be counted.

@@ -109,13 +109,12 @@ void ContextPages::unreserve(void* address, Bytes size) noexcept {
 }
 
 std::size_t ContextPages::create(std::span<Page> pages) {
-  std::size_t taken = account_.take_up_to(pages.size(), page_size());
-  const std::size_t missing = pages.size() - taken;
-  if (missing != 0 && account_.reclaim(page_size() * missing)) {
-    taken += account_.take_up_to(missing, page_size());
+  PagesDone done;
+  {
+    Account::Claim claim(account_, pages.size(), page_size());
+    done = in_driver([&] { return pages_.create(pages.first(claim.count())); });
+    claim.keep(done.count);
   }
-  const PagesDone done = in_driver([&] { return pages_.create(pages.first(taken)); });
-  account_.give_back(page_size() * (taken - done.count));
   const auto made = pages.first(done.count);
   std::size_t noted = 0;
   bool gone = false;
@@ -159,6 +158,7 @@ void ContextPages::destroy(std::span<const Page> pages) noexcept {
 
 void ContextPages::release(std::span<const Page> pages) noexcept {
   if (pages.empty()) return;
+  const Account::Return returns(account_);
   const PagesDone done = in_driver([&] { return pages_.destroy(pages); });
   // What cannot be given back stays in the books: it is out for ever.
   account_.give_back(page_size() * done.count);

@@ -11,13 +11,16 @@ namespace weir::preload {
 // What this pool keeps is in its own hands; here it is about what the device's other pools keep.
 void* DriverUpstream::allocate(Bytes size) {
   const NoCancel no_cancel;  // the driver may wait, too
-  void* const memory = allocate_once(size);
-  if (memory != nullptr || gone_.load(std::memory_order_relaxed)) return memory;
-  return account_.reclaim(size) ? allocate_once(size) : nullptr;
+  const Answer first = allocate_once(size);
+  if (!first.refused || gone_.load(std::memory_order_relaxed)) return first.memory;
+  return account_.reclaim(size, *first.refused) ? allocate_once(size).memory : nullptr;
 }
 
-void* DriverUpstream::allocate_once(Bytes size) {
-  if (gone_.load(std::memory_order_relaxed) || !account_.take(size)) return nullptr;
+DriverUpstream::Answer DriverUpstream::allocate_once(Bytes size) {
+  if (gone_.load(std::memory_order_relaxed)) return {};
+  Account::Claim claim(account_, 1, size);
+  if (claim.count() == 0) return {};
+  const std::uint64_t ended = account_.moves_ended();
   const Inside inside;
   const ContextScope scope(driver_, context_);
   CUdeviceptr pointer = 0;
@@ -26,12 +29,14 @@ void* DriverUpstream::allocate_once(Bytes size) {
   refused_.store(code != CUDA_SUCCESS, std::memory_order_relaxed);
   if (code == CUDA_SUCCESS) {
     void* const memory = reinterpret_cast<void*>(pointer);
-    if (note(memory, size)) return memory;
+    if (note(memory, size)) {
+      claim.keep(1);
+      return {.memory = memory};
+    }
     (void)driver_.cuMemFree_v2(pointer);
+    return {};
   }
-  account_.give_back(size);
-  if (code == CUDA_SUCCESS) return nullptr;
-  if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) return {.refused = ended + 1};  // this claim ends, too
   throw DriverError("cuMemAlloc", code);
 }
 
@@ -42,6 +47,7 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
     if (!fences_.capturing()) give_back_held();  // it ended meanwhile
     return;
   }
+  const Account::Return returns(account_);
   const CUresult code = give_back(pointer, size);
   if (code == CUDA_SUCCESS) {
     account_.give_back(size);

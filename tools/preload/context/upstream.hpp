@@ -57,7 +57,12 @@ class DriverUpstream final : public Upstream {
   void forget() noexcept;
 
  private:
-  [[nodiscard]] void* allocate_once(Bytes size);
+  struct Answer {
+    void* memory = nullptr;
+    /// The driver had no room: how many claims and returns of the account had ended by then.
+    std::optional<std::uint64_t> refused{};
+  };
+  [[nodiscard]] Answer allocate_once(Bytes size);
   void hold(void* pointer, Bytes size) noexcept;
   /// Has the driver free it. What it refuses stays given.
   [[nodiscard]] CUresult give_back(void* pointer, Bytes size) noexcept;

@@ -561,6 +561,12 @@ Bytes Process::not_in_use(const Account& account) const noexcept {
   return sum;
 }
 
+std::chrono::nanoseconds Process::patience() const noexcept {
+  // A driver's free may wait for the stream that runs the callback.
+  if (InCallback::now()) return {};
+  return Fences::left_of_request(settings_.max_wait.value);
+}
+
 void Process::drain(const Account& account) noexcept {
   if (!running_out(settings_.policy.policy.value).wait) return;
   try {

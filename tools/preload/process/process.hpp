@@ -122,6 +122,7 @@ class Process final : public Neighbours {
   [[nodiscard]] std::optional<Release> oldest_release(
       const Account& account) const noexcept override;
   [[nodiscard]] Bytes not_in_use(const Account& account) const noexcept override;
+  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override;
   /// Learns what graphs have reserved, as the driver says: nothing else tells.
   void refresh_graphs(Account& account) noexcept;
   /// The driver served `bytes` of a device's budget, taken by make_room, under `handle`, to end
