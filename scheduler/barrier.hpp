@@ -1,6 +1,6 @@
 #pragma once
 
-// A wait for the device that the program asked for, for timelines.
+// Records a wait for the device that the program asked for.
 
 #include <string_view>
 
@@ -9,11 +9,11 @@
 
 namespace weir {
 
-/// From its construction to its end the calling thread waits for the device.
+/// Records that the calling thread waits for the device during its lifetime.
 class Barrier {
  public:
-  /// `name` is the call that waits, at `where`; `batch` is the one that it belongs to, if any, and
-  /// `source` the device's number.
+  /// `name` is the waiting call, at `where`; `batch` its batch, if any; `source` the device's
+  /// number.
   Barrier(std::string_view name, CallSite where, std::uint16_t source,
           std::uint32_t batch = 0) noexcept
       : name_(name), where_(where), source_(source), batch_(batch) {}

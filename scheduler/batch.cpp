@@ -54,8 +54,8 @@ void Scheduler::close(TicketRef ticket, bool learn) noexcept {
 void Scheduler::stop_accepting(Ticket& ticket) noexcept {
   Lock lock(order_);
   ticket.accepts.store(0, std::memory_order_release);
-  // What runs now is the batch's, and the points of its close must be behind it. A closure that
-  // closes its own batch would wait for itself.
+  // A running closure belongs to the batch, so the points must come after it. A closure that closes
+  // its own batch would wait for itself.
   while (ticket.enqueuing != 0 && !on_device_thread()) enqueued_.wait(lock);
 }
 

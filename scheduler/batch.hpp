@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The scope of one batch: opened by the frontend, admitted once, closed when its work is
+/// The scope of one batch: the frontend opens it, it is admitted once, and closes when its work is
 /// submitted.
 
 #include <atomic>
@@ -13,18 +13,18 @@ namespace weir {
 
 class Scheduler;
 
-/// Closes its batch at the end of the scope. A batch left by an exception is abandoned: what it
-/// submitted still runs, and nothing is learned from it. Begun inside an open batch of the same
-/// thread it joins that one and closes nothing. Must not outlive its scheduler.
+/// Closes its batch at the end of the scope. An exception abandons the batch: its submitted work
+/// still runs, and nothing is learned from it. A batch begun inside an open batch of the same
+/// thread joins that one and closes nothing. Must not outlive its scheduler.
 ///
-/// What the thread that began it submits is charged to it; other threads name it in `submit` and
-/// `copy_in`. Any number of threads may do so at once, also while one closes it: an operation that
-/// comes too late is refused (UsageError). It may be moved to another thread and closed there. A
-/// Batch that is moved, assigned to or destroyed may not be in use by another thread meanwhile.
+/// What the beginning thread submits is charged to the batch; other threads name it in `submit` and
+/// `copy_in`. Any number of threads may do so at once, even while one closes it: a late operation
+/// is refused (UsageError). The batch may be moved to another thread and closed there. While it is
+/// moved, assigned to or destroyed, no other thread may use it.
 class Batch {
  public:
   Batch() = default;
-  /// `other` is closed by it, and its batch goes on here.
+  /// Takes over the batch of `other`, which becomes closed.
   Batch(Batch&& other) noexcept
       : scheduler_(other.scheduler_.exchange(nullptr)),
         ticket_(other.ticket_),
@@ -37,13 +37,13 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
   ~Batch();
 
-  /// Closes now; does nothing when closed before. Waits for closures of its operations that other
-  /// threads run at this moment, and under the policy `barrier` for all submitted work.
+  /// Closes now, if still open. Waits for the batch's closures that other threads are running, and
+  /// under the policy `barrier` for all submitted work.
   void close() noexcept { end(true); }
-  /// Closes as a batch that an exception ends.
+  /// Closes as an exception would.
   void abandon() noexcept { end(false); }
 
-  /// Whether it joined a batch that was open already.
+  /// Whether it joined a batch that was already open.
   [[nodiscard]] bool joined() const noexcept { return joined_; }
 
  private:
@@ -52,10 +52,10 @@ class Batch {
   void end(bool learn) noexcept;
 
   std::atomic<Scheduler*> scheduler_ = nullptr;  ///< null once closed
-  TicketRef ticket_;                             ///< another's where it joined that
+  TicketRef ticket_;                             ///< the joined batch's if it joined one
   std::stop_token stop_;                         ///< ends waits for memory
   bool joined_ = false;
-  int exceptions_ = 0;  ///< under way when it was begun
+  int exceptions_ = 0;  ///< in flight when it was begun
 };
 
 }  // namespace weir

@@ -1,8 +1,8 @@
 #pragma once
 
 // Which earlier work an operation must wait for. Reads between two writes may overlap; a write
-// waits for the readers before it; work on the same stream is in order anyway. Pure functions of a
-// tensor's history; the scheduler applies them under its order lock.
+// waits for the reads before it; one stream runs in order anyway. Pure functions of a tensor's
+// history; the scheduler calls them under its order lock.
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace weir {
 
-/// Who used a tensor last, by the sequences of the streams.
+/// A tensor's last uses, as sequences of the streams.
 struct AccessHistory {
   std::uint64_t version = 0;  ///< number of writes
   StreamRole writer = StreamRole::kCompute;
@@ -20,7 +20,7 @@ struct AccessHistory {
   std::array<std::uint64_t, kStreamRoles> read_sequences{};  ///< since that write; 0: none
 };
 
-/// For each stream the sequence that must be passed first; 0: nothing to wait for.
+/// For each stream, the sequence that must be passed first; 0: none.
 using Waits = std::array<std::uint64_t, kStreamRoles>;
 
 constexpr void wait_to_read(const AccessHistory& history, StreamRole role, Waits& waits) {

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What is submitted: a closure that enqueues work on a stream, kept without the general heap, and
-/// the views of memory that it is given.
+/// What is submitted: a closure that enqueues work on a stream, stored without the general heap,
+/// and the views of memory that it receives.
 
 #include <concepts>
 #include <cstddef>
@@ -19,19 +19,19 @@ namespace weir {
 /// The elements of one tensor, row-major.
 struct View {
   float* data = nullptr;     ///< on the device
-  std::size_t elements = 0;  ///< float32 each
+  std::size_t elements = 0;  ///< number of float32
 };
 
 /// The tensors that an operation reads, in the order of `Uses::reads`. Valid during the call.
 class Inputs {
  public:
-  /// Looks at `views`, which must outlive it.
+  /// Refers to `views`, which must outlive it.
   explicit Inputs(std::span<const View> views) noexcept : views_(views) {}
-  /// The elements of the `i`-th tensor read, row-major; `i` is not checked.
+  /// Returns the elements of the `i`-th tensor read, row-major. `i` is not checked.
   [[nodiscard]] std::span<const float> operator[](std::size_t i) const noexcept {
     return {views_[i].data, views_[i].elements};
   }
-  /// How many tensors.
+  /// Returns the number of tensors.
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
 
  private:
@@ -41,14 +41,14 @@ class Inputs {
 /// The tensors that an operation writes, in the order of `Uses::writes`. Valid during the call.
 class Outputs {
  public:
-  /// Looks at `views`, which must outlive it.
+  /// Refers to `views`, which must outlive it.
   explicit Outputs(std::span<const View> views) noexcept : views_(views) {}
-  /// The elements of the `i`-th tensor written, row-major; `i` is not checked. New memory is not
-  /// cleared.
+  /// Returns the elements of the `i`-th tensor written, row-major. `i` is not checked. New memory
+  /// is not cleared.
   [[nodiscard]] std::span<float> operator[](std::size_t i) const noexcept {
     return {views_[i].data, views_[i].elements};
   }
-  /// How many tensors.
+  /// Returns the number of tensors.
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
 
  private:
@@ -56,13 +56,13 @@ class Outputs {
 };
 
 /// A move-only closure `void(Stream&, Inputs, Outputs)` of at most kCapacity bytes, stored in
-/// place. It must not own tensors: what it captured would be held until the device gets there.
+/// place. It must not own tensors: captured tensors would be held until the device runs it.
 class Kernel {
  public:
-  static constexpr std::size_t kCapacity = 160;  ///< bytes of captures at most
+  static constexpr std::size_t kCapacity = 160;  ///< maximum size of the captures
 
   Kernel() = default;
-  /// Moves `closure` in. One that is too large, or whose move may throw, does not compile.
+  /// Moves `closure` in. Does not compile if it is too large or its move may throw.
   template <typename Closure>
   requires(!std::same_as<Closure, Kernel> && std::invocable<Closure&, Stream&, Inputs, Outputs>)
       Kernel(Closure closure)
@@ -88,8 +88,7 @@ class Kernel {
 
   /// Whether it holds a closure.
   [[nodiscard]] explicit operator bool() const noexcept { return table_ != nullptr; }
-  /// Calls the closure, of which there must be one. What that throws becomes the error of the
-  /// outputs.
+  /// Calls the closure, which must exist. An exception becomes the error of the outputs.
   void operator()(Stream& stream, Inputs inputs, Outputs outputs) {
     table_->invoke(storage_, stream, inputs, outputs);
   }

@@ -85,7 +85,7 @@ std::exception_ptr Operation::describe_error(const std::exception_ptr& cause) co
     }
     return std::make_exception_ptr(OperationError(text, cause));
   } catch (...) {
-    return cause;  // no memory for the text: the cause alone
+    return cause;  // no memory for the text: return the cause alone
   }
 }
 
@@ -124,7 +124,8 @@ void Operation::drop_references() noexcept {
 OperationList::Handle OperationList::acquire() {
   const Lock lock(mutex_);
   if (free_.empty()) {
-    // Room for every operation, so that giving one back cannot fail; doubled, so it stays cheap.
+    // Reserves room for every operation, so that returning one cannot fail. Doubles, so that it
+    // stays cheap.
     if (free_.capacity() <= operations_.size()) free_.reserve(2 * operations_.size() + 64);
     operations_.push_back(std::make_unique<Operation>());
     operations_.back()->list_ = this;

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// One submitted operation, from its submission to its end on the device, and the error that it
-/// leaves when it throws. Operations are used again, so that submitting allocates nothing.
+/// One submitted operation, from submission to its end on the device, and the error that it leaves
+/// if it throws. Operations are reused, so that submitting allocates nothing.
 
 #include <array>
 #include <exception>
@@ -20,14 +20,14 @@
 
 namespace weir {
 
-/// An operation threw. `what()` names the operation, its batch, where it was submitted, and what it
-/// threw; `cause()` is that exception.
+/// An operation threw. `what()` names the operation, its batch, where it was submitted, and the
+/// message; `cause()` is the original exception.
 class OperationError : public Error {
  public:
-  /// Made by the scheduler.
+  /// Called by the scheduler.
   OperationError(const std::string& message, std::exception_ptr cause)
       : Error(message), cause_(std::move(cause)) {}
-  /// What the operation threw; std::rethrow_exception tells its type.
+  /// Returns the original exception; std::rethrow_exception reveals its type.
   [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
 
  private:
@@ -38,18 +38,18 @@ class OperationList;
 
 class Operation final : public Task {
  public:
-  /// With room for what most operations read and write, so that one that is used for the first time
-  /// for what reads more takes no memory for it in the middle of a training.
+  /// Reserves room for usual numbers of inputs and outputs, so that a reused operation allocates
+  /// nothing in the middle of training.
   Operation();
 
-  /// Sets what it is; `ticket` is null outside a batch.
+  /// Sets its description; `ticket` is null outside a batch.
   void describe(std::string_view name, CallSite where, Ticket* ticket);
-  /// Its number in a timeline; 0: nobody records.
+  /// Sets its number in a timeline; 0: not recorded.
   void set_number(std::uint64_t number) noexcept { number_ = number; }
   void add_input(TensorState& state);
   void add_output(TensorState& state);
   void set_kernel(Kernel kernel) noexcept { kernel_ = std::move(kernel); }
-  /// Looks up where the tensors' memory is; they have it now.
+  /// Reads where the tensors' memory is; all of them must have memory.
   void bind_views();
 
   void run(Stream& stream) noexcept override;
@@ -59,7 +59,7 @@ class Operation final : public Task {
   [[nodiscard]] std::string_view name() const noexcept { return name_.data(); }
   [[nodiscard]] const std::vector<TensorState*>& inputs() const noexcept { return inputs_; }
   [[nodiscard]] const std::vector<TensorState*>& outputs() const noexcept { return outputs_; }
-  /// Memory taken for outputs that had none; theirs once the operation is enqueued.
+  /// Memory allocated for outputs without any; becomes theirs once the operation is enqueued.
   struct Fresh {
     TensorState* state;
     Allocation allocation;
@@ -79,7 +79,7 @@ class Operation final : public Task {
   CallSite where_;
   Ticket* ticket_ = nullptr;
   std::uint64_t number_ = 0;
-  StreamRole role_ = StreamRole::kCompute;  ///< where it ran
+  StreamRole role_ = StreamRole::kCompute;  ///< the stream's role
   Kernel kernel_;
   std::vector<TensorState*> inputs_;
   std::vector<TensorState*> outputs_;
@@ -87,7 +87,7 @@ class Operation final : public Task {
   std::vector<View> output_views_;
 };
 
-/// Operations that are not in use. Thread-safe.
+/// Unused operations. Thread-safe.
 class OperationList {
  public:
   explicit OperationList(TensorTable& table) noexcept : table_(table) {}
@@ -97,7 +97,7 @@ class OperationList {
       operation->list_->give_back(*operation);
     }
   };
-  /// Goes back by itself unless it is released to the device.
+  /// Returns the operation to the list unless it is released to the device.
   using Handle = std::unique_ptr<Operation, GiveBack>;
 
   [[nodiscard]] Handle acquire();

@@ -15,7 +15,7 @@
 namespace weir {
 namespace {
 
-/// The batches that the calling thread has open, at most one per scheduler.
+/// The calling thread's open batches, at most one per scheduler.
 struct OpenBatch {
   std::uint64_t scheduler = 0;
   TicketRef ticket;
@@ -28,8 +28,7 @@ std::uint64_t next_serial() {
   return ++last;
 }
 
-/// For what is copied by way of it: the rest of the host memory that the device knows belongs to
-/// readers.
+/// Options of the pool for staged copies. Readers use the rest of the device's host memory.
 PoolOptions host_pool_options() {
   PoolOptions options;
   options.kind = PoolKind::kRound;
@@ -74,7 +73,7 @@ void Scheduler::Abandon::operator()(TensorTable* table) const noexcept { table->
 
 Scheduler::~Scheduler() {
   wait_device_or_log();
-  device_.drain();  // where the device failed, the wait ended before the operations did
+  device_.drain();  // after a device error, the wait ended before the operations did
   table_.reset();
   admission_.settle();
   std::erase_if(open_batches, [this](const OpenBatch& b) { return b.scheduler == serial_; });
@@ -130,13 +129,13 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
   return *tensor.state_;
 }
 
-/// Host memory that the device copies a result to, and whether it has come to that. The operation's
-/// as much as the reader's: if the reader's wait throws, the device still copies to it. Freed in
-/// the order of the copies.
+/// Host memory that the device copies a result to, and whether the copy is done. Shared by the
+/// operation and the reader: if the reader's wait throws, the device still copies to it. Freed in
+/// copy order.
 class Scheduler::HostBuffer {
  public:
-  /// For work of `owner` that was asked for at `where`. Waits for memory at most until the owner's
-  /// stop: Cancelled.
+  /// Allocates for `owner`, requested at `where`. May wait for memory until the owner's stop, then
+  /// throws Cancelled.
   HostBuffer(Pool& pool, Bytes size, StreamId stream, std::string_view label, const Owner& owner,
              CallSite where)
       : pool_(pool), stream_(stream) {
@@ -185,7 +184,7 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   throw Error("read: the contents were lost to an error and have been overwritten since");
 }
 
-/// Memory of the caller's that the device cannot copy late is copied now, to memory that it can.
+/// Copies caller memory that the device cannot copy late into memory that it can.
 std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(std::span<const float>& host,
                                                                 const Owner& owner,
                                                                 CallSite where) {
@@ -245,11 +244,11 @@ Point Scheduler::last_submitted(StreamRole role) const {
 }
 
 void Scheduler::wait_device() {
-  std::exception_ptr first;  // of a stream that failed: the others are waited for all the same
+  std::exception_ptr first;  // of a failed stream; the others are still awaited
   for (const StreamRole role : kAllRoles) {
     Point point = last_submitted(role);
     try {
-      // Also covers waits enqueued for an operation that then was not.
+      // Also covers waits whose operation was not enqueued.
       point = device_.progress().record(device_.stream(role));
     } catch (const std::exception& error) {
       log(LogLevel::kDebug, std::string("waiting for operations alone: ") + error.what());

@@ -1,4 +1,4 @@
-// Submission: how an operation gets its memory, becomes visible to others and is enqueued.
+// Submission: gives an operation its memory, makes it visible to others and enqueues it.
 
 #include <algorithm>
 #include <atomic>
@@ -37,7 +37,7 @@ class Submission {
   }
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
-  /// Of the operation; 0 where nobody records.
+  /// Returns the operation's number; 0 if nothing is recorded.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
  private:
@@ -88,14 +88,14 @@ void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses&
   operation->set_kernel(std::move(kernel));
   for (const Tensor& tensor : uses.reads) operation->add_input(state_of(tensor, name));
   for (const Tensor& tensor : uses.writes) operation->add_output(state_of(tensor, name));
-  // What is written has memory. Looked at again under the lock; here so that a call that is wrong
-  // does not first take memory, and perhaps wait for it.
+  // Inputs must have memory. Checked again under the lock; checked here so that an invalid call
+  // does not first allocate, and perhaps wait.
   for (const TensorState* state : operation->inputs()) {
     if (state->data.load(std::memory_order_acquire) == nullptr)
       refuse_unwritten(*operation, *state);
   }
   try {
-    // No lock is held while memory is allocated: that may wait, and others must be able to go on.
+    // Allocate without a lock: this may wait, and others must be able to go on.
     allocate_outputs(*operation, uses.stream, owner);
     while (!try_enqueue(*operation, uses, owner)) {
       drop_superfluous(*operation);
@@ -105,7 +105,7 @@ void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses&
     for (const auto& [state, allocation] : operation->fresh) memory_.release(allocation);
     throw;
   }
-  (void)operation.release();  // the device's now; it goes back to its list when it is done
+  (void)operation.release();  // the device owns it; it returns to its list when done
 }
 
 void Scheduler::allocate_outputs(Operation& operation, StreamRole role, const Owner& owner) {
@@ -127,9 +127,9 @@ void Scheduler::drop_superfluous(Operation& operation) {
   });
 }
 
-/// A stream's turn to be given a closure that runs at once. The closure is the user's and may take
-/// long, so it runs without the order lock; who comes meanwhile and must be behind it waits for the
-/// end of the turn. At most one turn for each stream.
+/// Gives a stream to a closure that runs at once. The closure is user code and may be slow, so it
+/// runs without the order lock; calls that must come after it wait for the end of the turn. At most
+/// one turn for each stream.
 class Scheduler::Turn {
  public:
   Turn(Scheduler& scheduler, const Uses& uses, TicketRef owner,
@@ -182,7 +182,7 @@ bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, const Owner&
   for (const TensorState* state : operation.inputs()) {
     if (state->history.version == 0) refuse_unwritten(operation, *state);
   }
-  // Another thread may have given an output its memory meanwhile, or failed to: exactly the outputs
+  // Another thread may have given an output its memory meanwhile, or failed to. Exactly the outputs
   // without memory may have a fresh allocation.
   for (const TensorState* state : operation.outputs()) {
     const bool has = state->data.load(std::memory_order_relaxed) != nullptr;
@@ -201,8 +201,8 @@ bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, const Owner&
     if (owner.batch.ticket != nullptr) owner.batch.ticket->touched.at(index_of(uses.stream)) = true;
     enqueue(operation, uses, owner.batch, lock);
   } catch (...) {
-    // Nobody has seen it: who came to its tensors during its turn has waited. The memory stays with
-    // the operation.
+    // Nobody has seen the operation: callers that use its tensors waited during its turn. The
+    // memory stays with the operation.
     for (auto& [state, allocation] : operation.fresh) {
       state->memory = {};
       state->data.store(nullptr, std::memory_order_release);
@@ -225,7 +225,7 @@ void Scheduler::enqueue(Operation& operation, const Uses& uses, TicketRef owner,
   turn.reset();
   submitted_.at(index_of(role)) = sequence;
   ++enqueued_operations_;
-  // The operation may be done and used for another by now: from here only the caller's handles.
+  // The operation may already be done and reused: from here use only the caller's handles.
   for (const Tensor& tensor : uses.reads) {
     note_read(state_for(tensor).history, role, sequence);
   }

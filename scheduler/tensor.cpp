@@ -56,7 +56,8 @@ const Shape& Tensor::shape() const {
 TensorState& TensorTable::acquire(const Shape& shape, std::string_view label) {
   const Lock lock(mutex_);
   if (free_.empty()) {
-    // Room for every state, so that giving one back cannot fail; doubled, so that it stays cheap.
+    // Reserves room for every state, so that returning one cannot fail. Doubles, so that it stays
+    // cheap.
     if (free_.capacity() <= states_.size()) free_.reserve(2 * states_.size() + 64);
     states_.push_back(std::make_unique<TensorState>());
     free_.push_back(states_.back().get());
@@ -73,8 +74,8 @@ TensorState& TensorTable::acquire(const Shape& shape, std::string_view label) {
 }
 
 void TensorTable::drop_handles(TensorState& state) noexcept {
-  // Counted before the look, in one order with `abandon`: it waits for this call, or this sees
-  // null.
+  // Count before reading memory_, in one order with `abandon`: either that waits for this call, or
+  // this reads null.
   freeing_.fetch_add(1);
   if (TensorMemory* memory = memory_.load()) {
     memory->release(state.memory);
@@ -101,8 +102,8 @@ void TensorTable::drop_reference(TensorState& state) noexcept {
 
 void TensorTable::abandon() noexcept {
   TensorMemory* memory = memory_.exchange(nullptr);
-  while (freeing_.load() != 0) std::this_thread::yield();  // ends: a free waits for nothing
-  // From here on handles that end leave their memory to this call.
+  while (freeing_.load() != 0) std::this_thread::yield();  // ends: a free does not wait
+  // From here on, handles that end leave their memory to this call.
   bool last = false;
   {
     Lock lock(mutex_);

@@ -45,16 +45,17 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
     if (may_wait && owner.stop.stop_requested()) {
       throw Cancelled(std::string(label) + kMemoryWaitCancelled);
     }
-    attempt.waits = waits += attempt.waits;  // the report is of all that was tried
+    attempt.waits = waits += attempt.waits;  // the report covers all attempts
     if (last) pool_.fail(attempt);
     if (!deadline) {
-      // From now on each look comes after the books, so that what is freed since is noticed.
+      // From now on each attempt follows a reading of the pressure, so that later frees are
+      // noticed.
       deadline = std::chrono::steady_clock::now() + admission_.grace();
       books = pool_.pressure();
       continue;
     }
-    // One more look before it fails: it was woken to fail, or who freed something since the look
-    // above has yet to say so.
+    // Try once more before failing: it was woken to fail, or a free after the last attempt is not
+    // reported yet.
     const TimelineSlice slice;
     last = !admission_.await_memory({.batch = owner.batch,
                                      .block = attempt.block,
@@ -73,7 +74,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
 
 void TensorMemory::note_use(Allocation& allocation, StreamRole role) {
   if (role == allocation.home || allocation.used_by.at(index_of(role))) return;
-  // Here and not at its end, which must not fail where the program's heap is used up.
+  // Now, and not on release, which must not fail when the program's heap is exhausted.
   if (allocation.chunk == nullptr) pool_.record_use(allocation.data, device_.stream(role));
   allocation.used_by.at(index_of(role)) = true;
 }
@@ -94,7 +95,8 @@ void TensorMemory::release(const Allocation& allocation) noexcept {
     const Freed freed = pool_.deallocate(allocation.data, device_.stream(allocation.home));
     admission_.note_freed(allocation.owner, allocation.block, freed == Freed::kAwaiting);
   } catch (const std::exception& error) {
-    // A handle's end cannot throw. The block stays allocated, which is safe and shows in reports.
+    // A handle's destructor cannot throw. The block stays allocated, which is safe and shows in
+    // reports.
     log(LogLevel::kError, std::string("a tensor's memory could not be freed: ") + error.what());
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the memory of tensors comes from: the pool, or for small ones a slab over it. It charges
-// the batch that allocates, and lets an allocation wait for other open batches before it fails.
+// Allocates tensors from the pool, or small ones from a slab over it. Charges the allocating batch,
+// and lets an allocation wait for other open batches before it fails.
 
 #include <array>
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace weir {
 
-/// The memory of one tensor and who is to be told of its end.
+/// The memory of one tensor, and what its release must know.
 struct Allocation {
   void* data = nullptr;
   Slab::Chunk* chunk = nullptr;  ///< null: a block of the pool
   Bytes block{};                 ///< what the batch was charged for it
   StreamRole home = StreamRole::kCompute;
   TicketRef owner{};                         ///< the batch that allocated it
-  std::array<bool, kStreamRoles> used_by{};  ///< streams but home with work that uses it
+  std::array<bool, kStreamRoles> used_by{};  ///< streams other than home that used it
 };
 
-/// Ends the message of a Cancelled that a request for memory threw.
+/// Ends the message of a Cancelled thrown by a request for memory.
 inline constexpr const char* kMemoryWaitCancelled = ": the wait for memory was cancelled";
 
 class TensorMemory {
@@ -36,15 +36,15 @@ class TensorMemory {
         policy_(policy),
         slab_(pool, device.progress()) {}
 
-  /// Memory for work on `home` from now on. May wait as the policy allows, for submitted work or
-  /// for the grace; holds no lock meanwhile. Throws OutOfMemory, and Cancelled where `owner.stop`
-  /// ended a wait, or is requested when one would begin.
+  /// Returns memory for work on `home` from now on. Waits as the policy allows, for submitted work
+  /// or for the grace, without a lock. Throws OutOfMemory, and Cancelled if `owner.stop` ended a
+  /// wait or was requested before one.
   [[nodiscard]] Allocation allocate(Bytes bytes, StreamRole home, std::string_view label,
                                     const Owner& owner);
-  /// Work on `role` is about to use it. May fail, and has changed nothing then. The caller sees to
-  /// it that calls for one allocation come one after the other.
+  /// Records that work on `role` is about to use it. A throw changes nothing. Calls for one
+  /// allocation must not overlap.
   void note_use(Allocation& allocation, StreamRole role);
-  /// Frees in the order of every stream that used it.
+  /// Frees it in the order of every stream that used it.
   void release(const Allocation& allocation) noexcept;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// What stands behind the tensor handles of one scheduler: their memory, who used them, and the
-// error that their present contents carry.
+// The state behind the tensor handles of one scheduler: memory, last uses, and the error of the
+// present contents.
 
 #include <array>
 #include <atomic>
@@ -25,42 +25,43 @@ struct TensorState {
   Shape shape;
   std::array<char, 32> label{};
   std::atomic<std::uint32_t> handles{0};     ///< Tensor objects; at zero the memory is freed
-  std::atomic<std::uint32_t> references{0};  ///< the handles as one, and operations under way
-  /// Null until the first writer is submitted. Written under the scheduler's order lock, and when
+  std::atomic<std::uint32_t> references{0};  ///< all handles count as one; plus operations in
+                                             ///< flight
+  /// Null until the first writer is submitted. Written under the scheduler's order lock, and once
   /// no handle is left.
   std::atomic<float*> data{nullptr};
   Allocation memory;      ///< order lock
   AccessHistory history;  ///< order lock
-  /// Streams whose closure runs now and reads, or writes, the tensor; a bit each. Order lock.
+  /// Streams whose running closure reads or writes the tensor, one bit each. Order lock.
   std::uint8_t being_read = 0;
   std::uint8_t being_written = 0;
-  std::atomic<bool> failed{false};  ///< written in device order; `error` is then set
+  std::atomic<bool> failed{false};  ///< written in device order; then `error` is set
   std::exception_ptr error;         ///< of the present contents; the table's error lock
 };
 
-/// Owns the states. It outlives its scheduler for as long as handles are left, whose memory is
-/// gone by then. Thread-safe; handles may end on other threads while the scheduler does.
+/// Owns the states. Outlives its scheduler while handles are left, whose memory is already freed.
+/// Thread-safe; handles may end on other threads during the scheduler's destruction.
 class TensorTable {
  public:
   explicit TensorTable(TensorMemory& memory) noexcept : memory_(&memory) {}
   TensorTable(const TensorTable&) = delete;
   TensorTable& operator=(const TensorTable&) = delete;
 
-  /// A state with one handle, which the caller wraps.
+  /// Returns a state with one handle, which the caller wraps.
   [[nodiscard]] TensorState& acquire(const Shape& shape, std::string_view label);
-  /// The last handle is gone: frees the memory now, in stream order.
+  /// Call when the last handle is gone: frees the memory now, in stream order.
   void drop_handles(TensorState& state) noexcept;
   void drop_reference(TensorState& state) noexcept;
 
-  /// The scheduler ends and the device is idle: frees what handles still hold, and the table with
-  /// the last of them. Waits for calls of drop_handles that free memory now.
+  /// Call when the scheduler ends and the device is idle: frees what handles still hold; the last
+  /// handle deletes the table. Waits for drop_handles calls that are freeing memory.
   void abandon() noexcept;
 
-  // Errors travel from an operation to what it would have written, in device order.
+  // An operation's error moves to its outputs, in device order.
   void set_error(TensorState& state, const std::exception_ptr& error) noexcept;
   void clear_error(TensorState& state) noexcept;
   [[nodiscard]] std::exception_ptr error(const TensorState& state) const noexcept;
-  /// The first error since the last call, for wait_all.
+  /// Keeps the first error since the last call of wait_all.
   void note_first(const std::exception_ptr& error) noexcept;
   [[nodiscard]] std::exception_ptr take_first() noexcept;
 
@@ -70,7 +71,7 @@ class TensorTable {
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::unique_ptr<TensorState>> states_ WEIR_GUARDED_BY(mutex_);
   std::vector<TensorState*> free_ WEIR_GUARDED_BY(mutex_);
-  std::atomic<TensorMemory*> memory_;      ///< null from the beginning of `abandon` on
+  std::atomic<TensorMemory*> memory_;      ///< null once `abandon` has begun
   std::atomic<std::uint32_t> freeing_{0};  ///< calls of drop_handles that may use `memory_`
   bool abandoned_ WEIR_GUARDED_BY(mutex_) = false;  ///< the last handle deletes the table
   std::exception_ptr first_error_ WEIR_GUARDED_BY(mutex_);

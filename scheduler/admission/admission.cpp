@@ -1,5 +1,5 @@
-// The line before a batch, and what its waiters sleep for. In one file, long as it is: everything
-// here is one set of states under one lock, and who changes one has to wake the right sleeper.
+// The line of waiting batches and what its waiters sleep on. One long file, because it holds one
+// set of states under one lock: whoever changes a state must wake the right sleeper.
 
 #include "scheduler/admission/admission.hpp"
 
@@ -20,7 +20,7 @@ std::string describe(const Ticket& ticket) {
          std::to_string(ticket.where.line);
 }
 
-/// The calling thread as a producer of batches.
+/// Returns the number of the calling thread as a producer of batches.
 std::uint64_t this_producer() {
   static std::atomic<std::uint64_t> last{0};
   thread_local std::uint64_t producer = ++last;
@@ -29,16 +29,16 @@ std::uint64_t this_producer() {
 
 }  // namespace
 
-/// What the calling thread sleeps on: it sleeps in one place at a time.
+/// Returns the calling thread's condition variable. A thread sleeps in one place at a time.
 std::condition_variable_any& Admission::own_sleep() {
   return thread_scratch<std::condition_variable_any>();
 }
 
-/// A place in the line, given up however its waiter leaves. Its fields are guarded by the lock,
-/// once it is in the line.
+/// A place in the line, given up on every way out. The lock guards its fields once it is in the
+/// line.
 ///
-/// Who leaves the line wakes who becomes first, and nobody else is ever woken for a turn. Who is
-/// first and asleep has looked after the last change that may let it go on.
+/// Leaving the line wakes the next first waiter; no other waiter is woken for a turn. A first
+/// waiter that sleeps has looked after the last change that could admit it.
 class Admission::InLine : public FairLine::Place {
  public:
   InLine(Admission& admission, std::string_view of, const BatchOptions& told) noexcept
@@ -61,17 +61,17 @@ class Admission::InLine : public FairLine::Place {
 
   const std::string_view name;
   const BatchOptions& options;
-  BatchKind* kind = nullptr;                         ///< known from the first look on
+  BatchKind* kind = nullptr;                         ///< set by the first look
   bool joined = false;                               ///< it is in the line
   bool nudged = false;                               ///< something happened since it looked
-  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's
+  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
 
   // While it waits for open batches:
-  std::uint64_t open = 0;  ///< how many there were when its grace began; zero: it has not begun
+  std::uint64_t open = 0;  ///< open batches when its grace began; zero: not begun
   std::chrono::steady_clock::time_point deadline;  ///< the end of its grace
   bool grace_over = false;
-  Pressure books;            ///< the pool's, from before it looked
-  bool looks_again = false;  ///< it wakes by itself before the grace ends
+  Pressure books;            ///< the pool's pressure before the last look
+  bool looks_again = false;  ///< it wakes again before the grace ends
 
  private:
   Admission& admission_;
@@ -91,10 +91,10 @@ Bytes Admission::all_not_live(const Pressure& pressure) const {
   return minus_or_zero(pressure.budget, live(pressure));
 }
 
-/// Nothing says what a batch of the kind holds. The largest known kind is a guess that may be too
-/// low, and two batches that both outgrow their estimates can take what each other needs. So a
-/// guess serves beside submitted work alone; beside a batch that is open there has to be room for
-/// all that the guessed one may take, and while that is open all of it is kept for it.
+/// True if nothing is known of the batch's kind. The estimate is then the largest known kind, which
+/// may be too low, and two batches that outgrow their estimates can deadlock. So the guess is used
+/// only beside submitted work. Beside an open batch, all memory that is not live must be free, and
+/// all of it is reserved while the guessed batch is open.
 bool Admission::is_guess(const InLine& place) {
   return !place.kind->footprint && !place.options.hint;
 }
@@ -191,17 +191,16 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     state = state_of(place, place.books);
     decision = decide(state, run_ahead_);
     if (decision == Decision::kWaitOpen) {
-      waits_for_open_ = &place;  // from here on, so that nothing is missed until it sleeps
+      waits_for_open_ = &place;  // set before sleeping, so that no news is missed
       note_listeners();
       if (given_back_.load() != looked) place.nudged = true;
     } else {
-      place.open = 0;  // the next time it has a grace of its own
+      place.open = 0;  // the next wait gets a grace of its own
       place.grace_over = false;
     }
     if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
     if (decision == Decision::kForce) others = let_promises_lapse();
-    // The first batch's footprint may be weights that it made, which the second does not make
-    // again.
+    // The first footprint may include weights, which the second batch does not create again.
     known = place.kind->given_back.has_value();
     place.bytes = is_guess(place) ? all_not_live(place.books) : state.estimate;
     ticket = begin(*place.kind, place.bytes, id);
@@ -220,7 +219,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       warn_if_no_room(state, place.name);
     }
   } catch (const std::bad_alloc&) {
-    // The batch is open by now, and a throw would leave it so: it goes on without the warning.
+    // The batch is already open, and a throw would leave it open: go on without the warning.
   }
   return ticket;
 }
@@ -229,8 +228,8 @@ void Admission::wake_first() noexcept {
   if (FairLine::Place* first = line_.first()) static_cast<InLine*>(first)->nudge();
 }
 
-/// A batch was closed, or memory was freed. Only where that lets the waiter go on it is woken; or
-/// where what was freed awaits the device, so that it looks for that from now on.
+/// Called when a batch closed or memory was freed. Wakes the waiter if it can now go on, or if the
+/// freed memory awaits the device, so that the waiter starts to poll for it.
 void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
   if (waits_for_open_ == nullptr || waits_for_open_->nudged) return;
   InLine& place = *waits_for_open_;
@@ -240,7 +239,7 @@ void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
   }
 }
 
-/// Sleeps until `woken` is set; then true.
+/// Sleeps until `woken` is set and returns true; false if stopped.
 bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop) {
   const auto is_woken = [&]() WEIR_REQUIRES(mutex_) {
     if (!woken) ++counts_.sleeps;
@@ -249,9 +248,9 @@ bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop
   return own_sleep().wait(lock, stop, is_woken);
 }
 
-/// Sleeps until `deadline` at the latest, or until `woken` is set or there is more room in the pool
-/// than `books` say, perhaps once the device comes round; then true. The program may free blocks in
-/// the pool itself, or raise its limits. That tells nobody here, so the sleeper looks for it.
+/// Sleeps until `woken` is set or the pool has more room than `books` shows, and returns true;
+/// false at `deadline` or if stopped. Polls, because the program may free blocks or raise limits in
+/// the pool without telling admission.
 bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
                                std::chrono::steady_clock::time_point deadline,
                                const Pressure& books) {
@@ -269,8 +268,8 @@ bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_to
   }
 }
 
-// Ends: the first in line leaves, by admission or by an exception, and wakes who is first then.
-// That it leaves is the end of the waits below.
+// Ends: the first in line leaves, admitted or by an exception, and wakes the next. The waits below
+// end, so the first always leaves.
 void Admission::wait_turn(InLine& place) {
   Lock lock(mutex_);
   place.asleep_on = &own_sleep();
@@ -278,11 +277,11 @@ void Admission::wait_turn(InLine& place) {
   place.asleep_on = nullptr;
 }
 
-// Ends: at the deadline, which moves only when an open batch has closed. Nobody but the first is
-// admitted meanwhile, so there are ever fewer of them; with the last of them closed there is no
-// wait. Who is forced in leaves the line, and the next begins a grace of its own.
+// Ends: at the deadline, which moves only when an open batch has closed. Only the first in line is
+// admitted, so the number of open batches falls; with none open there is no wait. A forced batch
+// leaves the line, and the next one begins its own grace.
 void Admission::wait_for_open(InLine& place) {
-  // What an open batch freed may await the device. That the device is done with it wakes nobody.
+  // Freed memory may await the device, and the device wakes nobody when it is done.
   constexpr std::chrono::milliseconds kLookAgain{1};
   Lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
@@ -309,7 +308,7 @@ void Admission::wait_for_device(const std::stop_token& stop) {
   if (point) {
     (void)streams_.progress.wait(*point, stop);
   } else {
-    record_missing();  // throws if it still cannot be had: nothing here would end the wait
+    record_missing();  // throws if it fails again, since nothing would end the wait
   }
 }
 
@@ -331,7 +330,7 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   const Lock lock(mutex_);
   if (!ledger_.is_open(ref)) return;
   ledger_.close(*ref.ticket, points, learn);
-  // Now, and not when it settles: its peak is known, and its producer's next place comes after.
+  // Here rather than on settling: the peak is known, and the producer's next place comes later.
   const Ticket& ticket = *ref.ticket;
   if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
@@ -369,7 +368,8 @@ void Admission::settle() {
     const StreamId stream = streams_.ids.at(i);
     if (stream != StreamId{}) passed.at(i) = streams_.progress.passed(stream);
   }
-  memory_.poll();  // asks after `passed` was read: a settled batch's frees have reached the pool
+  memory_.poll();  // after reading `passed`, so that the frees of settled batches have reached the
+                   // pool
   const Lock lock(mutex_);
   (void)ledger_.settle(passed);
   passed_ = passed;

@@ -1,5 +1,5 @@
-// What batches take and give back, and how an allocation that nothing submitted can serve waits
-// for the batches that are open beside its own.
+// Charges batches for their memory, and lets an allocation that no submitted work can serve wait
+// for other open batches.
 
 #include <algorithm>
 
@@ -7,11 +7,11 @@
 
 namespace weir {
 
-/// Lives on the stack of who waits, and is in the list only while that one waits.
+/// Lives on the waiter's stack, and is in the list only while the waiter waits.
 struct Admission::Blocked : BlockedAllocation {
   Bytes block;
-  bool fails = false;                                ///< it is the one that has to
-  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's
+  bool fails = false;                                ///< this one has to fail
+  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
 
   void tell(bool to_fail) noexcept {
     has_news = true;
@@ -33,8 +33,8 @@ void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
   wake_blocked(true);
 }
 
-// Without the lock where nobody listens. Nobody is missed: who is about to sleep first says that it
-// listens and then looks at the count, and here it is the other way round.
+// Takes no lock if nobody listens. No sleeper is missed: a sleeper registers and then reads the
+// count; this function counts and then reads the listeners.
 void Admission::note_given_back() noexcept {
   given_back_.fetch_add(1);
   if (listeners_.load() == 0) return;
@@ -47,8 +47,8 @@ void Admission::note_listeners() noexcept {
   listeners_.store(blocked_.size() + (waits_for_open_ != nullptr ? 1 : 0));
 }
 
-/// Those that may be served now. Where `whole` blocks were freed, only those that the budget has
-/// room for beside what is handed out: a condition that every kind of pool has.
+/// Wakes those that may be served now. If `whole` blocks were freed, wakes only those that fit in
+/// the budget beside what is allocated, a condition that holds for every kind of pool.
 void Admission::wake_blocked(bool whole) noexcept {
   if (blocked_.empty()) return;
   const Statistics books = memory_.statistics();
@@ -65,8 +65,8 @@ void Admission::fail_youngest() noexcept {
   if (youngest != nullptr) static_cast<Blocked*>(youngest)->tell(true);
 }
 
-// Ends: at the deadline. Before that as soon as nobody is left who may free something: every
-// batch that closes and every allocation that comes or goes asks for who fails.
+// Ends: at the deadline, or as soon as no batch is left that may free something. Every batch that
+// closes and every allocation that starts or stops waiting calls fail_youngest.
 bool Admission::await_memory(const MemoryWait& wait) {
   if (wait.block.count == 0 || wait.block > memory_.budget()) return false;
   Blocked own;
@@ -88,7 +88,8 @@ bool Admission::await_memory(const MemoryWait& wait) {
     counts_.grace.total += std::chrono::steady_clock::now() - start;
   }
   const bool look_again = woken && !own.fails;
-  // Of the others, where this was work outside any batch. Else its batch runs on, and may free.
+  // If this was work outside any batch, another must fail now. Otherwise its batch runs on, and may
+  // free.
   if (!look_again) fail_youngest();
   return look_again;
 }

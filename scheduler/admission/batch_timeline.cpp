@@ -8,7 +8,7 @@ namespace {
 
 constinit std::atomic<std::uint32_t> last_number{0};
 
-/// The stall that a decision to wait leads to.
+/// Returns the stall that a decision to wait causes.
 TimelineStall stall_of(Decision reason) noexcept {
   switch (reason) {
     case Decision::kWaitSoft:

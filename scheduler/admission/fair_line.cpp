@@ -19,7 +19,7 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes) {
            .bytes = bytes,
            .tag = std::max(virtual_time_, end),
            .arrival = ++arrivals_};
-  accounts_.reserve(accounts_.size() + waiting_.size() + 1);  // one for each that is served
+  accounts_.reserve(accounts_.size() + waiting_.size() + 1);  // one for each served place
   waiting_.push_back(&place);
 }
 
@@ -49,7 +49,7 @@ void FairLine::serve(Place& place) noexcept {
     account->end = end;
     account->open = true;
   }
-  // An account that ended before now says no more than no account; threads come and go.
+  // An account that ended before now equals no account. Threads come and go, so drop it.
   std::erase_if(accounts_, [this](const Account& a) { return !a.open && a.end <= virtual_time_; });
 }
 

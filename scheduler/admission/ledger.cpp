@@ -21,7 +21,7 @@ bool refers_to_open(TicketRef ref) {
   return refers(ref) && ref.ticket->state == Ticket::State::kOpen;
 }
 
-/// Of its peak, what it has given back by now.
+/// Returns how much of its peak it has given back by now.
 Bytes given_back(const Ticket& ticket) { return minus_or_zero(ticket.peak, ticket.net); }
 
 StreamTimes times_of(const Ticket& ticket) {
@@ -53,7 +53,7 @@ std::optional<Bytes> Ledger::largest_known() const noexcept {
   Bytes largest;
   for (const auto& [name, kind] : kinds_) {
     if (!kind->footprint) continue;
-    // What the only batch of a kind still holds is its own: no sign of what other kinds need.
+    // The first batch of a kind may keep memory of its own, which says nothing about other kinds.
     largest = std::max(largest, kind->given_back ? *kind->footprint : given_back(*kind->last));
   }
   return largest.count == 0 ? std::nullopt : std::optional(largest);
@@ -73,7 +73,7 @@ std::optional<StreamTimes> Ledger::longest_known() const noexcept {
 
 Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint32_t number) {
   if (free_.empty()) {
-    // Room for every ticket in every list first, so that no later step of a batch can fail.
+    // Reserves room for every ticket in every list, so that no later step can fail.
     const std::size_t count = tickets_.size() + 1;
     for (auto* list : {&free_, &open_, &submitted_}) list->reserve(count);
     settled_unheard_.reserve(count);
@@ -112,7 +112,7 @@ void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
 
 void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
   if (!refers(ref)) return;
-  // Not below zero: what another thread allocated while the batch was closed was not counted.
+  // Not below zero: allocations of another thread after the batch closed were not counted.
   ref.ticket->net = minus_or_zero(ref.ticket->net, bytes);
   if (awaiting && ref.ticket->state == Ticket::State::kOpen) ref.ticket->awaiting += bytes;
 }
@@ -145,7 +145,7 @@ std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed
 }
 
 void Ledger::keep_unheard(const Ticket& ticket) noexcept {
-  // No more than there are tickets: what begins while nothing is recorded is known to nobody.
+  // Bounded by the number of tickets: a batch begun while nothing was recorded is known to nobody.
   const bool is_known = ticket.told.admission != nullptr;
   if (!is_known || settled_unheard_.size() == settled_unheard_.capacity()) return;
   settled_unheard_.push_back({.number = ticket.number,
@@ -171,11 +171,11 @@ void Ledger::learn_from(Ticket& ticket) {
   }
   if (kind.last != nullptr) {
     const Bytes largest = std::max(kind.given_back.value_or(Bytes{}), given_back(*kind.last));
-    // A larger one counts at once, a smaller one slowly: too low an estimate costs more.
+    // A larger value counts at once and a smaller one slowly: too low an estimate costs more.
     kind.given_back = Bytes{largest.count - minus_or_zero(largest, ticket.peak).count / 16};
     free_.push_back(kind.last);
   }
-  kind.last = &ticket;  // kept, to see what it gives back until the next one settles
+  kind.last = &ticket;  // kept to see what it has given back when the next one settles
   kind.footprint = std::max(kind.given_back.value_or(Bytes{}), ticket.peak);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What batches are charged, and what is learned from them. Each charge is owned by a ticket that is
-// settled exactly once; the sum is zero when nothing runs. A data structure only: its user holds
+// What batches are charged, and what is learned from them. Each charge belongs to a ticket that is
+// settled exactly once; the sum is zero when nothing runs. A data structure only: the user holds
 // the lock and does the waiting.
 
 #include <array>
@@ -31,24 +31,24 @@ using StreamTimes = std::array<std::chrono::nanoseconds, kStreamRoles>;
 
 /// What is known of the batches of one kind.
 ///
-/// The footprint is the most that the next batch is expected to have allocated at one time:
-/// - A batch shows its peak: the most that it had allocated and not freed. What it freed does not
-///   count, though it may await the device: it comes free again by work that is submitted, and an
-///   allocation that lacks it waits for that. So a device that is late makes no batch look larger.
-/// - When the next batch of the kind settles, a batch also shows how much of its peak it gave back.
-///   What it still holds then is kept state: weights, an optimizer's moments, a cache.
-/// - The footprint is the larger of the last batch's peak and the decayed maximum of what was given
-///   back. So state that one batch makes counts once and is forgotten with the next batch. A cache
-///   that grows with every batch is expected to grow again. Double buffers, which the next batch
-///   frees, are given back by the time that we look.
-/// - Until a second batch has settled, kept state counts: the first batch's memory may be double
-///   buffers as well as weights, and too low an estimate costs more than too high a one.
+/// The footprint is the most that the next batch is expected to hold at one time:
+/// - A batch's peak is the most that it had allocated and not freed. Freed memory does not count
+///   even if it awaits the device: submitted work frees it, and an allocation that needs it waits.
+///   So a slow device does not make batches look larger.
+/// - When the next batch of the kind settles, we also learn how much of the peak the batch gave
+///   back. The rest is kept state: weights, an optimizer's moments, a cache.
+/// - The footprint is the larger of the last peak and the decayed maximum given back. So state that
+///   one batch creates counts once and is dropped with the next batch, while a cache that grows in
+///   every batch is expected to grow again. Double buffers, which the next batch frees, count as
+///   given back.
+/// - Until a second batch has settled, kept state counts: it may be double buffers as well as
+///   weights, and too low an estimate costs more than too high a one.
 struct BatchKind {
   std::string name;
-  std::optional<Bytes> footprint;   ///< see above; nothing before the first batch has settled
-  std::optional<Bytes> given_back;  ///< decayed maximum; nothing before the second has settled
+  std::optional<Bytes> footprint;   ///< see above; none before the first batch has settled
+  std::optional<Bytes> given_back;  ///< decayed maximum; none before the second has settled
   StreamTimes device_time{};        ///< moving average
-  Ticket* last = nullptr;           ///< the batch that settled last, until the next one does
+  Ticket* last = nullptr;           ///< settled last; kept until the next one settles
 };
 
 /// One batch's charge.
@@ -56,36 +56,36 @@ struct Ticket {
   enum class State : std::uint8_t { kSettled, kOpen, kSubmitted };
 
   State state = State::kSettled;
-  std::uint64_t serial = 0;  ///< never used twice, so a stale reference is told from a live one
+  std::uint64_t serial = 0;  ///< never reused, so that stale references are detected
   std::uint32_t number = 0;  ///< of the batch in its process, for timelines
-  /// Who was told last that it is open, and that it was closed.
+  /// The sinks that last recorded its opening and its closing.
   struct {
     const TimelineSink* admission = nullptr;
     const TimelineSink* close = nullptr;
   } told{};
   BatchKind* kind = nullptr;
-  CallSite where;              ///< that began it
-  std::uint64_t producer = 0;  ///< that the estimate counts against in the line; 0: none
+  CallSite where;              ///< where it was begun
+  std::uint64_t producer = 0;  ///< charged with the estimate in the line; 0: none
   Bytes estimate{};
-  Bytes net{};               ///< allocated by the batch and not freed since, by whomever
-  Bytes peak{};              ///< largest net while it was open
-  Bytes awaiting{};          ///< freed while it was open, when the device was not done with it
-  std::uint64_t closed = 0;  ///< its place in the order of closing
-  std::uint64_t closed_before = 0;  ///< batches closed when it was opened, or allocated last
+  Bytes net{};                      ///< allocated by the batch and not freed since, by any thread
+  Bytes peak{};                     ///< largest net while it was open
+  Bytes awaiting{};                 ///< freed while it was open, with the device not done
+  std::uint64_t closed = 0;         ///< its place in the closing order
+  std::uint64_t closed_before = 0;  ///< batches closed when it was opened or last allocated
   /// When it was first found idle since then; see Ledger::take_forgotten.
   std::optional<std::chrono::steady_clock::time_point> found_idle{};
-  bool learn = true;    ///< an abandoned batch says nothing about its kind
-  bool lapsed = false;  ///< nothing is kept for it, until it allocates again
-  /// The batch that operations may be submitted to, by its serial; 0 is none. The scheduler's.
+  bool learn = true;    ///< false for an abandoned batch: it teaches nothing about its kind
+  bool lapsed = false;  ///< nothing is reserved for it until it allocates again
+  /// Serial of the batch that accepts operations; 0: none. Used by the scheduler.
   std::atomic<std::uint64_t> accepts{0};
-  int enqueuing = 0;  ///< its closures that run now; the scheduler's order lock
+  int enqueuing = 0;  ///< its closures that run now; guarded by the scheduler's order lock
   std::array<bool, kStreamRoles> touched{};
-  std::array<Point, kStreamRoles> points{};  ///< of the touched streams, once closed
-  /// Nanoseconds of each stream, added by the device's threads.
+  std::array<Point, kStreamRoles> points{};  ///< on the streams it used, once closed
+  /// Nanoseconds on each stream, added by the device's threads.
   std::array<std::atomic<std::int64_t>, kStreamRoles> device_time{};
 };
 
-/// A batch that a recorder knows of and that settled while nothing was recorded.
+/// A batch that a recorder knows and that settled while nothing was recorded.
 struct SettledUnheard {
   std::uint32_t number = 0;  ///< of the batch in its process
   const BatchKind* kind = nullptr;
@@ -94,20 +94,20 @@ struct SettledUnheard {
   bool knew_close = false;  ///< the recorder knows that it was closed
 };
 
-/// A ticket as others remember it.
+/// A reference to a ticket that detects reuse.
 struct TicketRef {
   Ticket* ticket = nullptr;
   std::uint64_t serial = 0;
 
-  /// Whether operations may be submitted to its batch.
+  /// Whether its batch accepts operations.
   [[nodiscard]] bool accepts() const noexcept {
     return ticket != nullptr && ticket->accepts.load(std::memory_order_acquire) == serial;
   }
 };
 
-/// Whom memory and work are charged to, and what ends a wait for the memory.
+/// The batch charged for memory and work, and what ends a wait for memory.
 struct Owner {
-  TicketRef batch{};  ///< refers to none outside batches
+  TicketRef batch{};  ///< null outside batches
   std::stop_token stop{};
 };
 
@@ -118,66 +118,65 @@ class Ledger {
 
   [[nodiscard]] BatchKind& kind(std::string_view name);
 
-  /// What a batch of this kind is expected to hold: its kind's footprint, before that the hint,
-  /// before that as much as the largest known kind. Nothing when none is known.
+  /// Returns what a batch of this kind is expected to hold: the kind's footprint, else the hint,
+  /// else the largest known kind's, else nothing.
   [[nodiscard]] std::optional<Bytes> expected(const BatchKind& kind,
                                               std::optional<Bytes> hint) const noexcept;
 
   Ticket& open(BatchKind& kind, Bytes estimate, CallSite where = {}, std::uint32_t number = 0);
   void note_allocated(TicketRef ref, Bytes bytes);
-  /// Also of a batch that is closed or settled: it did not keep this.
+  /// Also for a closed or settled batch: it did not keep this memory.
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting);
-  /// The batch is submitted; `points` hold those of its touched streams. From now on its charge is
-  /// what it left awaiting.
+  /// Marks the batch as submitted; `points` are those of the streams that it used. Its charge
+  /// becomes what it left awaiting.
   void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn);
-  /// Settles every submitted batch whose points are passed; how many.
+  /// Settles every submitted batch whose points are passed. Returns how many.
   std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed);
 
   [[nodiscard]] bool is_open(TicketRef ref) const noexcept;
   [[nodiscard]] Bytes charge(const Ticket& ticket) const noexcept;
-  /// Sum over all tickets. Of what submitted batches left awaiting, no more than `awaiting` counts:
-  /// what awaits the device now.
+  /// Returns the sum over all tickets. Memory that submitted batches left awaiting counts up to
+  /// `awaiting`, the bytes that await the device now.
   [[nodiscard]] Bytes charged(Bytes awaiting = {UINT64_MAX}) const noexcept;
-  [[nodiscard]] Bytes unspent() const noexcept;  ///< promised to open batches, not yet allocated
+  [[nodiscard]] Bytes unspent() const noexcept;  ///< reserved for open batches, not allocated yet
   [[nodiscard]] std::uint64_t open_count() const noexcept { return open_.size(); }
-  /// Whether any batch is open but those whose promise lapsed.
+  /// Whether memory is reserved for any open batch.
   [[nodiscard]] bool keeps_for_open() const noexcept;
   [[nodiscard]] const std::vector<Ticket*>& open_tickets() const noexcept { return open_; }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.size(); }
-  /// In the order of their closing.
+  /// In closing order.
   [[nodiscard]] const std::vector<Ticket*>& submitted_tickets() const noexcept {
     return submitted_;
   }
-  /// Batches that settled while nothing was recorded, for the recorder that knows of them; each is
-  /// given once.
+  /// Returns batches that settled while nothing was recorded, each once, for the recorder that
+  /// knows them.
   [[nodiscard]] std::vector<SettledUnheard> take_settled_unheard();
   [[nodiscard]] Bytes allocated()
-      const noexcept;  ///< by open batches, and not freed: no live memory
-  /// An open batch that was perhaps never closed, the oldest; its promise lapses. It has allocated
-  /// nothing while kManyBatches others were closed, nor for `patience` after an earlier call found
-  /// that. Many batches alone are no sign: while one thread reads its input, or has no core to run
-  /// on, another can close hundreds. Null: there is none.
+      const noexcept;  ///< by open batches and not freed: not live memory
+  /// Returns the oldest open batch that was perhaps never closed, or null, and drops its
+  /// reservation. Such a batch has allocated nothing while kManyBatches others were closed, nor for
+  /// `patience` after an earlier call found that. The number alone is not enough: while one thread
+  /// reads input or has no core, another can close hundreds of batches.
   static constexpr std::uint64_t kManyBatches = 16;
   [[nodiscard]] const Ticket* take_forgotten(std::chrono::steady_clock::time_point now,
                                              std::chrono::nanoseconds patience) noexcept;
 
-  /// Device time that the submitted batches are expected to keep the device busy: that of the
-  /// stream with the most of it. Not the sum over streams, nor the time in which any stream is
-  /// busy: a batch's copies run beside the batch before it, so many batches take as long as their
-  /// busiest stream. A kind never settled is expected to take as long as the longest known kind,
-  /// and kUnknownTime when none is known, so that what is not known yet cannot queue up.
+  /// Returns for how long the submitted batches are expected to keep the device busy: the time of
+  /// the busiest stream. Not the sum over streams: a batch's copies overlap the batch before it, so
+  /// many batches take as long as their busiest stream. A kind never settled counts as the longest
+  /// known kind, or kUnknownTime if none is known, so that unknown work cannot queue up.
   static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
   [[nodiscard]] std::chrono::nanoseconds queued_time() const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
-  /// What a frontend that is held back waits for: a point, not passed, of the batch a quarter into
-  /// the queue. With fewer than four submitted that is the oldest; with many, waking for each of
-  /// them would cost the device more than it gives, and three quarters are still queued. Nothing
-  /// when no such point is known.
+  /// Returns the point a held-back frontend waits for: not passed, and of the batch a quarter into
+  /// the queue. With fewer than four submitted that is the oldest. With many, waking for each batch
+  /// would cost more than it gains, and three quarters remain queued. Nothing if no such point is
+  /// known.
   [[nodiscard]] std::optional<Point> point_to_await(
       const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept;
-  /// Roles for which some submitted batch still lacks its point, and how it gets one.
+  /// Returns the roles for which some submitted batch lacks its point. note_recorded supplies one.
   [[nodiscard]] std::array<bool, kStreamRoles> unrecorded() const noexcept;
-  /// `closed` is from before `point` was recorded: it says nothing of batches that closed later.
+  /// `closed` is from before `point` was recorded: the point does not cover batches closed later.
   void note_recorded(StreamRole role, Point point, std::uint64_t closed) noexcept;
   [[nodiscard]] std::uint64_t closed() const noexcept { return closed_; }  ///< batches so far
 
@@ -188,10 +187,10 @@ class Ledger {
   [[nodiscard]] std::optional<StreamTimes> longest_known() const noexcept;
 
   std::map<std::string, std::unique_ptr<BatchKind>, std::less<>> kinds_;
-  std::vector<std::unique_ptr<Ticket>> tickets_;  ///< owns them; they are used again
+  std::vector<std::unique_ptr<Ticket>> tickets_;  ///< owns the tickets; they are reused
   std::vector<Ticket*> free_;
   std::vector<Ticket*> open_;
-  std::vector<Ticket*> submitted_;  ///< in the order of their closing
+  std::vector<Ticket*> submitted_;  ///< in closing order
   std::vector<SettledUnheard> settled_unheard_;
   std::uint64_t serials_ = 0;
   std::uint64_t closed_ = 0;

@@ -12,7 +12,7 @@ constexpr std::array<std::pair<Policy, std::string_view>, 4> kPolicies{
      {Policy::kUnbounded, "unbounded"},
      {Policy::kBarrier, "barrier"}}};
 
-/// Any queued time is over it: the number of batches alone decides.
+/// Below every queued time, so the number of batches alone decides.
 constexpr std::chrono::nanoseconds kAnyTime{-1};
 
 struct TimeUnit {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a user chooses about waiting: the policy, and how far the host may run ahead.
+/// What a user chooses about waiting: the policy and the run-ahead.
 
 #include <chrono>
 #include <cstdint>
@@ -22,38 +22,40 @@ enum class Policy : std::uint8_t {
   kBarrier,    ///< a full wait after each batch
 };
 
-/// `throttled`, `backstop`, `unbounded` or `barrier`. UsageError otherwise, naming `name`.
+/// Parses `throttled`, `backstop`, `unbounded` or `barrier`. Otherwise throws UsageError with
+/// `name`.
 [[nodiscard]] Policy parse_policy(std::string_view name, std::string_view text);
-/// As parse_policy reads it.
+/// Returns the text that parse_policy reads.
 [[nodiscard]] std::string_view to_string(Policy policy) noexcept;
 
-/// Which stages of running out a policy has: `unbounded` leaves handover and waiting out.
+/// Returns the stages that a policy runs through when memory runs out: `unbounded` skips handover
+/// and waiting.
 [[nodiscard]] constexpr RunningOut running_out(Policy policy) noexcept {
   const bool may = policy != Policy::kUnbounded;
   return {.hand_over = may, .wait = may};
 }
 
-/// The soft limit: admission waits while at least `batches` are submitted and the device time that
-/// they are expected to take exceeds `time`. Without `batches` there is no soft limit.
+/// The soft limit: admission waits while at least `batches` are submitted and their expected device
+/// time exceeds `time`. Without `batches` there is no soft limit.
 struct RunAhead {
-  std::optional<std::uint64_t> batches = 2;  ///< submitted; nothing: no soft limit
+  std::optional<std::uint64_t> batches = 2;  ///< submitted; none: no soft limit
   std::chrono::nanoseconds time = std::chrono::milliseconds(20);  ///< of the device
 
-  /// Both the same.
+  /// Compares both fields.
   friend bool operator==(const RunAhead&, const RunAhead&) = default;
 };
 
-/// A whole number with a unit, `20ms` (s, ms, us): above nothing and up to an hour. Nothing for any
-/// other text.
+/// Parses a whole number with a unit (s, ms, us), `20ms`: above zero, up to an hour. Returns
+/// nothing for any other text.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> parse_time(std::string_view text);
 
-/// `auto` (two batches or 20 ms, whichever is more), a number of batches, a time such as `20ms`
-/// (units s, ms, us), or `off`. UsageError otherwise.
+/// Parses `auto` (two batches or 20 ms, whichever is more), a number of batches, a time such as
+/// `20ms` (s, ms, us), or `off`. Otherwise throws UsageError.
 [[nodiscard]] RunAhead parse_run_ahead(std::string_view name, std::string_view text);
-/// As parse_run_ahead reads it: `auto`, `4`, `20000us` or `off`.
+/// Returns a text that parse_run_ahead reads: `auto`, `4`, `20000us` or `off`.
 [[nodiscard]] std::string format_run_ahead(const RunAhead& run_ahead);
 
-/// Whether `submitted` batches of `queued_time` on the device are enough to wait. Pure.
+/// Whether `submitted` batches with `queued_time` on the device are enough to wait. Pure.
 [[nodiscard]] constexpr bool soft_limit_reached(std::uint64_t submitted,
                                                 std::chrono::nanoseconds queued_time,
                                                 const RunAhead& run_ahead) noexcept {
@@ -67,7 +69,7 @@ struct PolicyOptions {
   /// Two batches or 20 ms unless set.
   Setting<RunAhead> run_ahead = Setting<RunAhead>::by_default({});
 
-  /// Throws UsageError naming the variable, the value and what is allowed.
+  /// Throws UsageError with the variable, the value and what is allowed.
   [[nodiscard]] static PolicyOptions from_environment(
       const Environment& environment = process_environment());
 };

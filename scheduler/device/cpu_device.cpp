@@ -21,7 +21,7 @@ CpuDevice::CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream)
   if (TimelineSink* sink = timeline_sink()) record_live(*sink);
 }
 
-// All streams are drained before any is gone: queues hold waits for each other's points.
+// Drain all streams before destroying any: their queues wait for each other's points.
 CpuDevice::~CpuDevice() {
   leave();
   drain();

@@ -1,7 +1,7 @@
 #pragma once
 
-// The cpu device: host memory under a capacity and four streams, each a worker thread. It behaves
-// as a GPU does for the parts above it: work runs late, in stream order, and frees do not wait.
+// The cpu device: host memory with a capacity, and four streams, each a worker thread. To the
+// layers above it behaves like a GPU: work runs late, in stream order, and frees do not wait.
 
 #include <array>
 #include <memory>
@@ -19,9 +19,9 @@ namespace weir {
 
 class CpuDevice final : public DeviceBackend, private Progress, private TimelineSource {
  public:
-  /// With `upstream`, memory comes from there (tests); otherwise from the host, `memory` bytes.
+  /// Takes memory from `upstream` if given (tests), otherwise `memory` bytes of the host.
   explicit CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream = nullptr);
-  /// Executes everything that is queued first.
+  /// Executes all queued work first.
   ~CpuDevice() override;
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
@@ -51,7 +51,7 @@ class CpuDevice final : public DeviceBackend, private Progress, private Timeline
   const std::unique_ptr<Upstream> upstream_;
   MappedUpstream host_{default_host_memory()};
   std::array<std::unique_ptr<CpuStream>, kStreamRoles> streams_;
-  std::array<StreamId, kStreamRoles> ids_{};  ///< theirs, side by side
+  std::array<StreamId, kStreamRoles> ids_{};  ///< the streams' ids, contiguous
 };
 
 /// Half of the machine's memory: the host side needs some too.

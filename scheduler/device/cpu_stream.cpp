@@ -8,13 +8,13 @@
 
 namespace weir {
 
-/// A moment on the clock of the figures, and on that of who records.
+/// A moment on the clock of the figures and on the recorder's clock.
 struct CpuStream::Moment {
   std::chrono::steady_clock::time_point time;
   std::uint64_t ticks = 0;
 
-  /// Reads both anew where the thread was off its core between the two: figures of a run and its
-  /// timeline would tell different times of one task.
+  /// Reads both clocks again if the thread lost its core in between. Otherwise the figures and the
+  /// timeline would show different times for one task.
   explicit Moment(const TimelineSink* sink) noexcept : time(std::chrono::steady_clock::now()) {
     constexpr std::uint64_t kApart = 30'000;  // ticks: some 10 us
     constexpr int kTries = 4;
@@ -80,7 +80,7 @@ void CpuStream::serve() {
     const std::uint64_t sequence = passed() + 1;
     passed_.store(sequence, std::memory_order_release);
     if (sequence >= awaited_) {
-      awaited_ = kNobody;  // those who sleep for a later one say so again
+      awaited_ = kNobody;  // those who sleep for a later one set it again
       passes_.notify_all();
     }
   }

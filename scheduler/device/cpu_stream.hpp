@@ -1,7 +1,7 @@
 #pragma once
 
-// A stream of the cpu device: a worker thread that executes a queue in order. The queue holds
-// tasks and waits for other streams' points. Thread-safe.
+// A stream of the cpu device: a worker thread executes a queue of tasks and of waits for other
+// streams' points, in order. Thread-safe.
 
 #include <atomic>
 #include <chrono>
@@ -19,30 +19,31 @@ namespace weir {
 
 class CpuStream final : public Stream {
  public:
-  /// `source` is its device's, for timelines.
+  /// `source` is the device's number in timelines.
   explicit CpuStream(StreamRole role, std::uint16_t source = 0);
-  /// Executes everything that is queued, then ends the thread.
+  /// Executes all queued work, then ends the thread.
   ~CpuStream() override;
 
   void copy(void* to, const void* from, Bytes size) override;
 
-  /// The sequence that is passed once the task is done.
+  /// Returns the sequence that is passed once the task is done.
   std::uint64_t enqueue(Task& task) { return push({.task = &task}); }
-  /// This stream waits until `other` has passed `sequence`, which must be enqueued there already.
+  /// Makes this stream wait until `other` passes `sequence`, which must already be enqueued there.
   void enqueue_wait(CpuStream& other, std::uint64_t sequence) {
     (void)push({.other = &other, .sequence = sequence});
   }
 
-  /// Entries enqueued so far: the sequence of a point recorded now. Takes no lock: every free asks.
+  /// Returns the entries enqueued so far: the sequence of a point recorded now. Lock-free, because
+  /// every free calls it.
   [[nodiscard]] std::uint64_t enqueued() const noexcept {
     return enqueued_.load(std::memory_order_acquire);
   }
   [[nodiscard]] std::uint64_t passed() const noexcept {
     return passed_.load(std::memory_order_acquire);
   }
-  /// True when `sequence` is passed, false when a stop was requested first.
+  /// Returns true once `sequence` is passed, false if stopped first.
   [[nodiscard]] bool wait(std::uint64_t sequence, const std::stop_token& stop);
-  /// How many threads sleep in `wait` now.
+  /// Returns how many threads sleep in `wait` now.
   [[nodiscard]] std::uint64_t waiting() const {
     const Lock lock(mutex_);
     return waiting_;
@@ -55,7 +56,7 @@ class CpuStream final : public Stream {
   static constexpr std::uint64_t kNobody = UINT64_MAX;
   struct Entry {
     Task* task = nullptr;
-    CpuStream* other = nullptr;  ///< with `sequence`: a wait instead of a task
+    CpuStream* other = nullptr;  ///< if set, wait for `sequence` of it; no task
     std::uint64_t sequence = 0;
   };
 
@@ -63,21 +64,21 @@ class CpuStream final : public Stream {
   void serve();
   void execute(const Entry& entry);
   void wait_for(CpuStream& other, std::uint64_t sequence);
-  /// Tells who records, if anybody, when the task ran.
+  /// When a task began or ended, for the recorder.
   struct Moment;
   void note(TimelineSink* sink, const Task& task, const Moment& from,
             const Moment& to) const noexcept;
 
   mutable Mutex mutex_{LockRank::kStream};
-  Ring<Entry> entries_ WEIR_GUARDED_BY(mutex_);  ///< not begun yet
+  Ring<Entry> entries_ WEIR_GUARDED_BY(mutex_);  ///< not begun
   std::atomic<std::uint64_t> enqueued_{0};       ///< written under the lock
-  /// The lowest sequence that somebody sleeps for: passing others wakes nobody. A wake-up costs the
+  /// The lowest sequence that a thread sleeps for; passing others wakes nobody. A wake-up costs the
   /// worker more than many an operation.
   std::uint64_t awaited_ WEIR_GUARDED_BY(mutex_) = kNobody;
   std::uint64_t waiting_ WEIR_GUARDED_BY(mutex_) = 0;
   bool closing_ WEIR_GUARDED_BY(mutex_) = false;
-  bool asleep_ WEIR_GUARDED_BY(mutex_) = false;  ///< the worker, for want of work
-  std::condition_variable_any work_;             ///< the worker sleeps here when the queue is empty
+  bool asleep_ WEIR_GUARDED_BY(mutex_) = false;  ///< the worker waits for work
+  std::condition_variable_any work_;             ///< the worker sleeps here if the queue is empty
   std::condition_variable_any passes_;           ///< hosts and other streams sleep here
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What programs ask of CUDA without its headers. Without a toolkit at build time the functions are
-/// there all the same and say so.
+/// CUDA for programs without CUDA headers. In a build without the toolkit the functions exist and
+/// report that.
 
 #include <memory>
 #include <string>
@@ -13,30 +13,30 @@ namespace weir {
 
 /// Whether this machine has a GPU that this build can use.
 struct CudaAnswer {
-  int devices = 0;     ///< how many answer
-  std::string name{};  ///< of the first
-  std::string why{};   ///< when none does: one line with the reason and what to do
+  int devices = 0;     ///< number of usable GPUs
+  std::string name{};  ///< of the first GPU
+  std::string why{};   ///< if there is none: one line with the reason and what to do
 };
-/// Asks the driver. Does not throw, takes no device memory. Thread-safe.
+/// Asks the driver. Takes no device memory. Thread-safe.
 [[nodiscard]] CudaAnswer find_cuda();
 
-/// The device that `auto` stands for.
+/// The device that `auto` selects.
 struct DefaultDevice {
-  std::string name;  ///< `cuda` when a GPU answers, `cpu` otherwise
+  std::string name;  ///< `cuda` if there is a usable GPU, otherwise `cpu`
   std::string why;   ///< for people: the GPU's name, or why there is none
 };
 /// Asks the driver. Thread-safe.
 [[nodiscard]] DefaultDevice default_device();
 
-/// Opens GPU number `ordinal`. UsageError, one line with what to do, where there is no driver, one
-/// too old, no such device, or where this build has no CUDA.
+/// Opens GPU number `ordinal`. Throws UsageError (one line with what to do) if there is no driver,
+/// it is too old, the device does not exist, or this build has no CUDA.
 [[nodiscard]] std::unique_ptr<DeviceBackend> open_cuda_device(int ordinal,
                                                               const DeviceOptions& options);
 
-/// All of the memory of GPU number `ordinal`. UsageError as above.
+/// Returns the total memory of GPU number `ordinal`. UsageError as above.
 [[nodiscard]] Bytes cuda_memory(int ordinal);
 
-/// The number in `cuda:N`, 0 for `cuda`; -1 when `name` names no GPU.
+/// Returns N for `cuda:N`, 0 for `cuda`, and -1 if `name` is not a GPU.
 [[nodiscard]] int cuda_ordinal(std::string_view name) noexcept;
 
 }  // namespace weir

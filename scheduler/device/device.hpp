@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// A device: memory, how far its streams have come, and streams that execute tasks in order. The
-/// scheduler above is the same for every device.
+/// A device: memory, the progress of its streams, and streams that execute tasks in order. The
+/// scheduler is the same for every device.
 
 #include <chrono>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace weir {
 
-/// What a kind of device implements. Thread-safe.
+/// The interface of a kind of device. Thread-safe.
 class DeviceBackend {
  public:
   DeviceBackend() = default;
@@ -25,65 +25,63 @@ class DeviceBackend {
   DeviceBackend& operator=(const DeviceBackend&) = delete;
   virtual ~DeviceBackend() = default;
 
-  /// As open_device knows it.
+  /// Returns the name that open_device accepts.
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Its raw memory; lives as long as the device.
+  /// Its raw memory. Lives as long as the device.
   [[nodiscard]] virtual Upstream& upstream() = 0;
-  /// Host memory that copies to and from the device use while they run late: pinned where the
-  /// device needs that.
+  /// Host memory for copies that run late: pinned if the device needs that.
   [[nodiscard]] virtual Upstream& host_upstream() = 0;
-  /// How far its streams have come; lives as long as the device.
+  /// The progress of its streams. Lives as long as the device.
   [[nodiscard]] virtual Progress& progress() = 0;
-  /// The id of the stream that has this role.
+  /// Returns the id of the stream with this role.
   [[nodiscard]] virtual StreamId stream(StreamRole role) const = 0;
-  /// Enqueues and returns the sequence that the stream's point has once the task is done. The task
-  /// stays valid until its `finished`. A throw enqueued nothing. One call at a time for each
+  /// Enqueues the task and returns the stream's sequence once the task is done. The task must stay
+  /// valid until its `finished`. After a throw nothing is enqueued. One call at a time for each
   /// stream.
   virtual std::uint64_t enqueue(StreamRole role, Task& task) = 0;
-  /// Whether `enqueue` runs the task, and with it a closure of the user's, before it returns.
-  /// Otherwise it only queues the task, which takes next to no time.
+  /// Whether `enqueue` runs the task, and with it a user's closure, before it returns. Otherwise it
+  /// only queues the task, which is fast.
   [[nodiscard]] virtual bool runs_in_enqueue() const noexcept = 0;
-  /// Returns when every task is finished, whatever became of its work; nobody may enqueue
-  /// meanwhile. A device that failed finishes its tasks, too. Not from a thread that serves the
-  /// device.
+  /// Waits until every task is finished, also after an error or on a failed device. Nobody may
+  /// enqueue meanwhile. Not from a thread that serves the device.
   virtual void drain() noexcept = 0;
-  /// Whether a copy from this host memory may run late. Where it may not, enqueueing it holds the
-  /// caller until it is done, or nearly.
+  /// Whether a copy from this host memory may run late. If not, enqueueing it blocks the caller
+  /// until the copy is almost or entirely done.
   [[nodiscard]] virtual bool copies_late(const void* host) const = 0;
-  /// The number that its streams have as a source of timelines; 0: a profiler tells what they do.
+  /// The device's source number in timelines; 0: a profiler records its streams.
   [[nodiscard]] virtual std::uint16_t timeline_source() const noexcept { return 0; }
-  /// Device time that the stream has spent executing tasks so far.
+  /// Returns the device time that the stream has spent on tasks so far.
   [[nodiscard]] virtual std::chrono::nanoseconds busy(StreamRole role) const = 0;
 };
 
-/// What a device can be told when it is opened.
+/// Options for opening a device.
 struct DeviceOptions {
-  /// What the device is given; zero leaves it to the device (cpu: half of the machine's memory, a
-  /// GPU: all of its own).
+  /// Memory given to the device. Zero is the default: half of the machine's memory for cpu, all of
+  /// its own for a GPU.
   Bytes memory{};
 };
 
-/// A device by value: opened by name, closed with its last owner. Closing waits for its streams.
+/// A device handle. The last owner closes the device, which waits for its streams.
 class Device {
  public:
-  /// Takes a device over; for devices that open_device does not know.
+  /// Takes over a device that open_device does not know.
   explicit Device(std::unique_ptr<DeviceBackend> backend) : backend_(std::move(backend)) {}
-  /// What a Pool needs of it; valid as long as the device is.
+  /// What a Pool needs. Valid as long as the device.
   [[nodiscard]] DeviceMemory memory() { return {backend_->upstream(), backend_->progress()}; }
-  /// All that it could ever hand out.
+  /// Returns the most that it could ever hand out.
   [[nodiscard]] Bytes total_memory() { return backend_->upstream().capacity(); }
-  /// As open_device knows it.
+  /// Returns the name that open_device accepts.
   [[nodiscard]] std::string name() const { return backend_->name(); }
-  /// The implementation, for what is above; valid as long as the device is.
+  /// The implementation, for upper layers. Valid as long as the device.
   [[nodiscard]] DeviceBackend& backend() noexcept { return *backend_; }
 
  private:
   std::unique_ptr<DeviceBackend> backend_;
 };
 
-/// Opens a device: `cpu`; `cuda` or `cuda:N`, GPU number 0 or N; `auto`, a GPU where one answers
-/// and the cpu otherwise. UsageError, one line with what to do, for any other name, for a GPU that
-/// is not there or cannot be used, and for more memory than there is.
+/// Opens a device: `cpu`; GPU `cuda` or `cuda:N`, number 0 or N; `auto`, a GPU if one is usable,
+/// otherwise the cpu. Throws UsageError (one line with what to do) for any other name, an unusable
+/// GPU, or more memory than there is.
 [[nodiscard]] Device open_device(std::string_view name, const DeviceOptions& options = {});
 
 }  // namespace weir

@@ -10,12 +10,12 @@ namespace {
 
 constexpr const char* kOrCpu = ", or use the device cpu";
 
-/// 13000 is 13.0.
+/// Formats 13000 as 13.0.
 std::string format_version(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/// Why the runtime counts no GPU, and what to do.
+/// Explains why the runtime finds no GPU, and what to do.
 std::string explain(cudaError_t code) {
   if (code == cudaErrorNoDevice) return std::string("the driver sees no GPU: plug one in") + kOrCpu;
   if (code != cudaErrorInsufficientDriver) {
@@ -32,7 +32,7 @@ std::string explain(cudaError_t code) {
          ": update the driver, build with an older toolkit" + kOrCpu;
 }
 
-/// How many GPUs there are; with none, `why` says so.
+/// Returns the number of GPUs; if none, sets `why`.
 int count_devices(std::string& why) {
   int count = 0;
   const cudaError_t code = take_cuda_error(cudaGetDeviceCount(&count));
@@ -51,8 +51,8 @@ void require_device(int ordinal) {
                                : "there are cuda:0 to cuda:" + std::to_string(count - 1)));
 }
 
-/// A GPU that is there and cannot be used (full, in another mode) is not the caller's fault, but
-/// it is for the caller to mend: one line.
+/// Turns the error of an unusable GPU (full, in another mode) into one line for the user, who can
+/// mend it.
 template <typename Call>
 auto require_usable(int ordinal, Call call) {
   require_device(ordinal);

@@ -15,10 +15,10 @@
 
 namespace weir {
 
-/// What open_device("cuda:N") opens. Thread-safe. Its end waits for everything that is enqueued.
+/// What open_device("cuda:N") opens. The destructor waits for all enqueued work. Thread-safe.
 class CudaDevice final : public DeviceBackend, private TimelineSource {
  public:
-  /// GPU number `ordinal`, with `memory` bytes of it; zero is all. CudaError.
+  /// Opens GPU number `ordinal` with `memory` bytes; zero is all. Throws CudaError.
   explicit CudaDevice(int ordinal, Bytes memory = {});
   ~CudaDevice() override { leave(); }
 
@@ -42,7 +42,7 @@ class CudaDevice final : public DeviceBackend, private TimelineSource {
   }
 
  private:
-  // For live views. Recordings have its streams from a profiler.
+  // For live views. Recordings get its streams from a profiler.
   void add_figures(LiveFigures& figures) const override;
   void record_live(TimelineSink& /*sink*/) override {}
 
@@ -50,7 +50,7 @@ class CudaDevice final : public DeviceBackend, private TimelineSource {
   CudaUpstream upstream_;
   PinnedUpstream host_;
   CudaProgress progress_;
-  std::array<std::unique_ptr<CudaStream>, kStreamRoles> streams_;  ///< last: its end waits for them
+  std::array<std::unique_ptr<CudaStream>, kStreamRoles> streams_;  ///< last: their destructors wait
 };
 
 }  // namespace weir

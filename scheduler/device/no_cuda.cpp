@@ -1,4 +1,4 @@
-// What scheduler/device/cuda.hpp promises, in a build without a CUDA toolkit.
+// Implements scheduler/device/cuda.hpp in a build without the CUDA toolkit.
 
 #include "allocator/base/error.hpp"
 #include "scheduler/device/cuda.hpp"

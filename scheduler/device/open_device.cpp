@@ -1,4 +1,4 @@
-// The devices by name.
+// Opens devices by name.
 
 #include <charconv>
 #include <string>
@@ -27,7 +27,7 @@ int cuda_ordinal(std::string_view name) noexcept {
   int ordinal = -1;
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, ordinal);
-  // Written in one way only: cuda:01 is not a second name of cuda:1.
+  // One spelling only: cuda:01 is not a second name of cuda:1.
   const bool plain = error == std::errc{} && stop == end && std::to_string(ordinal) == digits;
   return plain && ordinal >= 0 ? ordinal : -1;
 }

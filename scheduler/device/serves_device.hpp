@@ -2,7 +2,7 @@
 
 namespace weir {
 
-/// While it lives, the calling thread serves a device: see on_device_thread in stream.hpp.
+/// Marks the calling thread as serving a device during its lifetime; see on_device_thread.
 class ServesDevice {
  public:
   ServesDevice() noexcept;

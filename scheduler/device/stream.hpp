@@ -15,24 +15,24 @@ namespace weir {
 
 /// What a stream is for. Every device has one stream of each role.
 enum class StreamRole : std::uint8_t {
-  kCompute,   ///< operations, unless told otherwise
-  kCompute2,  ///< operations beside those
+  kCompute,   ///< operations, by default
+  kCompute2,  ///< more operations, in parallel
   kCopyIn,    ///< from host memory: Scheduler::copy_in
   kCopyOut,   ///< to host memory: Scheduler::read
 };
-inline constexpr std::size_t kStreamRoles = 4;  ///< how many there are
-/// Each of them, in order.
+inline constexpr std::size_t kStreamRoles = 4;  ///< number of roles
+/// All roles, in order.
 inline constexpr std::array<StreamRole, kStreamRoles> kAllRoles{
     StreamRole::kCompute, StreamRole::kCompute2, StreamRole::kCopyIn, StreamRole::kCopyOut};
 
-/// Its place in kAllRoles.
+/// Returns its place in kAllRoles.
 [[nodiscard]] constexpr std::size_t index_of(StreamRole role) noexcept {
   return static_cast<std::size_t>(role);
 }
-/// A short name, for messages.
+/// Returns a short name for messages.
 [[nodiscard]] std::string_view to_string(StreamRole role) noexcept;
 
-/// What a submitted closure sees of the stream that it enqueues on.
+/// The stream that a submitted closure enqueues on.
 class Stream {
  public:
   /// Made by its device.
@@ -41,9 +41,9 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
-  [[nodiscard]] StreamId id() const noexcept { return id_; }        ///< never another stream's
-  [[nodiscard]] StreamRole role() const noexcept { return role_; }  ///< what it is for
-  /// Copies in stream order between host and device memory, either way.
+  [[nodiscard]] StreamId id() const noexcept { return id_; }        ///< unique
+  [[nodiscard]] StreamRole role() const noexcept { return role_; }  ///< its purpose
+  /// Copies in stream order between host and device memory, in either direction.
   virtual void copy(void* to, const void* from, Bytes size) = 0;
 
  private:
@@ -51,14 +51,14 @@ class Stream {
   const StreamRole role_;
 };
 
-/// What a task is, for timelines.
+/// Describes a task, for timelines.
 struct TaskInfo {
   std::string_view name{};      ///< of the operation
   const char* file = "";        ///< where it was submitted
-  int line = 0;                 ///< in `file`; 0: not known
+  int line = 0;                 ///< line in `file`; 0: unknown
   std::uint32_t batch = 0;      ///< its number; 0: none
-  std::uint64_t operation = 0;  ///< its number; 0: submitted when nobody recorded
-  Bytes bytes{};                ///< that it writes
+  std::uint64_t operation = 0;  ///< its number; 0: submitted while nothing was recorded
+  Bytes bytes{};                ///< bytes that it writes
 };
 
 /// One unit of work on a stream.
@@ -70,15 +70,15 @@ class Task {
   virtual ~Task() = default;
   /// Enqueues its work on `stream`, on a thread that serves the device.
   virtual void run(Stream& stream) noexcept = 0;
-  /// What it is; valid until `finished`.
+  /// Describes the task. Valid until `finished`.
   [[nodiscard]] virtual TaskInfo info() const noexcept { return {}; }
-  /// Called after `run` when the device is done with it, with the device time that it took. The
-  /// stream's point is passed only after this returns; the task may be gone then.
+  /// Called after `run` when the device is done, with the device time taken. The stream's point is
+  /// passed only after this returns. The task may be gone then.
   virtual void finished(std::chrono::nanoseconds device_time) noexcept = 0;
 };
 
-/// Whether the calling thread serves a device. Such a thread may neither submit nor wait: what it
-/// would wait for may be behind itself.
+/// Whether the calling thread serves a device. Such a thread must not submit or wait: it could wait
+/// for work queued behind itself.
 [[nodiscard]] bool on_device_thread() noexcept;
 
 }  // namespace weir

@@ -69,7 +69,7 @@ void CudaStream::completed(void* tag, std::chrono::nanoseconds device_time) noex
 
 void CudaStream::serve() {
   const ServesDevice serves;
-  // The thread's own, for good: on any other device the calls below would make a context there.
+  // For this thread's lifetime: on another device the calls below would create a context there.
   (void)take_cuda_error(cudaSetDevice(device_));
   for (;;) {
     const std::uint32_t seen = news_.load();

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A stream of a GPU, and the CUDA stream behind it for submitted closures that launch kernels.
+/// A stream of a GPU, and its CUDA stream for closures that launch kernels.
 
 #include <cuda_runtime_api.h>
 
@@ -15,19 +15,19 @@
 
 namespace weir {
 
-/// The CUDA stream that `stream` enqueues on. Its device is the current one while a submitted
+/// Returns the CUDA stream that `stream` enqueues on. Its device is current while a submitted
 /// closure runs. Undefined for a stream of another kind of device.
 [[nodiscard]] cudaStream_t cuda_stream(Stream& stream) noexcept;
 
-/// A CUDA stream that does not wait for the default stream; made and destroyed with this.
+/// Owns a CUDA stream that does not synchronize with the default stream.
 class OwnedCudaStream {
  public:
-  /// On GPU number `device`. CudaError.
+  /// Creates it on GPU number `device`. Throws CudaError.
   explicit OwnedCudaStream(int device);
-  OwnedCudaStream(OwnedCudaStream&& other) noexcept;  ///< leaves `other` without one
+  OwnedCudaStream(OwnedCudaStream&& other) noexcept;  ///< leaves `other` empty
   ~OwnedCudaStream();
   OwnedCudaStream& operator=(OwnedCudaStream&&) = delete;
-  /// The runtime's.
+  /// Returns the runtime's handle.
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
 
  private:
@@ -35,25 +35,25 @@ class OwnedCudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A closure enqueues its kernels here while it is submitted, on the thread that submits it; a
-/// thread of the stream tells its task when the device is done with them. Thread-safe.
+/// Closures enqueue kernels here on the submitting thread; a thread of the stream finishes each
+/// task when the device is done with it. Thread-safe.
 class CudaStream final : private CudaCompletion, public Stream {
  public:
-  /// `progress`, of the same device, outlives it.
+  /// `progress` is of the same device and must outlive it.
   CudaStream(int device, OwnedCudaStream stream, StreamRole role, CudaProgress& progress);
-  /// Waits until its work is done, or the device lost: its thread ends no earlier.
+  /// Waits until its work is done or the device is lost.
   ~CudaStream() override;
 
-  /// Host memory that is not page-locked holds the caller until the copy is done, or nearly.
+  /// Blocks the caller until the copy is almost or entirely done if host memory is not page-locked.
   void copy(void* to, const void* from, Bytes size) override;
-  /// Lets the task enqueue its work; the sequence that is passed once the device is done with it.
-  /// CudaError, with nothing enqueued, where the device is lost.
+  /// Lets the task enqueue its work, and returns the sequence that is passed once the device is
+  /// done. On a lost device throws CudaError and enqueues nothing.
   std::uint64_t enqueue(Task& task);
-  /// Returns when all of its tasks are told, whatever became of them.
+  /// Returns once all tasks are finished, even with errors.
   void drain() noexcept { lane_.drain(); }
-  /// The runtime's.
+  /// Returns the runtime's handle.
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
-  /// Device time of its tasks so far.
+  /// Returns the device time of its tasks so far.
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept { return lane_.busy(); }
 
  private:
