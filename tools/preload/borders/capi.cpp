@@ -1,4 +1,4 @@
-// The functions of weir.h as the library exports them.
+// The functions of weir.h, as the library exports them.
 
 #define WEIR_LINKED
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace {
 
-// Which begins of this thread began something: the inside is asked to end only what it began, and a
-// caller need not remember what it was told.
+// Which of this thread's begins began a batch. Only those are ended inside, and the caller need not
+// remember results.
 constinit thread_local weir::preload::Marks begun;
 
 }  // namespace

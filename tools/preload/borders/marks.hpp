@@ -4,13 +4,13 @@
 
 namespace weir::preload {
 
-/// The nested scopes that one thread has open, each with whether it stands for a batch. It holds no
-/// memory and needs no constructor to run, so that it can be a thread's own in a preloaded library.
+/// One thread's nested open scopes, each with a flag that says whether it stands for a batch. Has
+/// no heap memory and no constructor, so a preloaded library can keep it thread-local.
 class Marks {
  public:
-  /// Whether what is pushed next would be remembered: it would not, more than 64 scopes deep.
+  /// Whether the next push would be remembered; not beyond 64 levels.
   [[nodiscard]] bool remembers() const noexcept { return depth_ < kRemembered; }
-  /// Opens a scope; its level, from 0.
+  /// Opens a scope and returns its level, from 0.
   std::uint32_t push(bool marked) noexcept {
     if (remembers()) {
       const std::uint64_t bit = std::uint64_t{1} << depth_;
@@ -18,13 +18,13 @@ class Marks {
     }
     return depth_++;
   }
-  /// Closes the innermost scope: whether it was marked. No where none is open.
+  /// Closes the innermost scope and returns its mark; false if none is open.
   bool pop() noexcept {
     if (depth_ == 0) return false;
     --depth_;
     return remembers() && (marked_ >> depth_ & 1U) != 0;
   }
-  /// How many scopes are open.
+  /// Returns the number of open scopes.
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
 
  private:

@@ -1,8 +1,8 @@
-// NVTX ranges as batches, for programs that have them already. NVTX loads the library that
-// NVTX_INJECTION64_PATH names, calls InitializeInjectionNvtx2 in it with a way to its tables of
-// functions, and whatever is put into those is what the program's calls reach.
+// NVTX ranges as batches, for programs that already have them. NVTX loads the library that
+// NVTX_INJECTION64_PATH names and calls its InitializeInjectionNvtx2 with access to the function
+// tables. The program's NVTX calls reach the functions that we put there.
 //
-// Each library of a program that uses NVTX does so by itself, and may before CUDA is ever used.
+// Each library that uses NVTX does this separately, possibly before CUDA is used.
 
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
@@ -18,16 +18,16 @@
 namespace weir::preload {
 namespace {
 
-// WEIR_BATCH_RANGE; null until NVTX asks for this library, and then never changed or freed.
+// WEIR_BATCH_RANGE. Null until NVTX asks for this library, then never changed or freed.
 constinit std::atomic<const char*> batch_name{nullptr};
-// What a program gets for the registered string that is the batch's name. For all others it gets
-// null, as it would without a tool.
+// The handle returned for a registered string that is the batch's name. Other strings get null, as
+// without a tool.
 constinit char registered_name = 0;
 constinit std::atomic<std::uintptr_t> last_domain{0};
 
 const char* name_in_force() noexcept { return batch_name.load(std::memory_order_acquire); }
 
-// Copied, since a program may change its environment.
+// Copied, because a program may change its environment.
 bool read_name() noexcept {
   if (name_in_force() != nullptr) return true;
   const char* const text = std::getenv("WEIR_BATCH_RANGE");
@@ -39,7 +39,7 @@ bool read_name() noexcept {
   return true;
 }
 
-// The batch's name where `name` is that, null otherwise.
+// Returns the batch's name if `name` equals it, otherwise null.
 template <typename Character>
 const char* batch_of(const Character* name) noexcept {
   const char* const batch = name_in_force();
@@ -69,7 +69,7 @@ nvtxStringHandle_t register_string(nvtxDomainHandle_t /*domain*/, const Characte
                                    : reinterpret_cast<nvtxStringHandle_t>(&registered_name);
 }
 
-// A domain's handle is its number, from 1: 0, a null handle, is the default domain.
+// A domain's handle is its number, from 1. The null handle is the default domain.
 template <typename Character>
 nvtxDomainHandle_t create_domain(const Character* /*name*/) {
   return reinterpret_cast<nvtxDomainHandle_t>(last_domain.fetch_add(1) + 1);
@@ -99,13 +99,13 @@ nvtxRangeId_t start_in(nvtxDomainHandle_t /*domain*/, const nvtxEventAttributes_
 }
 void end_in(nvtxDomainHandle_t /*domain*/, nvtxRangeId_t range) { end_range(range); }
 
-// The program's functions of one module.
+// The program's function table of one module.
 class Module {
  public:
   Module(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module) noexcept {
     if (callbacks.GetModuleFunctionTable(module, &table_, &size_) != 1) size_ = 0;
   }
-  // The type that NVTX has for it is named, so that a function of another does not compile.
+  // Names NVTX's function type, so that a function of another type does not compile.
   template <typename Function>
   void set(unsigned id, Function function) const noexcept {
     if (id < size_) *table_[id] = reinterpret_cast<NvtxFunctionPointer>(function);
@@ -146,9 +146,8 @@ void install_core2(const NvtxExportTableCallbacks& callbacks) noexcept {
 }  // namespace
 }  // namespace weir::preload
 
-/// Called by NVTX, once for each library of the program that uses it. 1: installed. 0 without
-/// WEIR_BATCH_RANGE, or where NVTX is not the one that is known here: its functions then do
-/// nothing.
+/// NVTX calls this once for each library that uses it. Returns 1 if installed; 0 without
+/// WEIR_BATCH_RANGE or for an unknown NVTX version, whose functions then do nothing.
 extern "C" __attribute__((visibility("default"))) int
 InitializeInjectionNvtx2(  // NOLINT(readability-identifier-naming): NVTX looks it up
     NvtxGetExportTableFunc_t get_table) {

@@ -17,21 +17,21 @@ constexpr std::size_t kDomains = 16;
 
 struct ThreadRanges {
   std::array<Marks, kDomains> nested{};
-  // Of open batches that start_range began, the oldest first, zeros after them.
+  // Open batches that start_range began, oldest first, then zeros.
   std::array<std::uint64_t, 4> started{};
 };
 constinit thread_local ThreadRanges ranges;
 
 constinit std::atomic<std::uint64_t> last_range{0};
-// Batches that another thread ended, each at its number modulo the size. One may overwrite another
-// that its thread has yet to see: that one is then open until a fifth ends it.
+// Batches ended by another thread, stored at number modulo size. One may overwrite another that its
+// thread has not seen; that batch then stays open until a fifth one ends it.
 constinit std::array<std::atomic<std::uint64_t>, 64> ended_elsewhere{};
 
 Marks& nested_in(std::uint64_t domain) noexcept {
   return ranges.nested[std::min<std::uint64_t>(domain, kDomains - 1)];
 }
 
-// Ends the batch of this thread at `place` of started; the inside counts, so any may end first.
+// Ends this thread's batch at `place`. The inside counts begins, so any may end first.
 void end_started(std::size_t place) noexcept {
   auto& started = ranges.started;
   std::rotate(started.begin() + static_cast<std::ptrdiff_t>(place),
@@ -56,7 +56,7 @@ void end_what_others_ended() noexcept {
   }
 }
 
-// The UTF-8 of one character, zeros after it.
+// Encodes one character as UTF-8, padded with zeros.
 std::array<char, 5> encode(std::uint32_t code) noexcept {
   const auto last = [code](unsigned shift) {
     return static_cast<char>(0x80U | (code >> shift & 0x3FU));

@@ -1,5 +1,5 @@
-// What PyTorch's pluggable allocator asks for: C functions whose addresses it is given
-// (torch.cuda.memory.CUDAPluggableAllocator; docs/c-api.md has the recipe). A cudaStream_t is a
+// The C functions that PyTorch's pluggable allocator takes by address
+// (torch.cuda.memory.CUDAPluggableAllocator; recipe in docs/c-api.md). A cudaStream_t is a
 // CUstream, so the runtime's headers are not needed.
 
 #include <cuda.h>
@@ -19,11 +19,11 @@ namespace {
 using weir::LogLevel;
 using Text = std::array<char, 256>;
 
-// Throws std::runtime_error out of the C++ library that the program itself uses. The one inside
-// this library is another: what it throws would be caught, but its count of exceptions under way
-// would never be taken back in the program's. Returns where the program has none.
+// Throws std::runtime_error from the program's own C++ library. An exception from the copy inside
+// this library would be caught, but the program's count of exceptions in flight would stay wrong.
+// Returns if the program has no C++ library.
 //
-// Nothing that needs a destructor may be alive in a function that this is thrown through.
+// The caller must have no live object that needs a destructor.
 void throw_in_program(const char* what) {
   void* const library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return;
@@ -33,7 +33,7 @@ void throw_in_program(const char* what) {
   if (throw_runtime_error != nullptr) throw_runtime_error(what);
 }
 
-// PyTorch and what is built on it know running out by the first words.
+// PyTorch and its users recognise out-of-memory by the first words.
 Text describe_failure(ssize_t size, int device) noexcept {
   weir::preload::MemoryInfo info{};
   Text text{};
@@ -56,19 +56,18 @@ Text describe_failure(ssize_t size, int device) noexcept {
 
 #define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// Memory of `size` bytes in the order of `stream`; null where there is none, or for 0 bytes. For
-/// an allocator of a torch.cuda.MemPool: PyTorch's own takes null for out-of-memory there, frees
-/// what it caches and tries again (allocPrimitive in c10/cuda/CUDACachingAllocator.cpp).
+/// Allocates `size` bytes in the order of `stream`; null if there is no memory, or for 0 bytes. For
+/// an allocator of a torch.cuda.MemPool: there PyTorch takes null as out of memory, frees its cache
+/// and tries again (allocPrimitive in c10/cuda/CUDACachingAllocator.cpp).
 WEIR_EXPORT void* weir_torch_alloc_or_null(ssize_t size, int device, CUstream stream) {
   if (size <= 0) return nullptr;
   return weir::preload::allocate_on(device, static_cast<std::size_t>(size), stream);
 }
 
-/// The same for torch.cuda.memory.change_current_allocator, where it throws std::runtime_error,
-/// in Python a RuntimeError that begins with `CUDA out of memory.`: PyTorch takes whatever is
-/// returned there for memory, a null too (malloc in torch/csrc/cuda/CUDAPluggableAllocator.cpp),
-/// and the next kernel would write to address 0. A tensor without elements asks for 0 bytes and
-/// gets null.
+/// The same for torch.cuda.memory.change_current_allocator, but throws std::runtime_error, in
+/// Python a RuntimeError that begins with `CUDA out of memory.`: there PyTorch takes even null as
+/// memory (malloc in torch/csrc/cuda/CUDAPluggableAllocator.cpp), and the next kernel would write
+/// to address 0. A tensor without elements asks for 0 bytes and gets null.
 WEIR_EXPORT void* weir_torch_alloc(ssize_t size, int device, CUstream stream) {
   void* const memory = weir_torch_alloc_or_null(size, device, stream);
   if (memory != nullptr || size == 0) return memory;
@@ -78,19 +77,19 @@ WEIR_EXPORT void* weir_torch_alloc(ssize_t size, int device, CUstream stream) {
   return nullptr;
 }
 
-/// Frees in the order of `stream`, that of the allocation, and behind recorded uses.
+/// Frees in the order of `stream`, the allocation's, and after recorded uses.
 WEIR_EXPORT void weir_torch_free(void* memory, ssize_t /*size*/, int device, CUstream stream) {
   if (memory != nullptr) weir::preload::free_on(device, memory, stream);
 }
 
-/// Devices are set up when they are first used, whatever their number is.
+/// Does nothing: a device is set up at its first use, whatever its number.
 WEIR_EXPORT void weir_torch_init(int /*device_count*/) {}
 
-/// torch.cuda.empty_cache.
+/// Implements torch.cuda.empty_cache.
 WEIR_EXPORT void weir_torch_reset() { (void)weir::preload::trim(-1); }
 
-/// torch.cuda.set_per_process_memory_fraction: the budget is set before the program starts and
-/// stays what it is, and whoever asks for another has to hear that.
+/// Implements torch.cuda.set_per_process_memory_fraction. The budget is set before the program
+/// starts and does not change, so tell the caller.
 WEIR_EXPORT void weir_torch_memory_fraction(double fraction, int device) {
   Text text{};
   std::snprintf(text.data(), text.size(),
@@ -99,14 +98,14 @@ WEIR_EXPORT void weir_torch_memory_fraction(double fraction, int device) {
   weir::log(LogLevel::kWarn, text.data());
 }
 
-/// What PyTorch asks before it shares memory with another process: each block is its own base, as
-/// PyTorch takes it to be without this function. Its size is not told: 0.
+/// PyTorch calls this before it shares memory with another process. Each block is its own base, as
+/// PyTorch assumes without this function. The size is not known: 0.
 WEIR_EXPORT void* weir_torch_base_alloc(void* memory, std::size_t* size) {
   if (size != nullptr) *size = 0;
   return memory;
 }
 
-/// Tensor.record_stream.
+/// Implements Tensor.record_stream.
 WEIR_EXPORT void weir_torch_record_stream(void* memory, CUstream stream) {
   if (memory != nullptr) weir::preload::record_use_on(-1, memory, stream);
 }

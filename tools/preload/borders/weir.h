@@ -2,18 +2,18 @@
 #define WEIR_H
 
 /// @file
-/// What a program can tell Weir, and ask of it, once libweir.so is swapped in (docs/c-api.md).
+/// What a program can tell Weir and ask it once libweir.so is swapped in (docs/c-api.md).
 ///
-/// A program that includes this links against nothing of Weir's. Each function here is a small one
-/// of the program's own: it looks for the library's function of the same name, once, and does
-/// nothing where the library is not preloaded; what it then returns is said at each. The name is
-/// the same on purpose: one name for C, C++, dlsym and ctypes. Both cannot be had in one source
-/// file, so define WEIR_LINKED before this for plain declarations, where the library is linked.
+/// A program that includes this file links against no Weir library. Each function here is a small
+/// static one: it looks up the library's function of the same name once, and does nothing if the
+/// library is not preloaded; its description says what it then returns. C, C++, dlsym and ctypes
+/// use one name on purpose. A source file cannot have both, so define WEIR_LINKED first for plain
+/// declarations if you link the library.
 ///
 /// C99 or later, C++98 or later, GCC or Clang, Linux. A C library older than glibc 2.34 needs -ldl.
 ///
-/// Every function may be called by any thread at any time, before CUDA is used too. None throws,
-/// none sets errno to tell something, and none keeps a pointer that it was given.
+/// Any thread may call any function at any time, even before CUDA is used. No function throws,
+/// reports errors in errno, or keeps a pointer argument.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@
 #include <string.h>
 #endif
 
-/// The version of this interface. Functions are added to it and none is changed or taken away.
+/// The version of this interface. Versions only add functions; none is changed or removed.
 #define WEIR_API_VERSION 3
 
 #ifdef __cplusplus
@@ -36,62 +36,62 @@ extern "C" {
 #define WEIR_FUNCTION static inline
 #endif
 
-/// A device's memory, all of it in bytes. allocated + awaiting + cached is reserved.
+/// A device's memory in bytes. reserved = allocated + awaiting + cached.
 typedef struct weir_memory {
-  size_t size;         ///< set it to sizeof(weir_memory) before the call: the struct may grow
+  size_t size;         ///< set to sizeof(weir_memory) before the call: the struct may grow
   uint64_t total;      ///< of the device
-  uint64_t budget;     ///< of it, the program's
+  uint64_t budget;     ///< the program's part of it
   uint64_t allocated;  ///< handed out by the pool
-  uint64_t awaiting;   ///< freed, and the device is not known to be done with it
-  uint64_t cached;     ///< free, kept
+  uint64_t awaiting;   ///< freed, with the device not known to be done
+  uint64_t cached;     ///< free, kept for reuse
   uint64_t reserved;   ///< obtained from the driver
-  uint64_t passed;     ///< served by the driver itself and counted against the budget
+  uint64_t passed;     ///< served by the driver itself, counted against the budget
 } weir_memory;
 
-/// WEIR_API_VERSION of the library that is swapped in; 0 where there is none.
+/// Returns WEIR_API_VERSION of the swapped-in library; 0 if there is none.
 WEIR_FUNCTION int weir_api_version(void);
 
-/// Begins a batch of the calling thread on its current device, and may hold the thread back until
-/// memory of earlier batches is free: a bounded time, WEIR_MAX_WAIT. `kind` names batches that need
-/// about the same memory; null is as "". Inside an open batch of the same thread it joins that one.
-/// 1 where it began or joined; 0 where it was passed over, and without the library.
-/// Call weir_batch_end once for it on the same thread, whatever this returned.
+/// Begins a batch of the calling thread on its current device. May hold the thread back until
+/// memory of earlier batches is free, for at most WEIR_MAX_WAIT. `kind` names batches that need
+/// about the same memory; null is "". Inside an open batch of the same thread it joins that one.
+/// Returns 1 if a batch began or was joined; 0 if it was skipped, or without the library. Call
+/// weir_batch_end once for it on the same thread, whatever this returned.
 WEIR_FUNCTION int weir_batch_begin(const char* kind);
 
-/// Ends what the last weir_batch_begin of this thread began. It does not wait for the device.
-/// Nothing happens where no batch is open, where that one was passed over, or without the library.
+/// Ends what this thread's last weir_batch_begin began. Does not wait for the device. Does nothing
+/// if no batch is open, that one was skipped, or without the library.
 WEIR_FUNCTION void weir_batch_end(void);
 
-/// Fills `out`, and sets out->size to the bytes of it that were filled. 1 when done. 0, and `out`
-/// as it was, where there is no such device or CUDA was not used on it yet, where `out` is null or
-/// its size is less than that of version 1, and without the library.
+/// Fills `out`, sets out->size to the filled bytes, and returns 1. Returns 0 and leaves `out`
+/// unchanged if there is no such device, CUDA was not used on it yet, `out` is null, its size is
+/// below that of version 1, or without the library.
 WEIR_FUNCTION int weir_memory_info(int device, weir_memory* out);
 
-/// Gives cached memory that the device is done with back to the driver; -1 stands for every device.
-/// How many bytes: 0 where there is no such device, and without the library.
+/// Returns cached memory that the device is done with to the driver; -1 means every device. Returns
+/// the number of bytes; 0 if there is no such device, or without the library.
 WEIR_FUNCTION uint64_t weir_trim(int device);
 
-/// Gives the device another budget: from 1 MiB to what it has. -1 stands for every device that CUDA
-/// was used on. Cached memory above it goes back to the driver at once, memory that is handed out
-/// as it is freed; until then more than the budget is reserved, and nothing is taken beside it. 1
-/// when done; 0, and nothing changed, where that is not a budget for it, where there is no such
-/// device or CUDA was not used yet, without the library, or with one before version 3.
+/// Sets the device's budget, from 1 MiB to the device's total; -1 means every device that CUDA was
+/// used on. Cached memory above it goes back to the driver at once, allocated memory as it is
+/// freed. Until then more than the budget is reserved, and nothing is added to it. Returns 1 if
+/// set. Returns 0 and changes nothing if the budget is out of range, there is no such device, CUDA
+/// was not used yet, without the library, or with a version before 3.
 WEIR_FUNCTION int weir_set_budget(int device, uint64_t bytes);
 
-/// Writes the settings in force into `text`, at most `size` bytes with the closing zero: a line
-/// `name=value (source)` for each. The length of all of it without the zero, as snprintf's:
-/// what was written is cut short where that is not less than `size`. `text` may be null when `size`
-/// is 0. 0 and an empty text before CUDA is used and without the library.
+/// Writes the settings in force into `text`, a line `name=value (source)` for each: at most `size`
+/// bytes, including the closing zero. Returns the full length without the zero, like snprintf: the
+/// text was cut if that is not less than `size`. `text` may be null if `size` is 0. Returns 0 and
+/// an empty text before CUDA is used, and without the library.
 WEIR_FUNCTION size_t weir_settings(char* text, size_t size);
 
-/// Records a timeline from here on. `file` names it as WEIR_TIMELINE does; null goes on with the
-/// recording that is there already, by that variable or an earlier call: one process has one file,
-/// and another name than its own is refused. 1 when it records now; 0, with a line on standard error
-/// that says why, where it does not. 0 without the library, or with one of version 1.
+/// Starts recording a timeline. `file` names it as WEIR_TIMELINE does. Null continues the recording
+/// that the variable or an earlier call began: a process has one file, and any other name is
+/// refused. Returns 1 if it records now; otherwise 0, with the reason on standard error. Returns 0
+/// without the library, or with version 1.
 WEIR_FUNCTION int weir_timeline_start(const char* file);
 
-/// Stops recording until the next start. What was recorded is in the file when this returns.
-/// Nothing happens where nothing is recorded, and without the library.
+/// Stops recording until the next start. The file is complete when this returns. Does nothing if
+/// nothing is recorded, and without the library.
 WEIR_FUNCTION void weir_timeline_stop(void);
 
 #ifndef WEIR_LINKED

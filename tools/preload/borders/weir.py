@@ -7,9 +7,9 @@
             step(inputs)
     print(weir.memory_info())
 
-Everything here may be called where Weir is not swapped in, and then does nothing: `active()` tells.
-ctypes lets go of the interpreter's lock during each call, so other threads go on while one is held
-back. Python 3.8 or later, and nothing but its standard library. docs/c-api.md says more.
+Without Weir swapped in, every function does nothing; `active()` tells. ctypes releases the
+interpreter's lock during each call, so other threads go on while one is held back. Needs only
+Python 3.8 or later and its standard library. More: docs/c-api.md.
 """
 
 import contextlib
@@ -34,16 +34,16 @@ class MemoryInfo(NamedTuple):
     """A device's memory in bytes; allocated + awaiting + cached is reserved."""
 
     total: int  # of the device
-    budget: int  # of it, the program's
+    budget: int  # the program's part of it
     allocated: int  # handed out by the pool
-    awaiting: int  # freed, and the device is not known to be done with it
-    cached: int  # free, kept
+    awaiting: int  # freed, with the device not known to be done
+    cached: int  # free, kept for reuse
     reserved: int  # obtained from the driver
-    passed: int  # served by the driver itself and counted against the budget
+    passed: int  # served by the driver itself, counted against the budget
 
 
 class Setting(NamedTuple):
-    """What is in force, and what said so, such as WEIR_BUDGET."""
+    """A value in force and its source, such as WEIR_BUDGET."""
 
     value: str
     source: str
@@ -91,13 +91,13 @@ def active() -> bool:
 
 @contextlib.contextmanager
 def batch(kind: str = "") -> Iterator[bool]:
-    """Makes what the calling thread does inside a batch of its current device.
+    """Runs the block as a batch of the calling thread on its current device.
 
     Entering may hold the thread back until memory of earlier batches is free, for at most
     WEIR_MAX_WAIT. `kind` names batches that need about the same memory. Inside an open batch of the
-    same thread this joins that one. The batch ends with the block, also by an exception; the thread
-    that leaves the block has to be the one that entered it. Gives True where a batch began or was
-    joined, False where it was passed over.
+    same thread this joins that one. The batch ends with the block, also by an exception; the same
+    thread must enter and leave it. Yields True if a batch began or was joined, False if it was
+    skipped.
     """
     if _library is None:
         yield False
@@ -110,7 +110,7 @@ def batch(kind: str = "") -> Iterator[bool]:
 
 
 def memory_info(device: int = 0) -> Optional[MemoryInfo]:
-    """A device's memory; None where there is no such device or CUDA was not used on it yet."""
+    """Returns a device's memory; None without such a device or before CUDA is used on it."""
     if _library is None:
         return None
     memory = _Memory(size=ctypes.sizeof(_Memory))
@@ -120,19 +120,19 @@ def memory_info(device: int = 0) -> Optional[MemoryInfo]:
 
 
 def trim(device: int = 0) -> int:
-    """Gives cached memory that the device is done with back to the driver; how many bytes.
+    """Returns cached memory that the device is done with to the driver, and the number of bytes.
 
-    -1 stands for every device.
+    -1 means every device.
     """
     return 0 if _library is None else _library.weir_trim(device)
 
 
 def set_budget(budget: int, device: int = 0) -> bool:
-    """Gives the device another budget in bytes: from 1 MiB to what it has.
+    """Sets the device's budget in bytes, from 1 MiB to the device's total.
 
-    Cached memory above it goes back to the driver at once, memory that is handed out as it is freed.
-    -1 stands for every device that CUDA was used on. False, and nothing changed, where that is no
-    budget for it, or CUDA was not used yet.
+    Cached memory above it goes back to the driver at once, allocated memory as it is freed. -1 means
+    every device that CUDA was used on. Returns False and changes nothing if the budget is out of
+    range or CUDA was not used yet.
     """
     if not hasattr(_library, "weir_set_budget") or not 0 <= budget < 1 << 64:
         return False
@@ -143,9 +143,9 @@ def set_budget(budget: int, device: int = 0) -> bool:
 def timeline(file: Optional[str] = None) -> Iterator[bool]:
     """Records a timeline while the block runs.
 
-    `file` names it as WEIR_TIMELINE does; None goes on with the recording that is there already,
-    by that variable or an earlier block. A process has one file: another name is refused, with a
-    line on standard error. Gives True where it records. The file has all of the block after it.
+    `file` names it as WEIR_TIMELINE does; None continues the recording that the variable or an
+    earlier block began. A process has one file: any other name is refused, with a line on standard
+    error. Yields True if it records. After the block the file is complete.
     """
     if _library is None:
         yield False
@@ -159,11 +159,11 @@ def timeline(file: Optional[str] = None) -> Iterator[bool]:
 
 
 def settings() -> Dict[str, Setting]:
-    """The settings in force by name; empty before CUDA is used."""
+    """Returns the settings in force by name; empty before CUDA is used."""
     if _library is None:
         return {}
     text = ctypes.create_string_buffer(_library.weir_settings(None, 0) + 1)
-    # They come into force once: were they read in between, the text would be longer than it was.
+    # Settings come into force once; if that happens between the two calls, the text grows.
     while _library.weir_settings(text, len(text)) >= len(text):
         text = ctypes.create_string_buffer(2 * len(text))
     found = {}

@@ -8,7 +8,7 @@
 namespace weir::preload {
 namespace {
 
-/// Handles of different types may be the same number; all that is freed by its address shares one.
+/// Handles of different types may have the same number; all kinds freed by address share one type.
 constexpr std::uint64_t key(Kind kind, std::uint64_t handle) noexcept {
   const bool by_handle = kind == Kind::kArrays || kind == Kind::kMappable || kind == Kind::kModules;
   return handle ^ (by_handle ? (static_cast<std::uint64_t>(kind) + 1) << 56U : 0);
@@ -206,7 +206,7 @@ void PassedTable::settle(std::uint64_t handle, const std::optional<Entry>& entry
   try {
     add(handle, *entry);
   } catch (const std::exception&) {
-    // It stays in the account's books for ever: too much is counted rather than too little.
+    // It stays in the account permanently: better to count too much than too little.
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The budget of one device: what the pools of its contexts have from the driver, and what the
-// driver served past them.
+// The budget of one device: what the pools of its contexts took from the driver, and what the
+// driver served outside them.
 
 #include <cuda.h>
 
@@ -25,20 +25,19 @@ namespace weir::preload {
 /// Kinds of memory that the driver serves.
 enum class Kind : std::uint8_t {
   kArrays,    ///< arrays and mipmaps
-  kMappable,  ///< cuMemCreate: to be mapped into reserved addresses
-  kPools,     ///< of a pool that the program made
-  kGraphs,    ///< what captured graphs reserve
-  kModules,   ///< code, and its variables
-  kContexts,  ///< what CUDA itself takes
-  kShared,    ///< given away to other processes
-  kDirect,    ///< cuMemAlloc on the way past the pool
-  kManaged,   ///< moves between host and device: not against the budget, and never refused
-  kHost,      ///< page-locked memory of the host: not against the budget
-  kSpilled,   ///< of the host, given for device memory (WEIR_SPILL): not against the budget
+  kMappable,  ///< cuMemCreate: memory to map into reserved addresses
+  kPools,     ///< from a pool that the program made
+  kGraphs,    ///< reserved by captured graphs
+  kModules,   ///< code and its variables
+  kContexts,  ///< CUDA itself
+  kShared,    ///< given to other processes
+  kDirect,    ///< cuMemAlloc served outside the pool
+  kManaged,   ///< migrates between host and device: not against the budget, never refused
+  kHost,      ///< page-locked host memory: not against the budget
+  kSpilled,   ///< host memory given for device memory (WEIR_SPILL): not against the budget
 };
 inline constexpr std::size_t kKinds = 11;
-/// Whether memory of this kind is the device's and no other's, so that it counts against the
-/// budget.
+/// Whether this kind is device memory only, so that it counts against the budget.
 [[nodiscard]] constexpr bool counts(Kind kind) noexcept {
   return kind != Kind::kManaged && kind != Kind::kHost && kind != Kind::kSpilled;
 }
@@ -47,24 +46,24 @@ inline constexpr std::size_t kKinds = 11;
 class Account;
 class Arena;
 
-/// Work after which a pool of `owner` can give back memory that it cannot give now.
+/// Work after which a pool of `owner` can give back more memory.
 struct Release {
   Arena* owner = nullptr;
   Point point;
 };
 
-/// The pools of a device, as one that runs out of budget needs the others. Thread-safe; to be
-/// called without a lock.
+/// The other pools of a device, for a pool that runs out of budget. Thread-safe; call without a
+/// lock.
 class Neighbours {
  public:
-  /// Gives back what pools of the account keep, but for the pool that the calling thread asks just
-  /// now, until it is `need` bytes; how much it was. With `if_enough` nothing where they keep less.
+  /// Gives back up to `need` bytes that the account's pools cache, except the pool that the calling
+  /// thread is asking now. Returns how much. With `if_enough`, gives nothing back if they cache
+  /// less.
   virtual Bytes reclaim(const Account& account, Bytes need, bool if_enough) noexcept = 0;
-  /// The oldest of the work after which one of them can give more back; nothing where there is
-  /// none.
+  /// Returns the oldest work after which a pool can give more back; nothing if there is none.
   [[nodiscard]] virtual std::optional<Release> oldest_release(
       const Account& account) const noexcept = 0;
-  /// What all of them have from the driver and is not handed out.
+  /// Returns what all of them took from the driver and have not allocated.
   [[nodiscard]] virtual Bytes not_in_use(const Account& account) const noexcept = 0;
   /// How much longer the calling thread's request may wait for other threads.
   [[nodiscard]] virtual std::chrono::nanoseconds patience() const noexcept = 0;
@@ -76,29 +75,28 @@ class Neighbours {
 /// Thread-safe.
 class Account {
  public:
-  /// `neighbours` may be null: then pools have nobody to ask.
+  /// `neighbours` may be null: then there are no other pools to ask.
   Account(int device, Bytes total, Bytes budget, Neighbours* neighbours = nullptr) noexcept
       : device_(device), total_(total), budget_(budget.count), neighbours_(neighbours) {}
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] Bytes total() const noexcept { return total_; }
   [[nodiscard]] Bytes budget() const noexcept { return {budget_.load()}; }
-  /// Another budget from now on, at most the total. What is taken stays so, though it be more.
+  /// Sets the budget, at most the total. Bytes already taken stay taken, even above it.
   void set_budget(Bytes budget) noexcept { budget_.store(budget.count); }
-  /// The budget was raised, and the pools have it.
+  /// Call after the budget was raised and the pools know it.
   void note_raise() noexcept { raises_.fetch_add(1); }
   [[nodiscard]] std::uint64_t raises() const noexcept { return raises_.load(); }
-  /// Whether the pools are to give back what comes free, until `used` is within a budget that was
-  /// lowered.
+  /// Whether pools give freed memory back until `used` is within a lowered budget.
   [[nodiscard]] bool gives_back() const noexcept {
     return gives_back_.load(std::memory_order_relaxed);
   }
   void give_back_what_comes_free(bool on) noexcept {
-    gives_back_.store(on);  // in one order with the budget: Process::give_back
+    gives_back_.store(on);  // one order with the budget: Process::give_back
   }
-  /// Taken of the budget; more than it where what may not be refused took more.
+  /// Bytes taken of the budget; above it if requests that may not be refused took more.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
 
-  /// Takes `bytes` if they fit; false, with nothing taken, if not.
+  /// Takes `bytes` and returns true if they fit; otherwise takes nothing.
   [[nodiscard]] bool take(Bytes bytes) noexcept;
 
   /// Takes `count` pieces of `size` (not zero), or as many as fit, for as long as the driver has
@@ -156,20 +154,20 @@ class Account {
   [[nodiscard]] bool is_hopeless(Bytes bytes) const noexcept;
   void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
 
-  /// Takes `bytes` whether they fit or not: they are taken of the device already.
+  /// Takes `bytes` whether they fit or not, because the device has already served them.
   void charge(Bytes bytes) noexcept { used_.fetch_add(bytes.count, std::memory_order_relaxed); }
 
-  /// Memory of `kind` was served past the pools; where it counts against the budget, `take` or
-  /// `charge` had its bytes.
+  /// Adds memory of `kind` served outside the pools. If it counts against the budget, `take` or
+  /// `charge` already has its bytes.
   void add_passed(Kind kind, Bytes bytes);
   void remove_passed(Kind kind, Bytes bytes) noexcept;
-  /// The level of `kind` is `bytes` now, as the driver says.
+  /// Sets the level of `kind` to what the driver says.
   void set_passed(Kind kind, Bytes bytes);
-  /// Of all kinds that count.
+  /// Returns the sum over all kinds that count.
   [[nodiscard]] Bytes passed() const;
   [[nodiscard]] std::vector<Passed> passed_kinds() const;
 
-  /// Graphs have memory of their own here from now on.
+  /// Call once graphs have memory of their own here.
   void use_graphs() noexcept { graphs_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool uses_graphs() const noexcept { return graphs_.load(); }
 
@@ -214,24 +212,23 @@ class Account {
   std::condition_variable_any move_ended_;
 };
 
-/// What was served past the pools, by its handle or address, so that its end can be counted.
+/// Memory served outside the pools, by handle or address, so that its end can be counted.
 /// Thread-safe.
 class PassedTable {
  public:
   struct Entry {
     Account* account = nullptr;
-    CUcontext context = nullptr;  ///< that it ends with
+    CUcontext context = nullptr;  ///< it ends with this context
     Kind kind = Kind::kDirect;
     Bytes bytes;
   };
   void add(std::uint64_t handle, const Entry& entry);
-  /// What has this handle and is of a kind that shares its numbers with `kind` leaves the table,
-  /// and stays in its account's books until `settle`; nothing where it is not known. To be called
-  /// before the driver may give the same handle again.
+  /// Removes and returns the entry with this handle, of a kind that shares its numbers with `kind`.
+  /// It stays in the account until `settle`. Call before the driver can reuse the handle.
   [[nodiscard]] std::optional<Entry> take(Kind kind, std::uint64_t handle) noexcept;
-  /// Whether the driver freed what `take` took: out of the books, or back into the table.
+  /// Call after `take`: counts the entry as freed if the driver `freed` it, otherwise puts it back.
   void settle(std::uint64_t handle, const std::optional<Entry>& entry, bool freed) noexcept;
-  /// The context is gone, with all that it had.
+  /// Drops the context and all that it had.
   void forget(CUcontext context) noexcept;
 
  private:

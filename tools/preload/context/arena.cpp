@@ -13,14 +13,14 @@
 namespace weir::preload {
 namespace {
 
-/// Of the open() that the calling thread is in: told when a wait has run out.
+/// Set during the calling thread's open(); stopped once a wait has run out.
 constinit thread_local std::stop_source* admission_stop = nullptr;
-/// The batch that the calling thread has open.
+/// The calling thread's open batch.
 constinit thread_local OpenBatch own_batch{};
 
 constexpr std::uint64_t kMostGiveUps = 2;
 
-/// A request on its way, as the fences ask of it.
+/// The current request, as the fences see it.
 class Request final : public Fences::Request {
  public:
   Request(const Account& account, const DriverUpstream& upstream, const Pools& pools, Bytes bytes,
@@ -32,8 +32,8 @@ class Request final : public Fences::Request {
         stream_(stream),
         raises_(account.raises()) {}
 
-  /// What is handed out comes back by no work that is submitted: a request for more than there is
-  /// beside it waits in vain. A framework's probe for the largest block is answered soon.
+  /// True for a request that does not fit beside allocated memory: no submitted work frees that. So
+  /// a framework's probe for the largest block is answered quickly.
   [[nodiscard]] bool is_hopeless() const override { return account_.is_hopeless(bytes_); }
   [[nodiscard]] bool can_grow() const override {
     const Bytes block = pools_.block_size(bytes_, stream_).value_or(Bytes{UINT64_MAX / 2});
@@ -43,7 +43,7 @@ class Request final : public Fences::Request {
     return fits && !holds_much(now.awaiting.current + block, now.budget);
   }
   [[nodiscard]] bool has_new_room() const noexcept override { return account_.raises() != raises_; }
-  /// Whether the budget was raised since the last call, or the making.
+  /// Whether the budget was raised since the last call or construction.
   [[nodiscard]] bool take_new_room() noexcept {
     const std::uint64_t before = raises_;
     raises_ = account_.raises();
@@ -59,7 +59,7 @@ class Request final : public Fences::Request {
   std::uint64_t raises_;
 };
 
-/// The thread's request is over, with what was asked on its behalf.
+/// Ends the thread's request and what was asked on its behalf.
 struct EndRequest {
   EndRequest() = default;
   EndRequest(const EndRequest&) = delete;
@@ -67,7 +67,7 @@ struct EndRequest {
   ~EndRequest() { Fences::end_request(); }
 };
 
-/// A launch was held back from the slice's beginning until now.
+/// Records that a launch was held back from the slice's beginning until now.
 void note_pace(const TimelineSlice& slice, Pace reason, int device) noexcept {
   const auto stall = reason == Pace::kWaitSoft ? TimelineStall::kRunAhead : TimelineStall::kBudget;
   slice.write({.device = static_cast<std::uint16_t>(device + 1),
@@ -77,8 +77,8 @@ void note_pace(const TimelineSlice& slice, Pace reason, int device) noexcept {
 
 }  // namespace
 
-/// Fences that end a batch's wait for its admission, too, once it has waited as long as it may:
-/// admission by itself asks again for as long as the device is not done.
+/// Fences that end a batch's wait for admission after the longest allowed wait. Admission alone
+/// asks again until the device is done.
 class Arena::BoundedProgress final : public Progress {
  public:
   explicit BoundedProgress(Fences& fences) noexcept : fences_(fences) {}
@@ -123,7 +123,7 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
   Attempt attempt;
   try {
     const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";
-    // Its own pool has nothing left that would come free. What others have of the budget may.
+    // Its own pools can free nothing more, but others may have budget to give back.
     const auto has_more = [&] {
       return request.take_new_room() || Fences::insist() ||
              (attempt.upstream_refused && await_others()) || request.take_new_room();
@@ -134,7 +134,7 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
       try {
         found = pools_.try_allocate({bytes}, stream, label, attempt);
       } catch (const std::exception&) {
-        if (!request.has_new_room()) throw;  // else the wait ended for that, and not in vain
+        if (!request.has_new_room()) throw;  // new room ended the wait: try again
       }
     } while (found == nullptr && has_more());
     if (found == nullptr) pools_.fail(attempt);
@@ -170,7 +170,7 @@ void Arena::tell(const Attempt& attempt, const std::exception& why, std::string&
   try {
     report = why.what();
     if (dynamic_cast<const OutOfMemory*>(&why) != nullptr) return;
-    // A handover that could not be waited for: the pool has yet to say what it found.
+    // A handover could not be waited for, and the pool has not recorded the failure yet.
     pools_.fail(attempt);
   } catch (const OutOfMemory& pool) {
     report = std::string(pool.what()) + "\n    " + report;
@@ -182,7 +182,7 @@ void Arena::tell(const Attempt& attempt, const std::exception& why, std::string&
 std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexcept {
   void* const address = reinterpret_cast<void*>(pointer);
   try {
-    // Before the pool has it back: afterwards the address may be somebody else's.
+    // Before the pool has the memory back: afterwards another thread may get the address.
     const auto charge = take_charge(address);
     const auto freed = pools_.try_deallocate(address, stream);
     if (!freed) return std::nullopt;
@@ -193,7 +193,7 @@ std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexce
     }
     return CUDA_SUCCESS;
   } catch (const std::exception& error) {
-    // Only memory of the host can be short here, and then nothing was freed.
+    // Only host memory can be short here; then nothing was freed.
     log(LogLevel::kError, std::string("a free failed: ") + error.what());
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -209,7 +209,7 @@ void Arena::note_launches(StreamId stream) noexcept {
 }
 
 void Arena::hold_back() {
-  // Asked before the device is: with many streams that costs most.
+  // Checked before asking the device, which costs most with many streams.
   if (InCallback::now()) return;
   const Statistics before = pools_.statistics();
   if (!holds_much(before.awaiting.current, before.budget)) return;
@@ -236,8 +236,8 @@ void Arena::hold_back() {
     if (!waited) waited = decided;
     const bool reached = fences_.wait(*point, {});
     if (!reached) {
-      // What it stands for may depend on this very thread: it goes on, and is not asked again. A
-      // program that does so twice would be held back with each of its steps.
+      // The awaited work may depend on this thread: let it go on, and do not wait for this point
+      // again. A program that does this twice would otherwise be held back at each step.
       const Lock lock(mutex_);
       given_up_ = point;
       ++give_ups_;
@@ -258,7 +258,7 @@ Arena::Shared Arena::share(CUdeviceptr base, Bytes& size) noexcept {
   if (!whole) return Shared::kNotOurs;
   try {
     const auto held = pools_.find(address);
-    // Of a part the handle would be for its neighbours as well.
+    // A handle to a part would also expose its neighbours.
     if (!held || held->size != *whole) return Shared::kPart;
     if (held->home != fences_.sync()) return Shared::kInOrder;
     if (!pools_.give_away(address)) return Shared::kPart;
@@ -289,8 +289,8 @@ bool Arena::is_kept(CUdeviceptr pointer) const noexcept {
 
 std::optional<TicketRef> Arena::ticket_here() const {
   if (own_batch.arena == this) return own_batch.ticket;
-  // Most programs mark batches on one thread and allocate on others as well: a backward pass has
-  // one of its own. With several batches open nobody knows whose it is.
+  // Most programs mark batches on one thread and allocate on others too: a backward pass has its
+  // own thread. With several batches open the owner is unknown.
   const Lock lock(mutex_);
   return open_.size() == 1 ? std::optional(open_.front()) : std::nullopt;
 }
@@ -303,7 +303,7 @@ void Arena::charge(void* pointer, Bytes bytes) noexcept {
     charged_.insert_or_assign(pointer, Charge{*ticket, bytes});
     charged_blocks_.store(charged_.size(), std::memory_order_relaxed);
   } catch (const std::exception&) {
-    return;  // charged to nobody
+    return;  // charged to no batch
   }
   admission_.note_allocated(*ticket, bytes);
 }

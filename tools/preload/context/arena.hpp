@@ -1,7 +1,7 @@
 #pragma once
 
-// All that Weir has in one context: pools over the driver's memory, the fences of its streams, and
-// the batches that its program marks.
+// All that Weir has in one context: pools over the driver's memory, fences of its streams, and the
+// batches that the program marks.
 
 #include <atomic>
 #include <cstddef>
@@ -26,10 +26,10 @@ struct OpenBatch {
   Arena* arena = nullptr;
   TicketRef ticket;
   Fences::Clock::time_point began;
-  TimelineMarker* marker = nullptr;  ///< that was told of it
+  TimelineMarker* marker = nullptr;  ///< the one that was told of it
 };
 
-/// Thread-safe. Never destroyed: a program's last frees may come when it is already ending.
+/// Thread-safe. Never destroyed: a program may free memory while it is ending.
 class Arena {
  public:
   Arena(const Driver& driver, CUcontext context, Account& account, const Settings& settings);
@@ -37,39 +37,39 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Memory for work on `stream`, or for anybody (`fences().sync()`). The driver's own code where
-  /// there is none, and then `report` says why if this is the first time.
+  /// Allocates for work on `stream`, or on any stream (`fences().sync()`). Returns the driver's
+  /// code if there is no memory, and then sets `report` the first time.
   [[nodiscard]] CUresult allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                                   std::string& report) noexcept;
-  /// Frees in the order of `stream`; nothing where it is not from here.
+  /// Frees in the order of `stream`. Returns nothing if the pointer is not from here.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, StreamId stream) noexcept;
-  /// Whether `address` lies in anything that is served from here, handed out or not: a free of it
-  /// is never the driver's to answer.
+  /// Whether `address` lies in memory served from here, allocated or not. The driver must never
+  /// answer a free of it.
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept {
     return upstream_.serves(address);
   }
-  /// Work was enqueued on `stream`: a fence for it, and perhaps a wait.
+  /// Call after work was enqueued on `stream`: sets a fence and may wait.
   void note_launches(StreamId stream) noexcept;
-  /// Whether memory could be taken out of the pool for good.
+  /// Whether memory could be taken out of the pool permanently.
   enum class Shared {
     kNotOurs,
     kInOrder,  ///< no: it was allocated in stream order
-    kPart,     ///< no: it is a part of what the driver gave, or nobody has it
+    kPart,     ///< no: it is part of a driver allocation, or not allocated
     kGiven,
   };
-  /// Tries it with what the driver gave at `base`.
+  /// Tries to take out the driver's allocation at `base`.
   [[nodiscard]] Shared share(CUdeviceptr base, Bytes& size) noexcept;
 
-  /// The memory at `pointer` is a captured graph's, too: it is never handed out again.
+  /// Keeps the memory at `pointer` permanently, because a captured graph uses it.
   void keep(CUdeviceptr pointer) noexcept;
   [[nodiscard]] bool is_kept(CUdeviceptr pointer) const noexcept;
 
   [[nodiscard]] std::optional<OpenBatch> begin_batch(std::string_view kind) noexcept;
   void end_batch(const OpenBatch& batch) noexcept;
 
-  /// The account's budget is this one's, too, from now on.
+  /// Adopts the account's budget.
   void follow_budget();
-  /// The context is gone, with all that it had.
+  /// Drops everything after the context has ended.
   void forget() noexcept;
 
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
@@ -78,11 +78,11 @@ class Arena {
   [[nodiscard]] DriverUpstream& upstream() noexcept { return upstream_; }
   [[nodiscard]] Pools& pool() noexcept { return pools_; }
   [[nodiscard]] const Pools& pool() const noexcept { return pools_; }
-  /// Since the beginning, whatever the program did to the peaks meanwhile; waits of requests for
-  /// what other pools free are counted, too.
+  /// Returns statistics since the beginning, including waits for other pools, even if the program
+  /// reset peaks.
   [[nodiscard]] Statistics statistics() const;
   [[nodiscard]] Waits paced() const;
-  /// Requests that waited for what other pools of the device free. In `statistics`, too.
+  /// Returns the requests that waited for other pools of the device. `statistics` includes them.
   [[nodiscard]] Waits waits_for_others() const;
   [[nodiscard]] Waits batch_waits() const;
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_.load(); }
@@ -92,14 +92,14 @@ class Arena {
     TicketRef ticket;
     Bytes bytes;
   };
-  /// What a failed request is reported with; counts the failure where the pool has not.
+  /// Builds the report of a failed request, and counts the failure if the pool did not.
   void tell(const Attempt& attempt, const std::exception& why, std::string& report) noexcept;
   void charge(void* pointer, Bytes bytes) noexcept;
   [[nodiscard]] std::optional<Charge> take_charge(void* pointer) noexcept;
   [[nodiscard]] std::optional<TicketRef> ticket_here() const;
   void hold_back();
-  /// Waits for work after which another pool of the device can give something back. False where
-  /// there is none, or its end was not to be waited for.
+  /// Waits for work after which another pool of the device can give memory back. Returns false if
+  /// there is none or the wait failed.
   [[nodiscard]] bool await_others();
 
   const CUcontext context_;
@@ -119,8 +119,8 @@ class Arena {
   std::unordered_map<void*, Charge> charged_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<CUdeviceptr> kept_ WEIR_GUARDED_BY(mutex_);
   Waits paced_ WEIR_GUARDED_BY(mutex_);
-  Waits for_others_ WEIR_GUARDED_BY(mutex_);  ///< requests that waited for what other pools free
-  /// A point for which a wait ran out: nobody is paced for it again.
+  Waits for_others_ WEIR_GUARDED_BY(mutex_);  ///< requests that waited for other pools
+  /// The point of a wait that ran out; no thread is paced for it again.
   std::optional<Point> given_up_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t give_ups_ WEIR_GUARDED_BY(mutex_) = 0;
 };

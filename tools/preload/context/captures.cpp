@@ -5,20 +5,21 @@
 namespace weir::preload {
 namespace {
 
-/// Their numbers. What finds no room here is told by the driver alone, stream by stream.
+/// The captures' numbers. Captures that do not fit here are found only by asking the driver about
+/// each stream.
 constinit std::array<std::atomic<CaptureId>, 64> numbers{};
 
 /// The driver counts from below.
 constexpr CaptureId kFirstOfOurs = CaptureId{1} << 63U;
 constinit std::atomic<CaptureId> next_of_ours{kFirstOfOurs};
 
-/// Whether `id` and `graph`, either of which may be null, were told.
+/// Whether the driver reports `id` and `graph`; either may be null.
 bool tells(const Driver& driver, CUstream stream, cuuint64_t* id, CUgraph* graph) noexcept {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver.cuStreamGetCaptureInfo_v2 == nullptr) return false;
   const CUresult code =
       driver.cuStreamGetCaptureInfo_v2(stream, &status, id, graph, nullptr, nullptr);
-  // Of one that broke nothing but its status is told.
+  // For an invalidated capture it reports only the status.
   return code == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
@@ -42,7 +43,7 @@ void CapturesUnderWay::end(CaptureId capture) noexcept {
 }
 
 bool CapturesUnderWay::has(CaptureId capture) noexcept {
-  if (capture == 0) return false;  // which is what a free place holds
+  if (capture == 0) return false;  // 0 marks a free place
   for (const auto& number : numbers) {
     if (number.load(std::memory_order_acquire) == capture) return true;
   }

@@ -1,9 +1,8 @@
 #pragma once
 
-// The captures that are under way in this process, whatever context they began in. A stream joins
-// one by waiting for an event of it, and may be of another context: so whether a stream is captured
-// is the driver's to say, and it is asked while any capture is under way. With none that costs one
-// load.
+// The captures in progress in this process, in any context. A stream joins one by waiting for one
+// of its events, and may be of another context. So only the driver knows whether a stream is
+// captured; we ask while any capture is in progress. Without one this costs one load.
 
 #include <atomic>
 #include <cstdint>
@@ -12,8 +11,7 @@
 
 namespace weir::preload {
 
-/// A capture by the driver's number (cuStreamGetCaptureInfo), which no other one has while the
-/// process lives. 0 is none.
+/// A capture by the driver's number (cuStreamGetCaptureInfo), unique in the process. 0 is none.
 using CaptureId = std::uint64_t;
 
 /// The captures that programs began through the hooks. Thread-safe, lock-free.
@@ -23,14 +21,14 @@ class CapturesUnderWay {
   [[nodiscard]] static bool any() noexcept {
     return under_way.load(std::memory_order_relaxed) != 0;
   }
-  /// One is about to begin; `begin` or `withdraw` says what became of it.
+  /// Call before a capture begins; then call `begin` or `withdraw`.
   static void announce() noexcept { under_way.fetch_add(1); }
   static void withdraw() noexcept { under_way.fetch_sub(1); }
-  /// Its number from now on; one of ours where the driver told none (0).
+  /// Records the capture's number and returns it; makes one up if the driver reported none (0).
   [[nodiscard]] static CaptureId begin(CaptureId told) noexcept;
   static void end(CaptureId capture) noexcept;
   [[nodiscard]] static bool has(CaptureId capture) noexcept;
-  /// There may be one that did not begin through the hooks: `any` is true from now on.
+  /// Call if a capture may begin outside the hooks: `any` stays true from now on.
   static void expect_unknown() noexcept { under_way.fetch_or(kUnknown); }
 
  private:
@@ -38,20 +36,20 @@ class CapturesUnderWay {
   inline static constinit std::atomic<std::uint64_t> under_way{0};
 };
 
-/// The default stream by its own name: of the calling thread, or the legacy one.
+/// Returns the explicit handle of a default stream: the calling thread's or the legacy one.
 [[nodiscard]] inline CUstream named_stream(CUstream stream, bool per_thread) noexcept {
   if (stream != nullptr) return stream;
   return per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
 }
 
-/// Whether work on `stream`, a default one by its own name, becomes a part of a graph now. True as
-/// well where the driver does not say: it is to answer the program's call itself.
+/// Whether work on `stream` (default streams by explicit handle) is being captured now. Also true
+/// if the driver does not say: then it answers the program's call itself.
 [[nodiscard]] bool is_captured(const Driver& driver, CUstream stream) noexcept;
 
-/// The capture that `stream` is a part of; 0 where it is of none, or the driver does not say.
+/// Returns the capture that `stream` is part of; 0 if none or unknown.
 [[nodiscard]] CaptureId capture_of(const Driver& driver, CUstream stream) noexcept;
 
-/// The graph that is being captured from `stream`; null where that is not known.
+/// Returns the graph being captured from `stream`; null if unknown.
 [[nodiscard]] CUgraph captured_graph(const Driver& driver, CUstream stream) noexcept;
 
 }  // namespace weir::preload

@@ -1,7 +1,7 @@
 #pragma once
 
-// Keeps contexts from ending while memory is given back in them by a thread that is not the
-// program's. The program answers for its own threads, and cannot know of ours.
+// Keeps contexts alive while one of our threads gives memory back in them. The program synchronizes
+// its own threads, but does not know ours.
 
 #include <chrono>
 #include <condition_variable>
@@ -11,15 +11,14 @@
 
 namespace weir::preload {
 
-/// One thread gives back at a time, and none while a context ends. No lock is held meanwhile: both
-/// call the driver. Thread-safe.
+/// One thread gives back at a time, and none while a context ends. Both call the driver, so no lock
+/// is held meanwhile. Thread-safe.
 class GiveBackGate {
  public:
-  /// The calling thread gives back while it lives. A thread has one turn at a time.
+  /// Lets the calling thread give back during its lifetime. One turn at a time for each thread.
   class Turn {
    public:
-    /// Not `granted` where a context ends or another thread gives back, and goes on doing so for
-    /// `most`.
+    /// Not `granted` if for `most` a context is ending or another thread gives back.
     Turn(GiveBackGate& gate, std::chrono::nanoseconds most)
         : gate_(gate), granted_(gate.begin(most)) {}
     ~Turn() {
@@ -34,7 +33,8 @@ class GiveBackGate {
     const bool granted_;
   };
 
-  /// A context ends while it lives. Waits for who gives back, which calls only frees of the driver.
+  /// Lets a context end during its lifetime. First waits for the thread that gives back, which
+  /// calls only the driver's frees.
   class EndOfContext {
    public:
     explicit EndOfContext(GiveBackGate& gate) : gate_(gate) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which streams are followed, for launches: they look here and take no lock. What is forgotten is
-// only followed again.
+// The streams that are followed, readable by launches without a lock. A forgotten stream is just
+// followed again.
 
 #include <cuda.h>
 
@@ -12,7 +12,7 @@
 
 namespace weir::preload {
 
-/// Handles in sets of one cache line each. With 10,000 of them hardly any set is full. Thread-safe.
+/// Handles in sets of one cache line. With 10,000 handles hardly any set is full. Thread-safe.
 class KnownStreams {
  public:
   [[nodiscard]] static bool has(CUstream stream) noexcept {
@@ -30,14 +30,14 @@ class KnownStreams {
     }
     set[number_of(stream) % kPlaces].store(stream, std::memory_order_relaxed);
   }
-  /// To be called before the driver destroys it: a new stream can have its handle.
+  /// Call before the driver destroys the stream: a new stream can have its handle.
   static void remove(CUstream stream) noexcept {
     for (Place& place : set_of(stream)) {
       CUstream its = stream;
       place.compare_exchange_strong(its, nullptr, std::memory_order_relaxed);
     }
   }
-  /// A context is gone, with its streams.
+  /// Call when a context is gone with its streams.
   static void clear() noexcept {
     for (Set& set : sets) {
       for (Place& place : set) place.store(nullptr, std::memory_order_relaxed);
@@ -51,7 +51,7 @@ class KnownStreams {
   struct alignas(64) Set : std::array<Place, kPlaces> {};
 
   /// Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, 6.4): handles are
-  /// addresses, of which the lowest bits are equal.
+  /// addresses with equal low bits.
   [[nodiscard]] static std::uint64_t number_of(CUstream stream) noexcept {
     return reinterpret_cast<std::uintptr_t>(stream) * 0x9E3779B97F4A7C15U;
   }

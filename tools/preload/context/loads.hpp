@@ -1,8 +1,8 @@
 #pragma once
 
-// What loads of code take of a device: the driver does not say, so it is measured by what the
-// device has less afterwards. Programs load in parallel, and no lock is held across a load: those
-// that overlap are measured together, and what they took is divided among them.
+// Measures the memory that loading code takes, since the driver does not say: the device has less
+// free afterwards. Programs load in parallel and no lock is held across a load, so overlapping
+// loads are measured together and their memory is divided among them.
 
 #include <cuda.h>
 
@@ -16,50 +16,50 @@
 
 namespace weir::preload {
 
-/// What other programs do to the device is measured with it: of one load no more is believed.
+/// The most believed of one load, because other programs' memory is measured with it.
 inline constexpr Bytes kMostOfAModule = mib(256);
 
-/// A device as the driver and the books have it.
+/// A device's level according to the driver and to the account.
 struct DeviceLevel {
   Bytes free;
   Bytes used;
 };
 
-/// What loads took between two looks at a device, but for `counted`, which is in the books already:
-/// the device has less, and what else the books took does not explain it.
+/// Returns what loads took between two readings, apart from `counted`: the decrease of free memory
+/// that the account does not explain.
 [[nodiscard]] constexpr Bytes taken_by_loads(DeviceLevel before, DeviceLevel after,
                                              Bytes counted) noexcept {
   const Bytes others = minus_or_zero(minus_or_zero(after.used, before.used), counted);
   return minus_or_zero(minus_or_zero(minus_or_zero(before.free, after.free), others), counted);
 }
 
-/// The part of the one at `index` among `count` loads that took `all`; the last has the rest.
+/// Returns the share of load `index` of `count` in `all`; the last gets the remainder.
 [[nodiscard]] constexpr Bytes part_of_load(Bytes all, std::size_t index,
                                            std::size_t count) noexcept {
   const Bytes each{all.count / count};
   return index + 1 < count ? each : minus_or_zero(all, each * (count - 1));
 }
 
-/// The loads of a process. Thread-safe; the driver is asked by the callers, outside its lock.
+/// The loads of a process. Thread-safe. Callers ask the driver, outside its lock.
 class Loads {
  public:
-  /// A load that succeeded, not counted yet.
+  /// A successful load, not counted yet.
   struct Loaded {
     std::uint64_t handle = 0;
     CUcontext context = nullptr;
   };
-  /// So many of a group may have ended before it is measured while others still load.
+  /// Measures a group after this many loads have ended, even if others still run.
   static constexpr std::size_t kMostEnded = 16;
 
-  /// A load on the account's device begins. True: what is free has to be noted before it does.
+  /// Begins a load on the account's device. Returns true if free memory must be noted first.
   [[nodiscard]] bool begin(const Account& account) noexcept;
   void note_before(const Account& account, std::optional<Bytes> free) noexcept;
-  /// It has ended; nothing where it failed. True: the group is to be measured now.
+  /// Ends a load; `loaded` is empty if it failed. Returns true if the group must be measured now.
   [[nodiscard]] bool end(const Account& account, std::optional<Loaded> loaded) noexcept;
-  /// Counts what those that ended took, as `free` says, by `count(loaded, bytes)`.
+  /// Divides what the ended loads took, by `free`, and calls `count(loaded, bytes)` for each.
   template <typename Count>
   void measure(Account& account, std::optional<Bytes> free, const Count& count) noexcept {
-    const Lock lock(mutex_);  // and until they are counted: one may be unloaded at once
+    const Lock lock(mutex_);  // held until all are counted, since one may be unloaded at once
     Group* const group = find(account);
     if (group == nullptr) return;
     const std::vector<Loaded> ended = std::move(group->ended);
@@ -70,24 +70,23 @@ class Loads {
       if (part.count != 0) count(ended[i], part);
     }
   }
-  /// It is unloaded: what was not counted yet never is. To be called before the driver may give
-  /// the same handle again.
+  /// Call on unloading, before the driver can reuse the handle: it is not counted any more.
   void forget(std::uint64_t handle) noexcept;
 
  private:
-  /// The loads of a device that overlap.
+  /// Overlapping loads of a device.
   struct Group {
     const Account* account = nullptr;
     std::size_t under_way = 0;
     std::optional<DeviceLevel> before;
-    Bytes counted;              ///< since then
-    std::vector<Loaded> ended;  ///< since what was counted last
+    Bytes counted;              ///< since the first reading
+    std::vector<Loaded> ended;  ///< since the last counting
   };
   [[nodiscard]] Group* find(const Account& account) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] static Bytes take(Group& group, Account& account, std::optional<Bytes> free,
                                   std::size_t loads) noexcept;
 
-  Mutex mutex_{LockRank::kSlab};  // before those of books, which `count` writes
+  Mutex mutex_{LockRank::kSlab};  // before those of the account, which `count` takes
   std::vector<Group> groups_ WEIR_GUARDED_BY(mutex_);
 };
 

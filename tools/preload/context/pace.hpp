@@ -1,6 +1,6 @@
 #pragma once
 
-// Whether a launch is held back: values in, decision out.
+// Decides whether a launch is held back. Pure.
 
 #include <chrono>
 
@@ -11,25 +11,25 @@ namespace weir::preload {
 
 enum class Pace : std::uint8_t {
   kGo,
-  kWaitHard,  ///< hardly any room is left, and what queued work holds would make some
+  kWaitHard,  ///< almost no room is left, and queued work would free some
   kWaitSoft,  ///< enough device time is queued, and it holds memory
 };
 
 struct Queue {
-  Bytes held;      ///< handed out, or waiting for a fence
-  Bytes awaiting;  ///< of it, waiting for a fence: what waiting can release
+  Bytes held;      ///< allocated, or waiting for a fence
+  Bytes awaiting;  ///< part of it that waits for a fence: waiting can release it
   Bytes budget;
-  std::chrono::nanoseconds behind{};  ///< since the fence that releases the oldest of it
+  std::chrono::nanoseconds behind{};  ///< since the fence that releases its oldest part
 };
 
-/// Whether what waits for the device is more than can be left waiting without a thought: more than
-/// a sixty-fourth of the budget.
+/// Whether the memory that awaits the device is worth waiting for: over a sixty-fourth of the
+/// budget.
 [[nodiscard]] constexpr bool holds_much(Bytes awaiting, Bytes budget) noexcept {
   return awaiting.count > budget.count / 64;
 }
 
-/// Only work that holds memory is worth waiting for, and not for a sixty-fourth of the budget. A
-/// run-ahead in batches says nothing about launches, so it leaves them without a soft limit.
+/// Waits only for work that holds more than a sixty-fourth of the budget. A run-ahead in batches
+/// does not apply to launches, so it sets no soft limit.
 [[nodiscard]] constexpr Pace pace(const Queue& queue, Policy policy,
                                   const RunAhead& run_ahead) noexcept {
   if (policy != Policy::kThrottled || !holds_much(queue.awaiting, queue.budget)) {

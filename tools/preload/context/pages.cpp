@@ -69,7 +69,7 @@ PagesDone ContextPages::in_driver(const Work& work) const noexcept {
     const ContextScope scope(driver_, context_);
     if (scope.good()) return work();
   }
-  // None of these functions is said to need a context (<cuda.h>).
+  // <cuda.h> says of none of these functions that it needs a context.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   (void)driver_.cuThreadExchangeStreamCaptureMode(&mode);
   const PagesDone done = work();
@@ -91,7 +91,7 @@ void* ContextPages::reserve(Bytes size) {
       return address;
     }
   } catch (const std::exception&) {
-    // As where the driver has none: memory of the host is short.
+    // As if the driver had none: host memory is short.
   }
   (void)in_driver([&]() -> PagesDone { return {0, pages_.unreserve(address, size), ""}; });
   return nullptr;
@@ -125,7 +125,7 @@ std::size_t ContextPages::create(std::span<Page> pages) {
       for (; noted < made.size(); ++noted) made_.emplace(made[noted].id, false);
     }
   } catch (const std::exception&) {
-    // Memory of the host is short: fewer.
+    // Host memory is short: create fewer.
   }
   release(made.subspan(noted));
   if (done.code == CUDA_SUCCESS || done.code == CUDA_ERROR_OUT_OF_MEMORY || gone) return noted;
@@ -152,7 +152,7 @@ void ContextPages::destroy(std::span<const Page> pages) noexcept {
   if (!capturing) {
     release(pages);
   } else if (!fences_.capturing()) {
-    give_back_held();  // it ended meanwhile
+    give_back_held();  // the capture ended meanwhile
   }
 }
 
@@ -160,7 +160,7 @@ void ContextPages::release(std::span<const Page> pages) noexcept {
   if (pages.empty()) return;
   const Account::Return returns(account_);
   const PagesDone done = in_driver([&] { return pages_.destroy(pages); });
-  // What cannot be given back stays in the books: it is out for ever.
+  // Memory that cannot be given back stays charged permanently.
   account_.give_back(page_size() * done.count);
   report_fault(done, "pages cannot be given back");
 }
@@ -195,7 +195,7 @@ std::size_t ContextPages::note(std::span<const Mapping> mappings) noexcept {
       mapped_.emplace(device_address(mappings[noted].address), mappings[noted].page);
     }
   } catch (const std::exception&) {
-    // Memory of the host is short: fewer.
+    // Host memory is short: map fewer.
   }
   return noted;
 }
@@ -235,7 +235,7 @@ bool ContextPages::let_in_late(std::span<const Mapping> mapped, std::size_t know
     int device = 0;
     {
       const Lock lock(mutex_);
-      if (gone_) return false;  // what was mapped since has to go, too
+      if (gone_) return false;  // pages mapped since then must go too
       if (known >= others_.size()) return true;
       device = others_[known];
     }
@@ -285,7 +285,7 @@ bool ContextPages::allow(int device) noexcept {
     });
     if (done.code == CUDA_SUCCESS) continue;
     const Lock lock(mutex_);
-    // One that is mapped just now gets its access from whoever maps it, one unmapped needs none.
+    // A page being mapped gets its access from the mapping thread; an unmapped page needs none.
     all = all && !mapped_.contains(address);
   }
   return all;
@@ -303,7 +303,7 @@ void ContextPages::forget() noexcept {
     made.swap(made_);
     held_ = 0;
   }
-  // Codes say nothing here: where a driver ends all of it with the context, it knows none of this.
+  // Errors are ignored: a driver that ends everything with the context no longer knows these.
   (void)in_driver([&]() -> PagesDone {
     for (const auto& [address, page] : mapped) {
       const Mapping mapping{reinterpret_cast<void*>(address), page};

@@ -8,7 +8,7 @@
 namespace weir::preload {
 namespace {
 
-/// The pool that the calling thread asks for memory just now.
+/// The pool that the calling thread is asking for memory.
 constinit thread_local const Pool* asked_pool = nullptr;
 
 struct Asking {
@@ -18,8 +18,8 @@ struct Asking {
   ~Asking() { asked_pool = nullptr; }
 };
 
-/// One of so many parts of the budget is a segment of memory in stream order at most: what lives in
-/// one keeps all of it from cuMemAlloc.
+/// A segment of memory in stream order is at most the budget divided by this: anything alive in a
+/// segment keeps all of it from cuMemAlloc.
 constexpr std::uint64_t kSegmentShareInOrder = 16;
 
 constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
@@ -31,7 +31,7 @@ constexpr std::array kCounts{
 
 PoolOptions options_for(const Settings& settings, const Account& account) {
   PoolOptions options = settings.pool;
-  // Resolved by the account; what others have of the device shows when the driver refuses.
+  // The account resolves it. Other programs' use shows when the driver refuses.
   options.budget = {BudgetRequest{.bytes = account.budget()}, settings.pool.budget.source};
   options.place = {.name = "GPU " + std::to_string(account.device()),
                    .device = static_cast<std::uint16_t>(account.device() + 1)};
@@ -61,7 +61,7 @@ Pool& Pools::serving(StreamId stream) {
   return made != nullptr ? *made : make_second();
 }
 
-// Tensors are cut from what the driver gave, best where holes give their pages back.
+// Tensors are cut from driver memory; best if holes give their pages back.
 PoolKind Pools::kind_in_order() {
   const PageSource* const pages = upstream_.pages();
   const bool paged = pages != nullptr && pages->page_size() <= first_.budget();
@@ -82,8 +82,8 @@ Pool& Pools::make_second() {
     }
     second_owner_ = std::move(made);
     second_.store(second_owner_.get());
-    // Who sets other limits sets the first pool's, then this one's if it is there: so either of us
-    // comes to it last.
+    // Callers set the first pool's limits, then this one's if it exists. So one of the two threads
+    // reaches this pool last.
     second_owner_->set_limits(first_.budget(), running_out(settings_.policy.policy.value));
   });
   return *second();
@@ -110,7 +110,7 @@ std::optional<Bytes> Pools::block_size(Bytes bytes, StreamId stream) const noexc
 void Pools::fail(const Attempt& attempt) { serving(attempt.stream).fail(attempt); }
 
 std::array<Pool*, 2> Pools::looked_through(StreamId stream) const noexcept {
-  // Most memory that is freed on a stream was allocated in its order.
+  // Most memory freed on a stream was allocated in its order.
   const auto [first, other] = all();
   if (other == nullptr || stream == fences_.everything()) return {first, other};
   return {other, first};
@@ -202,8 +202,8 @@ Bytes Pools::give_back(Bytes need) {
 Bytes Pools::spare() {
   Bytes cached;
   for (Pool* const pool : all()) {
-    // Not the one that is asked: it may have put the question off, and would give back now what it
-    // is about to hand out.
+    // Skip the pool being asked: it may have put the question off, and would give back what it is
+    // about to hand out.
     if (pool == nullptr || pool == asked_pool) continue;
     pool->poll();
     cached += pool->statistics().cached.current;
@@ -219,7 +219,7 @@ Pressure Pools::pressure() const {
   sum.held += more.held;
   sum.awaiting += more.awaiting;
   sum.sequence += more.sequence;
-  // Without hysteresis: nobody is told of the sum's level, and who reads it reads the bytes.
+  // Without hysteresis: nobody observes the sum's level, only its bytes are read.
   sum.level = pressure_level(sum.held, sum.budget, PressureLevel::kNone);
   return sum;
 }
@@ -238,7 +238,7 @@ Statistics Pools::sum() const {
   return sum;
 }
 
-// The sum of two pools' peaks would be more than there ever was.
+// The sum of two pools' peaks would exceed the real peak.
 void Pools::note_peaks() {
   if (second() == nullptr) return;
   const Statistics now = sum();
@@ -268,7 +268,7 @@ Statistics Pools::in_order() const {
 }
 
 void Pools::reset_peaks_in_order() {
-  (void)statistics();  // what they were is kept in the sums'
+  (void)statistics();  // keeps the peaks in the sums'
   if (Pool* const pool = of_stream_order()) pool->reset_peaks();
 }
 

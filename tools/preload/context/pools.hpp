@@ -1,7 +1,7 @@
 #pragma once
 
-// The pools of one context. With `auto` memory of cuMemAlloc comes from one and memory in stream
-// order from another, made when it is first asked for; with a named kind all comes from one.
+// The pools of one context. With `auto`, cuMemAlloc has one pool and memory in stream order
+// another, created on first use. With a named kind one pool serves all.
 
 #include <array>
 #include <atomic>
@@ -20,8 +20,8 @@
 
 namespace weir::preload {
 
-/// A pointer is one pool's: whatever is asked of it is asked of that one. Figures are sums; each
-/// pool's part of a sum is of one moment, the parts are not of the same. Thread-safe.
+/// Each pointer belongs to one pool, which answers all questions about it. Figures are sums: each
+/// pool's part is of one moment, but not the same moment. Thread-safe.
 class Pools final : public MemoryBooks {
  public:
   Pools(DriverUpstream& upstream, Fences& fences, const Account& account, const Settings& settings);
@@ -41,39 +41,39 @@ class Pools final : public MemoryBooks {
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
   void poll() override;
-  /// Of all, the one whose fence was recorded first.
+  /// Returns the oldest over all pools.
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
-  /// Gives cached memory back until `keep` is what stays reserved of all together; how much.
+  /// Gives cached memory back until `keep` stays reserved in all pools together. Returns how much.
   Bytes trim(Bytes keep = {});
-  /// Gives back up to `need` bytes, but nothing of the pool that the calling thread asks for memory
-  /// just now: that one releases what is in the way by itself.
+  /// Gives back up to `need` bytes, but not of the pool that the calling thread is asking: that
+  /// pool releases memory itself.
   Bytes give_back(Bytes need);
-  /// What `give_back` could give at most, once it is known how far the device has come.
+  /// Returns the most that `give_back` could give, given how far the device has come.
   [[nodiscard]] Bytes spare();
 
   [[nodiscard]] std::uint16_t device() const noexcept override { return first_.device(); }
   [[nodiscard]] Pressure pressure() const override;
-  /// Peaks are of the sums, as they were at the ends of calls, since the beginning.
+  /// Peaks are of the sums at the ends of calls, since the beginning.
   [[nodiscard]] Statistics statistics() const override;
   [[nodiscard]] Bytes budget() const override { return first_.budget(); }
   [[nodiscard]] std::string holders(std::size_t most) const override;
-  /// Of all pools, also one that is still to come.
+  /// Sets the limits of all pools, also of one created later.
   void set_limits(Bytes budget, RunningOut running_out);
 
-  // The pool of memory in stream order, by itself: what the program knows as its default pool.
+  // The pool in stream order alone, which the program knows as its default pool.
   [[nodiscard]] Statistics in_order() const;
   void reset_peaks_in_order();
-  /// As cuMemPoolTrimTo asks: until `keep` is what stays reserved of stream order. What cuMemFree
-  /// freed goes back, too: a driver keeps none of it.
+  /// Implements cuMemPoolTrimTo: gives back until `keep` stays reserved in stream order. Also gives
+  /// back what cuMemFree freed, since a driver caches none of it.
   void trim_to(Bytes keep);
 
-  /// A pool, and what it serves.
+  /// A pool and what it serves.
   struct Part {
     std::string_view serves;  ///< `cuMemAlloc`, `stream order` or `all`
     const Pool* pool;
   };
-  /// Those that there are; a null pool is one that nothing was asked of yet.
+  /// Returns the pools; null for one that is not created yet.
   [[nodiscard]] std::array<Part, 2> parts() const noexcept;
 
  private:
@@ -81,15 +81,15 @@ class Pools final : public MemoryBooks {
   [[nodiscard]] Pool& serving(StreamId stream);
   [[nodiscard]] PoolKind kind_in_order();
   [[nodiscard]] Pool& make_second();
-  /// The pools in the order in which a pointer that is freed on `stream` is looked for; null: none.
+  /// Returns the pools in the order in which to look for a pointer freed on `stream`; null: none.
   [[nodiscard]] std::array<Pool*, 2> looked_through(StreamId stream) const noexcept;
-  /// The same in any order.
+  /// Returns the pools in any order.
   [[nodiscard]] std::array<Pool*, 2> all() const noexcept { return {&first_, second()}; }
-  /// The pool in stream order; null where nothing was asked of it yet.
+  /// Returns the pool in stream order; null if not created yet.
   [[nodiscard]] Pool* of_stream_order() const noexcept { return split_ ? second() : &first_; }
   [[nodiscard]] std::optional<Point> oldest(std::optional<Point> (Pool::*of_pool)() const) const;
   [[nodiscard]] Statistics sum() const;
-  /// What the calling thread changed may be a peak of the sums.
+  /// Updates the peaks of the sums after a change by the calling thread.
   void note_peaks();
 
   DriverUpstream& upstream_;
@@ -102,7 +102,7 @@ class Pools final : public MemoryBooks {
   std::unique_ptr<Pool> second_owner_;
   std::atomic<Pool*> second_{nullptr};
   mutable Mutex mutex_{LockRank::kLeaf};
-  mutable Statistics peaks_ WEIR_GUARDED_BY(mutex_);  ///< of the sums; the gauges' peaks alone
+  mutable Statistics peaks_ WEIR_GUARDED_BY(mutex_);  ///< of the sums; only the gauges' peaks
 };
 
 }  // namespace weir::preload

@@ -1,8 +1,7 @@
 #pragma once
 
-// What is learned of a device's primary context stays true until it is acted on. Retains of threads
-// that ask and release again look like the program's, and a context that is made anew can have the
-// handle of the one that ended.
+// Keeps what is learned of a device's primary context true until it is acted on. Our retain and
+// release look like the program's, and a new context can have the handle of the old one.
 
 #include <array>
 #include <optional>
@@ -12,19 +11,19 @@
 
 namespace weir::preload {
 
-/// Thread-safe. A call that interrupts one of the library's on its thread goes past it: its Entry
-/// is nested.
+/// Thread-safe. A call that interrupts one of ours on its thread bypasses this: its Entry is
+/// nested.
 class PrimaryContexts {
  public:
   explicit PrimaryContexts(const Driver& driver) noexcept : driver_(driver) {}
 
-  /// To be held over each call that begins the primary context of `device`, ends it or refers to
-  /// it, and over what follows from that. The driver's release may wait for the device's work, so
-  /// devices do not wait for each other.
+  /// Hold it over each call that begins, ends or refers to the primary context of `device`, and
+  /// over what follows from it. One lock per device, because the driver's release may wait for the
+  /// device's work.
   [[nodiscard]] Mutex& of(CUdevice device) noexcept {
     return devices_[static_cast<unsigned>(device) % devices_.size()].mutex;
   }
-  /// Whether somebody holds it; nothing where the driver does not say.
+  /// Whether it is retained; nothing if the driver does not say.
   [[nodiscard]] std::optional<bool> is_active(CUdevice device) const noexcept {
     unsigned int flags = 0;
     int active = 0;
@@ -32,7 +31,7 @@ class PrimaryContexts {
     const CUresult code = driver_.cuDevicePrimaryCtxGetState(device, &flags, &active);
     return code == CUDA_SUCCESS ? std::optional(active != 0) : std::nullopt;
   }
-  /// Its handle, null where nobody holds it. Under `of(device)`.
+  /// Returns its handle, null if nobody retains it. Needs `of(device)`.
   [[nodiscard]] CUcontext find(CUdevice device) const noexcept {
     CUcontext context = nullptr;
     const Inside inside;
@@ -40,13 +39,13 @@ class PrimaryContexts {
         driver_.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) {
       return nullptr;
     }
-    (void)driver_.cuDevicePrimaryCtxRelease_v2(device);  // others hold it: it stays
+    (void)driver_.cuDevicePrimaryCtxRelease_v2(device);  // others retain it, so it stays
     return context;
   }
 
  private:
   struct OfDevice {
-    Mutex mutex{LockRank::kSources};  // before what forgetting a context takes
+    Mutex mutex{LockRank::kSources};  // before the locks that forgetting a context takes
   };
   const Driver& driver_;
   std::array<OfDevice, 64> devices_;

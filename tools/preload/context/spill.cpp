@@ -54,7 +54,7 @@ std::optional<std::uint64_t> number_in(const char* root, std::string_view group,
                                                        : found.substr(line + kFiles.size()));
 }
 
-/// Nothing where the group has no limit, or cannot be seen.
+/// Returns nothing if the group has no limit or cannot be read.
 std::optional<Bytes> available_in(const char* root, std::string_view group) noexcept {
   const auto most = number_in(root, group, "memory.max");
   const auto current = number_in(root, group, "memory.current");
@@ -147,7 +147,7 @@ bool Spilled::may_serve(Arena& arena, Bytes bytes) {
         last_refused = bytes.count;
         return false;
       case SpillDecision::kHostFull:
-        // While a stream is captured nothing goes back, however far the device is.
+        // While a stream is captured nothing goes back, however far the device has come.
         if (!wait_for_one(arena) || arena.fences().capturing()) return false;
         if (!give_back(Fences::left_of_request(max_wait_))) return false;
     }
@@ -155,7 +155,7 @@ bool Spilled::may_serve(Arena& arena, Bytes bytes) {
 }
 
 bool Spilled::allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept {
-  // What a graph has must stay where it is, and a thread that serves the device calls no driver.
+  // A graph's memory must not move, and a thread that serves the device may not call the driver.
   if (arena.fences().capturing() || InCallback::now()) return false;
   try {
     if (!is_possible(arena.account().device())) return false;
@@ -193,8 +193,8 @@ CUdeviceptr Spilled::take(const Arena& arena, Bytes bytes) const noexcept {
   return pointer;
 }
 
-/// It stays on the host, and the device reads it there instead of moving its pages to and fro.
-/// Advice only: what does not take it is slower still.
+/// Keeps it on the host for the device to read there, instead of migrating pages. Only advice:
+/// without it access is slower.
 void Spilled::advise(CUdeviceptr pointer, Bytes bytes, int device) const noexcept {
 #if CUDA_VERSION >= 12020
   if (driver_.cuMemAdvise_v2 != nullptr) {
@@ -285,7 +285,7 @@ void Spilled::give_back_passed() {
 void Spilled::return_to_driver(CUdeviceptr pointer, std::optional<Point> point) noexcept {
   decltype(returning_)::iterator returning;
   {
-    // Before the driver may give the address again. Moves a node, so it cannot fail.
+    // Before the driver can reuse the address. Moves a node, so it cannot fail.
     const Lock lock(mutex_);
     const auto found = given_.find(pointer);
     if (found == given_.end() || found->second.point != point) return;  // its context has ended
@@ -306,7 +306,7 @@ void Spilled::return_to_driver(CUdeviceptr pointer, std::optional<Point> point) 
     if (code == CUDA_SUCCESS) {
       discount(node.mapped());
     } else {
-      given_.insert(std::move(node));  // freed for the program, and out for ever
+      given_.insert(std::move(node));  // freed for the program, but never returned
     }
   }
   returned_.notify_all();

@@ -1,7 +1,7 @@
 #pragma once
 
-// The last resort of a request that nothing else serves, where the user wants it: memory that stays
-// on the host, which the device reads and writes over its link. Slow, but the run ends.
+// The last resort of a failed request, if the user enables it: host memory that the device reads
+// and writes over its link. Slow, but the run finishes.
 
 #include <atomic>
 #include <chrono>
@@ -22,59 +22,60 @@ namespace weir::preload {
 struct SpillRequest {
   Bytes asked;
   Bytes budget;          ///< of the device
-  Bytes spilled;         ///< on the host already, also what is freed and not given back
-  Bytes host_available;  ///< as the system says; what nobody has written yet is still in it
-  Bytes refused;         ///< the thread's last request that was refused here, nothing served since
+  Bytes spilled;         ///< now on the host, including freed and not given back
+  Bytes host_available;  ///< as the system says; pages not yet written still count
+  Bytes refused;         ///< the thread's last request refused here, if nothing was served since
 };
 enum class SpillDecision : std::uint8_t {
   kServe,
-  kTooLarge,  ///< more than half of the budget: a framework's reserve, or a probe
-  kProbe,     ///< a step of a search for the largest block
+  kTooLarge,  ///< over half of the budget: a framework's reserve, or a probe
+  kProbe,     ///< a step in a search for the largest block
   kHostFull,
 };
-/// A framework that looks for the largest block asks for very much, and then for somewhat less, to
-/// half, until it is served. So what is at least half of a request that was just refused is
-/// refused. At most half of what the host has is taken: the rest of the machine goes on.
+/// A framework that looks for the largest block asks for a huge size, then for less, down to half,
+/// until it is served. So a request of at least half of one just refused is refused. Takes at most
+/// half of what the host has, for the sake of the rest of the machine.
 [[nodiscard]] SpillDecision decide_spill(const SpillRequest& request) noexcept;
 
-/// What a text in the form of /proc/meminfo calls available; zero where it does not say.
+/// Returns the available memory in a text like /proc/meminfo; zero if missing.
 [[nodiscard]] Bytes parse_available(std::string_view meminfo) noexcept;
-/// What the control group that `cgroup` names (a text in the form of /proc/self/cgroup) may still
-/// take: of it and all above it, below `root`, the least. Pages of files that are not in use count
-/// as free, as the system gives them up. Nothing where no group of version 2 has a limit.
+/// Returns what the control group in `cgroup` (a text like /proc/self/cgroup) may still take: the
+/// minimum over it and its ancestors below `root`. Inactive file pages count as free, because the
+/// system drops them. Returns nothing if no version 2 group has a limit.
 [[nodiscard]] std::optional<Bytes> group_available(const char* root,
                                                    std::string_view cgroup) noexcept;
-/// What the host could give now: the system's figure, or the control groups' where that is less.
+/// Returns what the host could give now: the smaller of the system's figure and the control
+/// groups'.
 [[nodiscard]] Bytes host_available() noexcept;
 
-/// Memory on the host that was given for device memory. Thread-safe.
+/// Host memory given for device memory. Thread-safe.
 class Spilled {
  public:
-  /// `max_wait`: what one request may wait at most.
+  /// `max_wait` limits the wait of one request.
   Spilled(const Driver& driver, GiveBackGate& gate, std::chrono::nanoseconds max_wait) noexcept
       : driver_(driver), gate_(gate), max_wait_(max_wait) {}
-  /// Whether a device and the host can use managed memory at once. Says so once, where not.
+  /// Whether the device and the host can use managed memory at once. Logs once if not.
   [[nodiscard]] bool is_possible(int device) noexcept;
-  /// Serves a request that failed, if it may. False: it fails.
+  /// Serves a failed request if allowed. Otherwise returns false.
   [[nodiscard]] bool allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept;
-  /// The thread was served by the pool: no search is under way.
+  /// Call when the pool served the thread: no search is in progress.
   static void note_served() noexcept;
 
   struct Owner {
     Arena* arena = nullptr;
-    bool freed = false;  ///< before
+    bool freed = false;  ///< earlier
   };
-  /// Begins the free of what was given at `pointer`; nothing where nothing was.
+  /// Begins to free the memory at `pointer`; nothing if it is not from here.
   [[nodiscard]] std::optional<Owner> begin_free(CUdeviceptr pointer) noexcept;
-  /// It goes back to the driver once the device has passed `point`; without one it stays given.
+  /// Gives it back to the driver once the device has passed `point`; without a point, never.
   void end_free(CUdeviceptr pointer, std::optional<Point> point) noexcept;
-  /// Gives back what the device has passed. Cheap where nothing is freed. False where a context
-  /// ends or another thread gives back, for longer than `most`: then it is for a later call.
+  /// Gives back what the device has passed. Cheap if nothing was freed. Returns false if for `most`
+  /// a context is ending or another thread gives back: then a later call does it.
   bool give_back(std::chrono::nanoseconds most = {}) noexcept;
-  /// Whether `address` lies in what was given and is not yet the driver's again. Waits, for a
-  /// bounded time, where the driver is taking it back just now.
+  /// Whether `address` lies in memory given here and not yet returned to the driver. While the
+  /// driver is taking it back, waits for a bounded time.
   [[nodiscard]] bool has(CUdeviceptr address) const noexcept;
-  /// The context is gone, and what was given there.
+  /// Drops the context and what was given there.
   void forget(CUcontext context) noexcept;
 
  private:
@@ -93,21 +94,22 @@ class Spilled {
   void advise(CUdeviceptr pointer, Bytes bytes, int device) const noexcept;
   void say_first(const Account& account, Bytes bytes) noexcept;
   [[nodiscard]] std::vector<Waiting> waiting() const;
-  /// Waits for the device to pass a free of the arena's; false where there is none, or in vain.
+  /// Waits for the device to pass one of the arena's frees. Returns false if there is none or the
+  /// wait failed.
   [[nodiscard]] bool wait_for_one(Arena& arena);
   void give_back_passed();
-  /// Waits, for a bounded time, until the driver is not taking `address` back. Whose it is
-  /// afterwards is for the driver to say: it may give the address to the program.
+  /// Waits, for a bounded time, while the driver takes `address` back. Afterwards the driver says
+  /// whose it is: it may give the address to the program.
   void await_return(Lock& lock, CUdeviceptr address) const;
   void return_to_driver(CUdeviceptr pointer, std::optional<Point> point) noexcept;
-  /// What was given is no more: it is not counted any longer.
+  /// Stops counting a block that no longer exists.
   void discount(const Block& block) noexcept;
 
   const Driver& driver_;
   GiveBackGate& gate_;
   const std::chrono::nanoseconds max_wait_;
-  std::atomic<std::uint64_t> asked_{0};     ///< a bit for each device: whether it was asked
-  std::atomic<std::uint64_t> possible_{0};  ///< and what it said
+  std::atomic<std::uint64_t> asked_{0};     ///< one bit per device: it was asked
+  std::atomic<std::uint64_t> possible_{0};  ///< and its answer
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> blocks_{0};
   std::atomic<std::uint64_t> freed_{0};  ///< blocks that wait for the device

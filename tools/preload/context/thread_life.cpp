@@ -11,16 +11,16 @@ using Flag = std::shared_ptr<std::atomic<bool>>;
 
 constinit thread_local std::uint64_t number = 0;
 constinit thread_local Flag* flag = nullptr;
-/// The number under which the thread is one of `users`, 0 where it is none.
+/// The thread's number among `users`; 0 if it is none.
 constinit thread_local std::uint64_t noted = 0;
 constinit std::atomic<std::uint64_t> users{0};
 constinit std::atomic<std::uint64_t> users_ended{0};
 
-/// Calls no driver, whose own state of the thread may be gone.
+/// Calls no driver function: the driver's thread state may be gone.
 void end_thread(void* /*flag*/) noexcept {
   const std::unique_ptr<Flag> ended(flag);
   if (noted != 0) {
-    // In this order, so that whoever looks meanwhile sees it at least once (own_streams).
+    // In this order, so that a concurrent reader sees it at least once (own_streams).
     users_ended.fetch_add(1);
     users.fetch_sub(1);
     noted = 0;
@@ -30,8 +30,8 @@ void end_thread(void* /*flag*/) noexcept {
   number = 0;
 }
 
-/// A key of the C library's and no thread_local with a destructor: it is called after those, and
-/// again where one that is called later uses the thread's stream once more.
+/// A key of the C library instead of a thread_local with a destructor: its destructor runs after
+/// those, and again if a later one uses the thread's stream.
 struct Key {
   Key() noexcept : made(pthread_key_create(&key, &end_thread) == 0) {}
   pthread_key_t key = 0;
@@ -60,7 +60,7 @@ void use_own_stream() noexcept {
   noted = this_thread();
   users.fetch_add(1);
   try {
-    (void)end_of_this_thread();  // where nothing tells of its end, it is a user for ever
+    (void)end_of_this_thread();  // without notice of its end it counts as a user permanently
   } catch (const std::exception&) {
     return;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The calling thread: its number, and who learns of its end.
+// The calling thread's number and the notice of its end.
 
 #include <atomic>
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace weir::preload {
 
-/// Never used again, unlike the system's: a new thread's default stream is a new stream. A thread
-/// that goes on after it was told ended, in the destructors of its variables, gets another one.
+/// Unlike the system's number, never reused: a new thread's default stream is a new stream. A
+/// thread that runs destructors of its variables after its end was reported gets a new number.
 [[nodiscard]] std::uint64_t this_thread() noexcept;
 
-/// Becomes true when the calling thread ends. Null where the system has no room for it. Throws
+/// Becomes true when the calling thread ends. Null if the system has no room. Throws
 /// std::bad_alloc.
 using ThreadEnded = std::shared_ptr<const std::atomic<bool>>;
 [[nodiscard]] ThreadEnded end_of_this_thread();
 
-/// The calling thread uses its own default stream from now on: others have no name for it.
+/// Notes that the calling thread uses its own default stream, which other threads cannot name.
 void use_own_stream() noexcept;
 
-/// Who uses default streams of threads.
+/// Which threads use their own default streams.
 struct OwnStreams {
   bool here = false;        ///< the calling thread
-  bool elsewhere = false;   ///< another one that has not ended
-  std::uint64_t ended = 0;  ///< how many that ended did
+  bool elsewhere = false;   ///< another live thread
+  std::uint64_t ended = 0;  ///< number of ended threads that did
 };
 [[nodiscard]] OwnStreams own_streams() noexcept;
 

@@ -8,7 +8,7 @@
 
 namespace weir::preload {
 
-// What this pool keeps is in its own hands; here it is about what the device's other pools keep.
+// This pool handles its own cache; this is about the caches of the device's other pools.
 void* DriverUpstream::allocate(Bytes size) {
   const NoCancel no_cancel;  // the driver may wait, too
   const Answer first = allocate_once(size);
@@ -44,7 +44,7 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
   if (gone_.load(std::memory_order_relaxed)) return;
   if (fences_.capturing()) {
     hold(pointer, size);
-    if (!fences_.capturing()) give_back_held();  // it ended meanwhile
+    if (!fences_.capturing()) give_back_held();  // the capture ended meanwhile
     return;
   }
   const Account::Return returns(account_);
@@ -53,7 +53,7 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
     account_.give_back(size);
     return;
   }
-  // It stays in the books: it is out for ever.
+  // Memory that cannot be returned stays charged permanently.
   log(LogLevel::kError, format_bytes(size) + " cannot be given back: cuMemFree failed (" +
                             std::to_string(static_cast<int>(code)) + ")");
 }
@@ -61,7 +61,7 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
 CUresult DriverUpstream::give_back(void* pointer, Bytes size) noexcept {
   decltype(returning_)::iterator returning;
   {
-    // Before the driver may give the address again. Moves a node, so it cannot fail.
+    // Before the driver can reuse the address. Moves a node, so it cannot fail.
     const Lock lock(mutex_);
     returning = returning_.insert(given_.extract(pointer));
   }
@@ -118,7 +118,7 @@ bool DriverUpstream::note(const void* pointer, Bytes size) noexcept {
     const Lock lock(mutex_);
     given_.insert_or_assign(pointer, size);
   } catch (const std::exception&) {
-    return false;  // the host's memory is full
+    return false;  // host memory is full
   }
   used_.fetch_add(size.count, std::memory_order_relaxed);
   return true;
@@ -142,8 +142,8 @@ bool DriverUpstream::serves(CUdeviceptr address) const noexcept {
   };
   const NoCancel no_cancel;
   Lock lock(mutex_);
-  // Whose it is afterwards is for the driver to say: it may give the address to the program. Not
-  // for ever: the driver's free may wait for work that waits for this thread.
+  // Afterwards the driver says whose address it is: it may give it to the program. Bounded, because
+  // the driver's free may wait for work that waits for this thread.
   returned_.wait_for(lock, kMostOfAReturn, [&]() WEIR_REQUIRES(mutex_) { return !in(returning_); });
   return in(given_);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Device memory of one context, under the budget of its device.
+// Device memory of one context, under the device's budget.
 
 #include <atomic>
 #include <chrono>
@@ -17,43 +17,45 @@
 
 namespace weir::preload {
 
-/// How long a free of an address that the driver is taking back waits for the driver.
+/// How long a free waits while the driver is taking its address back.
 inline constexpr std::chrono::seconds kMostOfAReturn{1};
 
-/// What is given back while a stream of the context is captured goes to the driver after that.
+/// Memory given back while a stream of the context is captured goes to the driver after the
+/// capture.
 class DriverUpstream final : public Upstream {
  public:
   DriverUpstream(const Driver& driver, CUcontext context, Account& account,
                  const Fences& fences) noexcept
       : driver_(driver), context_(context), account_(account), fences_(fences) {}
-  /// Null where the budget or the device has no more; DriverError for any other fault.
+  /// Returns null if the budget or the device has no more. Throws DriverError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
-  /// The device's: the budget may be raised to it, and `Account::take` holds what is in force.
+  /// The device's total: the budget may be raised to it, and `Account::take` enforces the current
+  /// one.
   [[nodiscard]] Bytes capacity() const override { return account_.total(); }
-  /// Null where the driver or the device has no virtual memory management.
+  /// Null if the driver or the device lacks virtual memory management.
   [[nodiscard]] ContextPages* pages() noexcept override;
   /// Whether `pointer` is an address of its pages.
   [[nodiscard]] bool is_paged(CUdeviceptr pointer) const noexcept {
     const ContextPages* const pages = pages_if_any();
     return pages != nullptr && pages->has(pointer);
   }
-  /// Whether the driver had no memory when it was asked last.
+  /// Whether the driver had no memory when last asked.
   [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
-  /// Work on `device` may use its pages, now and later.
+  /// Lets work on `device` use its pages, now and later.
   void allow(int device) noexcept;
-  /// Whether something was not given back since a capture was under way.
+  /// Whether memory is kept because of a capture.
   [[nodiscard]] bool holds() const noexcept;
-  /// No capture is under way any more: gives back what was held.
+  /// Call when no capture is in progress: gives back the kept memory.
   void give_back_held() noexcept;
-  /// The size of what `allocate` gave at `pointer` and nobody gave back; nothing if it did not.
+  /// Returns the size of the allocation at `pointer`; nothing if there is none.
   [[nodiscard]] std::optional<Bytes> given(const void* pointer) const noexcept;
-  /// Whether `address` lies in what `allocate` gave and nobody gave back, or in addresses reserved
-  /// for pages. Waits, for a bounded time, where the driver is taking it back just now.
+  /// Whether `address` lies in an allocation or in addresses reserved for pages. While the driver
+  /// is taking it back, waits for a bounded time.
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
-  /// What it gave at `pointer` is somebody else's to give back and to count.
+  /// Stops counting the allocation at `pointer`; another owner gives it back.
   void let_go(const void* pointer, Bytes size) noexcept;
-  /// The context is gone, and all that it gave.
+  /// Drops the context and its allocations.
   void forget() noexcept;
 
  private:
@@ -64,9 +66,9 @@ class DriverUpstream final : public Upstream {
   };
   [[nodiscard]] Answer allocate_once(Bytes size);
   void hold(void* pointer, Bytes size) noexcept;
-  /// Has the driver free it. What it refuses stays given.
+  /// Frees it in the driver. If the driver refuses, it stays allocated.
   [[nodiscard]] CUresult give_back(void* pointer, Bytes size) noexcept;
-  /// False where the host's memory is full.
+  /// Returns false if host memory is full.
   bool note(const void* pointer, Bytes size) noexcept;
   [[nodiscard]] ContextPages* pages_if_any() const noexcept {
     return static_cast<ContextPages*>(pages_.get_if_any());

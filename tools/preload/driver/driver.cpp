@@ -18,7 +18,7 @@ void find(void* library, const char* name, F& function) noexcept {
   std::memcpy(&function, &address, sizeof function);
 }
 
-// Constant-initialised: the first hooked call may come before anybody's constructors.
+// Constant-initialised: the first hooked call may come before any constructor.
 constinit std::atomic<const Driver*> loaded_driver{nullptr};
 
 void load(void* library, Driver& driver) noexcept {
@@ -38,33 +38,33 @@ void load(void* library, Driver& driver) noexcept {
 const Driver* driver() noexcept {
   const Driver* const there = loaded_driver.load(std::memory_order_acquire);
   if (there != nullptr) return there;
-  // Found by what it is called, also where a program loaded it for itself alone (RTLD_LOCAL). It is
-  // never loaded by us: a process that does not use CUDA stays as it is.
+  // Found by name, even if the program loaded it privately (RTLD_LOCAL). Never loaded by us: a
+  // process without CUDA stays unchanged.
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {
-    (void)dlerror();  // the program's next question must not meet our failure
+    (void)dlerror();  // the program's next dlerror must not report our failure
     return nullptr;
   }
-  // Each thread for itself: one that waited for another could be in the way of the loader's lock.
+  // Every thread loads its own copy: waiting for another could deadlock on the loader's lock.
   auto* const mine = new (std::nothrow) Driver;
   if (mine == nullptr) return nullptr;
   load(library, *mine);
   (void)dlerror();
   const Driver* first = nullptr;
-  if (loaded_driver.compare_exchange_strong(first, mine)) return mine;  // the library stays open
+  if (loaded_driver.compare_exchange_strong(first, mine)) return mine;  // keeps the library open
   delete mine;
   dlclose(library);
   return first;
 }
 
 void* real_dlsym_address() noexcept {
-  // Constant-initialised as well; two threads may find the same.
+  // Also constant-initialised. Two threads may find the same value.
   static constinit std::atomic<void*> real{nullptr};
   void* found = real.load(std::memory_order_acquire);
   if (found != nullptr) return found;
   found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
   if (found == nullptr) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-  // That is the C library's, past every library that has a dlsym without a version. It knows them.
+  // This is the C library's, past any library that defines dlsym without a version. It knows those.
   Dlsym libc = nullptr;
   std::memcpy(&libc, &found, sizeof libc);
   if (void* const next = libc(RTLD_NEXT, "dlsym"); next != nullptr) found = next;

@@ -1,12 +1,12 @@
 #pragma once
 
-// The driver itself: the functions behind the hooks, and those that the swap-in needs. Each is null
-// where the driver is too old to have it.
+// The driver itself: the functions behind the hooks, and those that the swap-in calls. Null if the
+// driver is too old to have one.
 
 #include <cuda.h>
 
-// <cuda.h> gives some names the meaning of their latest version, and does not declare the forms of
-// another default stream.
+// <cuda.h> maps some names to their latest version, and does not declare the forms for the other
+// default stream.
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 #undef cuGetProcAddress
@@ -53,12 +53,12 @@ struct Driver {
 #include "tools/preload/driver/driver_calls.inc"
 };
 
-/// The program's driver, once it is loaded; null before, and where there is none. Thread-safe.
+/// Returns the program's driver; null before it is loaded, or if there is none. Thread-safe.
 [[nodiscard]] const Driver* driver() noexcept;
 
-/// The dlsym behind ours: the next one that the program was linked or preloaded with.
+/// Returns the next dlsym after ours, linked or preloaded.
 [[nodiscard]] void* real_dlsym_address() noexcept;
-/// What that gives in `library`.
+/// Calls that dlsym for `library`.
 [[nodiscard]] void* real_dlsym(void* library, const char* name) noexcept;
 
 }  // namespace weir::preload

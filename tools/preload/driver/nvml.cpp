@@ -22,13 +22,13 @@ void find_nvml(void* library, const char* name, F& function) noexcept {
   std::memcpy(&function, &address, sizeof address);
 }
 
-/// What is there with these flags of dlopen. The library stays: it may have threads of its own.
+/// Opens the library with these flags of dlopen. It stays open: it may have threads of its own.
 const Nvml* open_nvml(int flags) noexcept {
   if (const Nvml* const there = loaded_nvml.load(std::memory_order_acquire)) return there;
   void* const library = dlopen(kNvmlLibrary, RTLD_LAZY | RTLD_LOCAL | flags);
   auto* const mine = library != nullptr ? new (std::nothrow) Nvml : nullptr;
   if (mine == nullptr) {
-    (void)dlerror();  // the program's next question must not meet our failure
+    (void)dlerror();  // the program's next dlerror must not report our failure
     return nullptr;
   }
   find_nvml(library, "nvmlInit_v2", mine->nvmlInit_v2);
@@ -45,7 +45,7 @@ const Nvml* open_nvml(int flags) noexcept {
   return first;
 }
 
-// For ourselves: a program may have ended its own use of it, and a second start is counted.
+// Starts NVML for our own use: the program may have shut down its use, and starts are counted.
 constinit bool nvml_started = false;
 constinit pthread_once_t nvml_once = PTHREAD_ONCE_INIT;
 
@@ -57,7 +57,7 @@ void start_nvml() noexcept {
                  library->nvmlInit_v2() == kNvmlSuccess;
 }
 
-/// `GPU-` or `MIG-` and what stands for the bytes: 8, 4, 4, 4 and 12 digits.
+/// `GPU-` or `MIG-` and the bytes as 8, 4, 4, 4 and 12 digits.
 bool is_uuid(const char* text, const CUuuid& uuid) noexcept {
   std::array<char, 40> expected{};
   std::size_t at = 0;
@@ -90,7 +90,7 @@ std::optional<CUdevice> cuda_device_of(const Nvml& nvml, void* device,
   const bool has_uuid = nvml.nvmlDeviceGetUUID != nullptr && driver.cuDeviceGetUuid_v2 != nullptr &&
                         nvml.nvmlDeviceGetUUID(device, uuid.data(),
                                                static_cast<unsigned>(uuid.size())) == kNvmlSuccess;
-  // By its place a device and its parts are the same.
+  // A device and its parts have the same place.
   const bool has_place = !has_uuid && nvml.nvmlDeviceGetPciInfo_v3 != nullptr &&
                          driver.cuDeviceGetPCIBusId != nullptr &&
                          nvml.nvmlDeviceGetPciInfo_v3(device, &place) == kNvmlSuccess;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The management library (NVML) behind the hooks: what a device has left before a program has a
-// context on it, and which device of CUDA one of its handles is.
+// The management library (NVML) behind the hooks: a device's free memory before a context exists,
+// and which CUDA device an NVML handle is.
 
 #include <optional>
 
@@ -11,7 +11,7 @@
 
 namespace weir::preload {
 
-/// Its own functions. Each is null where the library is too old to have it.
+/// NVML's own functions. Null if the library is too old to have one.
 struct Nvml {
   // NOLINTBEGIN(readability-identifier-naming): the library's names
   int (*nvmlInit_v2)() = nullptr;
@@ -23,19 +23,19 @@ struct Nvml {
 #include "tools/preload/driver/nvml_hooks.inc"
 };
 
-/// The library, once the program has it; null before. Never loads it. Thread-safe.
+/// Returns the library once the program has it; null before. Never loads it. Thread-safe.
 [[nodiscard]] const Nvml* nvml() noexcept;
 
-/// The CUDA device that is meant by a handle of the library: the one of the same UUID, or where one
-/// side has none to tell, of the same place on the bus. Never by number: CUDA_VISIBLE_DEVICES
-/// numbers CUDA's alone. A part of a device (MIG) has a UUID of its own (unverified). Nothing where
-/// CUDA does not show it. Thread-safe.
+/// Returns the CUDA device of an NVML handle: the one with the same UUID, or the same PCI location
+/// if one side has no UUID. Never by number, because CUDA_VISIBLE_DEVICES renumbers only CUDA's. A
+/// MIG part has its own UUID (unverified). Returns nothing if CUDA does not show the device.
+/// Thread-safe.
 [[nodiscard]] std::optional<CUdevice> cuda_device_of(const Nvml& nvml, void* device,
                                                      const Driver& driver) noexcept;
 
-/// What a device has left before a program has a context on it, when the driver does not say yet:
-/// as the management library says, which is loaded for that; nothing where it is not there or does
-/// not know the device. Of all programs together. Thread-safe.
+/// Returns the device's free memory, over all programs, before this program has a context on it,
+/// when the driver cannot say yet. Loads NVML for that; nothing if it is missing or does not know
+/// the device. Thread-safe.
 [[nodiscard]] std::optional<Bytes> free_without_context(const Driver& driver,
                                                         CUdevice device) noexcept;
 

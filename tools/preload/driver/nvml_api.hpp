@@ -1,7 +1,7 @@
 #pragma once
 
-// Of the management library (NVML) what the swap-in calls and stands in front of. The toolkit need
-// not have its header; types and codes are those of its documentation.
+// The parts of NVML that the swap-in calls or hooks. The toolkit may lack its header, so types and
+// codes are copied from the documentation.
 
 extern "C" {
 
@@ -12,11 +12,11 @@ struct NvmlMemory {
   unsigned long long used;
 };
 struct NvmlMemoryV2 {
-  unsigned version;  ///< the caller says 2, with the structure's size
+  unsigned version;  ///< set by the caller: 2, with the structure's size
   unsigned long long total;
-  unsigned long long reserved;  ///< for the system
+  unsigned long long reserved;  ///< by the system
   unsigned long long free;
-  unsigned long long used;  ///< without what is reserved
+  unsigned long long used;  ///< without `reserved`
 };
 struct NvmlProcessV1 {
   unsigned pid;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the swap-in's own calls of the driver are made in.
+// Scopes for the swap-in's own driver calls.
 
 #include <optional>
 
@@ -9,7 +9,7 @@
 
 namespace weir::preload {
 
-/// A call of the driver failed; the program is told its code.
+/// A driver call failed; the program gets its code.
 class DriverError : public Error {
  public:
   DriverError(const char* call, CUresult code);
@@ -19,14 +19,15 @@ class DriverError : public Error {
   CUresult code_;
 };
 
-/// Nothing can be recorded or asked of a stream now, because it or one of its context is captured.
+/// Nothing can be recorded on or asked of a stream, because it or another stream of its context is
+/// captured.
 class CaptureUnderWay : public Error {
  public:
   using Error::Error;
 };
 
-/// While it lives, the calling thread knows which context is current: whoever makes it has asked
-/// the driver, or told it. None of the program's own code runs meanwhile.
+/// During its lifetime the calling thread knows the current context: its creator has asked or told
+/// the driver, and no program code runs meanwhile.
 class CurrentContext {
  public:
   explicit CurrentContext(CUcontext context) noexcept : before_(known_context) {
@@ -42,14 +43,14 @@ class CurrentContext {
   const CUcontext before_;
 };
 
-/// Whether a capture may be under way elsewhere.
+/// Whether a capture may be in progress elsewhere.
 enum class Captures : bool {
-  kNone,      ///< the caller has seen to it that there is none and that none begins
-  kPossible,  ///< calls that it forbids by default are to be let through
+  kNone,      ///< the caller ensures that there is none and none begins
+  kPossible,  ///< lets through calls that a capture forbids by default
 };
 
-/// Makes `context` current until it ends, and lets the thread make calls that a capture elsewhere
-/// forbids by default: ours touch no captured stream.
+/// Makes `context` current during its lifetime, and lets the thread make calls that a capture
+/// elsewhere forbids by default. Our calls touch no captured stream.
 class ContextScope {
  public:
   ContextScope(const Driver& driver, CUcontext context,
@@ -57,7 +58,7 @@ class ContextScope {
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
-  /// False: the context is gone.
+  /// False if the context is gone.
   [[nodiscard]] bool good() const noexcept { return good_; }
 
  private:
@@ -69,12 +70,12 @@ class ContextScope {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// While it lives, hooks on this thread pass everything to the driver: the calls are our own, or
-/// those that the driver makes by its own names.
+/// During its lifetime, hooks on this thread pass everything to the driver: the calls are our own,
+/// or the driver's internal ones.
 class Inside {
  public:
   Inside() noexcept : Inside(true) {}
-  /// With false it changes nothing.
+  /// Does nothing if `passes` is false.
   explicit Inside(bool passes) noexcept : before_(inside_now) { inside_now = before_ || passes; }
   ~Inside() { inside_now = before_; }
   Inside(const Inside&) = delete;
@@ -86,7 +87,7 @@ class Inside {
   const bool before_;
 };
 
-/// While it lives, the thread runs a callback for the device, and nothing makes it wait.
+/// During its lifetime the thread runs a callback for the device, and nothing makes it wait.
 class InCallback {
  public:
   InCallback() noexcept : before_(in_callback_now) { in_callback_now = true; }
