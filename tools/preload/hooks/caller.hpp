@@ -1,18 +1,18 @@
 #pragma once
 
-// What a look-up without a library finds for the program that asks: RTLD_DEFAULT and RTLD_NEXT mean
-// what they mean to the caller, and the loader takes that from the address it returns to.
+// What a look-up without a library finds for its caller. RTLD_DEFAULT and RTLD_NEXT depend on the
+// caller, which the loader takes from the return address.
 
 namespace weir::preload {
 
-/// What dlsym(RTLD_DEFAULT, name) of the code at `caller` finds where this library is not there:
-/// the first of the global scope, or else of the caller's library and of what that needs. Null
-/// where that is nothing. Leaves no message for dlerror. Thread-safe.
+/// Returns what dlsym(RTLD_DEFAULT, name) of the code at `caller` would find without this library:
+/// the first in the global scope, else in the caller's library and its dependencies, else null.
+/// Leaves no message for dlerror. Thread-safe.
 [[nodiscard]] void* found_by_default(const char* name, const void* caller) noexcept;
 
-/// What dlsym(RTLD_NEXT, name) of the code at `caller` finds where this library is not there and
-/// the caller comes before it: the program itself, or a library that was preloaded first. Null
-/// where it comes later, or where it finds nothing. Leaves no message for dlerror. Thread-safe.
+/// Returns what dlsym(RTLD_NEXT, name) of the code at `caller` would find without this library, if
+/// the caller comes before it: the program, or a library preloaded earlier. Null if the caller
+/// comes later or nothing is found. Leaves no message for dlerror. Thread-safe.
 [[nodiscard]] void* found_next(const char* name, const void* caller) noexcept;
 
 }  // namespace weir::preload

@@ -1,8 +1,7 @@
-// dlsym as the program sees it. It answers where the program would find a function of the driver,
-// or of the management library, that a hook stands in front of; everything else jumps to the real
-// one with the caller's return address untouched, since RTLD_NEXT and RTLD_DEFAULT mean what they
-// mean to the caller. The real one does not see our own functions (exports.ld.in), so that a probe
-// for what is not there finds nothing.
+// dlsym as the program sees it. Answers if the program would find a hooked function of the driver
+// or of NVML. Everything else jumps to the real dlsym with the caller's return address unchanged,
+// because RTLD_NEXT and RTLD_DEFAULT depend on the caller. The real dlsym does not see our
+// functions (exports.ld.in), so a probe for a missing function finds nothing.
 
 #include <dlfcn.h>
 
@@ -17,12 +16,12 @@
 
 extern "C" {
 
-/// The real dlsym, where the jump reads it.
+/// The real dlsym, read by the jump.
 __attribute__((visibility("hidden"))) constinit void* weir_real_dlsym = nullptr;
 
-/// What dlsym is to return to the code at `caller`, or null: ask the real one. Called before every
-/// look-up of the process, also in signal handlers and allocators, so any other name costs two or
-/// three comparisons.
+/// Returns what dlsym must return to the code at `caller`, or null to ask the real one. Runs before
+/// every look-up of the process, even in signal handlers and allocators, so any other name costs
+/// two or three comparisons.
 __attribute__((visibility("hidden"), used)) void* weir_choose_symbol(void* library,
                                                                      const char* name,
                                                                      const void* caller) noexcept {
@@ -36,16 +35,16 @@ __attribute__((visibility("hidden"), used)) void* weir_choose_symbol(void* libra
   void* const real = library == RTLD_DEFAULT ? found_by_default(name, caller)
                      : library == RTLD_NEXT  ? found_next(name, caller)
                                              : real_dlsym(library, name);
-  if (real == nullptr) return nullptr;  // asked again, for the sake of dlerror
+  if (real == nullptr) return nullptr;  // asked again, so that it sets dlerror
   void* const ours = swap_symbol(name, real);
   return ours != real ? ours : nullptr;
 }
 
 }  // extern "C"
 
-// Keeps both arguments over the choice, which is told of the caller by the return address; the
-// stack is as at the entry when it jumps. It has the versions of the C library's: another library
-// that overrides dlsym finds the next one by them.
+// Saves both arguments during the choice and passes it the return address; at the jump the stack is
+// as at entry. Has the C library's versions, because another library that overrides dlsym finds the
+// next one by them.
 asm(R"(
   .text
   .globl weir_dlsym

@@ -1,4 +1,4 @@
-// Memory that the driver serves past the pool, counted against the budget.
+// Memory that the driver serves outside the pool, counted against the budget.
 
 #include <algorithm>
 #include <optional>
@@ -10,8 +10,8 @@
 namespace weir::preload {
 namespace {
 
-/// Makes room for `bytes` in the budget, lets `call` have the driver serve them, and counts them
-/// under `handle()`. Where the driver itself has no room, what the pools keep is given back first.
+/// Makes room for `bytes` in the budget, lets the driver serve them by `call`, and counts them
+/// under `handle()`. If the driver has no room, first gives back what the pools cache.
 template <typename Call, typename Handle>
 CUresult counted(Process* process, Account* account, CUcontext context, Kind kind, Bytes bytes,
                  const Call& call, const Handle& handle) noexcept {
@@ -40,8 +40,8 @@ CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle)
                  bytes, call, handle);
 }
 
-/// Has the driver serve managed memory, once more with what the pools keep where the device is
-/// full: some devices have all of it themselves.
+/// Calls `call` for managed memory, and again after the pools gave back their cache if the device
+/// is full: on some devices managed memory is all device memory.
 template <typename Call>
 CUresult with_room(Bytes bytes, const Call& call) noexcept {
   const CUresult code = call();
@@ -54,7 +54,7 @@ CUresult with_room(Bytes bytes, const Call& call) noexcept {
   return call();
 }
 
-/// The same for what is not only the device's, and never refused: it is counted once it is there.
+/// The same for memory that is not only the device's and never refused: counts it afterwards.
 template <typename Call, typename Handle>
 CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
   const Entry entry;
@@ -66,7 +66,7 @@ CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& h
   return code;
 }
 
-/// The end of what one of those began.
+/// Frees by `call` what one of those allocated.
 template <typename Call>
 CUresult uncounted(Kind kind, std::uint64_t handle, const Call& call) noexcept {
   const Entry hook;
@@ -93,11 +93,11 @@ std::size_t element_bytes(CUarray_format format) noexcept {
     case CU_AD_FORMAT_FLOAT:
       return 4;
     default:
-      return 1;  // block-compressed and video formats are near a byte for a texel
+      return 1;  // block-compressed and video formats take about a byte per texel
   }
 }
 
-/// What an array of this description has to take at least; devices round it up.
+/// Returns the least that an array of this description takes; devices round it up.
 template <typename Descriptor>
 Bytes array_bytes(const Descriptor* d) noexcept {
   if (d == nullptr) return {};
@@ -106,7 +106,7 @@ Bytes array_bytes(const Descriptor* d) noexcept {
   return bytes * element_bytes(d->Format) * d->NumChannels;
 }
 
-/// A graph gets a node that allocates there.
+/// Notes that a graph gets an allocation node there.
 void note_allocation_node(const CUmemLocation& location) noexcept {
   const Entry entry;
   Process* const process = Process::get();
@@ -122,11 +122,10 @@ void note_node(const CUgraphNodeParams* parameters) noexcept {
 }
 #endif
 
-/// What is measured by what a device has less is other programs' doing as well: no more than this
-/// is believed.
+/// The most believed of one context: free memory also changes by other programs.
 constexpr Bytes kMostOfAContext = gib(1);
 
-/// What the driver says that the current context's device has free.
+/// Returns the free memory of the current context's device, as the driver says.
 std::optional<Bytes> free_now(const Driver& driver) noexcept {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -134,14 +133,14 @@ std::optional<Bytes> free_now(const Driver& driver) noexcept {
   return Bytes{free};
 }
 
-/// Loads code by `call`, and counts what the device has less afterwards.
+/// Loads code by `call`, and counts how much less the device has afterwards.
 template <typename Call, typename Handle>
 CUresult loaded(const Call& call, const Handle& handle) noexcept {
   const Entry entry;
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? process->current() : nullptr;
   if (arena == nullptr || arena->fences().capturing()) return call();
-  // What the driver loads on the way is not measured by itself.
+  // What the driver loads in between is not measured separately.
   const Inside inside;
   Account& account = arena->account();
   Loads& loads = process->loads();
@@ -168,8 +167,8 @@ CUresult unloaded(std::uint64_t handle, const Call& call) noexcept {
   return uncounted(Kind::kModules, handle, call);
 }
 
-/// Retains a primary context by `call`; if that makes it, counts what the device has less then, by
-/// the books of all programs: of two that start together one may count a part of the other's.
+/// Retains a primary context by `call`. If that creates it, counts how much less the device has
+/// afterwards, over all programs: of two that start together, one may count part of the other's.
 template <typename Call>
 CUresult retained(CUcontext* context, CUdevice device, const Call& call) noexcept {
   const Entry entry;
@@ -180,7 +179,7 @@ CUresult retained(CUcontext* context, CUdevice device, const Call& call) noexcep
   const auto before = makes_it ? free_without_context(process->driver(), device) : std::nullopt;
   CUresult code = CUDA_SUCCESS;
   {
-    // Not between the end of the one that was there and its being forgotten.
+    // Not between the end of the previous context and our forgetting it.
     const Lock lock(primaries.of(device));
     code = call();
   }
@@ -256,7 +255,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
   }
   Process* const process = Process::get();
   Account* const account = process != nullptr ? process->account(properties->location.id) : nullptr;
-  // Of a device and of no context: it outlives those.
+  // Belongs to a device, not a context: it outlives contexts.
   return counted(process, account, nullptr, Kind::kMappable, {bytes}, by_driver,
                  [&] { return static_cast<std::uint64_t>(*handle); });
 }

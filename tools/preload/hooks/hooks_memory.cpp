@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = weir::Bytes;
 
-/// An allocation that the driver answered, of a signal handler perhaps: then it is counted later.
+/// Counts an allocation that the driver answered; later, if a signal handler made it.
 CUresult note_passed(const Entry& entry, CUresult code, const CUdeviceptr* pointer,
                      std::size_t bytes) noexcept {
   if (entry.nested() && code == CUDA_SUCCESS && pointer != nullptr) {
@@ -22,22 +22,22 @@ CUresult note_passed(const Entry& entry, CUresult code, const CUdeviceptr* point
   return code;
 }
 
-/// Whether a free is to be left for later: in a signal handler, of what is not known to be the
-/// driver's. A child after fork has nothing of ours, nor has the driver.
+/// Whether to postpone a free: in a signal handler, if the pointer may be ours. After fork a child
+/// has nothing of ours or the driver's.
 bool is_for_later(const Entry& entry, CUdeviceptr pointer) noexcept {
   return entry.nested() && pointer != 0 && !Process::is_forked_child() &&
          !Entry::take_back(pointer);
 }
 
-/// What a free in a signal handler returns that was or was not `left` for later.
+/// Returns the code of a free in a signal handler; `left`: postponed.
 CUresult freed_later(bool left) noexcept { return left ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; }
 
-/// Whether work on `stream` becomes a part of a graph now: of a capture that began in any context.
+/// Whether work on `stream` is being captured now, by a capture of any context.
 bool captured(const Process& process, CUstream stream, bool per_thread) noexcept {
   return CapturesUnderWay::any() && is_captured(process.driver(), named_stream(stream, per_thread));
 }
 
-/// What the driver answers to a free, in the order of such a stream, of memory that no graph took.
+/// Returns the driver's answer to a free, on a captured stream, of memory that no graph allocated.
 CUresult refusal_in_capture(const Process& process, CUstream stream, bool per_thread) noexcept {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult code =
@@ -45,7 +45,7 @@ CUresult refusal_in_capture(const Process& process, CUstream stream, bool per_th
   return code == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : code;
 }
 
-/// Memory of a pool that the program made, by `call(&pointer)`.
+/// Allocates by `call(&pointer)` from a pool that the program made.
 template <typename Call>
 CUresult count_pooled(Process& process, Arena& arena, CUdeviceptr* pointer, std::size_t bytes,
                       const Call& call) noexcept {
@@ -98,9 +98,9 @@ CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, s
   return process->allocate(*arena, *pointer, bytes, here.stream);
 }
 
-/// What no arena has handed out: the driver's, perhaps counted. An address in anything that an
-/// arena serves is freed twice, or no block's beginning. The driver would take the whole segment
-/// back, with all blocks that live there, if it was asked.
+/// Frees what no arena has allocated: the driver's memory, perhaps counted. An address inside an
+/// arena's memory is a double free or not the start of a block. The driver would take back the
+/// whole segment with all its blocks, so it must not be asked.
 template <typename Call>
 CUresult free_passed(Process* process, CUdeviceptr pointer, const Call& call) noexcept {
   if (process == nullptr) return call();
@@ -123,7 +123,7 @@ CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
   const auto by_driver = [&] { return pass(real, pointer, stream); };
   if (here.arena != nullptr) {
     if (captured(*process, stream, per_thread)) {
-      // A graph frees what a graph took. Nothing that an arena serves is.
+      // A graph frees only what a graph allocated, and arenas serve none of that.
       return process->serves(pointer) ? refusal_in_capture(*process, stream, per_thread)
                                       : by_driver();
     }
@@ -136,8 +136,8 @@ constexpr const char* kInOrder =
     "memory in stream order is used again before another process could know; share memory of "
     "cuMemAlloc";
 
-/// Memory of cuMemAlloc, which the driver gave at `base`, is the program's alone from now on. Null,
-/// or why it must not be shared.
+/// Takes cuMemAlloc memory, which the driver gave at `base`, out of the pool permanently. Returns
+/// null, or why it must not be shared.
 const char* give_away(Process& process, CUdeviceptr base) noexcept {
   constexpr const char* kPart =
       "a block of this pool is a part of what the driver gave, and the handle would be for the "
@@ -184,10 +184,10 @@ CUresult refuse_handle(const char* why) noexcept {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-/// cuMemAllocPitch's rows: of a multiple of what cuMemAlloc aligns to.
+/// The row alignment of cuMemAllocPitch, the same as cuMemAlloc's.
 constexpr std::size_t kPitch = 512;
 
-/// What a row of `width` bytes takes; 0 where `height` of them (not zero) are more than any memory.
+/// Returns the bytes of a row of `width` bytes; 0 if `height` rows (not zero) exceed all memory.
 constexpr std::size_t row_of(std::size_t width, std::size_t height) noexcept {
   constexpr std::size_t kMostInAll = SIZE_MAX / 2;
   if (width > kMostInAll) return 0;
@@ -273,7 +273,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   const Entry entry;
   Process* const process = Process::get();
   if (process != nullptr && is_paged(*process, pointer)) {
-    // With `auto` only memory in stream order is paged, and of that no pool has handles.
+    // With `auto` only memory in stream order is paged, and no pool has handles to that.
     return refuse_handle(process->settings().auto_pools.value
                              ? kInOrder
                              : "the driver has no handles for memory that this pool maps; set "

@@ -1,6 +1,5 @@
-// What the management library (NVML) tells the program of its own memory. It knows nothing of
-// budgets and counts what the pools keep as used; a program that asks it and cuMemGetInfo gets one
-// answer.
+// What NVML tells the program of its own memory. NVML knows no budgets and counts the pools' cache
+// as used; with these hooks it gives the same answer as cuMemGetInfo.
 
 #include <unistd.h>
 
@@ -16,7 +15,7 @@
 namespace weir::preload {
 namespace {
 
-/// The library's own function, called; its code. What it calls by its own names is passed.
+/// Calls NVML's own function and returns its code. NVML's internal calls are passed.
 template <typename F, typename... Args>
 int pass_nvml(F Nvml::*function, Args... args) noexcept {
   const Nvml* const library = nvml();
@@ -26,11 +25,11 @@ int pass_nvml(F Nvml::*function, Args... args) noexcept {
   return (library->*function)(args...);
 }
 
-/// What the program is told of the device instead; nothing where that is for NVML alone to say: the
-/// program uses no CUDA yet, or not this device, or wants it so.
+/// Returns what the program is told instead. Nothing if NVML must answer: the program uses no CUDA
+/// or not this device yet, or asked for NVML's figures.
 std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcept {
   const Entry entry;
-  // Never the first to set up: a program that only looks at devices is left alone.
+  // Never the first call to set up: a program that only looks at devices stays unchanged.
   Process* const process = Process::get_if_any();
   const Nvml* const library = process != nullptr ? nvml() : nullptr;
   if (library == nullptr || process->settings().nvml.value == NvmlAnswers::kReal) return {};
@@ -86,7 +85,7 @@ int nvmlDeviceGetMemoryInfo_v2(void* device, NvmlMemoryV2* memory) {
   const int code = pass_nvml(&Nvml::nvmlDeviceGetMemoryInfo_v2, device, memory);
   if (code != kNvmlSuccess || memory == nullptr) return code;
   if (const auto view = view_of(device, {memory->free}, {memory->total})) {
-    // The system's part is not of the budget.
+    // The system's part is not in the budget.
     *memory = {.version = memory->version,
                .total = view->total.count,
                .reserved = 0,

@@ -1,4 +1,4 @@
-// The default pool as the program sees it, and what it is told of the device's memory.
+// The default pool as the program sees it, and its view of the device's memory.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 namespace weir::preload {
 namespace {
 
-/// Calls `visit` for each arena of the device whose default pool `pool` is.
+/// Calls `visit` for each arena of the device whose default pool is `pool`.
 template <typename Visit>
 void for_arenas_of(Process* process, CUmemoryPool pool, const Visit& visit) noexcept {
   if (process == nullptr) return;
@@ -34,7 +34,7 @@ void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
   if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) value += now.reserved.peak.count;
 }
 
-/// What of the budget, and of the device, the program could still have.
+/// Limits both figures to what the program could still get of the budget and the device.
 void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total) noexcept {
   try {
     Account& account = arena.account();

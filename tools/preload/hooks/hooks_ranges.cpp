@@ -1,5 +1,5 @@
-// Where an allocation begins and how large it is: of memory from a pool what the program asked for,
-// and not the segment or the page that the pool cut it from. All else is the driver's to answer.
+// The start and size of an allocation. For pool memory that is what the program asked for, not the
+// segment or page that the pool cut it from. The driver answers everything else.
 
 #include <algorithm>
 #include <optional>
@@ -16,13 +16,13 @@ bool is_of_range(CUpointer_attribute attribute) noexcept {
          attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
 }
 
-/// What is to be told instead of the driver's answer; nothing where that stands.
+/// Returns the answer that replaces the driver's; nothing if the driver's stands.
 std::optional<Allocation> ours_around(CUdeviceptr address) noexcept {
   const Process* const process = Process::get();
   return process != nullptr ? process->allocation_around(address) : std::nullopt;
 }
 
-/// Writes what `attribute`, which is of the range, is of `allocation`.
+/// Writes the value of `attribute`, an attribute of the range, for `allocation`.
 void tell(CUpointer_attribute attribute, const Allocation& allocation, void* value) noexcept {
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
     *static_cast<CUdeviceptr*>(value) = allocation.begin;
@@ -38,7 +38,7 @@ using namespace weir::preload;
 
 extern "C" {
 
-// The driver is asked first in each: it refuses what it would refuse without us.
+// Each function asks the driver first, so that it refuses the same calls as without us.
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
   const Entry entry;
@@ -77,7 +77,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** values,
                                 CUdeviceptr pointer) {
   const std::span wanted(attributes, attributes != nullptr ? count : 0);
-  // Frameworks ask often, and for other things: no lock for them.
+  // Frameworks ask often, and for other attributes: take no lock for them.
   if (std::ranges::none_of(wanted, is_of_range)) {
     return jump(&Driver::cuPointerGetAttributes, count, attributes, values, pointer);
   }
@@ -86,7 +86,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
   const auto ours = code == CUDA_SUCCESS ? ours_around(pointer) : std::nullopt;
   if (!ours) return code;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    // What nobody has reads as nothing, as the driver has it.
+    // Unallocated memory reads as nothing, as in the driver.
     if (is_of_range(wanted[i])) tell(wanted[i], *ours, values[i]);
   }
   return code;

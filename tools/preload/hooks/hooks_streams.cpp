@@ -1,4 +1,4 @@
-// What has to be known of streams, captures, callbacks and contexts.
+// Follows streams, captures, callbacks and contexts.
 
 #include <new>
 
@@ -10,13 +10,13 @@
 namespace weir::preload {
 namespace {
 
-/// The current context's arena; null where the call is not ours to follow.
+/// Returns the current context's arena; null if we do not follow this call.
 Arena* followed() noexcept {
   Process* const process = Process::get();
   return process != nullptr ? process->current() : nullptr;
 }
 
-/// A stream that the driver has just made.
+/// Follows a stream that the driver has just created.
 CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noexcept {
   const Entry entry;
   if (entry.nested() && code == CUDA_SUCCESS) Entry::follow_later(*stream);
@@ -32,7 +32,7 @@ CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noex
   return code;
 }
 
-/// The stream and its context's arena; none where the call is not ours to follow.
+/// Returns the stream and its context's arena; none if we do not follow this call.
 Located located(CUstream stream, bool per_thread) noexcept {
   Process* const process = Process::get();
   return process != nullptr ? process->locate(stream, per_thread) : Located{};
@@ -80,11 +80,11 @@ CUresult wait_for_event(F Driver::*real, bool per_thread, CUstream stream, CUeve
   }
 }
 
-/// A callback of the program, run with the mark that this thread serves the device.
+/// Runs a callback of the program and marks this thread as serving the device.
 struct HostFunction {
   CUhostFn function;
   void* data;
-  bool again;  ///< a part of a graph, which runs it with every launch
+  bool again;  ///< part of a graph, which runs it at every launch
 
   static void run(void* self) {
     auto* const mine = static_cast<HostFunction*>(self);
@@ -96,8 +96,8 @@ struct HostFunction {
   static void destroy(void* self) { delete static_cast<HostFunction*>(self); }
 };
 
-/// The last graph that has it, with its instances and launches, destroys `mark`. It is kept for
-/// ever where the driver has no way to say when that is.
+/// Lets the last graph that has it, with its instances and launches, destroy `mark`. Kept
+/// permanently if the driver cannot report that moment.
 void leave_to_graph(const Driver& driver, CUstream stream, HostFunction* mark) noexcept {
   const CUgraph graph = captured_graph(driver, stream);
   CUuserObject object = nullptr;
@@ -156,7 +156,7 @@ CUresult add_callback(F Driver::*real, CUstream stream, CUstreamCallback functio
   return code;
 }
 
-/// Calls `end`, which may end a context, while nobody gives back there.
+/// Calls `end`, which may end a context, while nobody gives memory back there.
 template <typename End>
 CUresult end_context(Process* process, const End& end) noexcept {
   if (process == nullptr) return end();
@@ -169,8 +169,7 @@ CUresult end_context(Process* process, const End& end) noexcept {
   return code;
 }
 
-/// Calls `real`, by which the primary context of `device` has ended if it succeeds and `has_ended`
-/// says so.
+/// Calls `real`. If it succeeds and `has_ended` agrees, the primary context of `device` has ended.
 template <typename F, typename HasEnded>
 CUresult end_primary(F Driver::*real, CUdevice device, const HasEnded& has_ended) noexcept {
   const Entry entry;
@@ -225,7 +224,8 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned i
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
   const Entry entry;
-  // Its last fence needs the tables that may be half changed now. A child after fork has no later.
+  // The stream's last fence needs tables that may be half changed now. After fork a child has no
+  // later.
   if (entry.nested() && !Process::is_forked_child() && Entry::destroy_later(stream)) {
     return CUDA_SUCCESS;
   }
@@ -237,7 +237,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
         const CUresult code = arena->fences().remove(stream);
         if (code != CUDA_SUCCESS) return code;
       }
-      process->note_end_of_captures();  // the one that it began, if it did
+      process->note_end_of_captures();  // the one that it began, if any
     } catch (const std::exception& error) {
       weir::log(weir::LogLevel::kError,
                 std::string("a stream's end is not known: ") + error.what());

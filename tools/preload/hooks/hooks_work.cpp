@@ -1,5 +1,5 @@
-// Work for the device. These are the program's shortest and most frequent calls: most of them cost
-// a count and a jump.
+// Work for the device. The program's shortest and most frequent calls: most cost a counter and a
+// jump.
 
 #include <cstdint>
 
@@ -10,11 +10,11 @@
 namespace weir::preload {
 namespace {
 
-/// One point for so many launches of a thread: often enough to tell how far the device is behind,
-/// and seldom enough to cost next to nothing. docs/swap-in.md has what it costs.
+/// A thread records one point per this many launches: often enough to see how far the device is
+/// behind, and cheap. docs/swap-in.md has the cost.
 constexpr std::uint32_t kLaunchesOfAPoint = 32;
 constinit thread_local std::uint32_t launches = 0;
-/// Handles up to here mean default streams (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD).
+/// Handles up to this one mean default streams (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD).
 constexpr std::uintptr_t kLastOfDefaultStreams = 2;
 
 [[gnu::noinline, gnu::cold]] void look(CUstream stream, bool per_thread) noexcept {
@@ -26,8 +26,8 @@ constexpr std::uintptr_t kLastOfDefaultStreams = 2;
   here.arena->note_launches(here.stream);
 }
 
-/// A stream that nobody saw being made is followed from its first work on: fences on everything
-/// have to expect more of its kind from then on.
+/// Follows a stream whose creation nobody saw, from its first work on. From then on, fences on
+/// everything must expect more of its kind.
 [[gnu::noinline, gnu::cold]] void follow(CUstream stream) noexcept {
   const Entry entry;
   if (entry.nested()) Entry::follow_later(stream);
@@ -50,7 +50,7 @@ using namespace weir::preload;
 
 extern "C" {
 
-// Both forms of a function that enqueues on `stream`.
+// Defines both forms of a function that enqueues on `stream`.
 #define PACED(name, parameters, arguments, stream)            \
   CUresult name parameters {                                  \
     note(stream, false);                                      \
@@ -142,7 +142,7 @@ PACED(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, std::size_t count
 PACED(cuMemsetD32Async, (CUdeviceptr to, unsigned int value, std::size_t count, CUstream stream),
       (to, value, count, stream), stream)
 
-// The per-thread form of a function that has no stream.
+// Defines the per-thread form of a function without a stream.
 #define ON_DEFAULT(name, parameters, arguments)               \
   CUresult name##_ptds parameters {                           \
     Fences::use_per_thread();                                 \

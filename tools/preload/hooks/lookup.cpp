@@ -15,8 +15,8 @@
 namespace weir::preload {
 namespace {
 
-/// No driver has a form for per-thread default streams that is older, whatever the version is that
-/// its function has been there from: a look-up below it finds the legacy form at best.
+/// No driver has an older form for per-thread default streams, whatever its function's version: a
+/// look-up below this finds the legacy form at best.
 constexpr int kFirstPerThread = 7000;
 
 /// The functions of one hook, in the order of the table.
@@ -30,8 +30,8 @@ void* address(F* function) noexcept {
   return reinterpret_cast<void*>(function);
 }
 
-// Not constexpr: an address is known when the library is loaded. Not static data either, so that
-// loading it runs no code of ours.
+// Not constexpr: addresses are known only when the library is loaded. Not static data: loading must
+// run no code of ours.
 Functions functions_of(std::size_t index) noexcept {
   std::size_t at = 0;
 #define HOOK(base, since, symbol, action, what) \
@@ -46,7 +46,7 @@ Functions functions_of(std::size_t index) noexcept {
 
 bool same(const char* a, const char* b) noexcept { return a != nullptr && std::strcmp(a, b) == 0; }
 
-/// Our function for a symbol, and the library whose function that replaces.
+/// Our function for a symbol, and the library whose function it replaces.
 struct Ours {
   void* function = nullptr;
   const char* library = nullptr;
@@ -66,7 +66,7 @@ Ours ours(const char* symbol) noexcept {
   return {};
 }
 
-/// Whether `real` is what a library that is loaded has by that name.
+/// Whether `real` is what a loaded library defines under that name.
 bool is_from(const char* library, const char* symbol, const void* real) noexcept {
   void* const loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   if (loaded == nullptr) {
@@ -78,7 +78,7 @@ bool is_from(const char* library, const char* symbol, const void* real) noexcept
   return same_function;
 }
 
-/// What the driver gives for that; null where it has nothing.
+/// Returns the driver's answer; null if none.
 void* driver_function(const char* base, int version, cuuint64_t flags) noexcept {
   const Driver* const d = driver();
   void* found = nullptr;
@@ -132,8 +132,8 @@ void* swap_looked_up(const char* base, int version, cuuint64_t flags, void* real
     const auto is_real = [&](void* ours, int at, cuuint64_t form) {
       return ours != nullptr && driver_function(base, at, form) == real;
     };
-    // The driver's answer tells the form, and not the flags: where a version has no per-thread
-    // form, the answer may be the legacy one.
+    // The driver's answer decides the form, not the flags: a version without a per-thread form may
+    // give the legacy one.
     const Functions functions = functions_of(i);
     const int own = std::max(since, kFirstPerThread);
     if (per_thread && is_real(functions.ours_per_thread, own, flags)) {

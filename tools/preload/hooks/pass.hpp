@@ -1,14 +1,14 @@
 #pragma once
 
-// How a hook gives a call to the driver.
+// How a hook passes a call to the driver.
 
 #include "tools/preload/driver/driver.hpp"
 #include "tools/preload/process/entry.hpp"
 
 namespace weir::preload {
 
-/// The driver's own function, called; its code. "Not initialized" where there is no driver, and
-/// "not supported" where it is too old for this function. Outside any Entry.
+/// Calls the driver's own function and returns its code: "not initialized" without a driver, "not
+/// supported" if it is too old. Outside any Entry.
 template <typename F, typename... Args>
 CUresult jump(F Driver::*function, Args... args) noexcept {
   const Driver* const d = driver();

@@ -1,7 +1,6 @@
 #pragma once
 
-// The functions that the swap-in stands in front of, as data: for look-ups, tests and
-// `weir info --hooks`. The list itself is hooks.inc.
+// The hooked functions as data, for look-ups, tests and `weir info --hooks`. The list is hooks.inc.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,36 +9,36 @@
 
 namespace weir::preload {
 
-/// What is done to a call.
+/// What a hook does with a call.
 enum class Action : std::uint8_t {
-  kSwap,    ///< what it hands out is replaced
+  kSwap,    ///< its result is replaced
   kOwn,     ///< served by the pool
-  kView,    ///< answered with the budget's view, or the program's allocation
-  kCount,   ///< passed to the driver, its memory counted against the budget
+  kView,    ///< answered from the budget, or with the program's allocation
+  kCount,   ///< passed to the driver; its memory counts against the budget
   kFollow,  ///< passed, and noted
-  kPace,    ///< passed, and held back first where that keeps the program in its budget
+  kPace,    ///< passed; held back first if that keeps the program in its budget
 };
 [[nodiscard]] std::string_view to_string(Action action) noexcept;
 
 struct Hook {
-  const char* base;        ///< what cuGetProcAddress calls it
-  int since;               ///< the version at which the symbols are what that name means; the
-                           ///< per-thread form is never older than 7.0
-  const char* symbol;      ///< what dlsym calls it; null where the per-thread form alone is hooked
-  const char* per_thread;  ///< its form for per-thread default streams; null where there is none
+  const char* base;        ///< name for cuGetProcAddress
+  int since;               ///< version from which the name means these symbols; never below 7.0 for
+                           ///< the per-thread form
+  const char* symbol;      ///< name for dlsym; null if only the per-thread form is hooked
+  const char* per_thread;  ///< its form for per-thread default streams; null if none
   Action action;
   const char* what;  ///< for people
 };
 
-/// All of them, in the order of hooks.inc.
+/// All hooks, in the order of hooks.inc.
 [[nodiscard]] std::span<const Hook> hooks() noexcept;
 
-/// A function of the management library (NVML) that the swap-in answers with the budget.
+/// An NVML function that the swap-in answers from the budget.
 struct NvmlHook {
   const char* symbol;
   const char* what;  ///< for people
 };
-/// All of them, in the order of nvml_hooks.inc.
+/// All hooks of NVML, in the order of nvml_hooks.inc.
 [[nodiscard]] std::span<const NvmlHook> nvml_hooks() noexcept;
 
 }  // namespace weir::preload

@@ -12,7 +12,7 @@
 namespace weir::preload {
 namespace {
 
-/// The calling thread's batches: one that is open, and those that joined it.
+/// The calling thread's batches: the open one and those that joined it.
 struct Marks {
   OpenBatch batch;
   std::uint64_t joined = 0;
@@ -24,15 +24,15 @@ Arena* arena_of(int device) noexcept {
   return process != nullptr ? process->primary(device) : nullptr;
 }
 
-/// The same, making the device's primary context where there is none. It is held to the end, as
+/// The same, but creates the device's primary context if needed and retains it to the end, as
 /// CUDA's runtime does for a first cudaMalloc.
 Arena* open_arena_of(Process& process, int device) noexcept {
   Arena* const arena = process.primary(device);
   if (arena != nullptr) return arena;
-  // Not where there is no such device.
+  // Fails if there is no such device.
   if (process.primary_contexts().is_active(device) != std::optional(false)) return nullptr;
   CUcontext context = nullptr;
-  // The hook, which counts what the context takes: a call of its own, not one amid this.
+  // By the hook, which counts what the context takes, as a separate call.
   {
     const Entry::InDriver outside;
     if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
@@ -45,8 +45,7 @@ Arena* open_arena_of(Process& process, int device) noexcept {
 bool begin_batch(std::string_view kind) noexcept {
   const Entry entry;
   if (entry.nested()) return false;
-  if (Process::get_if_any() == nullptr)
-    marks = {};  // in a child, what its parent began is nobody's
+  if (Process::get_if_any() == nullptr) marks = {};  // a child does not own its parent's batches
   if (marks.batch.arena != nullptr) {
     ++marks.joined;
     return true;
@@ -158,9 +157,9 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
   if (arena == nullptr) return nullptr;
   try {
     Fences& fences = arena->fences();
-    // A graph runs anywhere and at any time, so what is captured gets nothing that work still
-    // touches; and it uses its memory with each launch, long after it is freed, and nobody says
-    // when it is gone.
+    // A graph runs anywhere at any time. So a captured allocation must not get memory that other
+    // work still touches. The graph uses the memory at each launch, even after its free, and nobody
+    // reports its end.
     const bool captured = fences.capturing();
     CUdeviceptr pointer = 0;
     const CUresult code = process->allocate(*arena, pointer, bytes,
@@ -184,7 +183,7 @@ void free_on(int device, void* pointer, CUstream stream) noexcept {
     Process* const process = Process::get_if_any();
     const auto freed = arena->free(address, arena->fences().find(stream, false));
     if (process == nullptr) return;
-    // Of the host, perhaps: no use on other streams is known of that.
+    // May be host memory, whose use on other streams is unknown.
     if (!freed) (void)process->free(address, {.arena = arena, .stream = {}});
     process->keep_budget(arena->account());
   } catch (const std::exception& error) {

@@ -31,8 +31,8 @@ void add(Gauge& sum, const Gauge& gauge) {
   sum.peak += gauge.peak;
 }
 
-/// Whether `path` is a regular file that has something else in it than a summary: the program's own
-/// script, for example, where WEIR_SUMMARY names that by mistake.
+/// Whether `path` is a regular file that does not hold a summary: the program's own script, for
+/// example, if WEIR_SUMMARY names it by mistake.
 bool is_something_else(const std::string& path) {
   const OutputPlace place = find_output(path);
   if (place.special || !place.identity || place.error != 0) return false;

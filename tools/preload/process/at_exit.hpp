@@ -1,6 +1,6 @@
 #pragma once
 
-// The summary at a program's end.
+// Writes the summary at a program's end.
 
 #include <chrono>
 #include <functional>
@@ -11,17 +11,17 @@
 
 namespace weir::preload {
 
-/// The path of the program that this process runs; empty where the system does not say.
+/// Returns the path of the running program; empty if the system does not say.
 [[nodiscard]] std::string program_path();
-/// Adds what one context of it did.
+/// Adds the figures of one of the device's contexts.
 void add(DeviceSummary& device, const Arena& arena);
-/// Whether a summary goes anywhere.
+/// Whether a summary is written anywhere.
 [[nodiscard]] bool is_summary_wanted(const Settings& settings) noexcept;
-/// Runs `work` on a thread of its own and waits for its end, `most` at the longest. False: it still
-/// runs, and what it uses must stay. Without a thread to be had it runs on this one.
+/// Runs `work` on a new thread and waits for it for at most `most`. Returns false if it still runs:
+/// then what it uses must stay. Runs on this thread if none can be created.
 [[nodiscard]] bool finish_within(std::chrono::nanoseconds most, std::function<void()> work);
-/// To the file of WEIR_SUMMARY, or else, at WEIR_LOG=info, to standard error; nothing of a process
-/// that took no memory. A file that cannot be written is one line.
+/// Writes to the file of WEIR_SUMMARY, or else, at WEIR_LOG=info, to standard error; nothing if the
+/// process took no memory. An unwritable file costs one line.
 void write_summary(const Summary& summary, const Settings& settings);
 
 }  // namespace weir::preload

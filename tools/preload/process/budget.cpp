@@ -1,4 +1,4 @@
-// The budget of a device, as it is changed while the program runs, and what its account shows.
+// Changes a device's budget while the program runs, and shows its account.
 
 #include <algorithm>
 #include <atomic>
@@ -46,7 +46,7 @@ void Process::follow_budget(Arena& arena) {
 }
 
 void Process::give_back(Account& account, bool waits) noexcept {
-  if (InCallback::now()) return;  // it may call no function of the driver
+  if (InCallback::now()) return;  // a callback may not call the driver
   const auto above = [&account] { return minus_or_zero(account.used(), account.budget()); };
   if (above().count != 0) {
     const auto most = waits ? settings_.max_wait.value : std::chrono::nanoseconds{};
@@ -56,7 +56,7 @@ void Process::give_back(Account& account, bool waits) noexcept {
   }
   if (above().count != 0) return;
   account.give_back_what_comes_free(false);
-  // A budget that was lowered in between is seen here, or the flag was set after this.
+  // A budget lowered in between is seen here, or its flag was set after this.
   if (above().count != 0) account.give_back_what_comes_free(true);
 }
 

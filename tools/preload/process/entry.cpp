@@ -22,8 +22,8 @@ struct Call {
   CUstream stream = nullptr;
 };
 constexpr std::size_t kMost = 32;
-/// What handlers of this thread have left: the first `Entry::left_here` of them. Atomic for the
-/// sake of handlers that interrupt each other; no other thread looks.
+/// Calls postponed by this thread's signal handlers: the first `Entry::left_here`. Atomic because
+/// handlers interrupt each other; no other thread looks.
 constinit thread_local std::array<Call, kMost> calls{};
 
 void count(CUdeviceptr pointer, std::size_t bytes) noexcept {
@@ -70,7 +70,7 @@ void make(What what, const Call& call) noexcept {
 }  // namespace
 
 void Entry::catch_up() noexcept {
-  // A hook that is called here may be interrupted as well, and then does what is left by itself.
+  // A hook called here may be interrupted too, and then runs the postponed calls itself.
   for (std::size_t i = 0; i < std::min(left_here.load(), kMost); ++i) {
     make(calls[i].what.exchange(What::kNothing), calls[i]);
   }

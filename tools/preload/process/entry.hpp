@@ -1,8 +1,8 @@
 #pragma once
 
-// A call of the program that a hook answers, and calls that a signal handler makes meanwhile. Such
-// a call finds the thread's locks taken and its tables half changed, so nothing of them is touched:
-// the driver answers what can be passed, and the rest is done when the interrupted call has ended.
+// A hooked call of the program, and calls that a signal handler makes during it. A handler's call
+// finds the thread's locks taken and its tables half changed, so it must not touch them: the driver
+// answers what can be passed, and the rest is done when the interrupted call ends.
 
 #include <cuda.h>
 
@@ -14,8 +14,8 @@
 
 namespace weir::preload {
 
-/// The first thing in a hook, and in each function that the program calls of the library. Where the
-/// thread is inside another one already it is `nested`, and hooks pass as inside `Inside`.
+/// Comes first in every hook and every library function that the program calls. Inside another
+/// Entry of the thread it is `nested`, and hooks pass as inside `Inside`.
 class Entry {
  public:
   Entry() noexcept
@@ -40,8 +40,8 @@ class Entry {
     return busy_now || held_lock_ranks() != 0 || Inside::now();
   }
 
-  /// While it lives, the driver, or a hook of ours, has the program's call: locks and tables are in
-  /// order, and who interrupts it now is served as ever.
+  /// During its lifetime the driver or another hook has the program's call: locks and tables are
+  /// consistent, so a handler's call is served normally.
   class InDriver {
    public:
     InDriver() noexcept : before_(busy_now) { busy_now = false; }
@@ -53,30 +53,30 @@ class Entry {
     const bool before_;
   };
 
-  // What a nested call leaves for the end of the one that it interrupted. Each may be called in a
-  // signal handler. False: there is no room for more, and nothing is left.
+  // What a nested call postpones to the end of the interrupted one. Safe in a signal handler. False
+  // if there is no more room: nothing is postponed.
 
-  /// The driver served it, and nobody counted it. Not where the driver itself made the call.
+  /// Postpones counting memory that the driver served. Not if the driver itself made the call.
   void count_later(CUdeviceptr pointer, std::size_t bytes) const noexcept;
-  /// `count_later` had it, and it need not be counted any more.
+  /// Cancels a `count_later`. Returns whether there was one.
   [[nodiscard]] static bool take_back(CUdeviceptr pointer) noexcept;
   [[nodiscard]] static bool free_later(CUdeviceptr pointer) noexcept;
   [[nodiscard]] static bool free_later(CUdeviceptr pointer, CUstream stream,
                                        bool per_thread) noexcept;
   [[nodiscard]] static bool destroy_later(CUstream stream) noexcept;
-  /// Work was enqueued on a stream that may not be known yet.
+  /// Postpones following a stream that got work and may be unknown.
   static void follow_later(CUstream stream) noexcept;
 
  private:
   static void catch_up() noexcept;
-  /// `fill` fills a place and says what it is.
+  /// `fill` fills a place and sets its kind.
   template <typename Fill>
   [[nodiscard]] static bool leave(const Fill& fill) noexcept;
 
   inline static constinit thread_local bool busy_now = false;
   inline static constinit thread_local std::atomic<std::size_t> left_here{0};
 
-  const bool interrupts_;  ///< code of ours, or a call of the driver that we made
+  const bool interrupts_;  ///< our code, or a driver call that we made
   const bool nested_;
   const Inside inside_;
 };
