@@ -1,5 +1,5 @@
-// What a process shares: contexts, accounts and what is granted between them. In one file, long as
-// it is, because these lists change together, under one lock.
+// What a process shares: contexts, accounts and the grants between them. One long file, because
+// these lists change together, under one lock.
 
 #include "tools/preload/process/process.hpp"
 
@@ -38,7 +38,7 @@ struct Remembered {
 };
 constinit thread_local Remembered remembered{};
 
-/// A child has its parent's memory and none of its threads, locks or device: it only passes on.
+/// A forked child has its parent's memory but no threads, locks or device: it passes every call.
 void pass_all_in_child() noexcept {
   in_child.store(true);
   instance.store(nullptr);
@@ -47,8 +47,8 @@ void pass_all_in_child() noexcept {
 [[noreturn]] void refuse_to_go_on(const char* why) noexcept {
   const NoCancel no_cancel;
   log(LogLevel::kError, why);
-  std::fflush(stdout);  // not all: another thread may sit in a read of its input
-  _exit(2);  // the program is inside a call of its runtime: its exit handlers could wait for that
+  std::fflush(stdout);  // only stdout: another thread may be blocked reading its input
+  _exit(2);  // inside a call of the runtime, so its exit handlers could wait for that call
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void Process::set_up() noexcept {
   try {
     Settings settings = Settings::from_environment();
     set_log_level(settings.log.value);
-    // Set by `weir run`, which has warned.
+    // `weir run` sets it after warning.
     if (std::getenv("WEIR_CHECKED") == nullptr) warn_of_unknown_variables(environ);
     auto* const made = new Process(*preload::driver(), std::move(settings));
     pthread_atfork(nullptr, nullptr, &pass_all_in_child);
@@ -130,7 +130,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
   std::vector<std::pair<int, int>> grants;
   std::vector<std::pair<CUcontext, int>> page_peers;
   try {
-    // Outside the lock: it may begin an allocation log, which has locks of its own.
+    // Outside the lock: it may begin an allocation log, which has its own locks.
     auto made = std::make_unique<Arena>(driver_, context, *its, settings_);
     for (Arena* const other : arenas()) other->fences().await_calls();
     const Lock lock(mutex_);
@@ -262,7 +262,7 @@ Account* Process::account(int device) noexcept {
   if (driver_.cuDeviceTotalMem_v2(&total, device) != CUDA_SUCCESS) return nullptr;
   try {
     const auto& asked = settings_.pool.budget;
-    // Of several devices the smallest need not be one that the program means to use.
+    // With several devices the smallest may be one that the program does not use.
     const bool more = asked.value.percent <= 0 && asked.value.bytes.count > total;
     const Bytes budget =
         more ? Bytes{total} : resolve_budget(asked.value, {total}, "budget (" + asked.source + ")");
@@ -347,7 +347,7 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
       return CUDA_SUCCESS;
     }
   }
-  // A probe for more than there ever was is no news.
+  // Do not report a probe for more than the whole budget.
   if (!why.empty() && Bytes{bytes} <= arena.account().budget()) report(arena.account(), why);
   return code;
 }
@@ -371,7 +371,7 @@ std::optional<CUresult> Process::free(CUdeviceptr pointer, const Located& here) 
     if (const auto code = free_spilled(pointer, here)) return code;
     return free_elsewhere(pointer, here);
   } catch (const std::exception& error) {
-    // It stays allocated: better lost than used while work may still touch it.
+    // It stays allocated: better lost than reused while work may still touch it.
     log(LogLevel::kError, std::string("a free failed: ") + error.what());
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -392,7 +392,7 @@ std::optional<CUresult> Process::free_behind_peers(Arena& owner, CUdeviceptr poi
   try {
     cover_peers(owner, here, settings_.max_wait.value);
   } catch (const CaptureUnderWay&) {
-    parked = true;  // of a captured stream nobody can say where it is
+    parked = true;  // a captured stream's position is unknown
   }
   const StreamId stream = parked ? fences.parked() : fences.everything();
   std::optional<CUresult> code = CUDA_SUCCESS;
@@ -403,7 +403,7 @@ std::optional<CUresult> Process::free_behind_peers(Arena& owner, CUdeviceptr poi
   }
   if (parked) {
     parked_.store(true);
-    if (!CapturesUnderWay::any()) finish_parked();  // the last of them has ended meanwhile
+    if (!CapturesUnderWay::any()) finish_parked();  // the last capture has ended meanwhile
   }
   if (code) keep_budget(owner.account());
   return code;
@@ -452,7 +452,7 @@ bool Process::serves(CUdeviceptr address) const noexcept {
     return std::ranges::any_of(arenas(),
                                [=](const Arena* arena) { return arena->serves(address); });
   } catch (const std::exception&) {
-    return true;  // the host's memory is full: better refused than freed below its neighbours
+    return true;  // host memory is full: refuse rather than free before other streams are done
   }
 }
 
@@ -467,7 +467,7 @@ std::optional<Allocation> Process::allocation_around(CUdeviceptr address) const 
     }
     return std::nullopt;
   } catch (const std::exception&) {
-    return std::nullopt;  // the host's memory is full
+    return std::nullopt;  // host memory is full
   }
 }
 
@@ -510,7 +510,7 @@ Bytes Process::trim_in_turn(const Account& account, Bytes need) noexcept {
 }
 
 Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexcept {
-  // The thread asks for memory of one context. Nobody has told it that another one ends now.
+  // The thread is asking for memory of one context, and does not know that another one is ending.
   if (InCallback::now()) return {};
   const GiveBackGate::Turn turn(give_back_gate_, Fences::left_of_request(settings_.max_wait.value));
   if (!turn.granted()) return {};
@@ -723,14 +723,14 @@ Summary Process::summary() const {
 void Process::at_exit() const noexcept {
   if (!is_summary_wanted(settings_)) return;
   const NoCancel no_cancel;
-  const FileSizeSignalBlocked blocked;  // it would end a program that ended well
+  const FileSizeSignalBlocked blocked;  // the signal would end a program that ended well
   if (timeline::exits_in_call()) {
     timeline::say_unlocked(
         LogLevel::kWarn,
         "no summary: exit() was called in a signal handler, in the middle of a call");
     return;
   }
-  // Another thread may be stuck in a call, with a lock that the summary needs.
+  // Another thread may be stuck in a call while holding a lock that the summary needs.
   constexpr std::chrono::seconds kPatience{5};
   try {
     const bool written = finish_within(kPatience, [this] { write_summary(); });

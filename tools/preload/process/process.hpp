@@ -1,6 +1,6 @@
 #pragma once
 
-// What Weir knows in this process: its settings, the accounts of devices, the arenas of contexts.
+// What Weir knows in this process: settings, accounts of devices, arenas of contexts.
 
 #include <atomic>
 #include <memory>
@@ -20,8 +20,7 @@
 
 namespace weir::preload {
 
-/// A stream, and the arena of its context; none where it has no context or memory of the host is
-/// short.
+/// A stream and its context's arena; none if it has no context or host memory is short.
 struct Located {
   Arena* arena = nullptr;
   StreamId stream{};
@@ -33,16 +32,16 @@ struct Allocation {
   std::size_t bytes = 0;
 };
 
-/// Made by the first call that needs it, never destroyed. Thread-safe.
+/// Created by the first call that needs it, never destroyed. Thread-safe.
 class Process final : public Neighbours {
  public:
-  /// Null: the call is to be passed to the driver. In a child after fork, inside a call of our own,
-  /// or where there is no driver. Ends the program, with one line and exit code 2, where a setting
-  /// is bad: nothing was done yet that could be lost.
+  /// Null means: pass the call to the driver. That is so in a forked child, inside our own calls,
+  /// and without a driver. A bad setting ends the program with one line and exit code 2, before any
+  /// work could be lost.
   [[nodiscard]] static Process* get() noexcept;
-  /// The same, but null where nothing was set up yet.
+  /// The same, but null if nothing is set up yet.
   [[nodiscard]] static Process* get_if_any() noexcept;
-  /// Whether this is a child after fork of a process that was set up.
+  /// Whether this is a forked child of a process that was set up.
   [[nodiscard]] static bool is_forked_child() noexcept;
 
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
@@ -51,73 +50,72 @@ class Process final : public Neighbours {
   [[nodiscard]] Loads& loads() noexcept { return loads_; }
   [[nodiscard]] const Spilled& spilled() const noexcept { return spilled_; }
 
-  /// The arena of the context that is current, made with it; null where none is.
+  /// Returns the current context's arena, and creates it if needed; null without a current context.
   [[nodiscard]] Arena* current() noexcept;
-  /// The arena of the context that `stream` is of, which need not be current; the default streams
-  /// are the current one's.
+  /// Returns the arena of the context of `stream`, which need not be current. A default stream is
+  /// of the current context.
   [[nodiscard]] Located locate(CUstream stream, bool per_thread) noexcept;
-  /// The same of the primary context of `device`, without making it.
+  /// The same for the primary context of `device`, without creating the arena.
   [[nodiscard]] Arena* primary(int device) noexcept;
-  /// Every arena whose context is there.
+  /// Returns every arena whose context exists.
   [[nodiscard]] std::vector<Arena*> arenas() const;
-  /// The account of a device; null where the driver does not know it.
+  /// Returns a device's account; null if the driver does not know the device.
   [[nodiscard]] Account* account(int device) noexcept;
-  /// The account of the current context's device; null where none is current.
+  /// Returns the account of the current context's device; null without a current context.
   [[nodiscard]] Account* current_account() noexcept;
   [[nodiscard]] CUcontext current_context() const noexcept;
-  /// Which device has this pool by default; -1 where none has.
+  /// Returns the device whose default pool this is; -1 if none.
   [[nodiscard]] int default_pool_of(CUmemoryPool pool) noexcept;
-  /// Whether memory in stream order on `device` comes from a pool of the program's own, and from
-  /// when on.
+  /// Whether memory in stream order on `device` comes from the program's own pool.
   [[nodiscard]] bool has_own_pool(int device) const noexcept {
     return (own_pools_.load(std::memory_order_relaxed) >> (static_cast<unsigned>(device) % 64U)) &
            1U;
   }
   void set_own_pool(int device, bool own) noexcept;
 
-  /// Memory of the current context; the code and, once, the report are as the program is to get
-  /// them. CUDA_ERROR_NOT_INITIALIZED stands for: pass it to the driver.
+  /// Allocates in the current context. Returns the code and, once, the report for the program.
+  /// CUDA_ERROR_NOT_INITIALIZED means: pass the call to the driver.
   [[nodiscard]] CUresult allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes,
                                   StreamId stream) noexcept;
-  /// Frees it in the arena that it is from, in the order of `here`, or, without a stream there,
-  /// behind everything. Nothing where it is from none.
+  /// Frees in the arena that owns the memory, in the order of `here`, or after all streams if
+  /// `here` has none. Returns nothing if no arena owns it.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, const Located& here) noexcept;
-  /// Whether `address` lies in anything that Weir serves, handed out or not.
+  /// Whether `address` lies in memory that Weir serves, allocated or not.
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
-  /// The allocation that `address` lies in, of those that the pools serve; one of no bytes where
-  /// nobody has the address. Nothing where it is for the driver to say.
+  /// Returns the pool allocation around `address`; zero bytes if nothing is allocated there.
+  /// Returns nothing if the driver must answer.
   [[nodiscard]] std::optional<Allocation> allocation_around(CUdeviceptr address) const noexcept;
-  /// Work of one context may use memory of another from now on.
+  /// Notes that work of one context may use memory of another from now on.
   void use_peers() noexcept { peers_.store(true, std::memory_order_relaxed); }
-  /// Work of the current context may use memory of `owner`: the driver sees to that for what it
-  /// allocates, and not for pages.
+  /// Lets work of the current context use pages of `owner`. For its own allocations the driver does
+  /// this itself.
   void let_into_pages(CUcontext owner) noexcept;
-  /// Work on `device` may use all memory in stream order of `owner`, of contexts to come as well.
+  /// Lets work on `device` use all memory in stream order of `owner`, also of later contexts.
   void grant(int owner, int device) noexcept;
-  /// Takes `bytes` of the current device's budget for memory that the driver is about to serve,
-  /// from the pools' caches where they have it. A request of its own: this and what the caller does
-  /// next for it wait as long as one call may.
+  /// Takes `bytes` of the device's budget for memory that the driver is about to serve, if needed
+  /// from the pools' caches. Begins a request: this and what the caller does next for it together
+  /// wait for at most the time allowed for one call.
   [[nodiscard]] bool make_room(Account& account, Bytes bytes) noexcept;
-  /// Gives what the pools of a device keep and do not need back to the driver; how much. Waits
-  /// while a context ends, as long as the thread's request may.
+  /// Returns unneeded memory that a device's pools cache to the driver, and returns how much. While
+  /// a context is ending, waits as long as the thread's request may.
   Bytes trim(const Account& account, Bytes need) noexcept;
-  /// Another budget for a device, from kLeastBudget to its total. Cached memory above it goes back
-  /// to the driver at once, what is handed out as it is freed. `by` says who asked, for the log.
+  /// Sets a device's budget, from kLeastBudget to its total. Cached memory above it goes back to
+  /// the driver at once, allocated memory as it is freed. `by` names the requester in the log.
   [[nodiscard]] timeline::BudgetAnswer set_budget(Account& account, Bytes budget,
                                                   std::string_view by) noexcept;
-  /// Gives back what has come free above a budget that was lowered.
+  /// Gives back memory freed above a lowered budget.
   void keep_budget(Account& account) noexcept {
     if (account.gives_back()) give_back(account, false);
   }
-  /// The accounts of devices that have, or had, an arena.
+  /// Returns the accounts of devices that have or had an arena.
   [[nodiscard]] std::vector<Account*> accounts_in_use() const;
   [[nodiscard]] PrimaryContexts& primary_contexts() noexcept { return primary_contexts_; }
-  /// Contexts end apart from what give_back does in them.
+  /// Separates the ends of contexts from give_back's work in them.
   [[nodiscard]] GiveBackGate& give_back_gate() noexcept { return give_back_gate_; }
-  /// What the devices in use show of themselves.
+  /// Adds the figures of the devices in use.
   void add_figures(LiveFigures& figures) const;
-  // Neighbours. Arenas of which a stream is captured are left out: nothing of theirs can go back,
-  // nor be waited for.
+  // Neighbours. Skips arenas with a captured stream: nothing of theirs can go back or be waited
+  // for.
   Bytes reclaim(const Account& account, Bytes need, bool if_enough) noexcept override;
   [[nodiscard]] std::optional<Release> oldest_release(
       const Account& account) const noexcept override;
@@ -125,14 +123,14 @@ class Process final : public Neighbours {
   [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override;
   /// Learns what graphs have reserved, as the driver says: nothing else tells.
   void refresh_graphs(Account& account) noexcept;
-  /// The driver served `bytes` of a device's budget, taken by make_room, under `handle`, to end
-  /// with `context`.
+  /// Counts `bytes` of a device's budget, taken by make_room and served by the driver under
+  /// `handle`. They end with `context`.
   void count(Account& account, Kind kind, Bytes bytes, std::uint64_t handle,
              CUcontext context) noexcept;
-  /// Captures may have ended: does what waited for that, in every context that has no captured
-  /// stream left.
+  /// Call when captures may have ended: does the postponed work in every context without a captured
+  /// stream.
   void note_end_of_captures() noexcept;
-  /// The context is gone.
+  /// Drops a context that has ended.
   void forget(CUcontext context) noexcept;
   void report(const Account& account, const std::string& text) noexcept;
 
@@ -141,39 +139,39 @@ class Process final : public Neighbours {
  private:
   Process(const Driver& driver, Settings settings);
   static void set_up() noexcept;
-  /// The same by who has the turn to give back.
+  /// The same, for the caller with the turn to give back.
   Bytes trim_in_turn(const Account& account, Bytes need) noexcept;
-  /// What was not given back since a capture was under way.
+  /// Gives back what captures delayed.
   void give_back_held();
-  /// Waits, as long as the thread's request may, for all that the device has to do.
+  /// Waits for all work of the device, as long as the thread's request may.
   void drain(const Account& account) noexcept;
-  /// What make_room does where the budget has no room by itself.
+  /// The part of make_room for a budget without room.
   [[nodiscard]] bool await_room(Account& account, Bytes bytes) noexcept;
-  /// `waits`: for another thread that gives back now, instead of leaving it to that one.
+  /// `waits`: wait for another thread that gives back now, instead of leaving it to that thread.
   void give_back(Account& account, bool waits) noexcept;
-  /// A new arena's budget is the one in force, though it was set while the arena was made.
+  /// Gives a new arena the current budget, even if that was set during its creation.
   void follow_budget(Arena& arena);
   [[nodiscard]] Arena* made_for(CUcontext context) const noexcept;
   [[nodiscard]] std::optional<CUresult> free_elsewhere(CUdeviceptr pointer, const Located& here);
-  /// Frees what is `owner`'s behind its streams and `here`, or behind all streams of all contexts.
-  /// Where one of them is captured that waits for the end of the capture.
+  /// Frees memory of `owner` after its streams and `here`, or after all streams of all contexts. If
+  /// one of them is captured, waits for the end of the capture.
   [[nodiscard]] std::optional<CUresult> free_behind_peers(Arena& owner, CUdeviceptr pointer,
                                                           const Located& here);
-  /// What was parked is behind all streams of all contexts from now on, where those can be asked.
+  /// Orders parked memory after all streams of all contexts, if those can be asked.
   void finish_parked() noexcept;
   [[nodiscard]] std::optional<CUresult> free_spilled(CUdeviceptr pointer, const Located& here);
-  /// The next fence on everything of `owner` covers what runs elsewhere, too. CaptureUnderWay where
-  /// a context is captured, or one ends for longer than `most`: nobody can be asked then.
+  /// Makes the next fence on everything of `owner` cover work in other contexts. Throws
+  /// CaptureUnderWay if a context is captured, or one is ending for longer than `most`: then they
+  /// cannot be asked.
   void cover_peers(Arena& owner, const Located& here, std::chrono::nanoseconds most);
-  /// The same for all other contexts; false where one ends.
+  /// The same for all other contexts; false if one is ending.
   [[nodiscard]] bool cover_all_peers(Arena& owner, std::chrono::nanoseconds most);
   void let_in(Arena& arena, int device) noexcept;
   [[nodiscard]] Arena* find_or_make(CUcontext context) noexcept;
-  /// A line for each pool of the device, where there are several; for the report.
+  /// Returns a line for each pool of the device if there are several, for the report.
   [[nodiscard]] std::string pools_text(const Account& account) const;
   void say_active(const Account& account) const;
-  /// The summary, if one is wanted and can be had: the program's end waits for it, but not for
-  /// ever.
+  /// Writes the summary if wanted and possible. The program's end waits for it for a bounded time.
   void at_exit() const noexcept;
   void write_summary() const noexcept;
 
@@ -184,18 +182,20 @@ class Process final : public Neighbours {
   PrimaryContexts primary_contexts_;
   GiveBackGate give_back_gate_;
   Spilled spilled_;
-  Mutex budgets_mutex_{LockRank::kSources};  ///< an account's budget and its arenas' change as one
+  Mutex budgets_mutex_{LockRank::kSources};  ///< an account's budget and those of its arenas change
+                                             ///< together
   mutable Mutex mutex_{LockRank::kOrder};
   std::vector<std::unique_ptr<Arena>> arenas_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Arena>> gone_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
-  std::atomic<std::uint64_t> generation_{1};  ///< of arenas_: what threads remember of it
+  std::atomic<std::uint64_t> generation_{1};  ///< version of arenas_, for what threads remember of
+                                              ///< it
   std::vector<std::pair<int, int>> grants_ WEIR_GUARDED_BY(mutex_);
   std::atomic<bool> parked_{false};  ///< something may be parked (Fences::parked)
-  /// Contexts, and devices that have access to their pages.
+  /// Contexts, and devices with access to their pages.
   std::vector<std::pair<CUcontext, int>> page_peers_ WEIR_GUARDED_BY(mutex_);
   std::atomic<bool> peers_{false};
-  std::atomic<std::uint64_t> own_pools_{0};  ///< a bit for each device
+  std::atomic<std::uint64_t> own_pools_{0};  ///< one bit per device
   std::atomic<bool> reported_{false};
 };
 

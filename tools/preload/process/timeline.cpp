@@ -1,4 +1,4 @@
-// The timeline of a program that the library is swapped into.
+// The timeline of a program with libweir.so swapped in.
 
 #include "tools/preload/process/timeline.hpp"
 
@@ -18,17 +18,18 @@
 namespace weir::preload {
 namespace {
 
-/// One thread at a time begins the recording of the process.
+/// Lets one thread at a time begin the process's recording.
 struct Beginning {
   Mutex mutex{LockRank::kSources};
-  std::string asked WEIR_GUARDED_BY(mutex);  ///< the name as it was given
+  std::string asked WEIR_GUARDED_BY(mutex);  ///< the name as given
 };
 Beginning& beginning() {
-  static auto* const kBeginning = new Beginning;  // threads may still call when statics are gone
+  static auto* const kBeginning = new Beginning;  // never destroyed: threads may call after statics
+                                                  // are gone
   return *kBeginning;
 }
 
-/// The recording, begun by this call or before; null where no file is named.
+/// Returns the recording, begun now or earlier; null if no file is named.
 timeline::Recorder* find_or_begin(const timeline::TimelineSettings& settings) {
   Beginning& begun = beginning();
   const Lock lock(begun.mutex);
@@ -90,11 +91,11 @@ timeline::Publisher* publisher(const Settings& settings) noexcept {
 }  // namespace
 
 void show_devices(const Process& process) {
-  new ShownDevices(process);  // threads may still look when statics are gone
+  new ShownDevices(process);  // never destroyed: threads may look after statics are gone
 }
 
 void begin_timeline(const timeline::TimelineSettings& settings) {
-  const Inside inside;  // what a recording needs of CUDA is no work of the program's
+  const Inside inside;  // CUDA calls of a recording are no work of the program
   if (timeline::recording() == nullptr) (void)find_or_begin(settings);
 }
 
@@ -114,7 +115,7 @@ bool start_timeline(std::string_view file) noexcept {
   const Inside inside;
   constexpr const char* kSource = "weir_timeline_start";
   try {
-    if (Process::is_forked_child()) {  // its parent may have held a lock of a pool
+    if (Process::is_forked_child()) {  // the parent may have held a pool's lock
       log(LogLevel::kError, std::string(kSource) + ": a child after a fork records nothing");
       return false;
     }
@@ -124,7 +125,7 @@ bool start_timeline(std::string_view file) noexcept {
     if (recorder == nullptr && settings.file.value.empty()) {
       log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
     }
-    if (recorder == nullptr) return false;  // where a file was named, it was said why
+    if (recorder == nullptr) return false;  // if a file was named, the reason has been logged
     recorder->start();
     return recorder->is_recording();
   } catch (const std::exception& error) {

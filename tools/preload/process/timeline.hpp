@@ -4,15 +4,15 @@
 
 namespace weir::preload {
 
-/// Begins the timeline that WEIR_TIMELINE asks for; it ends with the program. Nothing where none is
-/// asked for, or the program began one already. UsageError.
+/// Begins the timeline that WEIR_TIMELINE asks for; it ends with the program. Does nothing if none
+/// is asked for or the program already began one. Throws UsageError.
 void begin_timeline(const timeline::TimelineSettings& settings);
 class Process;
-/// Live views show the process's devices from now on. Once.
+/// Shows the process's devices in live views from now on. Call once.
 void show_devices(const Process& process);
-/// Shows the program to `weir top` and lets `weir set` ask it, unless the settings say not to.
+/// Shows the program to `weir top` and accepts `weir set`, unless the settings forbid it.
 void begin_publishing(const Settings& settings) noexcept;
-/// It uses this device, too. For calls from inside.
+/// Publishes a device in use. For internal callers.
 void publish_device(const Settings& settings, const std::string& name) noexcept;
 
 }  // namespace weir::preload

@@ -5,7 +5,8 @@
 namespace weir::preload {
 
 BudgetView budget_view(const Process& process, const Account& account, Bytes free, Bytes total) {
-  // What awaits the device is freed: a driver whose cuMemFree waits would have it back by now.
+  // Memory that awaits the device counts as free: a driver whose cuMemFree waits would have it back
+  // by now.
   Bytes freed;
   for (Arena* const arena : process.arenas()) {
     if (&arena->account() != &account) continue;

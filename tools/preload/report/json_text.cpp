@@ -8,15 +8,16 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// How many bytes the character at the front of `text` has, by the table of well-formed sequences
-/// in the Unicode standard (3.9, D92); zero where it is none.
+/// Returns the length in bytes of the first character of `text`, by the table of well-formed
+/// sequences in the Unicode standard (3.9, D92); zero if malformed.
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
   const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
   if (length == 0 || first > 0xF4 || text.size() < length) return 0;
-  // The second byte is narrower where another form is shorter, a surrogate, or beyond U+10FFFF.
+  // The second byte's range is narrower to exclude overlong forms, surrogates and values beyond
+  // U+10FFFF.
   const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   if (byte(1) < low || byte(1) > high) return 0;
@@ -59,7 +60,7 @@ std::string json_string(std::string_view text) {
 
 std::string json_share(double share) {
   constexpr unsigned kDigits = 1'000'000;
-  // Rounded without libm, which a preloaded library does without.
+  // Rounded without libm, which a preloaded library avoids.
   const unsigned parts = (static_cast<unsigned>(std::clamp(share, 0.0, 1.0) * kDigits * 2) + 1) / 2;
   char text[16];
   std::snprintf(text, sizeof text, "%u.%06u", parts / kDigits, parts % kDigits);

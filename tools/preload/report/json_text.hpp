@@ -1,7 +1,7 @@
 #pragma once
 
-// Just enough of JSON for a library that may need no other and may be in any program: nothing here
-// asks for the program's locale, which may write numbers with a comma.
+// The JSON that a preloaded library needs, without other libraries. Ignores the program's locale,
+// which may write numbers with a comma.
 
 #include <cstdint>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace weir::preload {
 
-/// `text` in quotes. What is not UTF-8 in it, as a path need not be, becomes U+FFFD.
+/// Quotes `text`. Bytes that are not UTF-8, as in a path, become U+FFFD.
 [[nodiscard]] std::string json_string(std::string_view text);
 /// A share in [0, 1] to six digits.
 [[nodiscard]] std::string json_share(double share);
 
-/// One object, member after member. Names are written as they are.
+/// Builds one object, member by member. Names are not escaped.
 class JsonObject {
  public:
   /// `value` is JSON already.
@@ -26,7 +26,7 @@ class JsonObject {
   std::string members_;
 };
 
-/// `[a,b]` of what `convert` makes of each element.
+/// Returns `[a,b]` of the elements converted by `convert`.
 template <typename Range, typename Convert>
 [[nodiscard]] std::string json_array(const Range& range, const Convert& convert) {
   std::string text = "[";

@@ -38,7 +38,7 @@ std::string without_space(std::string text) {
 
 std::string or_none(const std::string& text) { return text.empty() ? "none" : text; }
 
-/// As parse_time reads it.
+/// Returns the text that parse_time reads.
 std::string format_time(std::chrono::nanoseconds time) {
   const auto us = time.count() / 1000;
   if (us % 1'000'000 == 0) return std::to_string(us / 1'000'000) + "s";
@@ -78,7 +78,7 @@ class Lines {
   }
   void add_policy(const PolicyOptions& policy) {
     add("policy", std::string(to_string(policy.policy.value)), policy.policy);
-    // The other policies have no soft limit, and must not look as if they had one.
+    // The other policies have no soft limit, so show none.
     if (policy.policy.value == Policy::kThrottled) {
       add("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead);
     }
@@ -128,7 +128,7 @@ Settings Settings::from_environment(const Environment& environment) {
   const char* const kind = environment("WEIR_POOL");
   const bool by_name = kind != nullptr && is_auto(kind);
   if (kind != nullptr && *kind != '\0') check_pool("WEIR_POOL", kind);
-  // `auto` is ours alone, and beats MXNet's names of the same setting, too.
+  // `auto` is only ours, and overrides MXNet's names of the same setting.
   const Environment others = [&](const char* name) -> const char* {
     const std::string_view of = name;
     return by_name && (of == "WEIR_POOL" || of.ends_with("_MEM_POOL_TYPE")) ? nullptr
@@ -136,8 +136,8 @@ Settings Settings::from_environment(const Environment& environment) {
   };
   settings.pool = PoolOptions::from_environment(MxnetContext::kGpu, others);
   settings.auto_pools = {settings.pool.kind.source == "default", by_name ? "WEIR_POOL" : "default"};
-  // What cuMemAlloc gives is mostly a caching framework's segments, which it keeps and cuts up by
-  // itself: each a driver's allocation of its own can be shared with other processes.
+  // cuMemAlloc mostly serves the segments of a caching framework, which keeps and splits them
+  // itself. If each is a driver allocation of its own, it can be shared with other processes.
   if (settings.auto_pools.value) {
     settings.pool.kind = Setting<PoolKind>::by_default(PoolKind::kNaive);
   }

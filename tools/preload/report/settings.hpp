@@ -1,7 +1,7 @@
 #pragma once
 
-// What the swap-in can be told, all of it by environment variables: the library reads them at a
-// program's first call of CUDA, and `weir run` checks them before there is a program.
+// The swap-in's settings, all environment variables. The library reads them at a program's first
+// CUDA call; `weir run` checks them before it starts the program.
 
 #include <chrono>
 #include <cstdint>
@@ -18,10 +18,10 @@
 
 namespace weir::preload {
 
-/// What the management library (NVML) tells the program of its own memory.
+/// What NVML tells the program of its own memory.
 enum class NvmlAnswers : std::uint8_t {
   kBudget,  ///< the budget, as cuMemGetInfo does
-  kReal,    ///< what the library says
+  kReal,    ///< NVML's own figures
 };
 [[nodiscard]] std::string_view to_string(NvmlAnswers answers) noexcept;
 
@@ -31,16 +31,16 @@ enum class SpillTo : std::uint8_t {
   kHost,     ///< managed memory that stays on the host
 };
 [[nodiscard]] std::string_view to_string(SpillTo spill) noexcept;
-/// `off` or `host`; UsageError otherwise.
+/// Parses `off` or `host`. Otherwise throws UsageError.
 [[nodiscard]] SpillTo parse_spill(std::string_view name, std::string_view text);
 
 struct Settings {
   PoolOptions pool;  ///< WEIR_POOL, WEIR_BUDGET (per device), and so on
-  /// WEIR_POOL is `auto` or not set: two pools, `pool.kind` for what cuMemAlloc gives and another
-  /// for memory in stream order (pools.hpp). Otherwise one of `pool.kind`.
+  /// True if WEIR_POOL is `auto` or unset: two pools, `pool.kind` for cuMemAlloc and another for
+  /// memory in stream order (pools.hpp). Otherwise one pool of `pool.kind`.
   Setting<bool> auto_pools = Setting<bool>::by_default(true);
   PolicyOptions policy;  ///< WEIR_POLICY, WEIR_RUN_AHEAD
-  /// WEIR_SYNC_FREE, `0` or `1`: cuMemFree waits for the device, for programs that count on that.
+  /// WEIR_SYNC_FREE, `0` or `1`: cuMemFree waits for the device, for programs that rely on that.
   Setting<bool> sync_free = Setting<bool>::by_default(false);
   /// WEIR_MAX_WAIT, a time such as `10s` (s, ms, us): the longest that one call is held back.
   Setting<std::chrono::nanoseconds> max_wait =
@@ -51,29 +51,29 @@ struct Settings {
   Setting<std::string> batch_range = Setting<std::string>::by_default({});
   /// WEIR_NVML, `budget` or `real`.
   Setting<NvmlAnswers> nvml = Setting<NvmlAnswers>::by_default(NvmlAnswers::kBudget);
-  /// WEIR_SUMMARY: a file for the summary at the program's end, as JSON; `%p` is the process's
-  /// number. None when empty.
+  /// WEIR_SUMMARY: a file for the JSON summary at the program's end; `%p` is the process's number.
+  /// None if empty.
   Setting<std::string> summary = Setting<std::string>::by_default({});
   /// WEIR_TIMELINE, WEIR_TIMELINE_BATCHES, WEIR_TIMELINE_BUFFER.
   timeline::TimelineSettings timeline;
-  /// WEIR_PUBLISH: whether, and where, `weir top` finds the program.
+  /// WEIR_PUBLISH: whether and where `weir top` finds the program.
   Setting<timeline::PublishSetting> publish =
       Setting<timeline::PublishSetting>::by_default(timeline::PublishSetting{});
   /// WEIR_LOG.
   Setting<LogLevel> log = Setting<LogLevel>::by_default(LogLevel::kWarn);
 
-  /// Throws UsageError, one line naming the variable, the value and what is allowed.
+  /// Throws UsageError: one line with the variable, the value and what is allowed.
   [[nodiscard]] static Settings from_environment(
       const Environment& environment = process_environment());
 };
 
-/// The name of a kind of pool, or `auto`. UsageError otherwise, naming `name`.
+/// Checks for a kind of pool or `auto`. Otherwise throws UsageError with `name`.
 void check_pool(std::string_view name, std::string_view text);
 
-/// `auto`, or the kind's name.
+/// Returns `auto` or the kind's name.
 [[nodiscard]] std::string pool_name(const Settings& settings);
 
-/// A time above nothing and up to an hour, as WEIR_MAX_WAIT has it. UsageError otherwise.
+/// Parses a time above zero and up to an hour, for WEIR_MAX_WAIT. Otherwise throws UsageError.
 [[nodiscard]] std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text);
 
 /// One setting for people: `budget`, `80%`, `WEIR_BUDGET`.
@@ -82,7 +82,7 @@ struct SettingLine {
   std::string value;
   std::string source;
 };
-/// All that are in force, in the order of Settings.
+/// Returns all settings in force, in the order of Settings.
 [[nodiscard]] std::vector<SettingLine> describe(const Settings& settings);
 
 }  // namespace weir::preload

@@ -1,5 +1,5 @@
-// The summary for people. Percentages and times are made of whole numbers: a program may have a
-// locale that writes a comma.
+// The summary for people. Formats percentages and times with integers, because a program's locale
+// may write a comma.
 
 #include "tools/preload/report/summary.hpp"
 
@@ -10,7 +10,7 @@ namespace weir::preload {
 namespace {
 
 std::string percent(double share) {
-  // Rounded without libm, which a preloaded library does without.
+  // Rounded without libm, which a preloaded library avoids.
   const unsigned tenths = (static_cast<unsigned>(share * 2000) + 1) / 2;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
 }

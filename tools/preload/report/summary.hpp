@@ -1,7 +1,7 @@
 #pragma once
 
-// What the swap-in did in one process: made by the library at the program's end, printed by it or
-// by `weir run`. Sums of bytes are of what the program asked for, levels of what was taken.
+// What the swap-in did in one process. The library builds it at the program's end, and the library
+// or `weir run` prints it. Sums of bytes are as requested, levels as taken.
 
 #include <chrono>
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace weir::preload {
 
-/// Memory of one kind that the driver served, not Weir.
+/// Memory of one kind that the driver served.
 struct Passed {
   std::string kind;         ///< `arrays`, `managed`, `host`, `mappable`, `graphs`, `modules`, …
   Gauge level;              ///< now, and at its peak
-  std::uint64_t calls = 0;  ///< that took some
+  std::uint64_t calls = 0;  ///< that took memory
   Bytes sum;                ///< of all calls
-  bool counted = true;      ///< against the budget (memory of the host is not)
+  bool counted = true;      ///< against the budget; host memory is not
 };
 
 /// Waits of one reason.
@@ -32,35 +32,35 @@ struct Waits {
 struct DeviceSummary {
   int device = 0;
   Bytes total;   ///< of the device, as the driver says
-  Bytes budget;  ///< of it, the program's
-  /// Of the pools of all contexts together; a peak is the largest sum that was seen.
+  Bytes budget;  ///< the program's part of it
+  /// All pools of all contexts together; a peak is the largest sum seen.
   Statistics pool;
   std::uint64_t served_calls = 0;  ///< allocations that a pool served
-  Bytes served;                    ///< bytes that they asked for, summed
+  Bytes served;                    ///< bytes requested by them, summed
   std::vector<Passed> passed;
-  Waits paced;    ///< launches that were held back
-  Waits batches;  ///< batches that were held back at their beginning
+  Waits paced;    ///< launches held back
+  Waits batches;  ///< batches held back at their begin
   std::uint64_t batches_marked = 0;
 };
 
 struct Summary {
   std::uint64_t process = 0;
-  std::string program;  ///< the path of what ran
+  std::string program;  ///< path of the program
   std::string pool;     ///< as parse_pool_kind reads it
   std::string policy;   ///< as parse_policy reads it
-  std::string nvml;     ///< whose figures NVML told it: `budget` or `real`
+  std::string nvml;     ///< whose figures NVML gave: `budget` or `real`
   std::vector<DeviceSummary> devices;
 };
 
-/// Bytes served by Weir over those and the bytes of device memory that were passed, in [0, 1]; 1
-/// where there were none.
+/// Returns the bytes that Weir served as a share, in [0, 1], of those plus the device memory passed
+/// to the driver; 1 if there were none.
 [[nodiscard]] double served_share(const DeviceSummary& device) noexcept;
-/// 1 - peak allocated / peak reserved; 0 where nothing was reserved.
+/// 1 - peak allocated / peak reserved; 0 if nothing was reserved.
 [[nodiscard]] double fragmentation(const DeviceSummary& device) noexcept;
 
-/// A table for people, one line for each figure, ending in a newline.
+/// Returns a table for people, one figure per line, ending in a newline.
 [[nodiscard]] std::string to_text(const Summary& summary);
-/// The same figures for programs, one object, bytes and nanoseconds as whole numbers.
+/// Returns the same figures for programs: one object, bytes and nanoseconds as integers.
 [[nodiscard]] std::string to_json(const Summary& summary);
 
 }  // namespace weir::preload

@@ -1,4 +1,4 @@
-// The summary for programs. tools/weir/run/summary_file.cpp reads it back.
+// The summary for programs. tools/weir/run/summary_file.cpp parses it.
 
 #include "tools/preload/report/json_text.hpp"
 #include "tools/preload/report/summary.hpp"
