@@ -1,7 +1,7 @@
 #pragma once
 
-// The subcommands of `weir`, each in a file of its own (command_NAME.cpp). Bad input is a
-// UsageError of one line.
+// The subcommands of `weir`, one file each (command_NAME.cpp). Bad input throws a UsageError of one
+// line.
 
 #include <functional>
 #include <string>
@@ -16,10 +16,10 @@ class App;
 
 namespace weir::cli {
 
-/// A subcommand that was added to the program.
+/// A subcommand added to the program.
 struct Command {
   CLI::App* app;
-  /// Runs it with the flags that were parsed and the words after `--`; the exit code.
+  /// Runs it with the parsed flags and the words after `--`. Returns the exit code.
   std::function<int(const std::vector<std::string>& program)> run;
 };
 
@@ -31,8 +31,8 @@ struct Command {
 [[nodiscard]] Command add_top_command(CLI::App& program);
 [[nodiscard]] Command add_timeline_command(CLI::App& program);
 
-/// What `weir run` does with its flags and the program's words, of which there is one at least. The
-/// program finds `more` set, too. Returns the exit code.
+/// Runs the program, given by at least one word, as `weir run` does with these flags. Also sets
+/// `more` in its environment. Returns the exit code.
 [[nodiscard]] int run_with(const RunFlags& flags, const std::vector<Variable>& more,
                            const std::vector<std::string>& words);
 

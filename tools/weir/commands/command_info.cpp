@@ -1,4 +1,4 @@
-// weir info: the machine, the library and the settings in force.
+// weir info: prints the machine, the library and the settings in force.
 
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ struct InfoFlags {
 Info find_info() {
   const Environment environment = process_environment();
   const Setting<std::string> named = named_library(environment);
-  // Settings first: a bad one is refused before a device is woken.
+  // Settings first: refuse a bad one before waking a device.
   Setting<std::string> library = locate_library(named);
   preload::Settings settings = preload::Settings::from_environment(environment);
   set_log_level(settings.log.value);

@@ -1,4 +1,4 @@
-// weir ps: the programs under Weir on this machine, and what each has of its devices.
+// weir ps: lists the programs under Weir on this machine and their device memory.
 
 #include <unistd.h>
 

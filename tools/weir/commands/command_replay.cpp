@@ -1,4 +1,4 @@
-// weir replay: traces of allocations against pools.
+// weir replay: replays allocation traces against pools.
 
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ Bytes largest_peak(const std::vector<replay::Trace>& traces) {
   return peak;
 }
 
-/// The files that the traces' pictures go to.
+/// Returns the files for the traces' pictures.
 std::vector<NamedPath> picture_files(const std::string& path, std::size_t traces) {
   std::vector<NamedPath> files;
   if (path.empty()) return files;
@@ -52,13 +52,13 @@ std::vector<NamedPath> picture_files(const std::string& path, std::size_t traces
   return files;
 }
 
-/// What is written beside the table, opened before anything is computed.
+/// Output files beside the table, opened before anything is computed.
 struct Outputs {
   std::vector<std::unique_ptr<OutputFile>> pictures;
   std::unique_ptr<OutputFile> json;
 };
 
-/// UsageError where one cannot be written, or is a trace.
+/// Throws UsageError if one cannot be written or is a trace.
 Outputs open_outputs(const ReplayFlags& flags, std::size_t traces) {
   std::vector<NamedPath> files = picture_files(flags.svg, traces);
   if (!flags.json.empty()) files.push_back({"--json", flags.json});
@@ -94,7 +94,7 @@ replay::Picture picture_of(const replay::Trace& trace,
   return picture;
 }
 
-/// In replays of their own, so that the others are not slower for it.
+/// Uses replays of their own, so that the others are not slowed down.
 void add_breakdowns(std::vector<replay::TraceResults>& results,
                     const std::vector<replay::Candidate>& candidates, Bytes capacity) {
   for (replay::TraceResults& result : results) {
@@ -149,7 +149,7 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
   for (const replay::PoolChoice& choice : request.choices) {
     candidates.push_back(replay::candidate_of(choice, upstream, request.lag));
   }
-  // Real memory is one replay's at a time.
+  // Only one replay at a time can use real memory.
   const bool real = request.upstream != replay::UpstreamKind::kSimulated;
   ProgressBar bar;
   auto results = replay::measure_all(

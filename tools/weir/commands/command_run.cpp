@@ -1,4 +1,4 @@
-// weir run: a program with the library in it.
+// weir run: runs a program with the library in it.
 
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ struct Ran {
   Collected collected;
 };
 
-/// The settings that the program will find. UsageError for a bad one.
+/// Returns the settings that the program will read. Throws UsageError for a bad one.
 preload::Settings check_settings(const Environment& environment) {
   preload::Settings settings = preload::Settings::from_environment(environment);
   set_log_level(settings.log.value);
@@ -41,8 +41,8 @@ preload::Settings check_settings(const Environment& environment) {
   return settings;
 }
 
-/// What the program is known to read: itself, the library, and each word that names a file, such as
-/// the script of an interpreter.
+/// Returns the files that the program is known to read: itself, the library, and each word that
+/// names a file, such as an interpreter's script.
 std::vector<NamedPath> files_read(const std::string& program, const std::string& library,
                                   const std::vector<std::string>& words) {
   std::vector<NamedPath> files{{"the program", program}, {"the library", library}};
@@ -52,13 +52,14 @@ std::vector<NamedPath> files_read(const std::string& program, const std::string&
   return files;
 }
 
-/// Runs it and takes its summaries; the folder for them is gone afterwards.
+/// Runs the program and collects its summaries; their folder is removed afterwards.
 Ran run_program(const Started& started, Preload preload, const Environment& environment) {
-  const BlockedSignals signals;  // first: a signal from here on must not leave the folder behind
+  const BlockedSignals signals;  // first, so that no later signal leaves the folder behind
   const TemporaryFolder folder(environment);
   preload.summary = folder.path() + "/%p.json";
   const Prepared prepared = environment_for(preload, environment);
-  // Whatever WEIR_LOG says: what frameworks do otherwise, and what fails then, is not guessed.
+  // Printed whatever WEIR_LOG says, because nobody would guess it when a framework behaves
+  // differently.
   std::fprintf(stderr, "weir: %s\n", prepared.allocator.c_str());
   const Child child(started.path, started.words, with_variables(environ, prepared.variables),
                     signals);
@@ -66,7 +67,7 @@ Ran run_program(const Started& started, Preload preload, const Environment& envi
   return {ended, collect_summaries(folder.path(), child.process())};
 }
 
-/// Whether the summaries could be written.
+/// Returns whether the summaries could be written.
 bool write_summaries(SummaryOutput& output, const Ran& ran) {
   try {
     output.commit(ran.collected.summaries);
@@ -77,7 +78,7 @@ bool write_summaries(SummaryOutput& output, const Ran& ran) {
   }
 }
 
-/// The program's exit code comes before a fault of ours.
+/// The program's exit code takes precedence over our own failure.
 int end_like(const Ended& ended, bool written) {
   if (ended.signal != 0) {
     end_by(ended.signal);
@@ -93,7 +94,7 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   const Environment environment = process_environment();
   Preload preload{.library = {}, .summary = {}, .flags = flags.variables()};
   preload.flags.insert(preload.flags.end(), more.begin(), more.end());
-  // The program is given a WEIR_SUMMARY of ours; the user's is for us.
+  // The program gets our WEIR_SUMMARY; the user's is for us.
   const Environment with_flags = overlaid(environment, preload.flags);
   const preload::Settings settings = check_settings(with_flags);
   preload.allocator = allocator_mode(with_flags).value;
@@ -108,7 +109,7 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   SummaryOutput output(json.source, json.value);
 
   const Ran ran = run_program(started, std::move(preload), environment);
-  (void)std::signal(SIGPIPE, SIG_IGN);  // nobody reads: the exit code is still to be passed on
+  (void)std::signal(SIGPIPE, SIG_IGN);  // without a reader, the exit code must still be passed on
   for (const SummaryFile& file : ran.collected.summaries) {
     const std::string text = flags.details() ? to_text(file.summary) : brief(file.summary);
     std::fputs(text.c_str(), stderr);

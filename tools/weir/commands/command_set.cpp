@@ -1,4 +1,4 @@
-// weir set: another budget for a program that runs.
+// weir set: sets the budget of a running program.
 
 #include <unistd.h>
 
@@ -73,7 +73,7 @@ Wanted parse(const SetFlags& flags) {
 
 std::string process_name(std::uint32_t pid) { return "process " + std::to_string(pid); }
 
-/// The one program of that number, which may be asked.
+/// Returns the program with this number if it accepts requests.
 timeline::LiveProgram find_program(const timeline::LiveSurvey& survey, std::uint32_t pid) {
   std::vector<timeline::LiveProgram> found;
   for (const timeline::LiveProgram& program : survey.programs) {
@@ -93,7 +93,7 @@ timeline::LiveProgram find_program(const timeline::LiveSurvey& survey, std::uint
   return found.front();
 }
 
-/// What is asked for each device, all of it checked before any of it is asked.
+/// What to ask for each device. All are checked before any is sent.
 struct Change {
   timeline::BudgetAsk ask;
   std::string device;
@@ -106,7 +106,7 @@ std::vector<Change> changes_of(const timeline::LiveProgram& program, const Wante
     used += (used.empty() ? "" : ", ") + name;
     if (wanted.device && *wanted.device != device.device) continue;
     Bytes budget = wanted.budget.bytes;
-    // Who does not tell its total does not let its budget be set: it says so itself.
+    // A device that shows no total does not allow another budget, and answers so itself.
     if (device.total != 0) budget = resolve_budget(wanted.budget, {device.total}, "--budget");
     if (device.total != 0 && budget < timeline::kLeastBudget) {
       refuse("--budget", format_budget(wanted.budget),

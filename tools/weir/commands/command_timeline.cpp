@@ -24,7 +24,7 @@
 namespace weir::cli {
 namespace {
 
-/// One of the commands below `weir timeline`, as Command.
+/// A subcommand of `weir timeline`, like Command.
 using Subcommand = Command;
 
 struct FileFlags {
@@ -40,13 +40,13 @@ void refuse_words(const std::vector<std::string>& words, const char* command) {
 }
 
 void begin_command() {
-  // A file that may grow no more is an error that we tell, and its beginning is removed.
+  // A file that exceeds the size limit becomes a reported error, and its beginning is removed.
   (void)std::signal(SIGXFSZ, SIG_IGN);
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
 }
 
-/// UsageError where an output is an input, or another output.
+/// Throws UsageError if an output is an input or another output.
 void check_files(const FileFlags& flags) {
   std::vector<NamedPath> inputs;
   for (const std::string& path : flags.inputs) inputs.push_back({"FILE", path});
@@ -158,7 +158,8 @@ Subcommand add_record(CLI::App& parent) {
                   "[ARGUMENTS]");
             }
             (void)recording_format("--output", flags->output);
-            // The program may change its folder, whose name is no part of what is replaced in it.
+            // Absolute, because the program may change its directory; placeholders in the
+            // directory's name are not replaced.
             const std::filesystem::path here =
                 timeline::name_of_path(std::filesystem::current_path().string());
             std::vector<Variable> variables{{"WEIR_TIMELINE", (here / flags->output).string()}};

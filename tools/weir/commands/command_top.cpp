@@ -1,4 +1,4 @@
-// weir top: the programs under Weir on this machine, as they run.
+// weir top: shows the programs under Weir on this machine while they run.
 
 #include <CLI/CLI.hpp>
 #include <ctime>
@@ -26,7 +26,7 @@ struct TopFlags {
   std::string json;
 };
 
-/// Seconds, as people write them: 0.1 to 3600.
+/// Parses seconds: 0.1 to 3600.
 std::chrono::milliseconds parse_every(const std::string& text) {
   constexpr double kLeast = 0.1;
   constexpr double kMost = 3600;
@@ -47,7 +47,7 @@ Top look(const std::vector<timeline::LiveFolder>& places) {
                 user_name);
 }
 
-/// Until somebody quits. Which signal ended it; 0: none.
+/// Runs until the user quits. Returns the signal that ended it; 0: none.
 int show(const Environment& environment, std::chrono::milliseconds every) {
   using Kind = TopTerminal::Event::Kind;
   TopTerminal terminal;

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kWant = "run, info, ps, set, top, replay or timeline";
 
 int run_program(int argc, char** argv) {
-  // What follows `--` is another program's, whatever it looks like: CLI11 does not get to see it.
+  // Words after `--` are another program's, so CLI11 must not see them.
   char** const end = argv + argc;
   char** const mark = std::find(argv, end, std::string_view("--"));
   const std::vector<std::string> words(mark == end ? end : mark + 1, end);
@@ -41,7 +41,7 @@ int run_program(int argc, char** argv) {
       throw UsageError(std::string(error.what()) + " (see weir " + known.front()->get_name() +
                        " --help)");
     }
-    // CLI11 misses the subcommand even where a wrong word stands in its place.
+    // CLI11 reports a missing subcommand even if a wrong word stands in its place.
     const std::vector<std::string> rest = app.remaining();
     if (rest.empty()) throw UsageError(std::string(error.what()) + ": " + kWant);
     throw UsageError("'" + rest.front() + "' is not known: " + kWant);
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   try {
     return weir::cli::run_program(argc, argv);
   } catch (const weir::UsageError& error) {
-    // It names what the user gave, such as a file whose name has a line end.
+    // The message quotes user input, such as a file name with a newline.
     std::fprintf(stderr, "weir: %s\n", weir::cli::printable(error.what(), true).c_str());
     return weir::exit_code(error);
   } catch (const std::exception& error) {

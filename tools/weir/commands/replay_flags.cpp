@@ -9,10 +9,10 @@
 namespace weir::cli {
 namespace {
 
-/// The settings that the pools have in common.
+/// Returns the settings common to all pools.
 PoolOptions base_options(const ReplayFlags& flags) {
   PoolOptions options = PoolOptions::from_environment();
-  options.log = {};  // what is replayed is a log already
+  options.log = {};  // the trace is already a log
   options.budget = {parse_budget("--budget", flags.budget), "--budget"};
   return options;
 }
@@ -37,7 +37,7 @@ std::vector<replay::PoolChoice> choices_of(const ReplayFlags& flags) {
   return replay::parse_pool_choices("--pool", flags.pool.empty() ? "all" : flags.pool, base);
 }
 
-/// The choice that --map names; the last, unless given.
+/// Returns the index that --map names; the last by default.
 std::size_t mapped_of(const ReplayFlags& flags, const std::vector<replay::PoolChoice>& choices) {
   if (flags.map.empty()) return choices.size() - 1;
   if (flags.svg.empty()) throw UsageError("--map says what is drawn: --svg FILE is missing");

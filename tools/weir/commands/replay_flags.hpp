@@ -1,6 +1,6 @@
 #pragma once
 
-// The flags of `weir replay`, and what they come to.
+// The flags of `weir replay` and the request that they describe.
 
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ class App;
 
 namespace weir::cli {
 
-/// As they were given.
+/// The flags as given.
 struct ReplayFlags {
   explicit ReplayFlags(CLI::App& app);
 
@@ -34,16 +34,16 @@ struct ReplayFlags {
   bool breakdown = false;
 };
 
-/// What they ask for.
+/// The request.
 struct ReplayRequest {
   std::vector<replay::PoolChoice> choices;
   replay::UpstreamKind upstream{};
   std::optional<Bytes> capacity;
   std::uint64_t lag = 0;
-  std::size_t mapped = 0;  ///< which of the choices is drawn by address
+  std::size_t mapped = 0;  ///< the choice drawn by address
 };
 
-/// UsageError naming the flag, its value and what is allowed.
+/// Throws UsageError with the flag, its value and what is allowed.
 [[nodiscard]] ReplayRequest checked(const ReplayFlags& flags);
 
 }  // namespace weir::cli

@@ -8,7 +8,7 @@
 namespace weir::cli {
 namespace {
 
-/// A parser of which only the refusal counts here: the program's library parses for itself.
+/// Uses a parser only to refuse bad values: the library in the program parses again.
 template <auto Parse>
 void check_with(std::string_view name, std::string_view text) {
   (void)Parse(name, text);

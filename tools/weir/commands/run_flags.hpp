@@ -1,6 +1,6 @@
 #pragma once
 
-// The flags of `weir run`. Each stands for a variable that the program then finds set.
+// The flags of `weir run`. Each one sets a variable in the program's environment.
 
 #include <deque>
 #include <string>
@@ -24,13 +24,13 @@ class RunFlags {
   RunFlags(const RunFlags&) = delete;
   RunFlags& operator=(const RunFlags&) = delete;
 
-  /// What was given, checked one by one. UsageError naming the flag.
+  /// Returns the given flags as variables, each checked. Throws UsageError with the flag.
   [[nodiscard]] std::vector<Variable> variables() const;
-  /// --library before WEIR_LIBRARY; empty where neither is set.
+  /// --library, else WEIR_LIBRARY, else empty.
   [[nodiscard]] Setting<std::string> library(const Environment& environment) const;
-  /// --json before WEIR_SUMMARY, `%p` as it is; empty where neither is set.
+  /// --json, else WEIR_SUMMARY, else empty. Keeps `%p`.
   [[nodiscard]] Setting<std::string> json(const Environment& environment) const;
-  /// --details: the whole summary is printed.
+  /// --details: print the whole summary.
   [[nodiscard]] bool details() const noexcept { return details_; }
 
  private:
@@ -46,14 +46,14 @@ class RunFlags {
            void (*check)(std::string_view, std::string_view), const char* help);
   [[nodiscard]] static Setting<std::string> path(const Flag& flag, const Environment& environment);
 
-  std::deque<Flag> flags_;  ///< which never moves them: CLI11 points into it
+  std::deque<Flag> flags_;  ///< a deque never moves them, and CLI11 points into it
   Flag library_;
   Flag json_;
   bool sync_free_ = false;
   bool details_ = false;
 };
 
-/// `environment` with `variables` in it.
+/// Returns `environment` with `variables` set.
 [[nodiscard]] Environment overlaid(const Environment& environment,
                                    const std::vector<Variable>& variables);
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// What `weir timeline` makes of a timeline, by format. Whoever adds a format touches this file's
-// source alone.
+// The output formats of `weir timeline`. To add a format, change only this file's source.
 
 #include <string>
 
@@ -9,24 +8,23 @@
 
 namespace weir::cli {
 
-/// What the end of a file's name asks for.
+/// The format that a file name's suffix selects.
 struct TimelineFormat {
   timeline::Format format{};
   bool packed = false;  ///< .json.gz
 };
 
-/// UsageError naming `option` for a name that ends otherwise than .json, .json.gz, .pftrace or
-/// .pickle.
+/// Throws UsageError with `option` unless the name ends in .json, .json.gz, .pftrace or .pickle.
 [[nodiscard]] TimelineFormat timeline_format(const std::string& option, const std::string& path);
-/// The same, for a recording under way: .pickle is refused, too.
+/// The same for a running recording, which also refuses .pickle.
 [[nodiscard]] TimelineFormat recording_format(const std::string& option, const std::string& path);
 
-/// Writes the file's bytes. UsageError where this program does not write the format.
+/// Writes the file's bytes. Throws UsageError if this program does not write the format.
 void write_timeline_as(TimelineFormat format, const timeline::Timeline& timeline,
                        timeline::ByteSink& sink);
 
-/// The page, the text and the JSON of `weir timeline report`. UsageError where this program does
-/// not make it.
+/// Returns the page, the text and the JSON of `weir timeline report`. Throws UsageError if this
+/// program cannot make it.
 [[nodiscard]] std::string timeline_page(const timeline::Timeline& timeline);
 [[nodiscard]] std::string timeline_text(const timeline::Timeline& timeline);
 [[nodiscard]] std::string timeline_json(const timeline::Timeline& timeline);

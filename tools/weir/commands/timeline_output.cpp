@@ -13,7 +13,7 @@
 namespace weir::cli {
 namespace {
 
-/// Bytes in a temporary file without a name, which can then be seen as one text.
+/// Writes bytes to an unnamed temporary file, which can then be read as one text.
 class SpilledBytes final : public timeline::ByteSink {
  public:
   SpilledBytes() : file_(std::tmpfile()) {
@@ -37,7 +37,7 @@ class SpilledBytes final : public timeline::ByteSink {
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
   }
-  /// All of them. UsageError where there was no room.
+  /// Returns all bytes. Throws UsageError if there was no room.
   [[nodiscard]] std::string_view text() {
     if (error_ != 0) fail(error_);
     if (size_ == 0) return {};

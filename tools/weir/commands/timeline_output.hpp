@@ -1,6 +1,6 @@
 #pragma once
 
-// The file that a timeline is written to.
+// The output file of a timeline.
 
 #include <string>
 
@@ -10,13 +10,14 @@
 
 namespace weir::cli {
 
-/// The same promises as OutputFile: written whole, or not at all.
+/// Like OutputFile, written entirely or not at all.
 class TimelineOutput {
  public:
-  /// UsageError naming `option` where the name or the place is not allowed.
+  /// Throws UsageError with `option` if the name or the place is not allowed.
   TimelineOutput(const std::string& option, const std::string& path);
 
-  /// Needs no memory of the file's size. UsageError where it cannot be written; the old file stays.
+  /// Needs no memory of the file's size. If it cannot be written, throws UsageError and keeps the
+  /// old file.
   void commit(const timeline::Timeline& timeline);
 
  private:

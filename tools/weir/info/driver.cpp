@@ -9,12 +9,12 @@
 namespace weir::cli {
 namespace {
 
-// As <cuda.h> has them; this program is built without a toolkit too.
+// Copied from <cuda.h>, because this program is also built without a toolkit.
 using Result = int;
 using Device = int;
 using Context = void*;
 
-/// The driver's library. Never closed: it has threads.
+/// The driver's library. Never closed, because it has threads.
 class Library {
  public:
   Library() : handle_(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {
@@ -22,7 +22,7 @@ class Library {
   }
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
-  /// Calls the function, whose parameters are of these types; a driver without it refuses.
+  /// Calls a function with these parameter types. Fails if the driver lacks it.
   template <typename... Parameters>
   [[nodiscard]] Result call(const char* name, std::type_identity_t<Parameters>... arguments) {
     constexpr Result kNotFound = 500;
@@ -36,7 +36,7 @@ class Library {
   std::string problem_;
 };
 
-/// What is free, asked in the device's primary context, which this makes where there is none.
+/// Returns the free memory of the device's primary context, which is created if needed.
 std::optional<Bytes> free_memory(Library& driver, Device device) {
   Context context = nullptr;
   if (driver.call<Context*, Device>("cuDevicePrimaryCtxRetain", &context, device) != 0) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the CUDA driver of this machine says of its devices. It is opened at run time: a machine
-// without one is a machine without devices.
+// What this machine's CUDA driver reports about its devices. Opened at run time: without a driver
+// there are no devices.
 
 #include <optional>
 #include <string>
@@ -15,19 +15,19 @@ struct DeviceInfo {
   int number = 0;
   std::string name;
   Bytes total;
-  std::optional<Bytes> free;  ///< nothing where no context could be made to ask in
+  std::optional<Bytes> free;  ///< none if no context could be created
 };
 
 struct DriverInfo {
-  std::string problem;  ///< why there are no devices; empty where there are
-  int version = 0;      ///< of CUDA, the newest that it serves: 13000 for 13.0; zero: not known
+  std::string problem;  ///< why there are no devices; otherwise empty
+  int version = 0;      ///< newest CUDA version that it supports: 13000 for 13.0; zero: unknown
   std::vector<DeviceInfo> devices;
 };
 
-/// Opens the driver, and a context on each device for a moment.
+/// Opens the driver, and briefly a context on each device.
 [[nodiscard]] DriverInfo ask_driver();
 
-/// `13.0`.
+/// Returns `13.0` for 13000.
 [[nodiscard]] std::string format_version(int version);
 
 }  // namespace weir::cli

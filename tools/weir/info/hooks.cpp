@@ -1,4 +1,4 @@
-// The table of a build that has the library.
+// The table of hooks, in a build with the library.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace weir::cli {
 
 namespace {
 
-/// `cuLaunchKernel, _ptsz`: a hook's own form, and what its per-thread form has behind that.
+/// Returns `cuLaunchKernel, _ptsz`: the hook's name and the suffix of its per-thread form.
 std::string names_of(const preload::Hook& hook) {
   if (hook.symbol == nullptr) return hook.per_thread;
   if (hook.per_thread == nullptr) return hook.symbol;

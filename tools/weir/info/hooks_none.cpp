@@ -1,4 +1,4 @@
-// Of a build without a toolkit.
+// The table of hooks, in a build without a toolkit.
 
 #include "allocator/base/error.hpp"
 #include "tools/weir/info/info.hpp"

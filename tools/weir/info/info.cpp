@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The budget on one device; why there is none, where it does not fit.
+/// The budget on one device, or why it does not fit.
 struct DeviceBudget {
   Bytes bytes;
   std::string problem;
@@ -49,7 +49,7 @@ std::string devices_table(const Info& info) {
   return format_table(rows) + problems;
 }
 
-/// Those of the library, and behind them what `weir run` alone reads.
+/// Returns the library's settings, then those that only `weir run` reads.
 std::vector<preload::SettingLine> settings_of(const Info& info) {
   std::vector<preload::SettingLine> lines = describe(info.settings);
   lines.push_back(

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `weir info` prints, made of what was found. Pure.
+// Formats what `weir info` found. Pure.
 
 #include <string>
 #include <vector>
@@ -14,19 +14,18 @@ namespace weir::cli {
 
 struct Info {
   DriverInfo driver;
-  Setting<std::string> library;  ///< as locate_library has it
+  Setting<std::string> library;  ///< from locate_library
   preload::Settings settings;
   Setting<AllocatorMode> allocator;  ///< of `weir run`
-  std::string allocator_line;        ///< as `weir run` says it at its start
+  std::string allocator_line;        ///< the line that `weir run` prints at its start
 };
 
-/// For people.
+/// Returns the text for people.
 [[nodiscard]] std::string info_text(const Info& info);
-/// The same for programs.
+/// Returns the same as JSON.
 [[nodiscard]] std::string info_json(const Info& info);
 
-/// The table of the driver's functions that the library stands in front of. UsageError in a build
-/// without the library.
+/// Returns the table of hooked driver functions. Throws UsageError in a build without the library.
 [[nodiscard]] std::string hooks_text();
 
 }  // namespace weir::cli

@@ -12,7 +12,7 @@
 namespace weir::cli {
 namespace {
 
-/// What is wrong with the file of that process; empty where nothing is.
+/// Returns what is wrong with the process's file; empty if nothing.
 std::string fault_of(const timeline::LiveSurvey& survey, std::uint32_t pid) {
   for (const timeline::LiveFault& fault : survey.faults) {
     const std::string name = fault.path.substr(fault.path.rfind('/') + 1);

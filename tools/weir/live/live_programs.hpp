@@ -1,7 +1,7 @@
 #pragma once
 
-// Where `weir top`, `weir ps` and `weir set` find programs, and what they say of those that they do
-// not find.
+// Where `weir top`, `weir ps` and `weir set` look for programs, and what they print about programs
+// that they cannot show.
 
 #include <cstdint>
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace weir::cli {
 
-/// Where to look: the user's own folders; root looks at everybody's.
+/// Returns where to look: the user's own folders; for root, all users'.
 [[nodiscard]] std::vector<timeline::LiveFolder> places_of(const Environment& environment);
 
-/// A user's name; the number where it has none.
+/// Returns a user's name, or the number if there is none.
 [[nodiscard]] std::string user_name(std::uint32_t uid);
 
-/// One line for each file that was not believed, at most ten, ready to be printed.
+/// Returns at most ten printable lines, one for each invalid file.
 [[nodiscard]] std::string faults_text(const std::vector<timeline::LiveFault>& faults);
 
-/// Why `survey` has no program of that number that can be asked. One line.
+/// Returns one line that says why `survey` has no such program to ask.
 [[nodiscard]] std::string why_missing(const timeline::LiveSurvey& survey, std::uint32_t pid);
 
 }  // namespace weir::cli

@@ -21,7 +21,7 @@ std::string waits_cell(const timeline::LiveDevice& device) {
          format_number(static_cast<double>(device.waited_ns) / kSecond, 2) + " s)";
 }
 
-/// `device` null: the program has used none yet.
+/// `device` is null if the program has used none yet.
 std::vector<std::string> cells(const PsProgram& program, const timeline::LiveDevice* device,
                                bool users, bool utf8) {
   std::vector<std::string> line{std::to_string(program.pid)};

@@ -13,29 +13,29 @@ namespace weir::cli {
 
 struct PsProgram {
   std::uint32_t pid = 0;
-  std::string user{};                           ///< a stranger's text, as the next
+  std::string user{};                           ///< untrusted text, like the next
   std::string program{};                        ///< its command line
-  bool silent = false;                          ///< it is stopped, or has taken no sample yet
-  std::vector<timeline::LiveDevice> devices{};  ///< that it has used
+  bool silent = false;                          ///< stopped, or no sample yet
+  std::vector<timeline::LiveDevice> devices{};  ///< devices that it has used
 };
 
 struct Ps {
-  std::vector<PsProgram> programs{};  ///< by number of the process
+  std::vector<PsProgram> programs{};  ///< by process number
   std::size_t unreadable = 0;         ///< programs with another version of Weir
 };
 
-/// `now_ns` is of the monotonic clock; `user_of` names a user.
+/// `now_ns` is on the monotonic clock; `user_of` names a user.
 [[nodiscard]] Ps ps_of(const timeline::LiveSurvey& survey, std::uint64_t now_ns,
                        const std::function<std::string(std::uint32_t uid)>& user_of);
 
-/// A heading and a line for each program and device; one line where there is none. `users`: with a
-/// column that says whose they are. `utf8`: the terminal shows it.
+/// Returns a heading and a line for each program and device, or one line if there is none. `users`
+/// adds a column with owners. `utf8`: the terminal shows it.
 [[nodiscard]] std::string ps_text(const Ps& ps, bool users, bool utf8);
 
-/// The same figures for a program: a list of programs, each with its devices.
+/// Returns the same figures as JSON: a list of programs, each with its devices.
 [[nodiscard]] std::string ps_json(const Ps& ps);
 
-/// `GPU 0`, by LiveDevice's number; `cpu` for what is no GPU.
+/// Returns `GPU 0` for LiveDevice's number, `cpu` for other devices.
 [[nodiscard]] std::string device_name(std::uint64_t device);
 
 }  // namespace weir::cli

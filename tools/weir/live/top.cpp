@@ -60,7 +60,7 @@ Json row_json(const TopRow& row) {
 }  // namespace
 
 bool is_silent(const timeline::LiveProgram& program, std::uint64_t now_ns) noexcept {
-  // A busy machine may keep the thread that takes samples waiting for some of them.
+  // On a busy machine the sampling thread may miss some samples.
   constexpr std::uint64_t kSilence = 16 * timeline::kLivePeriodNs;
   if (program.samples.empty()) return true;
   const std::uint64_t last = program.samples.back().time_ns;

@@ -18,7 +18,7 @@ constexpr std::size_t kLeastProgram = 12;
 constexpr std::size_t kMostProgram = 48;
 constexpr std::size_t kMostHistory = timeline::kLiveHistory / 2;
 
-/// A column: what stands in it for a row. `width` may grow where there is room.
+/// A column and its text for each row. `width` may grow if there is room.
 struct Column {
   std::string_view heading;
   std::size_t width;
@@ -33,13 +33,12 @@ std::string rate_cell(const std::optional<double>& rate) {
 }
 
 std::string share_cell(const std::optional<double>& share) {
-  constexpr double kMost = 99.99;  // of 9999%: more frontends than that nobody has
+  constexpr double kMost = 99.99;  // of 9999%: nobody has more frontends
   return share ? format_number(100 * std::min(*share, kMost), *share < 1 ? 1 : 0) + "%" : "-";
 }
 
 std::string program_cell(const TopRow& row, std::size_t width, bool utf8) {
-  // In front, since a long command line is cut at its end. The name comes first where room is
-  // short.
+  // A prefix, since a long command line is cut at its end. If room is short, the name comes first.
   constexpr std::string_view kSilent = "(silent) ";
   const bool says = row.silent && width >= kSilent.size() + kLeastProgram / 2;
   return printable((says ? std::string(kSilent) : "") + row.program, utf8);
@@ -56,7 +55,7 @@ Column column(std::string_view heading, std::size_t width, Align align, Text tex
           [text](const TopRow& row, std::size_t, bool) { return text(row); }};
 }
 
-/// In the order in which they stand.
+/// In display order.
 enum Place : std::uint8_t {
   kPid,
   kUser,
@@ -123,18 +122,18 @@ Column column_at(Place place) {
           }};
 }
 
-/// The most important first.
+/// Most important first.
 constexpr std::array<Place, kPlaces> kByImportance{
     kPid,  kProgram, kReserved,  kUser,     kBudget, kStalled, kBatches,
     kIdle, kBar,     kAllocated, kAwaiting, kStalls, kHistory};
 
-/// Users are told apart where there are several.
+/// Shows users only if there are several.
 bool shows_users(const Top& top) {
   return std::ranges::any_of(
       top.rows, [&top](const TopRow& row) { return row.user != top.rows.front().user; });
 }
 
-/// Up to `most`, from what is left of the screen.
+/// Widens a column up to `most`, within the screen's remaining `room`.
 void widen(Column& wide, std::size_t most, std::size_t& room) {
   if (wide.width >= most) return;
   const std::size_t more = std::min(room, most - wide.width);
@@ -142,7 +141,7 @@ void widen(Column& wide, std::size_t most, std::size_t& room) {
   room -= more;
 }
 
-/// Those that have room, with a space between two of them.
+/// Returns the columns that fit, with a space between them.
 std::vector<Column> columns_for(const Top& top, std::size_t width) {
   std::array<bool, kPlaces> shown{};
   std::size_t used = 0;
@@ -203,7 +202,7 @@ std::string fitted_line(const std::string& text, std::size_t width) {
   return without_end(fitted(text, width, Align::kLeft)) + "\n";
 }
 
-/// The first `most` lines; 0: all.
+/// Returns the first `most` lines; 0: all.
 std::string first_lines(std::string text, std::size_t most) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < most && end < text.size(); ++i) end = text.find('\n', end) + 1;
@@ -245,7 +244,7 @@ std::string sparkline(const std::vector<std::uint64_t>& values, std::size_t widt
   std::string text;
   for (const std::uint64_t each : highest) {
     const double share = most == 0 ? 0 : static_cast<double>(each) / most;
-    // Whatever is not zero shows.
+    // Any value above zero is visible.
     const auto level = static_cast<std::size_t>(std::ceil(share * 8));
     text += (utf8 ? kBlocks : kAscii)[level];
   }

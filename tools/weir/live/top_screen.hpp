@@ -11,18 +11,18 @@ namespace weir::cli {
 
 struct Screen {
   std::size_t width = 80;  ///< columns; no line is longer
-  std::size_t height = 0;  ///< lines; 0: as many as there are
-  bool utf8 = false;       ///< the terminal shows it: bars and the history are drawn in blocks
+  std::size_t height = 0;  ///< lines; 0: no limit
+  bool utf8 = false;       ///< the terminal shows UTF-8: draws bars and history with blocks
 };
 
-/// Totals, a heading, and a line for each program. Columns that have no room are left out, the
+/// Returns totals, a heading, and a line for each program. Columns that do not fit are left out,
 /// least important first. Every line ends with a newline and none with a space.
 [[nodiscard]] std::string top_text(const Top& top, const Screen& screen);
 
-/// `share` of `width` columns filled; above 1 all of them.
+/// Returns a bar with `share` of `width` columns filled; above 1, all.
 [[nodiscard]] std::string bar(double share, std::size_t width, bool utf8);
-/// The last kLiveHistory of `values` in `width` columns, the newest on the right. A column's height
-/// is the largest of its values, the highest column that of the largest of all.
+/// Draws the last kLiveHistory of `values` in `width` columns, newest on the right. A column shows
+/// its largest value, scaled to the largest of all.
 [[nodiscard]] std::string sparkline(const std::vector<std::uint64_t>& values, std::size_t width,
                                     bool utf8);
 

@@ -17,7 +17,7 @@
 namespace weir::cli {
 namespace {
 
-// Control sequences of ECMA-48 and of xterm, which every terminal of today knows.
+// Control sequences of ECMA-48 and xterm, which all current terminals support.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
 constexpr std::string_view kHome = "\x1b[H";
@@ -113,7 +113,7 @@ bool TopTerminal::draw(std::string_view text) {
   std::string drawn(kHome);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    // A newline after the last line would move the screen up.
+    // A newline after the last line would scroll the screen.
     if (at != 0) drawn += "\r\n";
     drawn += text.substr(at, end - at);
     drawn += kEraseLine;

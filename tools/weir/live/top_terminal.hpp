@@ -14,18 +14,18 @@
 
 namespace weir::cli {
 
-/// Whether the variables ask for UTF-8: the first that is set of LC_ALL, LC_CTYPE and LANG.
+/// Whether the first set variable of LC_ALL, LC_CTYPE and LANG asks for UTF-8.
 [[nodiscard]] bool asks_for_utf8(const Environment& environment);
 
-/// Whether standard output is a terminal that can be drawn on again.
+/// Whether standard output is a terminal that can be redrawn.
 [[nodiscard]] bool can_draw(const Environment& environment);
 
-/// Columns and lines of standard output. Where it is no terminal: COLUMNS, or wide enough for all,
-/// and any number of lines.
+/// Returns columns and lines of standard output. If it is no terminal: COLUMNS, or wide enough for
+/// all, and any number of lines.
 [[nodiscard]] Screen screen_of(const Environment& environment);
 
-/// Another screen than the shell's, without a cursor and without echo, until its end. Signals that
-/// would end or stop the process are waited for instead. One at a time.
+/// Switches to the alternate screen, without cursor and echo, during its lifetime. Signals that
+/// would end or stop the process are blocked and waited for. One instance at a time.
 class TopTerminal {
  public:
   TopTerminal();
@@ -33,15 +33,15 @@ class TopTerminal {
   TopTerminal(const TopTerminal&) = delete;
   TopTerminal& operator=(const TopTerminal&) = delete;
 
-  /// In place of what was there. False where the terminal is gone.
+  /// Replaces the screen's text. Returns false if the terminal is gone.
   [[nodiscard]] bool draw(std::string_view text);
 
   struct Event {
     enum class Kind : std::uint8_t {
-      kTime,    ///< nothing happened for so long
-      kRedraw,  ///< another size, or it was stopped and goes on
-      kQuit,    ///< q, Ctrl-C, or the terminal is gone
-      kSignal,  ///< another wants the process to end
+      kTime,    ///< nothing happened for the given time
+      kRedraw,  ///< resized, or continued after a stop
+      kQuit,    ///< q, Ctrl-C, or no terminal any more
+      kSignal,  ///< another signal asks the process to end
     };
     Kind kind;
     int signal = 0;
@@ -51,7 +51,7 @@ class TopTerminal {
  private:
   void enter();
   void leave() noexcept;
-  /// As a shell's job: stops, with the shell's screen, until it is told to go on.
+  /// Stops as a shell's job, on the shell's screen, until continued.
   void stop();
   [[nodiscard]] Event take_signal();
   [[nodiscard]] Event take_key() const;

@@ -26,7 +26,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   throw UsageError("'" + path + "' cannot be started: " + std::generic_category().message(error));
 }
 
-/// Between fork and exec, where only what is safe in a signal handler may be called.
+/// Runs between fork and exec, so it may call only what is safe in a signal handler.
 [[noreturn]] void become(const char* path, char* const* arguments, char* const* environment,
                          int report) noexcept {
   execve(path, arguments, environment);
@@ -35,7 +35,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   _exit(127);
 }
 
-/// How it ended, if it did.
+/// Returns how it ended, if it did.
 std::optional<Ended> reap(pid_t process) {
   int status = 0;
   const pid_t reaped = waitpid(process, &status, WNOHANG);
@@ -51,7 +51,7 @@ Child::Child(const std::string& path, std::vector<std::string> arguments,
     : signals_(signals) {
   const std::vector<char*> argv = pointers(arguments);
   const std::vector<char*> envp = pointers(environment);
-  // Closed by a successful exec; otherwise it brings the reason.
+  // A successful exec closes it; otherwise it carries the reason.
   std::array<int, 2> report{};
   if (pipe2(report.data(), O_CLOEXEC) != 0) fail(path, errno);
   process_ = fork();

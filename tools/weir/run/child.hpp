@@ -13,18 +13,18 @@ namespace weir::cli {
 
 struct Ended {
   int exit_code = 0;
-  int signal = 0;  ///< that ended it; zero where it ended by itself
+  int signal = 0;  ///< that ended it; zero if it exited
 };
 
 class Child {
  public:
-  /// Starts it with the signals as they were before `signals`. UsageError where it cannot be.
+  /// Starts it with the signal mask from before `signals`. Throws UsageError if it cannot start.
   Child(const std::string& path, std::vector<std::string> arguments,
         std::vector<std::string> environment, const BlockedSignals& signals);
 
   [[nodiscard]] pid_t process() const noexcept { return process_; }
-  /// Hands signals on until it ends. Those that came too late for it are forgotten: a terminal's
-  /// interrupt, which the program ended of, must not end this process in another way.
+  /// Forwards signals until it ends. Drops signals that arrived too late for it: a terminal's
+  /// interrupt that ended the program must not also end this process differently.
   [[nodiscard]] Ended wait() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace weir::cli {
 namespace {
 
-/// Open for reading as long as it lives.
+/// Keeps the file open for reading during its lifetime.
 class Reader {
  public:
   explicit Reader(const std::string& path)
@@ -21,7 +21,7 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
 
   [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
-  /// How many bytes there were at `offset`.
+  /// Returns how many bytes could be read at `offset`.
   [[nodiscard]] std::size_t read_at(void* data, std::size_t size, std::uint64_t offset) const {
     const ssize_t count = pread(descriptor_, data, size, static_cast<off_t>(offset));
     return count < 0 ? 0 : static_cast<std::size_t>(count);
@@ -31,7 +31,7 @@ class Reader {
   const int descriptor_;
 };
 
-/// Whether one of the program headers names the dynamic loader; nothing where they are cut off.
+/// Whether a program header names the dynamic loader; nothing if the headers are cut off.
 std::optional<bool> names_loader(const Reader& reader, const Elf64_Ehdr& header) {
   if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
   for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
@@ -63,11 +63,11 @@ std::optional<ElfFile> read_elf(const std::string& path) {
   if (size < EI_NIDENT) return ElfFile{.whole = false};
   ElfFile file{.wide = header.e_ident[EI_CLASS] == ELFCLASS64,
                .little_endian = header.e_ident[EI_DATA] == ELFDATA2LSB};
-  if (!file.wide) return file;  // its header is another one
+  if (!file.wide) return file;  // its header has another layout
   if (size < sizeof header) return ElfFile{.whole = false};
   file.machine = header.e_machine;
   file.shared_object = header.e_type == ET_DYN;
-  if (!is_native(file)) return file;  // its numbers may be in the other order
+  if (!is_native(file)) return file;  // its numbers may have the other byte order
   const auto loader = names_loader(reader, header);
   if (!loader) return ElfFile{.whole = false};
   file.has_loader = *loader;

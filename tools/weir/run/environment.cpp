@@ -12,7 +12,7 @@ std::string_view value_of(const Environment& environment, const char* name) {
   return value != nullptr ? value : std::string_view{};
 }
 
-/// Before what is there: of two libraries that define a function the first is called.
+/// Puts the library first: of two libraries that define a function, the first is called.
 std::string preloaded(const std::string& library, std::string_view before) {
   return before.empty() ? library : library + ":" + std::string(before);
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-// What a program's environment needs so that the library is in it, and frameworks allocate as asked
-// for. Pure.
+// Computes the environment that preloads the library and selects the frameworks' allocator. Pure.
 
 #include <string>
 #include <vector>
@@ -17,18 +16,18 @@ struct Preload {
   std::string summary;       ///< for WEIR_SUMMARY
   bool batch_range = false;  ///< batches are marked by NVTX ranges
   AllocatorMode allocator = AllocatorMode::kFramework;
-  std::vector<Variable> flags;  ///< what flags set
+  std::vector<Variable> flags;  ///< set by flags
 };
 
 struct Prepared {
   std::vector<Variable> variables;  ///< to be set, each name once
-  std::string allocator;            ///< for people: which one the frameworks use
+  std::string allocator;            ///< for people: the frameworks' allocator
 };
 
-/// What has to change in `environment`. What the user set for a framework stays.
+/// Returns the changes to `environment`. Framework settings of the user stay.
 [[nodiscard]] Prepared environment_for(const Preload& preload, const Environment& environment);
 
-/// `NAME=value` of all of `current` with the changes in it, for execve.
+/// Returns `current` with the changes, as `NAME=value` for execve.
 [[nodiscard]] std::vector<std::string> with_variables(const char* const* current,
                                                       const std::vector<Variable>& variables);
 

@@ -8,7 +8,7 @@
 namespace weir::cli {
 namespace {
 
-/// JAX otherwise takes three quarters of the memory at its start, to share it out by itself.
+/// By default JAX takes three quarters of the memory at its start and divides it itself.
 constexpr std::array<std::array<const char*, 2>, 3> kAsyncUnlessSet{
     {{"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async"},
      {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
@@ -25,7 +25,7 @@ std::vector<Variable> to_set(AllocatorMode mode, const Environment& environment)
     const char* const value = environment(name);
     return value == nullptr || *value == '\0';
   };
-  // Both or neither: otherwise ours would hide the user's.
+  // Set both or neither: otherwise ours would hide the user's.
   if (unset(kTorchOlder) && unset(kTorchNewer)) {
     for (const char* name : {kTorchNewer, kTorchOlder}) variables.push_back({name, kTorchAsync});
   }
@@ -35,8 +35,7 @@ std::vector<Variable> to_set(AllocatorMode mode, const Environment& environment)
   return variables;
 }
 
-/// With `variables` in the environment. What is so by one of them is so by no variable of the
-/// user's.
+/// Returns what is in force with `variables` set. What one of them sets is not the user's.
 Frameworks in_force(const std::vector<Variable>& variables, const Environment& environment) {
   const auto ours = [&](const char* name) {
     return std::ranges::find(variables, name, &Variable::name);
@@ -51,7 +50,7 @@ Frameworks in_force(const std::vector<Variable>& variables, const Environment& e
   return frameworks;
 }
 
-/// `A`, `A and B`, `A, B and C`.
+/// Returns `A`, `A and B`, or `A, B and C`.
 std::string listed(const std::vector<std::string_view>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -77,7 +76,7 @@ std::string does(Way way) {
   return "allocates as that says";
 }
 
-/// What the mode brings about.
+/// Describes what the mode does.
 std::string of_mode(AllocatorMode mode, const Frameworks& frameworks) {
   if (mode == AllocatorMode::kFramework) {
     return "frameworks keep their own caches and all their features; Weir serves the caches' "
@@ -94,7 +93,7 @@ std::string of_mode(AllocatorMode mode, const Frameworks& frameworks) {
   return text + "; " + kTorchLacks + " (--allocator framework has them)";
 }
 
-/// What the user's variables make of a framework that the mode does not.
+/// Describes a framework that the user's variables, not the mode, decide.
 std::string by_user(AllocatorMode mode, const InForce& one) {
   const Way of_mode = mode == AllocatorMode::kAsync ? Way::kStreamOrder : Way::kCache;
   if (one.way == of_mode || one.variable == nullptr) return {};

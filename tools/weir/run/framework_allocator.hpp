@@ -1,7 +1,7 @@
 #pragma once
 
-// Which allocator the frameworks use under `weir run`: what is set for them, and the line that says
-// what is then in force. Pure.
+// Selects the frameworks' allocator under `weir run`: the variables to set, and a line that says
+// what is in force. Pure.
 
 #include <string>
 #include <string_view>
@@ -13,25 +13,25 @@
 namespace weir::cli {
 
 enum class AllocatorMode {
-  kFramework,  ///< each framework's own; nothing is set
-  kAsync,      ///< each tensor from the driver, in stream order, where the user set nothing else
+  kFramework,  ///< each framework's own; sets nothing
+  kAsync,      ///< each tensor from the driver in stream order, unless the user set something else
 };
 
-/// `framework` or `async`; UsageError otherwise.
+/// Parses `framework` or `async`. Otherwise throws UsageError.
 [[nodiscard]] AllocatorMode parse_allocator_mode(std::string_view name, std::string_view text);
-/// As parse_allocator_mode reads it.
+/// Returns the text that parse_allocator_mode reads.
 [[nodiscard]] std::string_view to_string(AllocatorMode mode) noexcept;
-/// WEIR_ALLOCATOR. UsageError for a bad one.
+/// WEIR_ALLOCATOR. Throws UsageError for a bad value.
 [[nodiscard]] Setting<AllocatorMode> allocator_mode(const Environment& environment);
 
 struct FrameworkAllocator {
   std::vector<Variable> variables;  ///< to be set, each name once
-  /// For people, without an end of line: what is in force, and what it costs or gains. What the
-  /// user set counts as the framework reads it. It names no pool, and repeats no value.
+  /// One line for people, without a newline: what is in force, and its cost or gain. Reads the
+  /// user's settings as the framework does. Names no pool and quotes no value.
   std::string line;
 };
 
-/// For a program in `environment`. What the user set for a framework stays.
+/// For a program in `environment`. Framework settings of the user stay.
 [[nodiscard]] FrameworkAllocator choose_allocator(AllocatorMode mode,
                                                   const Environment& environment);
 

@@ -6,8 +6,8 @@
 namespace weir::cli {
 namespace {
 
-/// PyTorch skips blanks, and takes the first backend that is named and the last of another option
-/// (tried with 2.15).
+/// PyTorch skips blanks. The first backend named counts, but the last of any other option (tried
+/// with 2.15).
 Way torch_way(std::string_view configuration) {
   std::string text(configuration);
   std::erase_if(text, [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });

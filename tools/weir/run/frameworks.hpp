@@ -1,6 +1,6 @@
 #pragma once
 
-// How PyTorch, JAX and TensorFlow come by memory, as their own variables have it. Pure.
+// How PyTorch, JAX and TensorFlow allocate, by their own variables. Pure.
 
 #include <array>
 
@@ -8,31 +8,31 @@
 
 namespace weir::cli {
 
-/// How a framework comes by the memory of a tensor.
+/// How a framework allocates a tensor.
 enum class Way {
-  kCache,        ///< cut from segments that it keeps
-  kStreamOrder,  ///< asked for in stream order
-  kHandles,      ///< mapped from handles, which are not memory of Weir's pool
-  kUncached,     ///< asked for one by one, not in stream order
-  kOther,        ///< by a value that is not known here
+  kCache,        ///< cut from segments that it caches
+  kStreamOrder,  ///< requested in stream order
+  kHandles,      ///< mapped from handles, so not from Weir's pool
+  kUncached,     ///< requested one by one, not in stream order
+  kOther,        ///< unknown value
 };
 
 struct InForce {
   const char* framework;
   Way way = Way::kCache;
-  const char* variable = nullptr;  ///< that has it so; null by default
+  const char* variable = nullptr;  ///< that sets it; null: the default
 };
 
 inline constexpr const char* kPyTorch = "PyTorch";
-/// Of PyTorch's two names the older is read where it is set, even if to nothing (tried with 2.15);
-/// the newer is read from 2.9 on.
+/// PyTorch reads the older of the two names if it is set, even if empty (tried with 2.15), and the
+/// newer one from 2.9 on.
 inline constexpr const char* kTorchOlder = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kTorchNewer = "PYTORCH_ALLOC_CONF";
 inline constexpr const char* kTorchAsync = "backend:cudaMallocAsync";
 
 /// PyTorch first.
 using Frameworks = std::array<InForce, 3>;
-/// What is in force in a program with this environment, as long as it does not decide by itself.
+/// Returns what is in force in this environment, unless the program decides itself.
 [[nodiscard]] Frameworks frameworks_in(const Environment& environment);
 
 }  // namespace weir::cli

@@ -31,7 +31,7 @@ std::string missing(const fs::path& built, const fs::path& installed) {
 #endif
 }
 
-/// What keeps the file from being preloaded; nothing where nothing does.
+/// Returns why the file cannot be preloaded; nothing if it can.
 std::optional<std::string> unfit(const std::string& path) {
   constexpr const char* kWant = "a 64-bit shared library for this machine, ";
   std::error_code error;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The library to preload: where it is, and whether it can be preloaded.
+// Finds the library to preload and checks it.
 
 #include <string>
 
@@ -8,15 +8,16 @@
 
 namespace weir::cli {
 
-/// Where the library is looked for: by name (`--library`, WEIR_LIBRARY), or beside this program in
-/// the build folder and where it is installed. An empty value where none is there; the source then
-/// says in one line what was looked for.
+/// Returns the library's path: the named one (`--library`, WEIR_LIBRARY), or the one beside this
+/// program in the build folder or where installed. Empty if there is none; the source then says in
+/// one line where it looked.
 [[nodiscard]] Setting<std::string> locate_library(const Setting<std::string>& named);
 
-/// As locate_library, absolute and fit to be preloaded. UsageError of one line otherwise.
+/// Like locate_library, but absolute and checked for preloading. Throws UsageError of one line
+/// otherwise.
 [[nodiscard]] std::string require_library(const Setting<std::string>& named);
 
-/// WEIR_LIBRARY; empty when it is not set.
+/// WEIR_LIBRARY; empty if not set.
 [[nodiscard]] Setting<std::string> named_library(const Environment& environment);
 
 }  // namespace weir::cli

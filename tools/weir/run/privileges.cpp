@@ -13,7 +13,7 @@
 namespace weir::cli {
 namespace {
 
-/// The number of 32 bits at `offset`, the lowest byte first.
+/// Reads 32 bits at `offset`, little-endian.
 std::uint64_t number_at(std::string_view bytes, std::size_t offset) {
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < 4; ++i) {
@@ -22,7 +22,7 @@ std::uint64_t number_at(std::string_view bytes, std::size_t offset) {
   return number;
 }
 
-/// Words of 32 bits that each set of a revision takes; zero for an unknown one.
+/// Returns the 32-bit words of each set in a revision; zero if unknown.
 std::size_t words_of(std::uint64_t revision, std::size_t size) {
   if (revision == VFS_CAP_REVISION_1 && size == XATTR_CAPS_SZ_1) return VFS_CAP_U32_1;
   if (revision == VFS_CAP_REVISION_2 && size == XATTR_CAPS_SZ_2) return VFS_CAP_U32_2;
@@ -70,7 +70,8 @@ Secure secure_by(const FileRights& file, const OwnRights& own) {
       changes_identity(file.mode, file.owner, file.group, own.user, own.group)) {
     return Secure::kIdentity;
   }
-  // Root has them all: the kernel starts nothing securely for it because of a file's.
+  // Root has all capabilities, so the kernel does not start programs securely because of file
+  // capabilities.
   const bool root = own.user == 0;
   return !root && grants_capabilities(file.capabilities, own.inheritable) ? Secure::kCapabilities
                                                                           : Secure::kNo;

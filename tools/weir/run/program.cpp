@@ -16,7 +16,7 @@
 namespace weir::cli {
 namespace {
 
-/// As deep as the kernel follows scripts that are run by scripts.
+/// The kernel's limit for scripts run by scripts.
 constexpr int kDeepest = 5;
 constexpr const char* kShell = "/bin/sh";
 
@@ -26,7 +26,7 @@ constexpr const char* kShell = "/bin/sh";
 
 std::string in_quotes(const std::string& path) { return "'" + path + "'"; }
 
-/// Nothing for an executable file; what else it is otherwise.
+/// Returns nothing for an executable file, otherwise what it is.
 std::optional<std::string> not_executable(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
@@ -70,7 +70,7 @@ std::string runs(const std::string& interpreter, const std::string& script) {
   return in_quotes(interpreter) + ", which runs the script " + in_quotes(script) + ",";
 }
 
-/// Where the interpreter of `script` is.
+/// Returns the path of the script's interpreter.
 std::string file_of(const Interpreter& interpreter, const std::string& script,
                     const Environment& environment) {
   if (interpreter.name.empty()) {
@@ -86,7 +86,7 @@ std::string file_of(const Interpreter& interpreter, const std::string& script,
   }
 }
 
-/// `-x/script` would be an option of the shell.
+/// Protects a path like `-x/script`, which would be an option of the shell.
 std::string as_operand(const std::string& path) {
   return path.starts_with('-') ? "./" + path : path;
 }
@@ -127,12 +127,12 @@ Started check_program(const std::string& path, std::vector<std::string> words,
                       const Environment& environment) {
   std::string what = in_quotes(path);
   std::string file = path;
-  bool by_execvp = true;  // as weir and env start programs; the kernel itself runs no other script
+  bool by_execvp = true;  // weir and env start programs this way; the kernel runs no other script
   for (int depth = 0; depth < kDeepest; ++depth) {
     constexpr std::size_t kFirstLine = 256;  // all that the kernel reads of it
     const std::optional<std::string> front = read_front(file, kFirstLine);
     if (!front) {
-      // It may be run and not be read: the kernel alone knows what it is.
+      // An executable file may be unreadable: then only the kernel knows what it is.
       check_rights(what, file);
       return {path, std::move(words)};
     }

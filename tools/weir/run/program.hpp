@@ -1,7 +1,7 @@
 #pragma once
 
-// The program that `weir run` is to start: where it is, and whether a library can be preloaded into
-// it. Everything here throws UsageError of one line.
+// The program that `weir run` starts: finds it, and checks that a library can be preloaded into it.
+// Everything here throws UsageError of one line.
 
 #include <string>
 #include <vector>
@@ -10,19 +10,19 @@
 
 namespace weir::cli {
 
-/// The file that `name` means: itself if it has a slash, and otherwise the first executable one in
+/// Returns the file for `name`: itself if it has a slash, otherwise the first executable one in
 /// PATH.
 [[nodiscard]] std::string find_program(const std::string& name, const Environment& environment);
 
-/// What is given to execve.
+/// Arguments for execve.
 struct Started {
   std::string path;
   std::vector<std::string> words;  ///< argv
 };
 
-/// How `path` is to be started with `words`, the first of which is its name. A script without #! is
-/// run by /bin/sh, as a shell and execvp do. Refuses a file that nothing can be preloaded into; a
-/// script stands for what runs it.
+/// Returns how to start `path` with `words`, of which the first is its name. /bin/sh runs a script
+/// without #!, as with a shell and execvp. Refuses a file that cannot be preloaded into; for a
+/// script, its interpreter counts.
 [[nodiscard]] Started check_program(const std::string& path, std::vector<std::string> words,
                                     const Environment& environment);
 

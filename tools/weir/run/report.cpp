@@ -37,8 +37,7 @@ std::string waits_line(const preload::DeviceSummary& device, std::string_view po
 }  // namespace
 
 std::string advice(const preload::DeviceSummary& device, std::string_view pool) {
-  // Above it fragmentation is called severe. Less than a page of the driver is the driver's
-  // rounding.
+  // Fragmentation above this is severe. Less than a driver page is rounding by the driver.
   constexpr double kSevere = 0.1;
   const Statistics& s = device.pool;
   const double fragmented = fragmentation(device);
@@ -78,7 +77,7 @@ std::vector<Remark> remarks(const Ended& ended, const Collected& collected) {
     all.push_back({LogLevel::kWarn, "there is no summary: " + signal_name(ended.signal) +
                                         " ended the program before it could write one"});
   } else {
-    // One that ends by _exit(), for example, or may write no file, has used CUDA perhaps.
+    // A program that ends by _exit(), for example, or may write no file, may have used CUDA.
     all.push_back({LogLevel::kWarn,
                    "there is no summary: the program used no CUDA, or ended without writing one"});
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `weir run` says when the program has ended.
+// What `weir run` prints once the program has ended.
 
 #include <string>
 #include <string_view>
@@ -19,16 +19,16 @@ struct Remark {
   friend bool operator==(const Remark&, const Remark&) = default;
 };
 
-/// A process's summary in three lines, of which each further device has the last two. The last one
-/// ends in the advice, where there is some. Pure.
+/// Returns a process's summary in three lines, plus two for each further device. The last line ends
+/// with advice, if any. Pure.
 [[nodiscard]] std::string brief(const preload::Summary& summary);
-/// What to try on that device, as flags and why; empty where there is nothing to try. Pure.
+/// Returns flags to try on that device, and why; empty if none. Pure.
 [[nodiscard]] std::string advice(const preload::DeviceSummary& device, std::string_view pool);
 
-/// What there is to say besides the summaries. Pure.
+/// Returns what to print besides the summaries. Pure.
 [[nodiscard]] std::vector<Remark> remarks(const Ended& ended, const Collected& collected);
 
-/// `SIGTERM`, or `signal 42` where it has no name.
+/// Returns `SIGTERM`, or `signal 42` if it has no name.
 [[nodiscard]] std::string signal_name(int signal);
 
 }  // namespace weir::cli

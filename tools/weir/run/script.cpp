@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kBlank = " \t";
 
-/// The first word of `text`, which it is taken off.
+/// Removes the first word of `text` and returns it.
 std::string_view take_word(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(kBlank), text.size());
   const std::size_t end = std::min(text.find_first_of(kBlank, begin), text.size());
@@ -16,8 +16,8 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-/// What `env` runs when it is given `arguments`; empty where that takes more than to skip variables
-/// and the option that splits a line into words.
+/// Returns what `env` runs with `arguments`. Empty if that needs more than skipping variables and
+/// the option that splits a line into words.
 std::string_view run_by_env(std::string_view arguments) {
   for (;;) {
     const std::string_view word = take_word(arguments);

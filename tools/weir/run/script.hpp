@@ -1,6 +1,6 @@
 #pragma once
 
-// What a file's first line says about who runs it. Pure.
+// Finds the interpreter that a file's first line names. Pure.
 
 #include <optional>
 #include <string>
@@ -10,15 +10,15 @@ namespace weir::cli {
 
 struct Interpreter {
   std::string name;
-  bool in_path = false;  ///< it is looked for in PATH: `#!/usr/bin/env NAME`
+  bool in_path = false;  ///< searched in PATH: `#!/usr/bin/env NAME`
 };
 
-/// Nothing where `front`, the file's first bytes, is no script's. An empty name where the script
-/// names none.
+/// Returns nothing if `front`, the file's first bytes, is not a script; an empty name if the script
+/// names no interpreter.
 [[nodiscard]] std::optional<Interpreter> interpreter_of(std::string_view front);
 
-/// Whether a shell runs such a file by itself though it names no interpreter: `front` is that of no
-/// ELF file, and its first line is text. An empty file is one.
+/// Whether a shell runs such a file itself without an interpreter line: `front` is not ELF and its
+/// first line is text. True for an empty file.
 [[nodiscard]] bool is_shell_script(std::string_view front);
 
 }  // namespace weir::cli

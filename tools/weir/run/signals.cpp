@@ -13,11 +13,11 @@ BlockedSignals::BlockedSignals() {
     sigdelset(&set_, signal);
   }
   sigprocmask(SIG_BLOCK, &set_, &before_);
-  // Ignored by whoever started this, it would let the kernel reap the child.
+  // If our caller ignored it, the kernel would reap the child.
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &action, &child_before_);
-  // A reader of the summary that went away is no reason to lose the program's exit code.
+  // A summary's reader that went away must not cost the program's exit code.
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, &pipe_before_);
 }
@@ -39,8 +39,7 @@ void BlockedSignals::stop_self() const noexcept {
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
-  // Not SIGSTOP: where it is ignored, or nobody could ever make the group go on, the kernel lets
-  // this one pass.
+  // Not SIGSTOP: if SIGTSTP is ignored, or nobody could continue the group, the kernel drops it.
   (void)raise(SIGTSTP);
   sigprocmask(SIG_UNBLOCK, &stop, nullptr);
   sigprocmask(SIG_BLOCK, &stop, nullptr);

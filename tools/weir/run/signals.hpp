@@ -1,7 +1,7 @@
 #pragma once
 
-// Signals while a program runs in a child: `weir run` stands between it and whoever sends them.
-// They are blocked and waited for, so there is no handler, and none is missed.
+// Signals while a program runs in a child: `weir run` forwards them. They are blocked and waited
+// for, so there is no handler and none is missed.
 
 #include <sys/types.h>
 
@@ -11,21 +11,21 @@ namespace weir::cli {
 
 struct Response {
   bool forward = false;  ///< to the child
-  bool stop = false;     ///< this process, as the child is
+  bool stop = false;     ///< stop this process too, like the child
 
   friend bool operator==(const Response&, const Response&) = default;
 };
 
-/// What is done about a signal. A terminal sends to the whole group, so the child has it already;
-/// another process (`code` is not above zero) sent it to this one, perhaps alone. Pure.
+/// Returns the response to a signal. A terminal sends to the whole group, so the child has it
+/// already; another process (`code` not above zero) may have sent it only to this one. Pure.
 [[nodiscard]] constexpr Response respond(int signal, int code, pid_t sender, pid_t child) noexcept {
   const bool by_process = code <= 0;
   return {.forward = signal != SIGCHLD && by_process && sender != child,
           .stop = signal == SIGTSTP && sender != child};
 }
 
-/// Blocks, as long as it lives, every signal that would end or stop this process and can be waited
-/// for. Not those of a fault, nor those of terminals for background jobs, which stop the group.
+/// During its lifetime, blocks every signal that would end or stop this process and can be waited
+/// for. Not those of faults, nor terminal signals for background jobs, which stop the group.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -34,11 +34,11 @@ class BlockedSignals {
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   [[nodiscard]] const sigset_t& set() const noexcept { return set_; }
-  /// In the child: all as it was before, for the program.
+  /// In the child: restores the state before, for the program.
   void restore() const noexcept;
-  /// Forgets what was sent and not yet waited for.
+  /// Drops signals that are pending.
   void drop_pending() const noexcept;
-  /// Stops this process, if stopping it is in order, and returns when it goes on.
+  /// Stops this process if job control allows it. Returns when continued.
   void stop_self() const noexcept;
 
  private:
@@ -48,8 +48,8 @@ class BlockedSignals {
   struct sigaction pipe_before_ {};
 };
 
-/// Ends this process by `signal`, as a program was: whoever waits for it sees the same. Leaves no
-/// core. Returns only where the signal does not end it.
+/// Ends this process by `signal`, so that its caller sees the program's end. Leaves no core.
+/// Returns only if the signal does not end it.
 void end_by(int signal) noexcept;
 
 }  // namespace weir::cli

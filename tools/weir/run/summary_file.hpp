@@ -1,6 +1,6 @@
 #pragma once
 
-// Summaries that processes left in files.
+// Reads the summary files of processes.
 
 #include <sys/types.h>
 
@@ -15,20 +15,20 @@ namespace weir::cli {
 
 struct SummaryFile {
   preload::Summary summary;
-  std::string json;  ///< as it was written
+  std::string json;  ///< as written
 };
 
-/// What preload::to_json wrote; nothing where it is something else or cut off.
+/// Parses what preload::to_json wrote. Returns nothing if it is something else or cut off.
 [[nodiscard]] std::optional<preload::Summary> parse_summary(std::string_view json);
 
 struct Collected {
-  std::vector<SummaryFile> summaries;   ///< that of `first` before the others, those by number
-  std::vector<std::string> unreadable;  ///< names of files that hold no whole summary
+  std::vector<SummaryFile> summaries;   ///< `first` before the others, which are by number
+  std::vector<std::string> unreadable;  ///< names of files without a complete summary
 };
-/// All `*.json` in the folder.
+/// Reads all `*.json` in the folder.
 [[nodiscard]] Collected collect_summaries(const std::string& folder, pid_t first);
 
-/// One summary as it is; several, or none, in an array.
+/// Returns one summary unchanged; several, or none, in an array.
 [[nodiscard]] std::string join_summaries(const std::vector<SummaryFile>& summaries);
 
 }  // namespace weir::cli

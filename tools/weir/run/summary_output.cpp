@@ -21,7 +21,7 @@ SummaryOutput::SummaryOutput(std::string option, std::string path)
     one_ = std::make_unique<OutputFile>(option_, path_);
     return;
   }
-  // The processes have no numbers yet; that of this one stands for them.
+  // The processes have no numbers yet, so use this one's.
   const OutputFile sample(option_, with_process(path_, static_cast<std::uint64_t>(getpid())));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The file that `weir run` writes summaries to.
+// The output file for summaries.
 
 #include <memory>
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace weir::cli {
 
-/// `text` with each `%p` as the process's number.
+/// Replaces each `%p` in `text` by the process's number.
 [[nodiscard]] std::string with_process(std::string text, std::uint64_t process);
 
 class SummaryOutput {
  public:
-  /// Nothing is written where `path` is empty. UsageError, naming `option`, where it cannot be
-  /// written: now, and not when the program has run for a week.
+  /// Writes nothing if `path` is empty. Throws UsageError with `option` if it cannot be written:
+  /// now, not after the program has run for a week.
   SummaryOutput(std::string option, std::string path);
 
-  /// One file, or one for each process where the path has a `%p`. UsageError.
+  /// Writes one file, or one for each process if the path has a `%p`. Throws UsageError.
   void commit(const std::vector<SummaryFile>& summaries);
 
  private:
   const std::string option_;
   const std::string path_;
-  std::unique_ptr<OutputFile> one_;  ///< null where there is none, or one for each process
+  std::unique_ptr<OutputFile> one_;  ///< null if there is none, or one for each process
 };
 
 }  // namespace weir::cli

@@ -12,7 +12,7 @@ TemporaryFolder::TemporaryFolder(const Environment& environment) {
   read_setting(parent, environment, {"TMPDIR"},
                [](std::string_view, std::string_view text) { return std::string(text); });
   std::error_code error;
-  // Absolute: the program may go to another folder before it writes here.
+  // Absolute: the program may change its directory before it writes here.
   path_ = (std::filesystem::absolute(parent.value, error) / "weir-run.XXXXXX").string();
   if (mkdtemp(path_.data()) == nullptr) {
     const int code = errno;

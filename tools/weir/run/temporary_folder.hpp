@@ -6,10 +6,10 @@
 
 namespace weir::cli {
 
-/// A folder for this process alone, removed with all that is in it.
+/// A private folder of this process, removed with its contents.
 class TemporaryFolder {
  public:
-  /// In TMPDIR, or /tmp. UsageError where it cannot be made.
+  /// Creates it in TMPDIR or /tmp. Throws UsageError if it cannot.
   explicit TemporaryFolder(const Environment& environment);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A variable of a program that is to be started.
+// An environment variable of a program to start.
 
 #include <string>
 
