@@ -1,7 +1,7 @@
 #pragma once
 
-// The subcommands of weir-train, each in a file of its own (command_NAME.cpp), and what they share.
-// Tables go to standard output; settings, progress and diagnostics to standard error. Exit codes:
+// The subcommands of weir-train, one file each (command_NAME.cpp), and what they share. Tables go
+// to standard output; settings, progress and diagnostics to standard error. Exit codes:
 // allocator/base/error.hpp.
 
 #include <functional>
@@ -16,10 +16,10 @@ class App;
 
 namespace weir {
 
-/// A subcommand that was added to the program.
+/// A subcommand added to the program.
 struct Command {
   CLI::App* app;
-  /// Runs it with the flags that were parsed, and returns the exit code.
+  /// Runs it with the parsed flags and returns the exit code.
   std::function<int(const std::stop_token& stop)> run;
 };
 
@@ -28,9 +28,9 @@ struct Command {
 [[nodiscard]] Command add_predict_command(CLI::App& program);
 [[nodiscard]] Command add_dispatch_command(CLI::App& program);
 
-/// The exit code of a program whose work ended like this.
+/// Returns the exit code for this outcome.
 [[nodiscard]] int exit_code(Outcome outcome, bool diverged = false);
-/// Says on standard error that training diverged, where it did.
+/// Prints to standard error if training diverged.
 void say_diverged(bool diverged);
 
 }  // namespace weir

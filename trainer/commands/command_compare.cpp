@@ -1,4 +1,4 @@
-// weir-train compare: the same job under each policy.
+// weir-train compare: runs the same job under each policy.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,4 +1,5 @@
-// weir-train dispatch: what asynchronous dispatch gains, and what a simple model predicts of it.
+// weir-train dispatch: measures what asynchronous dispatch gains, beside the prediction of a simple
+// model.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

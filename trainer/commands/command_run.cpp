@@ -94,7 +94,7 @@ class RunCommand {
     return settings;
   }
 
-  /// The figures are not lost when the weights cannot be written.
+  /// Keeps the figures even if the weights cannot be written.
   void write_files(OutputFile* save, OutputFile* json, const TrainSettings& settings,
                    const TrainResult& result) const {
     try {

@@ -1,7 +1,6 @@
 #pragma once
 
-// Flags of the subcommands. Their values are checked like those of environment variables, and win
-// over them.
+// Flags of the subcommands. Their values are checked like environment variables and override them.
 
 #include <functional>
 #include <memory>
@@ -42,37 +41,36 @@ class OutputFlag {
       : flag_(app, std::move(name), help) {}
 
   [[nodiscard]] bool given() const { return flag_.given(); }
-  /// Itself and what it names; no path when it is not given.
+  /// Returns the flag and its path; no path if not given.
   [[nodiscard]] NamedPath named() const { return {flag_.name(), flag_.text()}; }
-  /// Whether it is `-`: the figures stand on standard output in the table's place.
+  /// Whether it is `-`: the figures replace the table on standard output.
   [[nodiscard]] bool replaces_table() const { return flag_.text() == "-"; }
-  /// Null when the flag is not given. UsageError when the file cannot be written.
+  /// Null if the flag is not given. Throws UsageError if the file cannot be written.
   [[nodiscard]] std::unique_ptr<OutputFile> open() const;
 
  private:
   TextFlag flag_;
 };
 
-/// --device: known before the other settings are read, since some of them depend on it.
+/// --device: parsed before the other settings, since some depend on it.
 class DeviceFlag {
  public:
   explicit DeviceFlag(CLI::App& app);
-  /// The device to use; `auto` when the flag is not given. UsageError as parse_device and
-  /// choose_device have it.
+  /// Returns the device to use; `auto` by default. Throws UsageError as parse_device and
+  /// choose_device do.
   [[nodiscard]] Setting<std::string> choose() const;
 
  private:
   TextFlag flag_;
 };
 
-/// Flags that are gathered first, and applied to the settings once it is known which settings they
-/// change.
+/// Collects flags first, and applies them once the settings that they change are known.
 template <typename Settings>
 class Flags {
  public:
   explicit Flags(CLI::App& app) : app_(&app) {}
 
-  /// `find(settings)` is the setting that the flag is for; `parse(name, text)` its value, or a
+  /// `find(settings)` returns the flag's setting; `parse(name, text)` returns its value or throws
   /// UsageError.
   template <typename Find, typename Parse>
   void add(const char* name, Find find, Parse parse, const char* help) {
@@ -93,14 +91,14 @@ class Flags {
 using TrainFlags = Flags<TrainSettings>;
 
 void add_policy_flag(TrainFlags& flags);
-/// The device's memory, the budget, the pool and the run-ahead target.
+/// Adds flags for the device's memory, the budget, the pool and the run-ahead target.
 void add_memory_flags(TrainFlags& flags);
 void add_batch_size_flag(TrainFlags& flags);
-/// How much is trained, how fast and from which seed.
+/// Adds flags for the amount, the rate and the seed of training.
 void add_training_flags(TrainFlags& flags);
-/// Where a timeline is recorded to, and of which batches.
+/// Adds flags for the timeline's file and batches.
 void add_timeline_flags(TrainFlags& flags);
-/// The model's width, and where generated batches come from.
+/// Adds flags for the model's width and the source of generated batches.
 void add_model_flags(TrainFlags& flags);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// weir-train: says what ended the program, and with which code.
+// weir-train: reports what ended the program, and sets the exit code.
 
 #include <cstdio>
 #include <cstdlib>

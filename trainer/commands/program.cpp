@@ -18,7 +18,7 @@
 namespace weir {
 namespace {
 
-/// `run, compare, predict or dispatch`.
+/// Returns `run, compare, predict or dispatch`.
 std::string names_of(const std::vector<Command>& commands) {
   std::string names;
   for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -33,8 +33,8 @@ std::string names_of(const std::vector<Command>& commands) {
 int run_program(int argc, char** argv) {
   hold_standard_streams();
   const std::stop_token stop = stop_on_interrupt();
-  // A reader of the table that went away is an error to report, after the figures are in their
-  // file; so is a file that may not become as large as it should.
+  // A closed table reader becomes an error, reported after the figures are in their file. So does a
+  // file that exceeds the size limit.
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
@@ -49,7 +49,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::Success& asked) {
     return print_help(app, asked);
   } catch (const CLI::RequiredError& error) {
-    // CLI11 misses the subcommand even where a wrong word stands in its place.
+    // CLI11 reports a missing subcommand even if a wrong word stands in its place.
     const std::vector<std::string> words = app.remaining();
     if (words.empty()) throw UsageError(std::string(error.what()) + ": " + names_of(commands));
     throw UsageError("'" + words.front() + "' is not known: " + names_of(commands));

@@ -2,8 +2,8 @@
 
 namespace weir {
 
-/// weir-train without its `main`, of which several programs are made: finds the subcommand and runs
-/// it. The exit code; throws UsageError and what a run may throw.
+/// weir-train without `main`, shared by several programs: finds the subcommand, runs it and returns
+/// the exit code. Throws UsageError and whatever a run throws.
 int run_program(int argc, char** argv);
 
 }  // namespace weir

@@ -20,30 +20,30 @@ TrainSettings with_policy(TrainSettings settings, Policy policy) {
   return settings;
 }
 
-/// All of the cpu device is its own. A GPU also holds what its driver and other programs need:
-/// there the default takes what is free.
+/// The cpu device has all of its memory to itself. A GPU also holds memory of its driver and other
+/// programs, so its default is what is free.
 TrainSettings reference_settings(TrainSettings settings) {
   settings.pool.budget = PoolOptions{}.budget;
   if (cuda_ordinal(settings.device.value) < 0) settings.pool.budget = {{.percent = 100}, "compare"};
   return with_policy(std::move(settings), Policy::kUnbounded);
 }
 
-/// Nothing of no ratios.
+/// Returns nothing if there are no ratios.
 std::optional<Ratio> ratio_of(const std::vector<double>& ratios) {
   if (ratios.empty()) return std::nullopt;
   return Ratio{median(ratios), *std::ranges::min_element(ratios),
                *std::ranges::max_element(ratios)};
 }
 
-/// The experiment's own budget, unless the environment has one.
+/// Uses the experiment's own budget unless the environment has one.
 void use_default_budget(TrainSettings& settings, Bytes budget) {
   settings.every_policy = true;
   if (settings.pool.budget.source != "default") return;
   settings.pool.budget = Setting<BudgetRequest>::by_default({.bytes = budget});
 }
 
-/// What the model and one batch of it take of the pool: parameters, gradients and velocities, each
-/// activation beside its gradient, and the inputs. What is smaller than a row is left out.
+/// Returns what the model and one batch take of the pool: parameters, gradients and velocities,
+/// each activation and its gradient, and the inputs. Ignores anything smaller than a row.
 Bytes footprint(const TrainSettings& settings) {
   const auto block = [&](std::size_t rows, std::size_t columns) {
     const Bytes bytes = Shape{rows, columns}.bytes();
@@ -59,8 +59,8 @@ Bytes footprint(const TrainSettings& settings) {
   return sum;
 }
 
-/// Lets nothing but errors through for a while: a search for too small a budget is full of warnings
-/// that it is too small.
+/// Logs only errors during its lifetime: the search for the smallest budget would warn about every
+/// small budget.
 class OnlyErrors {
  public:
   OnlyErrors() : before_(log_level()) { set_log_level(LogLevel::kError); }
@@ -72,7 +72,7 @@ class OnlyErrors {
   const LogLevel before_;
 };
 
-/// The runs of one policy, and what they come to.
+/// The runs of one policy and their figures.
 struct Runs {
   std::vector<double> speeds;
   std::vector<double> idles;
@@ -110,18 +110,18 @@ struct Runs {
   }
 };
 
-/// By bits: what is no number is unequal to itself.
+/// Compares bits, because NaN is unequal to itself.
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Of speeds, where both runs finished.
+/// Adds the ratio of speeds if both runs finished.
 void add_ratio(std::vector<double>& ratios, const TrainResult& ours, const TrainResult& theirs) {
   if (ours.outcome != Outcome::kFinished || theirs.outcome != Outcome::kFinished) return;
   ratios.push_back(ours.batches_per_second() / theirs.batches_per_second());
 }
 
-/// Runs the experiment and keeps what all of its runs have in common.
+/// Runs the experiment and keeps what its runs share.
 class Experiment {
  public:
   Experiment(const CompareSettings& settings, const CompareHooks& hooks)
@@ -129,7 +129,7 @@ class Experiment {
 
   [[nodiscard]] bool stopped() const { return hooks_.stop.stop_requested(); }
 
-  /// Those of one run, with its label.
+  /// Returns the hooks of one run, with its label.
   [[nodiscard]] TrainHooks hooks_for(const std::string& label) const {
     TrainHooks hooks{.stop = hooks_.stop};
     if (hooks_.progress) {
@@ -144,19 +144,19 @@ class Experiment {
     return checked(train(settings, hooks_for(label)));
   }
 
-  /// The result without its weights, which are compared with those of the runs before.
+  /// Compares the weights with those of earlier runs and returns the result without them.
   TrainResult checked(TrainResult result) {
     if (result.outcome == Outcome::kFinished) {
       if (weights_.empty()) weights_ = result.weights;
       identical = identical && std::ranges::equal(weights_, result.weights, same_bits);
-      result.weights.clear();  // of a wide model they are gigabytes, once for each policy
+      result.weights.clear();  // a wide model has gigabytes, once per policy
       ++finished;
     }
     return result;
   }
 
-  /// A run of the policy beside one of the reference and, where there is `plain`, one without Weir:
-  /// between the two, in turn from either side.
+  /// Runs the policy, the reference and, if there is `plain`, a run without Weir. That one comes
+  /// between the two, whose order alternates.
   void round_of(Runs& reference, Runs& runs, Runs* plain, Policy policy, std::uint64_t round) {
     const std::string label = std::string(to_string(policy)) + ", round " +
                               std::to_string(round + 1) + " of " +
@@ -199,7 +199,8 @@ CompareSettings CompareSettings::d2l(TrainSettings base) {
   base.widths = {512, 2048, 512, 1};
   base.batch_size = Setting<std::uint64_t>::by_default(1024);
   base.batches = Setting<std::uint64_t>::by_default(20);
-  // Parameters and gradients take 16 MiB and a batch 22: room for two, and unbounded needs twenty.
+  // Parameters and gradients take 16 MiB and a batch 22: room for two, while unbounded needs
+  // twenty.
   use_default_budget(base, mib(64));
   return {.train = std::move(base), .short_batches = 4, .step = kib(256)};
 }
@@ -241,7 +242,7 @@ std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy polic
   while (enough - too_little > 1) {
     const std::uint64_t middle = too_little + (enough - too_little) / 2;
     const bool finished = finishes(middle);
-    if (hooks.stop.stop_requested()) return std::nullopt;  // an interrupted run says nothing
+    if (hooks.stop.stop_requested()) return std::nullopt;  // an interrupted run has no result
     (finished ? enough : too_little) = middle;
   }
   return step * enough;
@@ -259,8 +260,8 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   for (const Policy policy : compared_policies()) {
     policies.emplace_back(policy, Runs{}).second.figures.name = to_string(policy);
   }
-  // Unbounded ends by running out of memory, the same way each time: once is enough. It also warms
-  // the machine up.
+  // Unbounded runs out of memory, each time the same way, so once is enough. It also warms up the
+  // machine.
   policies.front().second.add(
       experiment.run(with_policy(settings.train, Policy::kUnbounded), "unbounded"));
   for (std::uint64_t round = 0; round < settings.rounds.value && !experiment.stopped(); ++round) {

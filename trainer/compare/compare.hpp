@@ -1,7 +1,7 @@
 #pragma once
 
-// The main experiment: one training job under each policy at a budget that unbounded run-ahead
-// cannot live in, against the same job unbounded with enough memory.
+// The main experiment: one training job under each policy, at a budget too small for unbounded
+// run-ahead, compared with the same job unbounded and with enough memory.
 
 #include <cstdint>
 #include <functional>
@@ -16,53 +16,55 @@
 namespace weir {
 
 struct CompareSettings {
-  TrainSettings train;  ///< policy is set per run; budget is the tight one
+  TrainSettings train;  ///< policy is set per run; budget is the small one
   Setting<std::uint64_t> rounds = Setting<std::uint64_t>::by_default(4);  ///< pairs to run
-  std::uint64_t short_batches = 4;  ///< of a run that only asks whether a budget is enough
-  Bytes step{};                     ///< how finely budgets are searched
-  bool search = true;               ///< for each policy's smallest budget
+  std::uint64_t short_batches = 4;  ///< of a run that only tests a budget
+  Bytes step{};                     ///< resolution of the search for budgets
+  bool search = true;               ///< searches each policy's smallest budget
 
-  /// Widens the model by its factor, and a default budget by what that takes, and by the workspace
-  /// that the device's maths needs: to be called once. What is left for run-ahead stays.
+  /// Widens the model by its factor, and a default budget by what the wider model and the maths'
+  /// workspace need. Call once. The room for run-ahead stays.
   void fit_to_model();
 
-  /// The d2l experiment at its own size: 512 → 2048 → 512 → 1, batches of 1024 made on the way.
+  /// The d2l experiment at its own size: 512 → 2048 → 512 → 1, batches of 1024 generated during the
+  /// run.
   [[nodiscard]] static CompareSettings d2l(TrainSettings base);
-  /// 512 → 256 → 128 → 1, batches of 32 made beforehand: dispatch and waiting are a visible share.
+  /// 512 → 256 → 128 → 1, batches of 32 generated beforehand: dispatch and waiting are a visible
+  /// share.
   [[nodiscard]] static CompareSettings small(TrainSettings base);
 };
 
-/// Ratios of runs that were made side by side.
+/// Ratios of paired runs.
 struct Ratio {
   double median = 0;
   double low = 0;   ///< the smallest
   double high = 0;  ///< the largest
 };
 
-/// One line of the table: the median over the rounds.
+/// One line of the table: medians over the rounds.
 struct PolicyFigures {
   std::string name;
   std::uint64_t runs = 0;
   double batches_per_second = 0;
-  double ratio = 0;      ///< to the reference run of the same pair, median
-  double ratio_low = 0;  ///< smallest and largest of those ratios: the spread
+  double ratio = 0;      ///< to the reference run of the same pair; median
+  double ratio_low = 0;  ///< smallest and largest of those ratios
   double ratio_high = 0;
-  std::optional<Ratio> to_plain{};  ///< of throttled, to the plain run of the same round
+  std::optional<Ratio> to_plain{};  ///< throttled to the plain run of the same round
   double idle_share = 0;
-  double host_seconds = 0;  ///< of a batch, as in TrainResult
-  TrainResult last;         ///< peaks, stalls and outcome; the largest peaks of all runs
+  double host_seconds = 0;  ///< per batch, as in TrainResult
+  TrainResult last;         ///< peaks, stalls and outcome; peaks are the largest of all runs
   std::optional<Bytes> smallest_budget;
-  bool searched = false;  ///< the search for it came to its end
+  bool searched = false;  ///< its search finished
 };
 
 struct Comparison {
   PolicyFigures reference;
-  /// The training loop without Weir (plain.hpp), in the rounds of throttled. Of it the pool's peak
-  /// is what it took of the device, and the idle share is not known.
+  /// The training loop without Weir (plain.hpp), in the rounds of throttled. Its pool peak is the
+  /// device memory that it took; its idle share is unknown.
   std::optional<PolicyFigures> plain;
-  std::string why_no_plain;             ///< when there is none
+  std::string why_no_plain;             ///< if there is none
   std::vector<PolicyFigures> policies;  ///< unbounded, backstop, throttled, barrier
-  bool identical = true;                ///< weights of every run that finished
+  bool identical = true;                ///< weights of all finished runs are equal
   std::uint64_t finished_runs = 0;
   bool interrupted = false;
 };
@@ -74,15 +76,15 @@ struct CompareHooks {
 
 [[nodiscard]] Comparison compare(const CompareSettings& settings, const CompareHooks& hooks = {});
 
-/// Out of memory when every policy ran out; interrupted when it was; finished otherwise.
+/// Out of memory if every policy ran out; interrupted if it was; otherwise finished.
 [[nodiscard]] Outcome outcome_of(const Comparison& comparison);
 
-/// Whether training diverged. All runs compute the same, so the runs that are kept tell it.
+/// Whether training diverged. All runs compute the same, so the kept runs suffice.
 [[nodiscard]] bool diverged(const Comparison& comparison);
 
-/// The smallest budget, a multiple of `step`, at which `policy` finishes `batches` batches: above
-/// it runs finish, below it they fail with the report. Nothing if the settings' budget is not
-/// enough, or when stopped. `hooks` are those of each run.
+/// Returns the smallest budget, a multiple of `step`, at which `policy` finishes `batches` batches:
+/// runs finish above it and fail with the report below it. Returns nothing if the settings' budget
+/// is too small, or when stopped. Each run gets `hooks`.
 [[nodiscard]] std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,
                                                    std::uint64_t batches, Bytes step,
                                                    const TrainHooks& hooks = {});

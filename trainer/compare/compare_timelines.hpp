@@ -1,6 +1,6 @@
 #pragma once
 
-// What each policy looks like: a run of each, recorded, and made into a page.
+// Records one run of each policy and makes a page of it.
 
 #include <string>
 #include <vector>
@@ -9,14 +9,15 @@
 
 namespace weir {
 
-/// The policies, in the order of the comparison's table.
+/// Returns the policies, in the order of the comparison's table.
 [[nodiscard]] std::vector<Policy> compared_policies();
 
-/// The files that `record_policies` writes in `folder`: a timeline and a page for each policy.
+/// Returns the files that `record_policies` writes in `folder`: a timeline and a page for each
+/// policy.
 [[nodiscard]] std::vector<NamedPath> timeline_files(const Setting<std::string>& folder);
 
-/// Makes `folder` if it is not there, runs each policy once more and records it. Runs that are
-/// measured stay apart from these. Returns the pages. UsageError for what cannot be written.
+/// Creates `folder` if needed, then runs and records each policy once more, apart from the measured
+/// runs. Returns the pages. Throws UsageError for what cannot be written.
 std::vector<std::string> record_policies(const CompareSettings& settings,
                                          const Setting<std::string>& folder,
                                          const CompareHooks& hooks);

@@ -8,10 +8,10 @@
 namespace weir {
 namespace {
 
-/// Philox streams from here on shuffle epochs; random.hpp's are far below.
+/// First Philox stream for shuffling; random.hpp's are far below.
 constexpr std::uint32_t kShuffleStreamHigh = 0x80000000U;
 
-/// Uniform below `limit`: the words that a remainder would favour are drawn again.
+/// Draws uniformly below `limit`: redraws the words that a remainder would favour.
 std::uint32_t draw_below(std::uint32_t limit, PhiloxWords counter, PhiloxKey key) {
   const std::uint32_t favoured = (0U - limit) % limit;  // 2^32 mod limit
   for (counter.y = 0;; ++counter.y) {
@@ -51,7 +51,7 @@ BatchSource shuffled_source(std::shared_ptr<const DataSet> data, std::uint64_t r
                             std::uint64_t seed) {
   struct Epoch {
     std::uint64_t number = 0;
-    std::vector<std::uint32_t> order;  ///< empty until the first batch is asked for
+    std::vector<std::uint32_t> order;  ///< empty until the first batch is requested
   };
   return [data = std::move(data), rows_per_batch, seed, epoch = Epoch{}](
              std::uint64_t index, std::span<float> inputs, std::span<float> targets) mutable {

@@ -42,7 +42,7 @@ class Directory {
     if (error) fail(error.message());
   }
 
-  /// `train-images-idx3-ubyte`, or with a dot where some archives have one.
+  /// Opens `train-images-idx3-ubyte`, or the name with a dot that some archives have.
   [[nodiscard]] InputFile open(const std::string& stem, const std::string& kind) const {
     const std::array names{stem + "-" + kind, stem + "." + kind};
     for (const std::string& name : names) {
@@ -58,7 +58,7 @@ class Directory {
   }
 
  private:
-  /// Also when it cannot be looked at: opening it says why.
+  /// Also true if it cannot be examined: opening it reports why.
   [[nodiscard]] static bool is_there(const std::string& path) {
     std::error_code error;
     return std::filesystem::status(path, error).type() != std::filesystem::file_type::not_found;
@@ -95,7 +95,7 @@ void read_images(InputFile& file, LabelledImages& images) {
   images.count = read_count(file);
   images.rows = file.big_endian(8);
   images.columns = file.big_endian(12);
-  // Two numbers of 32 bits: their product cannot overflow.
+  // The product of two 32-bit numbers cannot overflow.
   if (const std::uint64_t pixels = std::uint64_t{images.rows} * images.columns;
       pixels == 0 || pixels > kMostPixels) {
     file.refuse_at(8, "rows x columns " + range(kMostPixels),

@@ -1,9 +1,8 @@
 #pragma once
 
 // Data sets in the IDX format of MNIST (yann.lecun.com/exdb/mnist), read whole into host memory.
-// docs/data.md describes the files. What a file says is checked before it is believed; whatever is
-// wrong is a UsageError of one line: the option, the file, the offset, what was expected and what
-// was found.
+// docs/data.md describes the files. Everything in a file is checked; a fault throws a UsageError of
+// one line: the option, the file, the offset, what was expected and what was found.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +11,14 @@
 
 namespace weir {
 
-/// Images and the class of each.
+/// Images and their classes.
 struct LabelledImages {
   std::size_t count = 0;
   std::size_t rows = 0;
   std::size_t columns = 0;
   std::vector<std::uint8_t> pixels{};  ///< [count × rows × columns], 0 to 255
   std::vector<std::uint8_t> labels{};  ///< [count]
-  std::string images_file{};           ///< the paths they were read from, for messages
+  std::string images_file{};           ///< source paths, for messages
   std::string labels_file{};
 
   [[nodiscard]] std::size_t pixels_per_image() const noexcept { return rows * columns; }
@@ -28,21 +27,22 @@ struct LabelledImages {
 struct DataSet {
   LabelledImages train;
   LabelledImages test;
-  std::size_t classes = 0;  ///< the largest label of the training files, and one
+  std::size_t classes = 0;  ///< one more than the largest training label
 };
 
-/// Counts up to here are exact in float, which the correct rows are counted in.
+/// Correct rows are counted in float, which is exact up to here.
 inline constexpr std::uint32_t kMostImages = 1U << 24U;
-/// Far past any picture, and far from where products of sizes overflow.
+/// More than any picture has, and far below where products of sizes overflow.
 inline constexpr std::uint32_t kMostPixels = 1U << 24U;
 
-/// The four files of `directory`. `option` is what the messages begin with.
+/// Reads the four files of `directory`. Messages begin with `option`.
 [[nodiscard]] DataSet read_data_set(const std::string& option, const std::string& directory);
-/// Its two test files alone.
+/// Reads only the two test files.
 [[nodiscard]] LabelledImages read_test_images(const std::string& option,
                                               const std::string& directory);
 
-/// Refuses the first label of `images` that is not below `classes`; `source` says whose they are.
+/// Refuses the first label of `images` that is not below `classes`; `source` names the origin of
+/// `classes`.
 void require_labels_below(const std::string& option, const LabelledImages& images,
                           std::size_t classes, const std::string& source);
 

@@ -23,7 +23,7 @@ void refuse_contents(std::string_view option, std::string_view path, std::size_t
 
 InputFile::InputFile(std::string option, std::string path)
     : option_(std::move(option)), path_(std::move(path)) {
-  // Without O_NONBLOCK a fifo would hold the program until somebody writes into it.
+  // Without O_NONBLOCK, opening a fifo would block until it has a writer.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(errno);
   try {
@@ -50,7 +50,7 @@ void InputFile::open() {
 void InputFile::load() {
   try {
     bytes_.reserve(size_);
-  } catch (const std::exception&) {  // bad_alloc, or more than any vector holds
+  } catch (const std::exception&) {  // bad_alloc, or more than a vector can hold
     throw UsageError(option_ + ": " + path_ + ": memory for its " + format_bytes({size_}) +
                      " is not to be had");
   }

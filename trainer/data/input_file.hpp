@@ -1,7 +1,7 @@
 #pragma once
 
-// A binary file whose header is checked before the rest is read, and the one form in which its
-// contents are refused.
+// A binary file whose header is checked before the rest is read, and the common format of its error
+// messages.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,30 +15,30 @@ class InputFile {
  public:
   static constexpr std::size_t kHeader = 512;
 
-  /// Reads the first kHeader bytes, or all if there are fewer. UsageError naming `option`, the path
-  /// and why not; only regular files are read.
+  /// Reads the first kHeader bytes, or all if fewer. Reads only regular files. Throws UsageError
+  /// with `option`, the path and the reason.
   InputFile(std::string option, std::string path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// Reads the rest. To be called when the size is known to be right: memory is taken for all of
-  /// it. UsageError where there is not as much.
+  /// Reads the rest. Check the size first, since this allocates all of it. Throws UsageError if the
+  /// file is shorter.
   void load();
-  /// The same, and hands out what is from `begin` on; `bytes` is empty then.
+  /// The same, and returns the bytes from `begin` on; `bytes` is empty afterwards.
   [[nodiscard]] std::vector<std::uint8_t> take_from(std::size_t begin);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// What was read.
+  /// Returns what was read.
   [[nodiscard]] const std::vector<std::uint8_t>& bytes() const noexcept { return bytes_; }
-  /// Of the file.
+  /// Returns the file's size.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// Four bytes as a number. The caller has checked that they were read.
+  /// Returns four bytes as a number. The caller has checked that they were read.
   [[nodiscard]] std::uint32_t big_endian(std::size_t offset) const;
   [[nodiscard]] std::uint32_t little_endian(std::size_t offset) const;
 
-  /// Refuses a file that ends before `size` bytes or goes on after them. `what` the size is of.
+  /// Refuses a file that is not exactly `size` bytes long. `what` names what the size is of.
   void require_size(std::size_t size, std::string_view what) const;
   void require_at_least(std::size_t size, std::string_view what) const;
   /// `option: path: at offset …: expected …, found …`
@@ -57,7 +57,7 @@ class InputFile {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// The form itself, for contents that are found wrong only later.
+/// Throws that message for contents found wrong later.
 [[noreturn]] void refuse_contents(std::string_view option, std::string_view path,
                                   std::size_t offset, std::string_view expected,
                                   std::string_view found);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where generated batches come from.
+// The sources of generated batches.
 
 #include <cstdint>
 #include <string_view>
@@ -8,14 +8,14 @@
 namespace weir {
 
 enum class InputKind : std::uint8_t {
-  kHost,   ///< a reader makes them in host memory on the way, and each is copied
-  kRing,   ///< some are made in host memory before the run, and copied in turn
+  kHost,   ///< a reader makes them in host memory during the run; each is copied
+  kRing,   ///< some are made in host memory before the run and copied in turn
   kDrawn,  ///< the device draws them, beside its other work
 };
 
-/// `host`, `ring` or `drawn`. UsageError otherwise, naming `name`.
+/// Parses `host`, `ring` or `drawn`. Otherwise throws UsageError with `name`.
 [[nodiscard]] InputKind parse_inputs(std::string_view name, std::string_view text);
-/// As parse_inputs reads it.
+/// Returns the text that parse_inputs reads.
 [[nodiscard]] std::string_view to_string(InputKind kind) noexcept;
 
 }  // namespace weir

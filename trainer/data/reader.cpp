@@ -64,7 +64,7 @@ void Reader::prefetch() {
 HostBatch Reader::next() {
   if (!made_.empty()) {
     HostBatch batch = made_[handed_out_++ % made_.size()];
-    batch.buffer = nullptr;  // it is handed out again: nobody gives it back
+    batch.buffer = nullptr;  // handed out repeatedly: never given back
     return batch;
   }
   Lock lock(mutex_);

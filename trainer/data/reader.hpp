@@ -1,8 +1,7 @@
 #pragma once
 
-// Where a run's batches come from: a source that makes batch number i, and a reader that hands
-// batches out. Either it prefetches into staging buffers on a thread of its own, or it hands out
-// batches made before the run, in turn.
+// A run's batches: a source makes batch number i, and a reader hands batches out. It prefetches
+// into staging buffers on its own thread, or hands out batches made before the run, in turn.
 
 #include <algorithm>
 #include <condition_variable>
@@ -25,10 +24,10 @@ struct BatchShape {
   std::size_t rows = 0;
   std::size_t inputs = 0;   ///< per row
   std::size_t targets = 0;  ///< per row
-  /// Rows after which batches start over; the last batch before that holds what is left. 0: never.
+  /// Rows after which batches start over; the last batch before that has the rest. 0: never.
   std::size_t rows_in_all = 0;
 
-  /// Of batch number `index`.
+  /// Returns the rows of batch number `index`.
   [[nodiscard]] constexpr std::size_t rows_of(std::uint64_t index) const noexcept {
     if (rows_in_all == 0) return rows;
     const std::size_t first = index % ((rows_in_all + rows - 1) / rows) * rows;
@@ -41,11 +40,11 @@ struct HostBatch {
   std::span<const float> inputs;
   std::span<const float> targets;
   std::size_t rows = 0;
-  float* buffer = nullptr;  ///< to be given back; null for a batch made beforehand
+  float* buffer = nullptr;  ///< to give back; null for a batch made beforehand
 };
 
-/// Fills batch number `index`, whose rows the spans have room for; the same index gives the same
-/// batch. Called by one thread at a time.
+/// Fills batch number `index`, as many rows as the spans hold; the same index gives the same batch.
+/// One thread at a time calls it.
 using BatchSource =
     std::function<void(std::uint64_t index, std::span<float> inputs, std::span<float> targets)>;
 
@@ -53,7 +52,7 @@ using BatchSource =
 /// targets kGeneratedTarget.
 [[nodiscard]] BatchSource generated_source(std::uint64_t seed);
 
-/// The model's streams are below.
+/// Above the model's streams.
 [[nodiscard]] constexpr std::uint64_t generated_sequence(std::uint64_t index) noexcept {
   constexpr std::uint64_t kFirst = 1'000'000;
   return kFirst + index;
@@ -62,20 +61,20 @@ inline constexpr float kGeneratedTarget = 1;
 
 class Reader {
  public:
-  static constexpr std::size_t kPrefetch = 2;  ///< batches that are ready ahead of the frontend
+  static constexpr std::size_t kPrefetch = 2;  ///< batches kept ready for the frontend
 
-  /// With `made_beforehand` > 0 that many batches are made now and handed out in turn; otherwise a
-  /// thread prefetches. Buffers come from `staging`'s host memory, and are used again after its
-  /// progress; both must outlive the reader, and the reader every copy from it.
+  /// With `made_beforehand` > 0, makes that many batches now and hands them out in turn; otherwise
+  /// a thread prefetches. Buffers come from the host memory of `staging` and are reused after its
+  /// progress. Both must outlive the reader, and the reader every copy from it.
   Reader(DeviceMemory staging, BatchShape shape, BatchSource source, std::uint64_t made_beforehand);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// The next batch. Waits for the reader's own thread only, which waits for nobody while fewer
-  /// than kPrefetch are ready. Rethrows what the source threw.
+  /// Returns the next batch. Waits only for the reader's own thread, which does not wait while
+  /// fewer than kPrefetch are ready. Rethrows the source's exception.
   [[nodiscard]] HostBatch next();
-  /// The device is done with the batch's memory when `copied` is passed.
+  /// Call when the device is done with the batch's memory once `copied` is passed.
   void give_back(const HostBatch& batch, Point copied);
 
   [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
@@ -89,7 +88,7 @@ class Reader {
   const BatchSource source_;
   Staging staging_;
   std::vector<HostBatch> made_;
-  std::uint64_t handed_out_ = 0;  ///< of those made beforehand; the frontend's alone
+  std::uint64_t handed_out_ = 0;  ///< of those made beforehand; only the frontend uses it
 
   Mutex mutex_{LockRank::kLeaf};
   std::deque<HostBatch> ready_ WEIR_GUARDED_BY(mutex_);

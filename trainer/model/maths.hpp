@@ -1,14 +1,14 @@
 #pragma once
 
-// What a model computes, on one kind of device: the seam between the trainer and the kernels.
+// What a model computes, on one kind of device: the interface between the trainer and the kernels.
 //
-// Every function enqueues on `stream` and returns; on the cpu device, whose streams are threads,
-// enqueueing is computing. Spans are memory of the device, and of the sizes that the kernels' own
-// headers name (kernels/dense.hpp, loss.hpp, classification.hpp, sgd.hpp, elementwise.hpp,
-// random.hpp); UsageError for others. `workspace` is scratch memory of `workspace()` bytes that
-// nothing else uses meanwhile, empty where that is zero.
+// Every function enqueues on `stream` and returns; the cpu device, whose streams are threads,
+// computes at once. Spans are device memory of the sizes given in the kernels' headers
+// (kernels/dense.hpp, loss.hpp, classification.hpp, sgd.hpp, elementwise.hpp, random.hpp);
+// otherwise throws UsageError. `workspace` is scratch memory of `workspace()` bytes that nothing
+// else uses meanwhile, empty if that is zero.
 //
-// Called inside submitted closures, which capture the Maths by its address: it must outlive them.
+// Called inside submitted closures, which keep a pointer to the Maths: it must outlive them.
 // Thread-safe for disjoint outputs.
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace weir {
 
-/// Which normal numbers: those of the Philox stream `sequence` of `seed`, times `deviation`.
+/// Normal numbers from the Philox stream `sequence` of `seed`, times `deviation`.
 struct NormalDraw {
   std::uint64_t seed = 0;
   std::uint64_t sequence = 0;
@@ -41,7 +41,7 @@ class Maths {
   Maths& operator=(const Maths&) = delete;
   virtual ~Maths() = default;
 
-  /// Scratch memory that the functions with a `workspace` need.
+  /// Returns the scratch memory that functions with a `workspace` need.
   [[nodiscard]] virtual Bytes workspace() const noexcept = 0;
 
   virtual void fill(Stream& stream, float value, Out out) = 0;
@@ -76,7 +76,7 @@ class Maths {
   /// dz = its gradient.
   virtual void softmax_cross_entropy_gradient(Stream& stream, LogitShape shape, In z, In labels,
                                               Out dz) = 0;
-  /// correct[0] = in how many rows the label has the largest logit.
+  /// correct[0] = the number of rows whose label has the largest logit.
   virtual void count_correct(Stream& stream, LogitShape shape, In z, In labels, Out correct,
                              Out workspace) = 0;
 
@@ -86,17 +86,17 @@ class Maths {
   virtual void sgd_momentum(Stream& stream, Out w, In g, Out v, float rate, float momentum) = 0;
 };
 
-/// The one for this kind of device. Error where the GPU's libraries fail.
+/// Returns the maths for this kind of device. Throws Error if the GPU's libraries fail.
 [[nodiscard]] std::unique_ptr<Maths> make_maths(const Device& device);
 
-/// Scratch memory that the maths of the device of this name needs, without opening it.
+/// Returns the scratch memory that the device's maths needs, without opening the device.
 [[nodiscard]] Bytes workspace_of(std::string_view device) noexcept;
 
-/// By kernels/: needs no workspace.
+/// Uses kernels/ and needs no workspace.
 [[nodiscard]] std::unique_ptr<Maths> make_cpu_maths();
-/// By the kernels of GPU number `ordinal`. UsageError where this build has no CUDA.
+/// Uses the kernels of GPU number `ordinal`. Throws UsageError if this build has no CUDA.
 [[nodiscard]] std::unique_ptr<Maths> make_cuda_maths(int ordinal);
-/// Scratch memory that the latter needs; zero where this build has no CUDA.
+/// Returns its scratch memory; zero if this build has no CUDA.
 [[nodiscard]] Bytes cuda_workspace() noexcept;
 
 }  // namespace weir

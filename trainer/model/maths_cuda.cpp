@@ -1,4 +1,4 @@
-// The maths of a GPU: our own kernels, and cuBLAS for the products.
+// The maths of a GPU: our own kernels, and cuBLAS for products.
 
 #include <exception>
 #include <optional>
@@ -96,7 +96,7 @@ class CudaMaths final : public Maths {
   }
 
  private:
-  /// Made and destroyed with its device current, as cuBLAS asks.
+  /// Created and destroyed with its device current, as cuBLAS requires.
   const int ordinal_;
   std::optional<cuda::CublasHandle> blas_;
 };

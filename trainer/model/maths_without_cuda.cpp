@@ -1,4 +1,4 @@
-// In place of maths_cuda.cpp where the build has no CUDA toolkit.
+// Replaces maths_cuda.cpp in a build without the CUDA toolkit.
 
 #include "allocator/base/error.hpp"
 #include "trainer/model/maths.hpp"

@@ -64,7 +64,7 @@ void Mlp::backward(Tape tape, Tensor gradient) {
     } else {
       operations_.bias_gradient(gradient, gradients_[2 * l + 1]);
     }
-    tape.pop_back();  // the layer's output: its mask is applied, nothing needs it any more
+    tape.pop_back();  // the layer's output: its mask is applied, so nothing needs it
     operations_.weight_gradient(tape.back(), gradient, gradients_[2 * l]);
     if (l != 0) gradient = operations_.input_gradient(gradient, weights(l));
   }

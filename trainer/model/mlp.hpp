@@ -20,31 +20,30 @@ namespace weir {
 
 class Mlp {
  public:
-  /// Weights W_l [widths[l] × widths[l+1]] drawn from N(0, 2 / widths[l]) (He et al. 2015), biases
-  /// zero. At least two widths. The gradients get their memory here too. `operations` must outlive
+  /// Draws weights W_l [widths[l] × widths[l+1]] from N(0, 2 / widths[l]) (He et al. 2015), sets
+  /// biases to zero, and allocates the gradients. At least two widths. `operations` must outlive
   /// the model.
   Mlp(Operations& operations, std::span<const std::size_t> widths, std::uint64_t seed);
 
-  /// A model to infer with, of these parameters (those of the widths, in the order of
-  /// `read_parameters`), which must stay as they are until the copies are done. It cannot be
-  /// trained.
+  /// A model for inference with these parameters, in the order of `read_parameters`. They must not
+  /// change until the copies are done. It cannot be trained.
   Mlp(Operations& operations, std::span<const std::size_t> widths,
       std::span<const std::vector<float>> parameters);
 
-  /// What the backward pass needs of a forward pass: h_0 … h_last.
+  /// The tensors of a forward pass that the backward pass needs: h_0 … h_last.
   using Tape = std::vector<Tensor>;
 
   /// x [rows × widths.front()] → the tape, whose last tensor is the prediction
   /// [rows × widths.back()].
   [[nodiscard]] Tape forward(const Tensor& x);
-  /// x [rows × widths.front()] → the prediction alone; what lies between is let go of on the way.
+  /// x [rows × widths.front()] → the prediction alone; drops the tensors in between.
   [[nodiscard]] Tensor infer(const Tensor& x);
-  /// Writes the gradients from the loss's gradient at the prediction, and lets go of the tape's
-  /// tensors as it passes them.
+  /// Computes the gradients from the loss's gradient at the prediction, and drops the tape's
+  /// tensors once used.
   void backward(Tape tape, Tensor gradient);
   void step(float learning_rate, float momentum);
 
-  /// Parameters in the order W_0, b_0, W_1, … Waits for them.
+  /// Returns the parameters in the order W_0, b_0, W_1, … Waits for them.
   [[nodiscard]] std::vector<std::vector<float>> read_parameters();
   [[nodiscard]] const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
 
@@ -58,8 +57,8 @@ class Mlp {
 
   Operations& operations_;
   std::vector<Tensor> parameters_;
-  std::vector<Tensor> gradients_;   ///< of the parameters, in their order
-  std::vector<Tensor> velocities_;  ///< likewise; made by the first step with momentum
+  std::vector<Tensor> gradients_;   ///< in the order of the parameters
+  std::vector<Tensor> velocities_;  ///< likewise; created by the first step with momentum
 };
 
 }  // namespace weir

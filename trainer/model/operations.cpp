@@ -11,26 +11,26 @@ LogitShape logit_shape(const Tensor& logits) {
   return {.rows = logits.shape()[0], .classes = logits.shape()[1]};
 }
 
-/// Of a layer whose output, or the gradient there, is y.
+/// Returns the shape of a layer whose output, or the gradient there, is y.
 DenseShape dense_shape(const Tensor& y, std::size_t inputs) {
   return {.m = y.shape()[0], .k = inputs, .n = y.shape()[1]};
 }
 
-/// The workspace stands behind the `own` tensors that an operation writes, or nowhere.
+/// Returns the workspace: the output after the operation's `own` tensors, or empty.
 std::span<float> workspace_behind(std::size_t own, const Outputs& out) {
   return out.size() > own ? out[own] : std::span<float>();
 }
 
 }  // namespace
 
-/// What an operation with a workspace writes.
+/// The tensors that an operation with a workspace writes.
 class Operations::Writes {
  public:
   Writes(const Operations& operations, Tensor first, Tensor second = {})
       : tensors_{std::move(first), std::move(second)}, count_(tensors_[1] ? 2 : 1) {
     if (operations.workspace_) tensors_.at(count_++) = operations.workspace_;
   }
-  /// Valid as long as this is.
+  /// Valid as long as this object.
   [[nodiscard]] TensorList list() const { return std::span(tensors_).first(count_); }
 
  private:
@@ -42,7 +42,7 @@ Operations::Operations(Scheduler& scheduler, Maths& maths) : scheduler_(schedule
   const std::size_t elements = maths.workspace().count / sizeof(float);
   if (elements == 0) return;
   workspace_ = scheduler.empty({elements}, "workspace");
-  // Its memory comes now, and so outside of any batch's charge.
+  // Allocates it now, outside any batch's charge.
   scheduler.submit("workspace", {.writes = {workspace_}}, [](Stream&, Inputs, Outputs) {});
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The maths of a model as operations on a scheduler: every method submits and returns; nothing here
-// waits. What the operations compute says maths.hpp. One thread at a time.
+// The maths of a model as operations on a scheduler: every method submits and returns without
+// waiting. See maths.hpp for what each operation computes. One thread at a time.
 
 #include <string_view>
 
@@ -13,17 +13,17 @@ namespace weir {
 
 class Operations {
  public:
-  /// Takes the workspace that the maths needs, if any: one tensor, from the scheduler's pool and so
-  /// of the budget, which every operation that needs it writes. Both must outlive what is
-  /// submitted. OutOfMemory when the workspace does not fit.
+  /// Allocates the workspace that the maths needs, if any: one tensor of the scheduler's pool, and
+  /// so of the budget. Every operation that needs it writes it. Both must outlive what is
+  /// submitted. Throws OutOfMemory if the workspace does not fit.
   Operations(Scheduler& scheduler, Maths& maths);
 
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
 
-  /// A new tensor filled with `value`.
+  /// Returns a new tensor filled with `value`.
   [[nodiscard]] Tensor filled(const Shape& shape, float value, std::string_view label,
                               StreamRole stream = StreamRole::kCompute);
-  /// A new tensor of normal numbers.
+  /// Returns a new tensor of normal numbers.
   [[nodiscard]] Tensor drawn(const Shape& shape, NormalDraw draw, std::string_view label,
                              StreamRole stream = StreamRole::kCompute);
   /// total += value, in place.
@@ -36,20 +36,20 @@ class Operations {
   void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dw);
   /// db [n] = the column sums of dy [m × n].
   void bias_gradient(const Tensor& dy, const Tensor& db);
-  /// The same of a layer with a relu: masks dy by the layer's output y first, in place.
+  /// The same for a layer with a relu: first masks dy by the layer's output y, in place.
   void relu_and_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& db);
-  /// The gradient at the layer's input, [m × k].
+  /// Returns the gradient at the layer's input, [m × k].
   [[nodiscard]] Tensor input_gradient(const Tensor& dy, const Tensor& w);
 
-  /// loss [1] = the L2 loss of the prediction and the targets; see kernels/loss.hpp.
+  /// Returns loss [1], the L2 loss of the prediction and the targets; see kernels/loss.hpp.
   [[nodiscard]] Tensor l2_loss(const Tensor& prediction, const Tensor& targets);
-  /// The loss's gradient at the prediction, of its shape.
+  /// Returns the loss's gradient at the prediction, in its shape.
   [[nodiscard]] Tensor l2_loss_gradient(const Tensor& prediction, const Tensor& targets);
   /// The same for softmax and cross-entropy: logits [rows × classes], labels [rows]; see
   /// kernels/classification.hpp.
   [[nodiscard]] Tensor softmax_loss(const Tensor& logits, const Tensor& labels);
   [[nodiscard]] Tensor softmax_loss_gradient(const Tensor& logits, const Tensor& labels);
-  /// count [1] = how many labels have the largest logit of their row.
+  /// Returns count [1]: how many labels have the largest logit of their row.
   [[nodiscard]] Tensor correct_rows(const Tensor& logits, const Tensor& labels);
 
   /// w -= rate · g, in place.
@@ -63,7 +63,7 @@ class Operations {
 
   Scheduler& scheduler_;
   Maths& maths_;
-  Tensor workspace_;  ///< an empty handle where the maths needs none
+  Tensor workspace_;  ///< empty if the maths needs none
 };
 
 }  // namespace weir

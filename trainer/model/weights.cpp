@@ -17,7 +17,7 @@ constexpr std::size_t kVersionOffset = kMagic.size();
 constexpr std::size_t kWidthCountOffset = kVersionOffset + 4;
 constexpr std::size_t kWidthsOffset = kWidthCountOffset + 4;
 constexpr std::size_t kChecksumSize = 4;
-/// Bounds that no model of ours reaches, and at which sizes do not overflow.
+/// Bounds above all our models, below where sizes overflow.
 constexpr std::uint32_t kMostWidths = 64;
 constexpr std::uint32_t kMostWidth = 1U << 24U;
 static_assert(kWidthsOffset + std::size_t{4} * kMostWidths <= InputFile::kHeader);

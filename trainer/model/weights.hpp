@@ -18,17 +18,17 @@ struct Weights {
   std::vector<std::vector<float>> parameters;
 };
 
-/// The contents of a file. UsageError when the parameters are not those of the widths.
+/// Returns the contents of a file. Throws UsageError if the parameters do not match the widths.
 [[nodiscard]] std::string encode_weights(const Weights& weights);
 
-/// Reads the file whole. UsageError of one line (option, file, offset, expected, found) for a file
-/// that is no weights file, was cut short, goes on after its end or is damaged.
+/// Reads the whole file. Throws a UsageError of one line (option, file, offset, expected, found) if
+/// it is no weights file, is cut short, too long or damaged.
 [[nodiscard]] Weights read_weights(const std::string& option, const std::string& path);
 
 /// CRC-32 as in gzip and PNG (polynomial 0xEDB88320, reflected).
 [[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes) noexcept;
 
-/// `64 -> 256 -> 128 -> 10`.
+/// Returns `64 -> 256 -> 128 -> 10`.
 [[nodiscard]] std::string format_widths(std::span<const std::size_t> widths);
 
 }  // namespace weir

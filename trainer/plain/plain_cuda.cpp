@@ -28,7 +28,7 @@ struct PlainBatch {
   std::span<float> targets;
 };
 
-/// Batches on the device, in places that are used in turn: filled on one stream, used on another.
+/// Batches on the device, in places used in turn: filled on one stream, used on another.
 class PlainFeed {
  public:
   PlainFeed(PlainMemory& memory, cudaStream_t copies, const TrainSettings& s)
@@ -50,7 +50,7 @@ class PlainFeed {
 
   /// Waits until batch number `index` has a place, which bounds how far the host runs ahead.
   void await_place(std::uint64_t index) { place(index).used.wait(); }
-  /// Enqueues what fills its place, and makes `user` wait for that.
+  /// Enqueues the work that fills its place, and makes `user` wait for that.
   const PlainBatch& fill(std::uint64_t index, cudaStream_t user) {
     Place& to = place(index);
     if (ring_.empty()) {
@@ -65,7 +65,7 @@ class PlainFeed {
     to.filled.hold_back(user);
     return to.on_device;
   }
-  /// All that `user` does with the batch is enqueued.
+  /// Call once all work of `user` on the batch is enqueued.
   void give_back(std::uint64_t index, cudaStream_t user) { place(index).used.record(user); }
 
  private:
@@ -84,10 +84,10 @@ class PlainFeed {
   const cudaStream_t copies_;
   const std::uint64_t seed_;
   std::deque<Place> places_;
-  std::vector<PlainBatch> ring_;  ///< in host memory; empty where batches are drawn
+  std::vector<PlainBatch> ring_;  ///< in host memory; empty if batches are drawn
 };
 
-/// Everything of a run. Destroyed once its streams are through.
+/// Everything of a run. Destroyed after its streams are done.
 class PlainRun {
  public:
   PlainRun(int ordinal, const TrainSettings& settings)
@@ -124,7 +124,7 @@ class PlainRun {
     result.host_seconds = median(std::move(host));
   }
 
-  /// What the run came to, and what it took.
+  /// Stores the result of the run and the memory that it took.
   void collect(TrainResult& result, std::uint64_t batches) {
     result.pool.reserved.peak = memory_.taken();
     result.staging = memory_.pinned();
@@ -146,7 +146,7 @@ class PlainRun {
     }
   }
 
-  // Destroyed backwards: what uses the memory and the streams is gone before them.
+  // Reverse destruction order: users of the memory and the streams are destroyed first.
   OwnedCudaStream compute_;
   OwnedCudaStream copies_;
   PlainMemory memory_;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the training loop without Weir holds of a GPU, by the runtime's own calls.
+// What the training loop without Weir holds of a GPU, with plain runtime calls.
 
 #include <cuda_runtime_api.h>
 
@@ -14,11 +14,11 @@
 
 namespace weir {
 
-/// Device memory and page-locked host memory that is taken piece by piece and freed at the end. The
-/// device must be through with it by then.
+/// Device memory and page-locked host memory, allocated piece by piece and freed at the end, when
+/// the device must be done with it.
 class PlainMemory {
  public:
-  /// CudaError where the device has no room.
+  /// Throws CudaError if the device has no room.
   [[nodiscard]] std::span<float> on_device(std::size_t count) {
     void* memory = nullptr;
     check_cuda(cudaMalloc(&memory, count * sizeof(float)), "cudaMalloc");
@@ -34,8 +34,8 @@ class PlainMemory {
     pinned_ += Bytes{count * sizeof(float)};
     return {static_cast<float*>(memory), count};
   }
-  [[nodiscard]] Bytes taken() const noexcept { return taken_; }    ///< of the device
-  [[nodiscard]] Bytes pinned() const noexcept { return pinned_; }  ///< of the host
+  [[nodiscard]] Bytes taken() const noexcept { return taken_; }    ///< on the device
+  [[nodiscard]] Bytes pinned() const noexcept { return pinned_; }  ///< on the host
 
  private:
   struct FreeDevice {
@@ -68,7 +68,7 @@ class PlainEvent {
   void hold_back(cudaStream_t stream) const {
     check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }
-  /// Waits on the host; returns at once where nothing was recorded.
+  /// Waits on the host; returns at once if nothing was recorded.
   void wait() const { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
 
  private:

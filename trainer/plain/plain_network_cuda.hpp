@@ -1,7 +1,6 @@
 #pragma once
 
-// The model of mlp.hpp in memory that is taken once, trained by calling the kernels one after the
-// other on one stream.
+// The model of mlp.hpp in memory allocated once, trained by kernels called in order on one stream.
 
 #include <cuda_runtime_api.h>
 
@@ -17,16 +16,17 @@ namespace weir {
 
 class PlainNetwork {
  public:
-  /// Takes its memory and enqueues what sets it. `memory` outlives it; CudaError.
+  /// Allocates its memory and enqueues its initialization. `memory` must outlive it. Throws
+  /// CudaError.
   PlainNetwork(PlainMemory& memory, cudaStream_t stream, const TrainSettings& settings);
 
-  /// Enqueues a batch: forward, loss, backward, step. In the order of Mlp and Operations: the bits
-  /// depend on it.
+  /// Enqueues a batch: forward, loss, backward, step. The bits depend on this order, which is that
+  /// of Mlp and Operations.
   void train(std::span<const float> inputs, std::span<const float> targets);
 
-  /// In the order of Mlp::read_parameters. Waits for the stream.
+  /// Returns them in the order of Mlp::read_parameters. Waits for the stream.
   [[nodiscard]] std::vector<std::vector<float>> read_parameters();
-  /// The sum of the batches' losses. Waits for the stream.
+  /// Returns the sum of the batches' losses. Waits for the stream.
   [[nodiscard]] float read_loss_total();
 
  private:

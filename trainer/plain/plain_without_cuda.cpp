@@ -1,4 +1,4 @@
-// In place of plain_cuda.cpp where the build has no CUDA toolkit.
+// Replaces plain_cuda.cpp in a build without the CUDA toolkit.
 
 #include "allocator/base/error.hpp"
 #include "trainer/plain/plain.hpp"

@@ -38,7 +38,7 @@ std::string accuracy(const TrainResult& r) {
   return percent(*r.test_accuracy) + " of " + format_count(r.test_images, "test image");
 }
 
-/// What a run of any kind has.
+/// Members common to all runs.
 json memory_json(const TrainResult& r) {
   const auto stalls = [](const Stalls& s) {
     return json{{"count", s.count}, {"seconds", seconds_of(s.total)}};
@@ -90,7 +90,7 @@ json result_json(const TrainResult& r) {
   return j;
 }
 
-/// Null where nothing was recorded.
+/// Null if nothing was recorded.
 json timeline_json(const TrainResult& r) {
   if (!r.recording) return nullptr;
   return {{"file", r.recording->file},
@@ -99,7 +99,7 @@ json timeline_json(const TrainResult& r) {
           {"note", r.recording->note}};
 }
 
-/// What a training loop without Weir can have of it.
+/// The figures that a training loop without Weir has.
 json plain_json(const Comparison& comparison) {
   if (!comparison.plain) return {{"left_out", comparison.why_no_plain}};
   const PolicyFigures& f = *comparison.plain;
@@ -157,8 +157,7 @@ std::vector<std::string> row_not_run(const PolicyFigures& f) {
   return {f.name, "-", "-", "-", "-", "-", "-", "-", "-", "not run"};
 }
 
-/// Without Weir nothing is held for or stalled by it, and nobody tells how long the device was
-/// idle.
+/// Without Weir there are no holds or stalls, and the device's idle time is unknown.
 std::vector<std::string> plain_row(const PolicyFigures& f) {
   if (f.runs == 0) return row_not_run(f);
   return {f.name,   speed(f),
@@ -168,8 +167,8 @@ std::vector<std::string> plain_row(const PolicyFigures& f) {
           "-",      describe_outcome(f.last)};
 }
 
-/// Of all runs, with how throttled compares with the loop without Weir. Nothing where that did not
-/// run.
+/// Returns the host times of all runs, and throttled's compared with the loop without Weir. Empty
+/// if that did not run.
 std::string host_times(const Comparison& comparison) {
   if (!comparison.plain) return "";
   std::string text;

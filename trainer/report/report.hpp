@@ -1,6 +1,6 @@
 #pragma once
 
-// What runs and comparisons look like to people (tables) and to programs (JSON, the same figures).
+// Formats runs and comparisons for people (tables) and for programs (JSON, the same figures).
 
 #include <string>
 

@@ -9,13 +9,13 @@
 namespace weir {
 namespace {
 
-/// The BLAS first: where address space is short, a thread that cannot start is no error to end
-/// with, since OpenBLAS's own threads may then be waited for without end. A GPU computes without
+/// Starts the BLAS first. If address space is short, a failed thread start cannot end the program
+/// with an error, because OpenBLAS may then wait for its own threads forever. A GPU does not need
 /// it.
 Device open_for(const TrainSettings& settings) {
   if (cuda_ordinal(settings.device.value) < 0) {
     reserve_blas_memory();
-    set_blas_threads(1);  // the bits of a product depend on their number
+    set_blas_threads(1);  // the bits of a product depend on the number of threads
   }
   return open_device(settings.device.value, {.memory = settings.device_memory.value});
 }

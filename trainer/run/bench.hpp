@@ -1,7 +1,7 @@
 #pragma once
 
-// What a run stands on: a device of its own, a pool, readers and a scheduler, and the figures that
-// are collected from them.
+// The parts of a run: a device, a pool, readers and a scheduler, and the figures collected from
+// them.
 
 #include <chrono>
 #include <memory>
@@ -18,32 +18,32 @@ namespace weir {
 
 class Bench {
  public:
-  /// OutOfMemory when the pool cannot hold the workspace.
+  /// Throws OutOfMemory if the pool cannot hold the workspace.
   explicit Bench(const TrainSettings& settings);
 
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
   [[nodiscard]] Operations& operations() noexcept { return operations_; }
-  /// A reader that lives as long as the bench; see Reader on `made_beforehand`. OutOfMemory when
-  /// the pool cannot hold one of its batches at all, before host memory is spent on them.
+  /// Adds a reader that lives as long as the bench; see Reader for `made_beforehand`. Throws
+  /// OutOfMemory if the pool cannot hold one of its batches, before spending host memory on them.
   Reader& add_reader(const BatchShape& shape, BatchSource source,
                      std::uint64_t made_beforehand = 0);
 
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
   [[nodiscard]] Bytes staging() const;
-  /// For how long the compute stream has worked.
+  /// Returns how long the compute stream has worked.
   [[nodiscard]] std::chrono::nanoseconds busy() {
     return device_.backend().busy(StreamRole::kCompute);
   }
 
-  /// Every time so far that dispatch was held back, for whatever reason.
+  /// Returns all stalls of dispatch so far, for any reason.
   [[nodiscard]] Stalls stalls() const;
 
-  /// The pool's, admission's and the readers' figures, and the stalls of all of them.
+  /// Collects the figures of the pool, admission and the readers, and all stalls.
   void collect(TrainResult& result);
 
  private:
-  // In the order in which they must be torn down backwards: the scheduler first waits for the
-  // device, which still reads the readers' buffers and runs closures that use the maths.
+  // Reverse destruction order: the scheduler first waits for the device, which still reads the
+  // readers' buffers and runs closures that use the maths.
   Device device_;
   Pool pool_;
   std::vector<std::unique_ptr<Reader>> readers_;
@@ -52,12 +52,12 @@ class Bench {
   Operations operations_;
 };
 
-/// Measures from its making, or its last start, to its first stop.
+/// Measures from construction, or the last start, to the first stop.
 class Watch {
  public:
   explicit Watch(Bench& bench) : bench_(bench) { start(); }
   void start();
-  /// Writes the time and the idle share. Further calls change nothing.
+  /// Stores the time and the idle share. Further calls do nothing.
   void stop(TrainResult& result);
 
  private:
@@ -69,19 +69,19 @@ class Watch {
   std::chrono::nanoseconds busy_before_{};
 };
 
-/// What the frontend needs for each batch, without the time that it is held back.
+/// The frontend's time for each batch, without stalls.
 class HostTimes {
  public:
-  /// Both must outlive it. Dispatch is held back in batches alone from now on.
+  /// Both must outlive it. From now on dispatch must stall only inside batches.
   HostTimes(const Bench& bench, TrainResult& result)
       : bench_(bench), result_(result), held_before_(bench.stalls().total) {}
-  /// Writes the median.
+  /// Stores the median.
   ~HostTimes();
   HostTimes(const HostTimes&) = delete;
   HostTimes& operator=(const HostTimes&) = delete;
 
   void start() { started_ = Clock::now(); }
-  /// To be called when a batch is submitted whole.
+  /// Call when all of a batch is submitted.
   void stop();
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 bool is_gpu(std::string_view device) noexcept { return cuda_ordinal(device) >= 0; }
 
-/// `text` up to the first colon that stands in no parentheses: the reason without the advice.
+/// Returns `text` up to the first colon outside parentheses: the reason without the advice.
 std::string_view first_clause(std::string_view text) {
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -19,7 +19,8 @@ std::string_view first_clause(std::string_view text) {
   return text;
 }
 
-/// For the one line of settings, which a run without a GPU must not fill with advice.
+/// Returns a reason for the settings line, which must not fill with advice on a machine without a
+/// GPU.
 std::string short_reason(const DefaultDevice& found) {
   if (is_gpu(found.name)) return found.why;
   return "no GPU answers: " + std::string(first_clause(found.why));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which device a program runs on, and how much memory that has. Thread-safe.
+// Chooses a program's device and its memory. Thread-safe.
 
 #include <string>
 #include <string_view>
@@ -11,21 +11,21 @@
 
 namespace weir {
 
-/// `cpu`, `cuda`, `cuda:N` or `auto`. UsageError otherwise, naming `name`.
+/// Checks for `cpu`, `cuda`, `cuda:N` or `auto`. Otherwise throws UsageError with `name`.
 [[nodiscard]] std::string parse_device(std::string_view name, std::string_view text);
 
-/// A device that open_device knows: `auto` becomes `cuda` where a GPU answers and `cpu` otherwise,
-/// and the source says in a few words why. UsageError of one line, with what to do, for a GPU
-/// that is not there.
+/// Returns a device for open_device: `auto` becomes `cuda` if a GPU is usable and otherwise `cpu`,
+/// and the source says why. Throws UsageError (one line with what to do) for a GPU that does not
+/// exist.
 [[nodiscard]] Setting<std::string> choose_device(const Setting<std::string>& asked);
 
-/// The most memory that the device can be given: the machine's, or the GPU's. UsageError for a GPU
-/// that is not there.
+/// Returns the most memory that the device can get: the machine's, or the GPU's. Throws UsageError
+/// for a GPU that does not exist.
 [[nodiscard]] Bytes most_device_memory(std::string_view device);
-/// What it is given unless told: half of the machine's, or all of the GPU's. UsageError likewise.
+/// Returns the default memory: half of the machine's, or all of the GPU's. UsageError as above.
 [[nodiscard]] Bytes default_device_memory(std::string_view device);
 
-/// Which of MXNet's variables are for it.
+/// Returns which of MXNet's variables apply to it.
 [[nodiscard]] MxnetContext mxnet_context(std::string_view device) noexcept;
 
 }  // namespace weir

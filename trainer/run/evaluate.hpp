@@ -1,6 +1,6 @@
 #pragma once
 
-// Classifying the test images with a model, held back by admission as training is. The count of
+// Classifies the test images with a model, throttled by admission like training. The count of
 // correct rows stays on the device and is read once, at the end.
 
 #include "trainer/data/idx.hpp"
@@ -10,11 +10,11 @@
 
 namespace weir {
 
-/// The shape of batches of at most `rows` of these images.
+/// Returns the shape of batches of at most `rows` of these images.
 [[nodiscard]] BatchShape batch_shape(const LabelledImages& images, std::uint64_t rows);
 
-/// Writes the `test…` fields of `result`, and its outcome when stopped. What it throws leaves them
-/// with what was done. `reader` hands the images out in the order of the file.
+/// Sets the `test…` fields of `result`, and its outcome if stopped. After an exception they hold
+/// what was done. `reader` must hand out the images in file order.
 void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
               const LabelledImages& images, const TrainHooks& hooks);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// How batches of training get onto the device: copied from a reader's host memory, or drawn there.
+// Brings training batches onto the device: copied from a reader's host memory, or drawn there.
 
 #include <cstdint>
 
@@ -11,8 +11,8 @@
 
 namespace weir {
 
-/// One batch after the other: `next`, then inside the scheduler's batch `inputs`, then `targets`.
-/// One thread at a time.
+/// Batch by batch: call `next`, then inside the scheduler's batch `inputs`, then `targets`. One
+/// thread at a time.
 class Feed {
  public:
   Feed() = default;
@@ -20,15 +20,15 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
   virtual ~Feed() = default;
 
-  /// Goes on to the next batch. Waits for its maker at most, never for the device.
+  /// Moves to the next batch. May wait for its source, never for the device.
   virtual void next() = 0;
-  /// Submits what makes its inputs, [rows × inputs]. OutOfMemory.
+  /// Submits the work that makes its inputs, [rows × inputs]. Throws OutOfMemory.
   [[nodiscard]] virtual Tensor inputs() = 0;
   /// The same for its targets, [rows × targets].
   [[nodiscard]] virtual Tensor targets() = 0;
 };
 
-/// Copies a reader's batches in.
+/// Copies a reader's batches to the device.
 class CopiedFeed final : public Feed {
  public:
   /// Both must outlive it.
@@ -37,7 +37,7 @@ class CopiedFeed final : public Feed {
   void next() override { host_ = reader_.next(); }
   [[nodiscard]] Tensor inputs() override;
   [[nodiscard]] Tensor targets() override;
-  /// Of the batch at hand.
+  /// Returns the current batch's rows.
   [[nodiscard]] std::size_t rows() const noexcept { return host_.rows; }
 
  private:
@@ -47,7 +47,7 @@ class CopiedFeed final : public Feed {
 };
 
 /// Draws the batches of generated_source on the device's second compute stream, as the d2l
-/// experiment draws them: the same numbers, and no copies.
+/// experiment does: the same numbers without copies.
 class DrawnFeed final : public Feed {
  public:
   /// `operations` must outlive it.
@@ -63,7 +63,7 @@ class DrawnFeed final : public Feed {
   const BatchShape shape_;
   const std::uint64_t seed_;
   std::uint64_t made_ = 0;
-  std::uint64_t index_ = 0;  ///< of the batch at hand
+  std::uint64_t index_ = 0;  ///< current batch
 };
 
 }  // namespace weir

@@ -16,7 +16,7 @@ namespace {
 
 sem_t asked;
 
-/// The program's first thread of its own, and so where a lack of room for one shows.
+/// Starts the program's first own thread, so a lack of room for threads shows here.
 template <typename Function>
 void start_thread(Function function) {
   try {
@@ -30,10 +30,10 @@ void start_thread(Function function) {
 }  // namespace
 
 std::stop_token stop_on_interrupt() {
-  // Both live to the end of the process: the thread below may still be waiting for a signal then.
+  // Both live to the end of the process, because the thread below may still wait for a signal then.
   static auto* const kSource = new std::stop_source;
   sem_init(&asked, 0, 0);
-  // A thread may do what a handler may not: take locks and wake waiters.
+  // Unlike a handler, a thread may take locks and wake waiters.
   start_thread([] {
     while (sem_wait(&asked) != 0 && errno == EINTR) continue;
     for (const int signal : {SIGINT, SIGTERM}) (void)std::signal(signal, SIG_DFL);
@@ -41,8 +41,8 @@ std::stop_token stop_on_interrupt() {
                stderr);
     kSource->request_stop();
   });
-  // A handler, and not signals that are blocked and waited for: the BLAS has started threads before
-  // main, which would take a signal that only later threads block, and die of it.
+  // A handler instead of blocked signals: the BLAS has started threads before main, and a signal
+  // blocked only in later threads would go to one of those and kill the program.
   struct sigaction action {};
   action.sa_handler = [](int) { sem_post(&asked); };
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);

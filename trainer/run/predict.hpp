@@ -1,6 +1,6 @@
 #pragma once
 
-// Inference with saved weights over the test files of a data set.
+// Inference with saved weights on the test files of a data set.
 
 #include <memory>
 #include <string>
@@ -19,16 +19,15 @@ struct PredictSettings {
   Setting<std::string> weights_file{};
   Weights weights{};
 
-  /// Reads the test files and the weights. UsageError for either, or when one does not fit the
-  /// other.
+  /// Reads the test files and the weights. Throws UsageError for either, or if they do not match.
   void load(Setting<std::string> data, Setting<std::string> file);
-  /// The files that were read.
+  /// Returns the files that were read.
   [[nodiscard]] std::vector<NamedPath> files() const;
   [[nodiscard]] std::string describe() const;
 };
 
-/// Classifies the test images, as `train` does after training; `batches` are 0, `seconds` those of
-/// the test, and `weights` stay empty.
+/// Classifies the test images, as `train` does after training. `batches` is 0, `seconds` is the
+/// test's time, and `weights` stays empty.
 [[nodiscard]] TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks = {});
 
 }  // namespace weir

@@ -10,8 +10,8 @@
 
 namespace weir {
 
-// A file that a flag names is refused before anything runs, as other outputs are. A variable may be
-// set for many programs, and none of them is to end for it.
+// A bad file named by a flag is refused before anything runs, like other outputs. A variable may be
+// set for many programs, and must not end any of them.
 Recording::Recording(const TrainSettings& settings)
     : recorder_(timeline::record_program(
           settings.timeline, {.gpu = cuda_ordinal(settings.device.value) >= 0,

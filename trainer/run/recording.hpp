@@ -1,6 +1,6 @@
 #pragma once
 
-// The timeline of one run, where its settings ask for one.
+// The timeline of one run, if its settings ask for one.
 
 #include <optional>
 #include <string>
@@ -10,30 +10,29 @@
 
 namespace weir {
 
-/// Records from its construction to its end.
+/// Records during its lifetime.
 class Recording {
  public:
-  /// Begins. Records nothing where no file is named. UsageError for one that cannot be written.
+  /// Begins to record, if a file is named. Throws UsageError if it cannot be written.
   explicit Recording(const TrainSettings& settings);
   ~Recording() { (void)end(); }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  /// Ends it, and says on standard error how it went. Nothing where nothing is recorded.
+  /// Ends the recording and reports it on standard error. Does nothing if nothing is recorded.
   std::optional<timeline::RecordingResult> finish();
-  /// Ends it, and says nothing.
+  /// Ends the recording silently.
   std::optional<timeline::RecordingResult> end() noexcept;
 
  private:
   timeline::Recorder* recorder_ = nullptr;
 };
 
-/// Shows the program, and the device that it uses, to `weir top`. UsageError for a bad
-/// WEIR_PUBLISH.
+/// Shows the program and its device to `weir top`. Throws UsageError for a bad WEIR_PUBLISH.
 void publish(const TrainSettings& settings);
 
-/// One line for people: the file, its events, those lost, and what to do with it.
-/// What went wrong was logged when it did.
+/// Returns one line for people: the file, its events, lost events, and what to do with it. Errors
+/// were logged when they happened.
 [[nodiscard]] std::string describe(const timeline::RecordingResult& result);
 
 }  // namespace weir

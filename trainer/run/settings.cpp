@@ -12,7 +12,7 @@
 namespace weir {
 namespace {
 
-/// Some 10^15 elements: past any machine, and far from where products of sizes overflow.
+/// About 10^15 elements: more than any machine has, and far below where products of sizes overflow.
 constexpr std::uint64_t kMostCount = 1'000'000'000;
 
 double parse_number(std::string_view name, std::string_view text, std::string_view want) {
@@ -36,7 +36,7 @@ std::uint64_t parse_count(std::string_view name, std::string_view text) {
 double parse_rate(std::string_view name, std::string_view text) {
   constexpr std::string_view kWant = "a number above zero that a float holds, such as 0.005";
   const double rate = parse_number(name, text, kWant);
-  // Training computes in float: a rate that is nothing or infinite there would train nothing.
+  // Training computes in float: a rate that is zero or infinite there would train nothing.
   using Float = std::numeric_limits<float>;
   if (rate < double{Float::denorm_min()} || rate > double{Float::max()}) refuse(name, text, kWant);
   return rate;

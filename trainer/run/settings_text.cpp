@@ -1,4 +1,4 @@
-// The settings as one line for people.
+// Formats the settings as one line for people.
 
 #include "trainer/run/settings_text.hpp"
 
@@ -37,7 +37,7 @@ std::string TrainSettings::describe_memory() const {
       (every_policy ? "policy=each in turn"
                     : describe_setting("policy", std::string(to_string(policy.policy.value)),
                                        policy.policy));
-  // The other policies have no soft limit, and must not look as if they had one.
+  // The other policies have no soft limit, so show none.
   if (every_policy || policy.policy.value == Policy::kThrottled) {
     text += kSeparator + describe_setting("run-ahead", format_run_ahead(policy.run_ahead.value),
                                           policy.run_ahead);

@@ -6,7 +6,7 @@
 
 namespace weir {
 
-/// `1.5GiB`: as format_bytes, in one word, as a flag takes it.
+/// Returns `1.5GiB`: like format_bytes, but one word, as a flag takes it.
 [[nodiscard]] std::string format_compact(Bytes bytes);
 
 }  // namespace weir

@@ -66,7 +66,7 @@ void train_batch(Bench& bench, const TrainSettings& settings, Feed& feed, Mlp& m
   bench.operations().accumulate(total, loss.value);
 }
 
-/// The loop. What it throws leaves the bench usable, and `result` with what was done.
+/// The loop. After an exception the bench is usable, and `result` holds what was done.
 void run_batches(TrainResult& result, Bench& bench, Feed& feed, Mlp& model,
                  const TrainSettings& settings, const TrainHooks& hooks, Watch& watch) {
   const Tensor total = bench.operations().filled({1}, 0, "loss total");

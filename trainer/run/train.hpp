@@ -1,7 +1,7 @@
 #pragma once
 
-// One training run from settings to figures, on a device of its own: the d2l experiment's loop, or
-// a data set's, whose test files are classified at the end.
+// One training run from settings to figures, on its own device: the d2l experiment's loop, or a
+// data set's, which also classifies the test files at the end.
 
 #include <chrono>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace weir {
 
-/// What a batch left behind when its work was submitted.
+/// The state when a batch's work was submitted.
 struct BatchSample {
   Bytes held{};     ///< allocated + awaiting in the pool
   Bytes staging{};  ///< host memory in staging buffers
@@ -28,31 +28,31 @@ enum class Outcome : std::uint8_t { kFinished, kOutOfMemory, kInterrupted };
 
 struct TrainResult {
   Outcome outcome = Outcome::kFinished;
-  std::string report;         ///< of the out-of-memory
-  std::uint64_t batches = 0;  ///< submitted whole
-  /// From the first batch to the end of the last on the device; the test is not in it.
+  std::string report;         ///< of an out-of-memory
+  std::uint64_t batches = 0;  ///< submitted completely
+  /// From the first batch to the end of the last on the device, without the test.
   double seconds = 0;
-  /// That time on CLOCK_MONOTONIC, which timelines have too, in nanoseconds.
+  /// The same interval on CLOCK_MONOTONIC, like timelines, in nanoseconds.
   std::uint64_t measured_from = 0, measured_to = 0;
-  double idle_share = 0;         ///< of the compute stream in that time
+  double idle_share = 0;         ///< of the compute stream in that interval
   std::uint64_t operations = 0;  ///< enqueued in the whole run
-  /// What the frontend needs to submit a batch, without the time that it is held back; the median.
+  /// The frontend's time to submit a batch, without stalls; the median.
   double host_seconds = 0;
-  Statistics pool;  ///< peaks are of the whole run
+  Statistics pool;  ///< peaks over the whole run
   AdmissionStatistics admission;
-  Stalls stalls;    ///< every time that dispatch was held back, for whatever reason
+  Stalls stalls;    ///< all stalls of dispatch, for any reason
   Bytes staging{};  ///< most host memory in staging buffers
   std::optional<double> mean_loss;
-  std::vector<std::vector<float>> weights;  ///< once all batches are trained
+  std::vector<std::vector<float>> weights;  ///< set once all batches are trained
   std::vector<BatchSample> samples;         ///< one per batch
 
-  /// Of its timeline, where there is one.
+  /// Its timeline's, if there is one.
   std::optional<timeline::RecordingResult> recording{};
 
-  bool testing = false;            ///< it came to the test files
-  std::uint64_t test_batches = 0;  ///< submitted whole
-  std::uint64_t test_images = 0;   ///< in them
-  /// Share of the test images whose label has the largest logit; only when all were classified.
+  bool testing = false;            ///< the test began
+  std::uint64_t test_batches = 0;  ///< submitted completely
+  std::uint64_t test_images = 0;   ///< in those batches
+  /// Share of the test images whose label has the largest logit; set only if all were classified.
   std::optional<double> test_accuracy;
 
   [[nodiscard]] double batches_per_second() const {
@@ -61,18 +61,18 @@ struct TrainResult {
 };
 
 struct TrainHooks {
-  std::stop_token stop{};  ///< the run ends after the batch under way, with the figures so far
+  std::stop_token stop{};  ///< the run ends after the current batch, with the figures so far
   std::function<void(std::uint64_t done, std::uint64_t all)> progress{};
 };
 
-/// Runs. Out-of-memory and interruption are outcomes, not exceptions; UsageError for settings that
-/// cannot work. Sets the BLAS to one thread, since its results depend on the number.
+/// Runs. Out-of-memory and interruption are outcomes, not exceptions. Throws UsageError for
+/// settings that cannot work. Sets the BLAS to one thread, since its results depend on the number.
 [[nodiscard]] TrainResult train(const TrainSettings& settings, const TrainHooks& hooks = {});
 
-/// Whether the loss or a weight is no finite number: what was trained is of no use.
+/// Whether the loss or a weight is not finite: the training is useless.
 [[nodiscard]] bool diverged(const TrainResult& result);
-/// `finished`, `diverged`, `out of memory in batch 14`, `interrupted after 3 batches`, `… 3 test
-/// batches`.
+/// Returns `finished`, `diverged`, `out of memory in batch 14`, `interrupted after 3 batches`, `… 3
+/// test batches`.
 [[nodiscard]] std::string describe_outcome(const TrainResult& result);
 
 }  // namespace weir
