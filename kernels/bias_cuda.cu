@@ -15,8 +15,8 @@ __device__ float activate(float value, float bias) {
   return kRelu && sum < 0.0F ? 0.0F : sum;
 }
 
-/// y = act(y + b), `columns` a row. A thread's column moves on with it, without a division at each
-/// step. kFour: four neighbours of a row at a time; then `columns` and `count` are those of fours.
+/// y = act(y + b), rows of `columns`. Each thread advances its column without a division per step.
+/// kFour: handles four neighbours of a row at once; `columns` and `count` are then in fours.
 template <bool kRelu, bool kFour>
 __global__ void bias_kernel(const float* b, float* y, std::size_t columns, std::size_t count) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
@@ -56,7 +56,7 @@ struct ReluBackward {
 
 template <bool kRelu>
 void launch_bias(cudaStream_t stream, DenseShape shape, const float* b, float* y) {
-  // Rows of whole fours that start on a boundary: then every row does, and b's fours fit them.
+  // If the first row is aligned and made of whole fours, every row is aligned, and so is b.
   const bool fours = shape.n % 4 == 0 && split_at_alignment(1, 1, b, y).groups == 1;
   const std::size_t columns = fours ? shape.n / 4 : shape.n;
   const std::size_t count = columns * shape.m;

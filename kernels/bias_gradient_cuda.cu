@@ -14,13 +14,13 @@ namespace weir::cuda {
 namespace {
 
 constexpr unsigned kTile = kBiasGradientTile;
-constexpr unsigned kTilePart = kTile / kBlockThreads;  ///< of one thread
+constexpr unsigned kTilePart = kTile / kBlockThreads;  ///< per thread
 static_assert(bias_gradient_width(1) == kBlockThreads, "the widest block has a thread a column");
 
-/// A piece of dy: `columns` neighbouring columns of `rows` rows that lie `row_stride` apart.
+/// Part of dy: `columns` neighbouring columns of `rows` rows, `row_stride` apart.
 struct Piece {
-  const float* y;  ///< the layer's output at the same place; only looked at by a relu
-  float* dy;       ///< only written by a relu
+  const float* y;  ///< the layer's output at the same place; only a relu reads it
+  float* dy;       ///< only a relu writes it
   std::size_t rows;
   std::size_t columns;
   std::size_t row_stride;
@@ -41,8 +41,8 @@ __device__ inline float4 relu_of(float4 output, float4 gradient) {
                 masked(output.z, gradient.z), masked(output.w, gradient.w)};
 }
 
-/// Adds kRows rows, `stride` apart, to the total in order. All are read before one is written, so
-/// that the loads wait for memory together.
+/// Adds kRows rows, `stride` apart, to the total in order. Reads all before writing one, so that
+/// the loads overlap.
 template <bool kRelu, std::size_t kRows, typename T>
 __device__ void add_rows(const T* y, T* dy, std::size_t stride, T& total) {
   T gradients[kRows];
@@ -57,7 +57,7 @@ __device__ void add_rows(const T* y, T* dy, std::size_t stride, T& total) {
 }
 
 /// sums[run * columns + column] = the sum of a run of kBiasGradientRows rows, from 0 in row order;
-/// with kRelu dy is masked on the way. T is float, or float4 for four columns a thread.
+/// kRelu also masks dy. T is float, or float4 for four columns a thread.
 template <bool kRelu, typename T>
 __global__ void sum_runs_kernel(Piece piece, std::size_t runs, float* sums) {
   constexpr std::size_t kWidth = sizeof(T) / sizeof(float);
@@ -93,9 +93,8 @@ struct RunSums {
   std::size_t columns;
 };
 
-/// Loads this thread's part of the tile that begins with run `begin`: its column of every run that
-/// is `step` after the one before. What is not there is 0 and never added. No load depends on
-/// another one, so they wait for memory together.
+/// Loads this thread's part of the tile that begins with run `begin`: its column of every `step`-th
+/// run. Missing elements are 0 and never added. The loads are independent, so they overlap.
 __device__ inline void load_part(RunSums all, std::size_t column, std::size_t begin, unsigned step,
                                  float (&part)[kTilePart]) {
   for (unsigned i = 0; i < kTilePart; ++i) {
@@ -118,12 +117,12 @@ __device__ inline float add_tile(const float* tile, unsigned width, std::size_t 
   return total;
 }
 
-/// db[column] = what is there, or 0 at `first`, and the runs' sums in order. A block has `width`
-/// columns at once, a divisor of kBlockThreads.
+/// db[column] = the present value, or 0 at `first`, plus the runs' sums in order. A block handles
+/// `width` columns at once, a divisor of kBlockThreads.
 ///
-/// The order leaves one addition after the other for each column, so these must not wait for memory
-/// too: a whole block loads the tile that one thread a column adds up next. A tile's place is
-/// written again two tiles later, when the barrier in between has shown that it was read.
+/// The order forces one addition after the other for each column, so these must not wait for memory
+/// too: a whole block loads the next tile while one thread a column adds. A tile's place is reused
+/// two tiles later; the barrier in between guarantees that it was read.
 __global__ void add_runs_kernel(RunSums all, unsigned width, bool first, float* db) {
   __shared__ float tiles[2 * kTile];
   const unsigned step = kBlockThreads / width;
@@ -160,7 +159,7 @@ void launch_runs(const char* name, cudaStream_t stream, Piece piece, std::size_t
          grid_for(runs * piece.columns / (fours ? 4 : 1)), stream, piece, runs, sums);
 }
 
-/// Piece by piece: the totals of a piece of rows join db before the next one's.
+/// Adds piece by piece: the totals of a piece of rows go into db before the next piece's.
 template <bool kRelu>
 void sum_columns(const char* name, cudaStream_t stream, DenseShape shape, const float* y, float* dy,
                  float* db, std::span<float> workspace) {

@@ -24,7 +24,7 @@ void require_labelled(std::string_view function, LogitShape shape, std::span<con
   require_elements({function, "labels"}, labels.size(), shape.rows);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const float label = labels[i];
-    // Not `label < 0 || ...`: a NaN must not pass. Past 2^64 the cast would be undefined.
+    // Not `label < 0 || ...`, because NaN must fail too. Beyond 2^64 the cast would be undefined.
     const bool in_range = label >= 0 && label < static_cast<float>(shape.classes);
     if (in_range && std::trunc(label) == label) continue;
     throw UsageError(std::string(function) + ": labels[" + std::to_string(i) + "] is " +
@@ -33,7 +33,7 @@ void require_labelled(std::string_view function, LogitShape shape, std::span<con
   }
 }
 
-/// A NaN is passed over: whoever uses the result meets it again in the terms.
+/// Skips NaN: it reappears in the terms.
 float largest_of(Row z) {
   float largest = z[0];
   for (const float value : z) largest = value > largest ? value : largest;

@@ -15,13 +15,13 @@ namespace weir::cuda {
 namespace {
 
 /// Rows whose terms are in scratch memory at a time. A power of two of tiles, so that it divides
-/// TileSums' capacity. As many as fit: each time takes two launches that wait for each other.
+/// TileSums' capacity. As large as fits, since each round takes two dependent launches.
 constexpr std::size_t kRowsAtOnce = kWorkspaceElements / 2;
 static_assert(std::has_single_bit(kRowsAtOnce) && kRowsAtOnce / kSumTile <= kSumTile);
 
 constexpr std::uint32_t kNanBits = 0x7FC00000U;
 
-/// What a row gives to a sum over the rows.
+/// A row's term in a sum over the rows.
 struct RowLoss {
   __device__ static float of(const LogitRow& row) {
     const float largest = row.largest();
@@ -37,7 +37,7 @@ struct RowCorrect {
   __device__ static float of(const LogitRow& row) { return row.correct() ? 1.0F : 0.0F; }
 };
 
-/// terms[i] = what row i gives, one warp for each row.
+/// terms[i] = the term of row i, one warp for each row.
 template <typename Row>
 __global__ void row_terms_kernel(const float* z, const float* labels, std::size_t rows,
                                  std::size_t classes, float* terms) {
@@ -50,8 +50,8 @@ __global__ void row_terms_kernel(const float* z, const float* labels, std::size_
   }
 }
 
-/// One warp for each row. dz may be z: every lane of the warp is through with the row's sum before
-/// one writes, and then each lane reads an element and writes the same one.
+/// One warp for each row. dz may be z: every lane finishes the row's sum before one writes, and
+/// then each lane reads and writes the same elements.
 __global__ void gradient_kernel(const float* z, const float* labels, std::size_t rows,
                                 std::size_t classes, float* dz, float divisor) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlockWarps;
@@ -85,7 +85,7 @@ void require_shape(std::string_view function, LogitShape shape, std::span<const 
   require_elements({function, "labels"}, labels.size(), shape.rows);
 }
 
-/// out[0] = the finished sum of the rows' terms, which are computed in pieces.
+/// out[0] = the finished sum of the rows' terms, computed in pieces.
 template <typename Row>
 void sum_rows(const char* name, cudaStream_t stream, LogitShape shape, const float* z,
               const float* labels, Finish finish, float* out, std::span<float> workspace) {

@@ -1,12 +1,12 @@
 #pragma once
 
 /// @file
-/// Softmax and cross-entropy of classification.hpp on a device, with the same bits. What holds of
-/// every function here says elementwise_cuda.hpp; of `workspace`, workspace_cuda.hpp.
+/// Softmax and cross-entropy of classification.hpp on a device, with the same bits. Common rules:
+/// elementwise_cuda.hpp. Workspace: workspace_cuda.hpp.
 ///
-/// Labels lie on the device and are not checked: one that is no class, which the CPU refuses, makes
-/// the row's loss (and so the mean) and the row's gradient NaN, and counts as wrong. A shape
-/// without rows or classes is refused, and so is one of more than 2^30 classes.
+/// Labels are on the device and not checked. A label that is no class, which the CPU refuses, makes
+/// the row's loss (and so the mean) and gradient NaN, and counts as wrong. Refuses shapes without
+/// rows or classes, or with more than 2^30 classes.
 
 #include <cuda_runtime_api.h>
 
@@ -25,7 +25,7 @@ void softmax_cross_entropy(cudaStream_t stream, LogitShape shape, std::span<cons
 void softmax_cross_entropy_gradient(cudaStream_t stream, LogitShape shape, std::span<const float> z,
                                     std::span<const float> labels, std::span<float> dz);
 
-/// correct[0] = in how many rows the label has the largest logit. Exact up to 2^24 rows.
+/// correct[0] = the number of rows whose label has the largest logit. Exact up to 2^24 rows.
 void count_correct(cudaStream_t stream, LogitShape shape, std::span<const float> z,
                    std::span<const float> labels, std::span<float> correct,
                    std::span<float> workspace);

@@ -20,8 +20,8 @@ void apply(Activation activation, std::span<float> line) {
   for (float& value : line) value = value < 0.0F ? 0.0F : value;
 }
 
-/// The sums of `columns` neighbouring columns, at most kColumnTile. `row_of(r)` is where row r of
-/// them starts; it is called once for each row, in order.
+/// Sums `columns` neighbouring columns, at most kColumnTile. `row_of(r)` returns the start of row r
+/// of them; called once for each row, in order.
 template <typename RowOf>
 void sum_columns(std::size_t rows, std::size_t columns, const RowOf& row_of, float* sums) {
   std::array<float, kColumnTile> total{};
@@ -82,7 +82,7 @@ void dense_input_gradient(DenseShape shape, std::span<const float> dy, std::span
 void relu_backward(std::span<const float> y, std::span<float> dy) {
   require_elements({"relu_backward", "dy"}, dy.size(), y.size());
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const float gradient = dy[i];  // read in any case, which lets the compiler do without a branch
+    const float gradient = dy[i];  // read unconditionally, so that the compiler needs no branch
     dy[i] = y[i] > 0.0F ? gradient : 0.0F;
   }
 }

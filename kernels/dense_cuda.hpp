@@ -1,9 +1,9 @@
 #pragma once
 
 /// @file
-/// The dense layer of dense.hpp on a device. The three products are cuBLAS's (blas_cuda.hpp says
-/// what that means for their bits); everything else has the bits of the CPU's. What holds of every
-/// function here says elementwise_cuda.hpp; of `workspace`, workspace_cuda.hpp.
+/// The dense layer of dense.hpp on a device. The three products are cuBLAS's (see blas_cuda.hpp for
+/// their bits); everything else has the CPU's bits. Common rules: elementwise_cuda.hpp. Workspace:
+/// workspace_cuda.hpp.
 
 #include <cuda_runtime_api.h>
 
@@ -19,7 +19,7 @@ void dense_forward(CublasHandle& blas, cudaStream_t stream, DenseShape shape,
                    std::span<const float> x, std::span<const float> w, std::span<const float> b,
                    std::span<float> y, Activation activation, std::span<float> workspace);
 
-/// y = act(y + b) in place, b [n] added to each of the m rows of y [m x n]; k is not looked at.
+/// y = act(y + b) in place, b [n] added to each of the m rows of y [m x n]. Ignores k.
 void bias_activation(cudaStream_t stream, DenseShape shape, std::span<const float> b,
                      std::span<float> y, Activation activation);
 
@@ -33,15 +33,14 @@ void dense_input_gradient(CublasHandle& blas, cudaStream_t stream, DenseShape sh
                           std::span<const float> dy, std::span<const float> w, std::span<float> dx,
                           std::span<float> workspace);
 
-/// db = the sum of the rows of dy, n elements, overwritten, in the order of dense.hpp; k is not
-/// looked at.
+/// db = the sum of the rows of dy, n elements, overwritten, in the order of dense.hpp. Ignores k.
 void dense_bias_gradient(cudaStream_t stream, DenseShape shape, std::span<const float> dy,
                          std::span<float> db, std::span<float> workspace);
 
-/// dy[i] = 0 wherever not y[i] > 0, in place. Any equal sizes.
+/// dy[i] = 0 unless y[i] > 0, in place. Any equal sizes.
 void relu_backward(cudaStream_t stream, std::span<const float> y, std::span<float> dy);
 
-/// relu_backward and then dense_bias_gradient, reading dy once; k is not looked at.
+/// relu_backward, then dense_bias_gradient, reading dy once. Ignores k.
 void relu_and_bias_gradient(cudaStream_t stream, DenseShape shape, std::span<const float> y,
                             std::span<float> dy, std::span<float> db, std::span<float> workspace);
 

@@ -5,9 +5,9 @@
 //   loss = 1/2 * mean((p - t)^2) = 1/(2 m) * sum_i (p_i - t_i)^2
 //   d loss / d p_i = (p_i - t_i) / m
 //
-// The half makes the gradient plain; a loss without it is twice as large. Both functions throw
-// UsageError, with the output untouched, when sizes differ or m = 0; both are thread-safe for
-// disjoint outputs.
+// The half simplifies the gradient; a loss without it is twice as large. Both functions throw
+// UsageError and leave the output unchanged if sizes differ or m = 0. Thread-safe for disjoint
+// outputs.
 
 #include <span>
 

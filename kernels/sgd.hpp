@@ -3,11 +3,11 @@
 // Steps of stochastic gradient descent on weights w with gradient g, in place.
 //
 // Momentum follows PyTorch's `torch.optim.SGD` (dampening 0, no Nesterov): the velocity is a
-// decayed sum of gradients, and the learning rate multiplies it when it is applied. In the other
-// convention, v = momentum * v + lr * g, a change of the learning rate acts on the past too.
+// decayed sum of gradients, multiplied by the learning rate when applied. In the other convention,
+// v = momentum * v + lr * g, a change of the learning rate also affects the past.
 //
-// Each product and each sum is rounded to float, never fused. Sizes that differ throw UsageError,
-// with nothing changed. Thread-safe for disjoint outputs.
+// Each product and each sum is rounded to float, never fused. Throws UsageError and changes nothing
+// if sizes differ. Thread-safe for disjoint outputs.
 
 #include <span>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Steps of stochastic gradient descent on a device, with the bits of those in sgd.hpp. What holds
-/// of every function here says elementwise_cuda.hpp.
+/// Steps of stochastic gradient descent on a device, with the bits of sgd.hpp. Common rules:
+/// elementwise_cuda.hpp.
 
 #include <cuda_runtime_api.h>
 

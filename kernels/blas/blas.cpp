@@ -17,8 +17,8 @@
 namespace weir {
 namespace {
 
-/// What OpenBLAS maps for a product on x86-64 (its BUFFER_SIZE, 32 << 22; other processors' is
-/// less).
+/// The memory that OpenBLAS maps for a product on x86-64 (its BUFFER_SIZE, 32 << 22; less on other
+/// processors).
 constexpr std::size_t kBlasBuffer = std::size_t{130} << 20U;
 
 blasint blas_integer(std::size_t dimension) {
@@ -33,7 +33,7 @@ CBLAS_TRANSPOSE blas_transpose(Transpose transpose) {
   return transpose == Transpose::kYes ? CblasTrans : CblasNoTrans;
 }
 
-/// What lies between the starts of two rows, in elements; BLAS wants at least 1.
+/// Returns the distance between two rows, in elements; BLAS requires at least 1.
 blasint row_stride(Transpose transpose, blasint rows, blasint columns) {
   return std::max<blasint>(1, transpose == Transpose::kYes ? rows : columns);
 }
@@ -72,7 +72,7 @@ void reserve_blas_memory() {
                           "): raise `ulimit -v`, or set OPENBLAS_NUM_THREADS=1");
   }
   munmap(trial, kBlasBuffer * threads);
-  // Of a size that is not computed without that memory, as OpenBLAS computes small products.
+  // Large enough to need that memory, which OpenBLAS avoids for small products.
   constexpr std::size_t kSide = 160;
   const std::vector<float> zeros(kSide * kSide);
   std::vector<float> product(kSide * kSide);

@@ -2,8 +2,8 @@
 
 // Matrix products by OpenBLAS, on row-major matrices without gaps between the rows.
 //
-// The bits of a product depend on the number of BLAS threads and on the processor's type, because
-// both choose how a sum is cut. A program whose results must repeat sets the number itself.
+// The bits of a product depend on the number of BLAS threads and the processor's type, because both
+// decide how a sum is split. A program that needs repeatable results sets the number itself.
 
 #include <cstddef>
 #include <span>
@@ -25,37 +25,35 @@ struct GemmOptions {
   Transpose a = Transpose::kNo;
   Transpose b = Transpose::kNo;
   float alpha = 1.0F;
-  float beta = 0.0F;  ///< 0: c is written only, whatever it held
+  float beta = 0.0F;  ///< 0: c is only written, whatever it held
 };
 
 /// c = alpha * op(a) * op(b) + beta * c, BLAS `sgemm`.
 ///
-/// a holds m x k elements (k x m when transposed), b k x n (n x k when transposed), c m x n. With
-/// k = 0 the product is zero. c must not overlap a or b. Throws UsageError, with c untouched, when
-/// a size does not fit its matrix or a dimension exceeds BLAS's integer. Thread-safe for disjoint
-/// c.
+/// a has m x k elements (k x m if transposed), b k x n (n x k if transposed), c m x n. With k = 0
+/// the product is zero. c must not overlap a or b. Throws UsageError and leaves c unchanged if a
+/// size does not match or a dimension exceeds BLAS's integer. Thread-safe for disjoint c.
 void gemm(GemmShape shape, std::span<const float> a, std::span<const float> b, std::span<float> c,
           GemmOptions options = {});
 
-/// Sets how many threads each later product may use, for the whole process. Throws UsageError when
-/// below 1. Not while a product runs.
+/// Sets the number of threads for later products of the whole process. Throws UsageError if below
+/// 1. Not while a product runs.
 void set_blas_threads(int threads);
 
-/// The machine refuses the BLAS its working memory. A process in which that happened must end by
-/// std::_Exit: OpenBLAS's threads ask again without end, and its exit handler waits for them.
+/// The machine refused the BLAS its working memory. The process must then end by std::_Exit:
+/// OpenBLAS's threads retry forever, and its exit handler waits for them.
 class BlasMemoryError : public Error {
  public:
   using Error::Error;
 };
 
-/// Makes the BLAS take the working memory of one product now, and makes sure that its threads can
-/// have theirs: OpenBLAS asks again without end for what is refused, so a device whose first
-/// product came later would hang. Throws BlasMemoryError. Products that run at the same time need
-/// as much again each. Before `set_blas_threads`: each thread that the library was loaded with
-/// needs some.
+/// Makes the BLAS allocate the working memory of one product now, and checks that its threads can
+/// have theirs. OpenBLAS retries a refused allocation forever, so without this a device's first
+/// product could hang. Throws BlasMemoryError. Concurrent products need as much again each. Call
+/// before `set_blas_threads`: each thread that the library was loaded with needs some.
 void reserve_blas_memory();
 
-/// How many threads a product may use now.
+/// Returns the number of threads that a product may use now.
 [[nodiscard]] int blas_threads();
 
 }  // namespace weir

@@ -29,12 +29,12 @@ cublasOperation_t operation(Transpose transpose) {
   return transpose == Transpose::kYes ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-/// What lies between the starts of two rows, in elements; cuBLAS wants at least 1.
+/// Returns the distance between two rows, in elements; cuBLAS requires at least 1.
 int row_stride(Transpose transpose, int rows, int columns) {
   return std::max(1, transpose == Transpose::kYes ? rows : columns);
 }
 
-/// beta * c, which is what is left of a product of sums of nothing.
+/// Computes beta * c, the result for empty sums.
 void scale_only(cudaStream_t stream, float beta, std::span<float> c) {
   if (beta == 0.0F) {
     fill(stream, c, 0.0F);
@@ -48,10 +48,10 @@ void scale_only(cudaStream_t stream, float beta, std::span<float> c) {
 CublasHandle::CublasHandle() {
   const CublasLibrary& library = cublas_library();
   library.check(library.create(&context_), "cublasCreate");
-  // Plain float32: neither TF32 nor a sum of bfloat16 parts, whatever the environment asks for.
+  // Plain float32: no TF32 and no sums of bfloat16 parts, whatever the environment asks for.
   const cublasStatus_t status = library.set_math_mode(context_, CUBLAS_DEFAULT_MATH);
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  (void)library.destroy(context_);  // the first failure is the one to report
+  (void)library.destroy(context_);  // report the first failure
   library.check(status, "cublasSetMathMode");
 }
 
@@ -77,12 +77,12 @@ void gemm(CublasHandle& handle, cudaStream_t stream, GemmShape shape, std::span<
 
   const CublasLibrary& library = cublas_library();
   const std::lock_guard lock(handle.mutex_);
-  // In this order: setting the stream takes the workspace back to cuBLAS's own.
+  // In this order: setting the stream resets the workspace to cuBLAS's own.
   library.check(library.set_stream(handle.context_, stream), "cublasSetStream");
   library.check(library.set_workspace(handle.context_, workspace.data(), workspace.size_bytes()),
                 "cublasSetWorkspace");
-  // cuBLAS reads matrices by columns, so it sees the transposes of ours. c^T = op(b)^T op(a)^T:
-  // with the factors swapped, each is marked as we mark it.
+  // cuBLAS is column-major, so it sees our matrices transposed. c^T = op(b)^T op(a)^T: swap the
+  // factors and keep their flags.
   library.check(library.sgemm(handle.context_, operation(options.b), operation(options.a), n, m, k,
                               &options.alpha, b.data(), row_stride(options.b, k, n), a.data(),
                               row_stride(options.a, m, k), &options.beta, c.data(), n),

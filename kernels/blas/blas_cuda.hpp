@@ -3,16 +3,16 @@
 /// @file
 /// Matrix products by cuBLAS, on row-major matrices without gaps between the rows.
 ///
-/// cuBLAS is loaded when the first handle is made, and not before, so that a program starts where
-/// it is not installed. Products are computed in float32 throughout: TF32 would keep only 10 bits
-/// of each factor's mantissa, so that a gradient could not be checked against the CPU's.
+/// The first handle loads cuBLAS, so that a program starts without it installed. All products are
+/// computed in float32: TF32 keeps only 10 bits of each factor's mantissa, too few to check a
+/// gradient against the CPU's.
 ///
-/// The bits of a product repeat from run to run with one version of the library on one kind of
-/// device, for one shape and one size of workspace. The library promises this for devices of the
-/// same architecture and number of multiprocessors, unless several streams are busy and it chooses
-/// workspaces for them itself, which a workspace of the caller's own for each stream prevents.
-/// Source: cuBLAS documentation, section "Results reproducibility". The bits are not the CPU's:
-/// |error| <= (k + 1) 2^-24 sum |a b| to first order, in whatever order the sum is taken.
+/// The bits of a product repeat from run to run for one library version, kind of device, shape and
+/// workspace size. The library promises this for devices of the same architecture and number of
+/// multiprocessors, unless several streams are busy and it chooses their workspaces itself; a
+/// caller's own workspace for each stream prevents that. Source: cuBLAS documentation, section
+/// "Results reproducibility". The bits differ from the CPU's:
+/// error| <= (k + 1) 2^-24 sum |a b| to first order, in whatever order the sum is taken.
 
 #include <cuda_runtime_api.h>
 
@@ -25,12 +25,11 @@ struct cublasContext;
 
 namespace weir::cuda {
 
-/// A cuBLAS handle for the device that is current when it is made. Thread-safe by a lock of its
-/// own: two products of one handle are enqueued one after the other. To be destroyed before its
-/// device is reset.
+/// A cuBLAS handle for the device current at construction. Thread-safe by its own lock: products of
+/// one handle are enqueued one after the other. Destroy it before its device is reset.
 class CublasHandle {
  public:
-  /// Throws UsageError when cuBLAS is not to be found, Error when it fails.
+  /// Throws UsageError if cuBLAS is not found, Error if it fails.
   CublasHandle();
   ~CublasHandle();
   CublasHandle(const CublasHandle&) = delete;
@@ -43,14 +42,14 @@ class CublasHandle {
                    std::span<const float> a, std::span<const float> b, std::span<float> c,
                    GemmOptions options, std::span<float> workspace);
 
-  std::mutex mutex_;  ///< guards what a handle holds between calls: its stream and workspace
+  std::mutex mutex_;  ///< guards the handle's stream and workspace between calls
   cublasContext* context_ = nullptr;
 };
 
-/// c = alpha * op(a) * op(b) + beta * c, of device memory, enqueued on `stream`; blas.hpp says what
-/// the arguments are. With k = 0 the product is zero. Throws UsageError, with nothing enqueued,
-/// when a size does not fit its matrix, a dimension exceeds a 32-bit integer or the workspace is
-/// too small or not aligned; Error when cuBLAS fails.
+/// Enqueues c = alpha * op(a) * op(b) + beta * c on `stream`, on device memory; arguments as in
+/// blas.hpp. With k = 0 the product is zero. Throws UsageError and enqueues nothing if a size does
+/// not match, a dimension exceeds a 32-bit integer, or the workspace is too small or misaligned;
+/// Error if cuBLAS fails.
 void gemm(CublasHandle& handle, cudaStream_t stream, GemmShape shape, std::span<const float> a,
           std::span<const float> b, std::span<float> c, GemmOptions options,
           std::span<float> workspace);

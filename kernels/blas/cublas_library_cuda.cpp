@@ -11,12 +11,12 @@
 namespace weir::cuda {
 namespace {
 
-/// The name under which every toolkit of one major version installs it.
+/// Returns the name that every toolkit of one major version installs.
 std::string library_name() { return "libcublas.so." + std::to_string(CUDART_VERSION / 1000); }
 
-/// Null, with the loader's reason added to `reasons`, when there is none.
+/// Returns null and adds the loader's reason to `reasons` on failure.
 void* open(const std::string& path, std::string& reasons) {
-  // Locally: its symbols are looked up by name, and must not serve anything else in the process.
+  // Local: symbols are looked up by name and must not be visible to the rest of the process.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = dlerror();
@@ -42,7 +42,7 @@ void* open_library() {
                    reasons + ")");
 }
 
-/// The file that `symbol` is from.
+/// Returns the file that defines `symbol`.
 std::string file_of(const void* symbol) {
   Dl_info found{};
   if (dladdr(symbol, &found) == 0 || found.dli_fname == nullptr) return "";

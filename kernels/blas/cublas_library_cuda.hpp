@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The functions of cuBLAS that blas_cuda.cpp calls, looked up in the library when first asked for.
+/// The cuBLAS functions that blas_cuda.cpp calls, looked up on first use.
 
 #include <cublas_v2.h>
 
@@ -9,7 +9,7 @@
 
 namespace weir::cuda {
 
-/// cuBLAS as it was found. The names are those of the library: its header renames most of them.
+/// The loaded cuBLAS, with the library's symbol names: its header renames most of them.
 struct CublasLibrary {
   decltype(&::cublasCreate_v2) create = nullptr;
   decltype(&::cublasDestroy_v2) destroy = nullptr;
@@ -21,15 +21,15 @@ struct CublasLibrary {
   decltype(&::cublasGetStatusString) status_text = nullptr;
 
   std::string file;     ///< where the loader found it
-  std::string version;  ///< `13.0.2`; its own word, for which no device is needed
+  std::string version;  ///< `13.0.2`, from the library itself, which needs no device for that
 
-  /// Throws Error, naming the call, the status and what cuBLAS says of it, unless it is success.
+  /// Throws Error with the call, the status and cuBLAS's text unless `status` is success.
   void check(cublasStatus_t status, const char* call) const;
 };
 
-/// The library: the loader's own choice, or else that of the toolkit in CUDA_PATH or CUDA_HOME, of
-/// the major version that this was compiled with. Loaded once and kept to the end of the process.
-/// Throws UsageError when there is none; a later call looks again. Thread-safe.
+/// Returns the library: the loader's choice, else the toolkit's in CUDA_PATH or CUDA_HOME, of the
+/// major version used at compile time. Loaded once and kept to the process's end. Throws UsageError
+/// if there is none; a later call looks again. Thread-safe.
 [[nodiscard]] const CublasLibrary& cublas_library();
 
 }  // namespace weir::cuda

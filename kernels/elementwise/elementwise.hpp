@@ -1,10 +1,10 @@
 #pragma once
 
-// Operations on each element alone. Products and sums are each rounded to float, never fused, so a
-// device that does the same gives the same bits.
+// Operations on each element alone. Products and sums are rounded to float separately, never fused,
+// so every device that does the same gives the same bits.
 //
-// Sizes that differ throw UsageError, with the output untouched. Thread-safe for disjoint outputs.
-// An input may be the very span of the output, but must not overlap it in part.
+// Throws UsageError and leaves the output unchanged if sizes differ. Thread-safe for disjoint
+// outputs. An input may be the output's span, but must not overlap it partly.
 
 #include <cstdint>
 #include <span>

@@ -1,14 +1,14 @@
 #pragma once
 
 /// @file
-/// Operations on each element alone, on a device, with the bits of those in elementwise.hpp.
+/// Operations on each element alone, on a device, with the bits of elementwise.hpp.
 ///
-/// All of `weir::cuda`: spans are device memory; a call checks the sizes (UsageError, with nothing
-/// enqueued), enqueues on `stream` and returns; CudaError when that fails. Thread-safe for disjoint
-/// outputs. "The same bits" leaves out which NaN a NaN is.
+/// Common rules of `weir::cuda`: spans are device memory. A call checks the sizes (UsageError, with
+/// nothing enqueued), enqueues on `stream` and returns; CudaError on failure. Thread-safe for
+/// disjoint outputs. "The same bits" does not cover the payload of a NaN.
 ///
-/// A span may start at any element. Sixteen bytes are moved at once where the spans of one call
-/// reach a 16-byte boundary at the same element; elsewhere it is done element by element.
+/// A span may start at any element. Spans of one call that reach a 16-byte boundary at the same
+/// element are moved sixteen bytes at once, others element by element.
 
 #include <cuda_runtime_api.h>
 

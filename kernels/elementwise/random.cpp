@@ -16,8 +16,8 @@ constexpr std::size_t kTileSize = 4 * kTileBlocks;
 template <typename T>
 using Lane = std::array<T, kTileBlocks>;
 
-/// The numbers with the indices 4 * block ... 4 * block + kTileSize - 1. One array for each of the
-/// four words, so that the compiler can work on neighbouring blocks at once.
+/// Draws the numbers with indices 4 * block ... 4 * block + kTileSize - 1. One array for each of
+/// the four words, so that the compiler can vectorise over neighbouring blocks.
 void draw_tile(std::uint64_t seed, std::uint64_t stream, std::uint64_t block, float* out) {
   alignas(64) std::array<Lane<std::uint32_t>, 4> words;
   for (std::size_t j = 0; j < kTileBlocks; ++j) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Random tensors that are the same on every device, for every batch size and order of filling.
+// Random tensors that are the same on every device, for every batch size and filling order.
 
 #include <cstdint>
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace weir {
 
-/// The four normal numbers with the indices 4 * block ... 4 * block + 3 of a stream: words x, y of
-/// the draw give the first two, words z, w the last two.
+/// The four normal numbers with indices 4 * block ... 4 * block + 3 of a stream: words x, y of the
+/// draw give the first two, words z, w the last two.
 struct NormalBlock {
   FloatPair front;
   FloatPair back;
@@ -33,11 +33,11 @@ struct NormalBlock {
   return {normal_pair(words.x, words.y), normal_pair(words.z, words.w)};
 }
 
-/// Fills `out` with independent numbers of N(0, 1). `out[i]` depends on (seed, stream, first + i)
-/// and on nothing else, so a tensor may be filled in pieces, in any order. Different streams of one
-/// seed, and different seeds, are independent.
+/// Fills `out` with independent numbers of N(0, 1). `out[i]` depends only on (seed, stream, first +
+/// i), so a tensor may be filled in pieces, in any order. Different streams of one seed, and
+/// different seeds, are independent.
 ///
-/// Throws UsageError when first + out.size() does not fit 64 bits. Thread-safe.
+/// Throws UsageError if first + out.size() exceeds 64 bits. Thread-safe.
 void fill_normal(std::uint64_t seed, std::uint64_t stream, std::span<float> out,
                  std::uint64_t first = 0);
 

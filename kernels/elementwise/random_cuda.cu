@@ -9,9 +9,9 @@
 namespace weir::cuda {
 namespace {
 
-/// One thread draws the four numbers of a block, of which the first and the last may lie partly
-/// outside of `out`. Then all others start `skip` elements before a multiple of four, so either
-/// every one of them is aligned or none is.
+/// Each thread draws the four numbers of a block; the first and the last block may be partly
+/// outside `out`. All others start `skip` elements before a multiple of four, so all or none are
+/// aligned.
 __global__ void normal_kernel(std::uint64_t seed, std::uint64_t random_stream, std::uint64_t first,
                               float* out, std::size_t count) {
   const std::size_t skip = first % 4;

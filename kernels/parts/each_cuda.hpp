@@ -1,10 +1,10 @@
 #pragma once
 
 /// @file
-/// Kernels that treat each element alone, for the sources of this folder. What is done to an
-/// element is a structure with
+/// Kernels that treat each element alone, for the sources of this folder. The work on an element is
+/// a structure with
 ///
-///   static constexpr std::size_t kGroup   how many neighbours are done at once
+///   static constexpr std::size_t kGroup          how many neighbours are done at once
 ///   __device__ void one(std::size_t i) const     element i
 ///   __device__ void group(std::size_t i) const   elements i ... i + kGroup - 1, by 16-byte
 ///   accesses
@@ -21,14 +21,14 @@
 
 namespace weir::cuda {
 
-/// Of the elements of a call, `head` are done alone, then `groups` groups, then the rest alone.
+/// How a call's elements are split: `head` alone, then `groups` groups, then the rest alone.
 struct Split {
   std::size_t head = 0;
   std::size_t groups = 0;
 };
 
-/// Groups start at the first element at which every one of `data` is aligned to 16 bytes; there are
-/// none when there is no such element.
+/// Groups start at the first element where all of `data` are aligned to 16 bytes. There are none if
+/// there is no such element.
 template <typename... T>
 [[nodiscard]] Split split_at_alignment(std::size_t count, std::size_t group, const T*... data) {
   for (std::size_t head = 0; head < group && head < count; ++head) {
@@ -51,7 +51,7 @@ __global__ void each_kernel(Each each, Split split, std::size_t count) {
   }
 }
 
-/// Enqueues `each` for the elements 0 ... count - 1; nothing when there are none.
+/// Enqueues `each` for elements 0 ... count - 1, if there are any.
 template <typename Each, typename... T>
 void launch_each(const char* name, cudaStream_t stream, Each each, std::size_t count,
                  const T*... data) {
@@ -62,7 +62,7 @@ void launch_each(const char* name, cudaStream_t stream, Each each, std::size_t c
   launch(name, each_kernel<Each>, grid_for(threads), stream, each, split, count);
 }
 
-/// Four neighbours at once; `data` must be aligned to 16 bytes.
+/// Loads four neighbours at once; `data` must be aligned to 16 bytes.
 __device__ inline float4 load_four(const float* data) {
   return *reinterpret_cast<const float4*>(data);
 }

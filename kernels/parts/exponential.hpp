@@ -1,7 +1,8 @@
 #pragma once
 
-// e^x for x <= 0, with the same bits on every device; how, and what including this asks of a file,
-// says normal.hpp. Largest relative error, held by tests/kernels/classification_test.cpp: 1.5e-7.
+// e^x for x <= 0, with the same bits on every device. See normal.hpp for the method and the
+// required compiler flags. Largest relative error, checked by
+// tests/kernels/classification_test.cpp: 1.5e-7.
 
 #include <cmath>
 #include <cstdint>
@@ -11,14 +12,14 @@
 
 namespace weir {
 
-/// Below it e^x is taken for zero: it is less than 2^-125 there, and would soon be no normal float.
+/// Below this e^x counts as zero: it is less than 2^-125, almost a denormal.
 inline constexpr float kLeastExponent = -87.0F;
 
 /// e^x for x <= 0. NaN stays NaN.
 ///
-/// x = n ln 2 + r with n whole and |r| <= ln(2) / 2; e^r is its Taylor polynomial of degree 7,
-/// whose remainder is below 2^-27. n ln 2 is taken off in two parts, the first so short that its
-/// product with n is exact. 2^n is made of its bits.
+/// x = n ln 2 + r with n whole and |r| <= ln(2) / 2; e^r is its Taylor polynomial of degree 7, with
+/// a remainder below 2^-27. n ln 2 is subtracted in two parts, the first so short that its product
+/// with n is exact. 2^n is built from its bits.
 [[nodiscard]] WEIR_HOST_DEVICE inline float exp_of_negative(float x) noexcept {
   if (!(x >= kLeastExponent)) return x < kLeastExponent ? 0.0F : x;
   const float quotient = rounded_add(rounded_multiply(x, 0x1.715476p+0F), -0.5F);

@@ -7,10 +7,10 @@
 namespace weir::cuda {
 namespace {
 
-/// Eight blocks of 256 threads are the 2048 threads that a multiprocessor holds at most.
+/// Eight blocks of 256 threads fill a multiprocessor's maximum of 2048 threads.
 constexpr std::size_t kBlocksOfMultiprocessor = 8;
 
-/// Asking takes a call of the runtime, and every launch wants to know.
+/// Cached, because the query is a runtime call and every launch needs it.
 int multiprocessors_of(int device) {
   static std::array<std::atomic<int>, 64> known{};
   const auto index = static_cast<std::size_t>(device);

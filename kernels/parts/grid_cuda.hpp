@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// How many threads a kernel gets.
+/// The number of threads of a kernel.
 
 #include <cstddef>
 
@@ -18,10 +18,9 @@ inline constexpr unsigned kWarpLanes = 32;
 /// Warps of every block.
 inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpLanes;
 
-/// Blocks for `items` pieces of work, of which a block does `items_of_block` at once: as many as
-/// fill the current device, and no more than the work needs. The rest is for grid-stride loops,
-/// which give the same results whatever this returns. Thread-safe; CudaError when the device cannot
-/// be asked.
+/// Returns the blocks for `items` pieces of work, `items_of_block` per block at once: as many as
+/// fill the current device, and no more than needed. Grid-stride loops do the rest, with the same
+/// results for any grid. Thread-safe. Throws CudaError if the device cannot be queried.
 [[nodiscard]] Grid grid_for(std::size_t items, std::size_t items_of_block = kBlockThreads);
 
 }  // namespace weir::cuda

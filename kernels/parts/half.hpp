@@ -10,8 +10,8 @@
 
 namespace weir {
 
-/// The nearest half, of two equally near ones the even; from 65520 up infinity. A NaN stays one,
-/// quiet, with its sign and the upper bits of its payload.
+/// Returns the nearest half, to even on a tie; infinity from 65520 up. A NaN stays a quiet NaN with
+/// its sign and the upper bits of its payload.
 [[nodiscard]] WEIR_HOST_DEVICE inline std::uint16_t half_of_float(float x) noexcept {
   const std::uint32_t bits = bits_of_float(x);
   const std::uint32_t sign = (bits >> 16U) & 0x8000U;
@@ -25,13 +25,13 @@ namespace weir {
     const std::uint32_t odd = (size >> 13U) & 1U;
     half = (size - 0x38000000U + 0x0FFFU + odd) >> 13U;
   } else {
-    // Floats from 1/2 up lie 2^-24 apart, as the subnormal halves do: the sum rounds to one.
+    // Floats from 1/2 up are 2^-24 apart, like subnormal halves, so the sum rounds to one.
     half = bits_of_float(rounded_add(float_of_bits(size), 0.5F)) - 0x3F000000U;
   }
   return static_cast<std::uint16_t>(sign | half);
 }
 
-/// The float of the same value. A NaN stays one, quiet, with its sign and payload.
+/// Returns the float of the same value. A NaN stays a quiet NaN with its sign and payload.
 [[nodiscard]] WEIR_HOST_DEVICE inline float float_of_half(std::uint16_t half) noexcept {
   const std::uint32_t sign = (half & 0x8000U) << 16U;
   const std::uint32_t exponent = (half >> 10U) & 0x1FU;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Marks a function that a GPU kernel may call too. For a host compiler it says nothing.
+// Marks a function that GPU kernels may call too. Empty for a host compiler.
 
 #if defined(__CUDACC__)
 #define WEIR_HOST_DEVICE __host__ __device__

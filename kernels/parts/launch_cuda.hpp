@@ -1,10 +1,9 @@
 #pragma once
 
 /// @file
-/// The only way in which kernels are started. Kernels are plain functions to it, without the
-/// launch syntax of nvcc, so that a host compiler can compile the same files against an emulation
-/// of the thread model: such a one defines WEIR_LAUNCH_IS_EMULATED and `Grid` and `launch` itself,
-/// before this is included.
+/// The only way to start a kernel. Uses plain functions without nvcc's launch syntax, so that a
+/// host compiler can compile the same files against an emulated thread model. Such an emulation
+/// defines WEIR_LAUNCH_IS_EMULATED and its own `Grid` and `launch` before it includes this.
 
 #include <cuda_runtime_api.h>
 
@@ -25,8 +24,8 @@ struct Grid {
 };
 
 /// Enqueues `kernel` on `stream` with `arguments`, each converted to its parameter's type and
-/// copied now. Throws CudaError, with `name` in it, when the launch fails. A fault while the kernel
-/// runs shows in a later call, as every one of a device does. Thread-safe.
+/// copied now. Throws CudaError with `name` if the launch fails. A fault in the running kernel is
+/// reported by a later call. Thread-safe.
 template <typename... P, typename... A>
 void launch(const char* name, void (*kernel)(P...), Grid grid, cudaStream_t stream,
             A... arguments) {
@@ -34,7 +33,7 @@ void launch(const char* name, void (*kernel)(P...), Grid grid, cudaStream_t stre
   std::tuple<P...> parameters(static_cast<P>(arguments)...);
   const cudaError_t code = std::apply(
       [&](P&... each) {
-        // One more than there are: an array of none is not allowed.
+        // One extra, because an empty array is not allowed.
         void* addresses[sizeof...(P) + 1] = {static_cast<void*>(&each)..., nullptr};
         return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(grid.blocks),
                                 dim3(grid.threads), addresses, 0, stream);

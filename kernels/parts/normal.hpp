@@ -1,18 +1,18 @@
 #pragma once
 
-// Two uniform words -> two standard normal numbers, with the same bits on every device.
+// Converts two uniform words to two standard normal numbers, with the same bits on every device.
 //
 // Box and Muller: r = sqrt(-2 ln u), angle = 2 pi v, the pair is (r cos angle, r sin angle).
 // Source: G. Box, M. Muller, "A note on the generation of random normal deviates", Annals of
 // Mathematical Statistics 29 (1958).
 //
-// No function of a maths library is used, because each library rounds its own way. What is used are
-// integer operations and float +, -, * and sqrt, each rounded to nearest on its own; IEEE 754
-// leaves no choice in those. So files that include this must be compiled with -ffp-contract=off,
-// which keeps a host compiler from fusing a product and a sum; on a device the `rounded_` functions
-// name the instructions that are never fused.
+// Uses no maths library, because each library rounds differently: only integer operations and float
+// +, -, * and sqrt, each rounded to nearest separately, which IEEE 754 defines exactly. So files
+// that include this must be compiled with -ffp-contract=off, which stops a host compiler from
+// fusing a product and a sum; on a device the `rounded_` functions use instructions that are never
+// fused.
 //
-// Largest errors, held by tests/kernels/normal_test.cpp: `log_of_unit` 1e-7 relative, the sine
+// Largest errors, checked by tests/kernels/normal_test.cpp: `log_of_unit` 1e-7 relative, the sine
 // and cosine 1.2e-7 absolute.
 
 #include <bit>

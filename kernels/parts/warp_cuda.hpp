@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What the 32 lanes of a warp do together, for the kernels of this folder. Each is called by all
-/// lanes of the warp at the same point.
+/// Operations of the 32 lanes of a warp together, for the kernels of this folder. All lanes must
+/// call them at the same point.
 
 #include <cstddef>
 
@@ -12,7 +12,7 @@ namespace weir::cuda {
 
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
-/// Step 3 of reduce.hpp's order. Lane 0 gets the sum; what the others get is of no meaning.
+/// Step 3 of reduce.hpp's order. Lane 0 gets the sum; the other lanes' results are undefined.
 __device__ inline float fold_lanes(float value) {
   for (unsigned half = kWarpLanes / 2; half > 0; half /= 2) {
     value += __shfl_down_sync(kAllLanes, value, half);

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// One row of logits in the hands of one warp, for classification_cuda.cu. Each function is called
-/// by all lanes of the warp, and gives all of them the same.
+/// One row of logits, processed by one warp, for classification_cuda.cu. All lanes of the warp call
+/// each function and get the same result.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace weir::cuda {
 
-/// Passes of the sum over a row, and so the most classes: kSumTile to this power.
+/// The most classes: kSumTile to the power of the sum's passes over a row.
 inline constexpr std::size_t kMostClasses = kSumTile * kSumTile * kSumTile;
 
-/// A row: its logits and the label as it was given.
+/// A row: its logits and its label as given.
 struct LogitRow {
   const float* z;
   std::size_t classes;
   float label;
 
-  /// Whether the label is a class. False for a NaN too.
+  /// Whether the label is a class; false for NaN.
   __device__ bool labelled() const {
     if (!(label >= 0.0F && label < static_cast<float>(classes))) return false;
     return static_cast<float>(static_cast<std::uint64_t>(label)) == label;
   }
 
-  /// NaNs are passed over: whoever uses the result meets them again in the terms.
+  /// Skips NaNs: they reappear in the terms.
   __device__ float largest() const {
     float best = float_of_bits(0xFF800000U);  // -infinity
     for (std::size_t j = threadIdx.x % kWarpLanes; j < classes; j += kWarpLanes) {
@@ -41,8 +41,8 @@ struct LogitRow {
     return best;
   }
 
-  /// The sum of exp(z[j] - largest), in reduce.hpp's order. A tile's sum goes to the lane that adds
-  /// it in the next pass; a pass over one term alone would change no bit.
+  /// Returns the sum of exp(z[j] - largest), in reduce.hpp's order. A tile's sum goes to the lane
+  /// that adds it in the next pass; a pass over one term would change no bit.
   __device__ float total(float largest) const {
     const unsigned lane = threadIdx.x % kWarpLanes;
     const std::size_t tiles = (classes - 1) / kSumTile + 1;
@@ -69,7 +69,7 @@ struct LogitRow {
   /// Whether the label is the first of the largest logits, and no logit is NaN.
   __device__ bool correct() const {
     float best = float_of_bits(0xFF800000U);  // -infinity, as every logit may be
-    unsigned long long at = classes;          // none yet: any element of the same size is before it
+    unsigned long long at = classes;          // none yet: any element of the same size comes first
     int nans = 0;
     for (std::size_t j = threadIdx.x % kWarpLanes; j < classes; j += kWarpLanes) {
       const float value = z[j];

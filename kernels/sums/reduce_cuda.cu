@@ -9,7 +9,7 @@
 namespace weir::cuda {
 namespace {
 
-/// The largest multiple of kSumTile that is at most half of the scratch memory.
+/// Returns the largest multiple of kSumTile that is at most half of the scratch memory.
 std::size_t capacity_of(std::span<const float> scratch) {
   return scratch.size() / 2 / kSumTile * kSumTile;
 }

@@ -1,9 +1,8 @@
 #pragma once
 
 /// @file
-/// Sums on a device, in the order of reduce.hpp and so with the bits of the CPU's, whatever the
-/// grid. What holds of every function here says elementwise_cuda.hpp; of `workspace`,
-/// workspace_cuda.hpp.
+/// Sums on a device in the order of reduce.hpp, so with the CPU's bits for any grid. Common rules:
+/// elementwise_cuda.hpp. Workspace: workspace_cuda.hpp.
 
 #include <cuda_runtime_api.h>
 
@@ -11,7 +10,7 @@
 
 namespace weir::cuda {
 
-/// total[0] = the sum of x; 0 when x is empty. `total` has one element.
+/// total[0] = the sum of x; 0 if x is empty. `total` has one element.
 void sum(cudaStream_t stream, std::span<const float> x, std::span<float> total,
          std::span<float> workspace);
 

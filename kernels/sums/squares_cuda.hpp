@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The sum of squared differences, which the L2 loss is made of, for the sources of this folder.
+/// The sum of squared differences for the L2 loss, for the sources of this folder.
 
 #include <cstddef>
 #include <span>
@@ -28,7 +28,7 @@ struct SquareTerms {
   }
 };
 
-/// out[0] = the finished sum of the squares. x and y are of one size.
+/// out[0] = the finished sum of the squares. x and y have the same size.
 inline void enqueue_squared_distance(const char* name, cudaStream_t stream,
                                      std::span<const float> x, std::span<const float> y,
                                      Finish finish, float* out, std::span<float> workspace) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The sum in reduce.hpp's order of terms that are computed on the way. For the kernels' sources
-// only: the order holds where -ffp-contract=off does.
+// The sum, in reduce.hpp's order, of terms computed on the fly. Only for the kernels' sources: the
+// order holds only with -ffp-contract=off.
 
 #include <algorithm>
 #include <array>

@@ -33,9 +33,9 @@ struct ElementTerms {
 /// sums[t] = the finished sum of tile t of the terms 0 ... count - 1, for each of `tiles` tiles.
 ///
 /// Terms are a structure with `one(i)`, and `four(i)` for the terms i ... i + 3 by 16-byte
-/// accesses, which is used when `aligned`. A lane's terms lie 32 apart and its loads 4 at a time:
-/// the tile goes through shared memory in between. There is no barrier for one warp alone among
-/// what these kernels may use, so all warps of a block go through the loop together.
+/// accesses, used if `aligned`. A lane's terms are 32 apart but it loads 4 at a time, so the tile
+/// goes through shared memory. These kernels have no barrier for a single warp, so all warps of a
+/// block run the loop together.
 template <typename Terms>
 __global__ void sum_tiles_kernel(Terms terms, bool aligned, std::size_t count, std::size_t tiles,
                                  float* sums, Finish finish) {
@@ -76,8 +76,8 @@ void launch_tiles(const char* name, cudaStream_t stream, Terms terms, bool align
          tiles, sums, finish);
 }
 
-/// out[0] = the finished sum of the terms 0 ... count - 1 of what `terms_from(begin)` makes: the
-/// terms from `begin` on, a multiple of kSumTile. `aligned` holds for all of them.
+/// out[0] = the finished sum of the terms 0 ... count - 1. `terms_from(begin)` returns the terms
+/// from `begin` on, a multiple of kSumTile. `aligned` holds for all of them.
 template <typename TermsFrom>
 void sum_of_terms(const char* name, cudaStream_t stream, const TermsFrom& terms_from, bool aligned,
                   std::size_t count, Finish finish, float* out, std::span<float> scratch) {

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What comes after the first pass of a sum in reduce.hpp's order on a device. Internal to this
-/// folder and its tests.
+/// The passes after the first of a sum in reduce.hpp's order on a device. Internal to this folder
+/// and its tests.
 
 #include <cuda_runtime_api.h>
 
@@ -13,33 +13,33 @@
 
 namespace weir::cuda {
 
-/// What becomes of a sum: factor * (sum / divisor). By default the sum itself, to the bit.
+/// The final operation on a sum: factor * (sum / divisor). By default the sum itself, to the bit.
 struct Finish {
   float divisor = 1.0F;
   float factor = 1.0F;
 };
 
-/// Tiles that `count` terms make. The sum of no terms is that of one empty tile.
+/// Returns the number of tiles of `count` terms. No terms make one empty tile.
 [[nodiscard]] constexpr std::size_t tiles_of(std::size_t count) {
   return count == 0 ? 1 : (count - 1) / kSumTile + 1;
 }
 
-/// Adds up what the tiles gave, in order, in scratch memory of a fixed size: half of it holds sums
-/// of tiles; when it is full, its sums become a few of the next pass in the rest.
+/// Adds up the tiles' sums, in order, in scratch memory of a fixed size. Half of it holds tiles'
+/// sums; when full, they are reduced to a few of the next pass in the rest.
 class TileSums {
  public:
-  /// `scratch`: device memory, at least 4 * kSumTile elements, aligned to 16 bytes. Good for
-  /// scratch.size() / 4 * kSumTile tiles: a workspace for 2^38 terms, a tebibyte of them.
+  /// `scratch`: device memory of at least 4 * kSumTile elements, aligned to 16 bytes. Enough for
+  /// scratch.size() / 4 * kSumTile tiles: a workspace serves 2^38 terms, a tebibyte.
   TileSums(const char* name, cudaStream_t stream, std::span<float> scratch);
 
-  /// How many tiles' sums fit at once; a whole number of kSumTile.
+  /// Returns how many tiles' sums fit at once; a multiple of kSumTile.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-  /// Where the next `tiles` sums, at most capacity(), are to be written by the caller's next launch
-  /// on the stream. All but the last call must be for the same number, which divides capacity().
+  /// Returns where the caller's next launch on the stream must write the next `tiles` sums, at most
+  /// capacity(). All calls but the last must pass the same number, which divides capacity().
   [[nodiscard]] float* next(std::size_t tiles);
 
-  /// out[0] = the finished sum of all that was written. To be called once, at the end.
+  /// out[0] = the finished sum of all that was written. Call once, at the end.
   void finish(Finish finish, float* out);
 
  private:
@@ -49,7 +49,7 @@ class TileSums {
   cudaStream_t stream_;
   std::size_t capacity_;
   std::span<float> sums_;    ///< of tiles
-  std::span<float> folded_;  ///< of the next pass, and behind them those of the ones after it
+  std::span<float> folded_;  ///< of the next pass, followed by those of later passes
   std::size_t used_ = 0;
   std::size_t folded_used_ = 0;
 };
