@@ -43,7 +43,6 @@ class CpuStream final : public Stream {
   }
   /// Returns true once `sequence` is passed, false if stopped first.
   [[nodiscard]] bool wait(std::uint64_t sequence, const std::stop_token& stop);
-  /// Returns how many threads sleep in `wait` now.
   [[nodiscard]] std::uint64_t waiting() const {
     const Lock lock(mutex_);
     return waiting_;

@@ -18,7 +18,6 @@ class Option;
 
 namespace weir {
 
-/// A flag that takes one word.
 class TextFlag {
  public:
   /// `app` must outlive it.
@@ -34,7 +33,6 @@ class TextFlag {
   CLI::Option* option_;
 };
 
-/// A flag that names a file to write.
 class OutputFlag {
  public:
   OutputFlag(CLI::App& app, std::string name, const std::string& help)

@@ -37,8 +37,8 @@ struct CompareSettings {
 /// Ratios of paired runs.
 struct Ratio {
   double median = 0;
-  double low = 0;   ///< the smallest
-  double high = 0;  ///< the largest
+  double low = 0;
+  double high = 0;
 };
 
 /// One line of the table: medians over the rounds.

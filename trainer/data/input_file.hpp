@@ -29,9 +29,7 @@ class InputFile {
   [[nodiscard]] std::vector<std::uint8_t> take_from(std::size_t begin);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Returns what was read.
   [[nodiscard]] const std::vector<std::uint8_t>& bytes() const noexcept { return bytes_; }
-  /// Returns the file's size.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   /// Returns four bytes as a number. The caller has checked that they were read.

@@ -19,7 +19,6 @@
 
 namespace weir {
 
-/// The sizes of one batch.
 struct BatchShape {
   std::size_t rows = 0;
   std::size_t inputs = 0;   ///< per row

@@ -30,7 +30,6 @@ class PlainNetwork {
   [[nodiscard]] float read_loss_total();
 
  private:
-  /// A weight or a bias.
   struct Parameter {
     std::span<float> value;
     std::span<float> gradient;

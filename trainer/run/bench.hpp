@@ -30,7 +30,6 @@ class Bench {
 
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
   [[nodiscard]] Bytes staging() const;
-  /// Returns how long the compute stream has worked.
   [[nodiscard]] std::chrono::nanoseconds busy() {
     return device_.backend().busy(StreamRole::kCompute);
   }

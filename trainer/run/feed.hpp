@@ -28,7 +28,6 @@ class Feed {
   [[nodiscard]] virtual Tensor targets() = 0;
 };
 
-/// Copies a reader's batches to the device.
 class CopiedFeed final : public Feed {
  public:
   /// Both must outlive it.
@@ -37,7 +36,6 @@ class CopiedFeed final : public Feed {
   void next() override { host_ = reader_.next(); }
   [[nodiscard]] Tensor inputs() override;
   [[nodiscard]] Tensor targets() override;
-  /// Returns the current batch's rows.
   [[nodiscard]] std::size_t rows() const noexcept { return host_.rows; }
 
  private:

@@ -83,7 +83,6 @@ class Pools final : public MemoryBooks {
   [[nodiscard]] Pool& make_second();
   /// Returns the pools in the order in which to look for a pointer freed on `stream`; null: none.
   [[nodiscard]] std::array<Pool*, 2> looked_through(StreamId stream) const noexcept;
-  /// Returns the pools in any order.
   [[nodiscard]] std::array<Pool*, 2> all() const noexcept { return {&first_, second()}; }
   /// Returns the pool in stream order; null if not created yet.
   [[nodiscard]] Pool* of_stream_order() const noexcept { return split_ ? second() : &first_; }

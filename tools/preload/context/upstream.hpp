@@ -35,7 +35,6 @@ class DriverUpstream final : public Upstream {
   [[nodiscard]] Bytes capacity() const override { return account_.total(); }
   /// Null if the driver or the device lacks virtual memory management.
   [[nodiscard]] ContextPages* pages() noexcept override;
-  /// Whether `pointer` is an address of its pages.
   [[nodiscard]] bool is_paged(CUdeviceptr pointer) const noexcept {
     const ContextPages* const pages = pages_if_any();
     return pages != nullptr && pages->has(pointer);

@@ -164,7 +164,6 @@ const char* give_away(Process& process, CUdeviceptr base) noexcept {
   }
 }
 
-/// Whether the pointer is an address of a pool's pages.
 bool is_paged(const Process& process, CUdeviceptr pointer) noexcept {
   try {
     const auto arenas = process.arenas();

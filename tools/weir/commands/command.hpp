@@ -16,7 +16,6 @@ class App;
 
 namespace weir::cli {
 
-/// A subcommand added to the program.
 struct Command {
   CLI::App* app;
   /// Runs it with the parsed flags and the words after `--`. Returns the exit code.

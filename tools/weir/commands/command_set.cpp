@@ -33,7 +33,6 @@ struct SetFlags {
   std::string wait = "5";
 };
 
-/// The flags, checked.
 struct Wanted {
   std::uint32_t pid = 0;
   BudgetRequest budget;

@@ -15,7 +15,6 @@ class App;
 
 namespace weir::cli {
 
-/// The flags as given.
 struct ReplayFlags {
   explicit ReplayFlags(CLI::App& app);
 
@@ -34,7 +33,6 @@ struct ReplayFlags {
   bool breakdown = false;
 };
 
-/// The request.
 struct ReplayRequest {
   std::vector<replay::PoolChoice> choices;
   replay::UpstreamKind upstream{};
