@@ -11,17 +11,17 @@ namespace {
 
 constexpr std::uint64_t size_of(AddressRange range) noexcept { return range.end - range.begin; }
 
-/// The pages of `held` on which `part` of it lies. Its last page may be a part of one.
+/// Returns the pages of `held` that contain `part`. The last page may be incomplete.
 AddressRange pages_under(AddressRange part, AddressRange held, std::uint64_t page) {
   const std::uint64_t first = (part.begin - held.begin) / page;
   const std::uint64_t last = (part.end - held.begin - 1) / page;
   return {held.begin + first * page, std::min(held.begin + (last + 1) * page, held.end)};
 }
 
-/// Adds up the pages on which something lives, from the lowest address up.
+/// Adds up the pages with live blocks, in address order.
 class Sweep {
  public:
-  /// The next live part, and the pages on which it lies. Nothing lies at address zero.
+  /// Adds the next live part and its pages. No part lies at address zero.
   void add(AddressRange part, AddressRange pages) {
     if (pages.begin > pages_end_) {
       finish();
@@ -44,10 +44,10 @@ class Sweep {
 
  private:
   std::uint64_t live_ = 0, page_ends_ = 0, holes_ = 0;
-  std::uint64_t live_end_ = 0, pages_end_ = 0;  ///< of the last part
+  std::uint64_t live_end_ = 0, pages_end_ = 0;  ///< end of the last part
 };
 
-/// What is live and held, by address, while a trace is replayed.
+/// Tracks live and held ranges by address during a replay.
 class Follower {
  public:
   void add(const DriverEvent& event) {
@@ -111,7 +111,7 @@ Breakdown break_down(const Holdings& now) {
 
 std::optional<Breakdown> break_down_peak(const Trace& trace, const MakeSubject& make,
                                          Bytes capacity) {
-  // First when, then what: to look at all that lives at each new maximum would be quadratic.
+  // First find the operation, then take stock: recording every new maximum would be quadratic.
   const std::unique_ptr<Subject> first = make(capacity);
   if (dynamic_cast<PoolSubject*>(first.get()) == nullptr) return std::nullopt;
   Bytes most;
@@ -123,7 +123,7 @@ std::optional<Breakdown> break_down_peak(const Trace& trace, const MakeSubject& 
   });
   if (most.count == 0) return std::nullopt;
 
-  Follower follower;  // outlives the subject, which gives memory back at its end
+  Follower follower;  // outlives the subject, which returns memory when it ends
   const std::unique_ptr<Subject> second = make(capacity);
   auto& pool = dynamic_cast<PoolSubject&>(*second);
   pool.tell([&follower](const DriverEvent& event) { follower.add(event); });

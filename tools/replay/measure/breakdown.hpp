@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the bytes were that a pool had reserved when it had the most.
+// Breaks down a pool's reserved bytes at their peak.
 
 #include <cstdint>
 #include <optional>
@@ -15,35 +15,35 @@ struct AddressRange {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// What a pool has at one moment. Ranges are in the order of their addresses and do not overlap.
+/// A pool's memory at one moment. Ranges are in address order and do not overlap.
 struct Holdings {
-  std::vector<AddressRange> live;  ///< handed out, after rounding; all of it in `held`
-  std::vector<AddressRange> held;  ///< obtained from the driver; each begins with a page
+  std::vector<AddressRange> live;  ///< allocated, after rounding; all of it in `held`
+  std::vector<AddressRange> held;  ///< obtained from the driver; each begins on a page boundary
   Bytes page;                      ///< above zero
-  Bytes reserved;                  ///< pages once each, also those that are mapped twice or nowhere
-  Bytes requested;                 ///< what is live, by what was asked for
+  Bytes reserved;                  ///< counts each page once, also pages mapped twice or not at all
+  Bytes requested;                 ///< live bytes as requested
 };
 
-/// All of `reserved`: the other parts add up to it.
+/// The parts of `reserved`; they add up to it.
 struct Breakdown {
-  std::uint64_t operation = 0;  ///< after which it was so, from 1
+  std::uint64_t operation = 0;  ///< the operation after which this held, from 1
   Bytes page;
   Bytes reserved;
   Bytes requested;
-  Bytes rounding;  ///< handed out and not requested
-  // Free, on pages on which something lives:
-  Bytes page_ends;  ///< in runs up to a page on which nothing lives, or up to no memory
-  Bytes holes;      ///< in runs between two live blocks
+  Bytes rounding;  ///< allocated but not requested
+  // Free, on pages with live blocks:
+  Bytes page_ends;  ///< next to a page without live blocks or to the end of held memory
+  Bytes holes;      ///< between two live blocks
   // Free, on other pages:
   Bytes whole_pages;
 };
 
 [[nodiscard]] Breakdown break_down(const Holdings& now);
 
-/// Replays `trace` against what `make` makes of `capacity`. Breaks down what was reserved after the
-/// first operation after which it was the most; an operation that found no memory is none of them.
-/// Nothing where nothing was reserved, or where it makes no PoolSubject, since others do not tell
-/// what they hold. Replays it twice.
+/// Replays `trace` twice against `make(capacity)` and breaks down the reserved bytes after the
+/// first operation that reached their peak. An operation that found no memory does not count.
+/// Returns nothing if nothing was reserved, or if the subject is not a PoolSubject: other subjects
+/// do not report what they hold.
 [[nodiscard]] std::optional<Breakdown> break_down_peak(const Trace& trace, const MakeSubject& make,
                                                        Bytes capacity);
 

@@ -12,13 +12,13 @@ constexpr StreamId stream_of(const Operation& operation) noexcept {
   return {std::uint64_t{operation.stream} + 1};
 }
 
-/// A trace on its way through a subject: where its buffers are.
+/// Plays a trace on a subject and keeps its buffers' addresses.
 class Player {
  public:
   Player(const Trace& trace, Subject& subject)
       : trace_(trace), subject_(subject), pointers_(trace.buffers) {}
 
-  /// Does operation number `index`; false when the subject has no memory for it.
+  /// Performs operation `index`. Returns false if the subject has no memory for it.
   [[nodiscard]] bool play(std::size_t index) {
     const Operation& operation = trace_.operations[index];
     void*& pointer = pointers_[operation.buffer];
@@ -37,7 +37,7 @@ class Player {
     }
     return true;
   }
-  /// Operations from the first that are done; all, unless one finds no memory.
+  /// Returns the number of completed operations: all, unless one finds no memory.
   [[nodiscard]] std::size_t play_all() {
     std::size_t index = 0;
     while (index < trace_.operations.size() && play(index)) ++index;
@@ -46,7 +46,7 @@ class Player {
   [[nodiscard]] const void* pointer_of(const Operation& operation) const {
     return pointers_[operation.buffer];
   }
-  /// Frees what the first `done` operations left live.
+  /// Frees the buffers that are live after the first `done` operations.
   void free_rest(std::size_t done) {
     for (const Operation& operation : std::span(trace_.operations).first(done)) {
       if (operation.action != Action::kAllocate) continue;
@@ -59,7 +59,7 @@ class Player {
  private:
   const Trace& trace_;
   Subject& subject_;
-  std::vector<void*> pointers_;  ///< of each buffer; null before and after its life
+  std::vector<void*> pointers_;  ///< by buffer; null outside its lifetime
 };
 
 void note_levels(Figures& figures, Bytes requested, const Footprint& now) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The least capacity at which something completes, found by trying.
+// Searches the least capacity at which something completes.
 
 #include <functional>
 #include <optional>
@@ -10,27 +10,27 @@
 namespace weir::replay {
 
 struct LeastCapacity {
-  Bytes capacity;      ///< the smallest that was tried and completed
-  Bytes failed;        ///< the largest below it that was tried and did not; zero where none was
+  Bytes capacity;      ///< the smallest capacity that was tried and completed
+  Bytes failed;        ///< the largest smaller capacity that was tried and failed; zero if none
   unsigned tries = 0;  ///< in all
 
   friend bool operator==(const LeastCapacity&, const LeastCapacity&) = default;
 };
 
 struct CapacitySearch {
-  Bytes low;   ///< nothing below it is tried: what is asked for at one time
-  Bytes high;  ///< where the search begins; it is doubled until it completes
-  Bytes most;  ///< nothing above it is tried
-  Bytes step;  ///< the search ends once `capacity` and `failed` are no further apart; above zero
+  Bytes low;   ///< the lower bound: the peak of requested bytes
+  Bytes high;  ///< where the search begins; doubled until it completes
+  Bytes most;  ///< the upper bound
+  Bytes step;  ///< ends the search once `capacity` and `failed` are this close; above zero
 };
 
-/// Searches by halving, from the ends inward. That assumes that what completes in some capacity
-/// also completes in a larger one, which no allocator promises: what is reported did complete, and
-/// a smaller one that was not tried might. Nothing where not even `most` does.
+/// Searches by bisection. The search assumes that what completes in one capacity also completes in
+/// a larger one. No allocator promises that: the reported capacity did complete, but an untried
+/// smaller one might, too. Returns nothing if even `most` fails.
 [[nodiscard]] std::optional<LeastCapacity> least_capacity(
     const CapacitySearch& search, const std::function<bool(Bytes)>& completes);
 
-/// A thousandth of `peak`, at least a byte: how far the search goes for a trace of that peak.
+/// The resolution of the search for a trace with this peak: a thousandth, at least one byte.
 [[nodiscard]] constexpr Bytes search_step(Bytes peak) noexcept {
   return {peak.count / 1000 > 0 ? peak.count / 1000 : 1};
 }

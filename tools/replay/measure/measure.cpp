@@ -9,8 +9,8 @@
 namespace weir::replay {
 namespace {
 
-/// Calls `work(i)` for every i below `count` on up to `threads` threads; rethrows what the first of
-/// them to fail threw, once all have ended.
+/// Calls `work(i)` for every i below `count` on up to `threads` threads. Once all have ended,
+/// rethrows the first exception.
 void for_each_index(std::size_t count, unsigned threads,
                     const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
@@ -83,7 +83,8 @@ std::vector<TraceResults> measure_all(std::span<const Trace> traces,
     }
     tell(trace, candidate);
   });
-  // Each pair once, then all of them again: what else the machine does for a while meets them all.
+  // One timing of every pair, then the next round, so that other load on the machine affects all
+  // pairs alike.
   for (std::size_t i = 0; i < pairs * options.timings; ++i) {
     const std::size_t pair = i % pairs;
     const Trace& trace = traces[pair / candidates.size()];

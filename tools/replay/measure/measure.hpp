@@ -1,6 +1,6 @@
 #pragma once
 
-// Everything that is measured of one trace and one subject.
+// Measures traces against subjects.
 
 #include <functional>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace weir::replay {
 
-/// What a trace is replayed against, by a name.
+/// A named subject to replay traces against.
 struct Candidate {
   std::string name;
   MakeSubject make;
@@ -22,31 +22,31 @@ struct Candidate {
 
 struct MeasureOptions {
   Bytes capacity;        ///< of the device
-  bool search = true;    ///< for the least capacity
-  unsigned timings = 5;  ///< replays that are timed, of which the quickest counts; 0: none
-  unsigned threads = 2;  ///< for what is not timed
+  bool search = true;    ///< whether to search the least capacity
+  unsigned timings = 5;  ///< number of timed replays, of which the fastest counts; 0: none
+  unsigned threads = 2;  ///< for everything that is not timed
 };
 
 struct Measured {
   std::string subject;
   Figures figures;                     ///< with the whole capacity
-  std::optional<LeastCapacity> least;  ///< where it was searched, and found
+  std::optional<LeastCapacity> least;  ///< if it was searched and found
   std::optional<Figures> at_least;     ///< a replay with that capacity
-  double ns_per_operation = 0;         ///< zero where it was not timed
-  std::optional<Breakdown> breakdown;  ///< where it was asked for, in a replay of its own
+  double ns_per_operation = 0;         ///< zero if not timed
+  std::optional<Breakdown> breakdown;  ///< from a separate replay, if requested
 };
 
-/// One trace and what came of it, in the order of the candidates.
+/// The results of one trace, in the order of the candidates.
 struct TraceResults {
   const Trace* trace = nullptr;
   Bytes peak_requested;  ///< of the trace alone
   std::vector<Measured> measured;
 };
 
-/// Tells how far it has come: `done` of `all` parts, and what was done last.
+/// Reports progress: `done` of `all` parts, and the part that was completed last.
 using Progressed = std::function<void(std::size_t done, std::size_t all, const std::string& what)>;
 
-/// Every trace against every candidate. What is timed runs alone, after all else.
+/// Measures every trace against every candidate. Timed replays run last and alone.
 [[nodiscard]] std::vector<TraceResults> measure_all(std::span<const Trace> traces,
                                                     std::span<const Candidate> candidates,
                                                     const MeasureOptions& options,

@@ -14,8 +14,8 @@ void add_once(std::vector<PoolChoice>& choices, PoolChoice choice) {
   if (!known) choices.push_back(std::move(choice));
 }
 
-/// `round` with both cutoffs: 24 is the default, and 28 is what the fewest large sizes gain by;
-/// `best_fit` also with all its memory in one segment.
+/// Adds `round` with two cutoffs: 24, the default, and 28, which suits traces with few large sizes.
+/// Adds `best_fit` also with one segment for all its memory.
 void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const PoolOptions& base) {
   for (const PoolKind kind : pool_kinds()) {
     const std::string name(to_string(kind));
@@ -30,7 +30,7 @@ void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const Pool
   }
 }
 
-/// Exactly so many, in the largest unit of which they are a whole number: `256MiB`.
+/// The exact size in the largest unit that divides it: `256MiB`.
 std::string typed_size(Bytes bytes) {
   constexpr std::array<const char*, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
@@ -43,7 +43,7 @@ std::string typed_size(Bytes bytes) {
 
 bool has_page(PoolKind kind) { return kind == PoolKind::kRound || kind == PoolKind::kNaive; }
 
-/// What may stand behind the colon.
+/// The settings to try after the colon.
 std::span<const std::string_view> settings_to_try(PoolKind kind) {
   static constexpr std::array<std::string_view, 5> kCutoffs{"20", "22", "24", "26", "28"};
   static constexpr std::array<std::string_view, 4> kRoundings{"512KiB", "2MiB", "8MiB", "32MiB"};

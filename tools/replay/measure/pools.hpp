@@ -1,6 +1,6 @@
 #pragma once
 
-// Which of our pools a trace is replayed against, as a user names them.
+// Parses the user's choice of pools to replay against.
 
 #include <string>
 #include <string_view>
@@ -12,35 +12,35 @@
 
 namespace weir::replay {
 
-/// A pool with its settings, and a name that tells it from the others in a table.
+/// A pool with its settings, and a name that is unique in a table.
 struct PoolChoice {
   std::string name;
   PoolOptions options;
 
-  /// Whether its settings are what holds where nothing but the pool is set.
+  /// Returns whether its settings are the pool's defaults.
   [[nodiscard]] bool by_default() const;
 };
 
-/// `naive`, `round:28` (its cutoff), `naive:1MiB` (what large sizes are rounded to),
-/// `best_fit:16MiB` or `best_fit:all` (its segments); the rest as in `base`. UsageError naming
-/// `flag` otherwise.
+/// Parses `naive`, `round:28` (its cutoff), `naive:1MiB` (its rounding of large sizes),
+/// `best_fit:16MiB` or `best_fit:all` (its segments). Takes other options from `base`. Throws
+/// UsageError naming `flag` for other text.
 [[nodiscard]] PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
                                            const PoolOptions& base);
-/// Several, with commas between them. `all` is every pool that there is, `round` with the cutoffs
-/// 24 and 28. The same pool twice counts once.
+/// Parses a comma-separated list. `all` is every pool, with `round` at cutoffs 24 and 28. Drops
+/// duplicates.
 [[nodiscard]] std::vector<PoolChoice> parse_pool_choices(std::string_view flag,
                                                          std::string_view text,
                                                          const PoolOptions& base);
 
-/// What `weir replay --recommend` chooses from: every pool that keeps memory, `round` with cutoffs
-/// from 20 to 28, `naive` with several roundings of large sizes.
+/// The choices of `weir replay --recommend`: every caching pool, `round` with cutoffs from 20 to
+/// 28, `naive` with several roundings of large sizes.
 [[nodiscard]] std::vector<PoolChoice> recommendable_choices(const PoolOptions& base);
 
-/// The environment variables that make a program use it, as one would type them:
+/// Returns the environment variables that select this choice, as typed in a shell:
 /// `WEIR_POOL=best_fit WEIR_POOL_SEGMENT_SIZE=256MiB`.
 [[nodiscard]] std::string variables_of(const PoolChoice& choice);
 
-/// What makes it, on what `upstream` makes.
+/// Returns a candidate that makes this pool on `upstream`.
 [[nodiscard]] Candidate candidate_of(const PoolChoice& choice, const MakeUpstream& upstream,
                                      std::uint64_t lag);
 

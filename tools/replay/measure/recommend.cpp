@@ -11,13 +11,13 @@ double share(Bytes bytes, Bytes peak) {
          static_cast<double>(std::max<std::uint64_t>(peak.count, 1));
 }
 
-/// Whether `score` takes the same time as `quickest`, as far as timing can tell.
+/// Returns whether the times of `score` and `quickest` are equal within the noise.
 bool as_quick(const Score& score, const Score& quickest) {
   const double noise = kNoise * std::max(score.ns_per_operation, quickest.ns_per_operation);
   return score.total_ns() <= quickest.total_ns() + noise;
 }
 
-/// Takes those that are as good as the best out of `scores`, in their order; nothing of nothing.
+/// Removes and returns the scores that are as good as the best, in their order.
 std::vector<Score> take_best(std::vector<Score>& scores, double same_need) {
   if (scores.empty()) return {};
   const double most =
@@ -27,7 +27,7 @@ std::vector<Score> take_best(std::vector<Score>& scores, double same_need) {
     if (score.reserved > most) continue;
     if (quickest == nullptr || score.total_ns() < quickest->total_ns()) quickest = &score;
   }
-  // Not std::ranges: clang 14 cannot compile what GCC 12's returns.
+  // Not std::ranges: clang 14 cannot compile GCC 12's version.
   const auto others = std::stable_partition(
       scores.begin(), scores.end(), [most, than = *quickest](const Score& score) {
         return score.reserved <= most && as_quick(score, than);
@@ -37,7 +37,7 @@ std::vector<Score> take_best(std::vector<Score>& scores, double same_need) {
   return best;
 }
 
-/// The one that is recommended of some that are as good.
+/// Returns the score to recommend among equals.
 std::vector<Score>::const_iterator preferred(const std::vector<Score>& equal) {
   const auto usual = std::ranges::find(equal, true, &Score::by_default);
   return usual == equal.end() ? equal.begin() : usual;

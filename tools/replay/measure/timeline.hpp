@@ -1,6 +1,6 @@
 #pragma once
 
-// How much memory a trace and a subject had over time, in as many columns as are drawn.
+// Records the memory levels of a replay over time, in a fixed number of columns.
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace weir::replay {
 
-/// The highest levels in one column's operations.
+/// The highest levels within one column.
 struct Levels {
   Bytes requested, allocated, reserved;
 
@@ -18,16 +18,16 @@ struct Levels {
 
 class Timeline {
  public:
-  /// Of `operations`, in at most `most` columns of about as many operations each.
+  /// Divides `operations` into at most `most` columns of about equal length.
   Timeline(std::uint64_t operations, std::size_t most);
 
-  /// Steps come in order.
+  /// Steps must come in order.
   void add(const Step& step);
 
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
-  /// Those that a replay came to; the others would be behind the end of the list.
+  /// Returns the columns that the replay reached; the list ends there.
   [[nodiscard]] const std::vector<Levels>& columns() const noexcept { return columns_; }
-  /// All columns, whether the replay came to them or not.
+  /// Returns the number of all columns, also those that the replay did not reach.
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
 
  private:

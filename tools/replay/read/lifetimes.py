@@ -1,5 +1,5 @@
-"""Lifetimes of buffers, from allocations and frees in the order in which they happened, and the CSV of
-them that `weir replay` reads. Needs nothing but Python."""
+"""Turns ordered allocations and frees into buffer lifetimes, and writes the CSV that `weir replay` reads.
+Needs only Python."""
 
 import gzip
 
@@ -7,17 +7,16 @@ HEADER = ("buffer", "start", "end", "size")
 
 
 class Lifetimes:
-    """Follows allocations and frees, each of which is an event, numbered from 0.
+    """Follows allocations and frees. Each is an event; events count from 0.
 
-    An address is known by its last allocation, so that one that is used again is another buffer.
-    Allocations of no bytes are left out and are no events. What is never freed ends one past the last
-    event.
+    A reused address is a new buffer. Allocations of zero bytes are ignored and are no events. A buffer
+    that is never freed ends one past the last event.
     """
 
     def __init__(self):
         self.events = 0
         self.rows = []  # [start, end or None, size, stream], in the order of start
-        self._live = {}  # address: row
+        self._live = {}  # address -> row
         self._empty = set()
 
     def allocate(self, address, size, stream=0):
@@ -32,7 +31,7 @@ class Lifetimes:
         self.events += 1
 
     def free(self, address):
-        """Ends the buffer at `address` and returns its size, or None where none is known there."""
+        """Ends the buffer at `address` and returns its size, or None if there is none."""
         if address in self._empty:
             self._empty.remove(address)
             return 0
@@ -44,7 +43,7 @@ class Lifetimes:
         return row[2]
 
     def peak(self):
-        """The most bytes alive at once."""
+        """Returns the most bytes live at once."""
         changes = [0] * self.events
         for start, end, size, _ in self.rows:
             changes[start] += size
@@ -57,7 +56,7 @@ class Lifetimes:
         return most
 
     def write(self, file, streams=False):
-        """Writes the CSV to `file`, with the column `stream` where asked for."""
+        """Writes the CSV to `file`, with the column `stream` if `streams` is set."""
         file.write(",".join(HEADER + (("stream",) if streams else ())) + "\n")
         for buffer, (start, end, size, stream) in enumerate(self.rows):
             line = f"{buffer},{start},{self.events if end is None else end},{size}"
@@ -65,11 +64,11 @@ class Lifetimes:
 
 
 class CsvFile:
-    """A text file to write, through gzip where its name ends so: the same bytes for the same lines."""
+    """Writes a text file, through gzip if its name ends in .gz. Equal lines give equal bytes."""
 
     def __init__(self, path):
         self._file = open(path, "wb")
-        # Neither a time nor a name in its head: a trace recorded again is the same file.
+        # No time and no name in the gzip header: a trace recorded again gives the same file.
         self._out = (
             gzip.GzipFile("", "wb", 9, self._file, mtime=0) if str(path).endswith(".gz") else self._file
         )

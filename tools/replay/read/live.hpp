@@ -1,6 +1,6 @@
 #pragma once
 
-// What is live at which address while a log is read, for logs that name buffers by it.
+// Tracks live addresses, for logs that identify buffers by address.
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace weir::replay {
 
-/// Streams by the number or the handle that a log has for them, made dense.
+/// Maps a log's stream numbers or handles to dense numbers.
 class StreamNumbers {
  public:
   [[nodiscard]] std::uint32_t of(std::uint64_t handle);
@@ -21,14 +21,14 @@ class StreamNumbers {
   std::optional<std::uint32_t> last_number_;  ///< most lines name the stream of the line before
 };
 
-/// Adds to a trace what happens at addresses. Each call throws Malformed and changes nothing when
-/// it cannot have happened so.
+/// Adds allocations and frees by address to a trace. Each call throws Malformed and changes nothing
+/// if it contradicts the calls before it.
 class LiveAddresses {
  public:
   explicit LiveAddresses(TraceBuilder& builder) : builder_(builder) {}
 
   void allocate(std::uint64_t address, Bytes bytes, std::uint64_t stream);
-  /// `bytes`, where it is given, has to be what was allocated.
+  /// `bytes`, if given, must be the allocated size.
   void free(std::uint64_t address, std::optional<Bytes> bytes, std::uint64_t stream);
   void use(std::uint64_t address, std::uint64_t stream);
 

@@ -1,4 +1,4 @@
-// Lifetimes: a buffer a line, live from its start up to, and not with, its end.
+// The lifetimes format: one buffer per line, live from its start up to, but not including, its end.
 
 #include <algorithm>
 #include <compare>
@@ -24,10 +24,10 @@ struct LifetimeColumns {
   [[nodiscard]] bool enough() const { return buffer && start && end && size; }
 };
 
-/// A buffer's beginning or end. In order of time; at one time what ends comes first, since its
-/// memory can be what begins then; otherwise as in the file.
+/// The start or end of a buffer. Sorted by time. At equal times, ends come first, so that their
+/// memory can be reused; otherwise the order is that of the file.
 struct LifeEvent {
-  std::uint64_t key;   ///< twice its time, and one more for a beginning
+  std::uint64_t key;   ///< twice its time, plus one for a start
   std::uint32_t line;  ///< index of its lifetime
 
   [[nodiscard]] bool begins() const noexcept { return (key & 1U) != 0; }
@@ -37,7 +37,7 @@ struct LifeEvent {
 struct Lifetime {
   Bytes size;
   std::uint32_t stream = 0;
-  std::uint32_t buffer = 0;  ///< its number in the trace, once it is allocated
+  std::uint32_t buffer = 0;  ///< its number in the trace, once allocated
 };
 
 std::uint64_t time_in(std::string_view text, std::string_view what) {
@@ -95,7 +95,7 @@ class LifetimeReader {
     if (known_.insert(buffer).second) return;
     throw Malformed("buffer " + shown_text(buffer) + " is on a line above already");
   }
-  /// What the builder would refuse, while the line is known.
+  /// Refuses here what the builder would refuse later, while the line number is known.
   void add_to_all(Bytes size) {
     if (size > TraceBuilder::kMostInAll - in_all_) {
       throw Malformed("all buffers together are more than " +

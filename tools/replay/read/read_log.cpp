@@ -1,4 +1,4 @@
-// Our own allocation log (docs/allocation-log.md).
+// Reads our own allocation log (docs/allocation-log.md).
 
 #include <algorithm>
 #include <span>
@@ -13,7 +13,7 @@
 namespace weir::replay {
 namespace {
 
-/// One pool's events, in their order.
+/// Reads one pool's events, in their order.
 class PoolReader {
  public:
   explicit PoolReader(std::string name) : builder_(std::move(name)) {}
@@ -32,7 +32,7 @@ class PoolReader {
       case AllocationEvent::kPool:
       case AllocationEvent::kGrow:
       case AllocationEvent::kRelease:
-        return;  // what that pool did, which is not what it was asked for
+        return;  // the pool's own actions are not requests
     }
   }
 
@@ -56,13 +56,13 @@ std::string where(const AllocationRecord& record) {
   return "event " + std::to_string(record.sequence) + " of pool " + std::to_string(record.pool);
 }
 
-/// The trace of `records`, which are one pool's.
+/// Returns the trace of one pool's records.
 Trace read_pool(const std::string& name, std::span<const AllocationRecord> records,
                 const AllocationLogContents& log) {
   PoolReader reader(name);
   std::string cut;
-  // A thread that was stopped between an event and its record leaves that record out, and so do
-  // events that were lost: what follows one may not fit what there is.
+  // Records can be missing: events are lost, and a thread that is stopped between an event and its
+  // record leaves that record out. Later records may not fit the earlier ones then.
   const bool may_have_holes = !log.complete || log.lost != 0;
   if (!log.complete) cut = "the log was not ended: its process crashed, or still runs";
   if (log.lost != 0)

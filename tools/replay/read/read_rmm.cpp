@@ -1,4 +1,5 @@
-// RMM's log, as its logging_resource_adaptor writes it: Thread,Time,Action,Pointer,Size,Stream.
+// Reads RMM's log in the format of its logging_resource_adaptor:
+// Thread,Time,Action,Pointer,Size,Stream.
 
 #include <string>
 #include <unordered_set>
@@ -10,7 +11,7 @@
 namespace weir::replay {
 namespace {
 
-/// What a line says, apart from who wrote it and when: the lines are in order.
+/// The fields that matter. Thread and time do not, since the lines are in order.
 struct RmmLine {
   std::string_view action;
   std::uint64_t pointer;
@@ -32,7 +33,7 @@ class RmmReader {
         .action = fields[action_],
         .pointer = hexadecimal_in(fields[pointer_], "the pointer"),
         .size = {number_in(fields[*size_], "the size")},
-        // Handles, with 0x; early versions wrote 0 for the default stream.
+        // Handles in hexadecimal; early versions wrote 0 for the default stream.
         .stream = stream_ ? hexadecimal_in(fields[*stream_], "the stream") : 0,
     };
     if (line.action == "allocate") {
@@ -61,7 +62,7 @@ class RmmReader {
   }
 
  private:
-  /// A request of 0 bytes takes no memory, and its pointer may be null or any other's.
+  /// A request of 0 bytes takes no memory. Its pointer may be null or equal another buffer's.
   void allocate(const RmmLine& line) {
     if (line.size.count != 0) {
       live_.allocate(line.pointer, line.size, line.stream);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Files that traces are read from. docs/replay.md has the formats.
+// Reads traces from files. docs/replay.md describes the formats.
 
 #include <string>
 #include <vector>
@@ -11,24 +11,24 @@
 
 namespace weir::replay {
 
-/// The traces in the file at `path`, whose format is told by its contents. UsageError of one line,
-/// with the file, where in it and why, for what cannot be read; a file that was cut short is read
-/// up to the cut, and Trace::cut says so.
+/// Reads the traces in the file at `path` and detects the format from its contents. Throws
+/// UsageError of one line, with file, place and reason, if it cannot read the file. Reads a
+/// truncated file up to the cut and sets Trace::cut.
 [[nodiscard]] std::vector<Trace> read_traces(const std::string& path);
-/// The same of bytes that are unpacked.
+/// Reads traces from unpacked bytes.
 [[nodiscard]] std::vector<Trace> read_traces(const Source& source);
 
-// One format each, called once it is recognised.
+// One function per format, called once the format is recognised.
 
-/// Of our own allocation log: a trace for each of its pools that allocated.
+/// Reads our allocation log: one trace for each pool with allocations.
 [[nodiscard]] std::vector<Trace> read_log_traces(const Source& source);
 
-/// Whether the header is that of RMM's log: a column `Action` and a column `Pointer`.
+/// Returns whether the header is that of RMM's log: columns `Action` and `Pointer`.
 [[nodiscard]] bool is_rmm_log(const Csv& csv);
 [[nodiscard]] Trace read_rmm_log(const std::string& name, Csv& csv);
 
-/// Whether the header is one of lifetimes: `buffer,start,end,size` or `id,lower,upper,size`, in any
-/// order, and perhaps `stream`.
+/// Returns whether the header is one of lifetimes: `buffer,start,end,size` or
+/// `id,lower,upper,size`, in any order, and optionally `stream`.
 [[nodiscard]] bool is_lifetimes(const Csv& csv);
 [[nodiscard]] Trace read_lifetimes(const std::string& name, Csv& csv);
 

@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from lifetimes import CsvFile, Lifetimes
 
-# As a snapshot calls a block that is in use; those of other names are free or on their way to be.
+# A snapshot's state of a block in use. Blocks in other states are free or about to be.
 IN_USE = "active_allocated"
 
 
 class BadInput(Exception):
-    """The snapshot is not what it should be; says where, and what is allowed."""
+    """The snapshot is invalid; the message says where, and what is allowed."""
 
 
 class Plain(pickle.Unpickler):
-    """Reads containers, numbers and strings. Anything else in a pickle is a call of what it names."""
+    """Reads containers, numbers and strings only: any other class in a pickle would be called."""
 
     def find_class(self, module, name):
         raise BadInput(f"names {module}.{name}, and a snapshot has only containers, numbers and strings")
@@ -45,10 +45,10 @@ class Change(NamedTuple):
 class Converted(NamedTuple):
     lifetimes: Lifetimes
     device: int
-    before: int  # buffers that were allocated before the history begins
-    before_freed: int  # those of them that the history sees freed
-    after: int  # blocks in use that were allocated once the history had ended: left out
-    ignored: int  # entries that are neither an allocation nor a free
+    before: int  # buffers allocated before the history begins
+    before_freed: int  # those of them freed in the history
+    after: int  # blocks in use that were allocated after the history ended: left out
+    ignored: int  # entries that are neither allocation nor free
 
 
 def read(path):
@@ -57,13 +57,13 @@ def read(path):
             return Plain(file).load()
         except (BadInput, OSError):
             raise
-        # A pickle that is cut short or is none at all fails in many ways.
+        # A truncated or invalid pickle raises exceptions of many types.
         except Exception as error:
             raise BadInput(f"is not a whole pickle: {error}") from error
 
 
 def field(entry, where, name, kind=int):
-    """Member `name` of an entry; a number has to be at least 0."""
+    """Returns member `name` of an entry. A number must be at least 0."""
     if not isinstance(entry, dict):
         raise BadInput(f"{where} is {shown(entry)}, and has to be a dict")
     value = entry.get(name)
@@ -79,7 +79,7 @@ def shown(value):
 
 
 def pick_device(traces, device):
-    """The device whose history is meant: the one asked for, or the only one that has any."""
+    """Returns the requested device, or the only one with a history."""
     have = [number for number, trace in enumerate(traces) if trace]
     if device is None and len(have) > 1:
         raise BadInput(f"has the history of devices {', '.join(map(str, have))}: name one by --device")
@@ -91,10 +91,10 @@ def pick_device(traces, device):
 
 
 def changes(trace, device):
-    """The allocations and frees of a history, and how many other entries there are.
+    """Returns the allocations and frees of a history, and the number of other entries.
 
-    A free is where it is asked for. Where only its completion is recorded it is there: the history may
-    have been told to skip the other, or begin between the two.
+    A free counts where it is requested. If only its completion is recorded, it counts there: the history
+    may skip requests, or begin between the two.
     """
     found, asked, ignored = [], set(), 0
     for number, entry in enumerate(trace):
@@ -115,8 +115,8 @@ def changes(trace, device):
 
 
 def freed_from_before(found):
-    """The frees of what was allocated before the history begins. Refuses a history that allocates what
-    is in use, or frees what is not."""
+    """Returns the frees of buffers allocated before the history begins. Refuses a history that allocates
+    an address in use or frees one that is not."""
     in_use, before = {}, []
     for change in found:
         since = in_use.get(change.address)
@@ -132,7 +132,7 @@ def freed_from_before(found):
 
 
 def blocks_in_use(snapshot, device):
-    """The blocks that are in use when the snapshot is taken, as allocations."""
+    """Yields the blocks in use at the snapshot as allocations."""
     for number, segment in enumerate(field(snapshot, "the snapshot", "segments", list)):
         where = f"segments[{number}]"
         at, stream = field(segment, where, "address"), field(segment, where, "stream")
@@ -150,7 +150,7 @@ def blocks_in_use(snapshot, device):
 
 
 def convert(snapshot, device=None):
-    """The lifetimes that a snapshot, as torch.cuda.memory._snapshot() returns it, tells of."""
+    """Converts a snapshot of torch.cuda.memory._snapshot() to lifetimes."""
     traces = field(snapshot, "the snapshot", "device_traces", list)
     for number, trace in enumerate(traces):
         if not isinstance(trace, list):
@@ -176,7 +176,7 @@ def convert(snapshot, device=None):
 
 
 def report(converted):
-    """What to tell of a conversion, in a line."""
+    """Summarises a conversion in a line."""
     buffers, peak = len(converted.lifetimes.rows), converted.lifetimes.peak()
     text = f"device {converted.device}: {buffers} buffers, at most {peak} bytes of them at once"
     if converted.before:
@@ -188,14 +188,14 @@ def report(converted):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse itself passes over help that cannot be printed."""
+    """Reports help that cannot be printed, which argparse ignores."""
 
     def print_help(self, file=None):
         try:
             print(self.format_help(), end="", file=file or sys.stdout, flush=True)
         except OSError as error:
             print(f"snapshot_to_csv: standard output cannot be written ({error.strerror})", file=sys.stderr)
-            os._exit(1)  # at a usual end Python would try again
+            os._exit(1)  # at a normal exit Python would flush again
 
 
 def main():

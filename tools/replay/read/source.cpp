@@ -21,12 +21,13 @@ namespace {
 constexpr std::string_view kMagic = "\x1f\x8b";
 constexpr std::string_view kStandardInput = "-";
 
-/// Watches bytes grow, so that a line that never ends is refused before it fills the memory.
+/// Checks line lengths while bytes arrive, so that an endless line is refused before it fills the
+/// memory.
 class LineLengths {
  public:
   explicit LineLengths(const std::string& name) : name_(name) {}
 
-  /// UsageError where the last line of `bytes` is too long. An allocation log has no lines.
+  /// Throws UsageError if the last line of `bytes` is too long. An allocation log has no lines.
   void check(std::string_view bytes) {
     if (is_allocation_log(bytes)) return;
     const std::size_t newline = bytes.substr(looked_at_).rfind('\n');
@@ -39,15 +40,15 @@ class LineLengths {
 
  private:
   const std::string& name_;
-  std::size_t line_ = 0;       ///< where the last line begins
-  std::size_t looked_at_ = 0;  ///< how far newlines were looked for
+  std::size_t line_ = 0;       ///< start of the last line
+  std::size_t looked_at_ = 0;  ///< end of the bytes searched for newlines
 };
 
-/// A file that is open, closed with it. Standard input stays open.
+/// Owns an open file and closes it. Leaves standard input open.
 class Descriptor {
  public:
   explicit Descriptor(const std::string& path)
-      // Without O_NONBLOCK a fifo would hold the program until somebody writes into it.
+      // Without O_NONBLOCK, opening a fifo would block until somebody opens it for writing.
       : own_(path != kStandardInput),
         file_(own_ ? open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO) {}
   ~Descriptor() {
@@ -57,7 +58,7 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   [[nodiscard]] int get() const noexcept { return file_; }
-  /// Zero, or why it is not read.
+  /// Returns zero, or the reason why the file cannot be read.
   [[nodiscard]] int fault() const noexcept {
     struct stat status {};
     if (file_ < 0 || fstat(file_, &status) != 0) return errno;
@@ -77,18 +78,18 @@ class Descriptor {
   throw UsageError(name + ": cannot be read (" + std::generic_category().message(error) + ")");
 }
 
-/// zlib's state for one file, of which a gzip may hold several streams one after the other.
+/// zlib's state for one file. A gzip file may hold several streams, one after another.
 class Inflater {
  public:
   Inflater(const std::string& name, const std::string& packed) : name_(name), packed_(packed) {
-    // 15 bits of window, and 16 for a gzip header (zlib.h, inflateInit2).
+    // 15 bits of window, plus 16 for a gzip header (zlib.h, inflateInit2).
     if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw Error("zlib has no memory");
   }
   ~Inflater() { (void)inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Appends all there is to `bytes`. False: the last stream does not end.
+  /// Appends all unpacked bytes to `bytes`. Returns false if the last stream is incomplete.
   [[nodiscard]] bool unpack_to(std::string& bytes, Bytes most) {
     while (true) {
       const int code = step(bytes);
@@ -98,7 +99,7 @@ class Inflater {
         if (at_end()) return true;
         (void)inflateReset(&stream_);
       } else if (code == Z_BUF_ERROR) {
-        return false;  // nothing came of what is left, and there is no more
+        return false;  // no output and no more input
       } else if (code != Z_OK) {
         refuse(stream_.msg != nullptr ? stream_.msg : "what follows is not gzip's");
       }
@@ -110,7 +111,7 @@ class Inflater {
     if (stream_.avail_in == 0) {
       const std::size_t left = packed_.size() - taken_;
       const std::size_t piece = std::min<std::size_t>(left, std::numeric_limits<uInt>::max());
-      // zlib reads there only; its pointer is to const from 1.2.5.2 on, with ZLIB_CONST.
+      // zlib only reads from next_in, but declares it const only from 1.2.5.2 on, with ZLIB_CONST.
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed_.data() + taken_));
       stream_.avail_in = static_cast<uInt>(piece);
       taken_ += piece;
@@ -121,7 +122,7 @@ class Inflater {
     bytes.append(piece_.data(), piece_.size() - stream_.avail_out);
     return code;
   }
-  /// After a stream: zeros may fill up the file (gzip's manual, "zero padding").
+  /// Zeros may follow the last stream (gzip's manual, "zero padding").
   [[nodiscard]] bool at_end() const {
     const std::string_view rest = std::string_view(packed_).substr(offset());
     return std::ranges::all_of(rest, [](char c) { return c == '\0'; });

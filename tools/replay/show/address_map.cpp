@@ -7,12 +7,12 @@
 namespace weir::replay {
 namespace {
 
-/// How much of each cell something covers, from 0 to 1.
+/// The covered share of each cell, from 0 to 1.
 class Coverage {
  public:
   Coverage(std::size_t columns, std::size_t rows) : columns_(columns), cells_(columns * rows) {}
 
-  /// The area between these lines, in cells.
+  /// Adds a rectangle, in cells.
   void add(double left, double right, double bottom, double top) {
     for (auto row = static_cast<std::size_t>(bottom); row < rows() && above(row, top); ++row) {
       const double height = overlap(row, bottom, top);

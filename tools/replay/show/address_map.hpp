@@ -1,7 +1,7 @@
 #pragma once
 
-// What lay where, and when: the buffers of a trace and the memory that a pool held, as areas over
-// operations and addresses.
+// A map of memory over time: a trace's buffers and a pool's held memory, as areas over operations
+// and addresses.
 
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace weir::replay {
 
-/// What one cell of a picture shows; of several the one that most of it is.
+/// The content of one cell of a picture; the most frequent one if several share it.
 enum class Cell : std::uint8_t {
   kNothing,   ///< not held
   kHole,      ///< held, and mostly not in use
@@ -21,8 +21,8 @@ enum class Cell : std::uint8_t {
 };
 
 struct Raster {
-  std::size_t columns = 0;  ///< along the operations
-  std::size_t rows = 0;     ///< along the addresses, from the lowest
+  std::size_t columns = 0;  ///< along the axis of operations
+  std::size_t rows = 0;     ///< along the axis of addresses, from the lowest
   std::vector<Cell> cells;  ///< row by row
 
   [[nodiscard]] Cell at(std::size_t row, std::size_t column) const {
@@ -30,7 +30,7 @@ struct Raster {
   }
 };
 
-/// Whether `held` is so much more than `used` that a plot of it would show nothing else.
+/// Returns whether `held` is so much larger than `used` that a plot would show nothing else.
 [[nodiscard]] constexpr bool dwarfs(Bytes held, Bytes used) noexcept {
   return held.count / 4 > used.count;
 }
@@ -39,28 +39,28 @@ class AddressMap {
  public:
   explicit AddressMap(std::uint64_t operations) : operations_(operations) {}
 
-  // While the trace is replayed, in order.
+  // Adds a step. Call in the order of the replay.
   void add(const Step& step);
   void add(const DriverEvent& event);
-  /// What is live and held now stays so up to operation `end`, and no more comes.
+  /// Ends the map. What is live and held stays so up to operation `end`.
   void finish(std::uint64_t end);
 
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
-  // Once it is finished.
-  /// The sum of all addresses that were ever held, or, where they would dwarf them, of those that
-  /// were ever in use. Addresses between them are left out.
+  // Valid once finished.
+  /// Returns the sum of all addresses that were ever held. If these dwarf the used ones, returns
+  /// the sum of those that were ever in use. Addresses between them are left out.
   [[nodiscard]] Bytes height() const;
-  /// How much was held and is left out.
+  /// Returns the held bytes that are left out.
   [[nodiscard]] Bytes left_out() const;
   [[nodiscard]] Raster raster(std::size_t columns, std::size_t rows) const;
 
  private:
-  /// Addresses from `begin` up to `end`, during the operations from `from` up to `to`.
+  /// Addresses from `begin` to `end`, during operations `from` to `to`.
   struct Area {
     std::uint64_t begin = 0, end = 0;
     std::uint64_t from = 0, to = 0;
   };
-  /// Of addresses that are shown, the lowest of a run and how many are below it.
+  /// A run of addresses that are shown: its lowest address, and how many shown ones are below it.
   struct Run {
     std::uint64_t begin = 0, end = 0;
     std::uint64_t below = 0;
@@ -72,7 +72,7 @@ class AddressMap {
   [[nodiscard]] static Bytes sum_of(const std::vector<Run>& runs);
 
   const std::uint64_t operations_;
-  std::uint64_t now_ = 0;  ///< the operation that is under way
+  std::uint64_t now_ = 0;  ///< the current operation
   Open live_, held_;
   std::vector<Area> was_live_, was_held_;
   std::vector<Run> shown_;

@@ -9,9 +9,9 @@
 namespace weir::replay {
 namespace {
 
-constexpr double kTitle = 86;    // room for the title and the legend
-constexpr double kGap = 26;      // between bands, for their names
-constexpr double kNumbers = 36;  // below the last
+constexpr double kTitle = 86;    // space for the title and the legend
+constexpr double kGap = 26;      // space between bands, for their names
+constexpr double kNumbers = 36;  // space below the last band
 
 constexpr std::array<LegendEntry, 3> kBandLegend{{
     {look::kLive, "requested", 90},

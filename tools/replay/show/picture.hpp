@@ -1,6 +1,6 @@
 #pragma once
 
-// A picture of memory over time: a band for each pool, and for one of them what lay where.
+// Draws memory over time: a band for each pool, and an address map of one pool.
 
 #include <optional>
 #include <span>
@@ -25,23 +25,23 @@ struct Picture {
   std::string title;
   std::string subtitle;
   std::vector<Band> bands;
-  std::string mapped;             ///< the pool that `map` is of
-  std::optional<AddressMap> map;  ///< where it can be told
+  std::string mapped;             ///< the pool shown in `map`
+  std::optional<AddressMap> map;  ///< if available
 };
 
-/// How many columns a timeline may have to be drawn.
+/// The most columns that a drawn timeline may have.
 inline constexpr std::size_t kMostColumns = 420;
 
-/// Replays `trace` for a band; also for the map, where `candidate` makes a PoolSubject and `map` is
-/// given.
+/// Replays `trace` for a band. Also records the map if `map` is set and `candidate` makes a
+/// PoolSubject.
 [[nodiscard]] Band record_band(const Trace& trace, const Candidate& candidate, Bytes capacity,
                                AddressMap* map = nullptr);
 
-/// Up to where the bytes of all bands are drawn: what the pools reserve at most, but for those that
-/// reserve many times what any of them hands out, which are cut off there.
+/// Returns the upper end of the bands' scale: the most that the pools reserve. Pools that reserve
+/// many times what any pool allocates do not count and are clipped.
 [[nodiscard]] Bytes scale_of(std::span<const Band> bands);
 
-/// As SVG, whatever the trace is less than half a megabyte of it, with up to ten bands.
+/// Draws the picture as SVG. It stays below half a megabyte for any trace with up to ten bands.
 [[nodiscard]] std::string draw(const Picture& picture);
 
 }  // namespace weir::replay

@@ -1,4 +1,4 @@
-// What lay where: addresses over operations.
+// Draws the address map: addresses over operations.
 
 #include <algorithm>
 #include <array>
@@ -10,10 +10,10 @@
 namespace weir::replay {
 namespace {
 
-constexpr double kMap = 300;  // as high as the plot is
+constexpr double kMap = 300;  // height of the plot
 constexpr std::size_t kMostBytesOfMap = 250'000;
 
-/// The cells of one kind as rectangles as wide and, below one another, as high as they go.
+/// Merges cells of one kind into rectangles: full width first, then as high as possible.
 class Rectangles {
  public:
   Rectangles(const Raster& raster, Place corner, double cell_width, double cell_height)
@@ -57,7 +57,7 @@ class Rectangles {
     }
     return runs;
   }
-  /// Rows are counted from the lowest address, which is drawn at the bottom.
+  /// Rows count from the lowest address, which is drawn at the bottom.
   void close(const Run& run, std::size_t end_row) {
     const double y = corner_.y + height_ * static_cast<double>(raster_.rows - end_row);
     const double wide = width_ * static_cast<double>(run.end - run.begin);
@@ -78,7 +78,7 @@ struct MapPaths {
   [[nodiscard]] std::size_t size() const { return hole.size() + part.size() + live.size(); }
 };
 
-/// In cells of 1, 2, 4 … points a side, the smallest that do not make the picture too large.
+/// Chooses the smallest cell size of 1, 2, 4 … points that keeps the picture small enough.
 MapPaths map_paths(const AddressMap& map, double top) {
   for (std::size_t cell = 1;; cell *= 2) {
     const std::size_t columns = static_cast<std::size_t>(look::kPlot) / cell;

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kAxis = R"(stroke="#444" stroke-width="1")";
 constexpr const char* kGrid = R"(stroke="#ddd" stroke-width="0.5")";
 
-/// 1, 2 or 5 times a power of ten, so that about `parts` of it make `whole`.
+/// Returns 1, 2 or 5 times a power of ten, so that about `parts` steps make `whole`.
 double decimal_step(double whole, double parts) {
   const double least = std::max(whole / parts, 1.0);
   const double power = std::pow(10, std::floor(std::log10(least)));
@@ -22,7 +22,7 @@ double decimal_step(double whole, double parts) {
   return power * 10;
 }
 
-/// A power of two of bytes, so that about `parts` of it make `whole`.
+/// Returns a power of two, so that about `parts` steps make `whole`.
 double binary_step(double whole, double parts) {
   return std::exp2(std::ceil(std::log2(std::max(whole / parts, 1.0))));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Bytes over operations, as the bands and the map of a picture have them; and the looks of it all.
+// The plot of bytes over operations that bands and maps share, and the styles of a picture.
 
 #include <span>
 #include <string_view>
@@ -11,11 +11,11 @@
 
 namespace weir::replay::look {
 
-// In points of the picture.
+// Sizes in points.
 inline constexpr double kWidth = 1000;
-inline constexpr double kLeft = 88;   ///< room for the numbers
-inline constexpr double kPlot = 840;  ///< as wide as a plot is
-inline constexpr double kBand = 96;   ///< as high as a band's plot is
+inline constexpr double kLeft = 88;   ///< space for the numbers
+inline constexpr double kPlot = 840;  ///< width of a plot
+inline constexpr double kBand = 96;   ///< height of a band's plot
 
 inline constexpr const char* kReserved = R"(fill="#f6d8bf" stroke="#b85c1e" stroke-width="1")";
 inline constexpr const char* kHole = R"(fill="#f6d8bf")";
@@ -31,17 +31,17 @@ inline constexpr const char* kBold = R"(font-weight="bold")";
 
 namespace weir::replay {
 
-/// Where a plot lies, and what its scales are.
+/// The position and the scales of a plot.
 class Plot {
  public:
   Plot(Svg& svg, double top, double height, double operations, double bytes)
       : svg_(svg), top_(top), height_(height), operations_(operations), bytes_(bytes) {}
 
-  /// Lines and numbers of the bytes, about so many, behind what is drawn later.
+  /// Draws about `parts` lines of bytes and their numbers. Call it first, so that it lies behind.
   void grid(double parts);
-  /// The axes; the operations are numbered where `numbered`.
+  /// Draws the axes, and the numbers of the operations if `numbered`.
   void frame(bool numbered);
-  /// The steps of one level, down to zero at both ends, and no higher than the plot.
+  /// Draws one level as steps, down to zero at both ends, clipped to the plot.
   void area(const Timeline& timeline, Bytes Levels::*level, std::string_view look);
 
  private:
@@ -55,16 +55,16 @@ class Plot {
   const double top_, height_, operations_, bytes_;
 };
 
-/// What a colour stands for.
+/// A colour's meaning.
 struct LegendEntry {
   const char* look;
   const char* words;
-  double width;  ///< up to where the next one begins
+  double width;  ///< distance to the next entry
 };
-/// From the left of the plots, on the line at `y`.
+/// Draws the entries on the line at `y`, from the left of the plots.
 void draw_legend(Svg& svg, double y, std::span<const LegendEntry> entries);
 
-/// The map of what lay where, from `top` on; kMapHeight high.
+/// Draws the address map from `top` on; it is kMapHeight high.
 void draw_map(Svg& svg, std::string_view name, const AddressMap& map, double top);
 inline constexpr double kMapHeight = 400;
 

@@ -16,27 +16,28 @@ std::string percent(std::optional<double> share) {
   return share ? format_number(100 * *share, 1) + "%" : "-";
 }
 
-/// The name of a trace's file without its folder and what says its format.
+/// Returns the trace's file name without folder and format suffixes.
 std::string short_name(const std::string& name) {
-  const std::string file = name.substr(name.rfind('/') + 1);  // all of it where there is no folder
+  const std::string file = name.substr(name.rfind('/') + 1);  // the whole name if there is no
+                                                              // folder
   return file.substr(0, file.find('.'));
 }
 
-/// `1.034`: how many times the trace's peak.
+/// Formats bytes as a multiple of the trace's peak: `1.034`.
 std::string times(Bytes bytes, Bytes peak) {
   return peak.count == 0
              ? "-"
              : format_number(static_cast<double>(bytes.count) / static_cast<double>(peak.count), 3);
 }
 
-/// Whether it took a whole device of a size that says nothing of the trace: some take what there
-/// is, in a few units of a size of their own.
+/// Returns whether the subject took the whole device, whatever the trace needs. Some subjects take
+/// all memory in a few units of their own size.
 bool is_all(Bytes reserved, Bytes peak, Bytes capacity) {
   constexpr std::uint64_t kManyPeaks = 16;
   return reserved.count >= capacity.count / 16 * 15 && capacity.count / kManyPeaks >= peak.count;
 }
 
-/// What has to be known of the trace to read its figures, a line each.
+/// Returns what a reader must know about the trace, one remark per line.
 std::string remarks(const Trace& trace) {
   std::string text;
   if (!trace.cut.empty()) text += "  cut short: " + trace.cut + "\n";
@@ -111,7 +112,7 @@ Json figures_json(const Figures& figures) {
   return json;
 }
 
-/// What `reserved` and its parts are called in a table, and in JSON with `_bytes` behind it.
+/// The names of `reserved` and its parts in a table; JSON appends `_bytes`.
 struct Part {
   const char* title;
   const char* name;
@@ -124,7 +125,7 @@ constexpr std::array kParts{Part{"reserved", "reserved", &Breakdown::reserved},
                             Part{"holes", "holes", &Breakdown::holes},
                             Part{"whole pages", "whole_pages", &Breakdown::whole_pages}};
 
-/// `93.25 / 46.6`: in MiB and in pages.
+/// Formats bytes in MiB and in pages: `93.25 / 46.6`.
 std::string in_pages(Bytes bytes, Bytes page) {
   const auto count = static_cast<double>(bytes.count);
   return format_number(count / static_cast<double>(mib(1).count), 2) + " / " +

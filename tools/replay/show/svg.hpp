@@ -1,6 +1,6 @@
 #pragma once
 
-// The few shapes that pictures are made of, as SVG 1.1.
+// Writes simple shapes as SVG 1.1.
 
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace weir::replay {
 
-/// `text` as XML has it, what is not printable ASCII as `?`.
+/// Escapes `text` for XML. Replaces all but printable ASCII by `?`.
 [[nodiscard]] std::string xml_text(std::string_view text);
 
 struct Place {
@@ -19,17 +19,17 @@ class Svg {
  public:
   Svg(double width, double height, std::string_view title);
 
-  /// `look` is attributes: `fill="#fff"`.
+  /// `look` is a list of attributes: `fill="#fff"`.
   void rectangle(Place corner, double width, double height, std::string_view look);
   void line(Place from, Place to, std::string_view look);
-  /// `commands` is what a path's `d` holds.
+  /// `commands` is the path's `d` attribute.
   void path(std::string_view commands, std::string_view look);
   void text(Place at, std::string_view words, std::string_view look = {});
-  /// The picture, once nothing more comes.
+  /// Returns the completed picture.
   [[nodiscard]] std::string finish();
   [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }
 
-  /// With a digit behind the point, and none where that is 0.
+  /// Formats with one decimal, or none if it is 0.
   [[nodiscard]] static std::string number(double value);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// An upstream whose calls are counted, and told to who wants to draw them.
+// An upstream that counts its calls and reports them to a listener.
 
 #include <atomic>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace weir::replay {
 
-/// Memory came from the driver, or went back to it.
+/// Memory that came from the driver or went back to it.
 struct DriverEvent {
   std::uint64_t address = 0;
   Bytes size;
@@ -19,13 +19,13 @@ struct DriverEvent {
 };
 
 struct DriverCalls {
-  std::atomic<std::uint64_t> calls{0};         ///< also those that were refused
-  std::atomic<std::uint64_t> mapped_pages{0};  ///< that were mapped
+  std::atomic<std::uint64_t> calls{0};         ///< also refused ones
+  std::atomic<std::uint64_t> mapped_pages{0};  ///< pages mapped
   std::function<void(const DriverEvent&)> tell;
 };
 
-/// Passes every call on, and counts it: a page that is made, mapped, unmapped or given back is a
-/// call each, as it is with a driver.
+/// Forwards and counts every call. Making, mapping, unmapping and freeing a page count one each, as
+/// they are separate driver calls.
 class CountedUpstream final : public Upstream {
  public:
   explicit CountedUpstream(std::unique_ptr<Upstream> upstream);
@@ -38,7 +38,8 @@ class CountedUpstream final : public Upstream {
   [[nodiscard]] PageSource* pages() noexcept override;
 
   [[nodiscard]] const DriverCalls& counts() const noexcept { return counts_; }
-  /// Called for each event from now on, by whoever makes it happen. Before the first call only.
+  /// Sets the listener, which the calling thread of each event invokes. Call before the first event
+  /// only.
   void tell(std::function<void(const DriverEvent&)> listener) {
     counts_.tell = std::move(listener);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// One of our pools as what a trace is replayed against.
+// One of our pools as a subject of replays.
 
 #include <functional>
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace weir::replay {
 
-/// An upstream of that capacity.
+/// Makes an upstream of that capacity.
 using MakeUpstream = std::function<std::unique_ptr<Upstream>(Bytes capacity)>;
 
 class PoolSubject final : public Subject {
  public:
-  /// `options.budget` is of the upstream's capacity. The device is `lag` operations behind: every
-  /// call of allocate, deallocate and record_use is one.
+  /// `options.budget` applies to the upstream's capacity. The device lags by `lag` operations; each
+  /// call of allocate, deallocate and record_use is one operation.
   PoolSubject(std::unique_ptr<Upstream> upstream, PoolOptions options, std::uint64_t lag);
 
   [[nodiscard]] void* allocate(Bytes bytes, StreamId stream) override;
@@ -27,9 +27,9 @@ class PoolSubject final : public Subject {
   [[nodiscard]] Footprint footprint() const override;
 
   [[nodiscard]] const Pool& pool() const noexcept { return pool_; }
-  /// Of its upstream; 2 MiB where that has none.
+  /// The upstream's page size; 2 MiB if it has none.
   [[nodiscard]] Bytes page_size();
-  /// As CountedUpstream has it.
+  /// See CountedUpstream::tell.
   void tell(std::function<void(const DriverEvent&)> listener) {
     upstream_.tell(std::move(listener));
   }

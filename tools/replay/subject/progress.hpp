@@ -1,6 +1,6 @@
 #pragma once
 
-// A device that is a stated number of operations behind the host.
+// Simulates a device that is a fixed number of operations behind the host.
 
 #include <atomic>
 
@@ -8,16 +8,16 @@
 
 namespace weir::replay {
 
-/// A point that is recorded during operation i is passed when operation i + lag begins, on whatever
-/// stream: the streams go on together, so that what waits on the device waits for nothing longer.
-/// A wait on the host takes the device to the point, so it always ends; it is counted.
+/// A point recorded during operation i is passed when operation i + lag begins, on every stream.
+/// All streams advance together, so waits between streams take no extra time. A wait on the host
+/// advances the device to the point, so it always ends; it is counted.
 class ReplayProgress final : public Progress {
  public:
   explicit ReplayProgress(std::uint64_t lag) noexcept : lag_(lag) {}
 
-  /// The next operation begins.
+  /// Begins the next operation.
   void begin_operation() noexcept { now_.fetch_add(1, std::memory_order_relaxed); }
-  /// Waits on the host for what the device had not passed.
+  /// Returns the number of host waits for points that the device had not passed.
   [[nodiscard]] std::uint64_t waits() const noexcept { return waits_.load(); }
 
   [[nodiscard]] Point record(StreamId stream) override;

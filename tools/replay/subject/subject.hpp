@@ -1,6 +1,6 @@
 #pragma once
 
-// What a trace is replayed against: one of our pools, or a peer's allocator.
+// A subject of replays: one of our pools or a peer's allocator.
 
 #include <cstdint>
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace weir::replay {
 
-/// What an allocator holds now, as far as it can tell.
+/// What an allocator holds now, as far as it reports.
 struct Footprint {
-  Bytes allocated;                 ///< handed out, after rounding; zero where it does not say
+  Bytes allocated;                 ///< allocated, after rounding; zero if not reported
   Bytes reserved;                  ///< obtained from the upstream
-  Bytes largest_free;              ///< the largest block that it could hand out without growing
-  std::uint64_t driver_calls = 0;  ///< allocations, frees, maps and unmaps asked of the upstream
-  std::uint64_t mapped_pages = 0;  ///< maps among them, in pages
-  std::uint64_t waits = 0;         ///< waits on the host for the device
+  Bytes largest_free;              ///< the largest block available without growing
+  std::uint64_t driver_calls = 0;  ///< allocations, frees, maps and unmaps on the upstream
+  std::uint64_t mapped_pages = 0;  ///< pages mapped by them
+  std::uint64_t waits = 0;         ///< host waits for the device
 };
 
 class Subject {
@@ -28,16 +28,16 @@ class Subject {
   Subject& operator=(const Subject&) = delete;
   virtual ~Subject() = default;
 
-  /// Memory for `bytes` (> 0) in the order of `stream`; null where there is no more.
+  /// Allocates `bytes` (> 0) in the order of `stream`. Returns null if there is no memory.
   [[nodiscard]] virtual void* allocate(Bytes bytes, StreamId stream) = 0;
-  /// Frees what `allocate(bytes, …)` returned, in the order of `stream`.
+  /// Frees a block of `allocate(bytes, …)` in the order of `stream`.
   virtual void deallocate(void* pointer, Bytes bytes, StreamId stream) = 0;
-  /// `pointer` is also used on `stream`. Those that cannot be told do nothing.
+  /// Notes that `stream` also uses `pointer`. Does nothing for allocators without such a call.
   virtual void record_use(void* pointer, StreamId stream) = 0;
   [[nodiscard]] virtual Footprint footprint() const = 0;
 };
 
-/// Makes a subject that has `capacity` of device memory to itself, and holds nothing.
+/// Makes an empty subject with `capacity` of device memory of its own.
 using MakeSubject = std::function<std::unique_ptr<Subject>(Bytes capacity)>;
 
 }  // namespace weir::replay

@@ -15,7 +15,8 @@ MakeUpstream make_of() {
   return [](Bytes capacity) { return std::make_unique<Kind>(capacity); };
 }
 
-/// Half of the machine's memory: nothing touches it, but a trace that needs more is no test of it.
+/// Half of the machine's memory. Nothing touches it, but a trace that needs more is not a useful
+/// test.
 Bytes host_capacity() {
   const auto pages = static_cast<std::uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 2L));
   const auto page = static_cast<std::uint64_t>(std::max(sysconf(_SC_PAGESIZE), 1L));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the memory comes from that a trace is replayed on.
+// The upstreams that traces are replayed on.
 
 #include <string_view>
 
@@ -9,22 +9,23 @@
 namespace weir::replay {
 
 enum class UpstreamKind {
-  kSimulated,  ///< addresses alone
-  kHost,       ///< the host's, which nothing touches
-  kCuda,       ///< of the first GPU
+  kSimulated,  ///< addresses only
+  kHost,       ///< host memory, untouched
+  kCuda,       ///< memory of the first GPU
 };
 
-/// `simulated`, `host` or `cuda`. UsageError otherwise, naming `name`.
+/// Parses `simulated`, `host` or `cuda`. Otherwise throws UsageError naming `name`.
 [[nodiscard]] UpstreamKind parse_upstream(std::string_view name, std::string_view text);
 
-/// What makes upstreams of that kind. UsageError where there is no such memory here, saying why.
+/// Returns a maker of upstreams of that kind. Throws UsageError with the reason if this machine has
+/// no such memory.
 [[nodiscard]] MakeUpstream upstreams_of(UpstreamKind kind);
 
-/// What a device of that kind has: for addresses as much as no trace runs out of whose peak is
-/// `peak`, otherwise what can be had here.
+/// Returns the default capacity of a device of that kind: for addresses, enough for any trace with
+/// this peak; otherwise the available memory.
 [[nodiscard]] Bytes default_capacity(UpstreamKind kind, Bytes peak);
 
-// Of a build with CUDA, or without: what the above asks where a GPU answers.
+// Implemented with or without CUDA. The functions above call it if there is a GPU.
 
 [[nodiscard]] MakeUpstream cuda_upstreams();
 [[nodiscard]] Bytes cuda_capacity();

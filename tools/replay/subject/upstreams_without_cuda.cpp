@@ -2,7 +2,7 @@
 
 namespace weir::replay {
 
-// Not reached: find_cuda finds no device in such a build.
+// Never called: find_cuda finds no device in such a build.
 MakeUpstream cuda_upstreams() { return {}; }
 Bytes cuda_capacity() { return {}; }
 
