@@ -12,8 +12,8 @@
 namespace weir::timeline {
 namespace {
 
-/// Started here, unless only a part of the run is recorded: CUPTI sees streams and contexts that
-/// are made after it began. Null where it cannot be: `refusal` says why.
+/// Starts CUPTI here unless only a part of the run is recorded, because CUPTI sees only streams and
+/// contexts made after its start. Returns null with a `refusal` if it is not possible.
 std::unique_ptr<ActivitySource> gpu_activity(const TimelineSettings& settings,
                                              std::string& refusal) {
   auto source = make_cupti_source();
@@ -22,7 +22,7 @@ std::unique_ptr<ActivitySource> gpu_activity(const TimelineSettings& settings,
   return refusal.empty() ? std::move(source) : nullptr;
 }
 
-/// Null where its file cannot be written, and it is not required.
+/// Returns null if the file cannot be written and is not required.
 Recorder* begin_if_possible(const TimelineSettings& settings, const RecordingScope& scope,
                             RecordingOptions options) {
   try {
@@ -45,7 +45,7 @@ Recorder* record_program(const TimelineSettings& settings, const RecordingScope&
     return make_page(timeline, {.title = "The last seconds before memory ran out"});
   };
   Recorder* const recorder = begin_if_possible(settings, scope, std::move(options));
-  // Not before: a file that cannot be written is the only line then.
+  // Logged only now: if the file cannot be written, that must be the only line.
   if (recorder != nullptr && !refusal.empty()) log(LogLevel::kWarn, "timeline: " + refusal);
   return recorder;
 }

@@ -1,21 +1,21 @@
 #pragma once
 
-// A recording as programs begin it: with what CUPTI says of a GPU, and with the page of an
+// Begins the recording of a program, with GPU activity from CUPTI and a page for each
 // out-of-memory.
 
 #include "tools/timeline/recorder/recording.hpp"
 
 namespace weir::timeline {
 
-/// What the program has that can be recorded.
+/// What to record of the program.
 struct RecordingScope {
-  bool gpu = false;       ///< it uses CUDA: CUPTI is asked what the GPU does
-  bool required = false;  ///< without its file the program must not run: UsageError then
+  bool gpu = false;       ///< it uses CUDA, so record GPU activity with CUPTI
+  bool required = false;  ///< throw UsageError if the file cannot be written
 };
 
-/// As begin_recording. Where the file cannot be written, one line says why, and null is returned
-/// unless it is required. Where CUPTI cannot be had, one line says why and the rest is recorded. To
-/// be called before the program's first work on a GPU.
+/// Begins a recording like begin_recording. If the file cannot be written, logs one line and
+/// returns null, unless the file is required. If CUPTI is unavailable, logs one line and records
+/// the rest. Call before the program's first work on a GPU.
 [[nodiscard]] Recorder* record_program(const TimelineSettings& settings,
                                        const RecordingScope& scope);
 

@@ -9,7 +9,7 @@
 namespace weir::timeline {
 namespace {
 
-/// A device's idle time, to be asked for any span.
+/// A device's idle time, for queries about any span.
 class IdleTime {
  public:
   IdleTime(const Index& index, DeviceKey device)
@@ -24,7 +24,7 @@ class IdleTime {
   [[nodiscard]] std::uint64_t in(Span span) const {
     return span.length() == 0 ? 0 : until(span.end) - until(span.begin);
   }
-  /// Where the gap ends in which `at` lies; `at` where the device works then.
+  /// Returns the end of the gap that contains `at`, or `at` if the device works then.
   [[nodiscard]] std::uint64_t next_work(std::uint64_t at) const {
     const auto behind = std::ranges::upper_bound(gaps_, at, {}, &Span::begin);
     if (behind == gaps_.begin()) return at;
@@ -41,7 +41,7 @@ class IdleTime {
 
   DeviceKey device_;
   std::vector<Span> gaps_;
-  std::vector<std::uint64_t> before_;  ///< idle time before each gap
+  std::vector<std::uint64_t> before_;  ///< total idle time before each gap
 };
 
 std::vector<IdleTime> idle_times(const Index& index) {
@@ -53,18 +53,18 @@ std::vector<IdleTime> idle_times(const Index& index) {
   return times;
 }
 
-/// Whether a wait is for the device: where it does not tell one that there is, it is for all.
+/// Returns whether a wait is for this device. A wait that names no existing device is for all.
 bool waits_for(const std::vector<IdleTime>& times, const TimelineRecord& wait, DeviceKey device) {
   const DeviceKey own = device_of(wait);
   if (own == device) return true;
   return std::ranges::none_of(times, [own](const IdleTime& time) { return time.device() == own; });
 }
 
-/// Waits of the program for the device, by their end. A profiler's are left out where they lie
-/// within one of the program's calls that is told itself.
+/// Returns the program's waits for the device, by their end. Drops a profiler's wait inside a call
+/// of the program that has its own record.
 std::vector<std::uint32_t> waits_by_end(const Index& index) {
   std::vector<std::uint32_t> waits;
-  std::map<std::uint32_t, std::uint64_t> told_until;  // by thread
+  std::map<std::uint32_t, std::uint64_t> told_until;  // by thread: end of the last such call
   std::vector<std::uint32_t> all;
   for (const TimelineKind kind : {TimelineKind::kBarrier, TimelineKind::kSync}) {
     for (const std::uint32_t place : index.of(kind)) all.push_back(place);

@@ -14,7 +14,7 @@ void add(Waits& waits, const TimelineRecord& record) {
   waits.total = add_capped(waits.total, span_of(record).length());
 }
 
-/// The batches of a process, made as their numbers come up.
+/// The batches of a process, created when their numbers first appear.
 class Batches {
  public:
   explicit Batches(const Index& index) : index_(index) {}
@@ -67,7 +67,7 @@ class Batches {
     batch.closed = record.begin;
     batch.peak = record.bytes;
   }
-  /// The first batch that the thread of a stall begins after it; 0: none.
+  /// Returns the first batch that the stalled thread begins after the stall; 0: none.
   std::uint32_t next_of_thread(const TimelineRecord& stall) {
     if (begun_.empty()) {
       for (const std::uint32_t place : index_.of(TimelineKind::kAdmit)) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What became of each batch.
+// Computes the figures of each batch.
 
 #include <array>
 #include <cstdint>
@@ -12,48 +12,50 @@
 
 namespace weir::timeline {
 
-inline constexpr std::size_t kStallReasons = 4;  ///< of TimelineStall
+inline constexpr std::size_t kStallReasons = 4;  ///< number of TimelineStall values
 /// `budget`, `run-ahead`, `turn`, `open batches`.
 [[nodiscard]] std::string_view to_string(TimelineStall reason) noexcept;
 
 struct BatchFigures {
   std::uint32_t number = 0;
-  std::uint32_t kind = 0;                  ///< of the process's names
-  std::uint32_t site = 0;                  ///< where it was begun
-  std::uint32_t thread = 0;                ///< that began it
-  std::optional<std::uint64_t> begun{};    ///< admitted; nothing: before the recording
+  std::uint32_t kind = 0;                  ///< index into the process's names
+  std::uint32_t site = 0;                  ///< the call site of its begin
+  std::uint32_t thread = 0;                ///< the thread that began it
+  std::optional<std::uint64_t> begun{};    ///< admitted; nothing if before the recording
   std::optional<std::uint64_t> closed{};   ///< submitted
-  std::optional<std::uint64_t> settled{};  ///< the device is done with it
+  std::optional<std::uint64_t> settled{};  ///< the device has finished it
   bool forced = false;                     ///< admitted without room
-  std::uint64_t estimate = 0;              ///< bytes that it was expected to hold
-  std::uint64_t peak = 0;                  ///< bytes that it held at most, when it was closed
-  std::uint64_t operations = 0;            ///< submitted by it
-  std::uint64_t busy = 0;                  ///< time of its work on streams
-  std::uint64_t stalls = 0;                ///< waits for its admission
-  std::array<std::uint64_t, kStallReasons> stalled{};  ///< time of these, by reason
+  std::uint64_t estimate = 0;              ///< expected peak in bytes
+  std::uint64_t peak = 0;                  ///< peak in bytes when it was closed
+  std::uint64_t operations = 0;            ///< number of operations submitted
+  std::uint64_t busy = 0;                  ///< time of its work on streams, summed
+  std::uint64_t stalls = 0;                ///< number of waits for admission
+  std::array<std::uint64_t, kStallReasons> stalled{};  ///< their time, by reason
 
   [[nodiscard]] std::uint64_t stalled_in_all() const noexcept;
 };
-/// By number. A stall without a batch is that of the batch which its thread began next.
+/// Returns batches by number. A stall without a batch belongs to the batch that its thread began
+/// next.
 [[nodiscard]] std::vector<BatchFigures> batches(const Index& index);
 
-/// How often and how long threads waited.
+/// Number and time of waits.
 struct Waits {
   std::uint64_t count = 0;
   std::uint64_t total = 0;
 };
-/// Of a process: what held frontends back.
+/// What held a process's frontends back.
 struct StallFigures {
   std::array<Waits, kStallReasons> admission{};  ///< kStall, by reason
   Waits memory{};                                ///< kPoolWait and kMemoryWait
   Waits pace{};                                  ///< kPace
   std::uint64_t failures = 0;
 
-  /// Of admission, all reasons.
+  /// Admission waits for all reasons.
   [[nodiscard]] Waits stalls() const noexcept;
 };
 [[nodiscard]] StallFigures stall_figures(const Index& index);
-/// When threads stood in kStall, as spans that do not touch, by time; for the shading of a picture.
+/// Returns the times in which threads were in kStall, as disjoint spans in order, for shading a
+/// picture.
 [[nodiscard]] std::vector<Span> stalled_spans(const Index& index);
 
 }  // namespace weir::timeline

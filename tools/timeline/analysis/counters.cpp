@@ -9,7 +9,7 @@ Books written(const TimelineRecord& record) {
   return {record.allocated, record.awaiting, record.cached};
 }
 
-/// Modulo 2^64: what is taken from too little must not look right.
+/// Wraps modulo 2^64, so that taking too much shows in the result.
 void move(std::uint64_t& from, std::uint64_t& to, std::uint64_t bytes) {
   from -= bytes;
   to += bytes;
@@ -51,7 +51,7 @@ void PoolReplay::note_gap() noexcept {
   known_ = false;
 }
 
-/// The blocks that kLive told must be what the pool had handed out when the recording began.
+/// Compares the blocks of kLive with what the pool had allocated when the recording began.
 void PoolReplay::check_live(const TimelineRecord& record) {
   if (!counts_live_ || record.kind == TimelineKind::kLive) return;
   counts_live_ = false;
@@ -104,14 +104,14 @@ void PoolReplay::compare(const TimelineRecord& record) {
   const Books own = written(record);
   const bool skips = record.sequence > sequence_ + 1 && record.kind != TimelineKind::kPool;
   sequence_ = std::max(sequence_, record.sequence);
-  if (!began_) {  // nothing said what was there before
+  if (!began_) {  // the state before it is unknown
     began_ = true;
     note_gap();
   } else if (skips && lossy_) {
     note_gap();
   } else if (books_ != own) {
     if (skips && !index_->process().complete) {
-      note_gap();  // of a recording that was cut a thread's last events are missing
+      note_gap();  // a truncated recording lacks each thread's last events
     } else {
       disagreed_ = books_;
       known_ = false;
@@ -145,7 +145,7 @@ BooksCheck check_books(const Index& index, std::size_t most) {
 
 namespace {
 
-/// Notes the highest that a pool's books have been.
+/// Updates the peaks of a pool.
 void note_peaks(const PoolReplay& replay, PoolSeries& series) {
   const Books& books = replay.books();
   series.peak_allocated = std::max(series.peak_allocated, books.allocated);

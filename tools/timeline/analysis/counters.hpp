@@ -1,6 +1,7 @@
 #pragma once
 
-// The books of a pool, rebuilt from what happened to it, and compared with what it wrote itself.
+// Rebuilds a pool's byte counts from its events and compares them with the counts that the pool
+// recorded.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +14,7 @@
 
 namespace weir::timeline {
 
-/// A pool's books at one moment, in bytes.
+/// A pool's byte counts at one moment.
 struct Books {
   std::uint64_t allocated = 0;
   std::uint64_t awaiting = 0;
@@ -25,49 +26,50 @@ struct Books {
   friend constexpr bool operator==(const Books&, const Books&) noexcept = default;
 };
 
-/// Goes through what happened to one pool, in the pool's own order.
+/// Replays the events of one pool, in the pool's own order.
 ///
-/// Where an event is missing, the books go on from the pool's own of the next record, and `known()`
-/// is false until the next kPool.
+/// Where an event is missing, the counts continue from the pool's own counts in the next record,
+/// and `known()` is false until the next kPool.
 class PoolReplay {
  public:
-  /// Both must outlive it.
+  /// Both arguments must outlive this.
   PoolReplay(const Index& index, const PoolInfo& pool)
       : index_(&index), pool_(&pool), lossy_(index.lost() != 0) {}
 
-  /// To the next record; false behind the last.
+  /// Moves to the next record. Returns false after the last.
   bool next();
-  /// What `at()` will be after the next `next()`; the largest number behind the last.
+  /// Returns `at()` after the next `next()`; after the last record, the largest number.
   [[nodiscard]] std::uint64_t next_at() const;
 
   [[nodiscard]] const TimelineRecord& record() const { return at_place(next_ - 1); }
-  /// The record's place in PoolInfo::records.
+  /// The record's index in PoolInfo::records.
   [[nodiscard]] std::uint32_t position() const noexcept {
     return static_cast<std::uint32_t>(next_ - 1);
   }
-  /// When: the record's begin, but never before that of an earlier one.
+  /// The record's begin, but never before that of an earlier record.
   [[nodiscard]] std::uint64_t at() const noexcept { return at_; }
-  /// After the record, from the events alone.
+  /// The counts after the record, from events alone.
   [[nodiscard]] const Books& books() const noexcept { return books_; }
-  /// What holders asked for; where not known(), of the blocks that are known.
+  /// Requested bytes; if not known(), only of the known blocks.
   [[nodiscard]] std::uint64_t requested() const noexcept { return requested_; }
   [[nodiscard]] std::uint64_t budget() const noexcept { return budget_; }
-  /// Whether no event is missing since the last kPool.
+  /// Returns whether no event is missing since the last kPool.
   [[nodiscard]] bool known() const noexcept { return known_; }
-  /// The kAllocate or kLive that the record ended; null where it ended none.
+  /// The kAllocate or kLive that the record ended; null if none.
   [[nodiscard]] const TimelineRecord* ended() const;
-  /// The record began anew: it is a kPool, and nothing is handed out but what kLive says next.
+  /// Returns whether the record is a kPool: it restarts the counts, and the following kLive records
+  /// list the allocated blocks.
   [[nodiscard]] bool anew() const { return record().kind == TimelineKind::kPool; }
-  /// The record hands a block out.
+  /// Returns whether the record allocates a block.
   [[nodiscard]] bool hands_out() const {
     return record().kind == TimelineKind::kAllocate || record().kind == TimelineKind::kLive;
   }
 
-  /// The books by the events, where the record says otherwise and no event was lost.
+  /// The counts from events, if the record contradicts them and no event was lost.
   [[nodiscard]] const std::optional<Books>& disagreed() const noexcept { return disagreed_; }
-  /// How often so far the pool's own books told that an event is missing.
+  /// The number of missing events so far, as shown by the pool's own counts.
   [[nodiscard]] std::uint64_t gaps() const noexcept { return gaps_; }
-  /// Frees so far of what nobody held.
+  /// The number of frees without a known block so far.
   [[nodiscard]] std::uint64_t strays() const noexcept { return strays_; }
 
  private:
@@ -98,7 +100,7 @@ class PoolReplay {
   std::uint64_t strays_ = 0;
 };
 
-/// One record whose books are not what the events add up to.
+/// A record that contradicts the counts from events.
 struct Disagreement {
   std::uint16_t source = 0;  ///< the pool
   std::uint64_t sequence = 0;
@@ -107,17 +109,17 @@ struct Disagreement {
   Books written{};
 };
 struct BooksCheck {
-  std::uint64_t compared = 0;  ///< records whose books were looked at
-  std::uint64_t gaps = 0;      ///< missing events, where the recording says that some are lost
-  std::uint64_t strays = 0;    ///< frees of what nobody held
-  std::uint64_t differ = 0;    ///< all disagreements
-  std::vector<Disagreement> first{};  ///< of these, the first `most`
+  std::uint64_t compared = 0;         ///< number of records compared
+  std::uint64_t gaps = 0;             ///< missing events where the recording reports lost ones
+  std::uint64_t strays = 0;           ///< frees without a known block
+  std::uint64_t differ = 0;           ///< all disagreements
+  std::vector<Disagreement> first{};  ///< the first `most` of them
 };
-/// Rebuilds the books of every pool and compares them at each record. Where events were lost, a
-/// difference behind a missing sequence number is a gap; everywhere else it is a disagreement.
+/// Rebuilds the counts of every pool and compares them at each record. A difference is a gap if
+/// events were lost and a sequence number is missing before it; otherwise it is a disagreement.
 [[nodiscard]] BooksCheck check_books(const Index& index, std::size_t most = 100);
 
-/// What can be drawn of a pool over time.
+/// A pool over time, for drawing.
 struct PoolSeries {
   std::uint16_t source = 0;
   std::string name{};
@@ -128,20 +130,20 @@ struct PoolSeries {
   std::vector<Point> cached{};
   std::vector<Point> reserved{};
   std::vector<Point> budget{};
-  std::vector<Span> unknown{};  ///< when events are missing
+  std::vector<Span> unknown{};  ///< where events are missing
   std::uint64_t peak_allocated = 0;
   std::uint64_t peak_held = 0;  ///< allocated + awaiting
   std::uint64_t peak_reserved = 0;
-  std::uint64_t peak_at = 0;      ///< when the peak of held began
-  std::uint32_t peak_batch = 0;   ///< whose allocation made it; 0: none
-  std::uint64_t peak_budget = 0;  ///< in force then
+  std::uint64_t peak_at = 0;      ///< begin of the peak of held bytes
+  std::uint32_t peak_batch = 0;   ///< the batch whose allocation made it; 0: none
+  std::uint64_t peak_budget = 0;  ///< the budget at that time
 };
-/// In one pass, reduced to `columns` columns of `span`: more than a screen has where tiles are cut
-/// from it.
+/// Computes the series in one pass, reduced to `columns` columns of `span`. Choose more columns
+/// than a screen has if tiles are cut from the result.
 [[nodiscard]] PoolSeries pool_series(const Index& index, const PoolInfo& pool, Span span,
                                      std::uint32_t columns);
-/// The pool that reports name: the one of device memory with the highest peak, else of host memory.
-/// Null where there is none. `series` as of index.pools().
+/// Returns the pool that reports name: the device pool with the highest peak, else the host pool
+/// with the highest peak; null if there is none. `series` is in the order of index.pools().
 [[nodiscard]] const PoolSeries* main_pool(std::span<const PoolSeries> series) noexcept;
 
 }  // namespace weir::timeline

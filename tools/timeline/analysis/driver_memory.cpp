@@ -10,7 +10,7 @@
 namespace weir::timeline {
 namespace {
 
-/// Places of the records of these kinds, in their order.
+/// Returns the indices of records of these kinds, in order.
 std::vector<std::uint32_t> places_of(const Index& index,
                                      std::initializer_list<TimelineKind> kinds) {
   std::vector<std::uint32_t> places;
@@ -47,7 +47,7 @@ DriverMemoryFigures driver_memory(const Index& index) {
   DriverMemoryFigures figures;
   const auto places = places_of(index, {TimelineKind::kDriverAlloc, TimelineKind::kDriverFree});
   DriverMemory memory;
-  std::size_t until_peak = 0;  // of `places`
+  std::size_t until_peak = 0;  // an index into `places`
   for (std::size_t i = 0; i < places.size(); ++i) {
     const TimelineRecord& record = index.record(places[i]);
     memory.add(record);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Memory that the driver gave to libraries, which no pool of ours sees: cuBLAS, NCCL and others.
+// Memory that libraries such as cuBLAS and NCCL got from the driver, outside our pools.
 
 #include <cstdint>
 #include <string>
@@ -11,17 +11,17 @@
 namespace weir::timeline {
 
 struct LibraryMemory {
-  std::string library{};  ///< empty: not told
+  std::string library{};  ///< empty: unknown
   std::uint64_t bytes = 0;
   std::uint64_t blocks = 0;
 };
 struct DriverMemoryFigures {
-  bool told = false;                     ///< a profiler told something
-  std::uint64_t device_peak = 0;         ///< most device memory that the driver had given
-  std::uint64_t peak_at = 0;             ///< when that began
-  std::vector<LibraryMemory> at_peak{};  ///< who had it then, most bytes first
-  std::uint64_t pinned_peak = 0;         ///< of memory of the host
-  /// Of the driver's own pools, from which cudaMallocAsync serves.
+  bool told = false;                     ///< a profiler reported driver memory
+  std::uint64_t device_peak = 0;         ///< peak of device memory given out by the driver
+  std::uint64_t peak_at = 0;             ///< begin of that peak
+  std::vector<LibraryMemory> at_peak{};  ///< the owners at that time, most bytes first
+  std::uint64_t pinned_peak = 0;         ///< peak of pinned host memory
+  /// Of the driver's own pools, which serve cudaMallocAsync.
   std::uint64_t pools_used_peak = 0;
   std::uint64_t pools_reserved_peak = 0;
 };

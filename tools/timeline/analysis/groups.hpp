@@ -1,6 +1,6 @@
 #pragma once
 
-// What a pool has handed out, summed by a key, as one goes through its events.
+// Sums a pool's allocated memory by a key while replaying its events.
 
 #include <cstdint>
 #include <deque>
@@ -18,7 +18,7 @@ class GroupedReplay {
   static constexpr std::size_t kNoGroup = SIZE_MAX;
 
   struct Group {
-    std::uint32_t key = 0;  ///< kFromBefore, or a batch, or one of the process's names
+    std::uint32_t key = 0;  ///< kFromBefore, a batch, or an index into the process's names
     std::uint64_t bytes = 0;
     std::uint64_t requested = 0;
     std::uint64_t blocks = 0;
@@ -29,18 +29,18 @@ class GroupedReplay {
   GroupedReplay(const Index& index, const PoolInfo& pool, GroupBy by)
       : index_(&index), by_(by), replay_(index, pool) {}
 
-  /// To the next record; false behind the last.
+  /// Moves to the next record. Returns false after the last.
   bool next();
   [[nodiscard]] const PoolReplay& replay() const noexcept { return replay_; }
-  /// In the order in which they first held memory, which is the same each time.
+  /// The groups in the order in which they first held memory; always the same order.
   [[nodiscard]] const std::vector<Group>& groups() const noexcept { return groups_; }
-  /// Of all groups.
+  /// Sum of all groups.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// The group that the record gave memory to, as a place in `groups()`.
+  /// The index in `groups()` of the group that gained memory with the record.
   [[nodiscard]] std::size_t grown() const noexcept { return grown_; }
-  /// The group that the record took memory from.
+  /// The index of the group that lost memory with the record.
   [[nodiscard]] std::size_t shrunk() const noexcept { return shrunk_; }
-  /// The key for people.
+  /// The key as text for people.
   [[nodiscard]] std::string text(std::uint32_t key) const;
 
  private:
@@ -50,10 +50,10 @@ class GroupedReplay {
   [[nodiscard]] std::size_t group_of(const TimelineRecord& block);
   void take(const TimelineRecord& block);
   void give(const TimelineRecord& block);
-  /// Forgets the oldest of what awaits, but for as much as the books say.
+  /// Drops the oldest awaiting frees until the rest matches the pool's counts.
   void pass_oldest();
 
-  /// What a free left awaiting.
+  /// Freed bytes that the device has not passed yet.
   struct Waiting {
     std::size_t group = 0;
     std::uint64_t bytes = 0;
@@ -65,7 +65,7 @@ class GroupedReplay {
   std::vector<Group> groups_;
   std::unordered_map<std::uint32_t, std::size_t> places_;
   std::uint64_t bytes_ = 0;
-  std::deque<Waiting> waiting_;  ///< in the order of their frees
+  std::deque<Waiting> waiting_;  ///< in the order of the frees
   std::uint64_t waiting_bytes_ = 0;
   std::size_t grown_ = kNoGroup;
   std::size_t shrunk_ = kNoGroup;

@@ -163,7 +163,7 @@ std::vector<Failure> failures(const Index& index, std::size_t most, std::size_t 
   const Process& process = index.process();
   for (const PoolInfo& pool : index.pools()) {
     GroupedReplay grouped(index, pool, GroupBy::kLabel);
-    std::size_t found = 0;  // each pool may have the first ones
+    std::size_t found = 0;  // each pool may contribute its first failures
     while (found < most && grouped.next()) {
       const TimelineRecord& record = grouped.replay().record();
       if (record.kind != TimelineKind::kFailure) continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Who holds memory: at a moment, over time, and for how long.
+// Finds the holders of memory: at a moment, over time, and by duration.
 
 #include <cstdint>
 #include <span>
@@ -11,23 +11,23 @@
 
 namespace weir::timeline {
 
-/// What blocks are summed by.
+/// The key by which blocks are summed.
 enum class GroupBy : std::uint8_t {
-  kLabel,  ///< what the allocation was called
+  kLabel,  ///< the allocation's label
   kKind,   ///< the kind of its batch
-  kSite,   ///< where the program asked for it
+  kSite,   ///< the allocation's call site
   kBatch,  ///< the batch
 };
 
-/// What some blocks have in common, and how much they hold.
+/// A group of blocks with one key, and what it holds.
 struct Holder {
-  std::string key{};  ///< for people; `no label`, `no batch`, `unknown place` where there is none
-  std::uint64_t bytes = 0;  ///< of blocks
+  std::string key{};  ///< for people; `no label`, `no batch`, `unknown place` if there is none
+  std::uint64_t bytes = 0;  ///< in blocks
   std::uint64_t requested = 0;
   std::uint64_t blocks = 0;
-  std::uint64_t from_before = 0;  ///< of `bytes`: handed out before the recording began
-  /// Beside `bytes`: freed, and not yet passed by the device. Where it has passed a part, the
-  /// oldest frees are taken for passed.
+  std::uint64_t from_before = 0;  ///< part of `bytes` that was allocated before the recording began
+  /// Not in `bytes`: freed, but not yet passed by the device. Assumes that the device passes the
+  /// oldest frees first.
   std::uint64_t awaiting = 0;
 
   friend bool operator==(const Holder&, const Holder&) = default;
@@ -36,31 +36,31 @@ struct Holder {
 struct Holding {
   std::uint64_t at = 0;
   bool known = true;         ///< no event was missing
-  Books books{};             ///< the pool's
-  std::uint64_t budget = 0;  ///< in force then
-  /// The largest sum of held and awaiting first, alike ones by key; at most `most`.
+  Books books{};             ///< the pool's counts
+  std::uint64_t budget = 0;  ///< the budget at that time
+  /// By descending sum of held and awaiting bytes, then by key; at most `most`.
   std::vector<Holder> holders{};
-  Holder others{};  ///< the rest, summed; its key is `other`
+  Holder others{};  ///< the sum of the rest, with key `other`
 };
-/// The holders of a pool at each of `times`, which are in order, after what happened then. One
-/// pass.
+/// Returns a pool's holders at each of `times`, which must be sorted, after the events of that
+/// time. One pass.
 [[nodiscard]] std::vector<Holding> holders_at(const Index& index, const PoolInfo& pool,
                                               std::span<const std::uint64_t> times, GroupBy by,
                                               std::size_t most);
 
-/// An allocation that nothing could serve, and who held the memory then.
+/// An allocation that failed, and the holders at that time.
 struct Failure {
   std::uint64_t at = 0;
   std::uint16_t source = 0;
-  std::uint64_t bytes = 0;  ///< of the block
+  std::uint64_t bytes = 0;  ///< requested
   std::uint64_t requested = 0;
   std::string label{};
   std::string site{};
   std::uint32_t batch = 0;
-  std::string kind{};  ///< of the batch
+  std::string kind{};  ///< kind of the batch
   Holding holding{};   ///< by label
 };
-/// The first `most` of a process.
+/// Returns the first `most` failures of a process.
 [[nodiscard]] std::vector<Failure> failures(const Index& index, std::size_t most = 100,
                                             std::size_t holders = 10);
 
@@ -69,37 +69,37 @@ struct Lifetime {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint64_t requested = 0;
-  Span span{};               ///< to the end of what is known where it is never freed
-  bool freed = false;        ///< a free was seen
-  bool from_before = false;  ///< handed out before the recording began
+  Span span{};               ///< ends with the recording if the block is never freed
+  bool freed = false;        ///< its free was recorded
+  bool from_before = false;  ///< allocated before the recording began
   std::uint32_t name = 0;
   std::uint32_t site = 0;
   std::uint32_t batch = 0;
-  std::uint32_t kind = 0;  ///< of the batch, of the process's names
+  std::uint32_t kind = 0;  ///< kind of the batch, an index into the process's names
 };
-/// The `most` blocks of a pool that hold the most bytes times nanoseconds, by begin.
+/// Returns the `most` blocks of a pool with the largest product of bytes and time, by begin.
 [[nodiscard]] std::vector<Lifetime> lifetimes(const Index& index, const PoolInfo& pool,
                                               std::size_t most);
 
-/// What is allocated over time, by key. All layers have a value at each time; at each time they add
-/// up to what was allocated.
+/// Allocated memory over time, by key. Every layer has a value at each time; the values add up to
+/// the allocated bytes.
 struct Stack {
   struct Layer {
     std::string key{};
-    std::vector<std::uint64_t> values{};  ///< one for each of `at`
+    std::vector<std::uint64_t> values{};  ///< one for each entry of `at`
   };
   std::vector<std::uint64_t> at{};
-  std::vector<Layer> layers{};            ///< the highest peak first; `other` last, where needed
-  std::vector<std::uint64_t> awaiting{};  ///< freed, not yet passed
+  std::vector<Layer> layers{};            ///< highest peak first; `other` last if needed
+  std::vector<std::uint64_t> awaiting{};  ///< freed, not yet passed by the device
   std::vector<std::uint64_t> cached{};    ///< free
 };
 struct StackOptions {
   GroupBy by = GroupBy::kKind;
-  std::size_t most = 8;  ///< layers beside `other`
+  std::size_t most = 8;  ///< number of layers besides `other`
   std::uint32_t columns = 2000;
 };
-/// Of each column at most four moments stay: the first, the lowest, the highest and the last of
-/// what is allocated.
+/// Keeps at most four moments of each column: the first, the lowest, the highest and the last of
+/// the allocated bytes.
 [[nodiscard]] Stack stacked(const Index& index, const PoolInfo& pool, Span span,
                             const StackOptions& options = {});
 

@@ -11,7 +11,7 @@ namespace {
 
 using Devices = std::map<DeviceKey, std::vector<std::uint32_t>>;
 
-/// What each device executed, on all of its streams, by begin.
+/// Returns the works of each device on all of its streams, by begin.
 Devices works_by_device(const Index& index) {
   Devices devices;
   for (const StreamInfo& stream : index.streams()) {
@@ -25,7 +25,7 @@ Devices works_by_device(const Index& index) {
   return devices;
 }
 
-/// From the first work to the end of the last.
+/// Returns the span from the first work's begin to the last work's end.
 Span span_of_works(const Index& index, std::span<const std::uint32_t> works) {
   if (works.empty()) return {};
   Span span{index.record(works.front()).begin, 0};
@@ -34,14 +34,14 @@ Span span_of_works(const Index& index, std::span<const std::uint32_t> works) {
   return span;
 }
 
-/// The work around a gap.
+/// The works around a gap.
 struct Neighbours {
-  std::uint32_t before = Gap::kNone;  ///< ended last before it
-  std::uint32_t after = Gap::kNone;   ///< began first after it
+  std::uint32_t before = Gap::kNone;  ///< the last to end before it
+  std::uint32_t after = Gap::kNone;   ///< the first to begin after it
 };
 
-/// Calls `visit(Span, Neighbours)` for each time without work, as far as it was recorded. A gap in
-/// which the recording was stopped is several: only the last has work that ended it.
+/// Calls `visit(Span, Neighbours)` for each recorded time without work. A gap that includes a stop
+/// of the recording is split: only its last part has a work that ended it.
 template <typename Visit>
 void for_each_gap(const Index& index, std::span<const std::uint32_t> works, const Visit& visit) {
   std::uint64_t busy_until = 0;
@@ -63,7 +63,7 @@ void for_each_gap(const Index& index, std::span<const std::uint32_t> works, cons
   }
 }
 
-/// Puts gaps down to causes.
+/// Assigns causes to gaps.
 class Causes {
  public:
   explicit Causes(const Index& index) : index_(index), submissions_(index), frontends_(index) {}
@@ -91,7 +91,7 @@ class Causes {
   [[nodiscard]] const TimelineRecord* submission_of(std::uint32_t work) const {
     return work == Gap::kNone ? nullptr : submissions_.of(index_.record(work));
   }
-  /// When the work before a gap was submitted; the begin of the gap where that is not known.
+  /// Returns when the work before a gap was submitted; if unknown, the gap's begin.
   [[nodiscard]] std::uint64_t submitted_at(std::uint32_t work, std::uint64_t gap_begin) const {
     const TimelineRecord* submission = submission_of(work);
     return submission == nullptr ? gap_begin : std::min(span_of(*submission).end, gap_begin);
@@ -109,7 +109,7 @@ class Causes {
 
 bool longer(const Gap& a, const Gap& b) { return a.span.length() > b.span.length(); }
 
-/// The longest gaps that it is given.
+/// Keeps the longest gaps.
 class LongestGaps {
  public:
   explicit LongestGaps(std::size_t most) : most_(most) {}

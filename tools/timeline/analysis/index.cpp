@@ -17,7 +17,8 @@ bool is_work(TimelineKind kind) {
          kind == TimelineKind::kCopy || kind == TimelineKind::kSet;
 }
 
-/// Of equal sequence: what a kPool and its kLive say came after the event of that number.
+/// Orders records with one sequence number: kPool and its kLive records describe the state after
+/// the event of that number.
 int rank_of(TimelineKind kind) {
   if (kind == TimelineKind::kPool) return 1;
   return kind == TimelineKind::kLive ? 2 : 0;
@@ -31,7 +32,7 @@ void sort_by_begin(const Process& process, std::span<std::uint32_t> places) {
     std::stable_sort(places.begin(), places.end(), earlier);
 }
 
-/// `places` are by time. A record without a sequence goes behind the one before it.
+/// Sorts `places`, which are by time. A record without a sequence number follows its predecessor.
 void sort_by_sequence(const Process& process, std::vector<std::uint32_t>& places) {
   struct Key {
     std::uint64_t sequence = 0;
@@ -55,7 +56,7 @@ void sort_by_sequence(const Process& process, std::vector<std::uint32_t>& places
                  [](const Key& key) { return key.place; });
 }
 
-/// Matches frees with what they free, by address.
+/// Matches each free with its allocation, by address.
 void match(const Process& process, PoolInfo& pool) {
   std::unordered_map<std::uint64_t, std::uint32_t> live;
   pool.ends.assign(pool.records.size(), PoolInfo::kNone);
@@ -127,7 +128,7 @@ void Index::sort_by_kind() {
 }
 
 void Index::find_windows() {
-  std::vector<std::pair<std::uint64_t, bool>> turns;  // true: it began
+  std::vector<std::pair<std::uint64_t, bool>> turns;  // true: a begin
   for (const std::uint32_t place : of(TimelineKind::kStart))
     turns.emplace_back(record(place).begin, true);
   for (const std::uint32_t place : of(TimelineKind::kStop))
@@ -223,7 +224,7 @@ void Index::find_batches() {
     }
   }
   std::ranges::stable_sort(kinds_, {}, &std::pair<std::uint32_t, std::uint32_t>::first);
-  // Not std::ranges::unique: clang 14 cannot parse what it returns.
+  // Not std::ranges::unique: clang 14 cannot parse its result.
   const auto same = std::unique(kinds_.begin(), kinds_.end(),
                                 [](const auto& a, const auto& b) { return a.first == b.first; });
   kinds_.erase(same, kinds_.end());

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the records of one process are: by kind, by pool and by stream. Every figure starts here.
-// Times are nanoseconds since the recording's zero. Nothing here trusts what a file says.
+// Locates the records of one process by kind, pool and stream. All figures start here. Times are
+// nanoseconds since the recording's zero. Nothing here trusts a file's contents.
 
 #include <array>
 #include <compare>
@@ -15,7 +15,7 @@
 
 namespace weir::timeline {
 
-/// A stretch of time. Empty where `end` is not after `begin`.
+/// A span of time. Empty if `end` is not after `begin`.
 struct Span {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -25,33 +25,33 @@ struct Span {
   }
   friend constexpr bool operator==(Span, Span) noexcept = default;
 };
-/// What both have in common; may be empty.
+/// Returns the intersection; may be empty.
 [[nodiscard]] constexpr Span common(Span a, Span b) noexcept {
   return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
 }
-/// The sum, or the largest number where it does not fit.
+/// Returns the sum, or the largest number if it overflows.
 [[nodiscard]] constexpr std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) noexcept {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
-/// a − b, or zero where b is the larger.
+/// Returns a − b, or zero if b is larger.
 [[nodiscard]] constexpr std::uint64_t less_or_zero(std::uint64_t a, std::uint64_t b) noexcept {
   return a > b ? a - b : 0;
 }
-/// When a record was. Empty where its end is before its begin.
+/// Returns a record's time. Empty if it ends before it begins.
 [[nodiscard]] inline Span span_of(const TimelineRecord& record) noexcept {
   return {record.begin, record.end > record.begin ? record.end : record.begin};
 }
 
-/// How a batch came to be open, of a kAdmit. Where it was before the recording, the record's thread
-/// is not the batch's.
+/// Returns how the batch of a kAdmit was opened. If that was before the recording, the record's
+/// thread is not the batch's.
 [[nodiscard]] inline TimelineAdmission admission_of(const TimelineRecord& record) noexcept {
   return static_cast<TimelineAdmission>(record.detail);
 }
 
-/// A device: a GPU by its number, or another by its source.
+/// A device: a GPU by its number, another device by its source.
 struct DeviceKey {
-  std::uint16_t device = 0;  ///< 1 + ordinal; 0: not a GPU
-  std::uint16_t source = 0;  ///< where `device` is 0
+  std::uint16_t device = 0;  ///< 1 + ordinal; 0: no GPU
+  std::uint16_t source = 0;  ///< used if `device` is 0
 
   friend constexpr auto operator<=>(DeviceKey, DeviceKey) noexcept = default;
 };
@@ -60,24 +60,25 @@ struct DeviceKey {
 /// One pool of the process.
 struct PoolInfo {
   std::uint16_t source = 0;
-  std::uint32_t name = 0;                ///< of the process's names; 0: not told
-  bool host = false;                     ///< it is of host memory
-  std::uint64_t budget = 0;              ///< the last that was told; 0: not told
-  std::vector<std::uint32_t> records{};  ///< places in Process::records, by sequence
-  /// For each of `records` a place in `records`: of a kFree the kAllocate or kLive that it ends, of
-  /// these the one at the same address that was never ended. kNone where there is none.
+  std::uint32_t name = 0;                ///< index into the process's names; 0: unknown
+  bool host = false;                     ///< host memory
+  std::uint64_t budget = 0;              ///< the last known budget; 0: unknown
+  std::vector<std::uint32_t> records{};  ///< indices into Process::records, by sequence
+  /// For each kFree in `records`, the index in `records` of the kAllocate or kLive that it ends;
+  /// for a kAllocate or kLive, that of the one at the same address that was never ended. kNone if
+  /// there is none.
   std::vector<std::uint32_t> ends{};
   static constexpr std::uint32_t kNone = UINT32_MAX;
 };
-/// One stream that executed something.
+/// One stream that executed work.
 struct StreamInfo {
   DeviceKey device{};
   std::uint64_t stream = 0;
-  std::string name{};                    ///< told by kStream, else `stream N`
+  std::string name{};                    ///< from kStream, else `stream N`
   std::vector<std::uint32_t> records{};  ///< kExecute, kKernel, kCopy and kSet, by begin
 };
 
-/// Looks at a process that must outlive it and stay as it is. Pools and streams are in the order of
+/// Indexes a process, which must outlive this and not change. Pools and streams are in the order of
 /// their numbers.
 class Index {
  public:
@@ -89,24 +90,24 @@ class Index {
   [[nodiscard]] const TimelineRecord& record(std::uint32_t place) const {
     return process_->records[place];
   }
-  /// Places of the records of a kind, by begin.
+  /// Returns the indices of a kind's records, by begin.
   [[nodiscard]] std::span<const std::uint32_t> of(TimelineKind kind) const;
   [[nodiscard]] std::span<const PoolInfo> pools() const noexcept { return pools_; }
   [[nodiscard]] std::span<const StreamInfo> streams() const noexcept { return streams_; }
-  /// From the first record to the last end.
+  /// The span from the first record to the last end.
   [[nodiscard]] Span span() const noexcept { return span_; }
-  /// When it recorded: one span for each kStart, in order and apart; the whole where none is told.
-  /// Nothing behind kHorizon, so that sums over streams fit.
+  /// The recorded times: one span for each kStart, disjoint and in order; the whole span if there
+  /// is no kStart. Ends at kHorizon, so that sums over streams do not overflow.
   [[nodiscard]] std::span<const Span> windows() const noexcept { return windows_; }
-  /// Those of `windows()` that have a part of `span`.
+  /// Returns those of `windows()` that overlap `span`.
   [[nodiscard]] std::span<const Span> windows_in(Span span) const;
-  /// The part of a span that is in `windows()`.
+  /// Returns the time of `span` that is in `windows()`.
   [[nodiscard]] std::uint64_t recorded(Span span) const;
-  /// The kind of a batch, as a number of the process's names; 0: not known.
+  /// Returns a batch's kind as an index into the process's names; 0: unknown.
   [[nodiscard]] std::uint32_t kind_of_batch(std::uint32_t batch) const;
-  /// Events that were lost: what the process and its kLost records say, the larger.
+  /// The number of lost events: the larger of the process's and its kLost records' count.
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
-  /// Records of no kind that is known.
+  /// The number of records of unknown kinds.
   [[nodiscard]] std::uint64_t unknown() const noexcept { return unknown_; }
 
  private:
@@ -123,16 +124,16 @@ class Index {
   std::array<std::uint32_t, kTimelineKinds + 1> first_{};
   std::vector<PoolInfo> pools_;
   std::vector<StreamInfo> streams_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> kinds_;  ///< batch and kind, by batch
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> kinds_;  ///< batch and its kind, by batch
   std::uint64_t lost_ = 0;
   std::uint64_t unknown_ = 0;
 };
 
-/// `compute of GPU 0`, `copy-in`: the device named where it is a GPU.
+/// `compute of GPU 0`, `copy-in`: names the device if it is a GPU.
 [[nodiscard]] std::string describe(const StreamInfo& stream);
-/// `GPU 0`; for another `device`, or `device 2` for the second of several of them.
+/// `GPU 0`; for another device `device`, or `device 2` for the second of several.
 [[nodiscard]] std::string describe(const Index& index, DeviceKey device);
-/// The pool's name, else `pool N`.
+/// Returns the pool's name, or `pool N`.
 [[nodiscard]] std::string describe(const Index& index, const PoolInfo& pool);
 
 }  // namespace weir::timeline

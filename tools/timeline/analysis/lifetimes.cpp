@@ -9,10 +9,10 @@ namespace {
 double weight(const Lifetime& life) {
   return static_cast<double>(life.bytes) * static_cast<double>(life.span.length());
 }
-/// Of a heap whose first is the lightest.
+/// The order of a heap with the lightest first.
 bool heavier(const Lifetime& a, const Lifetime& b) { return weight(a) > weight(b); }
 
-/// The heaviest of those that it is given.
+/// Keeps the heaviest.
 class Heaviest {
  public:
   explicit Heaviest(std::size_t most) : most_(most) {}

@@ -62,14 +62,14 @@ std::vector<Point> reduce(std::span<const Point> points, Span span, std::uint32_
 
 namespace {
 
-/// Points that lie in the span behind its begin.
+/// Counts the points in the span after its begin.
 std::size_t count_in(std::span<const Point> points, Span span) {
   const auto behind = [](std::uint64_t at, Point point) { return at < point.at; };
   const auto from = std::upper_bound(points.begin(), points.end(), span.begin, behind);
   return static_cast<std::size_t>(std::upper_bound(from, points.end(), span.end, behind) - from);
 }
 
-/// The points of a series at which its value changes.
+/// Returns the points at which the value changes.
 std::vector<Point> changes(std::span<const Point> points) {
   std::vector<Point> changed;
   for (const Point& point : points) {
@@ -85,7 +85,7 @@ Tile make_tile(std::span<const Point> points, Span span, std::uint32_t level,
   return tile;
 }
 
-/// The `part`-th of `parts` pieces.
+/// Returns the `part`-th of `parts` pieces.
 Span piece(Span span, std::uint64_t part, std::uint64_t parts) {
   const std::uint64_t step = span.length() / parts;
   return {span.begin + part * step, part + 1 == parts ? span.end : span.begin + (part + 1) * step};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Series for a screen: of each column of pixels the first, lowest, highest and last value stay, at
-// their own times, so that a picture of the reduced series is the picture of the whole one.
+// Reduces series for a screen. Keeps the first, lowest, highest and last value of each pixel column
+// at their own times, so that the reduced series draws the same picture.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace weir::timeline {
 
-/// A value from here to the next point.
+/// A value that holds until the next point.
 struct Point {
   std::uint64_t at = 0;
   std::uint64_t value = 0;
@@ -20,19 +20,19 @@ struct Point {
   friend constexpr bool operator==(Point, Point) noexcept = default;
 };
 
-/// Keeps at most four points for each of `columns` columns of a span. Points come by time. Of those
-/// before the span the last counts as at its begin; those after it are dropped.
+/// Keeps at most four points for each of `columns` columns of a span. Points must come by time. The
+/// last point before the span counts as the value at its begin; points after it are dropped.
 class Reducer {
  public:
   Reducer(Span span, std::uint32_t columns);
   void add(Point point);
-  /// By time. Once, last.
+  /// Returns the points by time. Call once, last.
   [[nodiscard]] std::vector<Point> finish();
 
  private:
   struct Numbered {
     Point point;
-    std::uint64_t number = 0;  ///< in the order of their coming
+    std::uint64_t number = 0;  ///< in the order of arrival
   };
   void put(Point point);
   void close_column();
@@ -51,25 +51,24 @@ class Reducer {
   std::vector<Point> kept_;
 };
 
-/// The same of a series at hand. The value at the begin of `span` is the one before it, if any.
+/// Reduces a complete series. The value at the begin of `span` is the one before it, if any.
 [[nodiscard]] std::vector<Point> reduce(std::span<const Point> points, Span span,
                                         std::uint32_t columns);
 
-/// A part of a series in the detail of one step of zoom.
+/// A part of a series at one zoom level.
 struct Tile {
   Span span{};
   std::uint32_t level = 0;  ///< 0: the whole span
-  bool exact = false;       ///< nothing was left out: no finer tile is below it
+  bool exact = false;       ///< nothing was left out, so there are no finer tiles
   std::vector<Point> points{};
 };
 struct TileOptions {
-  std::uint32_t columns = 2000;        ///< of each tile
-  std::uint32_t split = 8;             ///< tiles below one
+  std::uint32_t columns = 2000;        ///< per tile
+  std::uint32_t split = 8;             ///< finer tiles per tile
   std::uint64_t most_points = 100000;  ///< of all tiles but the first
 };
-/// The whole in `columns` columns first, then finer ones, level after level and of a level by time,
-/// for as long as `most_points` allow. A tile is left out where the one above it shows everything
-/// already.
+/// Returns the whole in `columns` columns, then finer tiles, level after level and by time within a
+/// level, as far as `most_points` allows. Leaves out tiles whose coarser tile is already exact.
 [[nodiscard]] std::vector<Tile> tiles(std::span<const Point> points, Span span,
                                       const TileOptions& options = {});
 

@@ -9,7 +9,7 @@
 namespace weir::timeline {
 namespace {
 
-/// The layer of each group: those with the highest peaks have one of their own.
+/// The layer of each group. Groups with the highest peaks have their own.
 struct Layers {
   std::vector<std::size_t> of_group{};
   std::vector<std::string> keys{};  ///< without `other`
@@ -120,7 +120,7 @@ class StackReducer {
   Moment last_;
 };
 
-/// Takes what the last record changed.
+/// Applies the changes of the last record.
 void follow(const GroupedReplay& grouped, const Layers& layers, Moment& now) {
   const auto set = [&](std::size_t group) {
     if (group == GroupedReplay::kNoGroup) return;

@@ -34,7 +34,7 @@ const TimelineRecord* Submissions::of(const TimelineRecord& work) const {
   if (work.id == 0) return nullptr;
   const auto& places = work.kind == TimelineKind::kExecute ? submits_ : calls_;
   const Key key = key_of(work);
-  // The first that is behind all with the key that began no later.
+  // The first entry after all that have the key and began no later.
   const auto behind =
       std::upper_bound(places.begin(), places.end(), work, [&](const auto& w, std::uint32_t place) {
         const TimelineRecord& one = index_->record(place);

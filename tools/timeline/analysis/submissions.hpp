@@ -1,6 +1,6 @@
 #pragma once
 
-// Which call submitted a piece of work, and how much of a stream's time is a work's own.
+// Finds the call that submitted a work, and the stream time that belongs to a work alone.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace weir::timeline {
 
-/// Finds the kSubmit of a kExecute, and the kCall of a profiler's record, by id.
+/// Finds by id the kSubmit of a kExecute, and the kCall of a profiler's record.
 class Submissions {
  public:
   explicit Submissions(const Index& index);
-  /// The last with the work's id that began no later than it, else the first; null where there is
-  /// none.
+  /// Returns the last submission with the work's id that began no later than the work, else the
+  /// first one; null if there is none.
   [[nodiscard]] const TimelineRecord* of(const TimelineRecord& work) const;
 
  private:
@@ -24,8 +24,8 @@ class Submissions {
   std::vector<std::uint32_t> calls_;    ///< kCall by id and begin
 };
 
-/// Of the works of one stream, which come by begin: the recorded time of each that no earlier one
-/// covers. What it returns adds up to the time in which the stream worked.
+/// For the works of one stream, in order of begin: returns the recorded time of each that no
+/// earlier work covers. The results add up to the time in which the stream worked.
 class OwnTimes {
  public:
   explicit OwnTimes(const Index& index) : index_(&index) {}

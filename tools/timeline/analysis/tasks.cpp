@@ -12,11 +12,11 @@
 namespace weir::timeline {
 namespace {
 
-/// What one piece of work counts as.
+/// The table row to which a work belongs.
 struct RowKey {
   TaskGroup group{};
   std::uint32_t name = 0;
-  std::uint8_t detail = 0;  ///< direction of a copy; what a wait or the allocator did
+  std::uint8_t detail = 0;  ///< direction of a copy; kind of a wait or an allocator event
 
   friend auto operator<=>(const RowKey&, const RowKey&) = default;
 };
@@ -58,7 +58,7 @@ void count(TaskRow& row, Span span, std::uint64_t own, std::uint64_t bytes) {
   row.bytes = add_capped(row.bytes, bytes);
 }
 
-/// The direction in which a stream of the scheduler copies; nothing for one that computes.
+/// Returns the direction in which a scheduler's stream copies; nothing for a compute stream.
 std::optional<TimelineCopy> direction_of(const StreamInfo& stream) {
   if (stream.name.find("copy-in") != std::string::npos) return TimelineCopy::kToDevice;
   if (stream.name.find("copy-out") != std::string::npos) return TimelineCopy::kFromDevice;
@@ -132,7 +132,7 @@ std::string wait_name(const Process& process, const Named& wait, const TimelineR
   return name;
 }
 
-/// What belongs to no device.
+/// Returns the table of what belongs to no device.
 TaskTable table_of_host(const Index& index) {
   TaskTable table;
   Rows rows;

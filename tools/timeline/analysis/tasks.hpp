@@ -1,6 +1,6 @@
 #pragma once
 
-// What devices and frontends did, by operation.
+// Sums what devices and frontends did, by operation.
 
 #include <cstdint>
 #include <string>
@@ -11,37 +11,37 @@
 
 namespace weir::timeline {
 
-/// What a row of the table is about; rows are in this order.
+/// The group of a table row. Rows are in this order.
 enum class TaskGroup : std::uint8_t {
-  kOperation,  ///< kernels, and operations of the scheduler, by name
+  kOperation,  ///< kernels and scheduler operations, by name
   kCopy,       ///< by direction
-  kSet,        ///< memory filled
+  kSet,        ///< memory fills
   kAllocator,  ///< allocations, frees, growth: counts and bytes, no time
-  kWait,       ///< of frontends: barriers, stalls, waits for memory
+  kWait,       ///< waits of frontends: barriers, stalls, waits for memory
 };
 struct TaskRow {
   TaskGroup group{};
   std::string name{};
   TimelineCopy direction{};  ///< of a copy
   std::uint64_t count = 0;
-  /// Time on streams that no earlier work of the stream covers; of waits the time on the clock.
+  /// Time on streams that no earlier work of the stream covers; for waits, elapsed time.
   std::uint64_t total = 0;
-  std::uint64_t longest = 0;  ///< one of them, from begin to end
-  double share = 0;           ///< of the streams' busy time; of waits 0
+  std::uint64_t longest = 0;  ///< the longest one, from begin to end
+  double share = 0;           ///< share of the streams' busy time; 0 for waits
   std::uint64_t bytes = 0;
-  double bytes_per_second = 0;  ///< 0 where not known
+  double bytes_per_second = 0;  ///< 0 if unknown
 };
 struct TaskTable {
   DeviceKey device{};
-  std::string name{};           ///< of the device, for people
-  std::vector<TaskRow> rows{};  ///< by group, then the largest total first, then by name
-  /// Sum over the device's streams of the time in which each worked. The totals of kOperation,
-  /// kCopy and kSet add up to exactly this.
+  std::string name{};           ///< the device's name for people
+  std::vector<TaskRow> rows{};  ///< by group, then by descending total, then by name
+  /// Busy time, summed over the device's streams. The totals of kOperation, kCopy and kSet add up
+  /// to exactly this.
   std::uint64_t busy = 0;
-  std::uint64_t count = 0;  ///< pieces of work
+  std::uint64_t count = 0;  ///< number of works
 };
-/// One for each device that worked. What belongs to no device (allocator, waits) is in the last:
-/// its rows are of these two groups alone.
+/// Returns a table for each device that worked. The last table has what belongs to no device:
+/// allocator events and waits only.
 [[nodiscard]] std::vector<TaskTable> task_tables(const Index& index);
 /// `copy to device`, ...
 [[nodiscard]] std::string_view to_string(TimelineCopy direction) noexcept;

@@ -15,7 +15,7 @@ void add(IdleTimes& times, IdleCause cause, std::uint64_t time) {
   sum = add_capped(sum, time);
 }
 
-/// Waits and calls that are under way as one goes through the turns.
+/// The waits and calls that are open while going through the turns.
 class UnderWay {
  public:
   void turn(const Turn& turn) {
@@ -34,7 +34,7 @@ class UnderWay {
 
  private:
   std::deque<Turn> waits_;                   ///< by begin; the first has not ended
-  std::unordered_set<std::uint32_t> ended_;  ///< behind the first
+  std::unordered_set<std::uint32_t> ended_;  ///< other than the first
   std::uint64_t calls_ = 0;
   std::uint64_t batches_ = 0;
 };
@@ -51,7 +51,7 @@ void ThreadStates::build(const std::vector<Turn>& turns) {
   const bool has_batches =
       std::ranges::any_of(turns, [](const Turn& turn) { return turn.what == Turn::What::kBatch; });
   UnderWay now;
-  Span pause;  // in a batch, or where there are none: without a wait and a call
+  Span pause;  // without a wait or a call, within a batch if there are batches
   const auto end_pause = [&] {
     if (pause.length() == 0) return;
     append(pause, pause.length() <= kRightBehind ? IdleCause::kLaunch : IdleCause::kUnknown, 0);
@@ -103,7 +103,7 @@ std::size_t ThreadStates::segment_at(std::uint64_t at) const {
 }
 
 IdleTimes ThreadStates::until(std::uint64_t at) const {
-  const std::size_t count = segment_at(at);  // segments that begin no later
+  const std::size_t count = segment_at(at);  // number of segments that begin no later
   if (count == 0) return {};
   const std::size_t block = (count - 1) / kBlock;
   IdleTimes times = sums_[block];
@@ -157,7 +157,7 @@ void add_calls(const Index& index, Threads& threads) {
     add_slice(threads, index.record(place), {.number = place, .what = Turn::What::kCall});
   for (const std::uint32_t place : index.of(TimelineKind::kCall)) {
     const TimelineRecord& record = index.record(place);
-    // Where a profiler has no record of the wait itself, the call that waits is one.
+    // If a profiler has no record of the wait itself, the waiting call counts as one.
     const bool waits =
         index.process().name(record.name).find("Synchronize") != std::string_view::npos;
     add_slice(threads, record,
@@ -183,7 +183,7 @@ void add_batches(const Index& index, Threads& threads) {
     Turn turn{
         .at = record.begin, .number = record.batch, .what = Turn::What::kBatch, .begins = true};
     threads[thread].push_back(turn);
-    if (!is_closed) continue;  // open to the end
+    if (!is_closed) continue;  // open to the end of the recording
     turn.at = close->second->begin;
     turn.begins = false;
     threads[thread].push_back(turn);

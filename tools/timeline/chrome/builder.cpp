@@ -56,7 +56,7 @@ Process ProcessBuilder::finish() {
 }
 
 bool comes_before(const TimelineRecord& a, const TimelineRecord& b) noexcept {
-  // Everything is compared, so that the order does not depend on that of the file.
+  // Compares all fields, so that the result does not depend on the order in the file.
   const auto key = [](const TimelineRecord& r) {
     return std::tuple(r.begin, r.sequence, ~r.end, r.kind, r.source, r.batch, r.thread, r.device,
                       r.stream, r.id, r.bytes, r.requested, r.detail, r.allocated, r.awaiting,

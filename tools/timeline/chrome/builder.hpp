@@ -1,7 +1,7 @@
 #pragma once
 
-// A process of a timeline while it is read: its names by text, and its records in pieces, so that
-// they are in memory once.
+// Builds a process of a timeline while reading. Names are looked up by text. Records are kept in
+// pieces, so that they are in memory only once.
 
 #include <deque>
 #include <memory>
@@ -15,25 +15,26 @@
 
 namespace weir::timeline {
 
-/// What was read of a file so far, and how much may be.
+/// How much of a file was read, and the limits.
 struct ReadState {
-  std::string path;  ///< names the file in what is refused
+  std::string path;  ///< the file's name for error messages
   ReadLimits limits;
   std::uint64_t records = 0;
 };
 
 class ProcessBuilder {
  public:
-  /// `state` is shared by the processes of a file, and outlives them.
+  /// `state` is shared by a file's processes and outlives them.
   explicit ProcessBuilder(ReadState& state) : state_(state) {}
 
   ProcessInfo info;
   bool complete = false;
   std::uint64_t lost = 0;
 
-  /// The number of a text; the same for equal texts. UsageError beyond the limits.
+  /// Returns the number of a text; equal texts have one number. Throws UsageError beyond the
+  /// limits.
   [[nodiscard]] std::uint32_t name(std::string_view text);
-  /// UsageError beyond the limits.
+  /// Throws UsageError beyond the limits.
   void add(const TimelineRecord& record);
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// Calls `change` for each record.
@@ -43,7 +44,7 @@ class ProcessBuilder {
       for (TimelineRecord& record : piece) change(record);
     }
   }
-  /// The process, its records in order. Nothing may be added afterwards.
+  /// Returns the process with its records in order. Do not add anything afterwards.
   [[nodiscard]] Process finish();
 
  private:
@@ -57,8 +58,8 @@ class ProcessBuilder {
   std::uint64_t size_ = 0;
 };
 
-/// The order of Process::records: by `begin`, and alike ones by `sequence`; of slices that begin
-/// together the longer one is first.
+/// Orders Process::records by `begin`, then by `sequence`. Of slices that begin together, the
+/// longer one is first.
 [[nodiscard]] bool comes_before(const TimelineRecord& a, const TimelineRecord& b) noexcept;
 
 }  // namespace weir::timeline

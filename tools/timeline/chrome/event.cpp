@@ -60,7 +60,7 @@ constexpr std::array kArgumentKeys{
     KeyText{"Device Type", Key::kDeviceType},
 };
 
-/// Finds a key by its text, in a table made by the compiler.
+/// Finds a key by its text, in a table built at compile time.
 template <std::size_t Count>
 class KeyTable {
  public:
@@ -96,7 +96,7 @@ constexpr KeyTable kArgumentTable(kArgumentKeys);
 
 bool is_time(Key key) { return key == Key::kTime || key == Key::kDuration; }
 
-/// RapidJSON's handler: finds the events in what it is told.
+/// RapidJSON's handler. Extracts the events.
 class Finder {
  public:
   Finder(const std::string& path, const ReadLimits& limits, Input& input, EventTaker& taker)
@@ -200,16 +200,16 @@ class Finder {
   EventTaker& taker_;
   Event event_;
   std::size_t depth_ = 0;
-  std::size_t event_depth_ = 0;  ///< of the events' objects; 0: not among events
-  Which key_ = Which::kNone;     ///< whose value comes next
-  bool at_args_ = false;         ///< the next value is `args` of an event
+  std::size_t event_depth_ = 0;  ///< depth of the events' objects; 0: not among events
+  Which key_ = Which::kNone;     ///< key of the next value
+  bool at_args_ = false;         ///< the next value is an event's `args`
   bool in_args_ = false;
   bool awaits_events_ = false;
   bool awaits_base_ = false;
   std::uint64_t base_unix_ns_ = 0;
 };
 
-/// A number with an exponent, which none of our own files has.
+/// Handles a number with an exponent. Our own files have none.
 std::optional<std::uint64_t> rounded(std::string_view text, double scale) {
   constexpr double kMost = 4e18;
   const double value = std::strtod(std::string(text).c_str(), nullptr) * scale;

@@ -1,6 +1,6 @@
 #pragma once
 
-// One event of a Chrome trace as it stands in the file, and the reading of a whole file into them.
+// One event of a Chrome trace as it is in the file, and a parser of whole files.
 
 #include <array>
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace weir::timeline::chrome {
 
-/// What is taken of an event. Everything else in it is left out.
+/// The keys that are read. All others are ignored.
 enum class Key : std::uint8_t {
-  // Of the event.
+  // Keys of the event.
   kPhase,
   kCategory,
   kName,
@@ -23,7 +23,7 @@ enum class Key : std::uint8_t {
   kDuration,  ///< nanoseconds
   kProcess,
   kTrack,
-  // Of its `args`, as our writer has them.
+  // Keys of `args` as our writer writes them.
   kArgName,
   kBatch,
   kId,
@@ -49,7 +49,7 @@ enum class Key : std::uint8_t {
   kUnix,
   kComplete,
   kLost,
-  // Of its `args`, as other writers have them.
+  // Keys of `args` as other writers write them.
   kCorrelation,
   kTotalAllocated,
   kTotalReserved,
@@ -60,20 +60,20 @@ enum class Key : std::uint8_t {
   kNone,
 };
 
-/// An event. Reused for the next one, so that nothing is allocated for each.
+/// An event. Reused for the next one, to avoid an allocation per event.
 class Event {
  public:
   enum class Type : std::uint8_t { kNone, kText, kNumber, kNegative, kBoolean, kOther };
 
   void clear() noexcept { present_ = 0; }
   void set_text(Key key, std::string_view text);
-  /// A number of JSON. One that is no whole number, or too large, is there and has no value.
+  /// Sets a JSON number. A number that is not whole or too large is present but has no value.
   void set_number(Key key, std::string_view digits);
   void set_boolean(Key key, bool value);
   void set_other(Key key);
 
   [[nodiscard]] bool has(Key key) const noexcept { return (present_ >> place(key) & 1U) != 0; }
-  /// Empty where it is not there or no text.
+  /// Returns the text; empty if it is missing or not a text.
   [[nodiscard]] std::string_view text(Key key) const noexcept {
     const Value& value = values_[place(key)];
     return has(key) && value.type == Type::kText ? std::string_view(value.text)
@@ -82,7 +82,7 @@ class Event {
   [[nodiscard]] bool is_text(Key key) const noexcept {
     return has(key) && values_[place(key)].type == Type::kText;
   }
-  /// Zero where it is not there; nothing where it is, and is no number from 0 to `most`.
+  /// Returns the number; zero if missing, nothing if it is not a number from 0 to `most`.
   [[nodiscard]] std::optional<std::uint64_t> number(Key key,
                                                     std::uint64_t most = ~std::uint64_t{0}) const {
     if (!has(key)) return 0;
@@ -90,7 +90,7 @@ class Event {
     if (value.type != Type::kNumber || value.number > most) return std::nullopt;
     return value.number;
   }
-  /// How far below zero it is; zero where it is not.
+  /// Returns how far the number is below zero; zero if it is not.
   [[nodiscard]] std::uint64_t below_zero(Key key) const noexcept {
     const Value& value = values_[place(key)];
     return has(key) && value.type == Type::kNegative ? value.number : 0;
@@ -113,7 +113,7 @@ class Event {
   std::array<Value, static_cast<std::size_t>(Key::kNone)> values_;
 };
 
-/// Who takes the events of a file, in its order.
+/// Receives the events of a file, in order.
 class EventTaker {
  public:
   EventTaker() = default;
@@ -125,19 +125,19 @@ class EventTaker {
   ~EventTaker() = default;
 };
 
-/// What a file has beside its events.
+/// Facts about a file besides its events.
 struct FileFacts {
-  bool whole = false;              ///< false: it ends early
-  std::uint64_t base_unix_ns = 0;  ///< what times are counted from, where the file says so
+  bool whole = false;              ///< false: truncated
+  std::uint64_t base_unix_ns = 0;  ///< zero of its times, if the file says so
 };
 
-/// Hands each event of the file to `taker`. The file is an array of events, or an object with one
-/// by the name of `traceEvents`. UsageError, naming the file and the byte, where it is no JSON or
-/// beyond `limits`; one that ends early is what there is of it.
+/// Passes each event of the file to `taker`. The file is an array of events, or an object with such
+/// an array named `traceEvents`. Throws UsageError, naming the file and the byte, if it is not JSON
+/// or exceeds `limits`. Reads a truncated file up to its end.
 FileFacts read_events(const std::string& path, const ReadLimits& limits, EventTaker& taker);
 
-/// Microseconds as nanoseconds: `12.345` is 12345. Further digits are left out. Empty where it is
-/// negative, no number or too large.
+/// Converts microseconds to nanoseconds: `12.345` is 12345. Drops further digits. Returns nothing
+/// for negative, invalid or too large numbers.
 [[nodiscard]] std::optional<std::uint64_t> parse_microseconds(std::string_view text);
 
 }  // namespace weir::timeline::chrome

@@ -35,20 +35,21 @@ TimelineCopy direction_of(std::string_view name) {
   return TimelineCopy::kOther;
 }
 
-/// What is known of a pool after some of its events.
+/// The known state of a pool after some of its events.
 struct PoolSoFar {
   std::uint64_t sequence = 0;
   std::uint64_t reserved = 0;
 };
 
-/// Bytes that were handed out before this event.
+/// Returns the bytes allocated before this event.
 std::uint64_t allocated_before(const TimelineRecord& record) {
   return record.kind == TimelineKind::kFree
              ? record.allocated + record.bytes
              : record.allocated - std::min(record.allocated, record.bytes);
 }
 
-/// The pool as it was before its first event: what was handed out then is not told.
+/// Returns the pool's state before its first event. The file does not list the blocks allocated
+/// then.
 TimelineRecord pool_before(const TimelineRecord& first) {
   const std::uint64_t reserved = first.allocated + first.cached;
   const std::uint64_t allocated = allocated_before(first);
@@ -59,7 +60,8 @@ TimelineRecord pool_before(const TimelineRecord& first) {
           .kind = TimelineKind::kPool};
 }
 
-/// What came from the driver, or went back, before this event. The profiler tells only the sum.
+/// Returns the memory that came from the driver or went back before this event. The profiler
+/// reports only the sum.
 std::optional<TimelineRecord> change_before(const TimelineRecord& record, PoolSoFar& pool) {
   const std::uint64_t before = std::exchange(pool.reserved, record.allocated + record.cached);
   if (pool.reserved == before) return std::nullopt;
@@ -142,7 +144,7 @@ bool ForeignTaker::take_memory(const Event& event) {
                 .id = event.number(Key::kAddress).value_or(0),
                 .bytes = bytes,
                 .requested = bytes,
-                // The order of those at one time. Older profilers write whole microseconds.
+                // Orders events at one time. Older profilers write whole microseconds.
                 .sequence = ++memory_events_,
                 .allocated = allocated,
                 .cached = reserved - std::min(reserved, allocated),

@@ -1,8 +1,8 @@
 #pragma once
 
-// Events of another program's Chrome trace as records. What the PyTorch profiler (Kineto) writes of
-// a device is taken: kernels, copies, sets, calls into the driver, synchronisation, and the memory
-// of its caching allocator.
+// Converts events of another program's Chrome trace to records. Takes the PyTorch profiler's
+// (Kineto's) device events: kernels, copies, sets, driver calls, synchronisation, and the memory of
+// its caching allocator.
 
 #include <map>
 #include <utility>
@@ -14,30 +14,30 @@ namespace weir::timeline::chrome {
 
 class ForeignTaker final : public EventTaker {
  public:
-  /// `state` outlives this.
+  /// `state` must outlive this.
   explicit ForeignTaker(ReadState& state) : state_(state), builder_(state) {}
 
   void take(const Event& event) override;
-  /// One process, its times from its first event on, with a note of how many events were left out.
-  /// UsageError where none could be taken.
+  /// Returns one process with times from its first event on, and a note with the number of skipped
+  /// events. Throws UsageError if no event could be used.
   [[nodiscard]] Timeline finish(const FileFacts& facts);
 
  private:
-  /// Whether it was taken.
+  /// Returns whether the slice was used.
   bool take_slice(const Event& event);
   bool take_memory(const Event& event);
   bool take_thread(const Event& event);
   [[nodiscard]] std::uint32_t thread_of(const Event& event);
   void set_zero(const FileFacts& facts);
-  /// Adds what the profiler does not say of its pools, but its sums do: each pool as it was before
-  /// its first event, and what came from the driver and went back.
+  /// Derives from sums what the profiler does not record of pools: each pool's state before its
+  /// first event, and the memory that came from the driver and went back.
   static void complete_pools(Process& process);
 
   ReadState& state_;
   ProcessBuilder builder_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;  ///< by pid and tid
   std::uint64_t memory_events_ = 0;
-  bool any_ = false;  ///< something but threads was taken
+  bool any_ = false;  ///< anything but threads was used
   std::uint64_t left_out_ = 0;
 };
 

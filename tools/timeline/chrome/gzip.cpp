@@ -16,8 +16,8 @@ struct GzipSink::State {
 };
 
 GzipSink::GzipSink(ByteSink& out) : out_(out), state_(std::make_unique<State>()) {
-  // 15 bits of window, and 16 for a gzip header (zlib.h, deflateInit2). Level 4 takes half of the
-  // time of 6, for a tenth more bytes.
+  // 15 bits of window, plus 16 for a gzip header (zlib.h, deflateInit2). Level 4 takes half the
+  // time of level 6 for a tenth more bytes.
   constexpr int kLevel = 4;
   constexpr int kMemory = 8;
   if (deflateInit2(&state_->stream, kLevel, Z_DEFLATED, 15 + 16, kMemory, Z_DEFAULT_STRATEGY) !=
@@ -39,7 +39,7 @@ void GzipSink::finish() noexcept { deflate_all({}, Z_FINISH); }
 
 void GzipSink::deflate_all(std::string_view bytes, int flush) noexcept {
   z_stream& stream = state_->stream;
-  // zlib reads there only.
+  // zlib only reads from next_in.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   do {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Bytes on their way into a gzip.
+// Compresses bytes into a gzip.
 
 #include <memory>
 
@@ -8,18 +8,18 @@
 
 namespace weir::timeline {
 
-/// Compresses what is appended, as one gzip member: viewers open no other. The gzip is whole after
-/// `finish`.
+/// Compresses what is appended, as one gzip member, because viewers open no others. The gzip is
+/// complete after `finish`.
 class GzipSink final : public ByteSink {
  public:
-  /// `out` outlives this. Error where memory is short.
+  /// `out` must outlive this. Throws Error if memory is short.
   explicit GzipSink(ByteSink& out);
   ~GzipSink() override;
   GzipSink(const GzipSink&) = delete;
   GzipSink& operator=(const GzipSink&) = delete;
 
   void append(std::string_view bytes) noexcept override;
-  /// Once, last.
+  /// Call once, last.
   void finish() noexcept;
 
  private:

@@ -20,7 +20,7 @@ constexpr std::size_t kPiece = 1U << 18U;
   throw UsageError(path + ": cannot be read (" + std::generic_category().message(error) + ")");
 }
 
-/// Opens a regular file. Without O_NONBLOCK a fifo would hold the program.
+/// Opens a regular file. Without O_NONBLOCK, opening a fifo would block.
 int open_regular(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) refuse_reading(path, errno);

@@ -1,7 +1,6 @@
 #pragma once
 
-// The bytes of a file, one after the other, unpacked where they are gzip's. A stream as RapidJSON
-// reads it.
+// Reads a file byte by byte, and unpacks gzip. Implements RapidJSON's stream interface.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,16 +15,16 @@ namespace weir::timeline::chrome {
 
 class Input {
  public:
-  /// UsageError where `path` is no regular file or cannot be read.
+  /// Throws UsageError if `path` is not a regular file or cannot be read.
   Input(const std::string& path, const ReadLimits& limits);
   ~Input();
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  // RapidJSON's names for a stream that is read. UsageError where the file is broken, and where a
-  // text in it does not end.
+  // RapidJSON's names for an input stream. Throw UsageError if the file is corrupt, or if a text in
+  // it does not end.
   using Ch = char;  // NOLINT(readability-identifier-naming)
-  /// The next byte; zero at the end.
+  /// Returns the next byte; zero at the end.
   [[nodiscard]] char Peek() {  // NOLINT(readability-identifier-naming)
     if (next_ == end_ && !more()) return '\0';
     return *next_;
@@ -38,20 +37,20 @@ class Input {
   [[nodiscard]] std::size_t Tell() const {  // NOLINT(readability-identifier-naming)
     return static_cast<std::size_t>(before_) + static_cast<std::size_t>(next_ - piece_.data());
   }
-  // Of streams that are written; never called.
+  // For output streams; never called.
   char* PutBegin() { return nullptr; }     // NOLINT(readability-identifier-naming)
   void Put(char) {}                        // NOLINT(readability-identifier-naming)
   void Flush() {}                          // NOLINT(readability-identifier-naming)
   std::size_t PutEnd(char*) { return 0; }  // NOLINT(readability-identifier-naming)
 
-  /// Says that something whole was read up to here.
+  /// Notes that everything up to here was parsed completely.
   void mark() noexcept { marked_ = Tell(); }
   [[nodiscard]] bool at_end() { return next_ == end_ && !more(); }
-  /// The file is a gzip that ends early; known at the end.
+  /// The gzip is truncated; known at the end.
   [[nodiscard]] bool cut() const noexcept { return cut_; }
 
  private:
-  /// Reads the next piece. False at the end.
+  /// Reads the next piece. Returns false at the end.
   bool more();
 
   const std::string path_;

@@ -10,7 +10,7 @@
 namespace weir::timeline {
 namespace {
 
-/// Hands events to the taker of our own files or of others', as the first event says.
+/// Chooses by the first event whether the events are ours or another program's.
 class Chooser final : public chrome::EventTaker {
  public:
   explicit Chooser(ReadState& state) : ours_(state), foreign_(state) {}

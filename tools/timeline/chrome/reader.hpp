@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads Chrome trace JSON: our own files without loss, and of other programs' what there is of
-// memory and devices.
+// Reads Chrome trace JSON: our own files without loss, and memory and device events of other
+// programs' files.
 
 #include <string>
 
@@ -10,10 +10,10 @@
 
 namespace weir::timeline {
 
-/// The timeline of a file, gzip's or not, whose events are an array or stand in one of the name
-/// `traceEvents`. A file that is cut is what there is of it, and its processes are not complete. An
-/// event that is not as it should be is left out, and a kNote record counts those. UsageError of
-/// one line, naming the file, where it is no such file or beyond `limits`.
+/// Reads the timeline of a file, gzipped or not, whose events are an array or a member
+/// `traceEvents`. Reads a truncated file up to its end; its processes are not complete. Skips
+/// invalid events and counts them in a kNote record. Throws UsageError of one line, naming the
+/// file, if it is another kind of file or exceeds `limits`.
 [[nodiscard]] Timeline read_chrome(const std::string& path, const ReadLimits& limits = {});
 
 }  // namespace weir::timeline

@@ -10,7 +10,7 @@
 namespace weir::timeline::chrome {
 namespace {
 
-/// Sets `field` from a number; its old value where the event has none. False: not such a number.
+/// Sets `field` from a number; keeps it if the event has none. Returns false for an invalid number.
 template <typename Field>
 bool read(const Event& event, Key key, Field& field) {
   if (!event.has(key)) return true;
@@ -20,10 +20,10 @@ bool read(const Event& event, Key key, Field& field) {
   return true;
 }
 
-/// What an event stands for.
+/// What an event means.
 enum class Meaning : std::uint8_t {
   kRecord,
-  kPicture,  ///< for viewers; a record says the same
+  kPicture,  ///< for viewers only; a record has the same data
   kUnknown,
 };
 
@@ -56,7 +56,7 @@ bool read_detail(const Event& event, TimelineRecord& record) {
   return true;
 }
 
-/// The text of a record's name: what is drawn, unless that stands for none.
+/// Returns a record's name: the drawn text, unless that marks a record without a name.
 std::string_view name_of(const Event& event, std::string_view unnamed) {
   if (event.is_text(Key::kArgName)) return event.text(Key::kArgName);
   const std::string_view drawn = event.text(Key::kName);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Events of a file that our own writer made, as records.
+// Converts events that our own writer wrote to records.
 
 #include <deque>
 #include <unordered_map>
@@ -12,12 +12,13 @@ namespace weir::timeline::chrome {
 
 class RecordTaker final : public EventTaker {
  public:
-  /// `state` outlives this.
+  /// `state` must outlive this.
   explicit RecordTaker(ReadState& state) : state_(state) {}
 
-  /// Events that are not as they should be are left out and counted.
+  /// Skips and counts invalid events.
   void take(const Event& event) override;
-  /// The timeline, with a note where events were left out. UsageError where it has no process.
+  /// Returns the timeline, with a note if events were skipped. Throws UsageError if it has no
+  /// process.
   [[nodiscard]] Timeline finish();
 
  private:
@@ -33,7 +34,7 @@ class RecordTaker final : public EventTaker {
     std::unordered_map<std::uint32_t, Track> tracks;
   };
 
-  // Each returns whether the event is as it should be.
+  // Each returns whether the event is valid.
   bool take_metadata(const Event& event);
   bool take_begin(const Event& event, std::uint32_t pid);
   bool take_track(const Event& event, Reading& process);
@@ -48,7 +49,7 @@ class RecordTaker final : public EventTaker {
   std::uint64_t dropped_ = 0;
 };
 
-/// Whether `event` is the first of a file of ours.
+/// Returns whether `event` is the first of our own file.
 [[nodiscard]] bool is_ours(const Event& event);
 
 }  // namespace weir::timeline::chrome

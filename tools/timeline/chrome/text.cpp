@@ -9,7 +9,8 @@ unsigned byte_at(std::string_view text, std::size_t place) {
   return place < text.size() ? static_cast<unsigned char>(text[place]) : 0U;
 }
 
-/// The length of the UTF-8 character at `place`; 0 where there is none (Unicode 15, table 3-7).
+/// Returns the length of the UTF-8 character at `place`; 0 if it is invalid (Unicode 15, table
+/// 3-7).
 std::size_t character_at(std::string_view text, std::size_t place) {
   const unsigned first = byte_at(text, place);
   const unsigned second = byte_at(text, place + 1);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Text of JSON, made without an allocation for each event.
+// Builds JSON text without an allocation per event.
 
 #include <charconv>
 #include <concepts>
@@ -12,16 +12,16 @@
 
 namespace weir::timeline {
 
-/// `text` as the inside of a JSON string: escaped, and valid UTF-8. Bytes that are no UTF-8 become
-/// U+FFFD. `</` and `<!` begin with \u003c, so that `</script>` cannot end a page that embeds the
-/// file; other `<` stay, because Perfetto shows \u003c as it stands. A backslash at the end is
-/// \u005c: Perfetto takes a quote behind a backslash for a part of the text, and refuses the file.
+/// Escapes `text` for a JSON string. The result is valid UTF-8; invalid bytes become U+FFFD. `</`
+/// and `<!` begin with \u003c, so that `</script>` cannot end a page that embeds the file. Other
+/// `<` stay, because Perfetto shows \u003c literally. A final backslash becomes \u005c: Perfetto
+/// takes a quote after a backslash as part of the text and refuses the file.
 [[nodiscard]] std::string escaped(std::string_view text);
 
-/// `text` with what is no UTF-8 replaced by U+FFFD, one for each byte.
+/// Replaces each invalid byte of `text` by U+FFFD.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
-/// Bytes that grow at the end. Much quicker than std::string for pieces of a few bytes.
+/// A growing buffer. Much faster than std::string for pieces of a few bytes.
 class TextBuffer {
  public:
   TextBuffer() : bytes_(1U << 16U) {}
@@ -41,7 +41,7 @@ class TextBuffer {
     size_ +=
         static_cast<std::size_t>(std::to_chars(first, first + kMostDigits, number).ptr - first);
   }
-  /// Nanoseconds as microseconds with three decimals.
+  /// Writes nanoseconds as microseconds with three decimals.
   void put_time(std::uint64_t nanoseconds) {
     put(nanoseconds / 1000);
     const auto rest = static_cast<unsigned>(nanoseconds % 1000);
@@ -56,7 +56,7 @@ class TextBuffer {
   [[nodiscard]] std::string_view text() const noexcept { return {bytes_.data(), size_}; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void clear() noexcept { size_ = 0; }
-  /// Takes the last byte back.
+  /// Removes the last byte.
   void drop_last() noexcept { --size_; }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// The words of the Chrome format that its writer and its reader share.
+// Words of the Chrome format that the writer and the reader share.
 
 #include <array>
 #include <optional>
@@ -17,12 +17,12 @@ inline constexpr std::string_view kEndEvent = "weir_timeline_end";  ///< ph M: c
 inline constexpr std::string_view kOpen = "open";                   ///< cat: kAdmit to kClose
 inline constexpr std::string_view kInFlight = "in flight";          ///< cat: kClose to kSettle
 inline constexpr std::string_view kFlow = "flow";                   ///< cat: kSubmit to kExecute
-inline constexpr std::string_view kRecording = "recording";         ///< cat: a remark for people
-inline constexpr std::string_view kUnnamedBatch = "batch";          ///< name of one without a name
+inline constexpr std::string_view kRecording = "recording";         ///< cat: a note for people
+inline constexpr std::string_view kUnnamedBatch = "batch";  ///< name of a batch without a name
 
-/// The words of `detail`; empty for kinds that have a number there. A word's place is its value.
+/// Returns the words of `detail`, indexed by its value; empty for kinds with a numeric `detail`.
 [[nodiscard]] std::span<const std::string_view> detail_words(TimelineKind kind) noexcept;
-/// The kind of the word; empty for no kind's.
+/// Returns the kind for a word; nothing if there is none.
 [[nodiscard]] std::optional<TimelineKind> kind_of(std::string_view word) noexcept;
 
 }  // namespace weir::timeline::chrome

@@ -1,5 +1,5 @@
-// The lines of one file. In one file, long as it is: each kind of record becomes one line by the
-// same few steps, and they share its tracks, its counters and its buffer.
+// Writes the lines of one file. The code is in one file because every kind of record becomes a line
+// by the same few steps, which share tracks, counters and the buffer.
 
 #include "tools/timeline/chrome/writer.hpp"
 
@@ -18,12 +18,12 @@
 namespace weir::timeline {
 namespace {
 
-constexpr std::size_t kHandOver = 1U << 16U;    ///< bytes that are worth a call to the sink
-constexpr std::uint32_t kMostKept = 1U << 22U;  ///< names that are kept in their JSON form
+constexpr std::size_t kHandOver = 1U << 16U;    ///< bytes that justify a call to the sink
+constexpr std::uint32_t kMostKept = 1U << 22U;  ///< most names to keep in JSON form
 constexpr std::uint32_t kFirstFreePid = 1'000'000'000;
 
-/// Texts by number in their JSON form, so that each is escaped once. A text is valid until three
-/// more were asked for.
+/// Caches texts in JSON form by number, so that each is escaped once. A text is valid until three
+/// more are requested.
 class EscapedNames {
  public:
   std::string_view text(std::uint32_t number, const Names& names) {
@@ -45,7 +45,7 @@ class EscapedNames {
   std::size_t next_ = 0;
 };
 
-/// Which of the two spans of each batch is under way. A viewer refuses an end without a begin.
+/// Tracks which of the two spans of each batch is open. Viewers refuse an end without a begin.
 class BatchSpans {
  public:
   enum class Span : std::uint8_t { kOpen, kInFlight };
@@ -55,7 +55,7 @@ class BatchSpans {
     std::uint64_t time = 0;
   };
 
-  /// Null if none of the batch can end at `time`.
+  /// Returns null if no span of the batch can end at `time`.
   [[nodiscard]] const Begun* find(std::uint32_t batch, Span span, std::uint64_t time) const {
     const auto found = begun_.find(batch);
     if (found == begun_.end() || found->second.span != span) return nullptr;
@@ -70,30 +70,30 @@ class BatchSpans {
   std::unordered_map<std::uint32_t, Begun> begun_;
 };
 
-/// Which operations have an arrow that began. A viewer refuses two of one number.
+/// Tracks operations with an open arrow. Viewers refuse two arrows of one number.
 class Flows {
  public:
-  /// Whether an arrow may begin at this submission.
+  /// Returns whether an arrow may begin at this submission.
   [[nodiscard]] bool begin(std::uint64_t operation) { return under_way_.insert(operation).second; }
   void end(std::uint64_t operation) { under_way_.erase(operation); }
   void clear() { under_way_.clear(); }
 
  private:
-  std::set<std::uint64_t> under_way_;  // few, and mostly at its end
+  std::set<std::uint64_t> under_way_;  // few; most inserts and erases are at its end
 };
 
-/// The arrow from a call of the driver to the first work that it began. Either may come first.
+/// Matches a driver call with the first work that it began, for an arrow. Either may come first.
 class CallArrows {
  public:
   struct End {
     std::uint64_t time = 0;
-    std::uint32_t track = 0;  ///< 0: not known yet
+    std::uint32_t track = 0;  ///< 0: not yet known
   };
   struct Arrow {
     End call, work;
   };
 
-  /// The arrow, where this record is what was missing to it.
+  /// Returns the arrow if this record completes it.
   [[nodiscard]] std::optional<Arrow> add(const TimelineRecord& record, std::uint32_t track) {
     Arrow& arrow = arrows_[record.id];
     End& end = record.kind == TimelineKind::kCall ? arrow.call : arrow.work;
@@ -113,7 +113,7 @@ class CallArrows {
   std::map<std::uint64_t, Arrow> arrows_;      ///< by correlation id; the lowest is the oldest
 };
 
-/// Whether a moment is drawn over the whole process.
+/// Returns whether an instant is drawn across the whole process.
 bool is_of_process(TimelineKind kind) {
   switch (kind) {
     case TimelineKind::kPool:
@@ -200,7 +200,7 @@ class ChromeWriter final : public Writer {
     return pid;
   }
 
-  // The parts of an event's line. Keys come in one order; what stands in `text` is JSON already.
+  // The parts of an event's line. Keys come in a fixed order. `text` is already JSON.
   void begin_event(std::string_view phase, std::string_view category, std::string_view name) {
     buffer_.put(any_ ? ",\n" : "[\n");
     any_ = true;
@@ -218,7 +218,7 @@ class ChromeWriter final : public Writer {
     buffer_.put(R"(,"ts":)");
     buffer_.put_time(time);
   }
-  /// The process, and the track where it is not 0.
+  /// Writes the process, and the track if it is not 0.
   void put_place(std::uint32_t track) {
     buffer_.put(R"(,"pid":)");
     buffer_.put(pid_);
@@ -226,7 +226,7 @@ class ChromeWriter final : public Writer {
     buffer_.put(R"(,"tid":)");
     buffer_.put(track);
   }
-  /// The same, and the begin of `args`.
+  /// Writes the same and begins `args`.
   void put_tail(std::uint32_t track) {
     put_place(track);
     buffer_.put(R"(,"args":{)");
@@ -254,7 +254,7 @@ class ChromeWriter final : public Writer {
     buffer_.put("\",");
   }
 
-  // Events of the file itself.
+  // Events about the file itself.
   void put_process(const ProcessInfo& info) {
     begin_event("M", {}, chrome::kBeginEvent);
     put_tail(0);
@@ -294,7 +294,7 @@ class ChromeWriter final : public Writer {
     end_event();
     begin_event("M", {}, "thread_sort_index");
     put_tail(number);
-    // Threads above streams; the lanes of a stream one below the other.
+    // Sorts threads above streams, and the tracks of a stream below each other.
     constexpr std::uint64_t kKinds = 1'000'000;
     constexpr std::uint64_t kLanes = 100;
     put_number("sort_index", static_cast<std::uint64_t>(track.kind) * kKinds +
@@ -394,7 +394,7 @@ class ChromeWriter final : public Writer {
     }
   }
 
-  /// The place of a record that is drawn on its thread, or on no track of its own.
+  /// Returns the place of a record that is drawn on its thread or has no track of its own.
   [[nodiscard]] Tracks::Place place_of(const TimelineRecord& record) {
     if (const auto place = tracks_.place(record)) return *place;
     const TimelineRecord moment{.thread = record.thread, .kind = TimelineKind::kNote};
@@ -432,7 +432,7 @@ class ChromeWriter final : public Writer {
     if (slice && !place.moment && record.end > record.begin) put_flow(record, place.track);
   }
 
-  /// Correlation ids may begin anew in it.
+  /// Correlation ids may restart in it.
   void begin_window() {
     ++windows_;
     call_arrows_.clear();
@@ -464,7 +464,7 @@ class ChromeWriter final : public Writer {
         break;
     }
   }
-  /// Viewers join the ends of an arrow by category, name and id, over all processes.
+  /// Viewers match the ends of an arrow by category, name and id, across processes.
   void put_flow_end(std::string_view phase, std::string_view name, std::uint64_t id,
                     const CallArrows::End& end) {
     begin_event(phase, chrome::kFlow, name);
@@ -483,13 +483,13 @@ class ChromeWriter final : public Writer {
                        const TimelineRecord& record, std::uint32_t track) {
     const std::string_view text = escaped_.text(name, *names_);
     begin_event(phase, span, text.empty() ? chrome::kUnnamedBatch : text);
-    // Viewers join the ends of a span by category and id, over all processes.
+    // Viewers match the ends of a span by category and id, across processes.
     constexpr unsigned kBatchBits = 32;
     put_id((std::uint64_t{processes_ - 1} << kBatchBits) + record.batch);
     put_time(record.begin);
     put_tail(track);
   }
-  /// Whether the record is drawn as the end of a batch's span, the begin of one, or both.
+  /// Returns whether the record ends or begins a batch's span, or both.
   [[nodiscard]] bool put_batch(const TimelineRecord& record, std::uint32_t track) {
     using Span = BatchSpans::Span;
     const auto draw = [&](std::string_view phase, std::string_view span) {
@@ -530,12 +530,12 @@ class ChromeWriter final : public Writer {
   std::set<std::uint32_t> pids_;
   Tracks tracks_;
 
-  // Of the process under way.
+  // State of the current process.
   std::uint32_t pid_ = 0;
   const Names* names_ = nullptr;
   EscapedNames escaped_;
-  std::string_view name_;       ///< of the record under way, as JSON
-  std::string flow_name_;       ///< of arrows from submissions
+  std::string_view name_;       ///< of the current record, as JSON
+  std::string flow_name_;       ///< of arrows from driver calls, which have other numbers
   std::string call_flow_name_;  ///< of arrows from calls, whose numbers are others
   Counters counters_;
   std::vector<CounterSample> samples_;

@@ -1,8 +1,8 @@
 #pragma once
 
-// What Weir uses of CUPTI's binary interface, declared from its documentation: numbers, the first
-// fields of each record, and functions. So no header of a toolkit is needed to build this room, and
-// one build reads CUPTI 11 to 13: records grow at their end, and known fields keep their place.
+// The part of CUPTI's binary interface that Weir uses, declared from its documentation: numbers,
+// the first fields of each record, and functions. So this room builds without toolkit headers, and
+// one build reads CUPTI 11 to 13: records grow at their end, and known fields keep their offsets.
 // tests/timeline/cupti/abi_test_cuda.cpp compares all of this with the toolkit's headers.
 
 #include <cstddef>
@@ -33,7 +33,7 @@ enum class Attribute : std::uint32_t {
   kDeviceBufferSize = 0,
   kZeroedBuffer = 5,
   kDeviceBufferPreallocate = 6,
-  kAllocationSource = 14,  // from 13.3 on, as the next two
+  kAllocationSource = 14,  // from 13.3 on, like the next two
   kThreadIdType = 21,
   kTimestampCallback = 22,
 };
@@ -45,7 +45,7 @@ inline constexpr std::uint32_t kDomainDriver = 1;
 inline constexpr std::uint32_t kDomainRuntime = 2;
 inline constexpr std::uint32_t kNoStream = 0xFFFFFFFF;
 
-/// First fields of the records.
+/// The first fields of the records.
 struct KernelRecord {
   Kind kind;
   std::uint8_t unused0[12];
@@ -124,7 +124,7 @@ struct MemoryRecord {
   std::uint32_t stream;
   const char* name;
   std::uint8_t unused0[48];
-  const char* source;  // the library that asked; null in older records, which are shorter
+  const char* source;  // the requesting library; null in older, shorter records
 };
 struct PoolRecord {
   Kind kind;
@@ -159,7 +159,7 @@ struct OverheadRecord {
   std::uint32_t unused0;
   std::uint64_t start;
   std::uint64_t end;
-  std::uint32_t correlation;  // zero in older records, which are shorter
+  std::uint32_t correlation;  // zero in older, shorter records
 };
 struct ExternalRecord {
   Kind kind;
@@ -168,11 +168,11 @@ struct ExternalRecord {
   std::uint32_t correlation;
 };
 
-/// Parameters of cuptiSubscribe_v2. CUPTI looks at `size` to see which fields there are.
+/// Parameters of cuptiSubscribe_v2. CUPTI infers from `size` which fields exist.
 struct SubscriberParams {
   std::size_t size;
   const char* name;
-  char* old_subscriber;  // 64 bytes at least
+  char* old_subscriber;  // at least 64 bytes
   std::size_t old_subscriber_size;
   std::uint8_t allow_multiple;  // from 13.2 on
   std::uint8_t unused[7];
@@ -192,7 +192,7 @@ using BufferRequested2 = void (*)(std::uint8_t** buffer, std::size_t* size, std:
 using BufferCompleted2 = void (*)(std::uint8_t* buffer, std::size_t size, std::size_t valid,
                                   void* info);
 
-/// Functions that both generations use.
+/// Functions of both generations.
 struct CommonCalls {
   Result (*get_result_string)(Result, const char**) = nullptr;
   Result (*get_callback_name)(std::uint32_t domain, std::uint32_t function, const char**) = nullptr;
@@ -201,7 +201,7 @@ struct CommonCalls {
   Result (*subscribe2)(Subscriber*, Callback, void* user, SubscriberParams*) = nullptr;
 };
 
-/// Functions of the older generation: the process has one subscriber, and they mean that one.
+/// Functions of the older generation: they apply to the process's one subscriber.
 struct OlderCalls {
   Result (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
   Result (*get_attribute)(Attribute, std::size_t*, void*) = nullptr;
@@ -220,7 +220,7 @@ struct OlderCalls {
   Result (*pop_external)(std::uint32_t kind, std::uint64_t*) = nullptr;
 };
 
-/// Functions of the newer generation: each names its subscriber.
+/// Functions of the newer generation: each takes its subscriber.
 struct NewerCalls {
   Result (*get_attribute)(Subscriber, Attribute, std::size_t*, void*) = nullptr;
   Result (*set_attribute)(Subscriber, Attribute, std::size_t*, void*) = nullptr;

@@ -59,7 +59,7 @@ void ActivityBuffers::collect(std::vector<Filled>& filled) {
 }
 
 void ActivityBuffers::give_back(const Filled& buffer) noexcept {
-  // CUPTI is told that buffers come zeroed, so that it does not do it in the program's threads.
+  // CUPTI is told that buffers are zeroed, so that it does not zero them in the program's threads.
   std::memset(buffer.data, 0, kBytes);
   const auto slot = static_cast<std::size_t>(buffer.data - memory_) / kBytes;
   free_.fetch_or(std::uint64_t{1} << slot, std::memory_order_release);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The buffers that CUPTI writes records into. CUPTI asks for them and hands them back under a lock
-// of its own, from any thread: so nothing here locks, allocates or waits.
+// The buffers for CUPTI's records. CUPTI requests and returns them under its own lock, from any
+// thread, so nothing here locks, allocates or waits.
 
 #include <array>
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace weir::timeline::cupti {
 
-/// A fixed number of buffers. take() and complete() may be called by any threads at any time, the
-/// other functions by one thread at a time.
+/// A fixed number of buffers. Any thread may call take() and complete() at any time; only one
+/// thread at a time may call the other functions.
 class ActivityBuffers {
  public:
   static constexpr std::size_t kCount = 64;
@@ -29,21 +29,21 @@ class ActivityBuffers {
   ActivityBuffers& operator=(const ActivityBuffers&) = delete;
   ~ActivityBuffers();
 
-  /// Reserves addresses for all buffers; pages come when CUPTI writes to them. False where the
-  /// system has none. Does nothing the second time.
+  /// Reserves addresses for all buffers; CUPTI's writes allocate the pages. Returns false if the
+  /// system refuses. Does nothing the second time.
   [[nodiscard]] bool reserve() noexcept;
 
-  /// A buffer of zeroes, aligned to a page; empty where all are in use.
+  /// Returns a zeroed, page-aligned buffer; empty if all are in use.
   [[nodiscard]] std::span<std::uint8_t> take() noexcept;
-  /// Hands back a taken buffer, of which CUPTI filled `valid` bytes. Ignores any other.
+  /// Returns a taken buffer, of which CUPTI filled `valid` bytes. Ignores other pointers.
   void complete(std::uint8_t* data, std::size_t valid) noexcept;
 
-  /// Appends the buffers that were handed back since the last call, in that order.
+  /// Appends the buffers completed since the last call, in that order.
   void collect(std::vector<Filled>& filled);
-  /// After collect(): the buffer was read, and may be taken again.
+  /// Makes a buffer available again after collect() and reading.
   void give_back(const Filled& buffer) noexcept;
 
-  /// How many times take() had none.
+  /// The number of times that take() had no buffer.
   [[nodiscard]] std::uint64_t refused() const noexcept {
     return refused_.load(std::memory_order_relaxed);
   }
@@ -52,7 +52,7 @@ class ActivityBuffers {
   struct Slot {
     std::atomic<bool> taken{false};
     std::uint64_t ticket = 0;  // order of completion; published by ready_
-    std::size_t valid = 0;     // the same
+    std::size_t valid = 0;     // likewise
   };
   [[nodiscard]] std::uint8_t* at(std::size_t slot) const noexcept {
     return memory_ + slot * kBytes;
@@ -60,8 +60,8 @@ class ActivityBuffers {
 
   std::uint8_t* memory_ = nullptr;
   std::array<Slot, kCount> slots_{};
-  std::atomic<std::uint64_t> free_{0};   // a bit for each slot
-  std::atomic<std::uint64_t> ready_{0};  // the same: completed, and not collected
+  std::atomic<std::uint64_t> free_{0};   // one bit per slot
+  std::atomic<std::uint64_t> ready_{0};  // one bit per slot: completed, not collected
   std::atomic<std::uint64_t> tickets_{0};
   std::atomic<std::uint64_t> refused_{0};
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// The functions of CUDA whose calls are recorded: those that start work, wait, or obtain memory.
-// The others are called often and tell nothing here. Numbers are CUPTI's ids.
+// The CUDA functions whose calls are recorded: those that start work, wait, or obtain memory. The
+// others are called often and add no information. Numbers are CUPTI's ids.
 
 #include <array>
 #include <cstdint>

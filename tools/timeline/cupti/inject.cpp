@@ -1,6 +1,6 @@
-// libweir_timeline.so, which CUDA loads by itself where CUDA_INJECTION64_PATH names it: a timeline
-// of the device for a program that keeps its own allocator. Whatever goes wrong here costs a line
-// on standard error and never the program.
+// libweir_timeline.so, which CUDA loads if CUDA_INJECTION64_PATH names it. It records the device's
+// timeline for a program that keeps its own allocator. A failure here prints a line on standard
+// error and never stops the program.
 
 #include <dlfcn.h>
 
@@ -17,10 +17,10 @@
 namespace weir::timeline {
 namespace {
 
-/// libweir.so records timelines itself.
+/// Returns whether libweir.so is loaded, which records timelines itself.
 bool is_weir_loaded() noexcept {
   const bool loaded = dlsym(RTLD_DEFAULT, "weir_api_version") != nullptr;
-  (void)dlerror();  // the program's next question must not meet our failure
+  (void)dlerror();  // so that the program's next dlerror() does not report our failure
   return loaded;
 }
 
@@ -41,7 +41,7 @@ void begin() {
                              "the whole run");
   }
   // On the thread that initializes CUDA, so that the first kernel is recorded as well. The recorder
-  // starts it once more, which does nothing.
+  // calls start() again, which does nothing.
   auto activity = make_cupti_source();
   if (const std::string line = activity->start(); !line.empty()) {
     log(LogLevel::kWarn, line);
@@ -55,8 +55,8 @@ void begin() {
 }  // namespace
 }  // namespace weir::timeline
 
-/// Called by CUDA when it is initialized. Returns 1: all is well, as far as the program is
-/// concerned.
+/// CUDA calls this when it is initialized. Always returns 1, for success, so that the program goes
+/// on.
 extern "C" __attribute__((visibility("default"))) int
 InitializeInjection() {  // NOLINT(readability-identifier-naming): CUDA looks it up
   static std::atomic<bool> begun{false};

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::array kNames{"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 
-/// Where a CUPTI lies, seen from the folder of the CUDA runtime that it belongs to: the same folder
-/// (wheels of CUDA 13, conda), the wheel beside (CUDA 12), the toolkit.
+/// Folders of CUPTI relative to the CUDA runtime's: the same folder (wheels of CUDA 13, conda), the
+/// wheel beside it (CUDA 12), the toolkit.
 constexpr std::array kBesideRuntime{"", "../../cuda_cupti/lib", "../extras/CUPTI/lib64",
                                     "../../../extras/CUPTI/lib64"};
 
@@ -26,7 +26,7 @@ void add_folder(std::vector<std::string>& files, const fs::path& folder) {
   for (const char* name : kNames) files.push_back((folder / name).lexically_normal().string());
 }
 
-/// Looks a function up. Returns whether it is there.
+/// Looks up a function. Returns whether it exists.
 template <typename F>
 bool find(void* library, const char* name, F& function) {
   void* const address = dlsym(library, name);
@@ -78,16 +78,17 @@ bool find_newer(void* library, NewerCalls& calls) {
   return all;
 }
 
-/// CUPTI 13.2, the first with the newer functions, of which it lacks some. Where it cannot begin,
-/// for want of a driver, each of its functions calls itself until the program's stack is full.
+/// Detects CUPTI 13.2, which has the first newer functions but lacks some. If it cannot start
+/// because there is no driver, its functions call themselves until the stack overflows.
 bool dies_without_driver(void* library) noexcept {
   return dlsym(library, "cuptiActivityEnable_v2") != nullptr &&
          dlsym(library, "cuptiActivityGetNextRecord_v2") == nullptr;
 }
 
-/// Whether there is a driver, in the kernel and as a library: looked up without calling it.
+/// Returns whether there is a driver, in the kernel and as a library. Does not call it.
 bool has_driver() {
-  constexpr std::array kDevices{"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"};  // WSL's, Jetson's
+  // the last two: WSL's, Jetson's
+  constexpr std::array kDevices{"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"};
   std::error_code error;
   return std::ranges::any_of(kDevices, [&](auto file) { return fs::exists(file, error); }) &&
          dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
@@ -149,7 +150,7 @@ std::unique_ptr<Library> open_library(const Places& places, std::string& why) {
   auto library = std::make_unique<Library>();
   void* const handle = open_any(places, library->path);
   const bool works = handle == nullptr || !dies_without_driver(handle) || has_driver();
-  (void)dlerror();  // the program's next question must not meet our failures
+  (void)dlerror();  // so that the program's next dlerror() does not report our failures
   if (handle == nullptr) {
     const std::string names =
         places.loaded.empty() ? places.files.front() : "libcupti.so.13 or .12";

@@ -1,6 +1,6 @@
 #pragma once
 
-// libcupti, found and opened when a recording asks for it, never before.
+// Finds and opens libcupti when a recording needs it, never before.
 
 #include <memory>
 #include <string>
@@ -11,31 +11,32 @@
 
 namespace weir::timeline::cupti {
 
-/// Where libcupti may lie.
+/// Where to look for libcupti.
 struct Places {
-  std::vector<std::string> loaded;  ///< names to look for among the libraries of the process
+  std::vector<std::string> loaded;  ///< names to look for among the process's loaded libraries
   std::vector<std::string> files;   ///< names and paths to open, best first
 };
 
-/// Policy: the copy that is already loaded, then the one that belongs to the CUDA runtime of the
-/// process, then what the loader finds, then the toolkit. WEIR_CUPTI names the only one instead.
-/// `runtimes`: paths of the CUDA runtimes that the process has loaded.
+/// Policy: first the copy that is loaded, then the one of the process's CUDA runtime, then the
+/// loader's, then the toolkit's. WEIR_CUPTI names the only candidate instead. `runtimes`: paths of
+/// the process's loaded CUDA runtimes.
 [[nodiscard]] Places cupti_places(const Environment& environment,
                                   const std::vector<std::string>& runtimes);
-/// The paths of libcudart in this process.
+/// Returns the paths of libcudart in this process.
 [[nodiscard]] std::vector<std::string> loaded_runtimes();
 
-/// An open libcupti. It stays open: its own thread may be inside it.
+/// An open libcupti. It is never closed, because its own thread may run in it.
 struct Library {
   std::string path;
   CommonCalls common;
   OlderCalls older;
   NewerCalls newer;
-  bool has_older = false;  ///< every function that a recording cannot do without
-  bool has_newer = false;  ///< the same
+  bool has_older = false;  ///< all functions that a recording requires
+  bool has_newer = false;  ///< likewise
 };
 
-/// Opens the first that there is. Null where there is none; `why` then says so in one line.
+/// Opens the first available one. Returns null if there is none, with the reason in `why`, in one
+/// line.
 [[nodiscard]] std::unique_ptr<Library> open_library(const Places& places, std::string& why);
 
 }  // namespace weir::timeline::cupti

@@ -16,15 +16,15 @@ namespace {
 constexpr std::size_t kMostOrigins = 1U << 16U;
 constexpr std::size_t kMostKernels = 1U << 16U;
 constexpr std::size_t kMostStreams = 1U << 16U;
-constexpr std::uint64_t kContextStep = 1000000;  // stream numbers of CUPTI stay below
+constexpr std::uint64_t kContextStep = 1000000;  // above CUPTI's stream numbers
 constexpr std::uint8_t kDriverCall = 1;          // detail of a kCall until join()
 
-/// The record as far as it goes, and zeroes after it.
+/// Copies the record and pads it with zeros.
 template <typename Record>
 Record as(std::span<const std::uint8_t> bytes) {
   static_assert(std::is_trivially_copyable_v<Record>);
   Record record{};
-  if (!bytes.empty()) {  // memcpy takes no null pointer, not even for nothing
+  if (!bytes.empty()) {  // memcpy takes no null pointer, not even for zero bytes
     std::memcpy(&record, bytes.data(), std::min(bytes.size(), sizeof record));
   }
   return record;
@@ -227,7 +227,7 @@ std::uint64_t Parser::stream_number(const Place& place, std::uint64_t at, Timeli
   streams_.emplace(key, number);
 
   std::string text = "stream " + std::to_string(place.stream);
-  if (number >= kContextStep) {  // not of the first context
+  if (number >= kContextStep) {  // of another than the first context
     text += " of context " + std::to_string(place.context);
   }
   TimelineRecord record{.begin = at, .end = at};
@@ -309,7 +309,7 @@ void Parser::read_sync(const SyncRecord& from, TimelineSink& names,
   record.kind = TimelineKind::kSync;
   record.id = from.correlation;
   record.name = names.name(sync_name(from.type));
-  // These records name no device, so a stream that nothing else named yet stays without a name.
+  // These records name no device, so a stream that no other record has named stays unnamed.
   if (from.stream != kNoStream) record.stream = number_of(from.context, from.stream);
   records.push_back(record);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// From CUPTI's records to ours.
+// Converts CUPTI's records to ours.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,18 +17,18 @@
 
 namespace weir::timeline::cupti {
 
-/// What could not be kept, in records.
+/// The numbers of skipped records.
 struct Skipped {
   std::uint64_t backwards = 0;  ///< ended before they began
-  std::uint64_t untimed = 0;    ///< CUPTI had no room for their times
-  std::uint64_t unknown = 0;    ///< of a kind that is not read
+  std::uint64_t untimed = 0;    ///< without times, because CUPTI had no room for them
+  std::uint64_t unknown = 0;    ///< of an unsupported kind
 };
 
-/// Reads records in any order. Knows streams, and which batch and thread a correlation id came
-/// from, across calls. What it remembers is bounded. Not thread-safe.
+/// Reads records in any order. Keeps streams, and the batch and the thread of each correlation id,
+/// across calls, in bounded memory. Not thread-safe.
 class Parser {
  public:
-  /// The name of a function of CUDA; null where nobody knows it.
+  /// Returns the name of a CUDA function; null if unknown.
   using FunctionName = std::function<const char*(Kind kind, std::uint32_t function)>;
 
   explicit Parser(FunctionName function_name) : function_name_(std::move(function_name)) {}
@@ -36,16 +36,15 @@ class Parser {
   /// Nanoseconds to add to CUPTI's times.
   void set_offset(std::int64_t offset) noexcept { offset_ = offset; }
 
-  /// Appends what one record says. Its size is that of the span: shorter than known where CUPTI is
-  /// older than this, longer where it is newer.
+  /// Appends the contents of one record. The span gives its size: shorter from an older CUPTI,
+  /// longer from a newer one.
   void read(std::span<const std::uint8_t> record, TimelineSink& names,
             std::vector<TimelineRecord>& records);
-  /// After the records of one round, which begin at index `first`: gives them the batch, site and
-  /// thread of their correlation ids, and removes the driver's calls that a call of the runtime
-  /// made.
+  /// Call after the records of one round, which begin at index `first`. Sets batch, site and thread
+  /// from their correlation ids, and removes driver calls made by a runtime call.
   void join(std::size_t first, std::vector<TimelineRecord>& records);
 
-  /// Correlation ids begin anew: those of another recording tell nothing.
+  /// Forgets all correlation ids, because another recording starts them anew.
   void forget_origins() noexcept;
 
   [[nodiscard]] const Skipped& skipped() const noexcept { return skipped_; }
@@ -53,7 +52,7 @@ class Parser {
  private:
   struct Origin {
     std::uint64_t external = 0;  // make_external(); 0: none
-    std::uint32_t thread = 0;    // the system's number; 0: not known
+    std::uint32_t thread = 0;    // the system's thread number; 0: unknown
   };
   struct Place {
     std::uint32_t device = 0;
@@ -91,13 +90,14 @@ class Parser {
   std::int64_t offset_ = 0;
   Skipped skipped_;
   std::unordered_map<std::uint64_t, std::uint64_t> streams_;   // context and stream: our number
-  std::unordered_map<std::uint32_t, std::uint64_t> contexts_;  // context: its place in order
-  std::unordered_map<std::string, std::uint32_t> kernels_;     // mangled: number of the name
+  std::unordered_map<std::uint32_t, std::uint64_t> contexts_;  // context: its index in order of
+                                                               // appearance
+  std::unordered_map<std::string, std::uint32_t> kernels_;     // mangled name: number of the name
   std::unordered_map<std::uint32_t, Origin> origins_;          // by correlation id
-  std::deque<std::uint32_t> order_;                            // of origins_, the oldest first
+  std::deque<std::uint32_t> order_;                            // keys of origins_, the oldest first
 };
 
-/// An external id: which batch and call site a thread works for.
+/// Packs a thread's batch and call site into an external id.
 [[nodiscard]] constexpr std::uint64_t make_external(std::uint32_t batch,
                                                     std::uint32_t site) noexcept {
   return (std::uint64_t{site} << 32U) | batch;

@@ -6,14 +6,14 @@
 namespace weir::timeline::cupti {
 namespace {
 
-constexpr Result kNotThere = -1;  // CUPTI has no such function
+constexpr Result kNotThere = -1;  // this CUPTI lacks the function
 constexpr const char* kName = "Weir";
 
-// CUPTI passes no pointer of ours to its buffer callbacks.
+// A global, because CUPTI passes no user pointer to its buffer callbacks.
 constinit std::atomic<const BufferCalls*> buffer_calls{nullptr};
 
 void requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
-  *most = 0;  // as many records as fit
+  *most = 0;  // no limit: as many records as fit
   *buffer = nullptr;
   *size = 0;
   if (const auto* const calls = buffer_calls.load(std::memory_order_acquire); calls != nullptr) {
@@ -40,7 +40,7 @@ void completed_newer(std::uint8_t* buffer, std::size_t /*size*/, std::size_t val
   completed(buffer, valid);
 }
 
-// No callback is ever enabled: a subscriber is what holds CUPTI.
+// Never called, because no callback is enabled. A subscriber is needed to hold CUPTI.
 void ignore(void* /*user*/, std::uint32_t /*domain*/, std::uint32_t /*function*/,
             const void* /*data*/) {}
 
@@ -176,7 +176,7 @@ class NewerProfiler final : public Profiler {
   std::uint64_t device_bytes() override {
     return read(Attribute::kDeviceBufferSize) * read(Attribute::kDeviceBufferPreallocate);
   }
-  // The ids belong to the subscriber, and are gone with it.
+  // The ids belong to the subscriber and disappear with it.
   void push_external(std::uint64_t id) override {
     Subscriber const mine = subscriber();
     if (calls().push_external == nullptr || mine == nullptr) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// One of CUPTI's two generations behind one interface, so that they cannot be mixed.
+// One interface for CUPTI's two generations, so that their functions cannot be mixed.
 
 #include <cstdint>
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace weir::timeline::cupti {
 
-/// What CUPTI calls; plain functions, since it passes nothing of ours along.
+/// Functions for CUPTI to call. Plain functions, since CUPTI passes no user pointer.
 struct BufferCalls {
   void (*requested)(std::uint8_t** buffer, std::size_t* size);
   void (*completed)(std::uint8_t* buffer, std::size_t valid);
 };
 
-/// CUPTI, called in the order of these functions. Each returns CUPTI's answer: 0 is success.
-/// Thread-safe as CUPTI is: external ids may be pushed while anything else goes on.
+/// CUPTI. Call the functions in the order of this class. Each returns CUPTI's result: 0 is success.
+/// As thread-safe as CUPTI: external ids may be pushed at any time.
 class Profiler {
  public:
   explicit Profiler(const Library& library) : library_(library) {}
@@ -25,7 +25,7 @@ class Profiler {
   Profiler& operator=(const Profiler&) = delete;
   virtual ~Profiler() = default;
 
-  /// Takes hold of CUPTI. `holder`: who has it already, where CUPTI says.
+  /// Takes hold of CUPTI. On failure, `holder` names the current holder if CUPTI reports it.
   [[nodiscard]] virtual Result subscribe(std::string& holder) = 0;
   [[nodiscard]] virtual Result set_zeroed_buffers() = 0;
   [[nodiscard]] virtual Result set_system_thread_ids() = 0;
@@ -33,40 +33,41 @@ class Profiler {
   [[nodiscard]] virtual Result set_timestamp(Timestamp now) = 0;
   [[nodiscard]] virtual Result register_buffers(const BufferCalls& calls) = 0;
   [[nodiscard]] virtual Result enable(Kind kind) = 0;
-  /// Records of one function of the driver (Kind::kDriver) or the runtime (Kind::kRuntime).
+  /// Enables records of one function of the driver (Kind::kDriver) or the runtime (Kind::kRuntime).
   [[nodiscard]] virtual Result enable_call(Kind kind, std::uint32_t function) = 0;
 
-  /// The next record of a buffer; `record` is null for the first. False at the end.
+  /// Moves to the next record of a buffer; pass a null `record` for the first. Returns false at the
+  /// end.
   [[nodiscard]] virtual bool next_record(std::uint8_t* buffer, std::size_t valid,
                                          std::uint8_t*& record) = 0;
-  /// Makes CUPTI hand over the buffers whose records are all complete, or all buffers.
+  /// Makes CUPTI deliver the buffers with complete records only, or all buffers.
   enum class Flush : std::uint8_t { kComplete, kForced };
   Result flush(Flush what);
-  /// Records dropped since the last call.
+  /// Returns the number of records dropped since the last call.
   [[nodiscard]] virtual std::uint64_t take_dropped() = 0;
-  /// Bytes of device memory that CUPTI keeps in each context, or 0 where it does not say.
+  /// Returns the device memory that CUPTI keeps per context, in bytes; 0 if unknown.
   [[nodiscard]] virtual std::uint64_t device_bytes() = 0;
 
   virtual void push_external(std::uint64_t id) = 0;
   virtual void pop_external() = 0;
 
   virtual void disable(Kind kind) = 0;
-  /// Ends the record of each function that enable_call() began.
+  /// Disables the records that enable_call() enabled.
   virtual void disable_call(Kind kind, std::uint32_t function) = 0;
   virtual void unsubscribe() = 0;
 
   /// "CUPTI_ERROR_UNKNOWN (999)".
   [[nodiscard]] std::string describe(Result result) const;
-  /// The name of a function of CUDA; null where CUPTI does not know it.
+  /// Returns the name of a CUDA function; null if CUPTI does not know it.
   [[nodiscard]] const char* function_name(Kind kind, std::uint32_t function) const;
 
  protected:
   const Library& library_;
 };
 
-/// The generation in which several subscribers can live side by side. One for each process.
+/// Makes a profiler of the generation that allows several subscribers. One per process.
 [[nodiscard]] std::unique_ptr<Profiler> make_newer_profiler(const Library& library);
-/// The generation with one subscriber.
+/// Makes a profiler of the generation with one subscriber.
 [[nodiscard]] std::unique_ptr<Profiler> make_older_profiler(const Library& library);
 
 }  // namespace weir::timeline::cupti

@@ -25,7 +25,7 @@ struct NamedKind {
   Kind kind;
   const char* name;
 };
-// KERNEL, which serialises kernels, is never among them.
+// Never contains KERNEL, which serialises kernels.
 constexpr NamedKind kKernels{Kind::kConcurrentKernel, "CONCURRENT_KERNEL"};
 constexpr auto kOtherKinds = std::to_array<NamedKind>({
     {Kind::kMemcpy, "MEMCPY"},
@@ -46,15 +46,15 @@ std::uint64_t read_clock(clockid_t clock) noexcept {
 }
 std::uint64_t monotonic_now() noexcept { return read_clock(CLOCK_MONOTONIC); }
 
-// CUPTI may call from its own thread at any time, so nothing below ever ends.
+// Never destroyed, like everything below, because CUPTI may call from its own thread at any time.
 cupti::ActivityBuffers& buffers() {
   static auto* const kAll = new cupti::ActivityBuffers;
   return *kAll;
 }
 constinit std::atomic<bool> a_source_gathers{false};
-constinit std::atomic<Profiler*> external_profiler{nullptr};  // that gathers now
-constinit std::atomic<Profiler*> last_profiler{nullptr};      // that gathered last
-constinit thread_local std::uint32_t externals_pushed = 0;    // by this thread, and not popped
+constinit std::atomic<Profiler*> external_profiler{nullptr};  // the profiler that is gathering
+constinit std::atomic<Profiler*> last_profiler{nullptr};      // the last profiler that gathered
+constinit thread_local std::uint32_t externals_pushed = 0;  // pushed by this thread and not popped
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size) {
   const std::span<std::uint8_t> taken = buffers().take();
@@ -66,7 +66,7 @@ void buffer_completed(std::uint8_t* buffer, std::size_t valid) {
 }
 constexpr cupti::BufferCalls kBufferCalls{buffer_requested, buffer_completed};
 
-/// Hands what threads work for to CUPTI.
+/// Passes each thread's batch and call site to CUPTI.
 class ExternalMarker final : public TimelineMarker {
  public:
   void push(std::uint32_t batch, std::uint32_t site) noexcept override {
@@ -79,12 +79,12 @@ ExternalMarker& external_marker() {
   return *kMarker;
 }
 
-/// An open libcupti and its generations. Kept for the life of the process, as libcupti is.
+/// An open libcupti and its generations. Never closed, like libcupti.
 struct Opened {
   std::unique_ptr<cupti::Library> library;
-  std::unique_ptr<Profiler> newer;  // null where it has none
-  std::unique_ptr<Profiler> older;  // the same
-  Profiler* used = nullptr;         // the one that was subscribed; null before that
+  std::unique_ptr<Profiler> newer;  // null if this CUPTI has none
+  std::unique_ptr<Profiler> older;  // likewise
+  Profiler* used = nullptr;         // the subscribed one; null before subscribing
 };
 
 Opened* open(const Environment& environment, std::string& why) {
@@ -140,11 +140,11 @@ class CuptiSource final : public ActivitySource {
   Opened* opened_ = nullptr;
   Profiler* profiler_ = nullptr;  // null: CUPTI is not held
   bool running_ = false;
-  bool collected_all_ = false;  // since it was started, and nothing after that
+  bool collected_all_ = false;  // complete since the last start
   bool own_clock_ = false;      // CUPTI takes its times from monotonic_now
   std::vector<Kind> enabled_;
   std::vector<std::pair<Kind, std::uint32_t>> enabled_calls_;
-  std::vector<std::string> notes_;  // not yet in a record
+  std::vector<std::string> notes_;  // not yet written to a record
   std::vector<cupti::ActivityBuffers::Filled> filled_;
   std::uint64_t dropped_ = 0;
   std::uint64_t told_dropped_ = 0;
@@ -171,7 +171,7 @@ std::string CuptiSource::start() {
   return {};
 }
 
-/// Takes hold of CUPTI. Returns a line where it cannot.
+/// Takes hold of CUPTI. Returns a line with the reason on failure.
 std::string CuptiSource::attach() {
   if (profiler_ != nullptr) return {};
   std::string why;
@@ -191,8 +191,8 @@ std::string CuptiSource::attach() {
   return {};
 }
 
-/// The newer generation where it is there, else the older one; never both, so that later recordings
-/// use that of the first.
+/// Uses the newer generation if available, else the older one. Never both: later recordings use the
+/// generation of the first.
 bool CuptiSource::subscribe(std::string& why) {
   for (Profiler* const profiler : {opened_->newer.get(), opened_->older.get()}) {
     if (profiler == nullptr || (opened_->used != nullptr && profiler != opened_->used)) continue;
@@ -213,7 +213,8 @@ bool CuptiSource::subscribe(std::string& why) {
   return false;
 }
 
-/// Buffers that came after the last recording let go of CUPTI, which alone can read them.
+/// Drops buffers that arrived after the last recording released CUPTI. Only that subscriber could
+/// read them.
 void CuptiSource::drop_late_buffers() {
   buffers().collect(filled_);
   for (const auto& buffer : filled_) {
@@ -223,7 +224,7 @@ void CuptiSource::drop_late_buffers() {
   filled_.clear();
 }
 
-/// What must be set before buffers are registered. A recording can do without each.
+/// Sets options that must precede the registration of buffers. All are optional.
 void CuptiSource::set_up() {
   // Without this CUPTI zeroes the buffers itself, which only costs time.
   static_cast<void>(profiler_->set_zeroed_buffers());
@@ -233,7 +234,7 @@ void CuptiSource::set_up() {
   };
   without(profiler_->set_system_thread_ids(), "does not name threads");
   without(profiler_->set_allocation_source(), "does not say which library allocates");
-  // Else it takes CLOCK_REALTIME, as its documentation says.
+  // Without this CUPTI uses CLOCK_REALTIME, according to its documentation.
   own_clock_ = profiler_->set_timestamp(monotonic_now) == cupti::kSuccess;
 }
 
@@ -260,7 +261,7 @@ std::string CuptiSource::enable_kinds() {
   return {};
 }
 
-/// The functions that are of use, or every call of the runtime where CUPTI cannot choose.
+/// Enables the relevant functions, or every runtime call if CUPTI cannot select.
 void CuptiSource::enable_calls() {
   const bool runtime = enable_calls_of(Kind::kRuntime, cupti::kRuntimeCalls);
   const bool driver = enable_calls_of(Kind::kDriver, cupti::kDriverCalls);
@@ -277,7 +278,7 @@ template <std::size_t Count>
 bool CuptiSource::enable_calls_of(Kind kind, const std::array<std::uint32_t, Count>& functions) {
   bool any = false;
   for (const std::uint32_t function : functions) {
-    // An older CUPTI does not know the newest.
+    // An older CUPTI lacks the newest functions.
     if (profiler_->enable_call(kind, function) != cupti::kSuccess) continue;
     enabled_calls_.emplace_back(kind, function);
     any = true;
@@ -302,7 +303,7 @@ void CuptiSource::disable_kinds() noexcept {
   enabled_calls_.clear();
 }
 
-/// Gives CUPTI back. cuptiFinalize is left out: others may use it, now or later.
+/// Releases CUPTI. Does not call cuptiFinalize, because others may use CUPTI now or later.
 void CuptiSource::detach() noexcept {
   if (profiler_ == nullptr) return;
   profiler_->unsubscribe();
@@ -345,7 +346,7 @@ void CuptiSource::read_buffer(const cupti::ActivityBuffers::Filled& buffer, Time
   if (!profiler_->next_record(buffer.data, buffer.valid, record)) return;
   while (record != nullptr) {
     std::uint8_t* next = record;
-    // The next record tells this one's size, whichever CUPTI wrote it.
+    // This record's size is the distance to the next record, for any CUPTI version.
     const bool more =
         profiler_->next_record(buffer.data, buffer.valid, next) && next > record && next < end;
     const auto size = static_cast<std::size_t>((more ? next : end) - record);
@@ -354,7 +355,7 @@ void CuptiSource::read_buffer(const cupti::ActivityBuffers::Filled& buffer, Time
   }
 }
 
-/// Notes, and what was lost since the last time.
+/// Appends notes, and the number of lost records since the last call.
 void CuptiSource::tell(TimelineSink& sink, std::vector<TimelineRecord>& records) {
   for (const std::string& text : notes_) {
     records.push_back(note(sink.name(text)));
@@ -387,8 +388,8 @@ void push_external(std::uint32_t batch, std::uint32_t site) noexcept {
 }
 
 void pop_external() noexcept {
-  // Also when the recording has stopped meanwhile: CUPTI keeps the ids of a thread, and would give
-  // what it leaves there to all that the thread does in the next recording.
+  // Also if the recording has stopped meanwhile: CUPTI keeps a thread's ids, and would apply
+  // leftover ids to all of the thread's work in the next recording.
   if (externals_pushed == 0) return;
   --externals_pushed;
   last_profiler.load(std::memory_order_acquire)->pop_external();

@@ -1,7 +1,7 @@
 #pragma once
 
-// CUPTI as a source of what the device itself does: kernels, copies, sets, synchronisation, memory
-// of the driver and its pools, calls of CUDA, the profiler's own cost.
+// Records the device's own activity with CUPTI: kernels, copies, sets, synchronisation, the
+// driver's memory and pools, CUDA calls, and the profiler's overhead.
 
 #include <memory>
 
@@ -10,19 +10,19 @@
 
 namespace weir::timeline {
 
-/// A source that opens libcupti at its first start(). At most one of a process can gather at a
-/// time. start() names whoever else holds CUPTI. Where only some kinds of records are to be had, it
-/// starts and says so in a kNote.
+/// Returns a source that opens libcupti at its first start(). Only one source per process can
+/// gather at a time. start() names any other holder of CUPTI. If only some kinds of records are
+/// available, it starts and says so in a kNote.
 ///
-/// Of its records `thread` is the system's number of the thread (gettid) or 0, `id` the correlation
-/// id, and `batch` and `site` are those that push_external() named. Why records were lost is said
-/// in notes. It lets go of CUPTI when it was stopped and everything was collected, in either order.
+/// In its records, `thread` is the system's thread number (gettid) or 0, `id` the correlation id,
+/// and `batch` and `site` come from push_external(). Notes explain lost records. The source
+/// releases CUPTI once it is stopped and everything is collected, in either order.
 [[nodiscard]] std::unique_ptr<ActivitySource> make_cupti_source(
     const Environment& environment = process_environment());
 
-/// Until pop_external(), what the calling thread starts on the device belongs to this batch and
-/// call site (numbers of TimelineSink::site). Nothing happens where CUPTI does not gather. May be
-/// nested. Thread-safe.
+/// Assigns the device work that the calling thread starts until pop_external() to this batch and
+/// call site (numbers of TimelineSink::site). Does nothing if CUPTI is not gathering. Calls may
+/// nest. Thread-safe.
 void push_external(std::uint32_t batch, std::uint32_t site) noexcept;
 void pop_external() noexcept;
 

@@ -31,7 +31,7 @@ void refuse_doubles(const std::vector<Process>& processes) {
   for (std::size_t i = 1; i < processes.size(); ++i) {
     const ProcessInfo& info = processes[i].info;
     if (identity(processes[i - 1].info) != identity(info)) continue;
-    // Other programs' traces may say nothing of themselves: then their records tell them apart.
+    // Other programs' traces may lack these fields. Then only their records distinguish them.
     const bool says_when = info.monotonic_ns != 0 || info.unix_ns != 0;
     if (says_when || processes[i - 1].records == processes[i].records) {
       throw UsageError("the same recording is given twice: " + described(info));
@@ -39,8 +39,8 @@ void refuse_doubles(const std::vector<Process>& processes) {
   }
 }
 
-/// When a recording's zero was, in nanoseconds since 1970; empty where nothing says so. `machines`
-/// has, of each machine, the recording that the others of it are counted from.
+/// Returns a recording's zero in nanoseconds since 1970; nothing if unknown. `machines` has each
+/// machine's reference recording.
 std::optional<std::uint64_t> zero_of(const ProcessInfo& info,
                                      const std::map<std::string, ProcessInfo>& machines) {
   if (info.boot.empty()) {
@@ -73,9 +73,8 @@ std::uint64_t later(std::uint64_t time, std::uint64_t by) {
   return time + std::min(by, std::numeric_limits<std::uint64_t>::max() - time);
 }
 
-/// Counts a process's times from `by` nanoseconds before its zero. Where its machine was not up yet
-/// then, its monotonic clock cannot say when that was: a later merge then uses the time
-/// of day.
+/// Moves a process's zero back by `by` nanoseconds. If the machine was not up at the new zero, its
+/// monotonic clock cannot express that time, so a later merge uses the time of day.
 void shift(Process& process, std::uint64_t by) {
   if (by > process.info.monotonic_ns) process.info.boot.clear();
   process.info.monotonic_ns = less(process.info.monotonic_ns, by);

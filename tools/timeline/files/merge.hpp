@@ -1,6 +1,6 @@
 #pragma once
 
-// Several recordings as one.
+// Merges several recordings into one.
 
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace weir::timeline {
 
-/// All processes on one clock, whose zero is the earliest one; by rank, host and pid. Recordings of
-/// one machine are joined by its monotonic clock, others by the time of day. One that has neither
-/// begins with the earliest, and a kNote record says so. UsageError where two are the same
-/// recording, or lie more than a year apart.
+/// Puts all processes on one clock, whose zero is the earliest one. Sorts them by rank, host and
+/// pid. Aligns recordings of one machine by its monotonic clock, others by the time of day. A
+/// recording without either starts with the earliest one, and a kNote record says so. Throws
+/// UsageError if two recordings are the same or more than a year apart.
 [[nodiscard]] Timeline merge(std::vector<Timeline> timelines);
 
 }  // namespace weir::timeline

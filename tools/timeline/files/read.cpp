@@ -13,7 +13,7 @@ namespace {
 
 enum class Content : std::uint8_t { kEmpty, kJson, kPerfetto, kAllocationLog, kPickle, kOther };
 
-/// The first bytes, unpacked.
+/// Returns the first bytes, unpacked.
 std::string front_of(const std::string& path) {
   constexpr std::size_t kFront = 256;
   chrome::Input input(path, {});
@@ -22,14 +22,14 @@ std::string front_of(const std::string& path) {
   return front;
 }
 
-/// Where the first byte at or after `place` is that is no white space.
+/// Returns the index of the first byte at or after `place` that is not white space.
 std::size_t skip_space(std::string_view text, std::size_t place) {
   const std::size_t found = text.find_first_not_of(" \t\r\n", place);
   return found == std::string_view::npos ? text.size() : found;
 }
 
-/// A Perfetto trace begins with the tag of its first packet, which is a newline: what follows the
-/// bracket tells JSON from it.
+/// A Perfetto trace begins with the tag of its first packet, which is a newline. So the byte after
+/// the bracket decides whether this is JSON.
 bool is_json(std::string_view front) {
   const std::size_t bracket = skip_space(front, 0);
   if (bracket == front.size()) return false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads a timeline of any format.
+// Reads a timeline file of any format.
 
 #include <string>
 
@@ -9,8 +9,9 @@
 
 namespace weir::timeline {
 
-/// The timeline of a file. Its first bytes say which format it has, not its name. UsageError of one
-/// line where it is none: a folder, an empty file, standard input (`-`), an allocation log.
+/// Reads a timeline file and detects the format from its first bytes, not from its name. Throws
+/// UsageError of one line if it is none: a folder, an empty file, standard input (`-`), an
+/// allocation log.
 [[nodiscard]] Timeline read_timeline(const std::string& path);
 [[nodiscard]] Timeline read_timeline(const std::string& path, const ReadLimits& limits);
 

@@ -6,7 +6,7 @@
 
 namespace weir::timeline {
 
-/// The names of a process that was read. Refers to it.
+/// The names of a process that was read. Refers to that process.
 class ProcessNames final : public Names {
  public:
   explicit ProcessNames(const Process& process) : process_(process) {}
@@ -18,7 +18,7 @@ class ProcessNames final : public Names {
   const Process& process_;
 };
 
-/// Writes all processes, and ends the file.
+/// Writes all processes and ends the file.
 void write_timeline(const Timeline& timeline, Writer& writer);
 
 }  // namespace weir::timeline

@@ -35,7 +35,7 @@ bool read_whole(int file, void* place, std::size_t size, std::size_t offset) noe
   return pread(file, place, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
-/// Whether it is the block that was found, of a process that runs.
+/// Returns whether the file is the block that was found, and its process runs.
 bool is_of(int file, const LiveProgram& program) {
   const auto block = std::make_unique<LiveBlock>();
   if (!read_whole(file, block.get(), sizeof *block, 0)) return false;
@@ -43,7 +43,7 @@ bool is_of(int file, const LiveProgram& program) {
          block->pid == program.pid && block->started == program.started && is_locked_block(file);
 }
 
-/// Not zero, and not that of a request before.
+/// Returns a number other than zero and the last request's.
 std::uint64_t draw_serial() noexcept {
   std::uint64_t serial = 0;
   while (getrandom(&serial, sizeof serial, 0) != sizeof serial || serial == 0) continue;
@@ -97,7 +97,7 @@ std::optional<BudgetAnswer> Asker::answer_to(std::uint64_t serial) const noexcep
   constexpr std::size_t kPlace = offsetof(LiveBlock, answer);
   LiveAnswer text;
   const int file = file_.descriptor();
-  // The serial first: the rest was written before it.
+  // Read the serial first: it is written after the rest.
   if (!read_whole(file, &text.serial, sizeof text.serial, kPlace) || text.serial != serial) {
     return std::nullopt;
   }
@@ -133,7 +133,7 @@ Asker::Result Asker::ask(const BudgetAsk& ask, std::chrono::nanoseconds patience
     std::this_thread::sleep_for(kPause);
   }
   (void)write({});
-  // It may have been taken while this gave up.
+  // The program may have taken the request while this gave up.
   if (!result.answer) result.answer = answer_to(serial);
   (void)lock(false);
   return result;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Asks a running program for another budget, by its block (block.hpp).
+// Requests another budget from a running program through its block (block.hpp).
 
 #include <chrono>
 #include <optional>
@@ -11,26 +11,26 @@
 
 namespace weir::timeline {
 
-/// The block of a program, open to ask. Not thread-safe; of several askers of one program, in
-/// whatever processes, one is served after the other.
+/// An open block of a program. Not thread-safe. Several askers of one program, in any processes,
+/// are served one after another.
 class Asker {
  public:
-  /// Opens the block of `program`, as read_live found it. Error of one line where it is not this
-  /// user's alone, or not what was found any more.
+  /// Opens the block of `program`, as found by read_live. Throws Error of one line if it is not
+  /// owned by this user alone, or has changed since.
   explicit Asker(const LiveProgram& program);
 
   enum class Failure {
     kEnded,   ///< the program has ended
-    kSilent,  ///< it did not answer in time
-    kBusy,    ///< it answered others all the time
-    kBroken,  ///< the block cannot be written, or is cut
+    kSilent,  ///< no answer in time
+    kBusy,    ///< busy answering others the whole time
+    kBroken,  ///< the block cannot be written, or is truncated
   };
   struct Result {
     std::optional<BudgetAnswer> answer{};
-    Failure failure = Failure::kSilent;  ///< where there is no answer
+    Failure failure = Failure::kSilent;  ///< valid without an answer
   };
-  /// Asks, and waits for the answer for at most `patience`. Without an answer the request is taken
-  /// back.
+  /// Sends a request and waits for the answer for at most `patience`. Withdraws the request if
+  /// there is no answer.
   [[nodiscard]] Result ask(const BudgetAsk& ask, std::chrono::nanoseconds patience);
 
  private:

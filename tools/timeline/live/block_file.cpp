@@ -20,14 +20,14 @@
 namespace weir::timeline {
 namespace {
 
-/// Throws Error where a call of the system did not succeed.
+/// Throws Error if a system call failed.
 void require(bool succeeded, std::string_view call) {
   if (succeeded) return;
   const int error = errno;
   throw Error(std::string(call) + ": " + std::generic_category().message(error));
 }
 
-/// Cuts at a whole character of UTF-8. `place` stays ended by a zero.
+/// Truncates at a UTF-8 character boundary. Keeps `place` terminated by a zero.
 template <std::size_t Size>
 void copy_text(std::array<char, Size>& place, std::string_view text) noexcept {
   std::size_t length = std::min(text.size(), Size - 1);
@@ -58,21 +58,21 @@ std::string file_name() {
          std::string(kBlockSuffix);
 }
 
-/// A file that was made: where it is mapped, and which it is.
+/// A new file: its mapping and its identity.
 struct Made {
   LiveBlock* block;
   dev_t device;
   ino_t inode;
 };
 
-/// The file has no name before it is whole and locked, so a reader never meets a part of it, and a
+/// The file has no name until it is complete and locked. So readers never see a partial file, and a
 /// process that is killed here leaves nothing.
 Made make_file(const OpenFolder& folder, const std::string& name, const LiveBlock& contents) {
   const OpenFolder file(openat(folder.descriptor(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   require(file.is_open(), "open");
   struct stat found {};
   require(fstat(file.descriptor(), &found) == 0, "stat");
-  // All of its memory now: a store into a page that the system cannot provide would be a SIGBUS.
+  // Allocates all pages now: a store into a page that the system cannot provide would raise SIGBUS.
   const int error = posix_fallocate(file.descriptor(), 0, sizeof(LiveBlock));
   errno = error;
   require(error == 0, "fallocate");
@@ -117,7 +117,7 @@ BlockFile::BlockFile(const std::vector<LiveFolder>& folders, std::string_view pr
 }
 
 BlockFile::~BlockFile() {
-  if (getpid() != pid_) return;  // it is not mapped here, and the addresses may be others' by now
+  if (getpid() != pid_) return;  // a child has no mapping, and the addresses may be used otherwise
   unlink(path_.c_str());
   munmap(block_, sizeof(LiveBlock));
 }
@@ -144,7 +144,7 @@ std::optional<BudgetAsk> BlockFile::next_request() noexcept {
   const auto load = [](std::uint64_t& word, const std::uint64_t& from) {
     return load_shared(&word, &from, sizeof word);
   };
-  // In the opposite order to that of who asks.
+  // In the opposite order to the asker's writes.
   if (!load(request.end, there->end) || request.end == 0 || request.end == serial_) {
     return std::nullopt;
   }

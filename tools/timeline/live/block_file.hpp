@@ -13,30 +13,29 @@
 
 namespace weir::timeline {
 
-/// The name of a block's file is PID-TIME and this. No two blocks ever have the same.
+/// A block's file name is PID-TIME and this suffix. Names are never reused.
 inline constexpr std::string_view kBlockSuffix = ".live";
 
-/// The block of this process, in a file of its own until the writer's end. Not thread-safe.
+/// This process's block, in a file that lives as long as this. Not thread-safe.
 class BlockFile {
  public:
-  /// In the first of `folders` that takes it. Removes what ended processes left there. Error where
-  /// none does. The caller blocks SIGXFSZ, or ignores it.
+  /// Makes the file in the first of `folders` that accepts it, and removes files of ended processes
+  /// there. Throws Error if none does. The caller must block or ignore SIGXFSZ.
   BlockFile(const std::vector<LiveFolder>& folders, std::string_view program);
-  /// Removes the file. Does nothing in a child of the process that made it.
+  /// Removes the file. Does nothing in a forked child.
   ~BlockFile();
   BlockFile(const BlockFile&) = delete;
   BlockFile& operator=(const BlockFile&) = delete;
 
-  /// A sample, and the figures of devices at its time.
+  /// Appends a sample and the device figures of the same time.
   void append(const LiveSample& sample, const LiveDeviceSample& devices = {}) noexcept;
-  /// What does not fit is left out.
+  /// Ignores devices beyond the limit.
   void add_device(std::string_view name) noexcept;
-  /// What is asked of the process, once; it is to be answered before the next call. Any bytes may
-  /// be in it.
+  /// Returns each request once; answer it before the next call. It may contain any bytes.
   [[nodiscard]] std::optional<BudgetAsk> next_request() noexcept;
-  /// Answers what next_request gave last.
+  /// Answers the last request of next_request.
   void answer(const BudgetAnswer& answer) noexcept;
-  /// Whether the file is as it was made: at its place, the user's alone, and whole.
+  /// Returns whether the file is unchanged: in its place, owned by the user alone, and complete.
   [[nodiscard]] bool is_intact() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
@@ -46,7 +45,7 @@ class BlockFile {
   LiveBlock* block_ = nullptr;
   dev_t device_ = 0;
   ino_t inode_ = 0;
-  // What the file says of these is not asked: others may have written there.
+  // Kept here rather than read from the file, which others may have overwritten.
   std::uint64_t count_ = 0;
   std::uint32_t device_count_ = 0;
   std::uint64_t serial_ = 0;  ///< of the last request

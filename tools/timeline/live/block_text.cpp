@@ -13,8 +13,8 @@ std::string text_of(const std::array<char, Size>& place) {
   return {place.begin(), std::ranges::find(place, '\0')};
 }
 
-/// Samples of a ring of `slots` that were not written while they were read (block.hpp): from
-/// `first` to before `end`.
+/// The samples, `first` to before `end`, of a ring of `slots` that were not overwritten while they
+/// were read (block.hpp).
 struct Whole {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
@@ -47,7 +47,7 @@ std::vector<LiveDevice> newest_figures(const BlockCopy& copy) {
   return devices;
 }
 
-/// Counted from zero: a count of nanoseconds is a signed one where it is made.
+/// Publishers count nanoseconds in a signed type, which limits a valid count.
 constexpr std::uint64_t kMostLiveCount = std::numeric_limits<std::int64_t>::max();
 
 bool all_within(std::initializer_list<std::uint64_t> values, std::uint64_t most) noexcept {

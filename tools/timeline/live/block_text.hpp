@@ -1,6 +1,6 @@
 #pragma once
 
-// What the bytes of a block say. Pure: they are a stranger's, and any are read or refused.
+// Decodes a block. Pure. The bytes are untrusted: any input is decoded or refused.
 
 #include <cstdint>
 #include <string>
@@ -12,47 +12,47 @@
 
 namespace weir::timeline {
 
-/// A process that runs and publishes.
+/// A running process that publishes.
 struct LiveProgram {
-  std::uint32_t pid = 0;  ///< as the process itself knows it
-  std::uint32_t uid = 0;  ///< who owns the block
+  std::uint32_t pid = 0;  ///< in the process's own namespace
+  std::uint32_t uid = 0;  ///< owner of the block
   std::uint64_t started = 0;
   std::uint64_t pid_namespace = 0;
-  std::string program{};  ///< a stranger's text, as the next
+  std::string program{};  ///< untrusted text, like the next
   std::vector<std::string> devices{};
   std::vector<LiveSample> samples{};         ///< oldest first, times ascending; may be empty
-  std::vector<LiveDevice> device_figures{};  ///< the newest, by device
-  LiveFolder folder{};                       ///< where its block lies
-  std::string file{};                        ///< its name there
-  std::uint64_t inode = 0;                   ///< of that file
+  std::vector<LiveDevice> device_figures{};  ///< the newest figures, by device
+  LiveFolder folder{};                       ///< folder of its block
+  std::string file{};                        ///< file name there
+  std::uint64_t inode = 0;                   ///< inode of that file
 };
 
-/// A block, and `count` before and after it was read.
+/// A block, and `count` as read before and after it.
 struct BlockCopy {
   LiveBlock block;
   std::uint64_t count_before = 0;
   std::uint64_t count_after = 0;
 };
 
-/// What a file is by its first bytes.
+/// The type of a file by its first bytes.
 enum class BlockKind : std::uint8_t {
-  kNone,          ///< no block
-  kOtherVersion,  ///< one that another version of Weir wrote
-  kCut,           ///< one of another size than it has
+  kNone,          ///< not a block
+  kOtherVersion,  ///< a block of another Weir version
+  kCut,           ///< a block of the wrong size
   kBlock,
 };
-/// `read` bytes of `block`'s beginning were there, of a file of `file_size`.
+/// Classifies a file of `file_size` bytes from the first `read` bytes in `block`.
 [[nodiscard]] BlockKind kind_of(const LiveBlock& block, std::size_t read,
                                 std::uint64_t file_size) noexcept;
 
-/// What a block of the kind kBlock says. At most kLiveHistory samples and kLiveDevices devices.
+/// Decodes a block of kind kBlock: at most kLiveHistory samples and kLiveDevices devices.
 [[nodiscard]] LiveProgram program_of(const BlockCopy& copy, std::uint32_t uid);
 
-/// Whether a program can have published these: sizes that devices have and that agree with each
-/// other, each device once.
+/// Returns whether these figures are possible: sizes of real devices, consistent with each other,
+/// and each device once.
 [[nodiscard]] bool has_possible_figures(const LiveProgram& program) noexcept;
 
-/// Whether a file of that name may hold the block of the process `pid`: PID-TIME.live.
+/// Returns whether a file name, PID-TIME.live, may be that of process `pid`.
 [[nodiscard]] bool is_name_of(std::string_view file, std::uint32_t pid);
 
 }  // namespace weir::timeline

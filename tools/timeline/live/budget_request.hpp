@@ -1,7 +1,7 @@
 #pragma once
 
-// What `weir set` asks of a running program, and what it answers. Pure: the bytes of both are a
-// stranger's.
+// The request of `weir set` to a running program, and the answer. Pure. The bytes of both are
+// untrusted.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,37 +12,38 @@
 
 namespace weir::timeline {
 
-/// Less than this no program can do anything with.
+/// The least useful budget of a program.
 inline constexpr Bytes kLeastBudget = mib(1);
 
-/// Another budget for a device.
+/// A request for another budget of a device.
 struct BudgetAsk {
   std::uint64_t device = 0;  ///< 1 + the GPU's ordinal
   Bytes budget{};
 };
 
 enum class BudgetCode : std::uint64_t {
-  kTaken = 1,   ///< it is in force
-  kOutOfRange,  ///< it is less than kLeastBudget, or more than the device has
+  kTaken = 1,   ///< the new budget is in force
+  kOutOfRange,  ///< less than kLeastBudget, or more than the device has
   kNoDevice,    ///< the program does not use that device
-  kFixed,       ///< the program's budget cannot be changed while it runs
-  kTampered,    ///< the block's file is not as the program made it
+  kFixed,       ///< the program's budget cannot change at run time
+  kTampered,    ///< the block's file was changed by others
 };
 
 struct BudgetAnswer {
   BudgetCode code = BudgetCode::kFixed;
   Bytes before{};
-  Bytes after{};  ///< as before where it was not taken
-  Bytes used{};   ///< of it, then: more where the program has yet to free some
+  Bytes after{};  ///< unchanged unless taken
+  Bytes used{};   ///< used at that time; above the budget if the program has yet to free some
   Bytes total{};  ///< of the device
 };
 
-/// Whether a device of `total` may have that budget.
+/// Returns whether a device of `total` bytes may have that budget.
 [[nodiscard]] constexpr bool is_in_range(Bytes budget, Bytes total) noexcept {
   return budget >= kLeastBudget && budget <= total;
 }
 
-/// What `request` asks for; nothing where it is not whole, or is `served`, the last one's serial.
+/// Decodes a request. Returns nothing if it is incomplete or was served already (its serial is
+/// `served`).
 [[nodiscard]] constexpr std::optional<BudgetAsk> ask_of(const LiveRequest& request,
                                                         std::uint64_t served) noexcept {
   if (request.end == 0 || request.begin != request.end || request.end == served) {
@@ -51,7 +52,7 @@ struct BudgetAnswer {
   return BudgetAsk{.device = request.device, .budget = {request.budget}};
 }
 
-/// What `answer` says; nothing where no program answers so.
+/// Decodes an answer. Returns nothing if no program answers like that.
 [[nodiscard]] constexpr std::optional<BudgetAnswer> answer_of(const LiveAnswer& answer) noexcept {
   const bool is_code = answer.code >= static_cast<std::uint64_t>(BudgetCode::kTaken) &&
                        answer.code <= static_cast<std::uint64_t>(BudgetCode::kTampered);

@@ -10,7 +10,7 @@ namespace weir::timeline {
 
 std::vector<bool> believed(std::span<const Claim> claims) {
   std::set<std::pair<std::uint32_t, std::uint64_t>> proven;
-  // Programs of two containers may have the same number, and have begun at the same time.
+  // Programs in two containers may have equal numbers and start times.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::size_t> unseen;
   for (const Claim& claim : claims) {
     if (claim.holder == Holder::kNamed) proven.emplace(claim.pid, claim.started);

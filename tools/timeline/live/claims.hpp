@@ -1,6 +1,6 @@
 #pragma once
 
-// Which of the files that name a program is believed. Pure.
+// Decides which of the files that name a program to trust. Pure.
 
 #include <cstdint>
 #include <span>
@@ -8,14 +8,14 @@
 
 namespace weir::timeline {
 
-/// Whether the process that holds a file's lock is the one that the file names.
+/// Whether the process that a file names holds the file's lock.
 enum class Holder : std::uint8_t {
   kNamed,
   kAnother,
-  kUnseen,  ///< the kernel does not tell here who it is
+  kUnseen,  ///< the kernel does not reveal the holder here
 };
 
-/// What a file says of whose it is.
+/// The process that a file names.
 struct Claim {
   std::uint32_t pid = 0;
   std::uint64_t started = 0;
@@ -23,9 +23,9 @@ struct Claim {
   Holder holder = Holder::kUnseen;
 };
 
-/// For each claim whether it is believed. One whose process holds the lock always is. One of which
-/// that is not known is, unless another claims the same process: where that one's process does hold
-/// the lock, or where nothing tells the two apart.
+/// Returns for each claim whether to trust it. Trusts a claim whose process holds the lock. Trusts
+/// a claim with an unknown holder, unless another claim names the same process and either its
+/// process holds the lock, or nothing distinguishes the two.
 [[nodiscard]] std::vector<bool> believed(std::span<const Claim> claims);
 
 }  // namespace weir::timeline

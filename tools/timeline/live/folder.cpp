@@ -30,7 +30,7 @@ std::string parse_text(std::string_view /*name*/, std::string_view text) {
 
 LiveFolder in_runtime(const std::string& runtime) { return {runtime + "/weir", runtime}; }
 
-/// Names of the folder's entries; none where it cannot be read.
+/// Returns the names of the folder's entries; none if it cannot be read.
 std::vector<std::string> entries_of(std::string_view path) {
   std::vector<std::string> names;
   std::error_code error;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the blocks of a user's processes lie: a folder in memory that only the user can open.
+// Finds the folder of a user's blocks: in memory, and accessible to that user only.
 
 #include <cstdint>
 #include <string>
@@ -13,20 +13,20 @@ namespace weir::timeline {
 /// Whether a process publishes, and where.
 struct PublishSetting {
   bool on = true;
-  std::string folder;  ///< empty: the user's
+  std::string folder;  ///< empty: the user's default folders
 };
 
-/// WEIR_PUBLISH: `0`, `1`, or an absolute path. UsageError for anything else.
+/// Parses WEIR_PUBLISH: `0`, `1`, or an absolute path. Throws UsageError for anything else.
 [[nodiscard]] Setting<PublishSetting> publish_setting(const Environment& environment);
 
-/// A folder that blocks may lie in.
+/// A folder for blocks.
 struct LiveFolder {
   std::string path;
-  std::string parent;  ///< must be the user's own; empty: need not be
+  std::string parent;  ///< must be owned by the user; empty: no condition
 };
 
-/// Where a process of user `uid` publishes: the first of these that can be used. Those who look
-/// read them all: what a program has in its environment is not known.
+/// The folders in which a process of user `uid` publishes; it uses the first that works. Readers
+/// read all of them, because they do not know the program's environment.
 ///   1. the setting's folder, and no other
 ///   2. $XDG_RUNTIME_DIR/weir
 ///   3. /run/user/UID/weir
@@ -34,10 +34,10 @@ struct LiveFolder {
 [[nodiscard]] std::vector<LiveFolder> live_folders(const PublishSetting& setting,
                                                    const Environment& environment,
                                                    std::uint32_t uid);
-/// The same of every user, for whoever may open all of them.
+/// The folders of all users, for readers with access to them.
 [[nodiscard]] std::vector<LiveFolder> live_folders_of_all();
 
-/// An open folder. Closes at its end.
+/// An open folder; the destructor closes it.
 class OpenFolder {
  public:
   explicit OpenFolder(int descriptor) noexcept : descriptor_(descriptor) {}
@@ -52,10 +52,10 @@ class OpenFolder {
   int descriptor_;
 };
 
-/// Opens a folder to write to, and makes it where it is missing. Not open, with errno set, where it
-/// is a link, another user's, or open to others.
+/// Opens a folder for writing, and creates it if missing. Not open, with errno set, if it is a
+/// link, owned by another user, or accessible to others.
 [[nodiscard]] OpenFolder open_own(const LiveFolder& folder) noexcept;
-/// Opens a folder to read. Not open where there is none, or it is a link.
+/// Opens a folder for reading. Not open if it does not exist or is a link.
 [[nodiscard]] OpenFolder open_to_read(const LiveFolder& folder) noexcept;
 
 }  // namespace weir::timeline

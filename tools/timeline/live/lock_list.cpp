@@ -10,7 +10,8 @@
 namespace weir::timeline {
 namespace {
 
-/// The kernel gives the list in parts, and may leave a lock out where another one goes meanwhile.
+/// The kernel returns the list in parts, and may skip a lock when another one is released
+/// meanwhile.
 constexpr int kMoreLooks = 4;
 
 FlockHolders holders_now() {
@@ -20,7 +21,7 @@ FlockHolders holders_now() {
 
 }  // namespace
 
-// A line is `1: FLOCK  ADVISORY  WRITE 8053 00:1b:131893 0 EOF`. One who waits has `->` before
+// A line is `1: FLOCK  ADVISORY  WRITE 8053 00:1b:131893 0 EOF`. A waiting process has `->` before
 // FLOCK.
 FlockHolders flock_holders(const std::string& locks) {
   FlockHolders holders;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Who holds the locks of files, as the kernel tells it.
+// Finds the holders of file locks in the kernel's list.
 
 #include <sys/types.h>
 
@@ -11,23 +11,23 @@
 
 namespace weir::timeline {
 
-/// Processes that hold an exclusive flock, by the number of its file (file_number).
+/// Processes with an exclusive flock, by file number (file_number).
 using FlockHolders = std::map<std::string, std::uint32_t>;
 
-/// What the text of /proc/locks says.
+/// Parses the text of /proc/locks.
 [[nodiscard]] FlockHolders flock_holders(const std::string& locks);
 
-/// A file as /proc/locks names it. On a file system whose files are of another device than itself
-/// (btrfs) it is not found there.
+/// Returns a file's number as in /proc/locks. Does not match on file systems whose files have
+/// another device number than the file system itself (btrfs).
 [[nodiscard]] std::string file_number(dev_t device, ino_t inode);
 
-/// The kernel's list, read when it is made.
+/// The kernel's list, read by the constructor.
 class LockList {
  public:
   LockList();
-  /// The process that took the file's lock; it may have ended, if it left the file to another one.
-  /// Nothing where the list has none: the lock was taken since, or by a process of a pid namespace
-  /// that is not seen from here, or there is no list.
+  /// Returns the process that took the file's lock. It may have ended after leaving the file to
+  /// another process. Returns nothing if the list has no entry: the lock was taken later, or in an
+  /// invisible pid namespace, or there is no list.
   [[nodiscard]] std::optional<std::uint32_t> holder_of(dev_t device, ino_t inode);
 
  private:

@@ -16,7 +16,7 @@ std::string contents_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Field 22 of /proc/PID/stat. The second field is a name, which may hold anything: fields are
+/// Field 22 of /proc/PID/stat. The second field is a name with arbitrary characters, so fields are
 /// counted from its end.
 std::optional<std::uint64_t> started_of(const std::string& stat) {
   const std::size_t name_end = stat.rfind(')');
@@ -49,8 +49,8 @@ std::optional<ProcessState> find_process(std::uint32_t pid) {
   return ProcessState{*started, *uid};
 }
 
-// The line has a number for each namespace, the process's own at its end. A kernel without
-// namespaces has no such line.
+// The line has a number for each namespace, the process's own last. A kernel without namespaces has
+// no such line.
 std::optional<std::uint32_t> own_number(std::uint32_t pid) {
   const std::string status = contents_of("/proc/" + std::to_string(pid) + "/status");
   if (status.empty()) return std::nullopt;

@@ -80,7 +80,7 @@ void take_sample(BlockFile& block) {
   block.append(sample_of(figures), devices_of(figures));
 }
 
-/// Answers what is asked of the process now.
+/// Answers pending requests.
 void serve(BlockFile& block, const LiveListener& listener) noexcept {
   const auto ask = block.next_request();
   if (!ask) return;
@@ -93,7 +93,7 @@ void serve(BlockFile& block, const LiveListener& listener) noexcept {
   }
 }
 
-/// With a small stack, if the system allows one: large thread-local objects lie in it too.
+/// Makes the stack small, if the system allows it: large thread-local objects take room in it, too.
 int make_thread(pthread_t& thread, void* (*body)(void*), void* argument) noexcept {
   constexpr std::size_t kStack = 256UL << 10U;
   const AllSignalsBlocked blocked;
@@ -126,7 +126,7 @@ struct Publisher::State {
   void finish() noexcept WEIR_EXCLUDES(mutex);
 };
 
-/// Until it is told to stop, or the program has ended without an exit that would tell it.
+/// Publishes until told to stop, or until the program ends without running exit handlers.
 void Publisher::State::publish() {
   const BackgroundThread watching;
   BlockFile block(options.folders, options.program.empty() ? command_line() : options.program);
@@ -143,7 +143,7 @@ void Publisher::State::publish() {
     lock.lock();
     ++samples;
     changed.notify_all();
-    // A machine that slept does not make up for it.
+    // Does not catch up on missed samples after the machine slept.
     next = std::max(next + options.period, std::chrono::steady_clock::now());
     while (!stop && changed.wait_until(lock, next) == std::cv_status::no_timeout) continue;
     stop = stop || program_has_ended();
@@ -185,7 +185,7 @@ void Publisher::start() noexcept {
 }
 
 void Publisher::stop() noexcept {
-  if (getpid() != pid_) return;  // the thread and its locks are the parent's
+  if (getpid() != pid_) return;  // in a child, the thread and its locks are the parent's
   const NoCancel no_cancel;
   constexpr std::chrono::seconds kPatience{1};
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -224,13 +224,13 @@ std::string Publisher::path() const {
 
 namespace {
 
-/// The process's own publisher. Never destroyed: the program may hold a pointer to it.
+/// This process's own publisher. Never destroyed, because the program may hold a pointer to it.
 struct Own {
   Own(Publisher::Options options, const Own* parents)
       : publisher(std::move(options)), of_parent(parents) {}
   Publisher publisher;
-  const int pid = getpid();    ///< a child finds its parent's
-  const Own* const of_parent;  ///< what a child found
+  const int pid = getpid();    ///< a child sees its parent's
+  const Own* const of_parent;  ///< what a child sees
 };
 constinit std::atomic<Own*> own_publisher{nullptr};
 
@@ -248,11 +248,11 @@ Publisher* Publisher::begin(const PublishSetting& setting, const Environment& en
                                       .listener = listener},
                               own);
     if (!own_publisher.compare_exchange_strong(own, made.get(), std::memory_order_acq_rel)) {
-      return &own->publisher;  // another thread was first
+      return &own->publisher;  // another thread was faster
     }
     own = made.release();
     static const int kAtExit = std::atexit(Publisher::end);
-    (void)kAtExit;  // without it the block stays for others to remove
+    (void)kAtExit;  // on failure, others remove the block
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("weir top will not show this process: ") + error.what());
     return nullptr;
@@ -262,7 +262,7 @@ Publisher* Publisher::begin(const PublishSetting& setting, const Environment& en
 }
 
 void Publisher::end() noexcept {
-  if (exits_in_call()) return;  // the block stays for others to remove, as a killed program's
+  if (exits_in_call()) return;  // others remove the block, like that of a killed program
   Own* const own = own_publisher.load(std::memory_order_acquire);
   if (own != nullptr) own->publisher.stop();
 }

@@ -11,20 +11,18 @@
 
 namespace weir::timeline {
 
-/// What a process does for who looks at it from outside. Called by the publisher's thread, under no
-/// lock.
+/// Callbacks for requests from outside. The publisher's thread calls them without holding a lock.
 struct LiveListener {
   /// Null: the process's budget is fixed.
   BudgetAnswer (*set_budget)(const BudgetAsk& ask) noexcept = nullptr;
-  /// Before each sample.
+  /// Called before each sample.
   void (*look)() noexcept = nullptr;
 };
 
-/// Publishes what this process's sources say of themselves, for `weir top` and `weir ps`, and
-/// answers `weir set`. A thread of its own takes a sample every kLivePeriodNs. It is never in the
-/// program's way: no signal reaches the thread, no descriptor stays open, and whatever fails is a
-/// line at the level `debug` and nothing else. A child after a fork publishes nothing until it
-/// begins itself. Thread-safe.
+/// Publishes the figures of this process's sources for `weir top` and `weir ps`, and answers `weir
+/// set`. Its thread takes a sample every kLivePeriodNs. It does not disturb the program: the thread
+/// takes no signals, no descriptor stays open, and failures are only logged at level `debug`. A
+/// forked child publishes nothing until it calls begin. Thread-safe.
 class Publisher {
  public:
   struct Options {
@@ -39,25 +37,25 @@ class Publisher {
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
-  /// Starts the thread. The block is there some time later. Does nothing the second time.
+  /// Starts the thread, which makes the block later. Does nothing the second time.
   void start() noexcept;
-  /// Removes the block and ends the thread, for good. Waits for a sample under way, at most a
-  /// second. Does nothing in a child of the process.
+  /// Removes the block and ends the thread, for good. Waits up to a second for a running sample.
+  /// Does nothing in a forked child.
   void stop() noexcept;
-  /// Names a device that the process uses; once, though it is told again. From any thread, before
-  /// or after `start`.
+  /// Adds the name of a device that the process uses. Ignores known names. Call from any thread,
+  /// before or after `start`.
   void add_device(const std::string& name);
-  /// Waits until `count` samples were taken, or publishing failed; false if it failed.
+  /// Waits for `count` samples. Returns false if publishing failed.
   [[nodiscard]] bool wait_for_samples(std::uint64_t count);
-  /// The block's file; empty before there is one.
+  /// The block's file; empty before it exists.
   [[nodiscard]] std::string path() const;
 
-  /// The process's own publisher, started if the setting does not say otherwise. The first call
-  /// makes it, and its block is removed at exit. Null where it is off, or memory is short.
+  /// Returns this process's own publisher and starts it unless the setting forbids it. The first
+  /// call makes it; its block is removed at exit. Returns null if it is off or memory is short.
   static Publisher* begin(const PublishSetting& setting, const Environment& environment,
                           LiveListener listener = {}) noexcept;
-  /// Stops the process's own. Does nothing where there is none, in a child, and where exit() has
-  /// interrupted a call of the thread.
+  /// Stops this process's own publisher. Does nothing if there is none, in a child, or if exit()
+  /// has interrupted a call of the thread.
   static void end() noexcept;
 
  private:
@@ -65,7 +63,8 @@ class Publisher {
   static void* run(void* held);
 
   const int pid_;
-  const std::shared_ptr<State> state_;  // the thread's too: it may outlast a destructor that waited
+  const std::shared_ptr<State> state_;  // shared with the thread, which may outlast the
+                                        // destructor's wait
 };
 
 }  // namespace weir::timeline

@@ -9,7 +9,8 @@ namespace {
 using Samples = std::span<const LiveSample>;
 using Counter = std::uint64_t LiveSample::*;
 
-/// The last samples, each later than the one before, none older than `window`. Not of none.
+/// Returns the last samples with ascending times, none older than `window`. `samples` must not be
+/// empty.
 Samples within(Samples samples, std::chrono::nanoseconds window) {
   const auto longest = static_cast<std::uint64_t>(window.count());
   const std::uint64_t last = samples.back().time_ns;
@@ -21,8 +22,8 @@ Samples within(Samples samples, std::chrono::nanoseconds window) {
   return samples.subspan(at);
 }
 
-/// How much `counter` grew, by `unit` nanoseconds. Since it last went back: what it counted before
-/// is of a pool, scheduler or device that ended.
+/// Returns the growth of `counter` per `unit` nanoseconds since it last went back: its earlier
+/// counts belong to a pool, scheduler or device that ended.
 std::optional<double> growth(Samples samples, Counter counter, double unit) {
   if (samples.empty()) return std::nullopt;
   std::size_t at = samples.size() - 1;
@@ -34,7 +35,7 @@ std::optional<double> growth(Samples samples, Counter counter, double unit) {
   return static_cast<double>(last.*counter - first.*counter) * unit / time;
 }
 
-/// Since a device says how long it was busy: the first samples may be older than it.
+/// Starts where the device first reports its busy time; the first samples may be older.
 std::optional<double> idle_share(Samples samples) {
   std::size_t at = samples.size();
   while (at > 0 && samples[at - 1].knows_busy != 0) --at;

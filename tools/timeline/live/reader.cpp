@@ -25,9 +25,9 @@ namespace {
 
 constexpr int kMostEntries = 4096;
 
-/// A file of a folder that may be a block.
+/// A file that may be a block.
 struct Candidate {
-  OpenFolder file;  // it closes its descriptor
+  OpenFolder file;  // closes its descriptor
   dev_t device = 0;
   ino_t inode = 0;
   std::uint32_t uid = 0;
@@ -42,10 +42,10 @@ bool is_block_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-/// Names of blocks in the folder.
+/// The names of blocks in a folder.
 struct Names {
   std::vector<std::string> names{};
-  bool are_all = true;  ///< false: there are entries behind the last one that is looked at
+  bool are_all = true;  ///< false: the folder has more entries than the limit
 };
 Names names_in(const OpenFolder& folder) {
   Names found;
@@ -65,7 +65,7 @@ Names names_in(const OpenFolder& folder) {
   return found;
 }
 
-/// Opens what may be a block; nothing for what is gone, or `fault` is why not.
+/// Opens a file that may be a block. Returns nothing if it is gone, or sets `fault` to the reason.
 std::optional<Candidate> open_candidate(const OpenFolder& folder, const std::string& name,
                                         const char*& fault) {
   struct stat folder_found {};
@@ -92,7 +92,7 @@ std::optional<Candidate> open_candidate(const OpenFolder& folder, const std::str
                    .size = static_cast<std::uint64_t>(found.st_size)};
 }
 
-/// Up to `size` bytes from `offset`; how many were there.
+/// Reads up to `size` bytes from `offset`. Returns how many it read.
 std::size_t read_at(const Candidate& candidate, void* place, std::size_t size, std::size_t offset) {
   const ssize_t read = pread(candidate.file.descriptor(), place, size, static_cast<off_t>(offset));
   return read < 0 ? 0 : static_cast<std::size_t>(read);
@@ -114,14 +114,14 @@ BlockKind copy_of(const Candidate& candidate, BlockCopy& copy) {
   return counted && read_count(copy.count_after) ? kind : BlockKind::kCut;
 }
 
-/// Whether the block is of the process that it names. One of another pid namespace is believed: its
-/// numbers mean nothing here.
+/// Returns whether the block is of the process that it names. Trusts a block of another pid
+/// namespace, because its numbers mean nothing here.
 bool is_of_running_process(const LiveProgram& program) {
   if (program.pid_namespace != pid_namespace()) return true;
   return find_process(program.pid) == ProcessState{program.started, program.uid};
 }
 
-/// Whether the process that the file is named after has its lock.
+/// Returns whether the process in the file's name holds its lock.
 Holder holder_of(const Candidate& candidate, const std::string& name, LockList& locks) {
   const auto holder = locks.holder_of(candidate.device, candidate.inode);
   if (!holder) return Holder::kUnseen;
@@ -129,15 +129,15 @@ Holder holder_of(const Candidate& candidate, const std::string& name, LockList& 
   return number && is_name_of(name, *number) ? Holder::kNamed : Holder::kAnother;
 }
 
-/// What was seen so far: the folders, which may have two paths, and the programs whose files are
-/// theirs, as far as each file alone tells.
+/// The folders seen so far, since one may have two paths, and the programs whose files are valid on
+/// their own.
 struct Found {
   std::set<std::pair<dev_t, ino_t>> folders;
   std::vector<LiveProgram> programs;
-  std::vector<Claim> claims;  ///< of each
+  std::vector<Claim> claims;  ///< one per program
 };
 
-/// Why that block is not believed; null where it is, and then it is added to `found`.
+/// Adds a program to `found`. Returns null, or the reason why its block is not trusted.
 const char* add_program(LiveProgram program, Holder holder, Found& found) {
   if (!is_of_running_process(program)) return "names another process than the one that made it";
   if (!is_name_of(program.file, program.pid)) return "has the name of another process's file";
@@ -150,7 +150,7 @@ const char* add_program(LiveProgram program, Holder holder, Found& found) {
   return nullptr;
 }
 
-/// What is wrong with a file of that kind whatever its figures are; null where nothing is.
+/// Returns a fault that does not depend on the figures; null if there is none.
 const char* fault_of(BlockKind kind, Holder holder) {
   if (kind == BlockKind::kNone) return "is no block";
   if (kind == BlockKind::kCut) return "is cut, or longer than it was made";
@@ -158,7 +158,7 @@ const char* fault_of(BlockKind kind, Holder holder) {
   return is_others ? "is locked by another process than it is named after" : nullptr;
 }
 
-/// Reads one file; why it is not believed, or null.
+/// Reads one file. Returns null, or the reason why it is not trusted.
 const char* read_file(const LiveFolder& place, const OpenFolder& folder, const std::string& name,
                       LockList& locks, Found& found, LiveSurvey& survey) {
   const char* fault = nullptr;
@@ -181,7 +181,7 @@ const char* read_file(const LiveFolder& place, const OpenFolder& folder, const s
     program.inode = candidate->inode;
     fault = add_program(std::move(program), holder, found);
   }
-  // Of a process that ended meanwhile nothing is wrong.
+  // A block of a process that ended meanwhile is no fault.
   return fault != nullptr && is_locked_block(candidate->file.descriptor()) ? fault : nullptr;
 }
 
@@ -198,14 +198,14 @@ void read_folder(const LiveFolder& place, Found& so_far, LiveSurvey& survey) {
   if (!entries.are_all) {
     survey.faults.push_back({place.path, "has more than 4096 entries: only those were looked at"});
   }
-  LockList locks;  // after the names: a file has its lock before its name
+  LockList locks;  // read after the names, since a file has its lock before its name
   for (const std::string& name : entries.names) {
     const char* const fault = read_file(place, folder, name, locks, so_far, survey);
     if (fault != nullptr) survey.faults.push_back({place.path + "/" + name, fault});
   }
 }
 
-/// Moves those that are believed into the survey.
+/// Moves the trusted programs into the survey.
 void settle(Found found, LiveSurvey& survey) {
   const std::vector<bool> is_believed = believed(found.claims);
   for (std::size_t i = 0; i < found.programs.size(); ++i) {
@@ -246,7 +246,7 @@ void remove_ended(const LiveFolder& place) noexcept {
       unlinkat(folder.descriptor(), name.c_str(), 0);
     }
   } catch (const std::bad_alloc&) {
-    return;  // the next one that looks removes them
+    return;  // the next reader removes them
   }
 }
 

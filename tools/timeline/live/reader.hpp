@@ -1,7 +1,7 @@
 #pragma once
 
-// What the processes of this machine publish, as whoever looks finds it. Files are strangers': any
-// contents are read or passed over, in bounded time and memory.
+// Reads what this machine's processes publish. Files are untrusted: any contents are read or
+// skipped, in bounded time and memory.
 
 #include <cstdint>
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace weir::timeline {
 
-/// A file of a folder that was not believed, though a process that runs has it, or nobody could
-/// have made it so.
+/// A file that is not trusted although a running process has it, or nobody could have made it that
+/// way.
 struct LiveFault {
   std::string path{};
   std::string what{};  ///< such as `is cut`
@@ -22,17 +22,17 @@ struct LiveFault {
 
 struct LiveSurvey {
   std::vector<LiveProgram> programs{};  ///< by pid
-  std::size_t unreadable = 0;           ///< running processes whose block is of another version
+  std::size_t unreadable = 0;           ///< running processes with a block of another version
   std::vector<LiveFault> faults{};
 };
 
-/// Reads the folders. At most 4096 entries of each are looked at.
+/// Reads the folders, at most 4096 entries of each.
 [[nodiscard]] LiveSurvey read_live(std::span<const LiveFolder> folders);
 
-/// Whether a process that runs has the file mapped.
+/// Returns whether a running process has the file mapped.
 [[nodiscard]] bool is_locked_block(int descriptor) noexcept;
 
-/// Removes what ended processes of this user left in a folder.
+/// Removes the files that ended processes of this user left in a folder.
 void remove_ended(const LiveFolder& folder) noexcept;
 
 }  // namespace weir::timeline

@@ -11,7 +11,7 @@ namespace weir::timeline {
 void store_shared(void* place, const void* from, std::size_t size) noexcept {
   const iovec own{.iov_base = const_cast<void*>(from), .iov_len = size};
   const iovec shared{.iov_base = place, .iov_len = size};
-  // A process may always write to itself, but a sandbox may know no such call.
+  // A process may always write to itself, but a sandbox may forbid the call.
   if (process_vm_writev(getpid(), &own, 1, &shared, 1, 0) >= 0) return;
   if (errno == ENOSYS || errno == EPERM) std::memcpy(place, from, size);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The seam of profilers: where records of a device's own activity come from.
+// The interface of profilers, which record a device's own activity.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace weir::timeline {
 
-/// A profiler. Its calls come one at a time, from any thread; between them it gathers by itself.
+/// A profiler. Callers make one call at a time, from any thread. It gathers by itself between
+/// calls.
 class ActivitySource {
  public:
   ActivitySource() = default;
@@ -18,17 +19,16 @@ class ActivitySource {
   ActivitySource& operator=(const ActivitySource&) = delete;
   virtual ~ActivitySource() = default;
 
-  /// Begins to gather. Returns a line for people where it cannot, and gathers nothing then; empty
-  /// where all is well.
+  /// Begins to gather. Returns an empty text, or a line with the reason if it cannot.
   [[nodiscard]] virtual std::string start() = 0;
   virtual void stop() noexcept = 0;
-  /// Appends what has come since. Times are nanoseconds of CLOCK_MONOTONIC, names are numbers that
-  /// `sink` gave, threads are the system's numbers (gettid); 0: not known. `all`: also what the
-  /// driver still keeps, at the end.
+  /// Appends the records since the last call. Times are nanoseconds of CLOCK_MONOTONIC. Names are
+  /// numbers from `sink`. Threads are the system's numbers (gettid); 0: unknown. `kAll` includes
+  /// what the driver still keeps, for the end.
   enum class Collect : std::uint8_t { kReady, kAll };
   virtual void collect(Collect what, TimelineSink& sink,
                        std::vector<TimelineRecord>& records) noexcept = 0;
-  /// Records that the profiler had no room for, in all.
+  /// The total number of records that the profiler dropped.
   [[nodiscard]] virtual std::uint64_t lost() const noexcept = 0;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<int> background{0};
 
-/// Whether the first thread has ended: it stays as a zombie until the last one has.
+/// Returns whether the first thread has ended: it stays a zombie until the last one ends.
 bool main_has_ended() noexcept {
   constexpr std::size_t kPath = 64;
   std::array<char, kPath> path{};
@@ -27,7 +27,7 @@ bool main_has_ended() noexcept {
   const ssize_t size = read(file, line.data(), line.size());
   close(file);
   if (size <= 0) return false;
-  // The state comes after the name, which is in brackets and may have some itself.
+  // The state follows the name, which is in parentheses and may contain some.
   const std::string_view text(line.data(), static_cast<std::size_t>(size));
   const std::size_t name_end = text.rfind(") ");
   return name_end != std::string_view::npos && text.substr(name_end + 2).starts_with('Z');

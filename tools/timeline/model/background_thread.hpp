@@ -1,6 +1,6 @@
 #pragma once
 
-// Threads of ours: they take no signals, and do not keep a process alive.
+// Background threads of ours, which take no signals and do not keep a process alive.
 
 #include <csignal>
 
@@ -15,8 +15,8 @@ class BackgroundThread {
   BackgroundThread& operator=(const BackgroundThread&) = delete;
 };
 
-/// Blocks all signals of the calling thread for a scope, so that a thread that is made meanwhile
-/// never takes one that is the program's.
+/// Blocks all signals of the calling thread for a scope, so that a thread created meanwhile takes
+/// none of the program's signals.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() noexcept;
@@ -28,9 +28,9 @@ class AllSignalsBlocked {
   sigset_t before_{};
 };
 
-/// True if main has left by pthread_exit and only background threads are left. The process would
-/// have ended without them, so each has to return; with the last one it ends as it would have.
-/// False where that cannot be found out. A few microseconds.
+/// Returns true if main has left by pthread_exit and only background threads are left. Without them
+/// the process would have ended, so each must return; the process ends with the last one. Returns
+/// false if this cannot be determined. Takes a few microseconds.
 [[nodiscard]] bool program_has_ended() noexcept;
 
 }  // namespace weir::timeline

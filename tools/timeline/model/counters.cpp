@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t window_of(std::uint64_t time) { return time / kCounterWindow; }
 
-/// Appends those that are there by time, each once.
+/// Appends the samples that exist, by time, each once.
 void append(std::vector<CounterSample> found, std::vector<CounterSample>& samples) {
   std::stable_sort(found.begin(), found.end(),
                    [](const CounterSample& a, const CounterSample& b) { return a.time < b.time; });
@@ -33,7 +33,7 @@ void Counters::close_window(Pool& pool, std::vector<CounterSample>& samples) {
   } else {
     std::vector<CounterSample> found;
     for (const auto& highest : pool.highest) {
-      // At equal times the reader keeps the later one of the file: the last must be it.
+      // At equal times the reader keeps the later one in the file, which must be the last value.
       if (highest && *highest != *pool.last) found.push_back(*highest);
     }
     append(std::move(found), samples);
@@ -63,7 +63,7 @@ void Counters::add_books(const TimelineRecord& record, std::vector<CounterSample
     pool.most[i] = values[i];
     pool.highest[i] = sample;
   }
-  // Records of several threads may come out of order: the books of the highest number hold.
+  // Records of several threads may arrive out of order: the one with the highest number counts.
   if (pool.last && record.sequence < pool.last_sequence) return;
   pool.last = sample;
   pool.last_sequence = record.sequence;

@@ -1,7 +1,6 @@
 #pragma once
 
-// The samples that counter tracks show, made from records: often enough to see, seldom enough to
-// open.
+// Makes the samples of counter tracks from records: enough to draw, few enough to open.
 
 #include <array>
 #include <cstdint>
@@ -20,12 +19,12 @@ namespace weir::timeline {
 struct CounterSample {
   enum class Of : std::uint8_t {
     kPool,           ///< of pool `source`: the five below
-    kQueuedBatches,  ///< closed and not settled: value
-    kQueuedTime,     ///< nanoseconds of device time, submitted and not done: value
-    kDriverMemory,   ///< bytes of device memory that the driver gave, as a profiler saw: value
+    kQueuedBatches,  ///< closed but not settled batches: value
+    kQueuedTime,     ///< nanoseconds of device time, submitted but not done: value
+    kDriverMemory,   ///< bytes of device memory given out by the driver, as a profiler saw: value
   };
   Of of = Of::kPool;
-  std::uint16_t source = 0;  ///< of kPool; 0: the process
+  std::uint16_t source = 0;  ///< the pool of kPool; 0: the process
   std::uint64_t time = 0;
   std::uint64_t value = 0;
   std::uint64_t allocated = 0;
@@ -37,26 +36,26 @@ struct CounterSample {
   friend bool operator==(const CounterSample&, const CounterSample&) = default;
 };
 
-/// Time is cut into windows of this length. A window gives its last value, and its highest where
-/// that is higher than all before.
+/// The length of a time window. A window yields its last value, and its highest value if that
+/// exceeds all earlier ones.
 inline constexpr std::uint64_t kCounterWindow = 100'000;  // ns
 
-/// Makes the samples of one process. The highest of each of allocated, awaiting, cached, reserved
-/// and budget is among them, and that of allocated and awaiting together. Not thread-safe.
+/// Makes the samples of one process. Always includes the highest value of each of allocated,
+/// awaiting, cached, reserved and budget, and of allocated plus awaiting. Not thread-safe.
 class Counters {
  public:
-  /// Appends the samples that are ready to `samples`. Their times may go back a little.
+  /// Appends the samples that are ready. Their times may go back a little.
   void add(const TimelineRecord& record, std::vector<CounterSample>& samples);
-  /// Appends what is left. Nothing may be added afterwards.
+  /// Appends the rest. Do not add anything afterwards.
   void finish(std::vector<CounterSample>& samples);
 
  private:
-  static constexpr std::size_t kGauges = 6;  ///< whose highest values are kept, of a pool
+  static constexpr std::size_t kGauges = 6;  ///< gauges of a pool whose highest value is kept
   using Gauges = std::array<std::uint64_t, kGauges>;
   /// One value over time.
   struct Series {
-    std::optional<CounterSample> last;     ///< of the window under way
-    std::optional<CounterSample> highest;  ///< of it, where it is higher than all before
+    std::optional<CounterSample> last;     ///< in the current window
+    std::optional<CounterSample> highest;  ///< in the current window, if higher than all before
     std::uint64_t most = 0;
   };
   struct Pool {
@@ -82,8 +81,8 @@ class Counters {
   QueuedTime queued_;
   std::vector<QueuedTime::Step> steps_;
   DriverMemory driver_memory_;
-  std::unordered_set<std::uint32_t> closed_;         ///< batches that are queued
-  std::unordered_set<std::uint32_t> settled_early_;  ///< whose kClose is still to come, if at all
+  std::unordered_set<std::uint32_t> closed_;         ///< queued batches
+  std::unordered_set<std::uint32_t> settled_early_;  ///< their kClose may still arrive
 };
 
 }  // namespace weir::timeline

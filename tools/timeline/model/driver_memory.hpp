@@ -1,7 +1,7 @@
 #pragma once
 
-// Memory that the driver gave to whoever asked: libraries such as cuBLAS and NCCL, which no pool of
-// ours sees. Followed record by record.
+// Tracks, record by record, memory that the driver gave to any caller, such as cuBLAS and NCCL,
+// outside our pools.
 
 #include <cstdint>
 #include <unordered_map>
@@ -10,17 +10,17 @@
 
 namespace weir::timeline {
 
-/// Whether a kDriverAlloc is of memory of the host. Everything else counts as a device's.
+/// Returns whether a kDriverAlloc is of host memory. Everything else counts as device memory.
 [[nodiscard]] constexpr bool is_of_host(const TimelineRecord& record) noexcept {
   const auto memory = static_cast<TimelineMemory>(record.detail);
   return memory == TimelineMemory::kPinned || memory == TimelineMemory::kPageable;
 }
 
-/// Bytes that were given and not taken back. A free of what nobody was given changes nothing. Sums
-/// are modulo 2^64.
+/// Bytes given out and not returned. A free without an allocation changes nothing. Sums are modulo
+/// 2^64.
 class DriverMemory {
  public:
-  /// Takes a kDriverAlloc or a kDriverFree.
+  /// Adds a kDriverAlloc or a kDriverFree.
   void add(const TimelineRecord& record) {
     take(record.sequence);
     if (record.kind != TimelineKind::kDriverAlloc) return;
@@ -29,7 +29,7 @@ class DriverMemory {
   }
   [[nodiscard]] std::uint64_t device() const noexcept { return device_; }
   [[nodiscard]] std::uint64_t host() const noexcept { return host_; }
-  /// By address, the record that gave it.
+  /// Returns the live allocations by address.
   [[nodiscard]] const std::unordered_map<std::uint64_t, TimelineRecord>& blocks() const noexcept {
     return blocks_;
   }
@@ -48,12 +48,12 @@ class DriverMemory {
   std::uint64_t host_ = 0;
 };
 
-/// The driver's own pools, from which cudaMallocAsync serves. Sums are modulo 2^64.
+/// The driver's own pools, which serve cudaMallocAsync. Sums are modulo 2^64.
 class DriverPools {
  public:
-  /// Takes a kDriverPool, which tells the pool's current size.
+  /// Adds a kDriverPool, which has the pool's current size.
   void add(const TimelineRecord& record) {
-    constexpr std::uint8_t kDestroyed = 2;  // as CUPTI counts what happened to a pool
+    constexpr std::uint8_t kDestroyed = 2;  // CUPTI's number for a destroyed pool
     Pool& pool = pools_[record.sequence];
     used_ -= pool.used;
     reserved_ -= pool.reserved;

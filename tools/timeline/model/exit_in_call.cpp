@@ -16,7 +16,7 @@ namespace {
 constinit std::atomic<bool (*)() noexcept> call_check{nullptr};
 
 iovec part(std::string_view text) noexcept {
-  // It is only read from.
+  // writev only reads it.
   return {.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Exit handlers in the middle of a call of ours. exit() in a signal handler runs them on the thread
-// that the signal interrupted. That thread may hold our locks, and never goes on to release them.
+// Detects exit handlers that run inside a call of ours. exit() in a signal handler runs them on the
+// interrupted thread, which may hold our locks and never releases them.
 
 #include <string_view>
 
@@ -9,15 +9,15 @@
 
 namespace weir::timeline {
 
-/// Sets who knows of calls that hold no lock of ours at the moment. `is_in_call` tells whether the
-/// calling thread is in one, and takes no lock. Null takes it back.
+/// Sets a function that knows calls which hold no lock of ours at the moment. `is_in_call` returns
+/// whether the calling thread is in one, and takes no lock. Null removes it.
 void set_call_check(bool (*is_in_call)() noexcept) noexcept;
 
-/// For exit handlers: whether the calling thread is in a call that will never go on. Nothing that
-/// takes a lock may be done then.
+/// For exit handlers: returns whether the calling thread is in a call that will never resume. Take
+/// no lock then.
 [[nodiscard]] bool exits_in_call() noexcept;
 
-/// As `log`, but to standard error by one call of the system, without a lock.
+/// Like `log`, but writes to standard error by one system call, without a lock.
 void say_unlocked(LogLevel level, std::string_view text) noexcept;
 
 }  // namespace weir::timeline

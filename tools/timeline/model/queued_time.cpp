@@ -6,15 +6,15 @@
 namespace weir::timeline {
 namespace {
 
-/// Of what is known by half, and of calls that may still begin something; older ones are let go.
+/// Limit on incomplete pairs, and on calls that may still begin work. Older ones are dropped.
 constexpr std::size_t kMostKept = 65536;
-/// How much earlier than it was seen so far work that is yet to come may have been submitted.
+/// How much longer than seen so far future work may have waited since its submission.
 constexpr std::uint64_t kSlack = 10'000'000;  // ns
 
 }  // namespace
 
 void QueuedTime::count(std::uint64_t submitted, const Work& work) {
-  // Longer than this nothing runs; a file may say otherwise.
+  // Nothing runs longer, but a file may claim so.
   constexpr std::uint64_t kLongest = 1'000'000'000'000'000;
   const auto length =
       static_cast<std::int64_t>(std::min(kLongest, work.to - std::min(work.from, work.to)));
@@ -41,7 +41,7 @@ void QueuedTime::add_operation(const TimelineRecord& record) {
 void QueuedTime::add_call(const TimelineRecord& record) {
   calls_[record.id] = record.end;
   if (calls_.size() > kMostKept) calls_.erase(calls_.begin());
-  // A profiler may tell of the work first.
+  // A profiler may report the work before the call.
   const auto [first, last] = waiting_.equal_range(record.id);
   for (auto each = first; each != last; ++each) count_work(record.end, each->second);
   waiting_.erase(first, last);
@@ -52,7 +52,7 @@ void QueuedTime::count_work(std::uint64_t submitted, const Work& work) {
   count(submitted, work);
 }
 
-/// Work without a call counts from its begin.
+/// Counts work without a call from its begin.
 void QueuedTime::give_up_waiting() {
   for (const auto& [id, work] : waiting_) count(work.from, work);
   waiting_.clear();
@@ -76,7 +76,7 @@ void QueuedTime::add_work(const TimelineRecord& record) {
   waiting_.erase(waiting_.begin());
 }
 
-/// What is yet to come was submitted later than this, as far as can be told.
+/// Returns a time before which no future work was submitted, as far as known.
 std::uint64_t QueuedTime::known_until() const {
   if (!any_work_) {
     if (halves_.empty()) return 0;  // the next one may be older than what waits here
@@ -88,8 +88,8 @@ std::uint64_t QueuedTime::known_until() const {
   return earliest_submission(from);
 }
 
-/// No work that begins at `from` or later was submitted earlier than this, judged by what waited
-/// longest so far.
+/// Returns the earliest possible submission of work that begins at `from` or later, judging by the
+/// longest wait so far.
 std::uint64_t QueuedTime::earliest_submission(std::uint64_t from) const {
   constexpr std::uint64_t kTwice = 2;
   const std::uint64_t wait = std::min(longest_wait_, from) * kTwice + kSlack;
@@ -120,7 +120,7 @@ void QueuedTime::add(const TimelineRecord& record, std::vector<Step>& steps) {
     case TimelineKind::kSet:
       add_work(record);
       break;
-    case TimelineKind::kStart:  // a profiler may count its calls anew
+    case TimelineKind::kStart:  // a profiler may restart its call numbers
       give_up_waiting();
       calls_.clear();
       break;

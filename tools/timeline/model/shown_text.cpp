@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kMostShown = 4096;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Bytes of the UTF-8 character at the front of `text`; 0 if there is none.
+/// Returns the length of the first UTF-8 character of `text`; 0 if it is invalid.
 std::size_t character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t first = byte(0);

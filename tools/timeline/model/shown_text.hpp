@@ -1,14 +1,14 @@
 #pragma once
 
-// Texts of strangers, for viewers.
+// Makes untrusted text safe to display.
 
 #include <string>
 #include <string_view>
 
 namespace weir::timeline {
 
-/// `text` for people: valid UTF-8, where each byte that is none becomes U+FFFD, without control
-/// characters, which become spaces, and cut after 4096 bytes.
+/// Returns `text` as valid UTF-8: each invalid byte becomes U+FFFD, control characters become
+/// spaces, and the text is cut after 4096 bytes.
 [[nodiscard]] std::string shown_text(std::string_view text);
 
 }  // namespace weir::timeline

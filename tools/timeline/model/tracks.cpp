@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, kTimelineKinds> kKindNames{
     "driver_alloc", "driver_free", "driver_pool", "stream",  "thread",  "start",
     "stop",         "lost",        "note"};
 
-/// How many slices of a lane are remembered, so that late ones find the gap that is theirs.
+/// The number of slices remembered per lane, so that late ones can fill the right gap.
 constexpr std::size_t kRemembered = 64;
 
 }  // namespace
@@ -110,11 +110,11 @@ bool Lanes::fits(const Lane& lane, Span span) const noexcept {
   if (!lane.any || span.begin >= lane.latest) return true;
   if (span.begin < lane.forgotten) return false;
   for (const Span& other : lane.spans) {
-    // One that comes late must not touch its successor: at one time, a reader takes beginnings and
-    // ends in the order of the file, and would end the wrong one.
+    // A late slice must not touch its successor. At equal times a reader processes begins and ends
+    // in file order, and would end the wrong slice.
     if (other.end <= span.begin || span.end < other.begin) continue;
     if (rule_ == Rule::kApart) return false;
-    // Of two that begin together a reader takes the first for the outer one.
+    // Of two slices that begin together, a reader takes the first as the outer one.
     const bool inside = other.begin <= span.begin && span.end <= other.end;
     const bool around = span.begin < other.begin && other.end <= span.end;
     if (!inside && !around) return false;
@@ -124,7 +124,7 @@ bool Lanes::fits(const Lane& lane, Span span) const noexcept {
 
 void Lanes::add(Lane& lane, Span span) {
   if (lane.spans.size() == kRemembered) {
-    // The half that ended first is forgotten: whatever comes must begin after it.
+    // Forgets the half that ended first: new slices must begin after it.
     auto middle = lane.spans.begin() + kRemembered / 2;
     std::nth_element(lane.spans.begin(), middle, lane.spans.end(),
                      [](const Span& a, const Span& b) { return a.end < b.end; });

@@ -1,7 +1,7 @@
 #pragma once
 
-// The fixed parts of a page. embed.cmake makes them from the files of this folder and from the
-// package of the plotting library.
+// The fixed parts of a page. embed.cmake generates them from the files of this folder and from the
+// plotting library's package.
 
 #include <string_view>
 
@@ -11,7 +11,7 @@ struct Asset {
   std::string_view text;
   std::string_view sha256;  ///< of the text, in hexadecimal
 };
-extern const Asset kPageHtml;  ///< with a place for each part, such as `<!--style-->`
+extern const Asset kPageHtml;  ///< with placeholders such as `<!--style-->`
 extern const Asset kPageCss;
 extern const Asset kPageScript;
 extern const Asset kPlotScript;  ///< dygraphs

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;  // a JavaScript number
          kind == TimelineKind::kDriverPool;
 }
 
-// Sorted so: pools of the device, of the host, then what a profiler saw.
+// The order of pools: device, host, then what a profiler saw.
 enum Rank : std::uint8_t { kOfDevice, kOfHost, kDriverDevice, kDriverPinned, kDriverPools };
 struct PoolKey {
   Rank rank{};
@@ -83,7 +83,7 @@ std::vector<PoolRecords> pools_of(const Process& process) {
   }
   std::vector<PoolRecords> out;
   for (auto& [key, order] : orders) {
-    // A pool counts its own records: threads may have told the time in another order.
+    // A pool's own sequence numbers decide: threads may have read the time in another order.
     const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
       return records[a].sequence < records[b].sequence;
     };
@@ -148,7 +148,7 @@ void LiveBlocks::erase(std::uint64_t id) {
 
 void LiveBlocks::take_books(const TimelineRecord& record) {
   if (record.kind == TimelineKind::kDriverPool) {
-    // The driver tells no blocks of its pools, and rounds none that is known.
+    // The driver reports no blocks of its pools, and no rounding.
     driver_pools_.add(record);
     allocated_ = std::min(driver_pools_.used(), kMost);
     requested_ = allocated_;

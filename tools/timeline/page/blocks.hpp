@@ -1,7 +1,7 @@
 #pragma once
 
-// The blocks of one pool that are alive, as its records tell. Of frees that await the device a pool
-// tells only the bytes that were passed: they are taken to be passed in the order of the frees.
+// Tracks the live blocks of one pool from its records. For frees that await the device, a pool
+// reports only the passed bytes; this assumes that frees pass in order.
 
 #include <cstdint>
 #include <deque>
@@ -16,7 +16,7 @@
 
 namespace weir::timeline {
 
-/// A block that is handed out. Name, site and kind are numbers of the process's names.
+/// An allocated block. Name, site and kind are indices into the process's names.
 struct Block {
   std::uint64_t id = 0;
   std::uint64_t begin = 0;  ///< in nanoseconds
@@ -24,55 +24,54 @@ struct Block {
   std::uint64_t requested = 0;
   std::uint32_t name = 0;
   std::uint32_t site = 0;
-  std::uint32_t kind = 0;  ///< of its batch; 0: outside of batches
+  std::uint32_t kind = 0;  ///< kind of its batch; 0: outside batches
   std::uint32_t batch = 0;
-  bool from_before = false;  ///< it was there when the recording began
+  bool from_before = false;  ///< allocated before the recording began
 };
 
 /// The kind of each batch, by its number.
 using BatchKinds = std::unordered_map<std::uint32_t, std::uint32_t>;
 [[nodiscard]] BatchKinds batch_kinds(const Process& process);
 
-/// Memory of one kind in one process: what one picture shows.
+/// One process's memory of one kind: the subject of one picture.
 struct PoolRecords {
   std::string name;
   std::uint16_t source = 0;
-  bool host = false;                 ///< memory of the host
-  bool driver = false;               ///< what a profiler saw, rather than a pool of ours
-  std::vector<std::uint32_t> order;  ///< indices of its records, as they happened
+  bool host = false;                 ///< host memory
+  bool driver = false;               ///< seen by a profiler, not a pool of ours
+  std::vector<std::uint32_t> order;  ///< indices of its records, in the order of events
 };
-/// Pools of the device first, in order of their numbers; then those of the host, then what a
-/// profiler saw of device memory, of pinned memory and of the driver's own pools.
+/// Returns device pools in order of their numbers, then host pools, then what a profiler saw of
+/// device memory, of pinned memory and of the driver's own pools.
 [[nodiscard]] std::vector<PoolRecords> pools_of(const Process& process);
 
-/// What was alive, followed record by record.
+/// Tracks the live blocks, record by record.
 class LiveBlocks {
  public:
   LiveBlocks(const PoolRecords& pool, const BatchKinds& kinds) : pool_(&pool), kinds_(&kinds) {}
 
-  /// What one record did.
+  /// The effect of one record.
   struct Step {
     std::uint64_t time = 0;
-    bool changed = false;  ///< bytes or books
+    bool changed = false;  ///< the held bytes or the pool's counts changed
     const Block* came = nullptr;
-    std::span<const Block> went;  ///< no longer handed out
-    /// No longer held: freed, and passed by the device. A part of a block has the bytes of the
-    /// part.
+    std::span<const Block> went;  ///< no longer allocated
+    /// No longer held: freed, and passed by the device. A part of a block has that part's bytes.
     std::span<const Block> left;
   };
-  /// The step is valid until the next call. Times never go back: a record that is out of order
-  /// happens with the one before it.
+  /// Applies a record. The result is valid until the next call. Times never go back: an
+  /// out-of-order record takes the time of its predecessor.
   Step apply(const TimelineRecord& record);
 
-  /// In no order.
+  /// Unordered.
   [[nodiscard]] const std::vector<Block>& blocks() const noexcept { return blocks_; }
-  /// Their sums, saturated.
+  /// The sum of their bytes, saturated.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t requested() const noexcept { return requested_; }
   [[nodiscard]] std::uint64_t allocated() const noexcept { return allocated_; }
   [[nodiscard]] std::uint64_t awaiting() const noexcept { return awaiting_; }
   [[nodiscard]] std::uint64_t reserved() const noexcept;
-  /// Of the record that was applied last.
+  /// The batch of the last record applied.
   [[nodiscard]] std::uint32_t batch() const noexcept { return batch_; }
 
  private:
@@ -89,7 +88,7 @@ class LiveBlocks {
   std::vector<Block> blocks_;
   std::vector<Block> gone_;    ///< of the last step
   std::vector<Block> left_;    ///< of the last step
-  std::deque<Block> waiting_;  ///< freed, and not passed by the device
+  std::deque<Block> waiting_;  ///< freed, but not passed by the device
   std::uint64_t waiting_bytes_ = 0;
   std::uint64_t time_ = 0;
   std::uint64_t bytes_ = 0;

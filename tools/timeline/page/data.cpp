@@ -16,10 +16,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Column = std::vector<std::int64_t>;
 
-constexpr std::uint32_t kOverviewColumns = 2048;  // about what a screen is wide
+constexpr std::uint32_t kOverviewColumns = 2048;  // about the width of a screen
 constexpr std::uint32_t kLeastColumns = 64;
 
-// Texts of one process that the page shows, each once.
+// The texts of one process on the page, each once.
 class Texts {
  public:
   explicit Texts(const Process& process) : process_(&process) {}
@@ -78,7 +78,7 @@ class Texts {
   return packed(columns);
 }
 
-// From coarse to fine: an overview, and what there is.
+// Packs two levels of detail: an overview and the full data.
 template <typename Data, typename Pack>
 [[nodiscard]] Json levels(const Data& data, std::uint64_t duration, std::uint32_t columns,
                           const Pack& pack) {
@@ -122,7 +122,7 @@ template <typename Data, typename Pack>
   return packed(columns);
 }
 
-// The fragmentation of a pool in one sentence.
+// Describes a pool's fragmentation in one sentence.
 [[nodiscard]] std::string unused_words(const MemoryPicture& pool, const Findings& findings) {
   for (const PoolPeak& peak : findings.pools) {
     if (!pool.driver && peak.source == pool.source) {
@@ -179,7 +179,7 @@ template <typename Data, typename Pack>
   return out;
 }
 
-// The pool that the summary speaks of.
+// Returns the pool that the summary describes.
 [[nodiscard]] std::size_t main_of(const ProcessPicture& picture) {
   const std::vector<MemoryPicture>& pools = picture.pools;
   for (std::size_t i = 0; i < pools.size(); ++i) {
@@ -212,7 +212,7 @@ template <typename Data, typename Pack>
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A line for each process and one for all, where there are several.
+// Returns a line for each process, and one for all if there are several.
 [[nodiscard]] Json overview_json(const std::vector<Summary>& summaries) {
   Json out = Json::array();
   if (summaries.size() > 1) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a page knows, as JSON: page.js reads it.
+// Makes a page's data as JSON, which page.js reads.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -11,19 +11,19 @@
 
 namespace weir::timeline {
 
-/// How much a page keeps of each process.
+/// How much detail a page keeps of each process.
 struct Detail {
   MemoryDetail memory;
   std::uint32_t lane_columns = 8192;
   std::size_t lanes = 24;
 };
 
-/// Everything about a timeline, in `max_bytes` of JSON or as little more as can be. Names are in it
-/// as they are: escape_json makes them safe inside a page.
+/// Returns all data of a timeline as at most `max_bytes` of JSON, or the least possible if that is
+/// more. Names are not escaped for HTML: see escape_json.
 [[nodiscard]] std::string page_data(const Timeline& timeline, std::size_t max_bytes,
                                     const Detail& detail = {});
 
-/// The same JSON with every character escaped that could end a script element or a line of one.
+/// Escapes every character that could end a script element or a line in it.
 [[nodiscard]] std::string escape_json(const std::string& json);
 
 }  // namespace weir::timeline

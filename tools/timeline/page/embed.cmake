@@ -1,6 +1,6 @@
-# Writes OUTPUT, a source that holds the files of INPUTS as texts, each with its SHA-256. INPUTS is
-# `name=path|name=path`; files of one name are joined in their order. A line that names a source map
-# is left out: a page that stands alone has none.
+# Writes OUTPUT, a source with the files of INPUTS as texts, each with its SHA-256. INPUTS is
+# `name=path|name=path`; files of one name are joined in order. Drops lines that name a source map,
+# because a self-contained page has none.
 set(source "#include \"tools/timeline/page/assets.hpp\"\n\nnamespace weir::timeline {\n")
 string(REPLACE "|" ";" INPUTS "${INPUTS}")
 foreach(input IN LISTS INPUTS)

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the analysis says of one process, computed once for all parts of its page.
+// The analysis of one process, computed once for all parts of its page.
 
 #include <string>
 #include <vector>
@@ -31,11 +31,11 @@ struct Findings {
   std::vector<PoolPeak> pools;  ///< in the order of index.pools()
   std::vector<Failure> failures;
   std::vector<DeviceIdle> devices;
-  std::vector<std::string> device_names;  ///< of `devices`
+  std::vector<std::string> device_names;  ///< names of `devices`
   std::vector<BarrierSite> barriers;
   std::vector<TaskTable> tasks;
-  std::vector<std::string> task_names;  ///< of `tasks`
-  std::vector<std::string> notes;       ///< lines for whoever reads the timeline
+  std::vector<std::string> task_names;  ///< names of `tasks`
+  std::vector<std::string> notes;       ///< notes for readers of the timeline
 };
 [[nodiscard]] Findings findings_of(const Process& process);
 

@@ -14,7 +14,7 @@ namespace {
 struct LaneKey {
   LaneKind kind{};
   std::uint16_t device = 0;
-  std::uint64_t number = 0;  // of the stream or the thread
+  std::uint64_t number = 0;  // number of the stream or thread
   friend auto operator<=>(const LaneKey&, const LaneKey&) = default;
 };
 
@@ -45,7 +45,7 @@ struct Placed {
   Category category{};
 };
 
-// Where a record is drawn; nothing for one that is no slice.
+// Returns where a record is drawn; nothing if it is not a slice.
 [[nodiscard]] std::optional<Placed> place(const TimelineRecord& record) {
   const LaneKey stream{LaneKind::kStream, 0, record.stream};
   const LaneKey device{LaneKind::kDevice, record.device, record.stream};
@@ -83,8 +83,7 @@ struct Placed {
   }
 }
 
-// The scheduler says of an operation on which stream it ran, and the stream's name says what it is
-// for.
+// The scheduler records the stream of an operation, and the stream's name tells its purpose.
 [[nodiscard]] Category of_stream(std::string_view name) {
   if (name.starts_with("copy-in")) {
     return Category::kCopyIn;
@@ -92,7 +91,7 @@ struct Placed {
   return name.starts_with("copy-out") ? Category::kCopyOut : Category::kCompute;
 }
 
-// What the process calls its streams and threads.
+// The process's names for its streams and threads.
 struct LaneNames {
   std::unordered_map<std::uint64_t, std::uint32_t> streams;
   std::unordered_map<std::uint32_t, std::uint32_t> threads;

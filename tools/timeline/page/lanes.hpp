@@ -1,6 +1,6 @@
 #pragma once
 
-// What streams and threads did over time, as lanes under the memory.
+// The activity of streams and threads over time, as rows below the memory picture.
 
 #include <cstdint>
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace weir::timeline {
 
-/// What a run is; page.js has a colour and a word for each.
+/// The category of a run; page.js has a colour and a word for each.
 enum class Category : std::uint8_t {
   kCompute,
   kCopyIn,
   kCopyOut,
   kCopy,
   kSet,
-  kStreamWait,  ///< a stream waits for another
+  kStreamWait,  ///< a stream waits for another one
   kStallBudget,
   kStallRunAhead,
   kStallTurn,  ///< another producer's turn, or other batches are open
@@ -30,15 +30,15 @@ enum class Category : std::uint8_t {
   kSubmit,
   kCall,
   kOverhead,
-  kIdle,  ///< and for each IdleCause one more, in its order
+  kIdle,  ///< one value for each IdleCause follows, in its order
 };
 
-/// In the order in which the page shows them.
+/// In the order of the page.
 enum class LaneKind : std::uint8_t {
-  kStream,  ///< of a device, as the scheduler told
-  kDevice,  ///< the same, as a profiler told
-  kIdle,    ///< of a device: when it had nothing to do, and why
-  kWaits,   ///< of one thread
+  kStream,  ///< a stream of a device, from the scheduler
+  kDevice,  ///< a stream of a device, from a profiler
+  kIdle,    ///< the idle times of a device and their causes
+  kWaits,   ///< waits of one thread
   kSubmits,
   kCalls,
   kOverhead,
@@ -48,18 +48,18 @@ struct Lane {
   LaneKind kind{};
   std::string name;
   std::uint64_t busy = 0;  ///< sum of its slices, in nanoseconds
-  std::vector<Run> runs;   ///< names are numbers of the process's names
+  std::vector<Run> runs;   ///< their names are indices into the process's names
 };
 
-/// At most `most` lanes; those that do least are left out.
+/// At most `most` lanes; the least busy ones are left out.
 struct Lanes {
   std::vector<Lane> lanes;
   std::size_t left_out = 0;
 };
 [[nodiscard]] Lanes lanes_of(const Process& process, Columns columns, std::size_t most = 24);
 
-/// Batches that are open or in flight over time: rows of time, both together, both together again,
-/// open, in flight, and the number of the youngest.
+/// Returns open and in-flight batches over time. A row has the time, the sum of both, the sum
+/// again, open, in flight, and the number of the youngest.
 [[nodiscard]] Series batches_over_time(const Process& process, Columns columns);
 
 }  // namespace weir::timeline

@@ -7,7 +7,7 @@
 namespace weir::timeline {
 namespace {
 
-// Blocks that are looked at for all moments of a picture, at most: it bounds its time.
+// The most blocks to examine for all moments of a picture; limits the running time.
 constexpr std::uint64_t kMostLookedAt = 200'000'000;
 
 [[nodiscard]] std::uint32_t key_of(const Block& block, std::size_t keying) {
@@ -22,11 +22,11 @@ constexpr std::uint64_t kMostLookedAt = 200'000'000;
   return block.site;
 }
 
-// How much of a key was alive over time.
+// A key's live bytes over time.
 struct KeyFigures {
   std::uint64_t now = 0;
   std::uint64_t most = 0;
-  std::uint64_t since = 0;  // when `now` last changed
+  std::uint64_t since = 0;  // the last change of `now`
   double area = 0;          // bytes times nanoseconds
 
   void change(std::uint64_t time, std::uint64_t plus, std::uint64_t minus) {
@@ -35,14 +35,14 @@ struct KeyFigures {
     now = now + plus - minus;
     most = std::max(most, now);
   }
-  // Near 1 for what is there all the time: it belongs at the bottom of a stack.
+  // Near 1 for memory that is always there, which belongs at the bottom of a stack.
   [[nodiscard]] double steadiness(std::uint64_t duration) const {
     const double whole = static_cast<double>(most) * static_cast<double>(duration);
     return whole > 0 ? area / whole : 0;
   }
 };
 
-// The first look at a pool: its keys, its peak, and when each column held most.
+// The first pass over a pool: its keys, its peak, and the maximum of each column.
 class Survey {
  public:
   Survey(std::size_t names, Columns columns) : columns_(columns) {
@@ -124,7 +124,7 @@ class Survey {
   return a.begin != b.begin ? a.begin < b.begin : a.id < b.id;
 }
 
-// Blocks that the page lists at some moment, with their ends.
+// The blocks listed at some moment, and their ends.
 class Lives {
  public:
   void mark(const Block& block) {
@@ -158,7 +158,7 @@ class Lives {
   std::vector<BlockLife> lives_;
 };
 
-// Marks the largest blocks at each moment, while the records go by.
+// Marks the largest blocks at each moment while replaying records.
 class Moments {
  public:
   Moments(std::vector<std::uint64_t> times, const std::vector<std::uint64_t>& also,
@@ -168,7 +168,8 @@ class Moments {
     std::sort(times_.begin(), times_.end());
     times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
   }
-  // The next record is of `time`: what is alive is so at every moment before it.
+  // Call before applying a record of `time`: the current blocks are those of every moment before
+  // it.
   void pass(std::uint64_t time, const LiveBlocks& live, Lives& lives) {
     while (next_ < times_.size() && times_[next_] < time) {
       note(times_[next_++], live, lives);
@@ -205,7 +206,7 @@ class Moments {
   std::vector<Moment> out_;
 };
 
-// Bytes by key, in the order in which a picture stacks them.
+// Bytes by key, in stacking order.
 class Stacks {
  public:
   Stacks(const MemoryPicture& picture, std::size_t names) {
@@ -276,7 +277,7 @@ void note_budget(const TimelineRecord& record, MemoryPicture& picture) {
   return survey;
 }
 
-// The second look: the series, and the blocks that are listed.
+// The second pass: the series and the listed blocks.
 void fill(MemoryPicture& picture, const Process& process, const PoolRecords& pool,
           const BatchKinds& kinds, Columns columns, Moments* moments) {
   Stacks stacks(picture, process.names.size());

@@ -1,6 +1,6 @@
 #pragma once
 
-// Tables of whole numbers as short texts, for a page that carries its own data.
+// Packs tables of whole numbers as short texts, for a self-contained page.
 
 #include <cstdint>
 #include <span>
@@ -13,8 +13,9 @@ namespace weir::timeline {
 /// RFC 4648, with padding.
 [[nodiscard]] std::string base64(std::string_view bytes);
 
-/// Columns of equal length. For each column the differences of neighbours, zigzag, as LEB128; all
-/// of them after each other through zlib, and that in base64. page.js reads it in `unpack`.
+/// Packs columns of equal length. Each column becomes the differences of neighbours, zigzag-encoded
+/// as LEB128. All columns together are compressed by zlib and encoded in base64. `unpack` in
+/// page.js reads them.
 [[nodiscard]] std::string pack(std::span<const std::vector<std::int64_t>> columns);
 
 }  // namespace weir::timeline

@@ -40,7 +40,7 @@ namespace {
   return static_cast<std::uint8_t>(hex <= '9' ? hex - '0' : hex - 'a' + 10);
 }
 
-// As a Content-Security-Policy names a script that may run.
+// Returns the script's hash as a Content-Security-Policy source.
 [[nodiscard]] std::string source_of(const Asset& script) {
   std::string bytes;
   for (std::size_t i = 0; i + 1 < script.sha256.size(); i += 2) {
@@ -49,7 +49,7 @@ namespace {
   return "'sha256-" + base64(bytes) + "'";
 }
 
-// Nothing is loaded from anywhere, and no script runs but the two that the page is made of.
+// Loads nothing from anywhere, and runs only the page's two scripts.
 [[nodiscard]] std::string policy() {
   return "default-src 'none'; style-src 'unsafe-inline'; script-src " + source_of(kPlotScript) +
          " " + source_of(kPageScript) +
@@ -77,7 +77,7 @@ std::string make_page(const Timeline& timeline, const PageOptions& options) {
   out.reserve(fixed + data.size());
   std::string_view rest = kPageHtml.text;
   while (true) {
-    // The first place that is left; what was put in is not looked at again.
+    // Find the first remaining placeholder. Inserted text is not searched again.
     std::size_t first = std::string_view::npos;
     const std::pair<std::string_view, std::string_view>* found = nullptr;
     for (const auto& part : parts) {

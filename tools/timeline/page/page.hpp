@@ -1,6 +1,6 @@
 #pragma once
 
-// A timeline as one HTML page that needs nothing else: no server, no network, no other file.
+// Makes a self-contained HTML page of a timeline, which needs no server, network or other file.
 
 #include <cstddef>
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace weir::timeline {
 
-/// How a page is made.
+/// Options of a page.
 struct PageOptions {
-  std::string title = "Weir timeline";            ///< shown on top, and by the browser
-  std::size_t max_bytes = std::size_t{3} << 20U;  ///< of the page; less detail is kept if needed
+  std::string title = "Weir timeline";            ///< shown at the top and by the browser
+  std::size_t max_bytes = std::size_t{3} << 20U;  ///< size limit of the page; reduces the detail if
+                                                  ///< needed
 };
 
-/// Returns the whole page, in UTF-8. Texts of the timeline may be anything: the page shows them as
-/// text. A page is larger than `max_bytes` only when its least detail is. Thread-safe.
+/// Returns the whole page, in UTF-8. Texts of the timeline may contain anything: the page shows
+/// them as text. A page exceeds `max_bytes` only if its least detail does. Thread-safe.
 [[nodiscard]] std::string make_page(const Timeline& timeline, const PageOptions& options = {});
 
 }  // namespace weir::timeline

@@ -6,7 +6,7 @@
 namespace weir::timeline {
 namespace {
 
-// A JavaScript number holds no more exactly.
+// The most that a JavaScript number holds exactly.
 constexpr std::uint64_t kLatest = std::uint64_t{1} << 52U;
 
 [[nodiscard]] std::uint64_t duration_of(const Process& process) {
@@ -28,7 +28,7 @@ constexpr std::uint64_t kLatest = std::uint64_t{1} << 52U;
   return times;
 }
 
-// Behind the streams: when each device had nothing to do, and why.
+// Adds each device's idle times and their causes after its streams.
 void add_idle_lanes(ProcessPicture& picture, Columns columns) {
   std::vector<Lane>& lanes = picture.lanes.lanes;
   const auto behind_streams = std::find_if(

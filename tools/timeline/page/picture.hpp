@@ -1,6 +1,6 @@
 #pragma once
 
-// One process as a page draws it, at full detail and with less.
+// The picture of one process, at full or reduced detail.
 
 #include <cstdint>
 #include <vector>
@@ -14,7 +14,7 @@ namespace weir::timeline {
 
 struct ProcessPicture {
   const Process* process = nullptr;
-  std::uint64_t duration = 1;  ///< to the end of its last record, in nanoseconds
+  std::uint64_t duration = 1;  ///< end of its last record, in nanoseconds
   Detail detail;
   Findings findings;
   std::vector<MemoryPicture> pools;

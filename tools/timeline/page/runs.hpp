@@ -1,6 +1,6 @@
 #pragma once
 
-// Slices of one lane, with those that are too short to see joined into runs.
+// Joins slices of one lane that are too short to see into runs.
 
 #include <cstdint>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace weir::timeline {
 
-/// One slice, or several that lie in one column of the screen. Times in nanoseconds.
+/// One slice, or several within one screen column. Times in nanoseconds.
 struct Run {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint64_t busy = 0;     ///< sum of its slices
-  std::uint64_t count = 1;    ///< of slices
-  std::uint64_t longest = 0;  ///< duration of the slice that name, batch and category are of
+  std::uint64_t count = 1;    ///< number of slices
+  std::uint64_t longest = 0;  ///< duration of the slice that provides name, batch and category
   std::uint64_t bytes = 0;    ///< sum of its slices
   std::uint32_t name = 0;
   std::uint32_t batch = 0;
@@ -24,14 +24,14 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Joins slices that are shorter than a column with their neighbours in it.
+/// Joins slices shorter than a column with their neighbours in that column.
 class RunThinner {
  public:
   explicit RunThinner(Columns columns) : columns_(columns) {}
 
-  /// In order of `begin`.
+  /// Slices must come in order of `begin`.
   void add(const Run& run);
-  /// Ends the lane and returns it.
+  /// Returns the completed lane.
   [[nodiscard]] std::vector<Run> take();
 
  private:
@@ -41,7 +41,7 @@ class RunThinner {
   std::vector<Run> out_;
 };
 
-/// The same lane in fewer columns.
+/// Reduces a lane to fewer columns.
 [[nodiscard]] std::vector<Run> thin(const std::vector<Run>& runs, Columns columns);
 
 }  // namespace weir::timeline

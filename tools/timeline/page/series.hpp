@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of numbers over time, thinned so that a screen can draw them and no peak is lost.
+// Rows of numbers over time, reduced for a screen without losing a peak.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace weir::timeline {
 
-/// Rows of `width` numbers each. The first number of a row is its time, in nanoseconds; rows are in
+/// Rows of `width` numbers each. The first number of a row is its time in nanoseconds; rows are in
 /// order of time.
 struct Series {
   std::size_t width = 1;
-  std::vector<std::int64_t> values;  ///< row after row
+  std::vector<std::int64_t> values;  ///< row by row
 
   [[nodiscard]] std::size_t rows() const noexcept { return values.size() / width; }
   [[nodiscard]] std::span<const std::int64_t> row(std::size_t index) const noexcept {
@@ -21,19 +21,19 @@ struct Series {
   }
 };
 
-/// Cuts the time into equal columns.
+/// Divides the time into equal columns.
 struct Columns {
   std::uint64_t duration = 1;  ///< of the whole timeline, in nanoseconds
-  std::uint32_t count = 1;     ///< how many columns
+  std::uint32_t count = 1;     ///< number of columns
 
-  /// The column of a time; later times belong to the last one.
+  /// Returns the column of a time; later times belong to the last one.
   [[nodiscard]] std::uint32_t of(std::uint64_t time) const noexcept;
-  /// How long a column is, in nanoseconds. At least 1.
+  /// Returns the length of a column in nanoseconds, at least 1.
   [[nodiscard]] std::uint64_t width() const noexcept;
 };
 
-/// Keeps at most four rows of each column, as they are: where the second number is largest, where
-/// it is smallest, where the third is largest, and the last, which holds until the next row.
+/// Keeps at most four unchanged rows of each column: those with the largest second, the smallest
+/// second and the largest third number, and the last one, which holds until the next row.
 class SeriesThinner {
  public:
   /// `width` is at least 3.
@@ -41,12 +41,12 @@ class SeriesThinner {
 
   /// `row` has `width` numbers; its time is not before that of the previous row.
   void add(std::span<const std::int64_t> row);
-  /// Ends the series and returns it.
+  /// Returns the completed series.
   [[nodiscard]] Series take();
 
  private:
   struct Kept {
-    std::uint64_t order = 0;  ///< of its arrival
+    std::uint64_t order = 0;  ///< order of arrival
     std::vector<std::int64_t> row;
   };
   void keep(Kept& kept, std::span<const std::int64_t> row) const;
@@ -63,7 +63,7 @@ class SeriesThinner {
   Kept last_;
 };
 
-/// The same series in fewer columns.
+/// Reduces a series to fewer columns.
 [[nodiscard]] Series thin(const Series& series, Columns columns);
 
 }  // namespace weir::timeline

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
+constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
 
 [[nodiscard]] std::string shown(std::string_view text) { return shorten(text, kLongestName); }
 
@@ -113,7 +113,7 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
   return out;
 }
 
-/// The costliest barrier as a sentence; empty where the device was never idle after one.
+/// Describes the costliest barrier in a sentence; empty if the device was never idle after one.
 [[nodiscard]] std::string first_barrier(const Findings& findings) {
   if (findings.barriers.empty() || findings.barriers.front().idle_after == 0) {
     return {};
@@ -159,7 +159,7 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
               {"rate", row.bytes_per_second}};
 }
 
-// What a table has too many rows for, so that the rows still add up to the total.
+// Sums the rows beyond the limit, so that the shown rows still add up to the total.
 [[nodiscard]] Json task_rest(const TaskTable& table, const std::vector<bool>& kept) {
   TaskRow rest;
   std::size_t rows = 0;
@@ -180,7 +180,7 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks, each
   Json rows = Json::array();
   std::vector<bool> kept(table.rows.size());
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    // Rows of a group are in order of their totals: the first ones matter most.
+    // Rows of a group are sorted by total, so the first ones matter most.
     kept[i] = rows.size() < kMostRows || !on_streams(table.rows[i].group);
     if (kept[i] && rows.size() < 2 * kMostRows) {
       rows.push_back(task_row(table.rows[i]));

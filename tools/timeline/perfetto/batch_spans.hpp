@@ -1,6 +1,6 @@
 #pragma once
 
-// Batches as slices: open from admission to close, queued from there until the device is done.
+// Draws batches as slices: open from admission to close, then queued until the device is done.
 
 #include <cstdint>
 #include <unordered_map>
@@ -10,8 +10,8 @@
 
 namespace weir::timeline {
 
-/// Says which slices begin and end with a record, and on which lane, so that none overlap. Several
-/// batches may be open or queued at once. Not thread-safe.
+/// Decides which slices begin and end with a record, and on which lane, so that none overlap.
+/// Several batches may be open or queued at once. Not thread-safe.
 class BatchSpans {
  public:
   enum class Span : std::uint8_t { kOpen, kQueued };
@@ -20,7 +20,7 @@ class BatchSpans {
     bool begins = false;
     std::uint32_t lane = 0;
   };
-  /// The changes at `record.begin`, in their order. None for what comes out of order.
+  /// Returns the changes at `record.begin`, in order; none for an out-of-order record.
   [[nodiscard]] std::vector<Change> add(const TimelineRecord& record);
 
  private:

@@ -11,7 +11,7 @@ void append_deflated(std::string_view packets, std::string& out) {
   if (packets.empty()) return;
   std::string deflated(compressBound(packets.size()), '\0');
   uLongf size = deflated.size();
-  // Level 6 takes three times as long, for a tenth fewer bytes.
+  // Level 6 takes three times as long for a tenth fewer bytes.
   constexpr int kLevel = 1;
   const int status =
       compress2(reinterpret_cast<Bytef*>(deflated.data()), &size,

@@ -5,8 +5,8 @@
 
 namespace weir::timeline::perfetto {
 
-/// Appends whole packets as one that holds them deflated: a quarter of the bytes. As they are where
-/// zlib has no memory.
+/// Appends complete packets as one packet that contains them deflated, in a quarter of the bytes.
+/// Appends them unchanged if zlib has no memory.
 void append_deflated(std::string_view packets, std::string& out);
 
 }  // namespace weir::timeline::perfetto

@@ -1,6 +1,6 @@
 #pragma once
 
-// Numbers of the fields of Perfetto's trace format that we write, and of ours beside them.
+// Field numbers of Perfetto's trace format that we write, and our own ones.
 // https://perfetto.dev/docs/reference/trace-packet-proto
 
 #include <cstdint>
@@ -15,14 +15,14 @@ inline constexpr std::uint32_t kSequence = 10;
 inline constexpr std::uint32_t kTrackEvent = 11;
 inline constexpr std::uint32_t kInterned = 12;
 inline constexpr std::uint32_t kSequenceFlags = 13;
-inline constexpr std::uint32_t kDeflated = 50;  ///< packets, as zlib deflates them
+inline constexpr std::uint32_t kDeflated = 50;  ///< packets, deflated by zlib
 inline constexpr std::uint32_t kTimestampClock = 58;
 inline constexpr std::uint32_t kDefaults = 59;
 inline constexpr std::uint32_t kTrackDescriptor = 60;
-// Ours. Perfetto skips fields that it does not know.
+// Our fields. Perfetto skips unknown fields.
 inline constexpr std::uint32_t kOurProcess = 90001;  ///< a process begins: kInfo...
 inline constexpr std::uint32_t kOurName = 90002;     ///< a name: its number and its text
-inline constexpr std::uint32_t kOurRecords = 90003;  ///< records, as Packed makes them
+inline constexpr std::uint32_t kOurRecords = 90003;  ///< records, packed by Packed
 inline constexpr std::uint32_t kOurEnd = 90004;      ///< a process ends
 }  // namespace packet
 namespace event {
@@ -36,7 +36,7 @@ inline constexpr std::uint32_t kSource = 34;
 inline constexpr std::uint32_t kFlow = 36;  ///< a varint; the newer field takes twice the bytes
 enum Type : std::uint8_t { kBegin = 1, kEnd = 2, kInstant = 3, kValue = 4 };
 }  // namespace event
-/// Of our packets.
+/// Fields of our packets.
 namespace ours {
 inline constexpr std::uint64_t kVersion = 1;
 inline constexpr std::uint32_t kVersionField = 1;

@@ -8,7 +8,7 @@
 namespace weir::timeline {
 namespace {
 
-/// The bits that say which fields are not as expected; those that seldom are come last.
+/// Bits for the fields that differ from their prediction; rarely set ones come last.
 enum Bit : std::uint8_t {
   kBegin,
   kEnd,
@@ -31,7 +31,7 @@ enum Bit : std::uint8_t {
   kBits
 };
 
-/// What fields differ by, to be written.
+/// Computes the differences to write.
 class Encoder {
  public:
   template <typename Value>
@@ -143,7 +143,7 @@ void Packed::learn(const TimelineRecord& r) {
   if (has_books(r.kind)) {
     Books& books = books_[r.source % books_.size()];
     if (r.bytes != 0) {
-      // Only what is a small multiple; anything else was another record's doing.
+      // Only small multiples count; any other change came from another record.
       const auto multiple = [&](std::uint64_t after, std::uint64_t before) -> std::uint64_t {
         const std::uint64_t by = after - before;
         return by == r.bytes ? 1 : by == 0 - r.bytes ? ~std::uint64_t{0} : 0;

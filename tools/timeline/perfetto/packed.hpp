@@ -1,7 +1,7 @@
 #pragma once
 
-// Records in few bytes, nothing lost. Each record is told by what it differs in from what the ones
-// before let expect: programs repeat themselves, so that most fields are as expected and take none.
+// Packs records without loss. Stores only a record's differences from a prediction based on earlier
+// records. Programs repeat themselves, so most fields match and take no bytes.
 
 #include <array>
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace weir::timeline {
 
-/// Packs or unpacks the records of one process, in one order. The two sides expect the same as long
-/// as they have seen the same records. Not thread-safe. About 1 MiB.
+/// Packs or unpacks the records of one process, in order. Both sides make equal predictions after
+/// equal records. Not thread-safe. Takes about 1 MiB.
 class Packed {
  public:
   /// Appends a record.
   void pack(const TimelineRecord& record, std::string& out);
-  /// What `unpack` found.
+  /// The result of `unpack`.
   enum class Found : std::uint8_t { kRecord, kCut, kNonsense };
-  /// Takes a record off the front of `in`. Without one, all is as before the call.
+  /// Takes a record off the front of `in`. Changes nothing if there is none.
   [[nodiscard]] Found unpack(std::string_view& in, TimelineRecord& record);
 
  private:
-  // Guesses are kept in tables of a fixed size, where one may overwrite another: then the guess is
-  // wrong and costs bytes, on both sides alike.
+  // Predictions are in tables of fixed size, where entries may overwrite each other. A wrong
+  // prediction costs bytes, but is the same on both sides.
   static constexpr std::size_t kTable = 4096;
   struct Named {  ///< by kind and name
     std::uint64_t bytes, requested, duration;
@@ -42,7 +42,7 @@ class Packed {
   struct Books {  ///< by source
     std::uint64_t sequence, allocated, awaiting, cached;
   };
-  /// How books change with a record, in multiples of its bytes; by kind and detail.
+  /// How a pool's counts change with a record, in multiples of its bytes; by kind and detail.
   struct Change {
     std::uint64_t allocated, awaiting, cached;
   };

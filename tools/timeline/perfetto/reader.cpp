@@ -22,24 +22,24 @@ namespace ours = perfetto::ours;
 namespace packet = perfetto::packet;
 
 constexpr std::size_t kRead = 1U << 20U;
-constexpr std::size_t kMostOfHead = 16;              ///< bytes of a key and a length, and some
-constexpr std::uint64_t kMostOfRecords = 1U << 20U;  ///< bytes of one packet of records
+constexpr std::size_t kMostOfHead = 16;              ///< enough for a key and a length
+constexpr std::uint64_t kMostOfRecords = 1U << 20U;  ///< most bytes of one packet of records
 constexpr std::uint64_t kLeastPerRecord = 12;        ///< bytes of file that a record usually takes
 
-/// Gives up to so many bytes of the file; none at its end.
+/// Reads up to `size` bytes of the file; returns 0 at its end.
 using Source = std::function<std::size_t(char* to, std::size_t size)>;
 
-/// A file, of which a window is kept.
+/// A file and a window of its bytes.
 class Input {
  public:
   explicit Input(Source source) : source_(std::move(source)) {}
 
-  /// The next bytes, `size` of them unless the file ends. Valid until the next call.
+  /// Returns the next `size` bytes, fewer at the end of the file. Valid until the next call.
   std::string_view peek(std::size_t size) {
     if (window_.size() - at_ < size) fill(size);
     return std::string_view(window_).substr(at_, size);
   }
-  /// Passes over bytes. False if the file has fewer.
+  /// Skips bytes. Returns false if the file has fewer.
   bool skip(std::uint64_t size) {
     while (size > 0) {
       const std::size_t here = peek(std::min<std::uint64_t>(size, kRead)).size();
@@ -96,7 +96,7 @@ class Reader {
   [[noreturn]] void fail(const std::string& what) const {
     throw UsageError(shown_text(name_) + ": byte " + std::to_string(input_.place()) + ": " + what);
   }
-  /// True until the file ends.
+  /// Returns true until the file ends.
   bool read_packet();
   void read_ours(std::uint32_t field, std::string_view message, bool whole);
   void begin_process(std::string_view message);
@@ -139,7 +139,7 @@ bool Reader::read_packet() {
   const auto key = wire::take_varint(head);
   const auto size = key ? wire::take_varint(head) : std::nullopt;
   if (!size || (*key & 7U) != static_cast<std::uint64_t>(wire::Type::kBytes)) {
-    // Fewer bytes than a head can have: the file is cut in it.
+    // Fewer bytes than a head can have, so the file was truncated in it.
     if (seen < kMostOfHead && (!key || !size) && seen < 11) return false;
     fail("is no packet of a trace; the file is damaged, or no .pftrace");
   }
@@ -216,7 +216,7 @@ void Reader::begin_process(std::string_view message) {
          std::to_string(ours::kVersion));
   }
   if (timeline_.processes.empty()) {
-    // Pages that no record comes to are never touched.
+    // Pages beyond the last record are never touched.
     process.records.reserve(std::min(size_ / kLeastPerRecord, limits_.max_records));
   }
   timeline_.processes.push_back(std::move(process));
@@ -268,7 +268,8 @@ void Reader::end_process(std::string_view message) {
   }
 }
 
-/// What no recorder writes, but a damaged file may say: an end before the begin, names never told.
+/// Corrects what no recorder writes but a damaged file may contain: ends before begins, undefined
+/// names.
 void Reader::repair(Process& process) noexcept {
   for (TimelineRecord& record : process.records) {
     record.end = std::max(record.begin, record.end);

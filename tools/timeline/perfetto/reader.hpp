@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads `.pftrace` files that our writer wrote.
+// Reads `.pftrace` files of our writer.
 
 #include <string>
 #include <string_view>
@@ -10,14 +10,14 @@
 
 namespace weir::timeline {
 
-/// Reads the file at `path`. One that is cut gives what is whole, and its last process is not
-/// complete. Throws UsageError of one line, which names the file and the byte, if the file cannot
-/// be read, is no trace of ours, is damaged, or has more than `limits` allow.
+/// Reads the file at `path`. From a truncated file it reads the complete part, and the last process
+/// is not complete. Throws UsageError of one line, with the file and the byte, if the file cannot
+/// be read, is not our trace, is damaged, or exceeds `limits`.
 [[nodiscard]] Timeline read_perfetto(const std::string& path, const ReadLimits& limits = {});
-/// The same from memory. `name` stands for the path in messages.
+/// Reads from memory. `name` replaces the path in messages.
 [[nodiscard]] Timeline read_perfetto_bytes(std::string_view bytes, const std::string& name,
                                            const ReadLimits& limits = {});
-/// Whether a file that begins with `bytes`, of which 64 are enough, is one that our writer wrote.
+/// Returns whether a file that begins with `bytes` is of our writer. 64 bytes are enough.
 [[nodiscard]] bool looks_like_perfetto(std::string_view bytes) noexcept;
 
 }  // namespace weir::timeline

@@ -7,9 +7,9 @@
 namespace weir::timeline::perfetto {
 namespace {
 
-constexpr std::uint64_t kBootTime = 6;        ///< Perfetto's number of the clock of a trace
-constexpr std::uint64_t kSequenceClock = 64;  ///< a clock of the sequence's own
-constexpr std::uint64_t kClearsState = 1;     ///< this packet begins the sequence anew
+constexpr std::uint64_t kBootTime = 6;        ///< Perfetto's number of a trace's clock
+constexpr std::uint64_t kSequenceClock = 64;  ///< a clock local to the sequence
+constexpr std::uint64_t kClearsState = 1;     ///< this packet restarts the sequence
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void PacketStream::start(std::uint64_t track) {
     const wire::Message clock(*out_, 1);
     wire::put(*out_, 1, kSequenceClock);
     wire::put(*out_, 2, std::uint64_t{0});
-    wire::put(*out_, 3, std::uint64_t{1});  // times are told as what they add
+    wire::put(*out_, 3, std::uint64_t{1});  // times are differences
   }
   const wire::Message defaults(*out_, packet::kDefaults);
   wire::put(*out_, packet::kTimestampClock, kSequenceClock);

@@ -1,7 +1,7 @@
 #pragma once
 
-// One sequence of packets: what Perfetto calls a trusted packet sequence. Times, names and sources
-// are told once, and then by a small number.
+// One sequence of packets, Perfetto's "trusted packet sequence". Each time base, name and source is
+// written once and then referred to by a small number.
 
 #include <cstdint>
 #include <string>
@@ -13,17 +13,17 @@
 
 namespace weir::timeline::perfetto {
 
-/// Appends packets of one sequence to `out`, which must live as long. Not thread-safe.
+/// Appends packets of one sequence to `out`, which must outlive this. Not thread-safe.
 class PacketStream {
  public:
   PacketStream(std::string& out, std::uint64_t sequence) : out_(&out), sequence_(sequence) {}
-  /// `track`: where events are that name none; 0: none.
+  /// `track`: the default track of events; 0: none.
   void start(std::uint64_t track);
 
-  /// A packet with a time, to be filled until the end of the scope. Times that go back cost more.
+  /// A packet with a time. Fill it until the end of the scope. Times that go back take more bytes.
   class Packet;
 
-  /// Tells a text of number `number` the first time that it comes up.
+  /// Writes the text of `number` on its first use.
   void name_category(std::uint64_t number, std::string_view text) {
     if (categories_.insert(number).second) intern(1, number, text);
   }
@@ -31,7 +31,7 @@ class PacketStream {
     if (names_.insert(number).second) intern(2, number, text);
   }
   void name_annotation(std::uint64_t number, std::string_view text) { intern(3, number, text); }
-  /// The same for a site, `file:line`.
+  /// Does the same for a site, `file:line`.
   void name_site(std::uint64_t number, std::string_view site);
 
   [[nodiscard]] std::uint64_t time() const noexcept { return time_; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The wire format of protocol buffers: what little of it a trace needs.
+// The part of the protocol-buffer wire format that a trace needs.
 // https://protobuf.dev/programming-guides/encoding/
 
 #include <cstddef>
@@ -18,7 +18,7 @@ inline void put_varint(std::string& out, std::uint64_t value) {
   }
   out.push_back(static_cast<char>(value));
 }
-/// Small numbers of either sign become small.
+/// Maps small numbers of either sign to small numbers.
 [[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
   return (static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63);
 }
@@ -26,7 +26,7 @@ inline void put_varint(std::string& out, std::uint64_t value) {
   return static_cast<std::int64_t>((value >> 1U) ^ (~(value & 1U) + 1U));
 }
 
-/// How a field's value is laid out.
+/// The layout of a field's value.
 enum class Type : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 inline void put_key(std::string& out, std::uint32_t field, Type type) {
@@ -68,7 +68,8 @@ class Message {
   std::size_t begin_;
 };
 
-/// Takes a varint off the front. Empty, and `in` as it was, if there is no whole one.
+/// Takes a varint off the front of `in`. Returns nothing and leaves `in` unchanged if it is
+/// incomplete.
 [[nodiscard]] inline std::optional<std::uint64_t> take_varint(std::string_view& in) noexcept {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < in.size() && i < 10; ++i) {
@@ -90,7 +91,7 @@ struct Field {
   std::string_view bytes{};  ///< of kBytes
 };
 
-/// Takes a field off the front. Empty if there is no whole one.
+/// Takes a field off the front of `in`. Returns nothing if it is incomplete.
 [[nodiscard]] std::optional<Field> take_field(std::string_view& in) noexcept;
 
 }  // namespace weir::timeline::wire

@@ -1,5 +1,6 @@
-// The packets of one file. In one file, long as it is: each packet leans on what the ones before it
-// of its sequence told (names, times, tracks), so whoever changes one has to see the others.
+// Writes the packets of one file. The code is in one file because each packet depends on what
+// earlier packets of its sequence defined (names, times, tracks), so a change of one affects the
+// others.
 
 #include "tools/timeline/perfetto/writer.hpp"
 
@@ -25,7 +26,7 @@
 #include "tools/timeline/perfetto/stream.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
 
-// One file in two parts: Ours writes what our reader reads, Picture what Perfetto shows.
+// A file has two parts: Ours is for our reader, Picture is for Perfetto.
 
 namespace weir::timeline {
 namespace {
@@ -36,10 +37,10 @@ namespace event = perfetto::event;
 namespace ours = perfetto::ours;
 namespace packet = perfetto::packet;
 
-constexpr std::size_t kHandOver = 1U << 16U;      ///< bytes that are worth deflating by themselves
+constexpr std::size_t kHandOver = 1U << 16U;      ///< bytes that justify a deflated packet
 constexpr std::size_t kMostOfPacket = 1U << 13U;  ///< bytes of records in one packet
 
-/// What only our reader reads.
+/// The part for our reader.
 class Ours {
  public:
   explicit Ours(std::string& out) : out_(out) {}
@@ -95,24 +96,24 @@ class Ours {
   std::unordered_set<std::uint32_t> told_;
 };
 
-/// Annotations by number, as they are told at the start of each sequence.
+/// Numbers of annotations, as defined at the start of each sequence.
 enum Note : std::uint8_t { kNoteBatch = 1, kNoteBytes, kNoteWhy };
 constexpr std::array<std::string_view, 4> kNotes{"", "batch", "bytes", "why"};
 constexpr std::array<std::string_view, 4> kStallReasons{"budget", "run-ahead", "turn",
                                                         "open batches"};
 
-/// Numbers of texts in Perfetto's tables: kinds first, then batches' and the program's own.
+/// Numbers of texts in Perfetto's tables: first kinds, then names of batches and of the program.
 constexpr std::uint64_t kFirstName = kTimelineKinds + 1;
 constexpr std::uint64_t number_of(TimelineKind kind) {
   return static_cast<std::uint64_t>(kind) + 1;
 }
 
-/// The category of a slice or a moment: its kind, and for a batch's slices which one it is.
+/// The category of a slice or an instant: its kind; for a batch's slices, which of the two.
 enum BatchCategory : std::uint64_t { kOpenCategory = kTimelineKinds + 1, kQueuedCategory };
 
 constexpr std::uint64_t kTimeUnit = 1, kCountUnit = 2, kBytesUnit = 3;  // as Perfetto numbers them
 
-/// The counters of one value, in the order of CounterSample::Of behind kPool.
+/// The single-value counters, in the order of CounterSample::Of after kPool.
 struct ValueCounter {
   std::string_view name;
   std::uint64_t unit;
@@ -121,7 +122,8 @@ constexpr std::array<ValueCounter, 3> kValueCounters{{{"queued batches", kCountU
                                                       {"queued device time", kTimeUnit},
                                                       {"driver memory", kBytesUnit}}};
 
-/// Whether a record that is no slice is shown as a moment. Allocations and frees are too many.
+/// Returns whether a record that is not a slice is shown as an instant. Allocations and frees are
+/// too many.
 bool is_shown(TimelineKind kind) {
   switch (kind) {
     case TimelineKind::kReserve:
@@ -139,14 +141,14 @@ bool is_shown(TimelineKind kind) {
   }
 }
 
-/// What Perfetto shows.
+/// The part for Perfetto.
 class Picture {
  public:
   explicit Picture(std::string& out) : out_(out) {}
 
   void begin(const ProcessInfo& info);
   void add(const TimelineRecord& record, const Names& names);
-  /// Everything that can be written is. More may come.
+  /// Writes everything that is ready. More may follow.
   void flush() { end_slices(std::numeric_limits<std::uint64_t>::max()); }
   void end(Writer::End end, std::uint64_t lost);
 
@@ -158,11 +160,11 @@ class Picture {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
-  /// The counters of one pool, on a sequence of their own.
+  /// The counters of one pool, on their own sequence.
   struct PoolCounters {
     PacketStream stream;
-    std::uint64_t track = 0;                ///< of the first; the others follow
-    std::array<std::uint64_t, 5> values{};  ///< as told last
+    std::uint64_t track = 0;                ///< the first track; the others follow
+    std::array<std::uint64_t, 5> values{};  ///< as last written
     bool told = false;
   };
 
@@ -170,7 +172,7 @@ class Picture {
   void add_slice(const TimelineRecord& record, const Names& names);
   void add_moment(const TimelineRecord& record, const Names& names, std::uint64_t track);
   void add_batch(const TimelineRecord& record, const Names& names);
-  /// `track` 0: the one of the sequence.
+  /// `track` 0: the sequence's track.
   void begin_event(std::uint8_t type, std::uint64_t name, std::uint64_t track);
   void end_event(PacketStream& stream, std::uint64_t time, std::uint64_t track);
   void annotate(Note note, std::uint64_t value);
@@ -178,7 +180,7 @@ class Picture {
   void annotate_all(const TimelineRecord& record);
   static void name(PacketStream& stream, std::uint64_t number, std::uint32_t text,
                    const Names& names);
-  /// Tells the texts of the record's kind and site, where it is their first.
+  /// Writes the texts of the record's kind and site on their first use.
   static void tell_kind(PacketStream& stream, const TimelineRecord& record, const Names& names);
   void start(PacketStream& stream, std::uint64_t track);
   void describe(std::uint32_t track);
@@ -189,7 +191,7 @@ class Picture {
   void add_pool_sample(const CounterSample& sample);
   PoolCounters& pool_counters(std::uint16_t source);
   [[nodiscard]] std::uint64_t track_uuid(std::uint32_t track) const { return uuids_[track - 1]; }
-  /// The arrow that begins or ends at a slice; 0: none.
+  /// Returns the arrow that begins or ends at a slice; 0: none.
   [[nodiscard]] std::uint64_t flow_of(const TimelineRecord& record) const;
   [[nodiscard]] std::uint64_t name_of(const TimelineRecord& record) const {
     return record.name == 0 ? number_of(record.kind) : kFirstName + record.name;
@@ -202,7 +204,7 @@ class Picture {
   std::optional<PacketStream> stream_;
   Tracks tracks_;
   std::vector<std::uint64_t> uuids_;        ///< by track
-  std::deque<PacketStream> track_streams_;  ///< the same: one sequence for each
+  std::deque<PacketStream> track_streams_;  ///< by track; one sequence each
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings_;
   std::uint64_t order_ = 0;
   BatchSpans batches_;
@@ -211,7 +213,7 @@ class Picture {
   std::vector<CounterSample> samples_;
   std::unordered_map<std::uint16_t, PoolCounters> pools_;
   std::unordered_map<std::uint16_t, std::string> pool_names_;
-  /// Their tracks, in the order of kValueCounters; 0: not there yet.
+  /// Their tracks, in the order of kValueCounters; 0: not yet created.
   std::array<std::uint64_t, kValueCounters.size()> value_counters_{};
   std::uint64_t last_time_ = 0;
 };
@@ -229,7 +231,7 @@ void Picture::begin(const ProcessInfo& info) {
   value_counters_ = {};
   last_time_ = 0;
 
-  constexpr std::uint64_t kFirstFree = 1'000'000'000;  // above the system's
+  constexpr std::uint64_t kFirstFree = 1'000'000'000;  // above the system's numbers
   std::uint64_t pid = info.pid & 0x7FFFFFFFU;
   if (pid == 0 || !pids_.insert(pid).second) pids_.insert(pid = kFirstFree + processes_);
   std::string name = info.program.empty() ? "process" : info.program;
@@ -335,8 +337,9 @@ void Picture::end_slices(std::uint64_t until) {
 std::uint64_t Picture::flow_of(const TimelineRecord& record) const {
   if (record.id == 0) return 0;
   constexpr unsigned kProcessBits = 40;
-  constexpr std::uint64_t kCalls = std::uint64_t{1} << 39U;  // their numbers are others
-  constexpr unsigned kWindowBits = 32;  // above correlation ids, which may begin anew in each
+  constexpr std::uint64_t kCalls = std::uint64_t{1} << 39U;  // separates their numbers from
+                                                             // operations'
+  constexpr unsigned kWindowBits = 32;  // above correlation ids, which may restart in each window
   constexpr std::uint64_t kMostWindows = 128;
   const std::uint64_t process = (processes_ - 1) << kProcessBits;
   switch (record.kind) {
@@ -369,7 +372,7 @@ void Picture::add_slice(const TimelineRecord& record, const Names& names) {
     const PacketStream::Packet packet(stream, record.begin);
     const wire::Message message(out_, packet::kTrackEvent);
     begin_event(event::kBegin, name_of(record), 0);
-    // An execution is one arrow away from its submission, which says the rest.
+    // An arrow leads to the execution from its submission, which has the details.
     if (!executes) {
       wire::put(out_, event::kCategory, number_of(record.kind));
       annotate_all(record);
@@ -383,7 +386,7 @@ void Picture::add_slice(const TimelineRecord& record, const Names& names) {
 }
 
 void Picture::add_moment(const TimelineRecord& record, const Names& names, std::uint64_t track) {
-  // What it is must be said, where a name says only of what.
+  // Name the kind where the record's name describes only the subject.
   const bool says = record.kind == TimelineKind::kNote || record.kind == TimelineKind::kLost;
   const std::uint64_t number = says ? name_of(record) : number_of(record.kind);
   name(*stream_, number, says ? record.name : 0, names);
@@ -420,7 +423,7 @@ void Picture::add_batch(const TimelineRecord& record, const Names& names) {
     const wire::Message message(out_, packet::kTrackEvent);
     wire::put(out_, event::kType, std::uint64_t{event::kBegin});
     wire::put(out_, event::kCategory, category);
-    wire::put(out_, 23, text);  // a name of its own
+    wire::put(out_, 23, text);  // the record's own name
     wire::put(out_, event::kTrack, uuid);
     annotate_all(record);
   }
@@ -449,11 +452,11 @@ void Picture::add_pool_sample(const CounterSample& sample) {
   PoolCounters& pool = pool_counters(sample.source);
   const std::array<std::uint64_t, 5> values{sample.allocated, sample.cached, sample.awaiting,
                                             sample.reserved(), sample.budget};
-  // Differences go one way only, and a late sample may be the highest.
+  // Time differences cannot be negative, and a late sample may be the highest.
   const std::uint64_t time = std::max(sample.time, pool.stream.time());
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] == pool.values[i] && pool.told) continue;
-    // Not as extra counters of one packet: Perfetto stops at the first of them that is zero.
+    // Not as extra counters of one packet, because Perfetto stops at the first zero.
     const PacketStream::Packet packet(pool.stream, time);
     const wire::Message message(out_, packet::kTrackEvent);
     wire::put(out_, event::kType, std::uint64_t{event::kValue});
@@ -551,7 +554,7 @@ class PerfettoWriter final : public Writer {
     under_way_ = false;
     picture_.end(end, lost);
     hand_over();
-    ours_.end(end, lost);  // the last of the file: one that is cut before it is known to be
+    ours_.end(end, lost);  // last in the file, so that a file without it is known to be truncated
     hand_over();
   }
   void finish(std::uint64_t lost) override { end_process(End::kComplete, lost); }
@@ -565,7 +568,7 @@ class PerfettoWriter final : public Writer {
   }
 
   ByteSink& sink_;
-  /// Ours is not deflated, so that a file that is cut loses no record that is whole in it.
+  /// Ours is not deflated, so that a truncated file loses no complete record.
   std::string out_;
   std::string packets_;
   Ours ours_{out_};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kFewest = 4;
 
-/// Straight from the system: a thread may ask for it under any lock, and in any destructor.
+/// Maps memory directly: a thread may need a chunk under any lock, and in any destructor.
 Chunk* make_chunk() noexcept {
   void* memory = mmap(nullptr, Chunk::kSize.count, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -36,7 +36,7 @@ ChunkStore::~ChunkStore() {
 }
 
 Chunk* ChunkStore::exchange(Chunk* used) noexcept {
-  // Without room every event comes here: it must not wait for others at a lock.
+  // Without room, every event arrives here and must not wait for the lock.
   if (used == nullptr && to_be_had_.load(std::memory_order_relaxed) == 0) return nullptr;
   const Lock lock(mutex_);
   if (used != nullptr) end_use(*used);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where threads put their records until the recorder's thread has read them.
+// Chunks hold the records of threads until the recorder's thread has read them.
 
 #include <array>
 #include <atomic>
@@ -13,17 +13,17 @@
 
 namespace weir::timeline {
 
-/// Records of one thread. The thread appends and then raises `filled`; the recorder's thread reads
-/// the records below it at any time.
+/// Records of one thread. The thread appends a record and then raises `filled`; the recorder's
+/// thread may read the records below it at any time.
 struct Chunk {
   static constexpr Bytes kSize = kib(64);
   static constexpr std::uint32_t kHead = 64;
   static constexpr std::uint32_t kRecords = (kSize.count - kHead) / sizeof(TimelineRecord);
 
-  std::atomic<std::uint32_t> filled{0};  ///< how many records are whole
-  std::uint32_t drained = 0;             ///< how many were read; of the recorder's thread alone
-  std::uint32_t place = 0;               ///< in the list of chunks in use; of the store's lock
-  union {  ///< not set to zero: that would take longer than writing them
+  std::atomic<std::uint32_t> filled{0};  ///< number of complete records
+  std::uint32_t drained = 0;  ///< number of records read; used by the recorder's thread only
+  std::uint32_t place = 0;    ///< index in the list of chunks in use; guarded by the store's lock
+  union {                     ///< not zeroed: that would take longer than writing the records
     alignas(kHead) std::array<TimelineRecord, kRecords> records;
   };
 
@@ -37,27 +37,27 @@ static_assert(sizeof(Chunk) <= Chunk::kSize.count);
 /// All chunks of a recorder: free, in use by a thread, or full. Thread-safe; never throws.
 class ChunkStore {
  public:
-  /// At least four chunks, and no more than fit into `most`. They are made as they are needed.
+  /// Allows at least four chunks, and otherwise as many as fit into `most`. Makes them as needed.
   explicit ChunkStore(Bytes most);
-  /// Frees all of them: no thread may use one any more.
+  /// Frees all chunks. No thread may use one any more.
   ~ChunkStore();
   ChunkStore(const ChunkStore&) = delete;
   ChunkStore& operator=(const ChunkStore&) = delete;
 
-  /// Gives back `used`, which may be null, to be read. Returns an empty chunk; null where there is
-  /// none to be had.
+  /// Passes `used`, which may be null, to the recorder's thread. Returns an empty chunk; null if
+  /// none is available.
   [[nodiscard]] Chunk* exchange(Chunk* used) noexcept;
-  /// Gives back a chunk of a thread that needs no other.
+  /// Passes a chunk to the recorder's thread without taking another.
   void give(Chunk& used) noexcept;
-  /// Whether at least half of all chunks that there can be wait to be read.
+  /// Returns whether at least half of all possible chunks wait to be read.
   [[nodiscard]] bool is_half_full() const noexcept {
     return full_count_.load(std::memory_order_relaxed) * 2 >= most_;
   }
 
   // For the recorder's thread.
 
-  /// Appends the chunks that were given back since to `full`, and those in use to `in_use`. The
-  /// first are the caller's until it recycles them.
+  /// Appends the chunks passed since the last call to `full`, and those in use to `in_use`. The
+  /// caller owns the full ones until it recycles them.
   void collect(std::vector<Chunk*>& full, std::vector<Chunk*>& in_use);
   /// Makes a chunk free again.
   void recycle(Chunk& read) noexcept;

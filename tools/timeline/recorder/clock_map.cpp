@@ -10,7 +10,7 @@ std::uint64_t monotonic_ns() noexcept {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-/// Rounded down, so that it never decreases along the line.
+/// Rounds down, so that the result never decreases along the line.
 std::uint64_t between(const ClockPair& a, const ClockPair& b, std::uint64_t ticks) noexcept {
   const std::uint64_t part = ticks - a.ticks;
   const std::uint64_t rise = b.ns - a.ns;
@@ -23,7 +23,7 @@ std::uint64_t between(const ClockPair& a, const ClockPair& b, std::uint64_t tick
 }  // namespace
 
 ClockPair read_clocks(const TickClock& clock) noexcept {
-  // Another thread may run between the two readings: of several attempts the quickest counts.
+  // Another thread may run between the two readings, so the quickest of several attempts counts.
   constexpr int kAttempts = 8;
   ClockPair best;
   std::uint64_t best_gap = UINT64_MAX;
@@ -56,7 +56,7 @@ std::uint64_t ClockMap::ns(std::uint64_t ticks) const noexcept {
     return whole < pairs_.front().ns ? pairs_.front().ns - whole : 0;
   }
   auto next = pairs_.end() - 1;
-  if (ticks < (next - 1)->ticks) {  // most ticks lie on the last line
+  if (ticks < (next - 1)->ticks) {  // most ticks are on the last line
     next = std::ranges::upper_bound(pairs_, ticks, {}, &ClockPair::ticks);
   }
   return between(*(next - 1), *next, ticks);

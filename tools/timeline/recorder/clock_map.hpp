@@ -1,6 +1,6 @@
 #pragma once
 
-// From ticks of the recorder's clock to nanoseconds of the machine's monotonic clock.
+// Converts ticks of the recorder's clock to nanoseconds of the machine's monotonic clock.
 
 #include <cstdint>
 #include <vector>
@@ -18,22 +18,23 @@ struct ClockPair {
 /// Reads both clocks, some 50 ns apart.
 [[nodiscard]] ClockPair read_clocks(const TickClock& clock) noexcept;
 
-/// A line from pair to pair. A later tick never gets an earlier time, and a tick always gets the
-/// same time: slices that lie inside one another stay so. Not thread-safe.
+/// Interpolates between pairs. The map is monotonic, and a tick always has the same time, so nested
+/// slices stay nested. Not thread-safe.
 class ClockMap {
  public:
-  /// `ns_per_tick` is for ticks before `first`.
+  /// `ns_per_tick` applies to ticks before `first`.
   ClockMap(ClockPair first, double ns_per_tick);
 
-  /// Continues the line. Ignores a pair that is not later than the last one on both clocks.
+  /// Adds a pair. Ignores one that is not later than the last one on both clocks.
   void add(ClockPair pair);
-  /// The time of a tick. Ticks after the last pair get the time of that pair: add a pair first.
+  /// Returns the time of a tick. Ticks after the last pair get that pair's time, so add a pair
+  /// first.
   [[nodiscard]] std::uint64_t ns(std::uint64_t ticks) const noexcept;
-  /// Over all pairs.
+  /// The average over all pairs.
   [[nodiscard]] double ns_per_tick() const noexcept;
 
-  /// So many pairs are kept: a hundred minutes at ten a second. Earlier ticks are on the first line
-  /// that is left.
+  /// The most pairs to keep: a hundred minutes at ten per second. Earlier ticks use the first
+  /// remaining line.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 16U;
 
  private:

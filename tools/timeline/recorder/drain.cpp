@@ -7,10 +7,10 @@
 namespace weir::timeline {
 namespace {
 
-/// So many chunks become one call of the writer: 20 MB, and the threads get them back soon.
+/// Chunks per call of the writer: 20 MB, so that the threads get them back soon.
 constexpr std::size_t kChunksAtOnce = 256;
 
-/// A program may make threads without end.
+/// A program may create threads without end.
 constexpr std::size_t kMostTracks = 4096;
 
 bool is_before(const TimelineRecord& a, const TimelineRecord& b) noexcept {
@@ -88,7 +88,7 @@ void Drain::round(MoreRecords more, const std::function<void()>& advance) {
     advance();
   }
   for (Chunk* chunk : in_use_) read(*chunk);
-  // After the last record was read: no record is later than the line goes.
+  // After reading the last record, so that no record is later than the line's end.
   map_.add(read_clocks(clock_));
   convert(batch_);
   note_threads();
@@ -111,7 +111,7 @@ void Drain::note_threads() {
 }
 
 std::uint32_t Drain::thread_of(std::uint32_t system_thread) {
-  // The system's numbers are below 2^22, and ours begin at 1: above both there is room.
+  // A free range of numbers: the system's are below 2^22, and ours begin at 1.
   constexpr std::uint32_t kOthers = 1U << 24U;
   if (system_thread == 0) return 0;
   return threads_.try_emplace(system_thread, kOthers + system_thread).first->second;

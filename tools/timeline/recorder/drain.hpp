@@ -1,7 +1,6 @@
 #pragma once
 
-// What the recorder's thread does with the records of all threads: it reads them, converts their
-// times and writes them.
+// Reads the records of all threads, converts their times and writes them, on the recorder's thread.
 
 #include <cstdint>
 #include <deque>
@@ -21,13 +20,13 @@
 
 namespace weir::timeline {
 
-/// Where records go in the end. `file` may be null: then `writer` knows of no file.
+/// Where records are written. `file` may be null if `writer` uses no file.
 struct RecorderOutput {
   std::unique_ptr<TimelineFile> file;
   std::unique_ptr<Writer> writer;
 };
 
-/// The last seconds, for whoever wants to look at what led to a failure.
+/// The limits of the last seconds, which are kept to explain a failure.
 struct RecentLimits {
   std::uint64_t ns = 10'000'000'000;
   std::size_t records = 300'000;
@@ -42,42 +41,42 @@ struct MoreRecords {
 /// Not thread-safe.
 class Drain {
  public:
-  /// `recent.records` is 0 where nobody will ask for the last seconds.
+  /// `recent.records` is 0 if the last seconds are not needed.
   Drain(const TickClock& clock, ChunkStore& chunks, const Names& names, RecorderOutput output,
         RecentLimits recent);
 
-  /// The recording's zero is now. Fills in the times of `info`.
+  /// Sets the recording's zero to now, and fills in the times of `info`.
   void begin(ProcessInfo& info);
-  /// Before the first round.
+  /// Call before the first round.
   void write_head(const ProcessInfo& info);
-  /// Writes all that was recorded before the call, and `more`, and hands it to the file. `advance`
-  /// is called now and then. Afterwards failure() says whether it worked.
+  /// Writes all records made before the call, and `more`, and passes them to the file. Calls
+  /// `advance` now and then. See failure() for the result.
   void round(MoreRecords more, const std::function<void()>& advance);
   /// Ends the file.
   void finish(std::uint64_t lost, const std::function<void()>& advance);
 
-  /// Why nothing more is written; empty as long as all is well.
+  /// Why writing stopped; empty if it has not.
   [[nodiscard]] std::string_view failure() const noexcept;
-  /// Writes no more; records are still read, and counted.
+  /// Stops writing; records are still read and counted.
   void abandon() noexcept { is_abandoned_ = true; }
   [[nodiscard]] TimelineFile* file() const noexcept { return output_.file.get(); }
-  /// Records that are in the file.
+  /// The number of records in the file.
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
-  /// Records that were read and could not be written.
+  /// The number of records that were read but could not be written.
   [[nodiscard]] std::uint64_t unwritten() const noexcept { return unwritten_; }
-  /// Records of the last seconds, by `begin`.
+  /// The records of the last seconds, by `begin`.
   [[nodiscard]] std::vector<TimelineRecord> recent() const;
   /// The names of streams and threads so far.
   [[nodiscard]] std::vector<TimelineRecord> tracks() const;
-  /// Of ticks.
+  /// Converts ticks.
   [[nodiscard]] std::uint64_t ns_since_zero(std::uint64_t ticks) const noexcept;
   [[nodiscard]] double ns_per_tick() const noexcept { return map_.ns_per_tick(); }
 
  private:
-  /// Learns which threads of the recorder are which of the system's.
+  /// Learns the system's numbers of the recorder's threads.
   void note_threads();
-  /// The recorder's number of a thread that a profiler named; one of its own for a thread that told
-  /// the recorder nothing.
+  /// Returns the recorder's number of a thread that a profiler named; a number of its own if the
+  /// thread is unknown to the recorder.
   [[nodiscard]] std::uint32_t thread_of(std::uint32_t system_thread);
   void read(Chunk& chunk);
   void convert(std::span<TimelineRecord> records) const noexcept;
@@ -100,7 +99,7 @@ class Drain {
   std::vector<Chunk*> full_;
   std::vector<Chunk*> in_use_;
   std::deque<TimelineRecord> recent_;
-  std::map<std::uint32_t, std::uint32_t> threads_;  ///< the recorder's, by the system's number
+  std::map<std::uint32_t, std::uint32_t> threads_;  ///< the recorder's numbers, by the system's
   std::map<std::pair<std::uint64_t, std::uint64_t>, TimelineRecord> tracks_;
 };
 

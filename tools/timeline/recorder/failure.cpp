@@ -9,13 +9,13 @@
 namespace weir::timeline {
 namespace {
 
-/// What a block is known by, as long as it is handed out.
+/// The key of a block while it is allocated.
 using BlockKey = std::pair<std::uint16_t, std::uint64_t>;
 using Blocks = std::map<BlockKey, TimelineRecord>;
 
 BlockKey key_of(const TimelineRecord& record) noexcept { return {record.source, record.id}; }
 
-/// Undoes what happened, from the last to the first.
+/// Undoes the events, from the last to the first.
 void undo(const std::vector<TimelineRecord>& recent, Blocks& blocks) {
   std::for_each(recent.rbegin(), recent.rend(), [&](const TimelineRecord& record) {
     if (record.kind == TimelineKind::kAllocate) {
@@ -35,7 +35,7 @@ bool is_of_a_block(TimelineKind kind) noexcept {
          kind == TimelineKind::kFree;
 }
 
-/// Open batches that the window itself does not see begin.
+/// Returns whether a batch begins within the window.
 bool begins_in(const std::vector<TimelineRecord>& recent, const TimelineRecord& state) {
   return std::ranges::any_of(recent, [&](const TimelineRecord& record) {
     return record.kind == state.kind && record.source == state.source &&
@@ -44,7 +44,7 @@ bool begins_in(const std::vector<TimelineRecord>& recent, const TimelineRecord& 
   });
 }
 
-/// The books of each pool when the window began, as its first record in it has them.
+/// Sets the counts of each pool at the window's begin, from its first record in the window.
 void set_books(const std::vector<TimelineRecord>& recent, std::vector<TimelineRecord>& states) {
   std::unordered_map<std::uint16_t, const TimelineRecord*> first;
   for (const TimelineRecord& record : recent) {
@@ -75,7 +75,7 @@ std::vector<TimelineRecord> begin_with_live(const std::vector<TimelineRecord>& l
       all.push_back(state);
     }
   }
-  // A recording that began within the window said then what was live: that is known now.
+  // Live blocks reported by a recording that began within the window are already known.
   std::erase_if(recent, [](const auto& record) { return record.kind == TimelineKind::kLive; });
   undo(recent, blocks);
   for (const auto& [key, block] : blocks) all.push_back(block);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A timeline of the last seconds, complete in itself.
+// Makes a self-contained timeline of the last seconds.
 
 #include <vector>
 
@@ -8,14 +8,14 @@
 
 namespace weir::timeline {
 
-/// The records of a window that ends now. `live` is what TimelineSource::record_live says now;
-/// `recent` is what happened in the window. What was live when the window began is worked out from
-/// both and comes first, as if the recording had begun then. A block that was freed in the window
-/// and handed out before it has no name. Both are by `begin`, and so is what is returned.
+/// Returns the records of a window that ends now, as if the recording had begun with the window.
+/// `live` is the current state from TimelineSource::record_live; `recent` has the window's events.
+/// The state at the window's begin is derived from both and comes first. A block that was allocated
+/// before the window and freed in it has no name. Inputs and result are sorted by `begin`.
 [[nodiscard]] std::vector<TimelineRecord> begin_with_live(const std::vector<TimelineRecord>& live,
                                                           std::vector<TimelineRecord> recent);
 
-/// A process of the records, with the names that they use and no others.
+/// Makes a process of the records, with only the names that they use.
 [[nodiscard]] Process make_process(ProcessInfo info, std::vector<TimelineRecord> records,
                                    const Names& names);
 

@@ -24,12 +24,12 @@ constexpr std::string_view kCompressed = ".gz";
 
 constexpr std::size_t kHead = 4096;
 
-/// A Chrome trace whose first events are ours.
+/// Returns whether it is a Chrome trace whose first events are ours.
 bool is_our_chrome(std::string_view head) {
   return head.starts_with('[') && head.find(chrome::kBeginEvent) != std::string_view::npos;
 }
 
-/// A number as Perfetto has them, off the front of `bytes`.
+/// Takes a Perfetto varint off the front of `bytes`.
 std::uint64_t take_varint(std::string_view& bytes) {
   std::uint64_t number = 0;
   constexpr unsigned kBits = 7;
@@ -43,7 +43,7 @@ std::uint64_t take_varint(std::string_view& bytes) {
   return 0;
 }
 
-/// A Perfetto trace whose first packet is ours.
+/// Returns whether it is a Perfetto trace whose first packet is ours.
 bool is_our_perfetto(std::string_view head) {
   constexpr std::uint64_t kMessage = 2;  // a field's type
   if (take_varint(head) != (perfetto::kTracePacket << 3U | kMessage)) return false;
@@ -53,7 +53,7 @@ bool is_our_perfetto(std::string_view head) {
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-/// Closes what it holds.
+/// Owns and closes a descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int file) noexcept : file_(file) {}
@@ -69,8 +69,8 @@ class Descriptor {
   int file_;
 };
 
-/// As ::open, for writing. Never standard input, output or error: where the program was started
-/// without one of them, or has closed it, what it prints would come into the file.
+/// Like ::open, for writing, but never returns 0, 1 or 2. Otherwise, in a program that was started
+/// without a standard stream or has closed it, its output would go into the file.
 int open_to_write(const std::string& path, int flags) noexcept {
   constexpr mode_t kMode = 0666;
   const int file = ::open(path.c_str(), flags | O_WRONLY | O_CLOEXEC, kMode);
@@ -82,7 +82,7 @@ int open_to_write(const std::string& path, int flags) noexcept {
   return other;
 }
 
-/// Zero, or the error.
+/// Returns zero, or the error.
 int write_all(int file, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -93,8 +93,8 @@ int write_all(int file, std::string_view bytes) noexcept {
   return 0;
 }
 
-/// Two openings of one file never hold its lock at once. The lock goes with the last descriptor of
-/// an opening, however its process ends.
+/// Only one opening of a file can hold its lock. The lock is released with the opening's last
+/// descriptor, however its process ends.
 bool lock_file(int file) noexcept {
   return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
@@ -126,26 +126,28 @@ bool is_same_file(int file, const std::string& path) noexcept {
   return opened && opened == identity_of(path);
 }
 
-/// What became of an attempt to put a file in its place.
+/// The result of an attempt to put a file in its place.
 enum class Placed { kYes, kInUse, kAgain };
 
-/// Puts `beside`, which is locked, at `path`. Throws what refuse_here does.
+/// Puts `beside`, which is locked, at `path`. Throws what refuse_here throws.
 template <typename Refuse>
 Placed put(const std::string& beside, const std::string& path, const Refuse& refuse_here) {
   const Descriptor old(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (old.get() < 0) {
     if (errno != ENOENT) refuse_here(errno);
-    // A link, unlike a renaming, replaces nothing that another process has put there meanwhile.
+    // A link, unlike a rename, never replaces a file that another process has just put there.
     if (link(beside.c_str(), path.c_str()) == 0) {
       (void)unlink(beside.c_str());
       return Placed::kYes;
     }
     if (errno == EEXIST) return Placed::kAgain;
-    if (rename(beside.c_str(), path.c_str()) != 0) refuse_here(errno);  // a disk without links
+    if (rename(beside.c_str(), path.c_str()) != 0)
+      refuse_here(errno);  // a file system without
+                           // hard links
     return Placed::kYes;
   }
   if (!is_timeline_or_empty(path)) refuse_here(0);
-  // Who replaces a file holds its lock meanwhile, so that of two only one does.
+  // Holding the lock of the file that is replaced ensures that only one process replaces it.
   if (!lock_file(old.get())) return Placed::kInUse;
   if (!is_same_file(old.get(), path)) return Placed::kAgain;
   if (rename(beside.c_str(), path.c_str()) != 0) refuse_here(errno);
@@ -158,7 +160,7 @@ std::string with_process(const std::string& path) {
   return path.substr(0, ending) + "." + std::to_string(getpid()) + path.substr(ending);
 }
 
-/// Compresses what `from` has into one member: readers know no more than one. Zero, or the error.
+/// Compresses `from` into one member, because readers accept no more. Returns zero, or the error.
 int compress(const std::string& from, const std::string& to, const std::function<void()>& advance) {
   const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
   Descriptor target(open_to_write(to, O_CREAT | O_EXCL));
@@ -187,7 +189,7 @@ bool is_timeline_or_empty(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   if (status.st_size == 0) return true;
-  const gzFile file = gzopen(path.c_str(), "rbe");  // reads what is not compressed as it is
+  const gzFile file = gzopen(path.c_str(), "rbe");  // also reads uncompressed files
   if (file == nullptr) return false;
   std::array<char, kHead> head{};
   const int got = gzread(file, head.data(), head.size());
@@ -209,9 +211,9 @@ std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
   };
   const OutputPlace named = find_output(path);
   check(named);
-  // Written plainly and compressed at the end: what is compressed in part opens nowhere. Its name
-  // is the last one from the beginning, so that it is found where the program is killed, and no
-  // other file is replaced.
+  // Written uncompressed and compressed at the end, because a partly compressed file opens nowhere.
+  // The final name is used from the start, so that the file can be found if the program is killed,
+  // and replaces no other file.
   std::string place = named.path;
   const bool packs = path.ends_with(kCompressed);
 
@@ -258,17 +260,17 @@ void TimelineFile::append(std::string_view bytes) noexcept {
     size_ += bytes.size();
     return;
   }
-  if (is_whole) (void)!ftruncate(file_, static_cast<off_t>(size_));  // no half an event
+  if (is_whole) (void)!ftruncate(file_, static_cast<off_t>(size_));  // leave no partial event
   try {
     failure_ = is_there && !is_whole ? "somebody cut the file short" : text_of(error);
   } catch (const std::bad_alloc&) {
-    failure_ = "no room";  // short enough to need no memory
+    failure_ = "no room";  // short enough to need no allocation
   }
 }
 
 void TimelineFile::complete(const std::function<void()>& advance) {
   if (file_ < 0 || !failure_.empty()) return;
-  // Whoever reads the last line looks for it there.
+  // Readers of the last line look for it there.
   const auto named = identity_of(path_);
   if (!named || named != identity_) {
     failure_ = named ? "another file has taken its name" : text_of(errno);
@@ -285,7 +287,8 @@ void TimelineFile::complete(const std::function<void()>& advance) {
 
 bool TimelineFile::find_again() noexcept {
   if (file_ >= 0 && identity_of(file_) == identity_) return true;
-  // Programs close descriptors that are not theirs, and the number may be a file of theirs by now.
+  // Programs may close descriptors that are not theirs, so the number may belong to another file
+  // now.
   file_ = open_to_write(path_, O_APPEND | O_NONBLOCK);
   if (file_ >= 0 && identity_of(file_) == identity_ && lock_file(file_)) return true;
   if (file_ >= 0) ::close(std::exchange(file_, -1));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kPage = std::size_t{64} * 1024;
 
-/// Not within a character of UTF-8.
+/// Cuts only between UTF-8 characters.
 std::string_view cut(std::string_view text, std::size_t longest) noexcept {
   if (text.size() <= longest) return text;
   constexpr std::size_t kLongestCharacter = 4;
@@ -117,7 +117,8 @@ std::uint32_t NameCache::site(NameTable& table, const char* file, int line) noex
   SiteEntry& entry = sites_[hash % sites_.size()];
   if (entry.file == file && entry.line == line && entry.number != 0) return entry.number;
 
-  // A colon and a line are at most twelve characters; the file's end says more than its beginning.
+  // A colon and a line number take at most twelve characters. Keep the end of the file name, which
+  // is more specific than its beginning.
   constexpr std::size_t kLine = 12;
   std::array<char, NameTable::kLongest> text;
   std::string_view path = file;

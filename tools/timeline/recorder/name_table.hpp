@@ -1,6 +1,6 @@
 #pragma once
 
-// Texts of a process by numbers, so that a record has room for them.
+// Numbers a process's texts, so that records have a fixed size.
 
 #include <array>
 #include <atomic>
@@ -16,31 +16,31 @@
 
 namespace weir::timeline {
 
-/// How much a table keeps.
+/// The limits of a table.
 struct NameLimits {
   std::uint32_t names = 1U << 17U;
   Bytes bytes = mib(16);
 };
 
-/// Thread-safe. Nothing in it goes away while it lives.
+/// Thread-safe. Texts stay valid as long as the table.
 class NameTable final : public Names {
  public:
-  static constexpr std::size_t kLongest = 512;                  ///< bytes of a text
-  static constexpr std::string_view kOthers = "(other names)";  ///< past the limits
+  static constexpr std::size_t kLongest = 512;                  ///< most bytes of a text
+  static constexpr std::string_view kOthers = "(other names)";  ///< for texts beyond the limits
   static constexpr std::uint32_t kOther = 1;                    ///< the number of kOthers
 
   explicit NameTable(NameLimits limits = {});
 
-  /// The same number for equal texts, from 1; 0 for an empty one, and where memory is short. Cuts
-  /// long texts; past the limits new ones get kOther.
+  /// Returns one number for equal texts, from 1. Returns 0 for an empty text, or if memory is
+  /// short. Cuts long texts. New texts beyond the limits get kOther.
   [[nodiscard]] std::uint32_t number(std::string_view text) noexcept;
-  /// Empty for a number that was not given. Takes no lock.
+  /// Returns an empty text for an unknown number. Takes no lock.
   [[nodiscard]] std::string_view text(std::uint32_t number) const override;
 
-  /// The one that all recorders of the process share, so that a number means the same to each. A
-  /// forked child gets one of its own: another thread may have held the lock.
+  /// Returns the table that all recorders of the process share, so that numbers mean the same to
+  /// all. A forked child gets a new one, because another thread may have held the lock.
   [[nodiscard]] static NameTable& of_process();
-  /// For the handler of forks, in the child.
+  /// For the fork handler in the child.
   static void leave_to_parent() noexcept;
 
  private:
@@ -61,13 +61,12 @@ class NameTable final : public Names {
   Bytes bytes_ WEIR_GUARDED_BY(mutex_);
 };
 
-/// What one thread has asked a table for lately, so that it seldom takes the table's lock. Not
-/// thread-safe.
+/// Caches one thread's recent texts, so that it rarely takes the table's lock. Not thread-safe.
 class NameCache {
  public:
-  /// As NameTable::number.
+  /// Like NameTable::number.
   [[nodiscard]] std::uint32_t name(NameTable& table, std::string_view text) noexcept;
-  /// The number of `file:line`. `file` must live as long as the program.
+  /// Returns the number of `file:line`. `file` must live as long as the program.
   [[nodiscard]] std::uint32_t site(NameTable& table, const char* file, int line) noexcept;
 
  private:

@@ -25,7 +25,7 @@ std::uint64_t steady_ns_now() noexcept {
 constexpr std::uint64_t bit(TimelineKind kind) noexcept {
   return std::uint64_t{1} << static_cast<unsigned>(kind);
 }
-/// Kinds with an end that is not their beginning.
+/// Kinds with a begin and a separate end.
 constexpr std::uint64_t kSlices =
     bit(TimelineKind::kPoolWait) | bit(TimelineKind::kMemoryWait) | bit(TimelineKind::kStall) |
     bit(TimelineKind::kBarrier) | bit(TimelineKind::kPace) | bit(TimelineKind::kSubmit) |
@@ -36,15 +36,15 @@ static_assert(kTimelineKinds <= 64);
 
 }  // namespace
 
-/// Where the calling thread writes. Nothing in it needs a destructor: other thread-locals may
-/// write from theirs.
+/// Where the calling thread writes. Trivially destructible, because other thread-locals may write
+/// from their destructors.
 struct Recorder::Cursor {
   Recorder* recorder = nullptr;
   Chunk* chunk = nullptr;
   std::uint32_t count = 0;          ///< records in the chunk
   std::uint32_t thread = 0;         ///< its number; 0: none yet
-  std::uint32_t system_thread = 0;  ///< the system's number of it
-  std::uint32_t thread_name = 0;    ///< which was recorded
+  std::uint32_t system_thread = 0;  ///< the system's thread number
+  std::uint32_t thread_name = 0;    ///< the recorded name
   NameCache* names = nullptr;
 };
 
@@ -65,7 +65,7 @@ Recorder& Recorder::make(ProcessInfo info, RecorderOutput output, RecorderOption
     recorder.thread_ = std::thread([made] { made->run(); });
   } catch (const std::system_error&) {
     recorder.alive_.store(false);
-    recorder.options_.activity.reset();  // it would gather, and nobody read it
+    recorder.options_.activity.reset();  // otherwise it would gather with nobody reading
     if (recorder.handles_signal_) leave_toggle_signal();
     if (TimelineFile* const file = recorder.drain_.file()) file->close();
     throw;
@@ -107,7 +107,7 @@ void Recorder::watch_forks() {
 }
 
 void Recorder::on_fork_in_child() noexcept {
-  // Another thread of the parent may have held any lock when it forked, so none is taken.
+  // Take no lock: another thread of the parent may have held any lock at the fork.
   detail::timeline_sink.store(nullptr);
   detail::timeline_batches.store(nullptr);
   for (Recorder* each = newest.load(); each != nullptr; each = each->older_) {
@@ -118,7 +118,7 @@ void Recorder::on_fork_in_child() noexcept {
   }
   NameTable::leave_to_parent();
   leave_toggle_signal_to_parent();
-  NameCache* const names = cursor.names;  // it finds out by itself that the table is another
+  NameCache* const names = cursor.names;  // it detects a changed table by itself
   cursor = {};
   cursor.names = names;
 }
@@ -180,8 +180,8 @@ bool Recorder::make_room(Cursor& mine) noexcept {
 }
 
 void Recorder::ask_for_room() noexcept {
-  // Once a round: threads that find no room come here with each event, faster than it can be
-  // counted down, and the recorder's thread would do nothing else.
+  // Once per round. Threads without room come here with each event, faster than the semaphore can
+  // be counted down; the recorder's thread would do nothing else.
   if (room_asked_.load(std::memory_order_relaxed) || room_asked_.exchange(true)) return;
   (void)sem_post(&wake_);
 }
@@ -233,7 +233,7 @@ std::uint32_t Recorder::site(const char* file, int line) noexcept {
 }
 
 std::uint64_t Recorder::at(std::int64_t steady_ns) const noexcept {
-  // From now, which is seldom far: what the rate is wrong by then counts for little.
+  // Relative to now: the times are close, so an inexact rate matters little.
   const std::uint64_t ticks = clock_.now();
   const auto ago = static_cast<double>(static_cast<std::int64_t>(steady_ns_now()) - steady_ns);
   const auto back = static_cast<std::int64_t>(ago / ns_per_tick_.load(std::memory_order_relaxed));
@@ -242,7 +242,7 @@ std::uint64_t Recorder::at(std::int64_t steady_ns) const noexcept {
 }
 
 void Recorder::change_window(bool record) noexcept {
-  if (!alive_.load()) return;  // in a forked child: its parent may have held the lock
+  if (!alive_.load()) return;  // in a forked child, whose parent may have held the lock
   {
     const Lock lock(window_mutex_);
     if (!alive_ || ending_ || gave_up_ || recording_ == record) return;
@@ -252,7 +252,7 @@ void Recorder::change_window(bool record) noexcept {
     TimelineSink* mine = this;
     if (record) {
       detail::timeline_sink.store(this);
-      live_due_.store(true);  // after it: what is made in between is told, twice at worst
+      live_due_.store(true);  // after the mark: records made in between appear at worst twice
     } else {
       detail::timeline_sink.compare_exchange_strong(mine, nullptr);
     }
@@ -284,7 +284,7 @@ void Recorder::note_batch(std::uint32_t number) noexcept {
   const int stage = options_.batches->contains(number) ? 1
                     : number < options_.batches->first ? 0
                                                        : 2;
-  // Batches of several producers come in any order; the range is begun once, and ended once.
+  // Batches of several producers come in any order, but the range must begin and end only once.
   int seen = batch_stage_.load(std::memory_order_relaxed);
   while (stage > seen) {
     if (!batch_stage_.compare_exchange_weak(seen, stage)) continue;
@@ -367,7 +367,7 @@ const char* Recorder::note_failure() noexcept {
     before = page_count_;
     page_asked_ = true;
   }
-  constexpr int kPagePatience = 6;  // a page is made in one piece
+  constexpr int kPagePatience = 6;  // a page is made in one step
   (void)wait_for_round(options_.patience * kPagePatience);
   const char* name = nullptr;
   {

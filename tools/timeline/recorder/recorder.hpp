@@ -1,8 +1,8 @@
 #pragma once
 
-// The recorder of a process: threads write records into chunks of their own, and its thread puts
-// them into the file ten times a second. What was put there can be read, whatever happens to the
-// process.
+// The recorder of a process. Threads write records into their own chunks; the recorder's thread
+// writes them to the file ten times a second. What is in the file can be read, whatever happens to
+// the process.
 
 #include <semaphore.h>
 
@@ -30,51 +30,52 @@
 
 namespace weir::timeline {
 
-/// Makes a page of a timeline. Called by the recorder's thread; may throw.
+/// Makes a page of a timeline. The recorder's thread calls it; it may throw.
 using FailurePage = std::function<std::string(const Timeline&)>;
 
 struct RecorderOptions {
-  Bytes buffer = mib(64);                      ///< for records that are not yet written
-  std::optional<BatchRange> batches{};         ///< which are recorded; all unless set
-  std::chrono::milliseconds every{100};        ///< how often the file is brought up to date
-  std::chrono::milliseconds patience{5000};    ///< how long to wait for a disk that hangs
-  std::unique_ptr<ActivitySource> activity{};  ///< of the device; may be null
-  std::function<void()> activity_began{};      ///< called once, when that was started; may be empty
-  bool by_signal = false;                      ///< SIGUSR2 begins and ends what is recorded
+  Bytes buffer = mib(64);                      ///< for records not yet written
+  std::optional<BatchRange> batches{};         ///< the batches to record; all unless set
+  std::chrono::milliseconds every{100};        ///< how often to update the file
+  std::chrono::milliseconds patience{5000};    ///< how long to wait for a hanging disk
+  std::unique_ptr<ActivitySource> activity{};  ///< records the device's activity; may be null
+  std::function<void()> activity_began{};      ///< called once, when `activity` has started; may be
+                                               ///< empty
+  bool by_signal = false;                      ///< SIGUSR2 starts and stops recording
   FailurePage failure_page{};                  ///< for note_failure; may be empty
-  RecentLimits recent{};                       ///< what is on that page
+  RecentLimits recent{};                       ///< the limits of that page
 };
 
-/// How a recording went.
+/// The result of a recording.
 struct RecordingResult {
-  std::uint64_t events = 0;  ///< in the file
-  std::uint64_t lost = 0;    ///< for which there was no room
-  std::string file;          ///< empty where there is none
-  std::string note;          ///< a line for people; empty where all is well
+  std::uint64_t events = 0;  ///< number in the file
+  std::uint64_t lost = 0;    ///< dropped because there was no room
+  std::string file;          ///< empty if there is none
+  std::string note;          ///< a line for people; empty if all is well
 };
 
-/// Thread-safe. Never destroyed: a thread may be inside it at any time. A child that the process
-/// forks records nothing.
+/// Thread-safe. Never destroyed, because a thread may be inside it at any time. A forked child
+/// records nothing.
 class Recorder final : public TimelineSink {
  public:
-  /// Begins. Records from now on, or from the first batch of `options.batches` on. `info` without
-  /// its times. Throws std::system_error where no thread can be had, or no key of threads; the name
-  /// of its file is free again then.
+  /// Begins to record, now or with the first batch of `options.batches`. Pass `info` without its
+  /// times. Throws std::system_error if no thread or no thread-specific key is available; the
+  /// file's name is free again then.
   static Recorder& make(ProcessInfo info, RecorderOutput output, RecorderOptions options = {});
 
-  /// Records from here on, beginning with what is live already. Does nothing while it records.
+  /// Starts recording, beginning with what is live. Does nothing while it records.
   void start() noexcept;
-  /// Stops recording, until the next start. What was recorded is in the file when it returns.
+  /// Stops recording until the next start. Returns once the file has all records.
   void stop() noexcept;
-  /// Everything that was recorded before the call is in the file when it returns true. False: the
-  /// disk hangs, or there is no more to write to.
+  /// Returns true once the file has all records made before the call. Returns false if the disk
+  /// hangs or the file has ended.
   bool flush_now() noexcept;
-  /// Ends the recording and its file; later calls only wait for the first. Returns how it went.
-  /// Also for exit handlers: a disk that hangs is left alone.
+  /// Ends the recording and its file, and returns the result. Later calls only wait for the first.
+  /// For exit handlers, too: it does not wait for a hanging disk.
   RecordingResult finish() noexcept;
   [[nodiscard]] bool is_recording() const noexcept { return recording_.load(); }
   [[nodiscard]] bool has_ended() const noexcept { return ending_.load(); }
-  /// Where it is written to; a line about that, mostly empty. Both empty in a forked child.
+  /// The path of the file, and a line about it, usually empty. Both empty in a forked child.
   [[nodiscard]] std::string file() const;
   [[nodiscard]] std::string note() const;
 
@@ -90,11 +91,11 @@ class Recorder final : public TimelineSink {
   struct Cursor;
   class LiveCollector;
   static thread_local constinit Cursor cursor;
-  static std::atomic<Recorder*> newest;  ///< the one before it is its `older_`
+  static std::atomic<Recorder*> newest;  ///< its `older_` is the previous one
 
   Recorder(ProcessInfo info, RecorderOutput output, RecorderOptions options);
 
-  // On the threads of the program.
+  // Run on the program's threads.
   [[nodiscard]] bool make_room(Cursor& mine) noexcept;
   void ask_for_room() noexcept;
   void name_thread(Cursor& mine) noexcept;
@@ -102,7 +103,7 @@ class Recorder final : public TimelineSink {
   void change_window(bool record) noexcept;
   void mark_window(TimelineKind kind) noexcept WEIR_REQUIRES(window_mutex_);
   [[nodiscard]] bool wait_for_round(std::chrono::milliseconds patience) noexcept;
-  /// Nothing more is recorded, and the next round is the last. False if that was so before.
+  /// Stops recording and makes the next round the last. Returns false if that was done before.
   bool begin_end() noexcept;
   [[nodiscard]] bool wait_for_end() noexcept;
   static NameCache* own_names() noexcept;
@@ -110,7 +111,7 @@ class Recorder final : public TimelineSink {
   static void on_fork_in_child() noexcept;
   static void watch_forks();
 
-  // On the recorder's thread.
+  // Run on the recorder's thread.
   void run() noexcept;
   void write_head() noexcept;
   void sleep() noexcept;
@@ -130,27 +131,27 @@ class Recorder final : public TimelineSink {
   const TickClock clock_;
   NameTable& names_;
   ChunkStore chunks_;
-  Drain drain_;  ///< the recorder's thread's alone
+  Drain drain_;  ///< used by the recorder's thread only
   Recorder* older_ = nullptr;
   std::thread thread_;
   const std::function<void()> advance_;
 
-  std::atomic<bool> alive_{true};    ///< false in a forked child, and when all has ended
+  std::atomic<bool> alive_{true};    ///< false in a forked child, and after the end
   std::atomic<bool> forked_{false};  ///< this is a forked child
   std::atomic<bool> recording_{false};
-  std::atomic<bool> live_due_{false};  ///< what is live is to be recorded
+  std::atomic<bool> live_due_{false};  ///< live blocks must be recorded
   std::atomic<bool> ending_{false};
   std::atomic<bool> gave_up_{false};
   std::atomic<double> ns_per_tick_;
   std::atomic<std::uint64_t> lost_{0};
-  std::atomic<std::uint64_t> first_lost_{0};  ///< ticks; 0: none since it was last said
+  std::atomic<std::uint64_t> first_lost_{0};  ///< ticks; 0: none since the last report
   std::atomic<std::uint64_t> advances_{0};
-  std::atomic<int> batch_stage_{0};  ///< of options_.batches: 0 before, 1 within, 2 past it
+  std::atomic<int> batch_stage_{0};  ///< relative to options_.batches: 0 before, 1 within, 2 after
   std::atomic<bool> failing_{false};
-  std::atomic<bool> room_asked_{false};  ///< since its thread slept last
+  std::atomic<bool> room_asked_{false};  ///< since its thread last slept
   sem_t wake_{};
 
-  // What is only the recorder's thread's.
+  // Used by the recorder's thread only.
   std::uint64_t said_lost_ = 0;
   std::uint64_t activity_lost_ = 0;
   bool handles_signal_ = false;
@@ -159,13 +160,13 @@ class Recorder final : public TimelineSink {
   std::size_t page_tries_ = 0;
 
   Mutex window_mutex_{LockRank::kTimeline};
-  /// Starts and stops that are not yet in the file. Not in chunks, where there may be no room.
+  /// Starts and stops that are not yet in the file. Not in chunks, which may have no room.
   std::vector<TimelineRecord> marks_ WEIR_GUARDED_BY(window_mutex_);
   bool has_recorded_ WEIR_GUARDED_BY(window_mutex_) = false;
   mutable Mutex mutex_{LockRank::kTimeline};
   std::condition_variable_any round_ended_;
-  std::uint64_t asked_ WEIR_GUARDED_BY(mutex_) = 0;  ///< rounds that were asked for
-  std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;   ///< of those
+  std::uint64_t asked_ WEIR_GUARDED_BY(mutex_) = 0;  ///< rounds requested
+  std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;   ///< rounds completed
   bool page_asked_ WEIR_GUARDED_BY(mutex_) = false;
   bool ended_ WEIR_GUARDED_BY(mutex_) = false;
   RecordingResult result_ WEIR_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// What the recorder's thread does: ten times a second it writes what was recorded, and between it
-// waits for somebody to ask.
+// The recorder's thread: writes the new records ten times a second, and waits for requests in
+// between.
 
 #include <pthread.h>
 
@@ -29,14 +29,14 @@ timespec in(std::chrono::nanoseconds wait) noexcept {
   return {.tv_sec = now.tv_sec + ns / kSecond, .tv_nsec = ns % kSecond};
 }
 
-/// A page that was made before may be replaced, and nothing else.
+/// Only an earlier page may be replaced.
 bool is_page_or_absent(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, error))) return true;
   return std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error)) && !error;
 }
 
-/// `run` of run.json, run.json.gz and run.pftrace.
+/// Returns `run` for run.json, run.json.gz and run.pftrace.
 std::string stem_of(std::string path) {
   for (const std::string_view ending : {".gz", ".json", ".pftrace"}) {
     if (path.ends_with(ending)) path.resize(path.size() - ending.size());
@@ -46,8 +46,8 @@ std::string stem_of(std::string path) {
 
 }  // namespace
 
-/// Takes what sources say of themselves. It does not go through chunks: they are emptied by the
-/// thread that this runs on.
+/// Collects the state of sources. Does not use chunks, because this thread is the one that empties
+/// them.
 class Recorder::LiveCollector final : public TimelineSink {
  public:
   explicit LiveCollector(Recorder& recorder) : recorder_(recorder) {}
@@ -111,8 +111,8 @@ void Recorder::run() noexcept {
   }
 }
 
-/// On this thread as all that is written: where a file may not grow, a signal comes that would end
-/// the program, and this thread takes none.
+/// On this thread like all writing: exceeding a file-size limit raises a signal that would end the
+/// program, but this thread blocks it.
 void Recorder::write_head() noexcept {
   try {
     drain_.write_head(info_);
@@ -125,7 +125,7 @@ void Recorder::sleep() noexcept {
   const timespec until = in(options_.every);
   while (sem_clockwait(&wake_, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR) continue;
   while (sem_trywait(&wake_) == 0) continue;
-  room_asked_.store(false);  // after the drain: else a post between the two is lost
+  room_asked_.store(false);  // after the drain, or a post between the two would be lost
 }
 
 void Recorder::round() {
@@ -197,9 +197,9 @@ void Recorder::say_what_was_lost(MoreRecords& more) {
   }
 }
 
-/// Says so if no batch of the range was recorded.
+/// Adds a note if no batch of the range was recorded.
 void Recorder::say_if_empty() {
-  if (gave_up_) return;  // it was said why
+  if (gave_up_) return;  // the reason was given
   {
     const Lock lock(window_mutex_);
     if (has_recorded_ || !options_.batches) return;
@@ -249,7 +249,7 @@ void Recorder::give_up(std::string_view why) noexcept {
 void Recorder::make_failure_page() noexcept {
   try {
     write_failure_page();
-  } catch (const std::exception& error) {  // the recording goes on without it
+  } catch (const std::exception& error) {  // the recording continues without it
     log(LogLevel::kWarn, error.what());
   }
 }
@@ -260,7 +260,7 @@ void Recorder::write_failure_page() {
     const Lock lock(mutex_);
     made = page_count_;
   }
-  // Also those that fail count: each costs the program time, and a line.
+  // Failed attempts count, too: each costs the program time, and a line.
   if (drain_.file() == nullptr || page_tries_ == kMostPages) return;
   ++page_tries_;
   LiveCollector collector(*this);

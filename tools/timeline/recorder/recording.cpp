@@ -30,7 +30,7 @@ std::string name_of_host() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-/// Another one after each start of the machine.
+/// Returns a number that changes with each boot of the machine.
 std::string number_of_boot() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string line;
@@ -53,7 +53,7 @@ void finish_at_exit() {
     (void)recorder->finish();
     return;
   }
-  // Its thread may wait for a lock that the interrupted call holds.
+  // The recorder's thread may wait for a lock that the interrupted call holds.
   static constinit std::atomic<bool> said{false};
   if (said.exchange(true)) return;
   say_unlocked(
@@ -62,11 +62,11 @@ void finish_at_exit() {
       "handler, in the middle of a call");
 }
 
-/// The last exit handler runs first. This one is registered after CUPTI was loaded, so that it runs
-/// before CUPTI's own: the recorder asks CUPTI for the rest.
+/// Exit handlers run in reverse order. This one is registered after CUPTI is loaded, so that it
+/// runs before CUPTI's own: the recorder collects CUPTI's last records.
 void finish_before_activity() { (void)std::atexit(finish_at_exit); }
 
-/// Once in a process.
+/// Runs once per process.
 void watch_the_end() {
   static const bool kOnce = [] {
     (void)pthread_atfork(nullptr, nullptr, [] { of_process.store(nullptr); });
@@ -89,7 +89,7 @@ Recorder* begin_recording(const TimelineSettings& settings, RecordingOptions opt
   Recorder* const before = recording();
   if (before != nullptr && !before->has_ended()) return before;
   if (settings.file.value.empty()) return nullptr;
-  const FileSizeSignalBlocked blocked;  // the file's beginning is written on this thread
+  const FileSizeSignalBlocked blocked;  // this thread writes the file's head
   RecorderOutput output = open_output(settings.file, options.environment);
   if (!output.file->note().empty()) log(LogLevel::kWarn, "timeline: " + output.file->note());
   watch_the_end();

@@ -1,7 +1,7 @@
 #pragma once
 
-// The recording of this process: begun once, as the program or its environment asks for it, and
-// ended with the program.
+// The recording of this process. The program or its environment starts it; it ends with the
+// program.
 
 #include <functional>
 #include <memory>
@@ -14,20 +14,21 @@
 namespace weir::timeline {
 
 struct RecordingOptions {
-  std::unique_ptr<ActivitySource> activity{};       ///< of the device; may be null
+  std::unique_ptr<ActivitySource> activity{};       ///< records the device's activity; may be null
   FailurePage failure_page{};                       ///< for Recorder::note_failure; may be empty
-  Environment environment = process_environment();  ///< has the rank
+  Environment environment = process_environment();  ///< contains the rank
 };
 
-/// Begins a recording as `settings` say; it is finished when the program ends, or before. Returns
-/// it, and null where the settings name no file. Where a recording is under way already, returns
-/// that. UsageError for a file that cannot be written. Call it on one thread.
+/// Begins a recording with `settings`. It ends with the program, or earlier. Returns null if the
+/// settings name no file, and the current recording if there is one. Throws UsageError if the file
+/// cannot be written. Call from one thread.
 Recorder* begin_recording(const TimelineSettings& settings, RecordingOptions options = {});
 
-/// The recording that was begun last in this process; null where none was, and in a forked child.
+/// Returns the recording that this process began last; null if there is none, and in a forked
+/// child.
 [[nodiscard]] Recorder* recording() noexcept;
 
-/// What this process is, without times.
+/// Describes this process, without times.
 [[nodiscard]] ProcessInfo describe_process(const Environment& environment);
 
 }  // namespace weir::timeline

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a recording can be told, by code, by flag or by environment variable.
+// The settings of a recording, from code, flags or environment variables.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace weir::timeline {
 
-/// Numbers of batches, as Python's ranges have them: from `first`, and before `end`.
+/// A range of batch numbers, as in Python: from `first` to before `end`.
 struct BatchRange {
   std::uint32_t first = 0;
   std::uint32_t end = UINT32_MAX;
@@ -25,11 +25,11 @@ struct BatchRange {
 };
 
 struct TimelineSettings {
-  /// Names the file: see expand_name. None when empty.
+  /// The file name, expanded by expand_name. Empty: no recording.
   Setting<std::string> file = Setting<std::string>::by_default({});
-  /// The batches that are recorded; everything unless it is set.
+  /// The batches to record; all unless set.
   Setting<std::optional<BatchRange>> batches = Setting<std::optional<BatchRange>>::by_default({});
-  /// Memory for events that are not yet written; at least a MiB. Events past it are lost, and
+  /// Memory for events that are not yet written, at least 1 MiB. Events beyond it are dropped and
   /// counted.
   Setting<Bytes> buffer = Setting<Bytes>::by_default(mib(64));
 
@@ -39,25 +39,26 @@ struct TimelineSettings {
       const Environment& environment = process_environment());
 };
 
-/// A name that ends in .json, .json.gz or .pftrace. UsageError otherwise, naming `name`.
+/// Checks that a name ends in .json, .json.gz or .pftrace. Throws UsageError naming `name`
+/// otherwise.
 [[nodiscard]] std::string parse_timeline_file(std::string_view name, std::string_view text);
-/// `10:20` is batches 10 to 19; either number may be left out. UsageError otherwise.
+/// Parses `10:20` (batches 10 to 19); either number may be omitted. Throws UsageError otherwise.
 [[nodiscard]] std::optional<BatchRange> parse_batch_range(std::string_view name,
                                                           std::string_view text);
-/// A number of bytes, plain or with a unit, at least a MiB. UsageError otherwise.
+/// Parses a number of bytes, plain or with a unit, at least 1 MiB. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_timeline_buffer(std::string_view name, std::string_view text);
 
-/// What the end of a file's name asks for; none for any other.
+/// Returns the format for a file name's suffix; nothing for other names.
 [[nodiscard]] std::optional<Format> format_of_name(std::string_view path) noexcept;
 
-/// The number of this process in its job, from the variables that launchers set: RANK,
-/// OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, LOCAL_RANK, the first that is set.
+/// Returns this process's rank in its job, from the first of these variables that is set: RANK,
+/// OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, LOCAL_RANK.
 [[nodiscard]] std::optional<std::uint32_t> find_rank(const Environment& environment);
-/// The file's name with `%p` replaced by the process's number, `%r` by its rank and `%%` by `%`.
-/// UsageError where it needs a rank and there is none.
+/// Returns the file's name with `%p` replaced by the process's number, `%r` by its rank and `%%` by
+/// `%`. Throws UsageError if it needs a rank and there is none.
 [[nodiscard]] std::string expand_name(const Setting<std::string>& file,
                                       const Environment& environment);
-/// The name that expand_name makes `path` of.
+/// Returns a name that expand_name turns into `path`.
 [[nodiscard]] std::string name_of_path(std::string_view path);
 
 }  // namespace weir::timeline

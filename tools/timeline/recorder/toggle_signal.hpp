@@ -1,23 +1,22 @@
 #pragma once
 
-// SIGUSR2 begins and ends what is recorded, in a program that has no use of its own for it.
+// Lets SIGUSR2 start and stop recording, in a program that does not use the signal itself.
 
 #include <semaphore.h>
 
 namespace weir::timeline {
 
-/// Handles SIGUSR2 from here on: it is counted, and `wake`, which must stay, is posted. Returns
-/// false where the program handles or ignores the signal itself: nothing changes then.
+/// Begins to handle SIGUSR2: counts it and posts `wake`, which must stay valid. Returns false and
+/// changes nothing if the program handles or ignores the signal itself.
 [[nodiscard]] bool take_toggle_signal(sem_t& wake) noexcept;
-/// How often it has come since the last call.
+/// Returns how many signals have arrived since the last call.
 [[nodiscard]] unsigned count_toggles() noexcept;
-/// The signal does again what it does by default, unless the program has changed that or it is
-/// kept.
+/// Restores the default action, unless the program has changed it or it is kept.
 void leave_toggle_signal() noexcept;
-/// The signal ends this process no more: once it is left it does nothing, until it is taken again.
-/// Who sends it cannot know that the recording, or the program, is just over.
+/// Makes the signal harmless for good: when released, it is ignored instead of ending the process,
+/// until taken again. A sender cannot know that the recording, or the program, has just ended.
 void keep_toggle_signal() noexcept;
-/// For the handler of forks, in the child: the signal does there what it does by default.
+/// For the fork handler in the child: restores the default action there.
 void leave_toggle_signal_to_parent() noexcept;
 
 }  // namespace weir::timeline

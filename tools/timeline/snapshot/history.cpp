@@ -9,7 +9,7 @@ namespace {
 /// The viewer computes with doubles.
 constexpr std::uint64_t kMost = 1ULL << 62U;
 
-/// The first of `all` that has a byte in [begin, end); its end if there is none.
+/// Returns the first of `all` with a byte in [begin, end), or the end.
 Stretches::const_iterator overlapping(const Stretches& all, std::uint64_t begin,
                                       std::uint64_t end) {
   auto at = all.upper_bound(begin);
@@ -20,7 +20,7 @@ Stretches::const_iterator overlapping(const Stretches& all, std::uint64_t begin,
   return at != all.end() && at->first < end ? at : all.end();
 }
 
-/// Adds [begin, end) to stretches, and joins those that touch.
+/// Adds [begin, end) to stretches, and joins adjacent ones.
 void cover(Stretches& all, std::uint64_t begin, std::uint64_t end, const TimelineRecord& record) {
   auto at = all.upper_bound(begin);
   if (at != all.begin() && std::prev(at)->first + std::prev(at)->second.bytes >= begin) --at;
@@ -32,7 +32,7 @@ void cover(Stretches& all, std::uint64_t begin, std::uint64_t end, const Timelin
   all[begin] = {.bytes = end - begin, .requested = 0, .record = record};
 }
 
-/// Follows the records of one pool.
+/// Replays the records of one pool.
 class Follower {
  public:
   void follow(const TimelineRecord& record) {
@@ -71,7 +71,7 @@ class Follower {
 
   History finish() {
     if (knows_segments_) {
-      // The viewer needs a segment around each block at each moment.
+      // The viewer needs a segment around each block at all times.
       history_.segments = std::move(segments_);
       return std::move(history_);
     }
@@ -90,7 +90,7 @@ class Follower {
         {.action = action, .address = address, .bytes = bytes, .record = record});
   }
   void end_block(Stretches::const_iterator block, const TimelineRecord& record) {
-    TimelineRecord freed = block->second.record;  // whose block it was
+    TimelineRecord freed = block->second.record;  // the freed block's record
     freed.begin = record.begin;
     add(HistoryEntry::Action::kFree, block->first, block->second.requested, freed);
     history_.blocks.erase(block);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The history of one pool's memory, put in order: what PyTorch's viewer draws, and nothing that it
-// would fail on.
+// Orders the history of one pool's memory for PyTorch's viewer, without anything that the viewer
+// fails on.
 
 #include <cstdint>
 #include <map>
@@ -11,22 +11,22 @@
 
 namespace weir::timeline {
 
-/// A stretch of addresses.
+/// A range of addresses.
 struct Stretch {
   std::uint64_t bytes = 0;
-  std::uint64_t requested = 0;  ///< of a block
-  TimelineRecord record{};      ///< that made it
+  std::uint64_t requested = 0;  ///< requested bytes of a block
+  TimelineRecord record{};      ///< the record that made it
 };
 using Stretches = std::map<std::uint64_t, Stretch>;  ///< by address; none overlap
 
-/// What happened, as the viewer calls it.
+/// An event in the viewer's terms.
 struct HistoryEntry {
   enum class Action : std::uint8_t { kAllocate, kFree, kReserve, kRelease, kOutOfMemory };
   Action action{};
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  ///< of blocks: as requested
+  std::uint64_t bytes = 0;  ///< as requested, for blocks
   TimelineRecord record{};
-  std::uint64_t device_free = 0;  ///< of kOutOfMemory: bytes of the budget that were not reserved
+  std::uint64_t device_free = 0;  ///< for kOutOfMemory: bytes of the budget that were not reserved
 };
 
 struct History {
@@ -35,10 +35,10 @@ struct History {
   Stretches blocks;    ///< at the end, each within a segment
 };
 
-/// The history of pool `source`. Where pages move between addresses, or the recording began late,
-/// the segments are not known: then there are no entries of them, and they are all addresses that
-/// ever held a block. Frees of blocks that are not known are left out; a block that is allocated
-/// where another is was freed before.
+/// Returns the history of pool `source`. If pages move between addresses, or the recording began
+/// late, the segments are unknown: then there are no segment entries, and the segments are all
+/// addresses that ever held a block. Leaves out frees of unknown blocks. A block that is allocated
+/// over another one frees the other first.
 [[nodiscard]] History make_history(const Process& process, std::uint16_t source);
 
 }  // namespace weir::timeline

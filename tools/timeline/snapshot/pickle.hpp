@@ -1,6 +1,6 @@
 #pragma once
 
-// Python's pickles, as far as PyTorch's memory viewer reads them: protocol 2, and a fixed set of
+// Writes Python pickles as PyTorch's memory viewer reads them: protocol 2, and a fixed set of
 // opcodes. https://docs.python.org/3/library/pickletools.html
 
 #include <cstddef>
@@ -11,22 +11,22 @@
 
 namespace weir::timeline {
 
-/// Builds one pickle. Values are put one after the other; dictionaries and lists hold what is put
+/// Builds one pickle. Put values one after another; dictionaries and lists contain the values
 /// between their begin and end.
 class Pickle {
  public:
   Pickle() : bytes_("\x80\x02") {}
 
   void put(std::int64_t number);
-  /// Valid UTF-8. The same text is written once.
+  /// Puts valid UTF-8. Equal texts are written once.
   void put(std::string_view text);
   void put_false() { bytes_ += '\x89'; }
 
   void begin_dict() { bytes_ += "}("; }  // empty, mark
   void end_dict() { bytes_ += 'u'; }     // set items
   void begin_list() { bytes_ += "]("; }
-  /// A list may be long: call it before each element, so that elements are told in parts. The
-  /// viewer cannot take them all at once.
+  /// Call before each element of a list, so that a long list is written in parts. The viewer cannot
+  /// take all elements at once.
   void next_of_list(std::size_t index) {
     if (index != 0 && index % kPart == 0) bytes_ += "e(";
   }
@@ -34,11 +34,11 @@ class Pickle {
   /// Makes a tuple of the last two values.
   void end_pair() { bytes_ += '\x86'; }
 
-  /// Remembers the last value. `recall` puts it again.
+  /// Memoizes the last value; `recall` puts it again.
   [[nodiscard]] std::uint32_t remember();
   void recall(std::uint32_t place);
 
-  /// The whole pickle. Nothing may be put afterwards.
+  /// Returns the complete pickle. Do not put anything afterwards.
   [[nodiscard]] std::string finish() {
     bytes_ += '.';
     return std::move(bytes_);

@@ -18,7 +18,7 @@
 namespace weir::timeline {
 namespace {
 
-/// A pool, and what it is in the viewer: a device.
+/// A pool as a device of the viewer.
 struct Device {
   const Process* process = nullptr;
   History history;
@@ -102,7 +102,7 @@ class SnapshotWriter {
     pickle_.end_dict();
   }
 
-  /// The call site and the batch of a record. Equal ones are told once.
+  /// Puts a record's call site and batch. Equal ones are written once.
   void put_frames(const Process& process, const TimelineRecord& record) {
     pickle_.put("frames");
     const auto key = std::make_tuple(&process, record.name, record.site, record.batch);
@@ -140,7 +140,7 @@ class SnapshotWriter {
     pickle_.end_dict();
   }
 
-  /// Its blocks, and what is free between them, add up to its size.
+  /// The segment's blocks and the free memory between them add up to its size.
   void put_segment(std::size_t device, std::uint64_t address, const Stretch& segment) {
     const Process& process = *devices_[device].process;
     const Stretches& blocks = devices_[device].history.blocks;
@@ -213,7 +213,7 @@ class SnapshotWriter {
           put_next(entry, "alloc");
           break;
         case HistoryEntry::Action::kFree:
-          // One after the other, or the viewer draws the block for ever.
+          // Both entries in order, or the viewer draws the block for ever.
           put_next(entry, "free_requested");
           put_next(entry, "free_completed");
           break;

@@ -1,6 +1,6 @@
 #pragma once
 
-// PyTorch's memory snapshot, for its viewer at https://pytorch.org/memory_viz and for
+// Writes PyTorch's memory snapshot, for the viewer at https://pytorch.org/memory_viz and
 // torch.cuda._memory_viz.
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace weir::timeline {
 
-/// The bytes of a snapshot: a pickle of protocol 2, within the opcodes of the viewer. Each pool is
-/// a device of the viewer, in the order of processes and pools. Frames are the call site and the
-/// batch. Throws std::bad_alloc only.
+/// Returns a snapshot: a pickle of protocol 2, with the viewer's opcodes. Each pool is a device of
+/// the viewer, in the order of processes and pools. Frames are the call site and the batch. Throws
+/// only std::bad_alloc.
 [[nodiscard]] std::string to_snapshot(const Timeline& timeline);
 
 }  // namespace weir::timeline

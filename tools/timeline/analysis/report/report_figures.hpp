@@ -1,6 +1,6 @@
 #pragma once
 
-// All figures of a process that a report shows.
+// Collects all figures of a process that a report shows.
 
 #include <cstdint>
 #include <string>
@@ -18,11 +18,11 @@ namespace weir::timeline {
 
 /// One pool of a report.
 struct PoolFigures {
-  PoolSeries series{};  ///< of one column: its peaks count
+  PoolSeries series{};  ///< with one column, since only its peaks count
   Fragmentation fragmentation{};
   Holding by_label{};  ///< at the peak of held bytes
-  Holding by_kind{};   ///< then
-  Holding by_site{};   ///< then
+  Holding by_kind{};   ///< at the same time
+  Holding by_site{};   ///< at the same time
 };
 struct ReportFigures {
   Summary summary{};
@@ -32,10 +32,10 @@ struct ReportFigures {
   DriverMemoryFigures driver{};
   std::vector<Failure> failures{};
   std::vector<DeviceIdle> devices{};
-  std::vector<std::string> stream_names{};  ///< of `streams`
+  std::vector<std::string> stream_names{};  ///< the names of `streams`
   std::vector<StreamBusy> streams{};
   std::vector<BarrierSite> barriers{};
-  std::vector<BatchFigures> most_stalled{};  ///< batches that stalled, the longest first
+  std::vector<BatchFigures> most_stalled{};  ///< stalled batches, the longest first
   std::vector<TaskTable> tables{};
 };
 [[nodiscard]] ReportFigures report_figures(const Index& index, const ReportOptions& options);

@@ -11,13 +11,13 @@ namespace {
 
 using Table = std::vector<std::vector<std::string>>;
 
-/// Characters that a terminal shows, of valid UTF-8.
+/// Returns the width in characters of valid UTF-8.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
-/// Columns as wide as their widest cell, the first to the left and the others to the right.
+/// Pads columns to their widest cell. The first is left-aligned, the others right-aligned.
 std::string lay_out(const Table& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -37,7 +37,7 @@ std::string lay_out(const Table& rows) {
   return text;
 }
 
-/// A heading and its table. Nothing where the table has no row but its own heading.
+/// Returns a heading and its table, or nothing if the table has only a heading row.
 std::string section(const std::string& heading, const Table& rows, std::size_t left_out = 0) {
   if (rows.size() < 2) return {};
   std::string text = "\n" + heading + "\n" + lay_out(rows);
@@ -45,7 +45,7 @@ std::string section(const std::string& heading, const Table& rows, std::size_t l
   return text;
 }
 
-/// A name as a cell: no longer than a table can bear.
+/// Shortens a name to fit a cell.
 std::string cell(std::string_view name) {
   constexpr std::size_t kMost = 60;
   std::string text = printable(name.substr(0, 4 * kMost));
@@ -96,7 +96,7 @@ std::string pool_text(const PoolFigures& pool) {
   return text;
 }
 
-/// What the driver gave to libraries, and its own pools.
+/// Describes the memory that the driver gave to libraries, and its own pools.
 std::string driver_text(const DriverMemoryFigures& driver) {
   if (!driver.told) return {};
   std::string text = "\nMemory from the driver\n";
@@ -168,7 +168,7 @@ std::string idle_text(const ReportFigures& figures) {
   return text + section("Streams", rows);
 }
 
-/// The heading of the barriers, which are ranked.
+/// Returns the heading of the ranked barriers.
 std::string barrier_heading(const std::vector<BarrierSite>& ranked) {
   if (ranked.empty() || ranked.front().idle_after == 0) return "Barriers";
   BarrierSite first = ranked.front();
@@ -238,8 +238,8 @@ std::string process_text(const Process& process, const ReportOptions& options) {
   return text;
 }
 
-/// The length of the character at the begin of `text` where it is valid UTF-8 and no control
-/// character; else 0.
+/// Returns the length of the first character of `text`; 0 if it is invalid UTF-8 or a control
+/// character.
 std::size_t character(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -252,7 +252,8 @@ std::size_t character(std::string_view text) {
     if ((byte(i) & 0xc0U) != 0x80U) return 0;
   }
   const unsigned second = byte(1);
-  // Overlong forms, surrogates, beyond the last character, and the control characters of Latin-1.
+  // Refuses overlong forms, surrogates, values beyond the last character, and Latin-1 control
+  // characters.
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) ||
       (first == 0xc2 && second < 0xa0)) {

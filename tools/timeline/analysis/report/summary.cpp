@@ -16,7 +16,7 @@ std::string title(const ProcessInfo& info) {
   return text + ")";
 }
 
-/// Whether something was there before the recording began.
+/// Returns whether anything existed before the recording began.
 bool began_late(const Index& index) {
   if (!index.of(TimelineKind::kLive).empty()) return true;
   for (const PoolInfo& pool : index.pools()) {

@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Formats figures for people.
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 namespace weir::timeline {
 namespace {
 
-/// `value` with three significant digits, zeros behind the point left out.
+/// Formats with three significant digits, without trailing zeros.
 std::string three_digits(double value) {
   const int digits = value >= 99.95 ? 0 : (value >= 9.995 ? 1 : 2);
   std::array<char, 48> text{};
@@ -52,7 +52,7 @@ std::string tenths(std::uint64_t number) {
   return std::to_string(number / 10) + "." + std::to_string(number % 10);
 }
 
-/// `total` shared out by `parts`, so that what is printed adds up.
+/// Splits `total` in proportion to `parts`, so that the printed values add up.
 template <std::size_t N>
 std::array<std::uint64_t, N> share_out(std::uint64_t total,
                                        const std::array<std::uint64_t, N>& parts) {
@@ -108,7 +108,7 @@ std::string peak_words(const Summary& summary) {
   return words;
 }
 
-/// What keeps the figures from being whole.
+/// Returns warnings that the figures are incomplete.
 std::string warnings(const Summary& summary) {
   std::string words;
   const auto add = [&words](const std::string& one) { words += (words.empty() ? "" : "; ") + one; };

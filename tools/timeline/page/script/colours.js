@@ -1,4 +1,4 @@
-// Colours that people with any kind of sight can tell apart (Okabe and Ito), and what they stand for.
+// Colours that people with any colour vision can distinguish (Okabe and Ito), and their meanings.
 
 const palette = ['#0072b2', '#e69f00', '#009e73', '#56b4e9', '#cc79a7', '#f0e442', '#d55e00'];
 

@@ -1,5 +1,5 @@
 'use strict';
-// What the page was made with: tables of numbers, packed as tools/timeline/page/pack.cpp does.
+// The page's data: tables of numbers, packed by tools/timeline/page/pack.cpp.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 

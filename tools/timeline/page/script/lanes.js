@@ -1,4 +1,4 @@
-// Streams and threads under the memory, on the same axis of time.
+// Rows of streams and threads below the memory picture, on the same time axis.
 
 const laneKind = {stream: 0, device: 1, idle: 2, waits: 3, submits: 4, calls: 5, overhead: 6};
 const laneHeight = 32;
@@ -68,7 +68,7 @@ class LanesChart {
       if (begin[i] + length[i] < range[0]) continue;
       const left = Math.max(area.x - 2, area.x + (begin[i] - range[0]) * scale);
       const right = Math.min(area.x + area.w + 2, area.x + (begin[i] + length[i] - range[0]) * scale);
-      // A gap that is thinner than a pixel makes the pixel paler.
+      // A gap narrower than a pixel makes the pixel paler.
       context.globalAlpha = Math.max(0.15, Math.min(1, length[i] ? busy[i] / length[i] : 1));
       fillBox(context, left, y, Math.max(0.8, right - left), barHeight, colourOf(category[i]), categories[category[i]]?.hatched);
       context.globalAlpha = 1;

@@ -1,6 +1,6 @@
-// The picture of memory: stacked, with the budget, reserved bytes, stalls and out-of-memory.
+// The memory picture: stacked, with the budget, reserved bytes, stalls and out-of-memory.
 
-// Columns of a pool's series, as MemoryColumn in tools/timeline/page/memory.hpp.
+// Columns of a pool's series; see MemoryColumn in tools/timeline/page/memory.hpp.
 const memoryColumn = {time: 0, held: 1, reserved: 2, requested: 3, allocated: 4, awaiting: 5, batch: 6, stack: 7};
 
 /** Where the series of a keying lie in a pool's level, and what each is called. */
@@ -9,7 +9,7 @@ function stackOf(process, pool, keying) {
   let first = memoryColumn.stack;
   for (let k = 0; k < keying; k++) first += pool.keys[k].length + 1;
   const names = pool.keys[keying].map((key) => process.texts[key] || nothing[0]);
-  // By name: a label has the same colour in the pages of several runs of one job.
+  // By name, so that a label has the same colour in the pages of several runs of one job.
   const sorted = [...names].sort();
   return {first, names, colours: names.map((name) => palette[sorted.indexOf(name) % palette.length])};
 }
@@ -26,7 +26,7 @@ function layersOf(process, pool, keying) {
     name: 'others',
     colour: '#9aa4af',
     value: (columns, row) => {
-      // What is held and no record told of is in here as well.
+      // Includes held memory that no record describes.
       let known = 0;
       for (let i = 0; i < stack.names.length; i++) known += columns[stack.first + i][row];
       return Math.max(columns[stack.first + stack.names.length][row], columns[memoryColumn.held][row] - known, 0);
@@ -83,7 +83,7 @@ class MemoryChart {
     if (this.graph) this.graph.destroy();
     Object.assign(this, {process, pool, layers: layersOf(process, pool, keying)});
     const reserved = Math.max(0, ...pool.levels.map((level) => level.columns[2].reduce((a, b) => Math.max(a, b), 0)));
-    // A budget is in the picture unless what was reserved would be too low to see.
+    // Show a budget unless it would make the reserved bytes too small to see.
     const budgets = pool.budget.map((one) => one[1]).filter((one) => one < 10 * reserved);
     this.top = 1.06 * Math.max(1, pool.peak, reserved, ...budgets);
     this.graph = new Dygraph(this.place, this.rows(), {

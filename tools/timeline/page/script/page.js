@@ -1,10 +1,10 @@
-// The range of time that is shown, and what people do to it.
+// The visible time range, and the user's input that changes it.
 
 const byId = (id) => document.getElementById(id);
 
 const view = {
   range: [0, 1],
-  cursor: null,  // a time that the keyboard moves
+  cursor: null,  // a time, moved by the keyboard
   picked: null,  // the moment whose holders are listed
   process: null,
   pool: null,

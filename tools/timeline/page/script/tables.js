@@ -1,4 +1,4 @@
-// What the analysis found, in words and tables.
+// The results of the analysis, in words and tables.
 
 function showSummary(process) {
   const notes = document.getElementById('notes');

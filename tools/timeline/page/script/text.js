@@ -1,4 +1,4 @@
-// Figures as people read them, and elements that show strangers' texts as text.
+// Formats figures for people, and makes elements that show untrusted texts as text.
 
 function formatBytes(bytes) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
