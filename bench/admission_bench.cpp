@@ -1,6 +1,6 @@
-// What beginning and closing a batch costs when nothing holds it back: `begin_batch`, which settles
-// what the device has passed, takes a place in the line, decides and opens a charge; and the end of
-// the scope, which hands the charge over. The batch submits nothing.
+// Measures the cost of beginning and closing a batch that nothing holds back. `begin_batch` settles
+// what the device has passed, joins the queue, decides and opens a charge. The end of the scope
+// hands the charge over. The batch submits nothing.
 
 #include <benchmark/benchmark.h>
 
@@ -25,7 +25,7 @@ void uncontended(benchmark::State& state) {
   begin_and_close(state, rig.scheduler);
 }
 
-/// Behind a device that is late: each decision looks at 100 batches that are not settled.
+/// Behind a late device: each decision examines 100 unsettled batches.
 void behind_100_batches(benchmark::State& state) {
   Rig rig({.run_ahead = {.batches = std::nullopt, .time = {}}});
   { const Batch first = rig.scheduler.begin_batch("train"); }  // so that the kind is known

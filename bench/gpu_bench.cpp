@@ -1,7 +1,7 @@
-// gpu_bench: how long each kernel takes on the current GPU, beside its floor. A table, and
-// with --json FILE one object in that file (- is standard output, without the table). With --small
-// the same on inputs for a CPU, which tries the code and measures nothing. Ends with 2 and one line
-// on standard error where there is no GPU.
+// gpu_bench: measures each kernel on the current GPU against its floor, and prints a table. --json
+// FILE also writes one JSON object to that file (`-`: to standard output, without the table).
+// --small uses inputs for a CPU, which tests the code and measures nothing. Without a GPU, exits
+// with 2 and one line on standard error.
 
 #include <cstdio>
 #include <exception>

@@ -18,24 +18,24 @@
 namespace weir::bench {
 namespace {
 
-/// What is measured: `side` squared elements of a large input.
+/// The input sizes. A large input has `side` squared elements.
 struct Sizes {
   std::size_t side = 0;
-  std::size_t columns = 0;  ///< of a wide matrix with as many elements
+  std::size_t columns = 0;  ///< columns of a wide matrix with as many elements
   int runs = 0;
   std::array<DenseShape, 2> products;
 };
-/// 256 MiB of floats, several times the cache of any device so far.
+/// 256 MiB of floats, several times the cache of current devices.
 constexpr Sizes kMeasured{8192, 1024, 51, {{{1024, 1024, 1024}, {8192, 1024, 4096}}}};
 constexpr Sizes kSmall{64, 32, 3, {{{32, 32, 32}, {64, 32, 48}}}};
 constexpr double kFloat = sizeof(float);
 
-/// Everything that the kernels are given. Numbers of N(0, 1), because multipliers that are fed
-/// zeros draw less power, and so may run at a higher clock than they do at work.
+/// All kernel inputs. Values are from N(0, 1), because multiplying zeros draws less power, which
+/// may allow a higher clock than in real work.
 class Rig {
  public:
   explicit Rig(const Sizes& sizes) : sizes_(sizes) {
-    // The buffers were cleared on another stream.
+    // Another stream cleared the buffers.
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
@@ -67,7 +67,7 @@ class Rig {
     times_.push_back(std::move(time));
     return times_.back();
   }
-  /// Of a kernel that memory bounds.
+  /// Times a memory-bound kernel.
   template <typename Enqueue>
   void memory(std::string name, std::string shape, double bytes, const Enqueue& enqueue) {
     KernelTime& time = timed(std::move(name), std::move(shape), enqueue);
@@ -75,12 +75,12 @@ class Rig {
     time.floor_of = "copy";
     time.floor = bytes / copied_bytes_per_microsecond_;
   }
-  /// Of a kernel on all elements of an input that moves `floats` arrays of them.
+  /// Times a kernel on all elements of an input. It moves `floats` arrays of that size.
   template <typename Enqueue>
   void arrays(std::string name, double floats, const Enqueue& enqueue) {
     memory(std::move(name), shape_, floats * kFloat * static_cast<double>(count_), enqueue);
   }
-  /// Of a product that is m x n with sums of k.
+  /// Times an m x n matrix product with inner dimension k.
   template <typename Enqueue>
   void product(std::string name, DenseShape shape, const Enqueue& enqueue) {
     const auto m = static_cast<double>(shape.m);
@@ -113,7 +113,7 @@ class Rig {
   double flops_per_microsecond_ = 1;
 };
 
-/// Ends what earlier kernels have made of the numbers.
+/// Replaces the results of earlier kernels by fresh values.
 void Rig::draw() {
   std::uint64_t random_stream = 0;
   for (DeviceBuffer<float>* buffer : {&a_, &b_, &c_, &d_}) {

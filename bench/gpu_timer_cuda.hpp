@@ -1,6 +1,6 @@
 #pragma once
 
-// What the benchmarks of a device hold and time with.
+// Memory and timers for GPU benchmarks.
 
 #include <cuda_runtime_api.h>
 
@@ -14,7 +14,7 @@
 
 namespace weir::bench {
 
-/// Device memory for `size` elements, whose bytes are all zero.
+/// Zeroed device memory for `size` elements.
 template <typename T>
 class DeviceBuffer {
  public:
@@ -36,7 +36,7 @@ class DeviceBuffer {
   std::size_t size_;
 };
 
-/// A stream and the events around what is timed on it.
+/// A stream and the events that time work on it.
 class GpuTimer {
  public:
   GpuTimer() {
@@ -54,8 +54,8 @@ class GpuTimer {
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
 
-  /// Microseconds of each of `runs` runs of what `enqueue` enqueues on the stream, after a few that
-  /// do not count, in increasing order.
+  /// Returns the microseconds of each of `runs` runs of what `enqueue` enqueues on the stream,
+  /// ascending. A few warm-up runs do not count.
   template <typename Enqueue>
   [[nodiscard]] std::vector<double> sorted_runs(const Enqueue& enqueue, int runs) {
     for (int i = 0; i < kWarmUps; ++i) enqueue();

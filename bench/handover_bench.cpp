@@ -1,5 +1,5 @@
-// What a block of another stream costs, when the budget has no room for a new one: one allocation
-// on the one stream, and the free that leaves the block to the other.
+// Measures taking a block of another stream when the budget has no room for a new one: one
+// allocation on one stream, and the free that leaves the block to the other.
 
 #include <benchmark/benchmark.h>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr int kQueued = 1000;
 constexpr Bytes kBlock = mib(1);
 
-/// The two streams take the pool's one block from each other.
+/// Two streams take the pool's only block from each other.
 class Taking {
  public:
   explicit Taking(Rig& rig)
@@ -37,14 +37,14 @@ class Taking {
   std::size_t turn_ = 0;
 };
 
-/// The device has passed the free: the block is simply taken.
+/// The device has passed the free, so the block is available at once.
 void passed(benchmark::State& state) {
   Rig rig({.budget = kBlock});
   Taking taking(rig);
   for ([[maybe_unused]] auto _ : state) taking.step();
 }
 
-/// The device has not: the stream that takes the block is made to wait for the other.
+/// The device has not passed the free, so the taking stream must wait for the other.
 void behind_a_wait(benchmark::State& state) {
   Rig rig({.budget = kBlock});
   Taking taking(rig);

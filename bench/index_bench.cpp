@@ -1,5 +1,5 @@
-// What a pool with very many cached blocks, or after very many streams, takes for one request: a
-// miss that nothing can serve, which looks at everything that could, and a hit.
+// Measures one request of a pool with very many cached blocks, or after very many streams: a miss,
+// which examines every candidate, and a hit.
 
 #include <benchmark/benchmark.h>
 
@@ -18,13 +18,13 @@ namespace {
 
 constexpr Bytes kHole = mib(2);
 
-/// Whether the device has passed the free blocks of a pool, which then are everybody's.
+/// Whether the device has passed the free blocks, so that any stream may take them.
 enum class Device : std::uint8_t { kPassed, kBehind };
 
-/// A pool whose budget is used up.
+/// A pool with an exhausted budget.
 class FullPool {
  public:
-  /// `cached` free blocks, each between two that stay.
+  /// Makes `cached` free blocks, each between two that stay allocated.
   FullPool(PoolKind kind, std::uint64_t cached, Device device)
       : upstream_(kHole * (2 * cached)), pool_({upstream_, progress_}, options_of(kind)) {
     pool_.set_limits(upstream_.capacity(), {.hand_over = false, .wait = false});
@@ -34,7 +34,7 @@ class FullPool {
     if (device == Device::kPassed) progress_.pass_all();
     pool_.poll();
   }
-  /// So many streams allocate, free and end, `at_a_time` of them.
+  /// Lets this many streams allocate, free and end, `at_a_time` of them together.
   void use(std::uint64_t streams, std::uint64_t at_a_time) {
     std::vector<std::pair<void*, StreamId>> held(at_a_time);
     for (std::uint64_t done = 0; done < streams; done += at_a_time) {
@@ -47,9 +47,9 @@ class FullPool {
       pool_.poll();
     }
   }
-  /// A request for more than all that is cached.
+  /// Requests more than all cached memory.
   void miss() { ask(pool_.statistics().cached.current + kHole); }
-  /// A request for hardly more than each block that is cached.
+  /// Requests slightly more than the size of each cached block.
   void miss_narrowly() { ask(kHole + Bytes{512}); }
   void hit() { pool_.deallocate(pool_.allocate(kHole, stream_), stream_); }
 
@@ -71,7 +71,7 @@ class FullPool {
   Pool pool_;
 };
 
-/// A miss is to cost no more than so many times what it costs with 1,000 blocks, however many.
+/// The allowed ratio of a miss with any number of blocks to one with 1,000.
 constexpr double kFewTimes = 4;
 
 void add_miss_row(Table& table, const std::string& what, std::uint64_t blocks) {
@@ -92,7 +92,7 @@ void add_miss(Table& table, PoolKind kind, std::uint64_t blocks, Device device) 
   add_miss_row(table, what, blocks);
 }
 
-/// Where all blocks are in the bin that the request would be in, and each is too small.
+/// All blocks are in the request's bin, and each is too small.
 void add_narrow_miss(Table& table, std::uint64_t blocks) {
   const std::string what = "index/miss/best_fit/one_bin:";
   const std::string name = what + std::to_string(blocks);

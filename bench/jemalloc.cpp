@@ -10,13 +10,13 @@
 namespace weir::bench {
 namespace {
 
-/// A symbol of jemalloc's own, whoever else has one of that name.
+/// Looks up jemalloc's symbol, even if others define the name, too.
 template <typename Function>
 Function symbol(const char* name) {
-  // Linked already: this only finds it again.
+  // Already linked; dlopen only returns its handle.
   static void* const kLibrary = [] {
     Dl_info info{};
-    void* address = reinterpret_cast<void*>(&mallctl);  // a name that only jemalloc has
+    void* address = reinterpret_cast<void*>(&mallctl);  // only jemalloc defines this name
     return dladdr(address, &info) != 0 ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
   }();
   void* address = kLibrary != nullptr ? dlsym(kLibrary, name) : nullptr;
@@ -53,7 +53,7 @@ void Jemalloc::Arena::enter() {
 }
 
 void Jemalloc::Arena::leave() {
-  // What the thread keeps for itself of this arena must not outlive it.
+  // The thread's cache of this arena must not outlive the arena.
   check(mallctl("thread.tcache.flush", nullptr, nullptr, nullptr, 0), "thread.tcache.flush");
   check(mallctl("thread.arena", nullptr, nullptr, &before_, sizeof before_), "thread.arena");
 }

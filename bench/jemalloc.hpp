@@ -1,7 +1,7 @@
 #pragma once
 
-// jemalloc as a peer: its malloc and free, called where it stands, while this program's own malloc
-// stays the C library's, so that what is measured of Weir is neither helped nor hurt by it.
+// jemalloc as a peer. Calls its malloc and free directly, while this program's own malloc stays the
+// C library's, so that jemalloc affects no measurement of Weir.
 
 #include <cstddef>
 
@@ -12,11 +12,11 @@ class Jemalloc {
   /// jemalloc's plain malloc and free.
   static void* (*const kMalloc)(std::size_t);
   static void (*const kFree)(void*);
-  /// Whether malloc is still somebody else's.
+  /// Returns whether malloc is not jemalloc's.
   [[nodiscard]] static bool is_apart();
 
-  /// An arena with the default settings that nobody else uses, so that what other benchmarks left
-  /// behind does not matter. What was allocated in it is gone with it.
+  /// A private arena with default settings, so that other benchmarks leave no traces in it. Its
+  /// destructor frees everything allocated in it.
   class Arena {
    public:
     Arena();

@@ -1,5 +1,5 @@
-// What publishing costs a program that does nothing else: processor time of the whole process, at
-// the rate at which samples are taken in use. One line.
+// Measures what publishing costs a program that does nothing else: processor time of the whole
+// process, at the usual sampling rate. Prints one line.
 
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@
 namespace weir::timeline {
 namespace {
 
-/// As a pool does it: a lock, and a handful of sums.
+/// Works like a pool: a lock, and a handful of sums.
 class Source final : public TimelineSource {
  public:
   Source() { enlist(); }

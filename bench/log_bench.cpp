@@ -1,5 +1,5 @@
-// What the allocation log costs: one event, its share of the copies to the file with it; and an
-// allocate+free of a cached block (two events) with the log and without.
+// Measures the cost of the allocation log: one event, including its share of the copies to the
+// file; and an allocate+free of a cached block (two events) with and without the log.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 namespace weir::bench {
 namespace {
 
-/// A name for a log that no other has; the files go at the end of each benchmark.
+/// Returns a unique name for a log. Each benchmark deletes its file.
 std::string fresh_path() {
   static int made = 0;
   return (std::filesystem::temp_directory_path() /
@@ -62,7 +62,7 @@ void pool_with(benchmark::State& state) {
   options.log = {path, "the benchmark"};
   options.log_limit.value = gib(64);
   allocate_and_free(state, options);
-  std::filesystem::remove(path);  // the log is the process's; its space is freed at the end
+  std::filesystem::remove(path);  // the log is open until the process ends; its space is freed then
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// weir-bench: the benchmarks, with Google Benchmark's flags. bench/run is the way to call it.
+// weir-bench: the benchmarks, with Google Benchmark's flags. Usually called by bench/run.
 
 #include <benchmark/benchmark.h>
 
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "weir-bench: jemalloc has taken the place of malloc in this program\n");
     return 1;
   }
-  weir::set_blas_threads(1);  // the frontend is to have a core of its own
+  weir::set_blas_threads(1);  // leaves a core to the frontend
 
   Table table;
   add_pool(table);

@@ -1,9 +1,8 @@
-// Allocate and free of a cached block, for each of our pools and for other people's allocators.
+// Compares allocate and free of a cached block between our pools and other allocators.
 //
-// Ours stand on the cpu device's streams, as in pool_bench.cpp, beside jemalloc, which has no
-// streams; and where the peers were found, on the runtime that they have as well, beside RMM's
-// pool. Nobody's blocks have memory behind them but jemalloc's, and nobody's are touched.
-// docs/peers.md says what each peer is told.
+// Our pools run on the cpu device's streams, as in pool_bench.cpp, next to jemalloc, which has no
+// streams; and, if peers are available, on the peers' runtime next to RMM's pool. Only jemalloc's
+// blocks have memory, and nothing touches any block. docs/peers.md has the peers' settings.
 
 #include <benchmark/benchmark.h>
 
@@ -28,14 +27,14 @@ namespace {
 
 using replay::Subject;
 
-/// Room for every figure here, and no more than PyTorch's allocator is told that the device has.
+/// Enough for every figure here, and no more than the device size that PyTorch's allocator sees.
 constexpr Bytes kCapacity = gib(1024);
 constexpr Bytes kSame = kib(64);
-constexpr const char* kReference = "rmm_pool";      ///< for what records events
-constexpr const char* kHostReference = "jemalloc";  ///< for what does not
-constexpr std::int64_t kMost = 100'000;             ///< blocks that are live at one time
+constexpr const char* kReference = "rmm_pool";      ///< for allocators that record events
+constexpr const char* kHostReference = "jemalloc";  ///< for allocators that do not
+constexpr std::int64_t kMost = 100'000;             ///< live blocks at one time
 
-/// A pool on the cpu device: real streams, real points.
+/// A pool on the cpu device, with real streams and points.
 class CpuPool final : public Subject {
  public:
   explicit CpuPool(const PoolOptions& options)
@@ -57,7 +56,7 @@ class CpuPool final : public Subject {
   Pool pool_;
 };
 
-/// jemalloc's malloc and free in an arena of its own.
+/// jemalloc's malloc and free in their own arena.
 class JemallocSubject final : public Subject {
  public:
   JemallocSubject() { arena_.enter(); }
@@ -81,17 +80,16 @@ class JemallocSubject final : public Subject {
 struct Contestant {
   std::string name;
   std::function<std::unique_ptr<Subject>()> make;
-  /// Whose figures its own are held against.
+  /// The subject to compare with.
   std::string reference = kReference;
-  /// A pool of ours that splits and joins.
+  /// One of our pools that splits and joins.
   bool splits = false;
-  /// A pool of ours on the runtime of the peers.
+  /// One of our pools on the peers' runtime.
   bool on_runtime = false;
-  /// Whether a free block serves any request that fits in it, so that sizes that never come again
-  /// find one.
+  /// Whether a free block serves any request that fits, so that unique sizes find a block.
   bool serves_any_size = true;
-  /// Whether a call takes a time proportional to the blocks, so that many take too long to try
-  /// often.
+  /// Whether a call takes time proportional to the number of blocks, which makes large numbers slow
+  /// to repeat.
   bool is_linear = false;
 };
 
@@ -134,15 +132,15 @@ std::vector<Contestant> contestants() {
   return all;
 }
 
-/// A steady number of live blocks of any size from 4 KiB to 8 MiB, each factor of two as likely as
-/// the next: a step frees a random one of them and allocates one of another size. Sizes hardly ever
-/// come again, so an allocator that splits has as many holes as it ever will.
+/// A constant number of live blocks of sizes from 4 KiB to 8 MiB, with each factor of two equally
+/// likely. A step frees a random block and allocates one of another size. Sizes hardly ever repeat,
+/// so an allocator that splits reaches its worst fragmentation.
 class Population {
  public:
   Population(Subject& subject, std::size_t live) : subject_(subject), blocks_(live) {
     draw();
     fill();
-    // A while longer, within reason for those who look at every hole.
+    // Warms up a while longer, limited for allocators that examine every hole.
     for (std::size_t i = 0; i < std::min<std::size_t>(live, 2000); ++i) step();
   }
   ~Population() {
@@ -154,7 +152,7 @@ class Population {
   void step() {
     const Draw& draw = draws_[next_++ % draws_.size()];
     Block& block = blocks_[draw.block];
-    // To read the next block's address from a list that no cache holds is not what is measured.
+    // The measurement must not include a cache miss of the list of blocks.
     __builtin_prefetch(&blocks_[draws_[next_ % draws_.size()].block], 1);
     subject_.deallocate(block.pointer, block.size, stream_);
     block = {subject_.allocate(draw.size, stream_), draw.size};
@@ -179,8 +177,7 @@ class Population {
         0, static_cast<std::uint32_t>(blocks_.size()) - 1);
     for (Draw& draw : draws_) draw = {any(random_), any_size()};
   }
-  /// Twice as many as are to stay, of which a random half goes: the holes that many steps would
-  /// make.
+  /// Allocates twice as many blocks and frees a random half: the holes that many steps would make.
   void fill() {
     std::vector<Block> all(blocks_.size() * 2);
     for (Block& block : all) {
@@ -217,7 +214,7 @@ std::string random_name(std::int64_t live, const std::string& contestant) {
   return "peers/random/live:" + std::to_string(live) + "/" + contestant;
 }
 
-/// The reference's figure, unless the contestant is the reference.
+/// Returns the reference's figure, unless the contestant is the reference.
 template <typename NameOf>
 std::string other(const Contestant& contestant, const NameOf& name_of) {
   return contestant.name == contestant.reference ? "" : name_of(contestant.reference);
@@ -236,7 +233,8 @@ void add_same(Table& table, const Contestant& contestant) {
              .most_ratio = contestant.on_runtime ? 1.0 : 0});
 }
 
-/// Of RMM's pool's time, which grows with the blocks: at most as much, and a fifth with very many.
+/// The allowed ratio to RMM's pool, whose time grows with the blocks: at most its time, and a fifth
+/// of it with very many blocks.
 double most_ratio(const Contestant& contestant, std::int64_t live) {
   if (!contestant.on_runtime) return 0;
   if (live == 10) return 1;
@@ -252,7 +250,7 @@ void add_random(Table& table, const Contestant& contestant, std::int64_t live) {
         for ([[maybe_unused]] auto _ : state) population.step();
       });
   benchmark->UseRealTime();
-  // To make so many blocks takes some allocators ten seconds, each time.
+  // Some allocators need ten seconds to make that many blocks, each time.
   if (live == kMost && contestant.is_linear) benchmark->Iterations(200)->Repetitions(1);
   table.add({.figure = name,
              .against = other(contestant, [live](auto& of) { return random_name(live, of); }),
@@ -281,7 +279,7 @@ void add_peers(Table& table) {
        {std::int64_t{10}, std::int64_t{100}, std::int64_t{10'000}, kMost}) {
     for (const Contestant& contestant : all) {
       if (!contestant.serves_any_size) continue;
-      // One of them shows how it goes on.
+      // One of them is enough to show the trend.
       if (live == kMost && contestant.is_linear && contestant.name != kReference) continue;
       add_random(table, contestant, live);
     }

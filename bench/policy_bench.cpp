@@ -1,6 +1,6 @@
-// Every policy over a small training loop on the cpu device: a multilayer perceptron whose batches
-// are short, so that the host's part shows. Beside the reference, which is `unbounded` with room
-// for everything; what the policies are worth under a budget is what docs/main-job.md measures.
+// Measures every policy on a small training loop on the cpu device: a multilayer perceptron with
+// short batches, so that the host's share is visible. The reference is `unbounded` with enough
+// memory. docs/main-job.md measures the policies under a budget.
 
 #include <benchmark/benchmark.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kRows = 32;
 constexpr std::size_t kInputs = 512;
-constexpr int kBatches = 50;  ///< in a run, which ends with a wait for all of them
+constexpr int kBatches = 50;  ///< per run, which ends with a wait for all of them
 
 class Training {
  public:
@@ -52,7 +52,7 @@ struct Case {
   Policy policy;
   std::string_view room;
   Bytes budget;
-  bool new_kinds = false;  ///< a kind that was never seen every five batches
+  bool new_kinds = false;  ///< every fifth batch has a new kind
 };
 
 void train(benchmark::State& state, const Case& c) {
@@ -66,7 +66,7 @@ void train(benchmark::State& state, const Case& c) {
     }
     rig.scheduler.wait_all();
   };
-  run();  // so that a kind of the batches is known, and the pool warm
+  run();  // so that the batches' kind is known and the pool is warm
   while (state.KeepRunningBatch(kBatches)) run();
 }
 
@@ -85,7 +85,7 @@ void add_policy(Table& table) {
     benchmark::RegisterBenchmark(name.c_str(), [c](benchmark::State& state) {
       train(state, c);
     })->UseRealTime();
-    // New kinds are to cost no more than a hundredth of the throughput.
+    // New kinds may cost at most a hundredth of the throughput.
     table.add({.figure = name,
                .against = name == reference ? "" : reference,
                .most_ratio = c.new_kinds ? 1 / 0.99 : 0,

@@ -1,8 +1,8 @@
-// Allocate and free of a cached block with other blocks live, beside jemalloc's malloc and free.
+// Compares allocate and free of a cached block, with other blocks live, to jemalloc's malloc and
+// free.
 //
-// The pool stands on the cpu device's own Progress (real streams, real points) and on addresses
-// without memory behind them, so that any number of blocks of any size can be live. jemalloc's
-// blocks are not touched either.
+// The pool uses the cpu device's Progress (real streams and points) and addresses without memory,
+// so that any number of blocks of any size can be live. jemalloc's blocks are not touched either.
 
 #include <benchmark/benchmark.h>
 
@@ -26,7 +26,7 @@ struct Held {
   Bytes size;
 };
 
-/// `live` blocks of mixed sizes, the measured ones among them, to be shared among threads.
+/// Returns sizes of `live` mixed blocks, including the measured ones, to be divided among threads.
 std::vector<Bytes> mixed_sizes(std::size_t live) {
   const std::array<Bytes, 5> sizes{kib(16), kib(64), kib(256), mib(1), mib(8)};
   std::vector<Bytes> drawn(live);
@@ -41,7 +41,7 @@ PoolOptions options_of(PoolKind kind) {
   return options;
 }
 
-/// The pool as every thread sees it, each with a stream of its own.
+/// A pool shared by all threads, each with its own stream.
 template <PoolKind Kind>
 class PoolHeap {
  public:
@@ -80,7 +80,7 @@ class PoolHeap {
   std::vector<std::vector<Held>> held_;
 };
 
-/// jemalloc's heap; as by default, each of so few threads has an arena of its own.
+/// jemalloc's heap with its default settings, where each of so few threads has its own arena.
 class JemallocHeap {
  public:
   JemallocHeap(std::size_t threads, std::size_t live) : arenas_(threads), held_(threads) {
@@ -107,7 +107,7 @@ class JemallocHeap {
   std::vector<std::vector<Held>> held_;
 };
 
-/// Shared by the threads of one run, which find it made and leave it to be destroyed.
+/// Shared by the threads of one run; one thread makes and destroys it.
 template <typename Heap>
 std::unique_ptr<Heap> the_heap;
 
@@ -133,7 +133,7 @@ void random_blocks(benchmark::State& state) {
   Heap& heap = *the_heap<Heap>;
   const std::size_t thread = thread_of(state);
   std::vector<Held>& held = heap.held(thread);
-  // Drawn beforehand: drawing is not what is measured.
+  // Drawn in advance, to keep it out of the measurement.
   std::vector<std::uint32_t> draws(1U << 15U);
   std::minstd_rand random(static_cast<unsigned>(thread) + 1);
   std::uniform_int_distribution<std::uint32_t> any(0, static_cast<std::uint32_t>(held.size()) - 1);
@@ -142,7 +142,7 @@ void random_blocks(benchmark::State& state) {
   heap.enter(thread);
   for ([[maybe_unused]] auto _ : state) {
     Held& block = held[draws[step++ % draws.size()]];
-    // Nor is reading the next block's address from a list that no cache holds.
+    // Likewise a cache miss of the list of blocks.
     __builtin_prefetch(&held[draws[step % draws.size()]], 1);
     heap.free(block.pointer, thread);
     block.pointer = heap.allocate(block.size, thread);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What most benchmarks stand on: the cpu device with a pool and a scheduler over it, and a way to
-// keep its streams busy for as long as is wanted.
+// The common rig of most benchmarks: the cpu device with a pool and a scheduler, and a way to keep
+// its streams busy.
 
 #include <initializer_list>
 #include <latch>
@@ -21,8 +21,8 @@ struct Rig {
   Scheduler scheduler;
 };
 
-/// Keeps streams busy with one operation each from when these have begun until `this` ends; then
-/// waits for all that was submitted behind them.
+/// Starts one operation on each stream, which runs until the destructor; the destructor then waits
+/// for all work behind them.
 class Busy {
  public:
   explicit Busy(Scheduler& scheduler,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks bench/run on the build in folder $1: what it lists, refuses, runs and writes.
+# Tests bench/run on the build in folder $1: what it lists, refuses, runs and writes.
 set -euo pipefail
 run=$(dirname "${BASH_SOURCE[0]}")/run
 export WEIR_BENCH_BUILD=$1
@@ -7,7 +7,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
 
-# Says that $1 does not hold.
+# Reports a failed check.
 wrong() {
   echo "bench/run: wrong: $1"
   failed=1

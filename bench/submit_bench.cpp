@@ -1,4 +1,4 @@
-// What `submit` costs the frontend while the worker is busy, and, apart from that, what waking a
+// Measures what `submit` costs the frontend while the worker is busy, and separately what waking a
 // sleeping worker costs.
 
 #include <benchmark/benchmark.h>
@@ -17,10 +17,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Operations that queue up before the worker may work them off, which is not measured.
+/// Operations to queue before the worker may process them; the processing is not measured.
 constexpr int kSubmitted = 1000;
 
-/// `submit_one(scheduler)` again and again, in an open batch, behind a worker that is busy.
+/// Calls `submit_one(scheduler)` repeatedly, in an open batch, behind a busy worker.
 template <typename SubmitOne>
 void worker_busy(benchmark::State& state, Rig& rig, const SubmitOne& submit_one) {
   const Batch batch = rig.scheduler.begin_batch("bench");
@@ -52,7 +52,7 @@ void operation(benchmark::State& state) {
   });
 }
 
-/// The output is new: its handle, its memory and its free are part of the cost.
+/// A new output: its handle, its memory and its free are part of the cost.
 void new_output(benchmark::State& state) {
   Rig rig;
   const Tensor x = written_tensor(rig.scheduler);
@@ -64,14 +64,14 @@ void new_output(benchmark::State& state) {
   });
 }
 
-/// Submits to a worker that sleeps. The time is that of the call, or with `until_begun` until the
+/// Submits to a sleeping worker. Measures the call, or with `until_begun` the time until the
 /// operation runs.
 void worker_asleep(benchmark::State& state, bool until_begun) {
   Rig rig;
   std::atomic<Clock::time_point> begun;
   for ([[maybe_unused]] auto _ : state) {
     rig.scheduler.wait_all();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));  // until it surely sleeps
+    std::this_thread::sleep_for(std::chrono::microseconds(100));  // until it certainly sleeps
     const Clock::time_point start = Clock::now();
     rig.scheduler.submit("wake", {}, [&begun](Stream&, Inputs, Outputs) { begun = Clock::now(); });
     Clock::time_point end = Clock::now();

@@ -1,5 +1,5 @@
-// What libweir.so adds to a program's calls, on the stand-in driver. Every repetition is a process
-// of its own, with or without the library, so that both meet the same machine in turn.
+// Measures what libweir.so adds to a program's calls, on the stand-in driver. Every repetition is a
+// new process, with or without the library in turn, so that both see the same load.
 
 #include <benchmark/benchmark.h>
 #include <spawn.h>
@@ -18,7 +18,7 @@
 namespace weir::bench {
 namespace {
 
-/// Our environment with `preload` preloaded, and without any setting of Weir's but quiet.
+/// Returns our environment with `preload` preloaded and no setting of Weir except quiet.
 std::vector<std::string> environment_with(const std::string& preload) {
   std::vector<std::string> result;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -40,7 +40,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// What the program prints, all of it; empty where it failed.
+/// Returns all output of the program; empty if it failed.
 std::string output_of(std::vector<std::string> arguments, std::vector<std::string> environment) {
   std::array<int, 2> pipe_ends{};
   if (pipe(pipe_ends.data()) != 0) return {};

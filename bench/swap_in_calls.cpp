@@ -1,5 +1,5 @@
-// One figure of what libweir.so costs: a program of the driver's API on the stand-in, measured as
-// it is and with the library preloaded. swap_in_bench.cpp starts it.
+// One figure of the cost of libweir.so: a driver API program on the stand-in, measured with or
+// without the library preloaded. Started by swap_in_bench.cpp.
 //
 //   swap_in_calls FIGURE driver|swapped-in      prints the nanoseconds of one operation
 
@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBytes = 64 << 10;
-constexpr int kLaunchesOfAPoint = 32;  // as tools/preload/hooks/hooks_work.cpp has it
+constexpr int kLaunchesOfAPoint = 32;  // see tools/preload/hooks/hooks_work.cpp
 
 [[noreturn]] void give_up(const char* what, int code) {
   std::fprintf(stderr, "swap_in_calls: %s: %d\n", what, code);
@@ -43,9 +43,8 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-/// The median of the means of chunks. Each is some tens of microseconds, less than the system
-/// leaves a thread at once, so that other work on the machine spoils some of them and not the
-/// median.
+/// Returns the median of the chunks' means. A chunk takes some tens of microseconds, less than a
+/// scheduler time slice, so that other load disturbs some chunks but not the median.
 template <typename Chunk>
 double median(std::size_t chunks, const Chunk& chunk) {
   std::vector<double> means(chunks);
@@ -88,8 +87,8 @@ double alloc_free(int streams) {
   });
 }
 
-/// The calls of the driver that one such pair makes with the library, by themselves: the part of
-/// its time that is the stand-in's.
+/// The driver calls that such a pair makes with the library, on their own: the stand-in's share of
+/// its time.
 double alloc_free_calls() {
   use_device();
   CUstream stream = new_stream();
@@ -119,23 +118,24 @@ double alloc_free_calls() {
   });
 }
 
-/// A device of 80 GiB, with nothing behind its addresses: blocks may wait for each other's frees.
+/// Sets up a device of 80 GiB, with addresses without memory: blocks may wait for each other's
+/// frees.
 void use_large_device() {
   weir_standin_set_memory(std::size_t{80} << 30);
   weir_standin_set_addresses_only(1);
   use_device();
 }
 
-/// Whether the library is there.
+/// Returns whether the library is loaded.
 bool is_swapped_in() { return dlsym(RTLD_DEFAULT, "weir_api_version") != nullptr; }
 
-/// The mean of operations that share what is done once for many of them, as a fence of the library
-/// is that asks all of `streams` streams: each chunk has all of that.
+/// Returns the mean of operations that share occasional work, such as a fence of the library that
+/// checks all of `streams` streams. Each chunk includes all of that work.
 template <typename Operation>
 double time_of_cycles(int streams, int operations, const Operation& operation) {
   const int cycle = is_swapped_in() ? std::max(32, 2 * streams / operations) : 32;
   const std::size_t chunks = streams <= 100 ? 401 : 7;
-  for (int i = 0; i < 2 * cycle; ++i) operation();  // as much memory as it comes to need
+  for (int i = 0; i < 2 * cycle; ++i) operation();  // until all memory it needs is there
   return time_of(chunks, cycle, operation) / operations;
 }
 
@@ -165,7 +165,7 @@ double alloc_free_batch_known(int streams) {
   });
 }
 
-/// After as many streams that each had a block, worked and ended.
+/// After this many streams that each had a block, worked and ended.
 double alloc_free_after_streams(int streams) {
   use_large_device();
   for (int i = 0; i < streams; ++i) {
@@ -181,7 +181,7 @@ double alloc_free_after_streams(int streams) {
   return time_of_cycles(1, 1, pair);
 }
 
-/// After as many threads that each had a block in the order of their own default stream.
+/// After this many threads that each had a block on their own default stream.
 double alloc_free_after_threads(int threads) {
   use_large_device();
   CUcontext context = nullptr;
@@ -198,8 +198,8 @@ double alloc_free_after_threads(int threads) {
   return time_of_cycles(1, 1, pair);
 }
 
-/// As a program that frees its blocks together, and allocates their like afterwards: one fence, and
-/// one look at the streams, is for all of them.
+/// Like a program that frees its blocks together and then allocates similar ones: one fence, and
+/// one check of the streams, serves all of them.
 double alloc_free_batch() {
   use_device();
   (void)new_stream();
@@ -223,8 +223,8 @@ double alloc_free_async() {
   });
 }
 
-/// A launch that the stand-in refuses at its first look: nothing is enqueued, no thread is woken,
-/// and the hook, which looks at none of this, does as it does with every other.
+/// A launch that the stand-in refuses at once: nothing is enqueued and no thread is woken. The hook
+/// treats it like any other launch.
 void refused_launch(CUstream stream) {
   const CUresult code = cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
   if (code != CUDA_ERROR_INVALID_HANDLE) give_up("a launch of nothing", code);
@@ -237,7 +237,7 @@ double launch(int streams) {
   return time_of(401, kLaunchesOfAPoint * 10, [&] { refused_launch(stream); });
 }
 
-/// On each of them in turn.
+/// On each stream in turn.
 double launch_in_turn(int streams) {
   use_device();
   std::vector<CUstream> all;
@@ -250,7 +250,7 @@ double launch_in_turn(int streams) {
   });
 }
 
-/// Every 32nd launch by itself, with the clock's own time, which both programs pay.
+/// Every 32nd launch on its own. Includes the clock's time, which both programs pay.
 double point_of(CUstream stream) {
   return median(401, [&] {
     for (int i = 1; i < kLaunchesOfAPoint; ++i) refused_launch(stream);
@@ -266,8 +266,8 @@ double launch_point() {
   return point_of(stream);
 }
 
-/// The same while freed memory waits for a stream that is late, so that there is something to pace
-/// for. Without a soft limit, under which the launches would be held back.
+/// The same while freed memory waits for a late stream, so that there is something to pace for.
+/// Without a soft limit, which would hold launches back.
 double launch_point_awaiting() {
   setenv("WEIR_RUN_AHEAD", "off", 1);
   use_device();
@@ -278,15 +278,15 @@ double launch_point_awaiting() {
   CHECK(cuMemAllocAsync(&pointer, kBytes, other));
   CHECK(cuMemsetD8Async(pointer, 1, kBytes, late));
   CHECK(cuMemFreeAsync(pointer, late));
-  for (int i = 2; i < kLaunchesOfAPoint; ++i) refused_launch(other);  // the set was the first
+  for (int i = 2; i < kLaunchesOfAPoint; ++i) refused_launch(other);  // the memset was the first
   refused_launch(other);
   const double point = point_of(other);
   weir_standin_release(late);
   return point;
 }
 
-/// A launch that the stand-in does enqueue, on a stream that is held meanwhile: its thread does not
-/// compete for the processor.
+/// A launch that the stand-in does enqueue. Its stream is held meanwhile, so that its thread does
+/// not compete for the processor.
 double launch_enqueued() {
   use_device();
   CUstream stream = new_stream();
@@ -317,8 +317,8 @@ double dlsym_of(void* library, const char* name) {
   return time_of(401, 200, [&] { (void)dlsym(library, name); });
 }
 
-/// As threads load code that was compiled in parallel: each load waits inside the driver until all
-/// of them are there.
+/// Like threads that load code compiled in parallel: each load waits inside the driver until all
+/// have arrived.
 double load_in_parallel() {
   use_device();
   constexpr int kThreads = 4;
@@ -343,7 +343,7 @@ double load_in_parallel() {
 
 void* driver_library() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
 
-/// As a runtime looks up the driver's functions, some 440 of them when it starts.
+/// Like a runtime that looks up the driver's functions, some 440 of them, at its start.
 double get_proc_address() {
   use_device();
   return time_of(401, 200, [] {
@@ -353,8 +353,7 @@ double get_proc_address() {
   });
 }
 
-/// From its start to its end, a program that does not use CUDA; with our environment, and so with
-/// what is preloaded into us.
+/// A program without CUDA, from start to end; in our environment, and so with the same preload.
 double process() {
   return time_of(21, 1, [] {
     char name[] = "true";

@@ -1,10 +1,10 @@
-"""What pools cost for the requests that frameworks send to a driver: docs/swap-in.md, two pools.
+"""Measures what pools cost for the driver requests of frameworks: docs/swap-in.md, two pools.
 
 usage: python3 bench/swap_in_pools.py FOLDER [--quick]
 
-FOLDER has the built tools/weir/weir. Tensors are those of bench/traces. What a framework's cache
-asks of the driver for them is computed here, from what is documented of the cache: no framework
-runs. Each stream is replayed on a device that has 1.5 times the peak of what is requested.
+FOLDER has the built tools/weir/weir. The tensors are those of bench/traces. The requests of a
+framework's cache to the driver are computed here from the cache's documentation; no framework runs.
+Each stream is replayed on a device with 1.5 times the peak of requested bytes.
 """
 
 import bisect
@@ -23,7 +23,7 @@ TRACES = pathlib.Path(__file__).parent / "traces"
 
 
 class Cache:
-    """Cuts pieces from regions that it asks the driver for, best fit, and joins free neighbours."""
+    """Cuts pieces from regions of the driver by best fit, and joins free neighbours."""
 
     def __init__(self, rounding, region, split):
         self.rounding, self.region, self.split = rounding, region, split
@@ -69,7 +69,7 @@ class Cache:
 
 
 class Torch:
-    """PyTorch's own: two caches, by size; pieces of 512 B."""
+    """PyTorch's cache: two caches, by size; pieces of 512 B."""
 
     def __init__(self):
         self.small = Cache(512, lambda size: 2 * MIB, lambda size, rest: rest >= 512)
@@ -93,7 +93,7 @@ class Torch:
 
 
 def bfc():
-    """JAX's BFC without preallocation: regions that double, from 1 MiB, pieces of 256 B."""
+    """JAX's BFC without preallocation: regions double from 1 MiB; pieces of 256 B."""
     state = {"next": MIB}
 
     def region(size):
@@ -106,7 +106,7 @@ def bfc():
 
 
 def cupy():
-    """CuPy's pool: sizes of 512 B, each that is missing from cudaMalloc, pieces split at will."""
+    """CuPy's pool: sizes in units of 512 B, misses go to cudaMalloc, pieces are split freely."""
     return Cache(512, lambda size: size, lambda size, rest: rest >= 512)
 
 
@@ -116,7 +116,7 @@ def tensors(trace):
 
 
 def through(cache, lines):
-    """The requests of `cache` to the driver where it serves `lines`."""
+    """Returns the driver requests of `cache` when it serves `lines`."""
     events = []
     for buffer, start, end, size in lines:
         events += [(start, 1, buffer, size), (end, 0, buffer, size)]
@@ -133,7 +133,7 @@ def through(cache, lines):
 
 
 def at_random(count=2000, live=16, seed=16):
-    """Tensors of 1 to 64 MiB, one freed at random for each that comes."""
+    """Returns lifetimes of tensors of 1 to 64 MiB; each new one frees a random one."""
     draw = random.Random(seed)
     alive, lines = [], []
     for i in range(count):

@@ -22,7 +22,7 @@ Spread spread_of(std::vector<double> values) {
   return {values.front(), median, values.back()};
 }
 
-/// Three significant digits.
+/// Formats with three significant digits.
 std::string digits(double value) {
   const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
   std::array<char, 32> text{};
@@ -40,7 +40,7 @@ std::string value(const Row& row, double ns) {
   return row.rate.empty() ? time(ns) : digits(1e9 / ns) + " " + row.rate;
 }
 
-/// What a row is held against, without repeating the figure's own name: `jemalloc`.
+/// Returns the name of the row's peer without the figure's own name: `jemalloc`.
 std::string against_of(const Row& row) {
   const std::string own = row.figure + "/";
   return row.against.starts_with(own) ? row.against.substr(own.size()) : row.against;
@@ -49,8 +49,8 @@ std::string against_of(const Row& row) {
 /// `+12.3 ns`.
 std::string more(double ns) { return (ns < 0 ? "-" : "+") + time(std::abs(ns)); }
 
-/// The targets in words and whether all of them are met; two empty texts without one. `other` is 0
-/// when the other did not run.
+/// Returns the targets in words, and whether all are met; both empty if there are none. `other` is
+/// 0 if the other benchmark did not run.
 std::array<std::string, 2> verdict(const Row& row, double ns, double other) {
   const double ratio = other > 0 ? ns / other : 0;
   std::string targets;
@@ -78,7 +78,7 @@ std::array<std::string, 2> verdict(const Row& row, double ns, double other) {
 void Table::ReportRuns(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     if (run.run_type != Run::RT_Iteration || run.iterations == 0) continue;
-    // In the benchmark's own unit, which is ns unless it asked for another.
+    // In the benchmark's own unit, ns by default.
     times_[run.run_name.function_name].push_back(run.GetAdjustedRealTime());
   }
 }

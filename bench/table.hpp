@@ -1,7 +1,7 @@
 #pragma once
 
-// The benchmarks' short table: the median of the repetitions, their spread, and how it stands to a
-// peer of the same run and to a target. Every topic adds its benchmarks and its rows.
+// The short table of benchmarks: the median of the repetitions, their spread, and the comparison
+// with a peer of the same run and with a target. Every topic adds its benchmarks and rows.
 
 #include <benchmark/benchmark.h>
 
@@ -12,23 +12,23 @@
 
 namespace weir::bench {
 
-/// One line of the table. Times are wall time; with several threads, that of the run over the
-/// operations of all threads.
+/// One row. Times are wall time; with several threads, the run's time over the operations of all
+/// threads.
 struct Row {
-  std::string figure{};     ///< the benchmark, by the name that it was registered under
+  std::string figure{};     ///< registered name of the benchmark
   std::string against{};    ///< another benchmark of the same run; empty: none
   double most_ns = 0;       ///< target: at most this time; 0: none
   double most_ratio = 0;    ///< target: at most this many times the other's time; 0: none
   double most_more_ns = 0;  ///< target: at most this much more than the other; 0: none
-  bool shows_more = false;  ///< says how much more than the other, without a target for it
-  std::string rate{};       ///< shown as so many of these per second instead of as a time
+  bool shows_more = false;  ///< shows the difference to the other, without a target
+  std::string rate{};       ///< shown as a rate in this unit per second instead of as a time
 };
 
-/// Collects what Google Benchmark measures and prints the rows whose benchmarks ran.
+/// Collects Google Benchmark's measurements and prints the rows whose benchmarks ran.
 class Table final : public benchmark::BenchmarkReporter {
  public:
   void add(Row row) { rows_.push_back(std::move(row)); }
-  /// A line under the table when a benchmark of `topic` ran.
+  /// Adds a line under the table if a benchmark of `topic` ran.
   void note(std::string topic, std::string line) {
     notes_.emplace_back(std::move(topic), std::move(line));
   }
@@ -45,8 +45,8 @@ class Table final : public benchmark::BenchmarkReporter {
   std::map<std::string, std::vector<double>> times_;        ///< ns of each repetition
 };
 
-// The topics. Each is measured by the file of its name, `pool_bench.cpp` and so on, and the names
-// of its benchmarks begin with its own.
+// The topics. Each is in the file of its name, such as `pool_bench.cpp`, and its benchmarks' names
+// begin with its name.
 void add_admission(Table& table);
 void add_handover(Table& table);
 void add_index(Table& table);

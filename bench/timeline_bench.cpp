@@ -1,5 +1,5 @@
-// What a timeline costs the thread that records: one event, by one thread and by two at once, and
-// with a name and the call site of its thread. The recorder's thread reads them meanwhile.
+// Measures what a timeline costs the recording thread: one event, by one thread and by two at once,
+// and with a name and the thread's call site. The recorder's thread reads the events meanwhile.
 
 #include <benchmark/benchmark.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using timeline::Recorder;
 
-/// Takes what it is given: how fast a format is written is another question.
+/// Discards its input, because the speed of formats is measured elsewhere.
 class NoWriter final : public timeline::Writer {
  public:
   void begin(const timeline::ProcessInfo& /*info*/) override {}
@@ -28,13 +28,13 @@ class NoWriter final : public timeline::Writer {
 
 Recorder* recorder = nullptr;
 
-/// The buffer has room for all of these, so that none is lost.
+/// The buffer has room for all of these, so none is lost.
 constexpr int kEvents = 500'000;
 
 void begin(const benchmark::State& /*state*/) {
   recorder = &Recorder::make({}, {.file = nullptr, .writer = std::make_unique<NoWriter>()},
                              {.buffer = mib(256)});
-  // Memory that was used before, as in a program that runs for more than a second.
+  // Reuses memory, as in a program that runs for more than a second.
   for (int i = 0; i < 2 * kEvents; ++i) recorder->write({.kind = TimelineKind::kFree});
   (void)recorder->flush_now();
 }

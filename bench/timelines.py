@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What timelines cost: a run of weir-train that is recorded beside one that is not, and the report
-of a long recording. bench/run timelines builds what it needs and runs it.
+"""Measures what timelines cost: a recorded run of weir-train against one without recording, and the
+report of a long recording. bench/run timelines builds what it needs and runs it.
 
   timelines.py BUILD [--quick]     BUILD is a build folder with weir-train, weir, weir-made-timeline
 """
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 def run(words):
-    """Runs a program in silence. Its wall time in seconds, and the most memory that it had, in bytes."""
+    """Runs a program without output. Returns its wall time in seconds and its peak memory in bytes."""
     start = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -43,8 +43,8 @@ def row(figure, value, target, met):
 
 
 def median_between(values):
-    """Between which of the values the median of all that could have been measured lies, with 95%
-    confidence: by order statistics, as a sign test has it."""
+    """Returns a 95% confidence interval of the median as two of the values: by order statistics, like
+    a sign test."""
     values = sorted(values)
     tail, below = 0.0, 0
     while below < len(values) // 2:
@@ -57,7 +57,7 @@ def median_between(values):
 
 
 class Training:
-    """Pairs of runs, one after the other, the recorded one first in every second pair."""
+    """Runs pairs one after another, the recorded run first in every second pair."""
 
     def __init__(self, train, scratch, quick):
         self.train = str(train)
@@ -66,13 +66,13 @@ class Training:
         self.quick = quick
 
     def rate(self, flags):
-        """Batches per second of one run."""
+        """Returns the batches per second of one run."""
         figures = self.scratch / "figures.json"
         run([self.train, "run", "--json", str(figures)] + flags)
         return json.loads(figures.read_text())["result"]["batches_per_second"]
 
     def ratios(self, name, flags):
-        """The ratios recorded / not recorded of all pairs."""
+        """Returns the ratio recorded / not recorded of each pair."""
         recorded = flags + ["--timeline", str(self.scratch / name)]
         ratios = []
         for pair in range(self.pairs):

@@ -1,6 +1,6 @@
 #pragma once
 
-// What programs here replay against: our pools and the peers, chosen by flags.
+// The candidates of a replay: our pools and the peers, chosen by flags.
 
 #include <string>
 #include <string_view>
@@ -11,23 +11,24 @@
 
 namespace weir::bench {
 
-/// Our pools, as `weir replay --pool` reads them, with a budget of all of the upstream.
+/// Parses our pools like `weir replay --pool`. The budget is the whole upstream.
 [[nodiscard]] std::vector<replay::Candidate> pool_candidates(std::string_view flag,
                                                              std::string_view text,
                                                              const replay::MakeUpstream& upstream);
 
 struct PeerCandidates {
   std::vector<replay::Candidate> candidates;
-  std::vector<std::string> missing;  ///< a line each: what was asked for and is not there
+  std::vector<std::string> missing;  ///< a line each: requested but not available
 };
 
-/// `all`, `none`, or names with commas; UsageError for a name that is none of a peer that was
-/// found. `all` leaves out those that cannot be put on an upstream of that kind, and says so.
+/// Parses `all`, `none`, or a comma-separated list. Throws UsageError for an unknown peer. `all`
+/// skips and reports peers that cannot use an upstream of that kind.
 [[nodiscard]] PeerCandidates peer_candidates(std::string_view flag, std::string_view text,
                                              replay::UpstreamKind kind,
                                              const replay::MakeUpstream& upstream);
 
-/// `simulated` or `host`: what a peer on the stand-in can be put on. UsageError otherwise.
+/// Parses `simulated` or `host`, the upstreams for peers on the stand-in. Throws UsageError
+/// otherwise.
 [[nodiscard]] replay::UpstreamKind parse_peer_upstream(std::string_view flag,
                                                        std::string_view text);
 

@@ -1,4 +1,4 @@
-// weir-peers: traces replayed against our pools and against other people's allocators, in one run.
+// weir-peers: replays traces against our pools and other allocators in one run.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,8 +1,8 @@
 #pragma once
 
-// Other people's allocators, as what a trace is replayed against and what our pools are measured
-// beside. Nothing of theirs is in this tree: bench/peers/fetch brings them, and a build that does
-// not find one has one line that says so.
+// Other projects' allocators, as subjects of replays and peers of our pools. This tree contains
+// none of their files: bench/peers/fetch downloads them, and a build without one reports that in
+// one line.
 
 #include <functional>
 #include <string>
@@ -17,13 +17,13 @@ using replay::MakeUpstream;
 
 struct Peer {
   std::string name;      ///< in tables: `rmm_pool`
-  std::string settings;  ///< what it is told, in words
-  /// Whether it can be put on an upstream of ours. If not, it takes what the CUDA runtime gives,
-  /// which on the stand-in are addresses with nothing behind them.
+  std::string settings;  ///< its configuration, in words
+  /// Whether it can use an upstream of ours. If not, it uses the CUDA runtime's memory, which on
+  /// the stand-in is addresses without memory.
   bool takes_upstream = true;
-  /// What makes it on what `upstream` makes. A subject that cannot even start in its capacity
-  /// refuses every request. Of those that do not take an upstream there is one at a time: another
-  /// thread that makes one waits.
+  /// Makes subjects on `upstream`. A subject that cannot start in its capacity refuses every
+  /// request. Of peers that take no upstream, only one subject exists at a time: another thread
+  /// that makes one waits.
   std::function<replay::MakeSubject(const MakeUpstream& upstream)> on;
 };
 
@@ -32,10 +32,10 @@ struct Peers {
   std::vector<std::string> missing;  ///< a line each
 };
 
-/// Those that this program was built with.
+/// Returns the peers that this program was built with.
 [[nodiscard]] Peers find_peers();
 
-// By allocator: rmm_cuda.cpp or rmm_none.cpp, and so on.
+// One function per allocator, in rmm_cuda.cpp or rmm_none.cpp, and so on.
 void add_rmm(Peers& peers);
 void add_torch(Peers& peers);
 

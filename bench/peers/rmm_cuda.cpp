@@ -1,10 +1,10 @@
-// RAPIDS Memory Manager's suballocators: pool, arena and binning, as its headers have them up to
-// version 26.2. They call the CUDA runtime that this program has, and so run on the stand-in too;
-// in later versions they are behind librmm.so, which brings a runtime of its own along.
+// RAPIDS Memory Manager's suballocators pool, arena and binning, from its headers up to version
+// 26.2. They call this program's CUDA runtime, and so run on the stand-in. Later versions are in
+// librmm.so, which brings its own runtime.
 //
-// RMM keeps a freed block for its stream and makes another stream wait for it on the device, so how
-// far the device is behind does not change what it reserves. It has no word for a block's use on a
-// second stream.
+// RMM keeps a freed block for its stream and makes another stream wait for it on the device, so a
+// device's lag does not change what it reserves. It has no call for the use of a block on a second
+// stream.
 
 #include <atomic>
 #include <memory>
@@ -24,11 +24,11 @@
 #include "bench/peers/peers.hpp"
 #include "bench/peers/streams_cuda.hpp"
 
-// librmm.so's own of these ask the runtime that is linked into it, which does not start on the
-// stand-in. A program's functions come before a library's, so that these, which ask the program's
-// runtime, take their place.
+// Replace librmm.so's functions, which ask their own linked runtime; that does not start on the
+// stand-in. A program's functions take precedence over a library's, and these ask the program's
+// runtime.
 
-// The arena asks even when it is told its size.
+// The arena calls this even if its size is given.
 std::pair<std::size_t, std::size_t> rmm::available_device_memory() {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -45,11 +45,11 @@ namespace {
 
 using Resource = rmm::mr::device_memory_resource;
 
-constexpr std::uint64_t kUnit = 256;  ///< what RMM rounds sizes to (rmm::CUDA_ALLOCATION_ALIGNMENT)
+constexpr std::uint64_t kUnit = 256;  ///< RMM's rounding of sizes (rmm::CUDA_ALLOCATION_ALIGNMENT)
 
 constexpr Bytes rounded_up(Bytes bytes) { return {(bytes.count + kUnit - 1) / kUnit * kUnit}; }
 
-/// An upstream of ours as one of RMM's, counted.
+/// Adapts our upstream to RMM's interface, with counts.
 class RmmUpstream final : public Resource {
  public:
   explicit RmmUpstream(std::unique_ptr<Upstream> upstream) : upstream_(std::move(upstream)) {}
@@ -77,7 +77,7 @@ class RmmUpstream final : public Resource {
   std::atomic<std::uint64_t> reserved_{0};
 };
 
-/// Resources, each over the one before; the last serves.
+/// Resources, each on top of the previous one; the last one serves requests.
 using Layers = std::vector<std::unique_ptr<Resource>>;
 
 using Pool = rmm::mr::pool_memory_resource<Resource>;
@@ -111,7 +111,7 @@ class RmmSubject final : public replay::Subject {
     try {
       add(layers_, capacity);
       serves_ = true;
-    } catch (const std::bad_alloc&) {  // too little for what it takes at once
+    } catch (const std::bad_alloc&) {  // less than its initial allocation
     }
     says_allocated_ = add == add_whole_pool || add == add_growing_pool;
   }
@@ -166,7 +166,7 @@ Peer peer(std::string name, std::string settings, AddLayers add) {
 }  // namespace
 
 void add_rmm(Peers& peers) {
-  // It tells of every request that it refuses, which a search for the least capacity makes many of.
+  // It logs every refused request, and a search for the least capacity makes many.
   rmm::default_logger().set_level(rapids_logger::level_enum::off);
   peers.found.push_back(
       peer("rmm_pool", "pool_memory_resource, the whole capacity taken at once", add_whole_pool));

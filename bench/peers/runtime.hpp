@@ -1,6 +1,6 @@
 #pragma once
 
-// The CUDA runtime that the peers run on, for what is to be measured beside them on equal terms.
+// The peers' CUDA runtime, for fair comparisons with them.
 
 #include <functional>
 #include <memory>
@@ -11,14 +11,14 @@
 namespace weir::bench {
 
 struct PeersRuntime {
-  /// One of our pools, over a stream of this runtime's for each id and over addresses with no
-  /// memory behind them. For one thread.
+  /// Makes one of our pools on this runtime, with a stream for each id, and with addresses without
+  /// memory. For one thread.
   std::unique_ptr<replay::Subject> (*make_pool)(const PoolOptions& options, Bytes capacity);
-  /// Something that records an event on a stream of its own, as each free of a peer's does.
+  /// Makes a function that records an event on its own stream, like each free of a peer.
   std::function<void()> (*make_event_recorder)();
 };
 
-/// Null in a build that found no peer.
+/// Returns null in a build without peers.
 [[nodiscard]] const PeersRuntime* peers_runtime();
 
 }  // namespace weir::bench

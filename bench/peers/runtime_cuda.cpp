@@ -32,7 +32,7 @@ class CudaPoolSubject final : public replay::Subject {
   }
 
  private:
-  /// The device's stream that stands for `id`. For one thread, as a benchmark has it.
+  /// Returns the device stream for `id`. For one thread, as in a benchmark.
   [[nodiscard]] StreamId of(StreamId id) {
     if (last_ != id) {
       StreamId& known = ids_[id];

@@ -9,8 +9,8 @@ PeerStreams::~PeerStreams() {
 }
 
 cudaStream_t PeerStreams::of(StreamId id) {
-  // Every call of a subject asks, most for the stream of the call before: a peer's time is to be
-  // its own.
+  // Every call of a subject looks up a stream, usually that of the previous call. The cache keeps
+  // the lookup out of the peer's time.
   struct Last {
     StreamId owner;
     StreamId id;

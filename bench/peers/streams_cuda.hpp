@@ -1,6 +1,6 @@
 #pragma once
 
-// The CUDA streams that stand for a trace's.
+// The CUDA streams that represent a trace's streams.
 
 #include <cuda_runtime_api.h>
 
@@ -11,7 +11,7 @@
 
 namespace weir::bench {
 
-/// A stream for each id that was ever asked for, until the end. Thread-safe.
+/// Creates a stream for each id on first use and keeps it until the end. Thread-safe.
 class PeerStreams {
  public:
   PeerStreams() = default;
@@ -19,13 +19,13 @@ class PeerStreams {
   PeerStreams& operator=(const PeerStreams&) = delete;
   ~PeerStreams();
 
-  /// Made when it is first asked for, not blocking on the default one. Throws CudaError.
+  /// Returns the stream, which does not block on the default one. Throws CudaError.
   [[nodiscard]] cudaStream_t of(StreamId id);
 
  private:
   [[nodiscard]] cudaStream_t find(StreamId id);
 
-  const StreamId number_ = StreamId::next();  ///< of this object, never another's
+  const StreamId number_ = StreamId::next();  ///< unique to this object
   std::mutex mutex_;
   std::unordered_map<StreamId, cudaStream_t> streams_;
 };

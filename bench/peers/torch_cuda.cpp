@@ -1,5 +1,5 @@
-// PyTorch's caching allocator, as libc10_cuda.so has it: without libtorch and without Python. There
-// is one in a process, so its subjects come one after the other, and each finds it empty.
+// PyTorch's caching allocator from libc10_cuda.so, without libtorch and Python. A process has only
+// one, so its subjects run one after another, and each finds it empty.
 //
 // On the stand-in its segments are addresses only.
 
@@ -22,8 +22,8 @@
 #include "bench/peers/streams_cuda.hpp"
 #include "tests/standin/standin.hpp"
 
-// Exported, and declared nowhere that is installed: libtorch_cuda.so, which is not here, would tell
-// it whether a device has been used.
+// Exported but not declared in any installed header. libtorch_cuda.so, which is missing here, would
+// answer whether a device has been used.
 namespace c10::cuda::_internal {
 C10_CUDA_API void setHasPrimaryContext(bool (*has)(c10::DeviceIndex));
 }
@@ -35,16 +35,16 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 constexpr c10::DeviceIndex kDevice = 0;
 
-/// Once in a process.
+/// Runs once per process.
 void begin_torch() {
   static const bool kBegun = [] {
     weir_standin_set_addresses_only(1);
     c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
-    // What expandable segments ask for: whether other devices or processes may see them.
+    // Expandable segments ask this: whether other devices or processes may access them.
     c10::cuda::detail::init_p2p_access_cache(1);
     caching::CUDAAllocatorConfig::set_expandable_segments_handle_type(
         caching::Expandable_Segments_Handle_Type::POSIX_FD);
-    FLAGS_caffe2_log_level = 2;  // errors: it tells of every mapping that is refused
+    FLAGS_caffe2_log_level = 2;  // errors only: it logs every refused mapping
     caching::init(1);
     return true;
   }();
@@ -56,7 +56,7 @@ std::mutex& one_at_a_time() {
   return mutex;
 }
 
-/// Its warnings are of what is not there without libtorch.
+/// Its warnings are about parts of libtorch that are missing here.
 class Silence final : public c10::WarningHandler {
  public:
   void process(const c10::Warning& /*warning*/) override {}
@@ -65,8 +65,7 @@ class Silence final : public c10::WarningHandler {
 class TorchSubject final : public replay::Subject {
  public:
   TorchSubject(Bytes capacity, const std::string& settings) : turn_(one_at_a_time()) {
-    // The device is as large as that. Each segment takes 9/8 of the device's addresses where they
-    // are expandable, of what it was at the beginning.
+    // The size of the device. Each expandable segment takes 9/8 of the device's initial addresses.
     weir_standin_set_memory(gib(1024).count);
     begin_torch();
     weir_standin_set_memory(capacity.count);
@@ -90,8 +89,8 @@ class TorchSubject final : public replay::Subject {
     if (used_.empty()) return;
     const auto uses = used_.find(pointer);
     if (uses == used_.end()) return;
-    // It looks whether the device has passed such a free when the next request comes. With no lag
-    // it has, and the stand-in's streams are threads that may not have run yet.
+    // It checks at the next request whether the device has passed such a free. With no lag the
+    // device has, but the stand-in's streams are threads that may not have run yet.
     for (cudaStream_t stream : uses->second) {
       check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     }
@@ -122,7 +121,7 @@ class TorchSubject final : public replay::Subject {
   c10::WarningUtils::WarningHandlerGuard silenced_{&silence_};
   PeerStreams streams_;
   std::int64_t calls_before_ = 0;
-  std::unordered_map<void*, std::vector<cudaStream_t>> used_;  ///< on other streams, by block
+  std::unordered_map<void*, std::vector<cudaStream_t>> used_;  ///< uses on other streams, by block
 };
 
 Peer peer(std::string name, std::string settings) {

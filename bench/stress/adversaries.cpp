@@ -1,5 +1,5 @@
-// What is hard on one of our pools in particular. Each is hard for how that pool rounds, splits or
-// maps, so its sizes are the pool's own: they do not grow with the pattern.
+// Patterns that are hard on one of our pools each, by its way of rounding, splitting or mapping.
+// Their sizes are the pool's own and do not grow with the pattern.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace weir::bench {
 namespace {
 
-/// Blocks of the sizes that `size_of` draws, at a steady level.
+/// Blocks of sizes from `size_of`, at a constant level.
 template <typename SizeOf>
 replay::Trace steady_of(std::string name, const PatternOptions& options, int steps,
                         const SizeOf& size_of) {
@@ -27,7 +27,7 @@ replay::Trace steady_of(std::string name, const PatternOptions& options, int ste
 }  // namespace
 
 replay::Trace against_round_pattern(const PatternOptions& options) {
-  // Powers of two end at 16 MiB, which is 2^24; above are multiples of it.
+  // Powers of two end at 16 MiB = 2^24; above are multiples of it.
   return steady_of("against round", options, 4000, [](PatternWriter& writer) -> Bytes {
     const bool above = writer.draw(0, 7) == 0 && writer.most() >= gib(1);
     if (above) return {mib(16).count * writer.draw(1, 3) + 1};
@@ -43,9 +43,9 @@ replay::Trace against_naive_pattern(const PatternOptions& options) {
 }
 
 replay::Trace against_best_fit_pattern(const PatternOptions& options) {
-  // Blocks with small ones between them that stay. The next blocks are an eighth larger than the
-  // holes, and no two holes touch, so that not one of them fits: after Robson's bound for
-  // allocators that cannot move (Journal of the ACM 21(3), 1974), without looking at addresses.
+  // Blocks separated by small ones that stay. The next blocks are an eighth larger than the holes,
+  // and no two holes are adjacent, so none of them fits. After Robson's bound for allocators that
+  // cannot move blocks (Journal of the ACM 21(3), 1974), but without regard to addresses.
   constexpr int kRounds = 5;
   PatternWriter writer("against best_fit", options.most, options.seed);
   PatternBuffers pins;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Whether a subject's books agree.
+// Checks that a subject's byte counts are consistent.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace weir::bench {
 
-/// What is wrong with the books of a subject whose live buffers are `requested` together; empty
-/// when nothing is. Of a peer only what it says of itself can be checked.
+/// Checks a subject's counts against the `requested` bytes of its live buffers. Returns the fault;
+/// empty if there is none. A peer is checked only against what it reports itself.
 [[nodiscard]] std::string wrong_with_books(const replay::Subject& subject, Bytes requested);
 
 }  // namespace weir::bench

@@ -1,6 +1,6 @@
 #pragma once
 
-// The two tables, and what they are told.
+// The two commands and their flags.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace weir::bench {
 
-/// As they were given.
+/// The flags as given.
 struct StressFlags {
   std::string pools;
   std::string peers = "all";
@@ -20,26 +20,26 @@ struct StressFlags {
   std::string seed = "1";
 };
 
-/// What they ask for.
+/// The checked flags.
 struct Stress {
   std::vector<replay::Candidate> candidates;  ///< our pools first
-  std::size_t pools = 0;                      ///< how many of them are ours
-  std::vector<std::string> missing;           ///< peers that are not there, a line each
+  std::size_t pools = 0;                      ///< number of our pools
+  std::vector<std::string> missing;           ///< missing peers, a line each
   std::string upstream;
-  Bytes capacity;  ///< room for everything
+  Bytes capacity;  ///< enough for every pattern
   PatternOptions patterns;
-  unsigned threads = 2;  ///< that replay at one time
+  unsigned threads = 2;  ///< number of parallel replays
 };
 
-/// The row of thread_patterns.
+/// The number of threads in the row of thread_patterns.
 inline constexpr unsigned kPatternThreads = 4;
 inline constexpr const char* kThreadsText =
     "four threads of random blocks, a stream each; differs from run to run";
 
-/// UsageError naming the flag, its value and what is allowed.
+/// Throws UsageError naming the flag, its value and what is allowed.
 [[nodiscard]] Stress checked(const StressFlags& flags);
 
-// Print their table. The exit code: 1 when a failure of one of our pools was not clean.
+// Print their table and return the exit code: 1 if one of our pools did not fail cleanly.
 int run_fragmentation(const Stress& stress);
 int run_oom(const Stress& stress);
 

@@ -1,5 +1,5 @@
-// bench/run fragmentation: what each allocator reserves for each pattern, over what the pattern
-// asks for at its peak.
+// bench/run fragmentation: what each allocator reserves for each pattern, relative to the pattern's
+// peak of requested bytes.
 
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +25,7 @@ Rows heading(const Stress& stress) {
   return {std::move(cells)};
 }
 
-/// Whether it took the whole capacity, but for what rounding leaves, though nobody needed it.
+/// Returns whether it took the whole capacity, within rounding, though nothing needs it.
 bool takes_all(Bytes reserved, const Stress& stress) { return reserved + mib(1) > stress.capacity; }
 
 std::string reserved_cell(const replay::Measured& measured, const Stress& stress, Bytes peak) {

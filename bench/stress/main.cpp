@@ -1,4 +1,4 @@
-// weir-stress: the stress benchmarks, `fragmentation` and `oom`. bench/run is the way to call it.
+// weir-stress: the stress benchmarks `fragmentation` and `oom`. Usually called by bench/run.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

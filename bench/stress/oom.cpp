@@ -1,5 +1,5 @@
-// bench/run oom: each pattern in less memory than it needs, on each allocator, and run-ahead under
-// each policy.
+// bench/run oom: runs each pattern in less memory than it needs, on each allocator, and run-ahead
+// under each policy.
 
 #include <array>
 #include <cstdio>
@@ -16,7 +16,7 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 constexpr std::array<std::uint64_t, 5> kPercents{90, 95, 99, 100, 103};
-/// The table under way, and whatever was wrong.
+/// The current table, and the faults found.
 struct Report {
   Rows rows;
   std::vector<std::string> wrong;
@@ -41,7 +41,7 @@ constexpr Bytes percent_of(Bytes bytes, std::uint64_t percent) {
   return {bytes.count / 100 * percent + bytes.count % 100 * percent / 100};
 }
 
-/// A mark for each percentage of `whole`, by what `run` says of that capacity.
+/// Returns a mark for each percentage of `whole`, from the result of `run` with that capacity.
 template <typename Run>
 std::string marks(Report& report, const std::string& what, Bytes whole, const Run& run) {
   std::string text;
@@ -65,8 +65,8 @@ std::string pattern_marks(Report& report, const replay::Trace& trace,
                [&](Bytes capacity) { return run_out(trace, candidate.make, capacity); });
 }
 
-/// The percentages are of what one thread after the other needs: there is no least capacity of
-/// threads that meet as it happens.
+/// The percentages refer to the need of the threads one after another: threads that run
+/// concurrently have no well-defined least capacity.
 std::string threads_marks(Report& report, const std::vector<replay::Trace>& traces,
                           const replay::Candidate& candidate, const Stress& stress) {
   return marks(report, "threads on " + candidate.name, stress.patterns.most,

@@ -9,12 +9,12 @@ namespace {
 
 constexpr Bytes part_of(Bytes whole, std::uint64_t part) { return {whole.count / part}; }
 
-/// Frees random ones until `bytes` fit beside what is live.
+/// Frees random blocks until `bytes` fit next to the live ones.
 void make_room(PatternWriter& writer, PatternBuffers& live, Bytes bytes) {
   while (writer.room() < bytes) writer.free(writer.take_any(live));
 }
 
-/// Random blocks at a steady level: `steps` allocations of sizes from `low` to `high`.
+/// Random blocks at a constant level: `steps` allocations of sizes from `low` to `high`.
 replay::Trace steady(std::string name, const PatternOptions& options, std::uint64_t steps,
                      Bytes low, Bytes high) {
   PatternWriter writer(std::move(name), options.most, options.seed);
@@ -28,8 +28,9 @@ replay::Trace steady(std::string name, const PatternOptions& options, std::uint6
   return writer.finish();
 }
 
-/// A training step: each layer keeps an activation and uses a temporary; on the way back a gradient
-/// takes the activation's place. `share` is how long the sequence is, of the longest.
+/// A training step. In the forward pass each layer keeps an activation and uses a temporary; in the
+/// backward pass a gradient replaces the activation. `share` is the sequence's length relative to
+/// the longest.
 void write_step(PatternWriter& writer, const std::vector<Bytes>& layers, double share) {
   const auto scaled = [share](Bytes bytes) {
     return Bytes{static_cast<std::uint64_t>(static_cast<double>(bytes.count) * share)};
@@ -52,12 +53,12 @@ void write_step(PatternWriter& writer, const std::vector<Bytes>& layers, double 
   writer.free(gradient);
 }
 
-/// Steps of a model of 32 layers over weights that stay.
+/// Steps of a model of 32 layers, with weights that stay.
 replay::Trace steps(std::string name, const PatternOptions& options, double least_share) {
   PatternWriter writer(std::move(name), options.most, options.seed);
   PatternBuffers weights;
   for (int i = 0; i < 32; ++i) weights.push_back(writer.allocate(part_of(options.most, 128)));
-  // 0.65 for the activations; a temporary or two gradients come on top of the last.
+  // 0.65 for the activations; a temporary or two gradients add to the last one.
   std::vector<Bytes> layers;
   for (std::uint64_t i = 0; i < 32; ++i) {
     layers.push_back(part_of(options.most * (i % 4 == 3 ? 38 : 9), 800));
@@ -173,7 +174,7 @@ replay::Trace streams_pattern(const PatternOptions& options) {
   for (std::uint32_t i = 0; i < 6000; ++i) {
     const Bytes bytes = writer.draw_size(kib(4), part_of(options.most, 32));
     while (writer.room() < bytes) free_one(writer.take_any(live));
-    // The first blocks bring the streams in, in their order.
+    // The first blocks introduce the streams in order.
     const bool first = i < kStreams;
     live.push_back(writer.allocate(bytes, first ? i : any_stream()));
     if (first) continue;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Patterns of allocations that are hard on an allocator, made by rule and seed: traces as they are
-// read from files, for the stress benchmarks. Pure.
+// Generates allocation patterns that are hard on an allocator from rules and a seed, as traces like
+// those read from files. Pure.
 
 #include <cstdint>
 #include <span>
@@ -13,8 +13,8 @@
 namespace weir::bench {
 
 struct PatternOptions {
-  /// The most bytes that are live at one time, by what is asked for; a pattern comes near it and
-  /// never above. From kLeastPattern on.
+  /// The limit of live requested bytes. A pattern comes close and never exceeds it. At least
+  /// kLeastPattern.
   Bytes most = gib(1);
   std::uint64_t seed = 1;
 };
@@ -22,19 +22,20 @@ inline constexpr Bytes kLeastPattern = mib(64);
 
 struct Pattern {
   std::string name;
-  std::string what;  ///< in a few words
+  std::string what;  ///< a short description
   replay::Trace (*make)(const PatternOptions& options);
 };
 
-/// Every pattern of one thread, in the order of the tables. Each frees all that it allocated.
+/// Returns the single-threaded patterns, in the order of the tables. Each frees all that it
+/// allocated.
 [[nodiscard]] std::span<const Pattern> patterns();
 
-/// The same sort of thing for several threads at once, together at most `options.most`: each trace
-/// is a thread's, on a stream of its own.
+/// Returns similar patterns for several threads at once, together within `options.most`: one trace
+/// per thread, each on its own stream.
 [[nodiscard]] std::vector<replay::Trace> thread_patterns(const PatternOptions& options,
                                                          unsigned threads);
 
-// By name, as `patterns` has them.
+// By name, as in `patterns`.
 
 [[nodiscard]] replay::Trace random_pattern(const PatternOptions& options);
 [[nodiscard]] replay::Trace sawtooth_pattern(const PatternOptions& options);

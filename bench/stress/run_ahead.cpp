@@ -23,7 +23,7 @@ class Frontend {
                       [](Stream&, Inputs, Outputs out) { out[0].front() = 0; });
   }
 
-  /// A batch of the first `elements` of the inputs.
+  /// Submits a batch of the first `elements` of the inputs.
   void submit_batch(std::size_t elements) {
     const Batch batch = scheduler_.begin_batch("inputs");
     const Tensor x = scheduler_.copy_in(std::span(host_).first(elements), {elements}, "inputs");
@@ -33,7 +33,7 @@ class Frontend {
                         out[0].front() += in[0].front();
                       });
   }
-  /// How many batches went through.
+  /// Returns how many batches were submitted.
   [[nodiscard]] std::uint64_t submit_all() {
     for (std::uint64_t i = 0; i < options_.batches; ++i) {
       try {

@@ -19,13 +19,13 @@ constexpr Bytes kSmallest{512};
 
 StreamId stream_of(std::uint32_t stream) { return {std::uint64_t{stream} + 1}; }
 
-/// A trace on its way through a subject, up to the first refusal.
+/// Plays a trace on a subject, up to the first refusal.
 class Run {
  public:
   Run(const Trace& trace, Subject& subject)
       : trace_(trace), subject_(subject), live_(trace.buffers) {}
 
-  /// The operation that was refused, if one is.
+  /// Returns the refused operation, if any.
   [[nodiscard]] std::optional<std::size_t> play() {
     for (std::size_t i = 0; i < trace_.operations.size(); ++i) {
       if (!play(trace_.operations[i])) return i;
@@ -34,7 +34,7 @@ class Run {
   }
   [[nodiscard]] Bytes requested() const { return requested_; }
 
-  /// Frees the largest live buffer; its size, or zero when none is.
+  /// Frees the largest live buffer and returns its size; zero if there is none.
   Bytes free_largest() {
     const auto largest = std::ranges::max_element(
         live_, {}, [](const Live& live) { return live.pointer == nullptr ? Bytes{} : live.bytes; });
@@ -79,7 +79,7 @@ class Run {
   Bytes requested_;
 };
 
-/// Whether `bytes` can be had; they are given back at once.
+/// Returns whether a request of `bytes` succeeds; frees it at once.
 bool serves(Subject& subject, Bytes bytes, StreamId stream) {
   void* const memory = subject.allocate(bytes, stream);
   if (memory != nullptr) subject.deallocate(memory, bytes, stream);
@@ -94,8 +94,8 @@ bool serves_smaller(Subject& subject, Run& run, Bytes refused, StreamId stream) 
   return serves(subject, std::max(Bytes{freed.count / 2}, Bytes{1}), stream);
 }
 
-/// What is wrong after the refusal of operation `refused`; empty when nothing is. Afterwards
-/// nothing is live.
+/// Returns the fault found after the refusal of operation `refused`; empty if there is none.
+/// Afterwards nothing is live.
 std::string wrong_after_refusal(Subject& subject, Run& run, const Operation& refused) {
   const StreamId stream = stream_of(refused.stream);
   std::string wrong = wrong_with_books(subject, run.requested());
@@ -134,7 +134,7 @@ RunningOut run_out(const Trace& trace, const replay::MakeSubject& make, Bytes ca
     serves_again =
         result.wrong.empty() && serves(*subject, refused->bytes, stream_of(refused->stream));
   }
-  // Not beside the other: of some subjects there is one at a time.
+  // Not at the same time as the first one: some peers allow only one subject at a time.
   if (result.wrong.empty() && !serves_again &&
       serves(*make(capacity), refused->bytes, stream_of(refused->stream))) {
     result.wrong = "once all is freed, " + format_bytes(refused->bytes) + " are not served";

@@ -1,6 +1,6 @@
 #pragma once
 
-// What becomes of a pattern in too little memory, and of the allocator after it.
+// Runs a pattern in too little memory and checks the allocator afterwards.
 
 #include <cstdint>
 #include <span>
@@ -13,16 +13,16 @@ namespace weir::bench {
 
 enum class Ending : std::uint8_t {
   kCompleted,
-  kClean,        ///< a request was refused, and it changed nothing
-  kUnclean,      ///< it was, and something was wrong after it
-  kCannotBegin,  ///< it refuses even the smallest request when nothing is live
+  kClean,        ///< a request was refused without any other effect
+  kUnclean,      ///< a request was refused, with a fault afterwards
+  kCannotBegin,  ///< refuses even the smallest request when nothing is live
 };
 
 struct RunningOut {
   Ending ending = Ending::kCompleted;
   std::uint64_t refused_at =
-      0;              ///< the operation, from 1; of several threads how many were refused
-  std::string wrong;  ///< what was not as it should be
+      0;  ///< the refused operation, from 1; with several threads, the number of refusals
+  std::string wrong;  ///< the fault
 };
 
 /// Replays `trace` on what `make` makes of `capacity`. Where a request is refused, asks whether
@@ -36,16 +36,16 @@ struct RunningOut {
 [[nodiscard]] RunningOut run_out(const replay::Trace& trace, const replay::MakeSubject& make,
                                  Bytes capacity);
 
-/// Replays each trace on a thread of its own, all on one subject. A thread goes on without a buffer
-/// that it was refused. Then asks for the books, as above.
+/// Replays each trace on its own thread, all on one subject. A thread continues without a refused
+/// buffer. Then checks the counts as above.
 [[nodiscard]] RunningOut run_out_threads(std::span<const replay::Trace> traces,
                                          const replay::MakeSubject& make, Bytes capacity);
 
-/// What threads that share a subject came to.
+/// The results of threads that share a subject.
 struct ThreadsFigures {
-  Bytes peak_requested;       ///< of all threads together, as it came about
-  Bytes peak_reserved;        ///< the highest that a thread met, which looks every few operations
-  std::uint64_t refused = 0;  ///< requests
+  Bytes peak_requested;  ///< of all threads together, as it happened
+  Bytes peak_reserved;  ///< the highest level seen by any thread, which checks every few operations
+  std::uint64_t refused = 0;  ///< number of refused requests
 };
 [[nodiscard]] ThreadsFigures replay_threads(std::span<const replay::Trace> traces,
                                             replay::Subject& subject);

@@ -8,7 +8,7 @@
 namespace weir::bench {
 namespace {
 
-/// Every pool that keeps memory.
+/// Returns the names of all caching pools.
 std::string kept_pools() {
   std::string names;
   for (const PoolKind kind : pool_kinds()) {
@@ -59,7 +59,7 @@ Stress checked(const StressFlags& flags) {
                            peers.candidates.end());
   stress.missing = std::move(peers.missing);
   stress.capacity = replay::default_capacity(kind, stress.patterns.most);
-  // Real memory is one replay's at a time.
+  // Real memory allows only one replay at a time.
   if (kind != replay::UpstreamKind::kSimulated) stress.threads = 1;
   return stress;
 }

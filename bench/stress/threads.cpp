@@ -1,4 +1,4 @@
-// Several threads on one subject.
+// Runs several threads on one subject.
 
 #include <atomic>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace weir::bench {
 namespace {
 
-/// A level that several threads change, and the highest that it has been.
+/// A level that several threads change, and its peak.
 class SharedGauge {
  public:
   void add(Bytes bytes) { raise(level_.fetch_add(bytes.count) + bytes.count); }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the patterns are written with.
+// Helpers for writing patterns.
 
 #include <cmath>
 #include <cstdint>
@@ -20,8 +20,8 @@ struct PatternBuffer {
 };
 using PatternBuffers = std::vector<PatternBuffer>;
 
-/// A trace that is being made, what is live in it, and the luck that it is made with. The same seed
-/// makes the same trace wherever the standard library is the same.
+/// Builds a trace, with its live buffers and its random numbers. A seed gives the same trace with
+/// the same standard library.
 class PatternWriter {
  public:
   PatternWriter(std::string name, Bytes most, std::uint64_t seed)
@@ -30,11 +30,11 @@ class PatternWriter {
   [[nodiscard]] Bytes most() const { return most_; }
   [[nodiscard]] Bytes room() const { return most_ - live_; }
   [[nodiscard]] std::mt19937_64& random() { return random_; }
-  /// From `low` to `high`, each as likely.
+  /// Draws uniformly from `low` to `high`.
   [[nodiscard]] std::uint64_t draw(std::uint64_t low, std::uint64_t high) {
     return std::uniform_int_distribution<std::uint64_t>(low, high)(random_);
   }
-  /// From `low` to `high`, each factor of two as likely.
+  /// Draws from `low` to `high`, with each factor of two equally likely.
   [[nodiscard]] Bytes draw_size(Bytes low, Bytes high) {
     const std::uniform_real_distribution<double>::param_type range(
         std::log2(static_cast<double>(low.count)), std::log2(static_cast<double>(high.count)));
@@ -46,7 +46,7 @@ class PatternWriter {
     live_ += bytes;
     return {.number = builder_.allocate(bytes, stream), .stream = stream, .bytes = bytes};
   }
-  /// In the order of the stream that it was allocated on.
+  /// Frees in the order of the stream of its allocation.
   void free(const PatternBuffer& buffer) { free_on(buffer, buffer.stream); }
   void free_on(const PatternBuffer& buffer, std::uint32_t stream) {
     live_ -= buffer.bytes;
@@ -55,12 +55,12 @@ class PatternWriter {
   void use(const PatternBuffer& buffer, std::uint32_t stream) {
     builder_.use(buffer.number, stream);
   }
-  /// And forgets them.
+  /// Also empties `buffers`.
   void free_all(PatternBuffers& buffers) {
     for (const PatternBuffer& buffer : buffers) free(buffer);
     buffers.clear();
   }
-  /// Takes a random one out of `buffers`, which has one.
+  /// Removes a random one from `buffers`, which must not be empty.
   [[nodiscard]] PatternBuffer take_any(PatternBuffers& buffers) {
     std::swap(buffers[draw(0, buffers.size() - 1)], buffers.back());
     const PatternBuffer taken = buffers.back();

@@ -20,7 +20,7 @@ LAGS = (0, 50, 200)
 
 
 def divided(path, divisor, folder):
-    """A copy of a trace in `folder`, with its sizes divided."""
+    """Writes a copy of a trace, with its sizes divided, to `folder`."""
     to = folder / f"{path.name.partition('.')[0]}_{divisor}.csv"
     with gzip.open(path, "rt", newline="") as source, to.open("w", newline="") as target:
         rows, out = csv.reader(source), csv.writer(target)
@@ -30,7 +30,7 @@ def divided(path, divisor, folder):
 
 
 def pages_above(weir, paths, lag):
-    """For each trace how many pages `paged` reserves above the mark; negative where it is below."""
+    """Returns for each trace the number of pages that `paged` reserves above the mark; negative if below."""
     command = [weir, "replay", *paths, "--pool", "paged", "--no-search", "--lag", str(lag), "--json", "-"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     above = {}

@@ -1,7 +1,7 @@
 """Records a workload on a GPU, from PyTorch's own history of its memory.
 
-Besides what the CPU's traces have, the history has streams, and what cuBLAS, cuDNN and the kernels of a
-GPU ask of PyTorch's allocator.
+Unlike the CPU's traces, the history has streams, and the requests of cuBLAS, cuDNN and GPU kernels to
+PyTorch's allocator.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import importlib
 import pathlib
 import sys
 
-import recorder  # first: it says where snapshot_to_csv is
+import recorder  # first: it knows where snapshot_to_csv is
 from recorder import torch
 import snapshot_to_csv
 
@@ -19,8 +19,8 @@ WORKLOADS = ("conv_varying_images", "gpt_fixed", "gpt_recompute_lora", "gpt_vary
 
 
 def history_of(run, steps):
-    """The snapshot of a run that is still held, so that what outlives the steps is alive in it."""
-    # Nothing else may have allocated before: it would be in the trace as there from the beginning.
+    """Returns the snapshot of a run whose result is still held, so that it includes what outlives the steps."""
+    # Nothing else may have allocated before: the trace would show it as there from the beginning.
     torch.cuda.memory._record_memory_history("all", context=None)
     kept = run("cuda", steps, lambda shape: print(f"  {shape}", file=sys.stderr, flush=True))
     torch.cuda.synchronize()

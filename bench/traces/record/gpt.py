@@ -1,5 +1,5 @@
-"""A GPT as of GPT-2 (layer norms before attention and MLP, learned positions, head tied to the
-embedding) and its data: what the workloads with transformers share."""
+"""A GPT like GPT-2 (layer norms before attention and MLP, learned positions, head tied to the embedding)
+and its data, shared by the workloads with transformers."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 # GPT-2's vocabulary, and the sizes of its smallest model.
 VOCABULARY = 50257
 SMALL = {"width": 768, "heads": 12, "layers": 12, "length": 1024}
-# One token for each byte of a text, as the models have that people train on one machine to learn how.
+# One token per byte of text, as in models for learning on one machine.
 BYTES = 256
 
 
@@ -72,14 +72,14 @@ class Gpt(nn.Module):
 
 
 def draw_text(batch, length, draw, vocabulary=VOCABULARY):
-    """Tokens as uneven as words are: the one of rank r is drawn about as often as 1 / r."""
+    """Draws tokens distributed like words: the frequency of rank r is about 1 / r."""
     ranks = torch.exp(torch.rand(batch, length, generator=draw) * torch.tensor(vocabulary).log())
     return (ranks.long() - 1).clamp(0, vocabulary - 1)
 
 
 def draw_padded(batch, longest, draw, vocabulary=VOCABULARY):
-    """Texts of a skewed distribution of lengths, most of them short, padded to the longest of the batch.
-    Returns them and what is to be predicted, with padding marked to be left out of the loss."""
+    """Draws texts of skewed lengths, mostly short, padded to the longest of the batch. Returns them and
+    the targets, with padding marked to be left out of the loss."""
     lengths = torch.exp(torch.randn(batch, generator=draw) * 0.7 + 5.0).long().clamp(32, longest)
     text = draw_text(batch, int(lengths.max()) + 1, draw, vocabulary)
     targets = text[:, 1:].clone()
@@ -88,8 +88,8 @@ def draw_padded(batch, longest, draw, vocabulary=VOCABULARY):
 
 
 def train(model, batches, device, step, rate=3e-4):
-    """Trains as people do: a fused AdamW over all that is to be trained, bfloat16 by autocast, gradients
-    clipped."""
+    """Trains in the usual way: fused AdamW over all trainable parameters, bfloat16 by autocast, clipped
+    gradients."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=rate, weight_decay=0.1, fused=True)
     for text, targets in batches:

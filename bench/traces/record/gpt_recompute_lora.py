@@ -11,7 +11,7 @@ STEPS = 12
 
 
 class Adapted(nn.Module):
-    """A linear layer that stays as it is, and a product of two thin matrices beside it."""
+    """A frozen linear layer plus a product of two thin matrices."""
 
     def __init__(self, frozen, rank=16, scale=2.0):
         super().__init__()
@@ -25,7 +25,7 @@ class Adapted(nn.Module):
 
 
 def adapt(model):
-    """Freezes the model in bfloat16, and gives adapters in float32 to its linear layers."""
+    """Freezes the model in bfloat16, and adds float32 adapters to its linear layers."""
     model.to(torch.bfloat16).requires_grad_(False)
     for block in model.blocks:
         block.attention.qkv = Adapted(block.attention.qkv)

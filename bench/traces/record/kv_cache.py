@@ -1,8 +1,8 @@
 """Generates text for requests that come and go, with caches of keys and values that grow by torch.cat.
 
-As servers do it that batch what is padded: a request is prefilled alone and its caches are padded and
-joined to those of the batch, each step makes every cache one token longer, and when requests end the
-rest of the caches is copied out of the batch.
+Works like servers with padded batches. A request is prefilled alone, and its caches are padded and
+joined to those of the batch. Each step makes every cache one token longer. When requests end, the other
+caches are copied out of the batch.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import gpt
 import recorder
 
 class Sizes(NamedTuple):
-    """Of the model, and how many requests it serves at a time."""
+    """The sizes of the model, and the number of requests it serves at a time."""
 
     width: int
     heads: int
@@ -30,7 +30,7 @@ STEPS = 96
 
 
 class Layer(gpt.Block):
-    """A block of the model that keeps keys and values, one tensor of each."""
+    """A block of the model with caches of keys and values, one tensor each."""
 
     def forward(self, x, past, mask):
         batch, length, width = x.shape
@@ -54,7 +54,7 @@ class Model(nn.Module):
         self.norm = nn.LayerNorm(sizes.width)
 
     def forward(self, text, places, caches, mask=None):
-        """The next token of each row. Replaces the layers' `caches` one by one."""
+        """Returns the next token of each row. Replaces the layers' `caches` one by one."""
         x = self.tokens(text) + self.places(places)
         for number, layer in enumerate(self.layers):
             x, caches[number] = layer(x, caches[number], mask)
@@ -63,7 +63,7 @@ class Model(nn.Module):
 
 
 class Server:
-    """A batch of requests: caches padded on the left, and how many tokens each has and may have."""
+    """A batch of requests: left-padded caches, and the current and the final number of tokens of each."""
 
     def __init__(self, model, device):
         self.model, self.device = model, device
@@ -83,7 +83,7 @@ class Server:
         self.ends.append(end)
 
     def leave(self):
-        """Lets those go that have all of their tokens."""
+        """Removes the requests that have all of their tokens."""
         stay = [row for row, end in enumerate(self.ends) if self.lengths[row] < end]
         if len(stay) == len(self.ends):
             return
@@ -112,7 +112,8 @@ def run(device, steps, step, sizes=MEDIUM):
     server = Server(Model(sizes).to(device, torch.bfloat16), device)
     for _ in range(steps):
         server.leave()
-        # One request more on most steps, and no more than the batch takes: the rest would queue.
+        # Usually one more request per step, but never more than the batch takes: the rest would
+        # queue.
         while len(server.ends) < sizes.batch and (not server.ends or torch.rand((), generator=draw) < 0.5):
             length = drawn(300.0, 0.8, 16, 1200, draw)
             prompt = gpt.draw_text(1, length, draw, sizes.vocabulary).to(device)

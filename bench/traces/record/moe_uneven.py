@@ -13,7 +13,7 @@ STEPS = 12
 
 
 class Mixture(nn.Module):
-    """As Mixtral's: each expert takes its tokens out, and adds what it makes of them where they were."""
+    """Like Mixtral's: each expert gathers its tokens, and adds its results at their places."""
 
     def __init__(self, width):
         super().__init__()
@@ -37,7 +37,7 @@ class Mixture(nn.Module):
 
 
 class Model(gpt.Gpt):
-    """Is trained to use its experts about equally as well, or it would soon use but two of them."""
+    """Training also balances the use of the experts; otherwise only two would soon be used."""
 
     def forward(self, text, targets):
         loss = super().forward(text, targets)

@@ -1,7 +1,7 @@
 """Records the lifetimes of the tensors of a workload that runs on the CPU, from PyTorch's profiler.
 
-A workload is a function `run(device, steps, step)` that makes its model, calls `step(shape)` before
-each of its steps, and has let go of nothing that a training script would keep when it returns.
+A workload is a function `run(device, steps, step)`. It makes its model, and calls `step(shape)` before
+each step. When it returns, everything that a training script would keep is still referenced.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import pathlib
 import sys
 from typing import NamedTuple
 
-# Large pages: most of the time of a run would be spent on the faults of small ones. Read once, by PyTorch.
+# Large pages: with small ones, page faults would dominate a run's time. PyTorch reads this once.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 import torch
@@ -26,21 +26,22 @@ from lifetimes import CsvFile, Lifetimes  # noqa: E402
 M_MMAP_THRESHOLD = -3  # of mallopt(3)
 SEED = 1
 STEP = "workload step: "
-# Kernels that allocate, beside tensors, room to rearrange their operands for the processor's matrix
-# instructions, some 500 times a call: no tensor, and nothing that a GPU's kernel would ask for.
+# Kernels that allocate memory to rearrange their operands for the processor's matrix instructions,
+# some 500 times per call. These are not tensors, and a GPU kernel would not allocate them.
 REARRANGING = {"aten::_scaled_dot_product_flash_attention_for_cpu_backward"}
 
 
 def main(name, about, run, steps):
-    """Records workload `name` and writes NAME.csv.gz, and beside it NAME.json: where its steps begin."""
+    """Records workload `name`. Writes NAME.csv.gz, and NAME.json with the begin of each step."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--into", type=pathlib.Path, default=HERE.parent, help="a folder")
     args = parser.parse_args()
     if args.steps <= 0:
         parser.error("--steps must be above zero")
-    # What is large goes back to the system when it is freed. Else the C library's heap would keep it, and
-    # a run would hold several times what it asks for: the fault that the traces are about.
+    # Return large blocks to the system when they are freed. Otherwise the C library's heap would
+    # keep them, and a run would hold several times what it requests: the very fault that the traces
+    # are about.
     ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 20)
     torch.set_num_threads(2)
     torch.manual_seed(SEED)
@@ -61,13 +62,13 @@ def main(name, about, run, steps):
 
 
 class MemoryEvent(NamedTuple):
-    """An allocation, or a free, whose bytes are below zero."""
+    """An allocation, or a free with negative bytes."""
 
     time: int
     address: int
     bytes: int
-    total: int  # what is allocated now by the profiler's own count
-    kernel: str  # the operator that asked for it
+    total: int  # bytes allocated now, by the profiler's count
+    kernel: str  # the operator that allocated it
 
 
 class StepEvent(NamedTuple):
@@ -76,20 +77,20 @@ class StepEvent(NamedTuple):
 
 
 def profiled(run, steps):
-    """What the profiler has to tell of a run, memory and steps of every thread, in order of time."""
+    """Returns the memory events and the steps of a run, of all threads, in order of time."""
     def step(shape):
         print(f"  {shape}", file=sys.stderr, flush=True)
         with record_function(STEP + shape):
             pass
 
-    # Begun before the model is made: an allocation from before would have no start.
+    # Begins before the model is made: earlier allocations would have no start.
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         kept = run("cpu", steps, step)
     del kept
     found = []
     unread = [(root, "") for root in profiler.profiler.kineto_results.experimental_event_tree()]
     while unread:
-        # An event's parent is not asked for: it would be gone once the profiler is.
+        # Do not ask for an event's parent: it dies with the profiler.
         event, parent = unread.pop()
         unread.extend((child, event.name) for child in event.children)
         time = event.start_time_ns
@@ -102,10 +103,10 @@ def profiled(run, steps):
 
 
 def lifetimes_of(events):
-    """The lifetimes, the steps as {"event", "shape"}, and how many allocations are left out.
+    """Returns the lifetimes, the steps as {"event", "shape"}, and the number of ignored allocations.
 
-    The profiler's own count of the bytes allocated is compared at every event: an event that is
-    missing, or out of order, would make the two differ.
+    Compares the profiler's own count of allocated bytes at every event: a missing or out-of-order event
+    would make the two differ.
     """
     lifetimes, steps, rearranging, total, left_out = Lifetimes(), [], {}, 0, 0
     for number, event in enumerate(events):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what is in the traces of a folder, as the table of README.md. Needs nothing but Python.
 
-Reads the CSVs alone, and refuses those that are no lifetimes; the steps are those of the JSON beside.
+Reads the CSVs and refuses those without lifetimes. The steps come from the JSON next to each CSV.
 """
 
 import argparse
@@ -17,7 +17,7 @@ COLUMNS = ("trace", "PyTorch", "steps", "buffers", "of 1 MiB or more", "alive at
 
 
 def lifetimes(path):
-    """The rows of a trace as (start, end, size)."""
+    """Returns the rows of a trace as (start, end, size)."""
     with gzip.open(path, "rt", encoding="ascii", newline="") as file:
         lines = csv.reader(file)
         if next(lines, None) != ["buffer", "start", "end", "size"]:
@@ -32,8 +32,8 @@ def lifetimes(path):
 
 
 def events(rows, count):
-    """The change of each event in bytes. Each of the `count` numbers is one event's; what is alive once
-    they are over ends at `count`."""
+    """Returns the change of each of the `count` events in bytes. What is live after the last event ends at
+    `count`."""
     changes = [0] * count
     for start, end, size in rows:
         for event, change in ((start, size), (end, -size)):
