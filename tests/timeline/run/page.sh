@@ -152,7 +152,7 @@ while read -r site what; do
     echo "page.sh: the page shows '$site $what', and a report does not"
     failed=1
   fi
-done < <(grep -oE '^ +trainer/[a-z]+\.cpp:[0-9]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
+done < <(grep -oE '^ +trainer/[a-z/]+\.cpp:[0-9]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
 # The first line: the process, and its summary, of which lost events are a part.
 for report in barrier unbounded; do
   head -n 1 "$scratch/$report" | grep -qE '^weir-train \(process [0-9]+\): .*peak .*; 0 events lost$' || {
@@ -172,8 +172,8 @@ for report in barrier unbounded; do
     failed=1
   fi
 done
-barriers=$(grep -oE '^ +trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$scratch/barrier" | awk '{ print $3 }')
-if [[ $(grep -oE '^ +trainer/train\.cpp:[0-9]+ +barrier +[0-9]+' "$page" | awk '{ print $3 }') != "$barriers" ]]; then
+barriers=$(grep -oE '^ +trainer/run/train\.cpp:[0-9]+ +barrier +[0-9]+' "$scratch/barrier" | awk '{ print $3 }')
+if [[ $(grep -oE '^ +trainer/run/train\.cpp:[0-9]+ +barrier +[0-9]+' "$page" | awk '{ print $3 }') != "$barriers" ]]; then
   echo "page.sh: a report has $barriers barriers, and the page shows another number"
   failed=1
 fi
