@@ -2,7 +2,7 @@
 
 const palette = ['#0072b2', '#e69f00', '#009e73', '#56b4e9', '#cc79a7', '#f0e442', '#d55e00'];
 
-/** By the numbers of Category in tools/timeline/page/lanes.hpp. */
+/** Indexed by Category of tools/timeline/page/lanes.hpp. */
 const categories = [
   {word: 'compute', colour: '#0072b2'},
   {word: 'copy in', colour: '#e69f00'},
@@ -32,7 +32,7 @@ const categories = [
 const firstStall = 6;
 const lastStall = 8;
 
-/** A colour of the page's style, which depends on dark, light and print. */
+/** Returns a colour of the page's style, which depends on dark, light and print. */
 function styleColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
@@ -42,7 +42,7 @@ function colourOf(category) {
   return known.colour === 'strong' ? styleColour('strong') : known.colour;
 }
 
-/** Fills a rectangle, with stripes where `hatched` is set. */
+/** Fills a rectangle, with stripes if `hatched` is set. */
 function fillBox(context, x, y, width, height, colour, hatched) {
   context.fillStyle = colour;
   if (!hatched) {
@@ -68,7 +68,7 @@ function fillBox(context, x, y, width, height, colour, hatched) {
   context.restore();
 }
 
-/** A small picture of a colour, beside its word. */
+/** Makes a legend entry: a colour sample and its word. */
 function legendEntry(word, colour, shape) {
   const space = 'http://www.w3.org/2000/svg';
   const picture = document.createElementNS(space, 'svg');

@@ -30,7 +30,7 @@ async function unpack(table) {
   return columns;
 }
 
-/** Unpacks each level, and keeps how long one of its columns is. */
+/** Unpacks each level and keeps the duration of its columns. */
 async function unpackLevels(levels) {
   return Promise.all(levels.map(async (level) => ({step: level.step, columns: await unpack(level)})));
 }
@@ -55,12 +55,12 @@ async function unpackProcess(process) {
   process.unpacked = true;
 }
 
-/** The coarsest level that still has a column for each of `pixels` of `range`. */
+/** Returns the coarsest level with a column for each of `pixels` of `range`. */
 function levelFor(levels, range, pixels) {
   return levels.find((level) => level.step <= (range[1] - range[0]) / pixels) || levels[levels.length - 1];
 }
 
-/** Index of the last entry of a sorted array that is not above `value`; -1 if there is none. */
+/** Returns the index of the last entry of a sorted array that is at most `value`; -1 if there is none. */
 function lastNotAbove(sorted, value) {
   let low = 0;
   let high = sorted.length;
@@ -72,7 +72,7 @@ function lastNotAbove(sorted, value) {
   return low - 1;
 }
 
-/** The largest blocks alive at `time`, as alive_at of tools/timeline/page/memory.hpp lists them. */
+/** Returns the largest live blocks at `time`, like alive_at of tools/timeline/page/memory.hpp. */
 function blocksAt(pool, time) {
   const [begin, length, bytes] = pool.blocks;
   const alive = [];
@@ -83,7 +83,7 @@ function blocksAt(pool, time) {
   return alive.sort((a, b) => bytes[b] - bytes[a] || a - b);
 }
 
-/** The moment nearest to `time` for which the page knows every large block. */
+/** Returns the moment nearest to `time` at which the page knows every large block. */
 function momentNear(pool, time) {
   const [times] = pool.moments;
   if (times.length === 0) return {time, exact: true};

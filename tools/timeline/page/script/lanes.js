@@ -110,7 +110,7 @@ class LanesChart {
     context.fillRect(area.x, bottom, area.w, 1);
   }
 
-  /** What is drawn at a place of the canvas: a line for people, or null. */
+  /** Describes what is drawn at a point of the canvas in a line; null if nothing is. */
   runAt(time, y) {
     const place = this.places.find((one) => y >= one.top && y < one.top + one.height);
     if (!place) return null;

@@ -3,7 +3,7 @@
 // Columns of a pool's series; see MemoryColumn in tools/timeline/page/memory.hpp.
 const memoryColumn = {time: 0, held: 1, reserved: 2, requested: 3, allocated: 4, awaiting: 5, batch: 6, stack: 7};
 
-/** Where the series of a keying lie in a pool's level, and what each is called. */
+/** Returns the first column of a keying's series in a pool's level, and their names. */
 function stackOf(process, pool, keying) {
   const nothing = [['no label', 'no batch', 'no call site'][keying]];
   let first = memoryColumn.stack;
@@ -14,7 +14,7 @@ function stackOf(process, pool, keying) {
   return {first, names, colours: names.map((name) => palette[sorted.indexOf(name) % palette.length])};
 }
 
-/** Layers of a picture from the top down, as dygraphs stacks them: {name, colour, value(level columns, row)}. */
+/** Returns the layers of a picture from the top down, the order of dygraphs: {name, colour, value(level columns, row)}. */
 function layersOf(process, pool, keying) {
   const stack = stackOf(process, pool, keying);
   const layers = stack.names.map((name, i) => ({
@@ -37,7 +37,7 @@ function layersOf(process, pool, keying) {
   return seen.reverse();
 }
 
-/** Rows of a level for dygraphs: time in seconds and one value for each layer. */
+/** Returns the rows of a level for dygraphs: time in seconds and one value for each layer. */
 function memoryRows(pool, layers, range, pixels) {
   const {columns} = levelFor(pool.levels, range, pixels);
   const times = columns[0];
@@ -63,7 +63,7 @@ function budgetAt(pool, time) {
   return budget;
 }
 
-/** Ticks of bytes at powers of two. */
+/** Makes ticks of bytes at powers of two. */
 function bytesTicker(low, high, pixels) {
   const wanted = Math.max(2, Math.floor(pixels / 30));
   let step = 1;
@@ -221,7 +221,7 @@ class MemoryChart {
       `at ${formatTime(this.pool.peak_time)}; budget ${this.pool.budget.length ? formatBytes(budgetAt(this.pool, this.pool.peak_time)) : 'not known'}.`);
   }
 
-  /** What was held at a time: lines for people. */
+  /** Describes the held memory at a time in lines. */
   valuesAt(time) {
     const {columns} = levelFor(this.pool.levels, this.view.range, this.place.clientWidth);
     const row = lastNotAbove(columns[0], time);
@@ -238,7 +238,7 @@ class MemoryChart {
   }
 }
 
-/** Reserved bytes that nobody holds, and bytes lost to rounding. */
+/** Draws unused reserved bytes, and bytes lost to rounding. */
 class UnusedChart {
   constructor(place, view) {
     this.place = place;

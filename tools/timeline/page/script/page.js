@@ -13,7 +13,7 @@ const view = {
     return graph ? graph.getArea() : {x: 62, w: Math.max(50, byId('lanes').clientWidth - 70)};
   },
   failures: (pool) => view.process.failures.filter((one) => !pool.driver && one.source === pool.source),
-  /** The memory picture was moved by itself: what is beside it follows. */
+  /** Called when the user moved the memory picture; updates the rest of the page. */
   moved: (range) => {
     const tiny = (view.range[1] - view.range[0]) / 1e6;
     if (Math.abs(range[0] - view.range[0]) > tiny || Math.abs(range[1] - view.range[1]) > tiny) setRange(range);
@@ -25,7 +25,7 @@ view.lanes = new LanesChart(byId('lanes'), view);
 view.unused = new UnusedChart(byId('unused'), view);
 
 let drawing = false;
-/** Draws with the next picture of the screen, once however often it is called. */
+/** Draws at the next animation frame, once for any number of calls. */
 function drawSoon() {
   if (drawing) return;
   drawing = true;
@@ -50,7 +50,7 @@ function setRange([begin, end]) {
   view.range = [from, from + length];
   drawSoon();
 }
-/** Keeps the time at `centre` where it is. */
+/** Zooms around the time `centre`, which keeps its place. */
 function zoom(factor, centre = (view.range[0] + view.range[1]) / 2) {
   setRange(view.range.map((t) => centre + (t - centre) * factor));
 }
@@ -160,7 +160,7 @@ function listen() {
   new ResizeObserver(redraw).observe(byId('memory').parentElement);
 }
 
-/** The lanes zoom and pick as the memory picture does. */
+/** Makes the lanes zoom and pick like the memory picture. */
 function dragLanes(canvas) {
   let from = null;
   canvas.addEventListener('pointerdown', (event) => {
@@ -176,7 +176,7 @@ function dragLanes(canvas) {
   canvas.addEventListener('dblclick', showAll);
 }
 
-/** Colours or sizes changed. */
+/** Redraws after colours or sizes changed. */
 function redraw() {
   if (view.pool) {
     view.memory.graph.resize();

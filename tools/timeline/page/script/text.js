@@ -18,7 +18,7 @@ function formatTime(ns) {
   return `${ns.toFixed(0)} ns`;
 }
 
-/** A moment, precise enough to tell it from others in a range that is `span` long. */
+/** Formats a time with enough digits for a range of length `span`. */
 function formatMoment(ns, span) {
   const digits = Math.min(9, Math.max(2, Math.ceil(-Math.log10(Math.max(span, 1) / 1e9 / 200))));
   return `${(ns / 1e9).toFixed(digits)} s`;
@@ -72,7 +72,7 @@ function fillTable(table, columns, rows, options = {}) {
   table.append(body);
 }
 
-/** Sorts the rows of a table by a column; again the other way round. Totals stay last. */
+/** Sorts the rows of a table by a column; a second call reverses the order. Totals stay last. */
 function sortTable(table, column, head) {
   const down = head.getAttribute('aria-sort') !== 'descending';
   for (const other of table.tHead.rows[0].cells) other.removeAttribute('aria-sort');
