@@ -12,7 +12,7 @@
 
 #include "timeline/page/sample_pages.hpp"
 #include "tools/timeline/analysis/holders.hpp"
-#include "tools/timeline/page/lanes.hpp"
+#include "tools/timeline/page/activity_rows.hpp"
 #include "tools/timeline/page/memory.hpp"
 #include "tools/timeline/page/pack.hpp"
 #include "tools/timeline/page/runs.hpp"
@@ -221,7 +221,7 @@ TEST_F(Picture, KeepsTheLargestBlocksOfEachMoment) {
   }
 }
 
-TEST_F(Picture, LanesAreBusyAsLongAsTheirSlices) {
+TEST_F(Picture, RowsAreBusyAsLongAsTheirSlices) {
   std::uint64_t told = 0;
   for (const TimelineRecord& record : process_.records) {
     if (record.kind == TimelineKind::kExecute || record.kind == TimelineKind::kStreamWait) {
@@ -229,21 +229,21 @@ TEST_F(Picture, LanesAreBusyAsLongAsTheirSlices) {
     }
   }
   std::uint64_t busy = 0;
-  for (const Lane& lane : lanes_of(process_, {duration(), 500}).lanes) {
+  for (const ActivityRow& row : activity_rows(process_, {duration(), 500}).rows) {
     std::uint64_t in_runs = 0;
-    for (const weir::timeline::Run& run : lane.runs) {
+    for (const weir::timeline::Run& run : row.runs) {
       in_runs += run.busy;
     }
-    EXPECT_EQ(in_runs, lane.busy) << lane.name;
-    busy += lane.kind == LaneKind::kStream ? lane.busy : 0;
+    EXPECT_EQ(in_runs, row.busy) << row.name;
+    busy += row.kind == RowKind::kStream ? row.busy : 0;
   }
   EXPECT_EQ(busy, told);
 }
 
-TEST_F(Picture, LeavesOutTheLanesThatDoLeast) {
-  const Lanes lanes = lanes_of(process_, {duration(), 500}, 2);
-  EXPECT_EQ(lanes.lanes.size(), 2U);
-  EXPECT_EQ(lanes.left_out, lanes_of(process_, {duration(), 500}).lanes.size() - 2);
+TEST_F(Picture, LeavesOutTheRowsThatDoLeast) {
+  const ActivityRows rows = activity_rows(process_, {duration(), 500}, 2);
+  EXPECT_EQ(rows.rows.size(), 2U);
+  EXPECT_EQ(rows.left_out, activity_rows(process_, {duration(), 500}).rows.size() - 2);
 }
 
 TEST_F(Picture, CountsBatchesInFlight) {

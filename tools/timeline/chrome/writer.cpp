@@ -397,8 +397,8 @@ class ChromeWriter final : public Writer {
   /// Returns the place of a record that is drawn on its thread or has no track of its own.
   [[nodiscard]] Tracks::Place place_of(const TimelineRecord& record) {
     if (const auto place = tracks_.place(record)) return *place;
-    const TimelineRecord moment{.thread = record.thread, .kind = TimelineKind::kNote};
-    return *tracks_.place(moment);
+    const TimelineRecord instant{.thread = record.thread, .kind = TimelineKind::kNote};
+    return *tracks_.place(instant);
   }
 
   void put_record(const TimelineRecord& record) {
@@ -416,7 +416,7 @@ class ChromeWriter final : public Writer {
     if (put_batch(record, place.track)) return;
     const bool slice = is_slice(record.kind);
     const std::string_view kind = kind_name(record.kind);
-    begin_event(slice && !place.moment ? "X" : "i", kind, name_.empty() ? kind : name_);
+    begin_event(slice && !place.instant ? "X" : "i", kind, name_.empty() ? kind : name_);
     const Track& track = tracks_.track(place.track);
     if (!slice && (track.kind == TrackKind::kProcess || is_of_process(record.kind))) {
       buffer_.put(R"(,"s":"p")");
@@ -429,7 +429,7 @@ class ChromeWriter final : public Writer {
     put_tail(place.track);
     put_arguments(record, track, name_ == kind);
     end_event();
-    if (slice && !place.moment && record.end > record.begin) put_flow(record, place.track);
+    if (slice && !place.instant && record.end > record.begin) put_flow(record, place.track);
   }
 
   /// Correlation ids may restart in it.

@@ -175,7 +175,7 @@ std::optional<Tracks::Place> Tracks::place(const TimelineRecord& record) {
   std::uint32_t lane = 0;
   if (is_slice(record.kind)) {
     const std::optional<std::uint32_t> free = of.lanes.place(record.begin, record.end);
-    place.moment = !free;
+    place.instant = !free;
     lane = free.value_or(0);
   }
   if (of.numbers.size() <= lane) of.numbers.resize(lane + 1, 0);

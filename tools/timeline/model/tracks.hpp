@@ -87,7 +87,7 @@ class Tracks {
   struct Place {
     std::uint32_t track = 0;  ///< its number in the file
     bool fresh = false;       ///< the first record of its track
-    bool moment = false;      ///< draw this slice as an instant, because no lane has room
+    bool instant = false;     ///< draw this slice as an instant, because no lane has room
   };
 
   /// Starts the next process. Not needed before the first.

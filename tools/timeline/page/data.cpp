@@ -165,14 +165,14 @@ template <typename Data, typename Pack>
   return out;
 }
 
-[[nodiscard]] Json lanes_json(const ProcessPicture& picture, Texts& texts) {
+[[nodiscard]] Json activity_json(const ProcessPicture& picture, Texts& texts) {
   Json out = Json::array();
-  for (const Lane& lane : picture.lanes.lanes) {
+  for (const ActivityRow& row : picture.activity.rows) {
     Json one;
-    one["kind"] = static_cast<int>(lane.kind);
-    one["name"] = shorten(lane.name, kLongestName);
-    one["busy"] = lane.busy;
-    one["levels"] = levels(lane.runs, picture.duration, picture.detail.lane_columns,
+    one["kind"] = static_cast<int>(row.kind);
+    one["name"] = shorten(row.name, kLongestName);
+    one["busy"] = row.busy;
+    one["levels"] = levels(row.runs, picture.duration, picture.detail.row_columns,
                            [&texts](const std::vector<Run>& runs) { return packed(runs, texts); });
     out.push_back(std::move(one));
   }
@@ -200,9 +200,9 @@ template <typename Data, typename Pack>
     pools.push_back(memory_json(pool, picture, texts));
   }
   out["pools"] = std::move(pools);
-  out["lanes"] = lanes_json(picture, texts);
-  out["lanes_left_out"] = picture.lanes.left_out;
-  out["batches"] = levels(picture.batches, picture.duration, picture.detail.lane_columns,
+  out["lanes"] = activity_json(picture, texts);
+  out["lanes_left_out"] = picture.activity.left_out;
+  out["batches"] = levels(picture.batches, picture.duration, picture.detail.row_columns,
                           [](const Series& series) { return packed(series); });
   out["texts"] = texts.take();
   return out;

@@ -14,8 +14,8 @@ namespace weir::timeline {
 /// How much detail a page keeps of each process.
 struct Detail {
   MemoryDetail memory;
-  std::uint32_t lane_columns = 8192;
-  std::size_t lanes = 24;
+  std::uint32_t row_columns = 8192;
+  std::size_t rows = 24;
 };
 
 /// Returns all data of a timeline as at most `max_bytes` of JSON, or the least possible if that is

@@ -29,11 +29,11 @@ constexpr std::uint64_t kLatest = std::uint64_t{1} << 52U;
 }
 
 // Adds each device's idle times and their causes after its streams.
-void add_idle_lanes(ProcessPicture& picture, Columns columns) {
-  std::vector<Lane>& lanes = picture.lanes.lanes;
+void add_idle_rows(ProcessPicture& picture, Columns columns) {
+  std::vector<ActivityRow>& rows = picture.activity.rows;
   const auto behind_streams = std::find_if(
-      lanes.begin(), lanes.end(), [](const Lane& lane) { return lane.kind > LaneKind::kIdle; });
-  std::vector<Lane> idle;
+      rows.begin(), rows.end(), [](const ActivityRow& row) { return row.kind > RowKind::kIdle; });
+  std::vector<ActivityRow> idle;
   for (std::size_t i = 0; i < picture.findings.devices.size(); ++i) {
     const DeviceIdle& device = picture.findings.devices[i];
     RunThinner thinner(columns);
@@ -48,11 +48,11 @@ void add_idle_lanes(ProcessPicture& picture, Columns columns) {
           static_cast<std::uint32_t>(Category::kIdle) + static_cast<std::uint32_t>(gap.cause);
       thinner.add(run);
     }
-    idle.push_back({LaneKind::kIdle, picture.findings.device_names[i] + ": idle, by cause",
+    idle.push_back({RowKind::kIdle, picture.findings.device_names[i] + ": idle, by cause",
                     device.idle, thinner.take()});
   }
-  lanes.insert(behind_streams, std::make_move_iterator(idle.begin()),
-               std::make_move_iterator(idle.end()));
+  rows.insert(behind_streams, std::make_move_iterator(idle.begin()),
+              std::make_move_iterator(idle.end()));
 }
 
 }  // namespace
@@ -67,10 +67,10 @@ ProcessPicture draw(const Process& process, const Detail& detail) {
     picture.pools.push_back(picture_of(process, pool, kinds, picture.duration, detail.memory,
                                        failures_of(process, pool)));
   }
-  const Columns columns{picture.duration, detail.lane_columns};
+  const Columns columns{picture.duration, detail.row_columns};
   picture.findings = findings_of(process);
-  picture.lanes = lanes_of(process, columns, detail.lanes);
-  add_idle_lanes(picture, columns);
+  picture.activity = activity_rows(process, columns, detail.rows);
+  add_idle_rows(picture, columns);
   picture.batches = batches_over_time(process, columns);
   return picture;
 }
@@ -78,14 +78,14 @@ ProcessPicture draw(const Process& process, const Detail& detail) {
 void coarsen(ProcessPicture& picture) {
   Detail& detail = picture.detail;
   detail.memory.columns = std::max<std::uint32_t>(1, detail.memory.columns / 2);
-  detail.lane_columns = std::max<std::uint32_t>(1, detail.lane_columns / 2);
-  const Columns columns{picture.duration, detail.lane_columns};
+  detail.row_columns = std::max<std::uint32_t>(1, detail.row_columns / 2);
+  const Columns columns{picture.duration, detail.row_columns};
   for (MemoryPicture& pool : picture.pools) {
     pool.series = thin(pool.series, {picture.duration, detail.memory.columns});
     halve_moments(pool, detail.memory.largest);
   }
-  for (Lane& lane : picture.lanes.lanes) {
-    lane.runs = thin(lane.runs, columns);
+  for (ActivityRow& row : picture.activity.rows) {
+    row.runs = thin(row.runs, columns);
   }
   picture.batches = thin(picture.batches, columns);
 }

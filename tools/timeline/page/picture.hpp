@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "tools/timeline/page/activity_rows.hpp"
 #include "tools/timeline/page/data.hpp"
 #include "tools/timeline/page/findings.hpp"
-#include "tools/timeline/page/lanes.hpp"
 #include "tools/timeline/page/memory.hpp"
 
 namespace weir::timeline {
@@ -18,7 +18,7 @@ struct ProcessPicture {
   Detail detail;
   Findings findings;
   std::vector<MemoryPicture> pools;
-  Lanes lanes;
+  ActivityRows activity;
   Series batches;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Joins slices of one lane that are too short to see into runs.
+// Joins slices of one row that are too short to see into runs.
 
 #include <cstdint>
 #include <vector>
@@ -31,7 +31,7 @@ class RunThinner {
 
   /// Slices must come in order of `begin`.
   void add(const Run& run);
-  /// Returns the completed lane.
+  /// Returns the completed row.
   [[nodiscard]] std::vector<Run> take();
 
  private:
@@ -41,7 +41,7 @@ class RunThinner {
   std::vector<Run> out_;
 };
 
-/// Reduces a lane to fewer columns.
+/// Reduces a row to fewer columns.
 [[nodiscard]] std::vector<Run> thin(const std::vector<Run>& runs, Columns columns);
 
 }  // namespace weir::timeline

@@ -360,7 +360,7 @@ void Picture::add_slice(const TimelineRecord& record, const Names& names) {
   const std::optional<Tracks::Place> place = tracks_.place(record);
   if (!place) return;
   if (place->fresh) describe(place->track);
-  if (place->moment) {
+  if (place->instant) {
     add_moment(record, names, track_uuid(place->track));
     return;
   }

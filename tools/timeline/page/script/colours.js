@@ -2,7 +2,7 @@
 
 const palette = ['#0072b2', '#e69f00', '#009e73', '#56b4e9', '#cc79a7', '#f0e442', '#d55e00'];
 
-/** Indexed by Category of tools/timeline/page/lanes.hpp. */
+/** Indexed by Category of tools/timeline/page/activity_rows.hpp. */
 const categories = [
   {word: 'compute', colour: '#0072b2'},
   {word: 'copy in', colour: '#e69f00'},

@@ -1,4 +1,4 @@
-#include "tools/timeline/page/lanes.hpp"
+#include "tools/timeline/page/activity_rows.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,11 +11,11 @@
 namespace weir::timeline {
 namespace {
 
-struct LaneKey {
-  LaneKind kind{};
+struct RowKey {
+  RowKind kind{};
   std::uint16_t device = 0;
   std::uint64_t number = 0;  // number of the stream or thread
-  friend auto operator<=>(const LaneKey&, const LaneKey&) = default;
+  friend auto operator<=>(const RowKey&, const RowKey&) = default;
 };
 
 [[nodiscard]] Category of_stall(std::uint8_t detail) {
@@ -41,15 +41,15 @@ struct LaneKey {
 }
 
 struct Placed {
-  LaneKey lane;
+  RowKey row;
   Category category{};
 };
 
 // Returns where a record is drawn; nothing if it is not a slice.
 [[nodiscard]] std::optional<Placed> place(const TimelineRecord& record) {
-  const LaneKey stream{LaneKind::kStream, 0, record.stream};
-  const LaneKey device{LaneKind::kDevice, record.device, record.stream};
-  const LaneKey waits{LaneKind::kWaits, 0, record.thread};
+  const RowKey stream{RowKind::kStream, 0, record.stream};
+  const RowKey device{RowKind::kDevice, record.device, record.stream};
+  const RowKey waits{RowKind::kWaits, 0, record.thread};
   switch (record.kind) {
     case TimelineKind::kExecute:
       return Placed{stream, Category::kCompute};
@@ -73,11 +73,11 @@ struct Placed {
     case TimelineKind::kSync:
       return Placed{waits, Category::kSync};
     case TimelineKind::kSubmit:
-      return Placed{{LaneKind::kSubmits, 0, record.thread}, Category::kSubmit};
+      return Placed{{RowKind::kSubmits, 0, record.thread}, Category::kSubmit};
     case TimelineKind::kCall:
-      return Placed{{LaneKind::kCalls, 0, record.thread}, Category::kCall};
+      return Placed{{RowKind::kCalls, 0, record.thread}, Category::kCall};
     case TimelineKind::kOverhead:
-      return Placed{{LaneKind::kOverhead, 0, 0}, Category::kOverhead};
+      return Placed{{RowKind::kOverhead, 0, 0}, Category::kOverhead};
     default:
       return std::nullopt;
   }
@@ -92,13 +92,13 @@ struct Placed {
 }
 
 // The process's names for its streams and threads.
-struct LaneNames {
+struct RowNames {
   std::unordered_map<std::uint64_t, std::uint32_t> streams;
   std::unordered_map<std::uint32_t, std::uint32_t> threads;
 };
 
-[[nodiscard]] LaneNames names_of(const Process& process) {
-  LaneNames out;
+[[nodiscard]] RowNames names_of(const Process& process) {
+  RowNames out;
   for (const TimelineRecord& record : process.records) {
     if (record.kind == TimelineKind::kStream) {
       out.streams[record.stream] = record.name;
@@ -109,32 +109,32 @@ struct LaneNames {
   return out;
 }
 
-[[nodiscard]] std::string thread_name(const Process& process, const LaneNames& names,
+[[nodiscard]] std::string thread_name(const Process& process, const RowNames& names,
                                       std::uint64_t thread) {
   const auto at = names.threads.find(static_cast<std::uint32_t>(thread));
   const std::string_view name = at == names.threads.end() ? "" : process.name(at->second);
   return name.empty() ? "thread " + std::to_string(thread) : std::string(name);
 }
 
-[[nodiscard]] std::string lane_name(const Process& process, const LaneNames& names,
-                                    const LaneKey& key) {
+[[nodiscard]] std::string row_name(const Process& process, const RowNames& names,
+                                   const RowKey& key) {
   switch (key.kind) {
-    case LaneKind::kStream: {
+    case RowKind::kStream: {
       const auto at = names.streams.find(key.number);
       const std::string_view name = at == names.streams.end() ? "" : process.name(at->second);
       return name.empty() ? "stream " + std::to_string(key.number) : std::string(name);
     }
-    case LaneKind::kDevice:
+    case RowKind::kDevice:
       return (key.device > 0 ? "GPU " + std::to_string(key.device - 1) : std::string("GPU")) +
              ", stream " + std::to_string(key.number);
-    case LaneKind::kWaits:
+    case RowKind::kWaits:
       return thread_name(process, names, key.number) + ": waits";
-    case LaneKind::kSubmits:
+    case RowKind::kSubmits:
       return thread_name(process, names, key.number) + ": submits";
-    case LaneKind::kCalls:
+    case RowKind::kCalls:
       return thread_name(process, names, key.number) + ": driver calls";
-    case LaneKind::kOverhead:
-    case LaneKind::kIdle:
+    case RowKind::kOverhead:
+    case RowKind::kIdle:
       break;
   }
   return "profiler's own work";
@@ -153,53 +153,53 @@ struct LaneNames {
   return run;
 }
 
-void keep_busiest(Lanes& lanes, std::size_t most) {
-  if (lanes.lanes.size() <= most) {
+void keep_busiest(ActivityRows& rows, std::size_t most) {
+  if (rows.rows.size() <= most) {
     return;
   }
-  std::vector<std::size_t> order(lanes.lanes.size());
+  std::vector<std::size_t> order(rows.rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return lanes.lanes[a].busy > lanes.lanes[b].busy;
+    return rows.rows[a].busy > rows.rows[b].busy;
   });
-  lanes.left_out = order.size() - most;
+  rows.left_out = order.size() - most;
   order.resize(most);
   std::sort(order.begin(), order.end());
-  std::vector<Lane> kept;
+  std::vector<ActivityRow> kept;
   kept.reserve(order.size());
   for (const std::size_t index : order) {
-    kept.push_back(std::move(lanes.lanes[index]));
+    kept.push_back(std::move(rows.rows[index]));
   }
-  lanes.lanes = std::move(kept);
+  rows.rows = std::move(kept);
 }
 
 }  // namespace
 
-Lanes lanes_of(const Process& process, Columns columns, std::size_t most) {
+ActivityRows activity_rows(const Process& process, Columns columns, std::size_t most) {
   struct Building {
     RunThinner thinner;
     std::uint64_t busy = 0;
   };
-  const LaneNames names = names_of(process);
-  std::map<LaneKey, Building> building;
+  const RowNames names = names_of(process);
+  std::map<RowKey, Building> building;
   for (const TimelineRecord& record : process.records) {
     const std::optional<Placed> placed = place(record);
     if (placed.has_value()) {
-      Building& lane =
-          building.try_emplace(placed->lane, Building{RunThinner(columns)}).first->second;
+      Building& row =
+          building.try_emplace(placed->row, Building{RunThinner(columns)}).first->second;
       Run run = run_of(record, placed->category);
       if (record.kind == TimelineKind::kExecute) {
         const auto name = names.streams.find(record.stream);
         run.category = static_cast<std::uint32_t>(
             of_stream(name == names.streams.end() ? "" : process.name(name->second)));
       }
-      lane.busy += run.busy;
-      lane.thinner.add(run);
+      row.busy += run.busy;
+      row.thinner.add(run);
     }
   }
-  Lanes out;
-  for (auto& [key, lane] : building) {
-    out.lanes.push_back({key.kind, lane_name(process, names, key), lane.busy, lane.thinner.take()});
+  ActivityRows out;
+  for (auto& [key, row] : building) {
+    out.rows.push_back({key.kind, row_name(process, names, key), row.busy, row.thinner.take()});
   }
   keep_busiest(out, most);
   return out;

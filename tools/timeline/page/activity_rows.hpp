@@ -34,7 +34,7 @@ enum class Category : std::uint8_t {
 };
 
 /// In the order of the page.
-enum class LaneKind : std::uint8_t {
+enum class RowKind : std::uint8_t {
   kStream,  ///< a stream of a device, from the scheduler
   kDevice,  ///< a stream of a device, from a profiler
   kIdle,    ///< the idle times of a device and their causes
@@ -44,19 +44,20 @@ enum class LaneKind : std::uint8_t {
   kOverhead,
 };
 
-struct Lane {
-  LaneKind kind{};
+struct ActivityRow {
+  RowKind kind{};
   std::string name;
   std::uint64_t busy = 0;  ///< sum of its slices, in nanoseconds
   std::vector<Run> runs;   ///< their names are indices into the process's names
 };
 
-/// At most `most` lanes; the least busy ones are left out.
-struct Lanes {
-  std::vector<Lane> lanes;
+/// At most `most` rows; the least busy ones are left out.
+struct ActivityRows {
+  std::vector<ActivityRow> rows;
   std::size_t left_out = 0;
 };
-[[nodiscard]] Lanes lanes_of(const Process& process, Columns columns, std::size_t most = 24);
+[[nodiscard]] ActivityRows activity_rows(const Process& process, Columns columns,
+                                         std::size_t most = 24);
 
 /// Returns open and in-flight batches over time. A row has the time, the sum of both, the sum
 /// again, open, in flight, and the number of the youngest.
