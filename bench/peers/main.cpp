@@ -34,22 +34,23 @@ struct Flags {
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("TRACE", flags.traces, "what weir replay reads, also in gzip")->required();
-  app.add_option("--pool", flags.pools, "our pools, with commas, as weir replay has them")
+  app.add_option("TRACE", flags.traces, "a trace that weir replay reads; may be gzipped")
+      ->required();
+  app.add_option("--pool", flags.pools, "our pools, comma-separated, in the syntax of weir replay")
       ->capture_default_str();
-  app.add_option("--peer", flags.peers, "other allocators, with commas: all, none, or names")
+  app.add_option("--peer", flags.peers, "other allocators, comma-separated: all, none, or names")
       ->capture_default_str();
   app.add_option("--upstream", flags.upstream, "where memory comes from: simulated or host")
       ->capture_default_str();
   app.add_option("--capacity", flags.capacity,
-                 "what the device has: 80GiB; more than enough unless given");
+                 "memory of the device: 80GiB; by default more than enough");
   app.add_flag("--no-search", flags.no_search,
-               "leave out the least capacity, which takes the longest");
+               "do not search the least capacity, which takes longest");
   app.add_flag("--summary", flags.summary,
                "one table for all traces, of reserved and least capacity");
   app.add_option("--json", flags.json,
                  "write the figures to this file; - is standard output, without the table");
-  app.footer("docs/peers.md says what each peer is and is told.");
+  app.footer("docs/peers.md describes each peer and its settings.");
 }
 
 int run(const Flags& flags) {

@@ -14,16 +14,17 @@ namespace weir::bench {
 namespace {
 
 void add_flags(CLI::App& app, StressFlags& flags) {
-  app.add_option("--pool", flags.pools,
-                 "our pools, with commas, as weir replay has them; all but unpooled unless given");
-  app.add_option("--peer", flags.peers, "other allocators, with commas: all, none, or names")
+  app.add_option(
+      "--pool", flags.pools,
+      "our pools, comma-separated, in the syntax of weir replay; default: all but unpooled");
+  app.add_option("--peer", flags.peers, "other allocators, comma-separated: all, none, or names")
       ->capture_default_str();
   app.add_option("--upstream", flags.upstream,
-                 "where memory comes from: simulated, host, or in a build without peers cuda")
+                 "where memory comes from: simulated, host, or cuda (in a build without peers)")
       ->capture_default_str();
-  app.add_option("--size", flags.size, "most that a pattern asks for at one time, from 64MiB on")
+  app.add_option("--size", flags.size, "peak of requested bytes of a pattern, at least 64MiB")
       ->capture_default_str();
-  app.add_option("--seed", flags.seed, "of the patterns that are drawn")->capture_default_str();
+  app.add_option("--seed", flags.seed, "seed of the random patterns")->capture_default_str();
 }
 
 int run_program(int argc, char** argv) {
@@ -31,9 +32,9 @@ int run_program(int argc, char** argv) {
   app.require_subcommand(1);
   StressFlags flags;
   CLI::App* const fragmentation =
-      app.add_subcommand("fragmentation", "what is reserved, a table of patterns and allocators");
+      app.add_subcommand("fragmentation", "table of reserved memory, by pattern and allocator");
   CLI::App* const oom = app.add_subcommand(
-      "oom", "patterns in less memory than they need, and whether a failure is clean");
+      "oom", "runs patterns in less memory than they need, and checks that failures are clean");
   add_flags(*fragmentation, flags);
   add_flags(*oom, flags);
   try {

@@ -191,7 +191,7 @@ TEST_F(WeirReplay, BadInputIsRefusedInOneLine) {
   expect_refused({trace_, "--budget", "110%"}, "--budget='110%' is not allowed");
   expect_refused({trace_, "--lag", "-1"}, "--lag='-1' is not allowed");
   expect_refused({trace_, "--upstream", "moon"}, "--upstream='moon' is not allowed");
-  expect_refused({trace_, "--upstream", "cuda"}, "the memory of a GPU cannot be had: ");
+  expect_refused({trace_, "--upstream", "cuda"}, "GPU memory is not available: ");
   expect_refused({trace_, "--map", "naive"}, "--svg FILE is missing");
   expect_refused({trace_, "--svg", bad, "--map", "naive", "--pool", "round"},
                  "--map='naive' is not allowed: one of the pools that are replayed: round:24");

@@ -63,7 +63,7 @@ TEST_F(ReplayLog, HasWhatThePoolWasAskedAndNotWhatItDid) {
                                                 release(0, 100, 1), allocate(1, 50, 0)));
   EXPECT_EQ(traces[0].cut, "");
   EXPECT_EQ(traces[0].name, path_);
-  EXPECT_THAT(traces[0].notes, ElementsAre("1 request had failed when it was recorded: left out"));
+  EXPECT_THAT(traces[0].notes, ElementsAre("1 request failed in the recording: left out"));
 }
 
 TEST_F(ReplayLog, IsATraceForEachPoolThatAllocated) {

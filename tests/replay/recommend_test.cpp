@@ -192,7 +192,7 @@ TEST(ReplayPools, ABadNameOrSettingIsRefused) {
   EXPECT_THAT(refused("round:99"), HasSubstr("--pool='99' is not allowed: a whole number from 20"));
   EXPECT_THAT(refused("naive:0"), HasSubstr("--pool='0' is not allowed"));
   EXPECT_THAT(refused("best_fit:1MiB"), HasSubstr("a size of 2MiB or more, or all"));
-  EXPECT_THAT(refused("unpooled:1"), HasSubstr("unpooled takes nothing behind a colon"));
+  EXPECT_THAT(refused("unpooled:1"), HasSubstr("unpooled takes no setting after a colon"));
 }
 
 TEST(ReplayPools, SayTheVariablesThatChooseThem) {

@@ -33,8 +33,8 @@ def history_of(run, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("workload", choices=WORKLOADS)
-    parser.add_argument("csv", type=pathlib.Path, help="through gzip where its name ends in .gz")
-    parser.add_argument("--steps", type=int, help="another number than on the CPU")
+    parser.add_argument("csv", type=pathlib.Path, help="the file to write, gzipped if its name ends in .gz")
+    parser.add_argument("--steps", type=int, help="number of steps, if not that of the CPU trace")
     args = parser.parse_args()
     workload = importlib.import_module(args.workload)
     steps = workload.STEPS if args.steps is None else args.steps

@@ -71,7 +71,7 @@ PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
     } else if (kind == PoolKind::kBestFit) {
       choice.options.segment = {parse_segment(flag, value), std::string(flag)};
     } else {
-      refuse(flag, text, std::string(to_string(kind)) + " takes nothing behind a colon");
+      refuse(flag, text, std::string(to_string(kind)) + " takes no setting after a colon");
     }
   }
   choice.options.validate();

@@ -41,7 +41,7 @@ class PoolReader {
     trace.cut = std::move(cut);
     if (failures_ != 0) {
       trace.notes.push_back(format_count(failures_, "request") +
-                            " had failed when it was recorded: left out");
+                            " failed in the recording: left out");
     }
     return trace;
   }

@@ -53,7 +53,7 @@ class RmmReader {
     trace.cut = std::move(cut);
     if (failures_ != 0) {
       trace.notes.push_back(format_count(failures_, "allocation") +
-                            " had failed when it was recorded: left out");
+                            " failed in the recording: left out");
     }
     if (empty_ != 0) {
       trace.notes.push_back(format_count(empty_, "allocation") + " of 0 bytes: left out");

@@ -32,7 +32,7 @@ std::vector<Trace> read_traces(const std::string& path) {
   try {
     return read_traces(read_source(path));
   } catch (const std::bad_alloc&) {
-    throw UsageError(path + ": memory to read it is not to be had");
+    throw UsageError(path + ": not enough memory to read it");
   }
 }
 

@@ -200,9 +200,9 @@ class Parser(argparse.ArgumentParser):
 
 def main():
     parser = Parser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("snapshot", help="what torch.cuda.memory._dump_snapshot wrote")
-    parser.add_argument("csv", help="the file to write; through gzip where its name ends in .gz")
-    parser.add_argument("--device", type=int, help="whose history; needed where several have one")
+    parser.add_argument("snapshot", help="the file that torch.cuda.memory._dump_snapshot wrote")
+    parser.add_argument("csv", help="the file to write, gzipped if its name ends in .gz")
+    parser.add_argument("--device", type=int, help="the device whose history to convert; required if several have one")
     args = parser.parse_args()
     try:
         if os.path.exists(args.csv) and os.path.samefile(args.snapshot, args.csv):

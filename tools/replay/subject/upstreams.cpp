@@ -40,7 +40,7 @@ MakeUpstream upstreams_of(UpstreamKind kind) {
       return make_of<HostUpstream>();
     case UpstreamKind::kCuda:
       if (const CudaAnswer answer = find_cuda(); answer.devices == 0) {
-        throw UsageError("the memory of a GPU cannot be had: " + answer.why);
+        throw UsageError("GPU memory is not available: " + answer.why);
       }
       return cuda_upstreams();
   }

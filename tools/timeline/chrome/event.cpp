@@ -185,7 +185,7 @@ class Finder {
   void check_length(std::size_t size) {
     if (size > limits_.max_string) {
       throw UsageError(path_ + ": before byte " + std::to_string(input_.Tell()) +
-                       " stands a text longer than " + format_bytes(Bytes{limits_.max_string}));
+                       " is a text longer than " + format_bytes(Bytes{limits_.max_string}));
     }
   }
   [[noreturn]] void refuse_depth() {

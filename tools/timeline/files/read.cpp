@@ -82,7 +82,7 @@ Timeline read_timeline(const std::string& path, const ReadLimits& limits) {
   try {
     return read(path, limits);
   } catch (const std::bad_alloc&) {
-    throw UsageError(path + ": memory to read it is not to be had");
+    throw UsageError(path + ": not enough memory to read it");
   }
 }
 

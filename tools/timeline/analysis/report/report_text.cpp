@@ -213,7 +213,7 @@ std::string task_text(const TaskTable& table, bool of_device, std::size_t most) 
 std::string books_text(const BooksCheck& books) {
   if (books.differ == 0) return {};
   const Disagreement& first = books.first.front();
-  return "\nThe pool's books differ from its events " + std::to_string(books.differ) +
+  return "\nThe pool's own counts differ from its events " + std::to_string(books.differ) +
          " times, first at " + format_time(first.at) + ".\n";
 }
 
