@@ -28,13 +28,32 @@ check=$root/tools/gpu-check
 "$program" --help | grep -q '^  train ' || wrong "weir-gpu --help names the commands put into it"
 refuses 2 'a command is needed' "$program"
 refuses 2 "'nonsense' is not a command" "$program" nonsense
-refuses 2 'OUTPUT-FOLDER' "$program" report "$scratch"
-refuses 1 'cannot read' "$program" report "$scratch" "$scratch" 2000-01-01
-for date in ../../evil 2000-1-1 2000-01-01x; do
-  refuses 2 "is no date YYYY-MM-DD" "$program" report "$scratch" "$scratch" "$date"
-done
 refuses 2 "what is 'nonsense'" "$program" test nonsense
 "$program" train run --help | grep -q 'weir-gpu train' || wrong "a program in it has its own help"
+
+report=$root/tools/gpu_check/report.py
+"$report" --help | grep -q 'report.py RUN... OUTPUT-FOLDER' || wrong "report.py --help prints the usage"
+refuses 2 'OUTPUT-FOLDER' "$report" "$scratch"
+refuses 1 'cannot read' "$report" "$scratch" "$scratch" 2000-01-01
+for date in ../../evil 2000-1-1 2000-01-01x $'2000-01-01\n'; do
+  refuses 2 "is no date YYYY-MM-DD" "$report" "$scratch" "$scratch" "$date"
+done
+# A call, whose page must not take the place of what is read; nor may a page be lost.
+mkdir "$scratch/run"
+printf 'bench\t0\t3\t40\tweir-gpu bench\n' >"$scratch/run/steps.tsv"
+echo '{"gpus": [{"name": "A", "memory_bytes": 1, "compute_capability": "0", "multiprocessors": 1}]}' \
+  >"$scratch/run/info.json"
+status=0
+"$report" "$scratch/run" "$scratch/pages" 2000-01-01 >"$scratch/out" || status=$?
+((status == 1)) || wrong "a page with what is not met exits 1, not $status"
+[[ $(tail -n 1 "$scratch/out") == "$scratch/pages/gpu-a-2000-01-01.md" ]] || wrong "its last line names the page"
+made=$scratch/pages/gpu-a-2000-01-01.json
+refuses 2 'another file than that of RUN' "$report" "$made" "$scratch/pages" 2000-01-01
+rm "$made" && mkdir "$made"
+refuses 2 'a file that can be written' "$report" "$scratch/run" "$scratch/pages" 2000-01-01
+status=0
+"$report" "$scratch/run" "$scratch/closed" 2000-01-01 2>"$scratch/err" >&- || status=$?
+[[ $status == 1 && $(wc -l <"$scratch/err") == 1 ]] || wrong "without standard output it fails in one line"
 
 # GoogleTest takes a filter that selects nothing for success.
 status=0

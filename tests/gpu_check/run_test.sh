@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Checks tools/gpu-check under root $1 from its first step to the page, with a program in weir-gpu's
-# place that makes its figures up, and weir-gpu ($2) for the report alone. Nothing of it is kept.
+# place that makes its figures up. Nothing of it is kept.
 set -euo pipefail
 root=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 # Settings that must not reach what is measured.
 export WEIR_BUDGET=1GiB NVIDIA_TF32_OVERRIDE=1 CUBLAS_EMULATE_SINGLE_PRECISION=1
-export REPORTER=$2 WEIR_GPU_RUN=$scratch/run WEIR_GPU_PROGRAM=$scratch/made-up
-export BOUNDS=$root/tools/gpu_check/report/kernel_bounds.hpp
+export WEIR_GPU_RUN=$scratch/run WEIR_GPU_PROGRAM=$scratch/made-up
+export GPU_CHECK=$root/tools/gpu_check
 failed=0
 
 # Says that $1 does not hold.
@@ -25,13 +25,11 @@ set -euo pipefail
 command=$1
 shift
 case $command in
-  info | report) ;;
+  info) ;;
   *) [[ -z ${NVIDIA_TF32_OVERRIDE:-}${CUBLAS_EMULATE_SINGLE_PRECISION:-} ]] || exit 9 ;;
 esac
 # Where cuBLAS and CUPTI are, of which info speaks and all others may need them.
-if [[ $command != report ]]; then
-  [[ :$LD_LIBRARY_PATH: == :/made/up:*${SITE:+:$SITE/nvidia/cu13/lib:$SITE/nvidia/cuda_cupti/lib:}* ]] || exit 9
-fi
+[[ :$LD_LIBRARY_PATH: == :/made/up:*${SITE:+:$SITE/nvidia/cu13/lib:$SITE/nvidia/cuda_cupti/lib:}* ]] || exit 9
 case ${MISBEHAVE:-} in
   "$command-hangs") sleep 1000 ;;
   "$command-waits")  # until it is ended, which is seen by the end of this pipe
@@ -39,7 +37,7 @@ case ${MISBEHAVE:-} in
     echo $$ >&9
     sleep 1000
     ;;
-  steps-hang) [[ $command == info || $command == report ]] || { trap '' TERM && sleep 1000; } ;;
+  steps-hang) [[ $command == info ]] || { trap '' TERM && sleep 1000; } ;;
   "$command-crashes") kill -SEGV $$ ;;
   "$command-babbles") echo babble && exit ;;
 esac
@@ -101,11 +99,11 @@ case $command in
     figures='"floor_of": "copy", "median_us": 110, "floor_us": 100}'
     echo '{"kernels": ['
     # Each kernel that has a bound by name has to be there.
-    sed -nE 's/.*NamedBound\{("[^"]+"), ("[^"]+").*/{"name": \1, "shape": \2, '"$figures"',/p' "$BOUNDS"
+    (cd "$GPU_CHECK" && python3 -B -c 'from report import NAMED_BOUNDS
+for kernel in NAMED_BOUNDS: print("""{"name": "%s", "shape": "%s", '"$figures"',""" % kernel)')
     echo '{"name": "made up", "shape": "1", '"$figures"']}'
     echo 'not for the file' >&2
     ;;
-  report) exec "$REPORTER" report "$@" ;;
 esac
 END
 chmod +x "$WEIR_GPU_PROGRAM"
@@ -225,7 +223,7 @@ programs=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??-programs-torc
 status=0
 cp "$programs" "$scratch/programs.json"
 runs 0 --steps facts
-"$REPORTER" report "$scratch/pages"/*.json "$scratch/programs.json" "$scratch/merged" 2000-01-01 \
+python3 -B "$GPU_CHECK/report.py" "$scratch/pages"/*.json "$scratch/programs.json" "$scratch/merged" 2000-01-01 \
   >"$scratch/out" || status=$?
 ((status == 1)) || wrong "the page of two calls is made, with what is not met on it"
 says '^met  *what only a GPU can tell'
@@ -251,10 +249,16 @@ MISBEHAVE=info-hangs runs 2 --limit 2
 grep -q 'made-up info took too long: stopped after [12] s$' "$scratch/err" || wrong "and it says so where it hangs"
 
 # Where no page can be made of them, what the steps left comes back anyhow.
+cat >"$scratch/bin/python3" <<END
+#!/usr/bin/env bash
+[[ \$MISBEHAVE != report-crashes || \$* != *report.py* ]] || kill -SEGV \$\$
+exec $(type -P python3) "\$@"
+END
+chmod +x "$scratch/bin/python3"
 for MISBEHAVE in report-crashes info-babbles; do
   status=0
   rm -rf "$scratch/pages"
-  (cd "$scratch" && "$root/tools/gpu-check" --output pages --steps facts >out 2>err) || status=$?
+  (cd "$scratch" && PATH=$scratch/bin:$PATH "$root/tools/gpu-check" --output pages --steps facts >out 2>err) || status=$?
   ((status != 0)) || wrong "a call without a page fails with $MISBEHAVE"
   [[ $(tar -tzf "$scratch/pages/gpu-logs-steps-facts.tar.gz") == *./facts.json* ]] ||
     wrong "the logs are kept with $MISBEHAVE"

@@ -21,7 +21,5 @@ int run_facts(int argc, char** argv);
 /// Records known work on the GPU into a file, and prints as JSON what the timeline has of it; or
 /// counts a timeline's kernels and copies.
 int run_timeline(int argc, char** argv);
-/// Makes the page of what tools/gpu-check left in a folder. 1 where a condition is not met.
-int run_report(int argc, char** argv);
 
 }  // namespace weir::gpu_check

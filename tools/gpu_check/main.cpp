@@ -22,8 +22,6 @@ constexpr std::array kOwn{
     Command{"facts", "what only a driver with a GPU can tell, as JSON", run_facts},
     Command{"timeline", "known work beside what its timeline says: FILE [--small]; count FILE",
             run_timeline},
-    Command{"report", "one page of runs of tools/gpu-check: RUN... OUTPUT-FOLDER YYYY-MM-DD",
-            run_report},
 };
 
 template <typename Use>

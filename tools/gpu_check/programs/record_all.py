@@ -6,7 +6,7 @@
 
 --library is libweir.so, --inject libweir_timeline.so, --count weir-gpu. Logs, timelines, the page and
 the text of the recorded run go into the folder called like the output. What it all means is not judged
-here: `weir-gpu report` does that.
+here: report.py does that.
 """
 
 import argparse

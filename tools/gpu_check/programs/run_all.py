@@ -9,7 +9,7 @@ between. --plan prints what each program's runs are sure of together, in seconds
 
 Needs Python alone; the programs need PyTorch, CuPy or JAX, and say so where it is not there. FILE is
 written anew after each run, so that it holds what there is whenever this is stopped. What it all
-means is not judged here: `weir-gpu report` does that.
+means is not judged here: report.py does that.
 """
 
 import argparse

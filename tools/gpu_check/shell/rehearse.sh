@@ -81,8 +81,7 @@ rehearse() {
     pages+=("$folder/output$number"/*.json)
   done
   status=0
-  build/dev/tools/gpu_check/weir-gpu report "${pages[@]}" "$folder/output" \
-    "$(date -u +%F)" || status=$?
+  python3 -B tools/gpu_check/report.py "${pages[@]}" "$folder/output" "$(date -u +%F)" || status=$?
   ((status <= 1)) || return 1
   ls -l "$folder"/output*
   echo "rehearsal: every step ran and the page was made, in $SECONDS s: nothing of it is a GPU's"
