@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# Runs the fuzzer $1 of the folder $2 for $4 inputs (60000 unless told), from the corpus $2/$3 (that of
-# the trace readers unless told) and a fixed seed. Fails where an input breaks a reader, and where the
+# Runs the fuzzer $1 for $4 inputs from the corpus $2, with the dictionary $3 and a fixed seed. Fails where an input breaks a reader, and where the
 # fuzzer did not do all of them.
 set -euo pipefail
-fuzzer=$1 folder=$2 corpus=${3:-corpus} runs=${4:-60000}
-dictionary=$folder/$corpus.dict
-if [[ $corpus == corpus ]]; then dictionary=$folder/readers.dict; fi
+fuzzer=$1 corpus=$2 dictionary=$3 runs=$4
+[[ -n $(ls "$corpus") ]]
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/found"
-if ! "$fuzzer" "$work/found" "$folder/$corpus" "-dict=$dictionary" "-runs=$runs" -seed=1 \
+if ! "$fuzzer" "$work/found" "$corpus" "-dict=$dictionary" "-runs=$runs" -seed=1 \
   -max_len=8192 -timeout=20 -rss_limit_mb=2048 "-artifact_prefix=$(dirname "$fuzzer")/" \
   -print_final_stats=1 >"$work/log" 2>&1; then
   tail -n 60 "$work/log"
