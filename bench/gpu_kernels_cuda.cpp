@@ -106,7 +106,6 @@ class Rig {
   DeviceBuffer<float> b_{count_};
   DeviceBuffer<float> c_{count_};
   DeviceBuffer<float> d_{count_};
-  DeviceBuffer<std::uint16_t> halves_{count_};
   DeviceBuffer<float> one_{1};
   std::vector<KernelTime> times_;
   double copied_bytes_per_microsecond_ = 1;
@@ -153,13 +152,10 @@ void Rig::time_elementwise() {
   const auto a = a_.all();
   const auto b = b_.all();
   const auto c = c_.all();
-  const auto halves = halves_.all();
   arrays("fill", 1, [&] { cuda::fill(stream, a, 0.0F); });
   arrays("add", 3, [&] { cuda::add(stream, a, b); });
   arrays("axpy", 3, [&] { cuda::axpy(stream, 0.5F, a, b); });
   arrays("scale", 2, [&] { cuda::scale(stream, -1.0F, a); });
-  arrays("to_half", 1.5, [&] { cuda::to_half(stream, a, halves); });
-  arrays("to_float", 1.5, [&] { cuda::to_float(stream, halves, a); });
   arrays("sgd", 3, [&] { cuda::sgd(stream, a, b, 0.1F); });
   arrays("sgd_momentum", 5, [&] { cuda::sgd_momentum(stream, a, b, c, 0.1F, 0.9F); });
   arrays("relu_backward", 3, [&] { cuda::relu_backward(stream, a, b); });

@@ -6,7 +6,6 @@
 // Throws UsageError and leaves the output unchanged if sizes differ. Thread-safe for disjoint
 // outputs. An input may be the output's span, but must not overlap it partly.
 
-#include <cstdint>
 #include <span>
 
 namespace weir {
@@ -22,12 +21,5 @@ void axpy(float alpha, std::span<const float> x, std::span<float> y);
 
 /// x[i] *= alpha.
 void scale(float alpha, std::span<float> x);
-
-/// out[i] = the bits of x[i] as an IEEE half, rounded to nearest even; half.hpp has the details.
-/// Not in place: the sizes of the elements differ.
-void to_half(std::span<const float> x, std::span<std::uint16_t> out);
-
-/// out[i] = the float whose value the half with the bits x[i] has; exact. Not in place.
-void to_float(std::span<const std::uint16_t> x, std::span<float> out);
 
 }  // namespace weir

@@ -3,7 +3,7 @@
 #include "kernels/elementwise/elementwise_cuda.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/each_cuda.hpp"
-#include "kernels/parts/half.hpp"
+#include "kernels/parts/normal.hpp"
 
 namespace weir::cuda {
 namespace {
@@ -50,44 +50,6 @@ struct Scale {
   }
 };
 
-/// Two halves as the two lower and the two upper bytes of a word, in the order of memory.
-__device__ std::uint32_t pack(float low, float high) {
-  return half_of_float(low) | (static_cast<std::uint32_t>(half_of_float(high)) << 16U);
-}
-__device__ float low_of(std::uint32_t pair) {
-  return float_of_half(static_cast<std::uint16_t>(pair & 0xFFFFU));
-}
-__device__ float high_of(std::uint32_t pair) {
-  return float_of_half(static_cast<std::uint16_t>(pair >> 16U));
-}
-
-struct ToHalf {
-  static constexpr std::size_t kGroup = 8;
-  const float* x;
-  std::uint16_t* out;
-
-  __device__ void one(std::size_t i) const { out[i] = half_of_float(x[i]); }
-  __device__ void group(std::size_t i) const {
-    const float4 a = load_four(x + i);
-    const float4 b = load_four(x + i + 4);
-    *reinterpret_cast<uint4*>(out + i) =
-        uint4{pack(a.x, a.y), pack(a.z, a.w), pack(b.x, b.y), pack(b.z, b.w)};
-  }
-};
-
-struct ToFloat {
-  static constexpr std::size_t kGroup = 8;
-  const std::uint16_t* x;
-  float* out;
-
-  __device__ void one(std::size_t i) const { out[i] = float_of_half(x[i]); }
-  __device__ void group(std::size_t i) const {
-    const uint4 a = *reinterpret_cast<const uint4*>(x + i);
-    store_four(out + i, float4{low_of(a.x), high_of(a.x), low_of(a.y), high_of(a.y)});
-    store_four(out + i + 4, float4{low_of(a.z), high_of(a.z), low_of(a.w), high_of(a.w)});
-  }
-};
-
 }  // namespace
 
 void fill(cudaStream_t stream, std::span<float> out, float value) {
@@ -107,16 +69,6 @@ void axpy(cudaStream_t stream, float alpha, std::span<const float> x, std::span<
 
 void scale(cudaStream_t stream, float alpha, std::span<float> x) {
   launch_each("scale", stream, Scale{alpha, x.data()}, x.size(), x.data());
-}
-
-void to_half(cudaStream_t stream, std::span<const float> x, std::span<std::uint16_t> out) {
-  require_elements({"to_half", "out"}, out.size(), x.size());
-  launch_each("to_half", stream, ToHalf{x.data(), out.data()}, x.size(), x.data(), out.data());
-}
-
-void to_float(cudaStream_t stream, std::span<const std::uint16_t> x, std::span<float> out) {
-  require_elements({"to_float", "out"}, out.size(), x.size());
-  launch_each("to_float", stream, ToFloat{x.data(), out.data()}, x.size(), x.data(), out.data());
 }
 
 }  // namespace weir::cuda

@@ -12,7 +12,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
 #include <span>
 
 namespace weir::cuda {
@@ -28,11 +27,5 @@ void axpy(cudaStream_t stream, float alpha, std::span<const float> x, std::span<
 
 /// x[i] *= alpha.
 void scale(cudaStream_t stream, float alpha, std::span<float> x);
-
-/// out[i] = the bits of x[i] as an IEEE half, rounded to nearest even: `__half` has the same bits.
-void to_half(cudaStream_t stream, std::span<const float> x, std::span<std::uint16_t> out);
-
-/// out[i] = the float whose value the half with the bits x[i] has; exact.
-void to_float(cudaStream_t stream, std::span<const std::uint16_t> x, std::span<float> out);
 
 }  // namespace weir::cuda

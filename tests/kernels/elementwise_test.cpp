@@ -2,12 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "kernels/parts/half.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {
@@ -55,17 +52,6 @@ TEST_P(Elementwise, ScaleRoundsEachProductOnce) {
   }
 }
 
-TEST_P(Elementwise, ToHalfRoundsAndToFloatGivesTheRoundedValueBack) {
-  std::vector<std::uint16_t> halves(GetParam(), 0x7E00);
-  weir::to_half(x_, halves);
-  std::vector<float> back = unwritten(GetParam());
-  weir::to_float(halves, back);
-  for (std::size_t i = 0; i < x_.size(); ++i) {
-    ASSERT_EQ(halves[i], weir::half_of_float(x_[i])) << i;
-    ASSERT_NEAR(back[i], x_[i], 0x1p-11 * std::abs(static_cast<double>(x_[i])) + 0x1p-25) << i;
-  }
-}
-
 TEST_P(Elementwise, AnInputMayBeTheOutputItself) {
   std::vector<float> doubled = x_;
   weir::add(doubled, doubled);
@@ -84,11 +70,6 @@ TEST(ElementwiseSizes, ThatDifferAreRefusedAndNothingChanges) {
   std::vector<float> y(4, 42.0F);
   EXPECT_THROW(weir::add(x, y), weir::UsageError);
   EXPECT_THROW(weir::axpy(1.0F, x, y), weir::UsageError);
-  EXPECT_EQ(y, std::vector<float>(4, 42.0F));
-  std::vector<std::uint16_t> halves(4, 42);
-  EXPECT_THROW(weir::to_half(x, halves), weir::UsageError);
-  EXPECT_THROW(weir::to_float(std::span(halves).first(3), y), weir::UsageError);
-  EXPECT_EQ(halves, std::vector<std::uint16_t>(4, 42));
   EXPECT_EQ(y, std::vector<float>(4, 42.0F));
 }
 

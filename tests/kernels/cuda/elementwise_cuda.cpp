@@ -120,68 +120,14 @@ TEST_F(ElementwiseOnDevice, AnInputMayBeTheOutputItself) {
   }
 }
 
-TEST_F(ElementwiseOnDevice, ToHalfHasTheCpusBitsAndTheNearestHalf) {
-  for (Extent extent : extents()) {
-    SCOPED_TRACE(describe(extent));
-    const std::vector<float> x = random(extent.size);
-    const DeviceArray<float> device_x(x, extent.offset);
-    // Two starts: where both reach a boundary at one element, and where they never do.
-    for (const std::size_t out_offset : {extent.offset, extent.offset + 1}) {
-      DeviceArray<std::uint16_t> out(extent.size, out_offset);
-      weir::cuda::to_half(stream(), device_x.view(), out.span());
-      std::vector<std::uint16_t> expected(extent.size);
-      weir::to_half(x, expected);
-      EXPECT_EQ(out.values(), expected);
-      EXPECT_TRUE(out.guards_hold());
-      DeviceArray<float> back(extent.size, extent.offset);
-      weir::cuda::to_float(stream(), out.view(), back.span());
-      expect_within(back.values(), [&](std::size_t i) {
-        const auto value = static_cast<double>(x[i]);
-        return Bounded{value, 0x1p-11 * std::abs(value) + 0x1p-25};
-      });
-      EXPECT_TRUE(back.guards_hold());
-    }
-  }
-}
-
-TEST_F(ElementwiseOnDevice, ToFloatHasTheCpusBitsForEveryHalf) {
-  std::vector<std::uint16_t> halves(0x10000);
-  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
-  const DeviceArray<std::uint16_t> device_halves(halves);
-  DeviceArray<float> out(halves.size());
-  weir::cuda::to_float(stream(), device_halves.view(), out.span());
-  std::vector<float> expected(halves.size());
-  weir::to_float(halves, expected);
-  expect_same_bits(out.values(), expected);
-}
-
-TEST_F(ElementwiseOnDevice, ToHalfHasTheCpusBitsForFloatsOfEverySize) {
-  std::vector<float> x = random(1U << 16U);
-  for (std::size_t i = 0; i < x.size(); ++i) {  // subnormals, ties, infinities and NaNs among them
-    const std::uint32_t spread = std::bit_cast<std::uint32_t>(x[i]) * 2654435761U;
-    x[i] = std::bit_cast<float>(i % 2 == 0 ? spread : spread & 0xFFFFF000U);
-  }
-  const DeviceArray<float> device_x(x);
-  DeviceArray<std::uint16_t> out(x.size());
-  weir::cuda::to_half(stream(), device_x.view(), out.span());
-  std::vector<std::uint16_t> expected(x.size());
-  weir::to_half(x, expected);
-  EXPECT_EQ(out.values(), expected);
-}
-
 TEST_F(ElementwiseOnDevice, SizesThatDifferAreRefusedAndNothingChanges) {
   const std::vector<float> before = random(8);
   const DeviceArray<float> x(before);
   DeviceArray<float> y(before);
-  DeviceArray<std::uint16_t> halves(8);
-  const std::vector<std::uint16_t> halves_before = halves.values();
   const auto seven = x.view().first(7);
   EXPECT_THROW(weir::cuda::add(stream(), seven, y.span()), weir::UsageError);
   EXPECT_THROW(weir::cuda::axpy(stream(), kAlpha, seven, y.span()), weir::UsageError);
-  EXPECT_THROW(weir::cuda::to_half(stream(), seven, halves.span()), weir::UsageError);
-  EXPECT_THROW(weir::cuda::to_float(stream(), halves.view().first(7), y.span()), weir::UsageError);
   expect_same_bits(y.values(), before);
-  EXPECT_EQ(halves.values(), halves_before);
 }
 
 }  // namespace

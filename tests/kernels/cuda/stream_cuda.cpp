@@ -94,7 +94,6 @@ std::vector<Operation> StreamsWhileHeld::operations(weir::cuda::CublasHandle& bl
   using weir::Activation;
   const auto first = out.first(1);
   const auto row = out.first(kSide);
-  const std::span<std::uint16_t> halves(reinterpret_cast<std::uint16_t*>(out.data()), x.size());
   const auto s = stream();
   const auto scratch = workspace();
   return {
@@ -102,8 +101,6 @@ std::vector<Operation> StreamsWhileHeld::operations(weir::cuda::CublasHandle& bl
       {"add", [=] { gpu::add(s, x, out); }},
       {"axpy", [=] { gpu::axpy(s, 2, x, out); }},
       {"scale", [=] { gpu::scale(s, 2, out); }},
-      {"to_half", [=] { gpu::to_half(s, x, halves); }},
-      {"to_float", [=] { gpu::to_float(s, halves.first(8), out.last(8)); }},
       {"sum", [=] { gpu::sum(s, x, first, scratch); }},
       {"squared_distance", [=] { gpu::squared_distance(s, x, x, first, scratch); }},
       {"l2_loss", [=] { gpu::l2_loss(s, x, x, first, scratch); }},
