@@ -1,56 +1,41 @@
 #include "allocator/progress/events_cuda.hpp"
 
 #include "allocator/base/error_cuda.hpp"
-#include "allocator/base/log.hpp"
 #include "allocator/base/scope_cuda.hpp"
 
 namespace weir {
+namespace {
 
-CudaEvents::~CudaEvents() {
+template <typename Call>
+cudaError_t code_on(int device, const Call& call) noexcept {
   try {
-    const CudaScope scope(device_);
-    for (const auto& event : events_)
-      check_cuda(cudaEventDestroy(event->handle), "cudaEventDestroy");
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("CUDA events are lost: ") + error.what());
-  }
-}
-
-CudaEvent& CudaEvents::acquire() {
-  {
-    const Lock lock(mutex_);
-    if (!free_.empty()) {
-      CudaEvent* event = free_.back();
-      free_.pop_back();
-      return *event;
-    }
-  }
-  auto event = std::make_unique<CudaEvent>();
-  const CudaScope scope(device_);
-  const unsigned sleeps = wait_ == CudaEventWait::kSleeps ? cudaEventBlockingSync : 0U;
-  check_cuda(cudaEventCreateWithFlags(&event->handle, cudaEventDisableTiming | sleeps),
-             "cudaEventCreateWithFlags");
-  const Lock lock(mutex_);
-  try {
-    // Room for every event, so that giving one back cannot fail; doubled, so that it stays cheap.
-    if (free_.capacity() <= events_.size()) free_.reserve(2 * events_.size() + 64);
-    events_.push_back(std::move(event));
+    const CudaScope scope(device);
+    return take_cuda_error(call());
+  } catch (const CudaError& error) {
+    return error.code();
   } catch (...) {
-    (void)take_cuda_error(cudaEventDestroy(event->handle));
-    throw;
+    return cudaErrorMemoryAllocation;
   }
-  return *events_.back();
 }
 
-void CudaEvents::give_back(CudaEvent& event) noexcept {
-  event.retired = false;
-  const Lock lock(mutex_);
-  free_.push_back(&event);
+}  // namespace
+
+cudaError_t CudaEventCalls::create(Event& event) const noexcept {
+  unsigned flags = cudaEventDisableTiming;
+  if (wait_ == CudaEventWait::kSleeps) flags |= cudaEventBlockingSync;
+  return code_on(device_, [&] { return cudaEventCreateWithFlags(&event, flags); });
 }
 
-std::size_t CudaEvents::made() const {
-  const Lock lock(mutex_);
-  return events_.size();
+cudaError_t CudaEventCalls::record(Event event, Stream stream) const noexcept {
+  return take_cuda_error(cudaEventRecord(event, stream));
+}
+
+cudaError_t CudaEventCalls::query(Event event) const noexcept {
+  return take_cuda_error(cudaEventQuery(event));
+}
+
+cudaError_t CudaEventCalls::destroy(Event event) const noexcept {
+  return code_on(device_, [&] { return cudaEventDestroy(event); });
 }
 
 }  // namespace weir

@@ -1,24 +1,15 @@
 #pragma once
 
 /// @file
-/// CUDA events that are used again and again: making one takes longer than recording it.
+/// The CUDA runtime's calls for events without timing.
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
-#include "allocator/base/mutex.hpp"
+#include "allocator/progress/events.hpp"
 
 namespace weir {
-
-/// An event without timing. Guarded by the lock of the lane that has it.
-struct CudaEvent {
-  cudaEvent_t handle = nullptr;  ///< the runtime's
-  std::uint32_t waiters = 0;     ///< threads in cudaEventSynchronize on it
-  bool retired = false;          ///< its lane needs it no more: the last waiter gives it back
-};
 
 /// What a thread does that waits in `cudaEventSynchronize` for such events. An event to sleep on
 /// may interrupt the host each time that the device passes it (unverified), slept on or not.
@@ -27,29 +18,34 @@ enum class CudaEventWait : std::uint8_t {
   kSpins,  ///< for events that are only asked
 };
 
-/// The events of one GPU. Thread-safe. All that it gave must be back when it ends.
-class CudaEvents {
+/// Calls of the runtime for events of one GPU.
+class CudaEventCalls {
  public:
-  /// Makes none yet.
-  CudaEvents(int device, CudaEventWait wait) noexcept : device_(device), wait_(wait) {}
-  /// Destroys them.
-  ~CudaEvents();
-  CudaEvents(const CudaEvents&) = delete;
-  CudaEvents& operator=(const CudaEvents&) = delete;
+  using Event = cudaEvent_t;    ///< the runtime's
+  using Stream = cudaStream_t;  ///< the runtime's
+  using Code = cudaError_t;     ///< the runtime's
 
-  /// One that nobody uses. CudaError where none can be made.
-  [[nodiscard]] CudaEvent& acquire();
-  /// `event` may be recorded again.
-  void give_back(CudaEvent& event) noexcept;
-  /// How many were ever made.
-  [[nodiscard]] std::size_t made() const;
+  /// Of GPU number `device`.
+  CudaEventCalls(int device, CudaEventWait wait) noexcept : device_(device), wait_(wait) {}
+  // Each leaves no error behind for another caller to meet.
+  [[nodiscard]] Code create(Event& event) const noexcept;
+  [[nodiscard]] Code record(Event event, Stream stream) const noexcept;
+  [[nodiscard]] Code query(Event event) const noexcept;
+  [[nodiscard]] Code destroy(Event event) const noexcept;
 
  private:
-  const int device_;
-  const CudaEventWait wait_;
-  mutable Mutex mutex_{LockRank::kLeaf};
-  std::vector<std::unique_ptr<CudaEvent>> events_ WEIR_GUARDED_BY(mutex_);
-  std::vector<CudaEvent*> free_ WEIR_GUARDED_BY(mutex_);
+  int device_;
+  CudaEventWait wait_;
 };
+
+/// The events of one stream.
+using CudaEvents = EventStore<CudaEventCalls>;
+
+static_assert(event_state(cudaSuccess) == EventState::kPassed);
+static_assert(event_state(cudaErrorNotReady) == EventState::kNotPassed);
+static_assert(event_state(cudaErrorStreamCaptureUnsupported) == EventState::kCaptured);
+static_assert(event_state(cudaErrorCapturedEvent) == EventState::kCaptured);
+static_assert(event_state(cudaErrorStreamCaptureWrongThread) == EventState::kCaptured);
+static_assert(event_state(cudaErrorIllegalAddress) == EventState::kFailed);
 
 }  // namespace weir

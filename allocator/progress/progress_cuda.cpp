@@ -5,31 +5,11 @@
 #include <iterator>
 #include <limits>
 #include <string>
-#include <thread>
 
 #include "allocator/base/error.hpp"
+#include "allocator/progress/pause.hpp"
 
 namespace weir {
-namespace {
-
-/// Between two looks at the device: at first at once, since waking a thread takes longer than many
-/// an operation; then, where the wait is long, with pauses that cost next to no time of the host.
-class Pause {
- public:
-  void operator()() {
-    if (std::chrono::steady_clock::now() < spin_until_) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  }
-
- private:
-  std::chrono::steady_clock::time_point spin_until_ =
-      std::chrono::steady_clock::now() + std::chrono::microseconds(500);
-};
-
-}  // namespace
 
 StreamId CudaProgress::Ids::next() {
   if (given_ == kBlock) {
@@ -50,67 +30,77 @@ StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* c
     throw UsageError(
         "a default stream cannot be followed: it is another one on each thread or device");
   }
-  CudaEvents& events = work == CudaWork::kMarked ? slept_on_ : asked_;
   const Lock lock(mutex_);
   const StreamId id = ids_.next();
-  lanes_.emplace(id, std::make_shared<CudaLane>(id, stream, work, events, completion));
+  streams_.emplace(id, std::make_shared<FollowedCudaStream>(id, device_, stream, work, completion));
   return id;
 }
 
 void CudaProgress::remove(StreamId stream) {
-  const auto lane = require(stream);
+  const auto followed = require(stream);
   do {
-    (void)wait(lane->record(), {});
-  } while (!lane->try_close());  // another thread recorded a point meanwhile
+    (void)wait(followed->record(), {});
+  } while (!followed->try_close());  // another thread recorded a point meanwhile
   Lock lock(mutex_);
-  const auto gone = lanes_.extract(stream);
-  lock.unlock();  // to end a lane takes its lock
+  const auto gone = streams_.extract(stream);
+  lock.unlock();  // to end the stream takes its lock
 }
 
-std::shared_ptr<CudaLane> CudaProgress::find(StreamId stream) const {
+std::shared_ptr<FollowedCudaStream> CudaProgress::find(StreamId stream) const {
   const Lock lock(mutex_);
-  const auto found = lanes_.find(stream);
-  if (found != lanes_.end()) return found->second;
+  const auto found = streams_.find(stream);
+  if (found != streams_.end()) return found->second;
   if (ids_.gave(stream)) return nullptr;
   throw UsageError("stream " + std::to_string(stream.value) + " is not of this GPU");
 }
 
-std::shared_ptr<CudaLane> CudaProgress::require(StreamId stream) const {
-  auto lane = find(stream);
-  if (lane != nullptr) return lane;
+std::shared_ptr<FollowedCudaStream> CudaProgress::require(StreamId stream) const {
+  auto followed = find(stream);
+  if (followed != nullptr) return followed;
   throw UsageError("stream " + std::to_string(stream.value) + " was removed");
 }
 
 Point CudaProgress::record(StreamId stream) {
-  const auto lane = find(stream);
-  return lane != nullptr ? lane->record() : Point{stream, 0};
+  const auto followed = find(stream);
+  return followed != nullptr ? followed->record() : Point{stream, 0};
 }
 
 std::uint64_t CudaProgress::passed(StreamId stream) {
-  const auto lane = find(stream);
+  const auto followed = find(stream);
   // The highest stands for a point that could not be recorded (Block::kUnrecorded).
-  return lane != nullptr ? lane->passed() : std::numeric_limits<std::uint64_t>::max() - 1;
+  return followed != nullptr ? followed->passed() : std::numeric_limits<std::uint64_t>::max() - 1;
 }
 
 bool CudaProgress::wait(Point point, std::stop_token stop) {
-  const auto lane = find(point.stream);
-  if (lane == nullptr) return true;
-  for (Pause pause;; pause()) {
-    if (lane->passed() >= point.sequence) return true;
+  const auto followed = find(point.stream);
+  if (followed == nullptr) return true;
+  for (Pause pause(std::chrono::microseconds(500));; pause()) {
+    if (followed->passed() >= point.sequence) return true;
     if (stop.stop_requested()) return false;
-    lane->require_progress(point.sequence);
+    followed->require_progress(point.sequence);
   }
 }
 
 void CudaProgress::make_wait(StreamId waiter, Point point) {
   const auto waiting = require(waiter);
-  const auto lane = find(point.stream);
-  if (lane != nullptr) lane->hold_back(*waiting, point.sequence);
+  const auto followed = find(point.stream);
+  if (followed != nullptr) followed->hold_back(*waiting, point.sequence);
+}
+
+std::size_t CudaProgress::events() const {
+  std::vector<std::shared_ptr<FollowedCudaStream>> all;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [id, followed] : streams_) all.push_back(followed);
+  }
+  std::size_t sum = 0;
+  for (const auto& followed : all) sum += followed->events();
+  return sum;
 }
 
 std::size_t CudaProgress::streams() const {
   const Lock lock(mutex_);
-  return lanes_.size();
+  return streams_.size();
 }
 
 }  // namespace weir

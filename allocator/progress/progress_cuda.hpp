@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/progress/events_cuda.hpp"
-#include "allocator/progress/lane_cuda.hpp"
+#include "allocator/progress/followed_stream_cuda.hpp"
 #include "allocator/progress/progress.hpp"
 
 namespace weir {
@@ -29,8 +28,7 @@ namespace weir {
 class CudaProgress final : public Progress {
  public:
   /// Of streams of GPU number `device`.
-  explicit CudaProgress(int device)
-      : asked_(device, CudaEventWait::kSpins), slept_on_(device, CudaEventWait::kSleeps) {}
+  explicit CudaProgress(int device) : device_(device) {}
   /// Every stream must have passed its points, or be lost.
   ~CudaProgress() override = default;
 
@@ -43,8 +41,8 @@ class CudaProgress final : public Progress {
   /// keeps nothing of it; it may be destroyed then, whoever asks for it still. Its points stay
   /// passed. Throws CudaError where the device fails.
   void remove(StreamId stream);
-  /// The lane of a stream, until it is removed. UsageError for one that is not followed.
-  [[nodiscard]] CudaLane& lane(StreamId stream) const { return *require(stream); }
+  /// What `add` followed, until it is removed. UsageError for a stream that is not followed.
+  [[nodiscard]] FollowedCudaStream& followed(StreamId stream) const { return *require(stream); }
 
   // Each throws UsageError for a stream that was never added.
   /// Of a stream that was removed: a point that is passed.
@@ -55,8 +53,9 @@ class CudaProgress final : public Progress {
   /// UsageError, too, where `waiter` was removed.
   void make_wait(StreamId waiter, Point point) override;
 
-  /// Events that were ever made: none more once a program has reached its greatest run-ahead.
-  [[nodiscard]] std::size_t events_made() const { return asked_.made() + slept_on_.made(); }
+  /// How many events the followed streams have: no more once a program has reached its greatest
+  /// run-ahead.
+  [[nodiscard]] std::size_t events() const;
   /// Streams that are followed now.
   [[nodiscard]] std::size_t streams() const;
 
@@ -76,15 +75,15 @@ class CudaProgress final : public Progress {
 
   /// Null for a stream that was removed. What it returns stays while it is used, whoever removes
   /// the stream meanwhile.
-  [[nodiscard]] std::shared_ptr<CudaLane> find(StreamId stream) const;
+  [[nodiscard]] std::shared_ptr<FollowedCudaStream> find(StreamId stream) const;
   /// The same; UsageError for a stream that was removed.
-  [[nodiscard]] std::shared_ptr<CudaLane> require(StreamId stream) const;
+  [[nodiscard]] std::shared_ptr<FollowedCudaStream> require(StreamId stream) const;
 
-  CudaEvents asked_;     ///< of streams whose work is not marked: nobody sleeps on theirs
-  CudaEvents slept_on_;  ///< of those whose work is marked: a thread of the stream does
+  const int device_;
   mutable Mutex mutex_{LockRank::kLeaf};
   Ids ids_ WEIR_GUARDED_BY(mutex_);
-  std::unordered_map<StreamId, std::shared_ptr<CudaLane>> lanes_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<StreamId, std::shared_ptr<FollowedCudaStream>> streams_
+      WEIR_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir

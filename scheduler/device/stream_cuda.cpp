@@ -34,7 +34,7 @@ CudaStream::CudaStream(int device, OwnedCudaStream stream, StreamRole role, Cuda
     : Stream(progress.add(stream.get(), CudaWork::kMarked, this), role),
       device_(device),
       stream_(std::move(stream)),
-      lane_(progress.lane(id())),
+      followed_(progress.followed(id())),
       thread_([this] { serve(); }) {}
 
 CudaStream::~CudaStream() {
@@ -49,15 +49,15 @@ void CudaStream::copy(void* to, const void* from, Bytes size) {
 }
 
 std::uint64_t CudaStream::enqueue(Task& task) {
-  if (lane_.lost() != cudaSuccess) throw CudaError("cudaEventQuery", lane_.lost());
+  if (followed_.lost() != cudaSuccess) throw CudaError("cudaEventQuery", followed_.lost());
   const CudaScope scope(device_);
-  lane_.expect_mark();  // nothing may fail once the task has run
+  followed_.expect_mark();  // nothing may fail once the task has run
   const auto since = std::chrono::steady_clock::now();
   {
     const ServesDevice serves;
     task.run(*this);
   }
-  const std::uint64_t sequence = lane_.mark(&task, since);
+  const std::uint64_t sequence = followed_.mark(&task, since);
   news_.fetch_add(1);
   news_.notify_one();
   return sequence;
@@ -73,8 +73,8 @@ void CudaStream::serve() {
   (void)take_cuda_error(cudaSetDevice(device_));
   for (;;) {
     const std::uint32_t seen = news_.load();
-    if (lane_.await_oldest()) continue;
-    if (closing_.load()) return lane_.drain();
+    if (followed_.await_oldest()) continue;
+    if (closing_.load()) return followed_.drain();
     news_.wait(seen);
   }
 }

@@ -49,12 +49,12 @@ class CudaStream final : private CudaCompletion, public Stream {
   /// Lets the task enqueue its work, and returns the sequence that is passed once the device is
   /// done. On a lost device throws CudaError and enqueues nothing.
   std::uint64_t enqueue(Task& task);
-  /// Returns once all tasks are finished, even with errors.
-  void drain() noexcept { lane_.drain(); }
-  /// Returns the runtime's handle.
+  /// Returns when all of its tasks are told, whatever became of them.
+  void drain() noexcept { followed_.drain(); }
+  /// The runtime's.
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
-  /// Returns the device time of its tasks so far.
-  [[nodiscard]] std::chrono::nanoseconds busy() const noexcept { return lane_.busy(); }
+  /// Device time of its tasks so far.
+  [[nodiscard]] std::chrono::nanoseconds busy() const noexcept { return followed_.busy(); }
 
  private:
   void completed(void* tag, std::chrono::nanoseconds device_time) noexcept override;
@@ -62,7 +62,7 @@ class CudaStream final : private CudaCompletion, public Stream {
 
   const int device_;
   const OwnedCudaStream stream_;
-  CudaLane& lane_;
+  FollowedCudaStream& followed_;
   std::atomic<std::uint32_t> news_{0};  ///< changes with each task; the thread sleeps on it
   std::atomic<bool> closing_{false};
   std::thread thread_;

@@ -12,16 +12,16 @@ trap 'rm -rf "$scratch"' EXIT
 
 # file | what stands there (a perl pattern, once in the file) | what stands there instead
 waits=(
-  'allocator/progress/lane_cuda.cpp|check_cuda\(cudaStreamWaitEvent\(.*?"cudaStreamWaitEvent"\);|(void)event;'
-  'allocator/progress/lane_cuda.cpp|if \(waiter\.work_ == CudaWork::kMarked\) \(void\)waiter\.mark\(nullptr, Clock::now\(\)\);|'
-  'allocator/progress/lane_cuda.cpp|code = take_cuda_error\(cudaEventQuery\(event->handle\)\);|code = cudaSuccess;'
-  'allocator/progress/lane_cuda.cpp|\(void\)take_cuda_error\(cudaEventSynchronize\(event->handle\)\);|'
-  'allocator/progress/lane_cuda.cpp|\(void\)take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|'
-  'allocator/progress/lane_cuda.cpp|const cudaError_t code = take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|const cudaError_t code = cudaSuccess;'
+  'allocator/progress/followed_stream_cuda.cpp|check_cuda\(cudaStreamWaitEvent\(.*?"cudaStreamWaitEvent"\);|(void)event;'
+  'allocator/progress/followed_stream_cuda.cpp|if \(work_ == CudaWork::kMarked\) \(void\)push\(nullptr, Clock::now\(\)\);|'
+  'allocator/progress/followed_stream_cuda.cpp|const cudaError_t code = events_\.query\(behind->events\.front\(\)\);|const cudaError_t code = cudaSuccess;'
+  'allocator/progress/followed_stream_cuda.cpp|\(void\)take_cuda_error\(cudaEventSynchronize\(event\)\);|'
+  'allocator/progress/followed_stream_cuda.cpp|\(void\)take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|'
+  'allocator/progress/followed_stream_cuda.cpp|const cudaError_t code = take_cuda_error\(cudaStreamSynchronize\(stream_\)\);|const cudaError_t code = cudaSuccess;'
   'scheduler/scheduler.cpp|device_\.drain\(\);|'
-  'allocator/progress/progress_cuda.cpp|\(void\)wait\(entry\.lane\.record\(\), \{\}\);|'
-  'allocator/progress/progress_cuda.cpp|for \(Pause pause;; pause\(\)\) \{|return true; for (Pause pause;; pause()) {'
-  'scheduler/device/stream_cuda.cpp|if \(lane_\.await_oldest\(\)\) continue;|'
+  'allocator/progress/progress_cuda.cpp|\(void\)wait\(followed->record\(\), \{\}\);|'
+  'allocator/progress/progress_cuda.cpp|for \(Pause pause\(|return true; for (Pause pause('
+  'scheduler/device/stream_cuda.cpp|if \(followed_\.await_oldest\(\)\) continue;|'
 )
 
 tree=$scratch/tree

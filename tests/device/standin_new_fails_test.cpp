@@ -62,7 +62,7 @@ TEST_F(CudaNewFails, AWaitThatFindsNoMemoryIsNoWait) {
   const Point point{device.stream(StreamRole::kCopyIn), last};
   const StreamId waiter = device.stream(StreamRole::kCompute);
   weir_standin_clear_counters();
-  // As many as there is room for from the start: the next one needs memory before it calls CUDA.
+  // Their marks are not passed, so the next one needs memory, and that before it calls CUDA.
   for (int i = 0; i < 64; ++i) device.progress().make_wait(waiter, point);
   testing::fail_new_at(1);
   EXPECT_THROW(device.progress().make_wait(waiter, point), std::bad_alloc);

@@ -94,7 +94,8 @@ TEST_F(CudaProgressTest, APointCostsNoCallOfCudaUntilSomebodyAsks) {
   weir_standin_hold(first.get());
   weir_standin_clear_counters();
   Point last{};
-  for (std::uint32_t i = 1; i < CudaLane::kPointsOfAnEvent; ++i) last = progress.record(a);
+  for (std::uint32_t i = 1; i < FollowedCudaStream::kPointsOfAnEvent; ++i)
+    last = progress.record(a);
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
   EXPECT_EQ(weir_standin_calls("cuEventQuery"), 0U);
   EXPECT_EQ(weir_standin_calls("cuStreamIsCapturing"), 0U);
@@ -108,15 +109,17 @@ TEST_F(CudaProgressTest, APointCostsNoCallOfCudaUntilSomebodyAsks) {
 TEST_F(CudaProgressTest, SoManyPointsShareAnEventThatIsUsedAgainThoughNobodyAsks) {
   for (int i = 0; i < 10; ++i) {
     ASSERT_EQ(cudaStreamSynchronize(first.get()), cudaSuccess);
-    for (std::uint32_t k = 0; k < CudaLane::kPointsOfAnEvent; ++k) (void)progress.record(a);
+    for (std::uint32_t k = 0; k < FollowedCudaStream::kPointsOfAnEvent; ++k)
+      (void)progress.record(a);
   }
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 10U);
-  EXPECT_LE(progress.events_made(), 2U);
+  EXPECT_LE(progress.events(), 2U);
 }
 
 TEST_F(CudaProgressTest, EarlierPointsArePassedBeforeWorkBehindTheirEvent) {
   Point early{};
-  for (std::uint32_t i = 0; i < CudaLane::kPointsOfAnEvent; ++i) early = progress.record(a);
+  for (std::uint32_t i = 0; i < FollowedCudaStream::kPointsOfAnEvent; ++i)
+    early = progress.record(a);
   void* const block = upstream.allocate({512});
   // Their event has come to its end: a stream that is held goes no further, whatever it has.
   ASSERT_EQ(cudaStreamSynchronize(first.get()), cudaSuccess);
@@ -132,7 +135,7 @@ TEST_F(CudaProgressTest, EarlierPointsArePassedBeforeWorkBehindTheirEvent) {
 
 TEST_F(CudaProgressTest, EventsAreUsedAgain) {
   for (int i = 0; i < 300; ++i) EXPECT_TRUE(progress.wait(progress.record(a), {}));
-  EXPECT_LE(progress.events_made(), 2U);
+  EXPECT_LE(progress.events(), 2U);
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 300U);
 }
 
@@ -148,14 +151,15 @@ TEST_F(CudaProgressTest, TheEventsHaveNoTiming) {
   cudaEvent_t timed = nullptr;
   ASSERT_EQ(cudaEventCreate(&timed), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(timed, first.get()), cudaSuccess);
-  CudaEvents events(0, CudaEventWait::kSpins);
-  CudaEvent& event = events.acquire();
-  ASSERT_EQ(cudaEventRecord(event.handle, first.get()), cudaSuccess);
-  ASSERT_EQ(cudaEventSynchronize(event.handle), cudaSuccess);
+  CudaEvents events(CudaEventCalls(0, CudaEventWait::kSpins));
+  CudaEvents::Events made;
+  ASSERT_EQ(events.record(made, first.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventSynchronize(made.front()), cudaSuccess);
   float milliseconds = 0;
-  EXPECT_EQ(take_cuda_error(cudaEventElapsedTime(&milliseconds, timed, event.handle)),
+  EXPECT_EQ(take_cuda_error(cudaEventElapsedTime(&milliseconds, timed, made.front())),
             cudaErrorInvalidResourceHandle);
-  events.give_back(event);
+  events.give_back(made);
+  EXPECT_EQ(events.keep(0), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(timed), cudaSuccess);
 }
 
@@ -254,7 +258,7 @@ TEST_F(Invariant10, AnEventOfACaptureThatIsOverIsRecordedAgain) {
   EXPECT_FALSE(progress.reached(point));
   EXPECT_TRUE(progress.wait(point, {}));
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 2U);
-  EXPECT_LE(progress.events_made(), 1U);
+  EXPECT_LE(progress.events(), 1U);
 }
 
 TEST_F(CudaProgressTest, RefusesADefaultStream) {

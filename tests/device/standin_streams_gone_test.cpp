@@ -69,7 +69,7 @@ TEST_F(CudaStreamsThatAreGone, HavePassedEveryPointAndHoldNobodyBack) {
   EXPECT_EQ(weir_standin_calls(nullptr), 0U);
   EXPECT_THROW(progress.make_wait(last.stream, progress.record(stays)), UsageError);
   EXPECT_THROW(progress.remove(last.stream), UsageError);
-  EXPECT_THROW((void)progress.lane(last.stream), UsageError);
+  EXPECT_THROW((void)progress.followed(last.stream), UsageError);
   progress.remove(stays);
 }
 
@@ -144,18 +144,17 @@ TEST_F(CudaStreamsThatAreGone, AreAwaitedWithWhatIsRecordedMeanwhile) {
 
 // As a thread does that looked the stream up before it was removed.
 TEST_F(CudaStreamsThatAreGone, AreNotAskedByWhoHadThemBefore) {
-  CudaEvents events{0, CudaEventWait::kSpins};
-  CudaLane lane{StreamId::next(), stream.get(), CudaWork::kUnmarked, events, nullptr};
-  const Point point = lane.record();
-  EXPECT_FALSE(lane.try_close()) << "a point is not passed";
-  while (lane.passed() < point.sequence) std::this_thread::yield();
-  EXPECT_TRUE(lane.try_close());
+  FollowedCudaStream followed{StreamId::next(), 0, stream.get(), CudaWork::kUnmarked, nullptr};
+  const Point point = followed.record();
+  EXPECT_FALSE(followed.try_close()) << "a point is not passed";
+  while (followed.passed() < point.sequence) std::this_thread::yield();
+  EXPECT_TRUE(followed.try_close());
   weir_standin_clear_counters();
-  for (std::uint32_t i = 0; i < CudaLane::kPointsOfAnEvent; ++i) {
-    const Point later = lane.record();
-    EXPECT_LE(later.sequence, lane.passed());
+  for (std::uint32_t i = 0; i < FollowedCudaStream::kPointsOfAnEvent; ++i) {
+    const Point later = followed.record();
+    EXPECT_LE(later.sequence, followed.passed());
   }
-  EXPECT_TRUE(lane.try_close());
+  EXPECT_TRUE(followed.try_close());
   EXPECT_EQ(weir_standin_calls(nullptr), 0U);
 }
 

@@ -7,12 +7,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/ring.hpp"
 #include "allocator/progress/events_cuda.hpp"
+#include "allocator/progress/fence_queue.hpp"
 #include "allocator/progress/progress.hpp"
 
 namespace weir {
@@ -30,7 +31,7 @@ class CudaCompletion {
   virtual void completed(void* tag, std::chrono::nanoseconds device_time) noexcept = 0;
 };
 
-/// Whether a lane hears of all that is enqueued on its stream.
+/// Whether we hear of all that is enqueued on a stream.
 enum class CudaWork : std::uint8_t {
   kMarked,  ///< whoever enqueues calls `mark` after it; a point is the last mark
   /// Others enqueue too. A point costs no call of CUDA's: its event is recorded when somebody asks
@@ -40,23 +41,22 @@ enum class CudaWork : std::uint8_t {
 
 /// A stream that somebody else made and destroys. Thread-safe.
 ///
-/// Where an event says that the device has failed, the lane is lost: tags are told as completed,
+/// Where an event says that the device has failed, the stream is lost: tags are told as completed,
 /// nothing is passed any more, so no memory is used again, and every call that would need the
 /// device throws CudaError.
-class CudaLane {
+class FollowedCudaStream {
  public:
   /// So many points of an unmarked stream share an event at most: what is freed while the device is
   /// far behind does not all come free with the last of it.
   static constexpr std::uint32_t kPointsOfAnEvent = 32;
 
-  /// `stream`, `events`, which are of the same GPU, and `completion`, if any, outlive the lane.
-  /// `id` is a new one.
-  CudaLane(StreamId id, cudaStream_t stream, CudaWork work, CudaEvents& events,
-           CudaCompletion* completion);
-  /// Everything marked must be passed, or the lane lost.
-  ~CudaLane();
-  CudaLane(const CudaLane&) = delete;
-  CudaLane& operator=(const CudaLane&) = delete;
+  /// `stream`, of GPU number `device`, and `completion`, if any, outlive this. `id` is a new one.
+  FollowedCudaStream(StreamId id, int device, cudaStream_t stream, CudaWork work,
+                     CudaCompletion* completion);
+  /// Everything marked must be passed, or the stream lost.
+  ~FollowedCudaStream();
+  FollowedCudaStream(const FollowedCudaStream&) = delete;
+  FollowedCudaStream& operator=(const FollowedCudaStream&) = delete;
 
   [[nodiscard]] StreamId id() const noexcept { return id_; }  ///< never another stream's
   /// The runtime's.
@@ -68,25 +68,25 @@ class CudaLane {
   /// when that began to be enqueued. After `expect_mark`. Does not throw: where no event can be
   /// recorded now, a later one covers the work.
   std::uint64_t mark(void* tag, std::chrono::steady_clock::time_point since) noexcept;
-  /// A place behind all that was enqueued so far. CudaError when the lane is lost, and where the
+  /// A place behind all that was enqueued so far. CudaError when the stream is lost, and where the
   /// event of marked work cannot be recorded. While an unmarked stream is captured its points are
   /// not passed.
   [[nodiscard]] Point record();
   /// As of now. The same for as long as nothing is known to have happened.
   [[nodiscard]] std::uint64_t passed() noexcept;
   /// Nothing asks the stream any more, which may be destroyed then: points are passed from the
-  /// start, and it waits for nothing. False while a point is not passed. CudaError when the lane is
-  /// lost.
+  /// start, and it waits for nothing. False while a point is not passed. CudaError when the stream
+  /// is lost.
   [[nodiscard]] bool try_close();
-  /// Makes `waiter` wait on the device until this lane has passed `sequence`. UsageError when that
-  /// is closed.
-  void hold_back(CudaLane& waiter, std::uint64_t sequence);
+  /// Makes `waiter` wait on the device until this stream has passed `sequence`. UsageError when
+  /// that is closed.
+  void hold_back(FollowedCudaStream& waiter, std::uint64_t sequence);
 
-  /// Throws CudaError if `sequence` can never be passed: the lane is lost, or no event covers it
+  /// Throws CudaError if `sequence` can never be passed: the stream is lost, or no event covers it
   /// and none can be recorded.
   void require_progress(std::uint64_t sequence);
   /// Sleeps, where the events are made for it, until the device has passed the oldest point that is
-  /// not passed; false when there is none, the lane is lost, or no event covers the work.
+  /// not passed; false when there is none, the stream is lost, or no event covers the work.
   bool await_oldest() noexcept;
   /// Returns when every tag is told, whatever became of its work; nobody may mark meanwhile.
   void drain() noexcept;
@@ -98,63 +98,77 @@ class CudaLane {
   [[nodiscard]] std::uint64_t marked() const noexcept {
     return marked_.load(std::memory_order_acquire);
   }
-  /// Success until the lane is lost and its tags are told, and then why.
+  /// How many events it has.
+  [[nodiscard]] std::size_t events() const {
+    const Lock lock(mutex_);
+    return events_.size();
+  }
+  /// Success until the stream is lost and its tags are told, and then why.
   [[nodiscard]] cudaError_t lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Mark {
+  struct Told {
     std::uint64_t sequence = 0;
-    CudaEvent* event = nullptr;  ///< null: none is recorded yet, or a later mark's covers it
     void* tag = nullptr;
     Clock::time_point enqueued;
   };
+  /// A place in the stream's order.
+  struct Mark : Told {
+    CudaEvents::Events events;  ///< at most one; none: a later mark's event covers it
+    std::uint32_t waiters = 0;  ///< threads that use the event without the lock
+  };
+  using Marks = FenceQueue<Mark>::Fences;
 
-  std::uint64_t push(void* tag, CudaEvent* event, Clock::time_point since) noexcept
-      WEIR_REQUIRES(mutex_);
-  /// Behind all that is enqueued now; null, and why in `refused_`, where none can be had.
-  [[nodiscard]] CudaEvent* try_record() noexcept WEIR_REQUIRES(mutex_);
-  /// The first event that is passed no earlier than `sequence`, which is not passed; null as above.
-  [[nodiscard]] CudaEvent* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
-  /// The first points since the last event, and those that share it.
-  [[nodiscard]] Point record_lazily() WEIR_REQUIRES(mutex_);
-  /// `event` says nothing of the device: a later one is to cover the work.
-  void forget(const CudaEvent& event) noexcept WEIR_REQUIRES(mutex_);
+  /// Makes sure that as many marks are at hand as may be pushed before the next call.
+  void reserve() WEIR_REQUIRES(mutex_);
+  /// The next mark, without an event.
+  Mark& push() noexcept WEIR_REQUIRES(mutex_);
+  /// The same with the tag, and an event if one can be recorded.
+  std::uint64_t push(void* tag, Clock::time_point since) noexcept WEIR_REQUIRES(mutex_);
+  /// Puts an event behind all that is enqueued now. False, and why in `refused_`, if none can be
+  /// had.
+  bool try_record(CudaEvents::Events& events) noexcept WEIR_REQUIRES(mutex_);
+  /// The first mark with an event that is passed no earlier than `sequence`, which is not passed.
+  /// Records one if there is none; null as above.
+  [[nodiscard]] Mark* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
   /// The other half of hold_back, under the waiter's lock.
-  void wait_behind(const CudaEvent& event);
-  /// Ends a wait for an event that may have been retired meanwhile.
-  void let_go(CudaEvent& event) noexcept;
+  void wait_behind(cudaEvent_t event);
+  /// Ends a wait for a mark that may have been passed meanwhile.
+  void let_go(Mark& mark) noexcept;
   /// Success, or why no event of ours may be recorded on the stream now.
   [[nodiscard]] cudaError_t captured() const noexcept;
   void require_not_captured(std::string_view call) const;
-  void require_found(const CudaEvent* event) const WEIR_REQUIRES(mutex_);
+  void require_found(const Mark* mark) const WEIR_REQUIRES(mutex_);
   /// Tells of what the device has done by now, unless another thread is about it.
   void sweep() noexcept;
   /// The next mark that the device has passed. Not ready, or what the device failed with, when
   /// there is none; the sweep is over then.
-  [[nodiscard]] cudaError_t take_done(Mark& mark) noexcept;
+  [[nodiscard]] cudaError_t take_done(Told& done) noexcept;
+  /// Whether the device has passed `mark`: success, not ready, or what the device failed with.
+  [[nodiscard]] cudaError_t ask(const Mark& mark) noexcept WEIR_REQUIRES(mutex_);
   void tell_of_loss(cudaError_t why) noexcept;
   /// Asks the stream itself, where no event can be had to ask for.
   void synchronize() noexcept;
   void require_working() const WEIR_REQUIRES(mutex_);
-  void tell(const Mark& mark) noexcept;
-  void retire(CudaEvent* event) noexcept WEIR_REQUIRES(mutex_);
+  void tell(const Told& done) noexcept;
+  /// Keeps a mark that is not in the queue any more, and its event, for the next use.
+  void put_away(Marks& mark) noexcept WEIR_REQUIRES(mutex_);
 
   const StreamId id_;
   const cudaStream_t stream_;
   const CudaWork work_;
-  CudaEvents& events_;
   CudaCompletion* const completion_;
 
-  Mutex mutex_{LockRank::kStream};
-  Ring<Mark> marks_ WEIR_GUARDED_BY(mutex_);          ///< not passed yet
+  mutable Mutex mutex_{LockRank::kStream};
+  CudaEvents events_ WEIR_GUARDED_BY(mutex_);
+  FenceQueue<Mark> marks_ WEIR_GUARDED_BY(mutex_);    ///< passed ones have yet to be told
+  Marks spare_ WEIR_GUARDED_BY(mutex_);               ///< to be used again
+  Marks held_ WEIR_GUARDED_BY(mutex_);                ///< passed, with waiters
   std::size_t expected_ WEIR_GUARDED_BY(mutex_) = 0;  ///< marks that there has to be room for
-  std::uint32_t points_ WEIR_GUARDED_BY(mutex_) = 0;  ///< given for the last mark, if unmarked
   bool sweeping_ WEIR_GUARDED_BY(mutex_) = false;
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;  ///< the stream may be gone
-  /// The device has passed it, and whoever sweeps has yet to tell.
-  std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// The stream was seen to be through with it, whatever its events say.
+  /// The stream was seen to be through with it, whatever the events of earlier marks say.
   std::uint64_t through_ WEIR_GUARDED_BY(mutex_) = 0;
   /// Why the device failed. Waiters learn of it by `lost_`, once the tags are told: what they hold
   /// may be what the tags stand for.

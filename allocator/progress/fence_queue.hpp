@@ -1,0 +1,69 @@
+#pragma once
+
+/// @file
+/// The points of one stream and the fences that the device has not passed.
+
+#include <cstdint>
+#include <list>
+
+namespace weir {
+
+/// A point is the number of the stream's next fence, so it costs no call of a driver. The fence is
+/// recorded later and may cover more than it has to. `Fence` has a `sequence` and what else its
+/// owner needs. Fences change hands as nodes of lists, which neither allocates nor fails. Guarded
+/// by its owner's lock.
+template <typename Fence>
+class FenceQueue {
+ public:
+  using Fences = std::list<Fence>;  ///< a fence, or several, outside the queue
+
+  /// Returns a new point's sequence.
+  std::uint64_t add_point() noexcept {
+    ++points_;
+    return next_;
+  }
+  /// How many points wait for the next fence to be recorded.
+  [[nodiscard]] std::uint32_t points() const noexcept { return points_; }
+  /// The sequence that the next fence gets.
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  /// The highest sequence that a point or a fence has.
+  [[nodiscard]] std::uint64_t last() const noexcept { return points_ != 0 ? next_ : next_ - 1; }
+  /// The sequence of the last fence that was passed.
+  [[nodiscard]] std::uint64_t passed() const noexcept { return passed_; }
+  /// Whether no point or fence waits for the device.
+  [[nodiscard]] bool idle() const noexcept { return fences_.empty() && points_ == 0; }
+
+  /// Moves the only fence of `made` to the end of the queue. The points so far are its own, unless
+  /// `skip` gave it its number before.
+  void push(Fences& made, std::uint64_t sequence) noexcept {
+    made.front().sequence = sequence;
+    fences_.splice(fences_.end(), made);
+  }
+  void push(Fences& made) noexcept { push(made, skip()); }
+  /// Ends the next fence's points without a fence. Returns its number.
+  std::uint64_t skip() noexcept {
+    points_ = 0;
+    return next_++;
+  }
+
+  /// Moves the oldest fence to the front of `to` if `is_passed(fence)`. Returns whether it did.
+  template <typename IsPassed>
+  bool take_passed(Fences& to, const IsPassed& is_passed) {
+    if (fences_.empty() || !is_passed(fences_.front())) return false;
+    passed_ = fences_.front().sequence;
+    to.splice(to.begin(), fences_, fences_.begin());
+    return true;
+  }
+
+  /// Recorded and not passed, in order.
+  [[nodiscard]] Fences& fences() noexcept { return fences_; }
+  [[nodiscard]] const Fences& fences() const noexcept { return fences_; }
+
+ private:
+  std::uint64_t next_ = 1;
+  std::uint64_t passed_ = 0;
+  std::uint32_t points_ = 0;
+  Fences fences_;
+};
+
+}  // namespace weir

@@ -1,0 +1,356 @@
+#include "allocator/progress/followed_stream_cuda.hpp"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/base/log.hpp"
+#include "allocator/base/scope_cuda.hpp"
+
+namespace weir {
+
+FollowedCudaStream::FollowedCudaStream(StreamId id, int device, cudaStream_t stream, CudaWork work,
+                                       CudaCompletion* completion)
+    : id_(id),
+      stream_(stream),
+      work_(work),
+      completion_(completion),
+      events_(CudaEventCalls(
+          device, work == CudaWork::kMarked ? CudaEventWait::kSleeps : CudaEventWait::kSpins)) {}
+
+FollowedCudaStream::~FollowedCudaStream() {
+  const Lock lock(mutex_);
+  for (Mark& mark : marks_.fences()) events_.give_back(mark.events);
+  const cudaError_t code = events_.keep(0);
+  if (code != cudaSuccess) {
+    log(LogLevel::kError, "CUDA events are lost: cudaEventDestroy: " + describe_cuda_error(code));
+  }
+}
+
+bool FollowedCudaStream::try_record(CudaEvents::Events& events) noexcept {
+  // An event recorded now would become a part of the captured graph, and never be passed.
+  refused_ = captured();
+  if (refused_ != cudaSuccess) return false;
+  CudaEvents::Events made;
+  try {
+    refused_ = events_.record(made, stream_);
+  } catch (...) {
+    refused_ = cudaErrorMemoryAllocation;
+  }
+  // The program may have begun a capture on another thread since the first look.
+  if (refused_ == cudaSuccess) refused_ = captured();
+  if (refused_ == cudaSuccess) {
+    events.splice(events.end(), made);
+  } else {
+    events_.give_back(made);
+  }
+  return refused_ == cudaSuccess;
+}
+
+void FollowedCudaStream::reserve() {
+  while (spare_.size() <= expected_) spare_.emplace_back();
+}
+
+FollowedCudaStream::Mark& FollowedCudaStream::push() noexcept {
+  Marks made;
+  made.splice(made.begin(), spare_, spare_.begin());
+  marks_.push(made);
+  marked_.store(marks_.last(), std::memory_order_release);
+  return marks_.fences().back();
+}
+
+std::uint64_t FollowedCudaStream::push(void* tag, Clock::time_point since) noexcept {
+  CudaEvents::Events event;
+  (void)try_record(event);
+  Mark& mark = push();
+  mark.events.splice(mark.events.end(), event);
+  mark.tag = tag;
+  mark.enqueued = since;
+  return mark.sequence;
+}
+
+void FollowedCudaStream::expect_mark() {
+  const Lock lock(mutex_);
+  reserve();
+  ++expected_;
+}
+
+std::uint64_t FollowedCudaStream::mark(void* tag, Clock::time_point since) noexcept {
+  Lock lock(mutex_);
+  --expected_;
+  // Recorded and queued in one step: the queue's order is the stream's.
+  if (failed_ == cudaSuccess) return push(tag, since);
+  const std::uint64_t never_passed = marks_.skip();
+  marked_.store(never_passed, std::memory_order_release);
+  lock.unlock();
+  if (tag != nullptr) completion_->completed(tag, {});
+  return never_passed;
+}
+
+Point FollowedCudaStream::record() {
+  Lock lock(mutex_);
+  if (closed_) return {id_, 0};
+  require_working();
+  if (work_ == CudaWork::kMarked) {
+    const std::uint64_t last = marks_.last();
+    if (last > marks_.passed()) require_found(covering(last));
+    return {id_, last};
+  }
+  reserve();  // here it may throw: a free then has no point yet, and keeps its block
+  const Point point{id_, marks_.add_point()};
+  marked_.store(point.sequence, std::memory_order_release);
+  if (marks_.points() % kPointsOfAnEvent != 0) return point;
+  (void)covering(point.sequence);  // if not now, then when it is asked for
+  lock.unlock();
+  sweep();  // so that events are used again though nobody asks
+  return point;
+}
+
+void FollowedCudaStream::require_working() const {
+  if (failed_ != cudaSuccess) throw CudaError("cudaEventQuery", failed_);
+}
+
+void FollowedCudaStream::require_found(const Mark* mark) const {
+  if (mark == nullptr) throw CudaError("cudaEventRecord", refused_);
+}
+
+FollowedCudaStream::Mark* FollowedCudaStream::covering(std::uint64_t sequence) noexcept {
+  Marks& marks = marks_.fences();
+  if (!marks.empty() && marks.front().sequence >= sequence && !marks.front().events.empty()) {
+    return &marks.front();
+  }
+  Mark* first = nullptr;
+  for (auto mark = marks.rbegin(); mark != marks.rend() && mark->sequence >= sequence; ++mark) {
+    if (!mark->events.empty()) first = &*mark;
+  }
+  if (first != nullptr) return first;
+  CudaEvents::Events event;
+  if (!try_record(event)) return nullptr;
+  // It belongs to the points that wait for one, and covers the marks that have none as well.
+  Mark& last = marks_.points() != 0 ? push() : marks.back();
+  last.events.splice(last.events.end(), event);
+  return &last;
+}
+
+cudaError_t FollowedCudaStream::captured() const noexcept {
+  if (work_ == CudaWork::kMarked) return cudaSuccess;  // nobody has its stream to capture it
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t code = take_cuda_error(cudaStreamIsCapturing(stream_, &status));
+  if (code != cudaSuccess || status == cudaStreamCaptureStatusNone) return code;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+void FollowedCudaStream::require_not_captured(std::string_view call) const {
+  const cudaError_t code = captured();
+  if (code == cudaErrorStreamCaptureUnsupported) {
+    throw CudaError(call, code, "the stream is being captured");
+  }
+  check_cuda(code, "cudaStreamIsCapturing");
+}
+
+std::uint64_t FollowedCudaStream::passed() noexcept {
+  if (passed_.load(std::memory_order_acquire) != marked()) sweep();
+  return passed_.load(std::memory_order_acquire);
+}
+
+void FollowedCudaStream::sweep() noexcept {
+  const CudaRelaxed relaxed;
+  {
+    const Lock lock(mutex_);
+    if (std::exchange(sweeping_, true)) return;
+  }
+  Told done;
+  cudaError_t code = cudaSuccess;
+  while ((code = take_done(done)) == cudaSuccess) {
+    tell(done);
+    passed_.store(done.sequence, std::memory_order_release);
+  }
+  if (code != cudaErrorNotReady) tell_of_loss(code);
+}
+
+cudaError_t FollowedCudaStream::take_done(Told& done) noexcept {
+  const Lock lock(mutex_);
+  cudaError_t code = cudaErrorNotReady;
+  Marks taken;
+  if (failed_ == cudaSuccess && !marks_.idle()) {
+    if (marks_.fences().empty()) (void)covering(marks_.next());
+    (void)marks_.take_passed(taken, [&](const Mark& mark) WEIR_REQUIRES(mutex_) {
+      code = ask(mark);
+      return code == cudaSuccess;
+    });
+  }
+  if (code == cudaSuccess) {
+    done = static_cast<const Told&>(taken.front());
+    put_away(taken);
+  } else if (code == cudaErrorNotReady) {
+    sweeping_ = false;
+  } else {
+    failed_ = code;
+  }
+  return code;
+}
+
+cudaError_t FollowedCudaStream::ask(const Mark& mark) noexcept {
+  if (mark.sequence <= through_) return cudaSuccess;
+  Mark* const behind = covering(mark.sequence);
+  if (behind == nullptr) return cudaErrorNotReady;
+  const cudaError_t code = events_.query(behind->events.front());
+  if (code == cudaSuccess) through_ = behind->sequence;
+  if (event_state(code) != EventState::kCaptured) return code;
+  // The event says nothing of the device: a later one is to cover the work. Who waits for it is
+  // told the same, and then it is asked for again.
+  if (behind->waiters == 0) events_.give_back(behind->events);
+  return cudaErrorNotReady;
+}
+
+void FollowedCudaStream::tell_of_loss(cudaError_t why) noexcept {
+  log(LogLevel::kError, "the GPU failed, and does nothing more for this program: cudaEventQuery: " +
+                            describe_cuda_error(why));
+  // If it works on all the same, what it was given must stay until it has come to its end.
+  (void)take_cuda_error(cudaStreamSynchronize(stream_));
+  Lock lock(mutex_);
+  while (!marks_.fences().empty()) {  // there come no more
+    Marks lost;
+    lost.splice(lost.begin(), marks_.fences(), marks_.fences().begin());
+    const auto told = static_cast<const Told&>(lost.front());
+    put_away(lost);
+    lock.unlock();
+    tell(told);
+    lock.lock();
+  }
+  sweeping_ = false;
+  lost_.store(why, std::memory_order_release);
+}
+
+void FollowedCudaStream::tell(const Told& done) noexcept {
+  if (work_ == CudaWork::kUnmarked) return;  // nobody asks for its time
+  const Clock::time_point now = Clock::now();
+  const auto took = now - std::max(idle_since_, done.enqueued);
+  idle_since_ = now;
+  if (done.tag == nullptr) return;  // a wait for another stream, and no work
+  busy_.fetch_add(took.count(), std::memory_order_relaxed);
+  completion_->completed(done.tag, took);
+}
+
+void FollowedCudaStream::put_away(Marks& mark) noexcept {
+  // Its event must not stand for other work while a thread sleeps on it.
+  if (mark.front().waiters != 0) return held_.splice(held_.end(), mark);
+  events_.give_back(mark.front().events);
+  spare_.splice(spare_.begin(), mark);
+}
+
+bool FollowedCudaStream::try_close() {
+  const Lock lock(mutex_);
+  require_working();
+  closed_ = marks_.idle();
+  return closed_;
+}
+
+void FollowedCudaStream::hold_back(FollowedCudaStream& waiter, std::uint64_t sequence) {
+  Mark* mark = nullptr;
+  cudaEvent_t event = nullptr;
+  {
+    const Lock lock(mutex_);
+    if (sequence <= marks_.passed()) return;
+    require_working();
+    mark = covering(sequence);
+    require_found(mark);
+    event = mark->events.front();
+    ++mark->waiters;  // an event that was swept meanwhile may stand for other work already
+  }
+  // Not under this stream's lock: the waiter's is of the same rank.
+  try {
+    waiter.wait_behind(event);
+  } catch (...) {
+    let_go(*mark);
+    throw;
+  }
+  let_go(*mark);
+}
+
+void FollowedCudaStream::wait_behind(cudaEvent_t event) {
+  const Lock lock(mutex_);
+  if (closed_) throw UsageError("stream " + std::to_string(id_.value) + " was removed");
+  if (work_ == CudaWork::kUnmarked) {
+    // A wait for an event of outside would end the stream's capture.
+    require_not_captured("cudaStreamWaitEvent");
+  } else {
+    require_working();
+    reserve();
+  }
+  check_cuda(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent");
+  // A point of the stream's from now on is behind the wait, so it needs a mark of its own.
+  if (work_ == CudaWork::kMarked) (void)push(nullptr, Clock::now());
+}
+
+void FollowedCudaStream::let_go(Mark& mark) noexcept {
+  const Lock lock(mutex_);
+  if (--mark.waiters != 0) return;
+  const auto held = std::ranges::find(held_, &mark, [](const Mark& each) { return &each; });
+  if (held == held_.end()) return;  // it is not passed
+  Marks passed;
+  passed.splice(passed.begin(), held_, held);
+  put_away(passed);
+}
+
+void FollowedCudaStream::require_progress(std::uint64_t sequence) {
+  if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
+  const Lock lock(mutex_);
+  if (sequence <= marks_.passed() || failed_ != cudaSuccess) return;  // then it is soon lost
+  require_found(covering(sequence));
+}
+
+bool FollowedCudaStream::await_oldest() noexcept {
+  const CudaRelaxed relaxed;
+  Lock lock(mutex_);
+  if (marks_.idle() || failed_ != cudaSuccess) return false;
+  Mark* const oldest = covering(marks_.passed() + 1);
+  if (oldest == nullptr) return false;
+  const cudaEvent_t event = oldest->events.front();
+  ++oldest->waiters;  // keeps it from being recorded for other work meanwhile
+  lock.unlock();
+  // An error here is the device's, and the query in `sweep` meets it too.
+  (void)take_cuda_error(cudaEventSynchronize(event));
+  let_go(*oldest);
+  sweep();
+  return true;
+}
+
+void FollowedCudaStream::drain() noexcept {
+  for (;;) {
+    while (await_oldest()) continue;
+    {
+      const Lock lock(mutex_);
+      if (marks_.idle() && !sweeping_) return;
+      // Else another thread is about to tell, or no event could be had.
+    }
+    std::this_thread::yield();
+    synchronize();
+  }
+}
+
+void FollowedCudaStream::synchronize() noexcept {
+  const CudaRelaxed relaxed;
+  const cudaError_t code = take_cuda_error(cudaStreamSynchronize(stream_));
+  bool tells = false;
+  {
+    const Lock lock(mutex_);
+    if (code == cudaSuccess) {
+      if (marks_.points() != 0) (void)push();
+      through_ = marks_.last();
+    } else if (failed_ == cudaSuccess && !std::exchange(sweeping_, true)) {
+      failed_ = code;
+      tells = true;
+    }
+  }
+  if (tells) {
+    tell_of_loss(code);
+  } else {
+    sweep();
+  }
+}
+
+}  // namespace weir
