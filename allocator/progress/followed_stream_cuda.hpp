@@ -98,11 +98,6 @@ class FollowedCudaStream {
   [[nodiscard]] std::uint64_t marked() const noexcept {
     return marked_.load(std::memory_order_acquire);
   }
-  /// How many events it has.
-  [[nodiscard]] std::size_t events() const {
-    const Lock lock(mutex_);
-    return events_.size();
-  }
   /// Success until the stream is lost and its tags are told, and then why.
   [[nodiscard]] cudaError_t lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
@@ -160,7 +155,7 @@ class FollowedCudaStream {
   const CudaWork work_;
   CudaCompletion* const completion_;
 
-  mutable Mutex mutex_{LockRank::kStream};
+  Mutex mutex_{LockRank::kStream};
   CudaEvents events_ WEIR_GUARDED_BY(mutex_);
   FenceQueue<Mark> marks_ WEIR_GUARDED_BY(mutex_);    ///< passed ones have yet to be told
   Marks spare_ WEIR_GUARDED_BY(mutex_);               ///< to be used again

@@ -87,17 +87,6 @@ void CudaProgress::make_wait(StreamId waiter, Point point) {
   if (followed != nullptr) followed->hold_back(*waiting, point.sequence);
 }
 
-std::size_t CudaProgress::events() const {
-  std::vector<std::shared_ptr<FollowedCudaStream>> all;
-  {
-    const Lock lock(mutex_);
-    for (const auto& [id, followed] : streams_) all.push_back(followed);
-  }
-  std::size_t sum = 0;
-  for (const auto& followed : all) sum += followed->events();
-  return sum;
-}
-
 std::size_t CudaProgress::streams() const {
   const Lock lock(mutex_);
   return streams_.size();

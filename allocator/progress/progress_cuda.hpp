@@ -53,9 +53,6 @@ class CudaProgress final : public Progress {
   /// UsageError, too, where `waiter` was removed.
   void make_wait(StreamId waiter, Point point) override;
 
-  /// How many events the followed streams have: no more once a program has reached its greatest
-  /// run-ahead.
-  [[nodiscard]] std::size_t events() const;
   /// Streams that are followed now.
   [[nodiscard]] std::size_t streams() const;
 

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <ctime>
-#include <thread>
 #include <utility>
 
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
+#include "allocator/progress/pause.hpp"
 
 namespace weir::preload {
 namespace {
@@ -30,21 +29,6 @@ Fences::Clock::time_point coarse_now() noexcept {
                                    std::chrono::nanoseconds(now.tv_nsec));
 }
 
-bool forbidden_by_capture(CUresult code) noexcept {
-  return code >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
-         code <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-}
-
-/// Short at first, since waking takes longer than many a kernel.
-void pause_since(Fences::Clock::time_point start) {
-  if (Fences::Clock::now() - start < std::chrono::microseconds(200)) {
-    std::this_thread::yield();
-  } else {
-    const NoCancel no_cancel;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-}
-
 }  // namespace
 
 std::size_t Fences::room_for_new(std::size_t live, std::size_t behind) noexcept {
@@ -52,10 +36,10 @@ std::size_t Fences::room_for_new(std::size_t live, std::size_t behind) noexcept 
 }
 
 Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait)
-    : driver_(driver), context_(context), max_wait_(max_wait) {
-  followed.fetch_add(1);
+    : driver_(driver), context_(context), max_wait_(max_wait), events_(EventFunctions(driver)) {
+  contexts.fetch_add(1);
   const Lock lock(mutex_);
-  lanes_[everything_.value].id = everything_;
+  streams_[everything_.value].id = everything_;
   (void)add(CU_STREAM_LEGACY, 0);
 }
 
@@ -70,30 +54,30 @@ bool Fences::insist() noexcept {
   return std::exchange(put_off, false);
 }
 
-const Fences::Lane* Fences::lane(StreamId id) const {
-  const auto found = lanes_.find(id.value);
-  return found != lanes_.end() ? &found->second : nullptr;
+const Fences::Followed* Fences::followed(StreamId id) const {
+  const auto found = streams_.find(id.value);
+  return found != streams_.end() ? &found->second : nullptr;
 }
 
-Fences::Lane* Fences::lane(StreamId id) {
-  const auto found = lanes_.find(id.value);
-  return found != lanes_.end() ? &found->second : nullptr;
+Fences::Followed* Fences::followed(StreamId id) {
+  const auto found = streams_.find(id.value);
+  return found != streams_.end() ? &found->second : nullptr;
 }
 
-Fences::Lane& Fences::add(CUstream stream, std::uint64_t owner) {
+Fences::Followed& Fences::add(CUstream stream, std::uint64_t owner) {
   ThreadEnded ended = owner != 0 ? end_of_this_thread() : nullptr;
   const StreamId id = StreamId::next();
-  Lane& lane = lanes_[id.value];
-  lane.id = id;
-  lane.stream = stream;
-  lane.owner = owner;
-  lane.ended = std::move(ended);
+  Followed& its = streams_[id.value];
+  its.id = id;
+  its.handle = stream;
+  its.owner = owner;
+  its.ended = std::move(ended);
   if (owner != 0) {
-    by_thread_.insert_or_assign(owner, &lane);
+    by_thread_.insert_or_assign(owner, &its);
   } else {
-    by_handle_.insert_or_assign(stream, &lane);
+    by_handle_.insert_or_assign(stream, &its);
   }
-  return lane;
+  return its;
 }
 
 void Fences::end_request() noexcept { this_request = nullptr; }
@@ -137,7 +121,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   if (!scope.good() || gone_) return {};
   if (captured_now()) throw CaptureUnderWay("no fence can be recorded now");
   if (lost_) throw Error("no fence can be recorded now");
-  Lane* const found = lane(stream);
+  Followed* const found = followed(stream);
   if (found == nullptr) return {};
   if (found->removed) throw Error("the stream is gone");
   // What this context has adopted stays with it: it is for its own next fence.
@@ -145,11 +129,11 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
     cover(fence, *found, Reach::kAll);
     if (!fence.others.empty()) carry_others(fence);
   } catch (...) {
-    free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
+    events_.give_back(fence.events);
     throw;
   }
-  events_made_ -= fence.events.size();
-  return std::move(fence.events);  // whoever adopts them destroys them
+  events_.give_away(fence.events.size());
+  return {fence.events.begin(), fence.events.end()};  // whoever adopts them destroys them
 }
 
 CUstream Fences::carrier() {
@@ -165,7 +149,7 @@ CUstream Fences::carrier() {
 /// the program's it would make that wait.
 void Fences::carry_others(Fence& fence) {
   for (const Point& point : fence.others) {
-    for (const Fence& left : lane(point.stream)->fences) {
+    for (const Fence& left : followed(point.stream)->queue.fences()) {
       for (const CUevent event : left.events) {
         const CUresult code = driver_.cuStreamWaitEvent(carrier(), event, 0);
         if (code != CUDA_SUCCESS) throw DriverError("cuStreamWaitEvent", code);
@@ -194,19 +178,19 @@ void Fences::adopt(const std::vector<CUevent>& events) {
 }
 
 bool Fences::parked_point(Point point) const {
-  const Lane* const its = point.stream == parked_ ? lane(parked_) : nullptr;
-  if (its == nullptr || gone_ || its->passed >= point.sequence) return false;
-  return its->fences.empty() || its->fences.back().sequence < point.sequence;
+  const Followed* const its = point.stream == parked_ ? followed(parked_) : nullptr;
+  if (its == nullptr || gone_ || its->queue.passed() >= point.sequence) return false;
+  const auto& fences = its->queue.fences();
+  return fences.empty() || fences.back().sequence < point.sequence;
 }
 
 std::optional<Point> Fences::last_parked() {
   const Lock lock(mutex_);
-  Lane* const its = lane(parked_);
+  Followed* const its = followed(parked_);
   if (its == nullptr) return std::nullopt;
   // What is parked from now on is behind more than who asks will look at.
-  if (its->points != 0) ++its->next;
-  its->points = 0;
-  const Point last{parked_, its->next - 1};
+  if (its->queue.points() != 0) (void)its->queue.skip();
+  const Point last{parked_, its->queue.last()};
   return parked_point(last) ? std::optional(last) : std::nullopt;
 }
 
@@ -216,14 +200,13 @@ bool Fences::finish_parked(Point last) {
   if (captured_now() || lost_) return false;
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
-  Lane& all = *lane(everything_);
-  std::list<Fence> made(1);
-  made.front().others.push_back({everything_, all.next});
+  Followed& all = *followed(everything_);
+  FenceQueue<Fence>::Fences made(1);
+  made.front().others.push_back({everything_, all.queue.next()});
   if (!scope.good() || !close(all)) return false;
-  Lane& its = *lane(parked_);
-  made.front().sequence = last.sequence;
+  Followed& its = *followed(parked_);
   made.front().recorded = Clock::now();
-  its.fences.splice(its.fences.end(), made);
+  its.queue.push(made, last.sequence);
   sweep(its);
   return true;
 }
@@ -239,7 +222,7 @@ CUresult Fences::remove(CUstream stream) noexcept {
   const Lock lock(mutex_);
   const auto found = by_handle_.find(stream);
   if (found == by_handle_.end() || stream == CU_STREAM_LEGACY) return CUDA_SUCCESS;
-  Lane& gone = *found->second;
+  Followed& gone = *found->second;
   const auto captured = captured_.find(gone.id);
   const bool seen = captured != captured_.end();
   if (seen && captured->second.began_it) {
@@ -272,17 +255,15 @@ CUresult Fences::remove(CUstream stream) noexcept {
   return CUDA_SUCCESS;
 }
 
-void Fences::end_captured(Lane& gone) noexcept {
-  if (gone.unfenced || gone.points == 0) return;
+void Fences::end_captured(Followed& gone) noexcept {
+  if (gone.unfenced || gone.queue.points() == 0) return;
   try {
-    gone.fences.emplace_back();
+    FenceQueue<Fence>::Fences made(1);
+    made.front().recorded = Clock::now();
+    gone.queue.push(made);
   } catch (const std::exception&) {
     gone.unfenced = true;
-    return;
   }
-  gone.fences.back().sequence = gone.next++;
-  gone.fences.back().recorded = Clock::now();
-  gone.points = 0;
 }
 
 void Fences::forget_ended() noexcept {
@@ -293,45 +274,41 @@ void Fences::forget_ended() noexcept {
 }
 
 void Fences::forget_gone() noexcept {
-  if (lanes_.size() < forget_at_ || captured_now()) return;
-  for (auto& [id, each] : lanes_) {
+  if (streams_.size() < forget_at_ || captured_now()) return;
+  for (auto& [id, each] : streams_) {
     if (!each.gone()) continue;
     // Of a stream that was destroyed nothing can be recorded any more, and nothing needs to be.
-    if (!each.removed && each.points != 0) (void)close(each);
+    if (!each.removed && each.queue.points() != 0) (void)close(each);
     sweep(each);
   }
-  const auto forgotten = [](const Lane& lane) {
-    return lane.gone() && lane.fences.empty() && lane.points == 0 && !lane.unfenced;
+  const auto forgotten = [](const Followed& stream) {
+    return stream.gone() && stream.queue.idle() && !stream.unfenced;
   };
   std::size_t behind = 0;  // gone, and the device has not passed them
   // Asked once of each: a thread can end at any time, and is gone from then on.
-  for (auto each = lanes_.begin(); each != lanes_.end();) {
+  for (auto each = streams_.begin(); each != streams_.end();) {
     if (!forgotten(each->second)) {
       if (each->second.gone()) ++behind;
       ++each;
       continue;
     }
     by_thread_.erase(each->second.owner);
-    each = lanes_.erase(each);
+    each = streams_.erase(each);
   }
-  forget_at_ = lanes_.size() + room_for_new(lanes_.size() - behind, behind);
+  forget_at_ = streams_.size() + room_for_new(streams_.size() - behind, behind);
   forget_spares();
 }
 
 void Fences::forget_spares() noexcept {
   while (spare_.size() > forget_at_) spare_.pop_back();
-  while (free_events_.size() > forget_at_) {
-    (void)driver_.cuEventDestroy_v2(free_events_.back());
-    free_events_.pop_back();
-    --events_made_;
-  }
+  (void)events_.keep(forget_at_);
 }
 
 void Fences::fence_before_capture(StreamId stream) noexcept {
-  Lane* const found = lane(stream);
+  Followed* const found = followed(stream);
   (void)captured_now();
   if (found == nullptr || captured_.contains(stream) || gone_ || lost_) return;
-  if (found->stream == CU_STREAM_LEGACY) return;  // never captured, and it would ask every stream
+  if (found->handle == CU_STREAM_LEGACY) return;  // never captured, and it would ask every stream
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   found->unfenced = !scope.good() || close_last(*found) != CUDA_SUCCESS;
@@ -341,12 +318,12 @@ void Fences::fence_before_capture(StreamId stream) noexcept {
 
 void Fences::note_end_of_capture(StreamId stream, bool ended) noexcept {
   const Lock lock(mutex_);
-  const Lane* const found = lane(stream);
+  const Followed* const found = followed(stream);
   if (!ended && found != nullptr && !gone_) {
     // A capture that broke has ended, too. One that was to end elsewhere goes on, for example.
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const Inside inside;
-    if (driver_.cuStreamIsCapturing(found->stream, &status) != CUDA_SUCCESS) {
+    if (driver_.cuStreamIsCapturing(found->handle, &status) != CUDA_SUCCESS) {
       expect_unknown_captures();
     }
     if (status != CU_STREAM_CAPTURE_STATUS_NONE) return;
@@ -368,7 +345,7 @@ bool Fences::captured_now() const {
     const auto& [stream, captured] = each;
     if (!captured.began_it) return !CapturesUnderWay::has(captured.capture);
     // That of a thread's default stream ends with the thread.
-    const Lane* const its = lane(stream);
+    const Followed* const its = followed(stream);
     if (its != nullptr && !its->gone()) return false;
     CapturesUnderWay::end(captured.capture);
     return true;
@@ -377,8 +354,8 @@ bool Fences::captured_now() const {
 }
 
 CaptureId Fences::capture_here(StreamId stream) const noexcept {
-  const Lane* const found = lane(stream);
-  return found != nullptr ? capture_of(driver_, found->stream) : 0;
+  const Followed* const found = followed(stream);
+  return found != nullptr ? capture_of(driver_, found->handle) : 0;
 }
 
 void Fences::expect_not_captured(CUstream stream) const {
@@ -390,7 +367,7 @@ void Fences::expect_not_captured(CUstream stream) const {
 void Fences::forget() noexcept {
   const Lock lock(mutex_);
   gone_ = true;
-  for (auto& [id, lane] : lanes_) lane.fences.clear();
+  for (auto& [id, stream] : streams_) stream.queue.fences().clear();
   for (const auto& [id, captured] : captured_) {
     if (captured.began_it) CapturesUnderWay::end(captured.capture);
   }
@@ -404,33 +381,33 @@ Point Fences::record(StreamId stream) {
   if (stream == sync_) return {stream, 0};
   const Lock lock(mutex_);
   if (stream == parked_) {
-    Lane& its = lanes_[parked_.value];
+    Followed& its = streams_[parked_.value];
     its.id = parked_;
-    ++its.points;
-    return {parked_, its.next};
+    return {parked_, its.queue.add_point()};
   }
-  Lane* const found = lane(stream);
+  Followed* const found = followed(stream);
   if (found == nullptr) return {stream, 0};
   // Its last fence has all of its work.
-  if (found->removed) return {stream, found->unfenced ? found->next : found->next - 1};
-  const Point point{stream, found->next};
-  const std::uint32_t most = asks_all(*found) ? points_of_a_fence(lanes_.size()) : kPointsOfAFence;
-  if (++found->points < most || captured_now() || gone_ || lost_) return point;
+  if (found->removed) return {stream, found->queue.next() - (found->unfenced ? 0 : 1)};
+  const Point point{stream, found->queue.add_point()};
+  const std::uint32_t most =
+      asks_all(*found) ? points_of_a_fence(streams_.size()) : kPointsOfAFence;
+  if (found->queue.points() < most || captured_now() || gone_ || lost_) return point;
   close_and_sweep(*found);
   return point;
 }
 
-void Fences::close_and_sweep(Lane& lane) noexcept {
+void Fences::close_and_sweep(Followed& stream) noexcept {
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) return;
-  (void)close(lane);  // if not now, then when it is asked for
-  sweep(lane);        // so that fences are used again though nobody asks
+  (void)close(stream);  // if not now, then when it is asked for
+  sweep(stream);        // so that fences are used again though nobody asks
 }
 
-bool Fences::close(Lane& lane) noexcept {
+bool Fences::close(Followed& stream) noexcept {
   try {
-    record_fence(lane);
+    record_fence(stream);
     return true;
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("a fence is recorded later: ") + error.what());
@@ -438,9 +415,9 @@ bool Fences::close(Lane& lane) noexcept {
   }
 }
 
-CUresult Fences::close_last(Lane& lane) noexcept {
+CUresult Fences::close_last(Followed& stream) noexcept {
   try {
-    record_fence(lane);
+    record_fence(stream);
     return CUDA_SUCCESS;
   } catch (const DriverError& error) {
     return error.code();
@@ -449,60 +426,56 @@ CUresult Fences::close_last(Lane& lane) noexcept {
   }
 }
 
-void Fences::record_fence(Lane& lane) {
-  if (lane.id == parked_) throw CaptureUnderWay("another context is captured, or ends");
+void Fences::record_fence(Followed& stream) {
+  if (stream.id == parked_) throw CaptureUnderWay("another context is captured, or ends");
   // First: nothing may fail once events are recorded. Out of the list: what is found to be passed
   // meanwhile goes there.
-  std::list<Fence> made;
+  FenceQueue<Fence>::Fences made;
   if (spare_.empty()) spare_.emplace_back();
   made.splice(made.begin(), spare_, spare_.begin());
   Fence& fence = made.front();
-  fence.sequence = lane.next;
   fence.recorded = Clock::now();
   try {
-    cover(fence, lane, Reach::kNext);
-    if (lane.id == everything_) cover_adopted(fence);
+    cover(fence, stream, Reach::kNext);
+    if (stream.id == everything_) cover_adopted(fence);
   } catch (...) {
-    free_events_.insert(free_events_.end(), fence.events.begin(), fence.events.end());
-    fence.events.clear();
+    events_.give_back(fence.events);
     fence.others.clear();
     spare_.splice(spare_.begin(), made);
     throw;
   }
-  for (const Point& other : fence.others) this->lane(other.stream)->covered = true;
-  lane.fences.splice(lane.fences.end(), made);
-  lane.unfenced = false;
-  ++lane.next;
-  lane.points = 0;
+  for (const Point& other : fence.others) followed(other.stream)->covered = true;
+  stream.queue.push(made);
+  stream.unfenced = false;
   ++recorded_;
 }
 
-void Fences::cover(Fence& fence, Lane& lane, Reach all) {
-  if (lane.id == everything_) {
+void Fences::cover(Fence& fence, Followed& stream, Reach all) {
+  if (stream.id == everything_) {
     cover_everything(fence, all);
-  } else if (lane.owner != 0 && lane.owner != this_thread()) {
+  } else if (stream.owner != 0 && stream.owner != this_thread()) {
     record_event(fence, CU_STREAM_LEGACY);  // waits for every thread's default stream
-  } else if (lane.stream == CU_STREAM_LEGACY && !captured_now()) {
+  } else if (stream.handle == CU_STREAM_LEGACY && !captured_now()) {
     cover_streams(fence, Reach::kBlocking);  // its order is behind all of theirs
-  } else if (captured_now() || busy(lane.stream) || is_behind_others(lane)) {
-    record_event(fence, lane.stream);
+  } else if (captured_now() || busy(stream.handle) || is_behind_others(stream)) {
+    record_event(fence, stream.handle);
   }
 }
 
 /// What a blocking stream has to wait for may be in the legacy stream, and behind that in others.
 /// An event that nothing needs would take the device a moment to pass: who synchronizes and trims
 /// is to get all of it.
-bool Fences::is_behind_others(Lane& lane) {
-  if (lane.owner == 0 && !is_blocking(lane)) return false;
+bool Fences::is_behind_others(Followed& stream) {
+  if (stream.owner == 0 && !is_blocking(stream)) return false;
   const OwnStreams own = own_streams();
   return own.here || own.elsewhere || own.ended != threads_ended_ || busy(CU_STREAM_LEGACY);
 }
 
 void Fences::cover_everything(Fence& fence, Reach reach) {
   cover_streams(fence, reach);
-  std::erase_if(lanes_, [](const auto& each) {
-    const Lane& lane = each.second;
-    return lane.removed && lane.fences.empty();
+  std::erase_if(streams_, [](const auto& each) {
+    const Followed& stream = each.second;
+    return stream.removed && stream.queue.fences().empty();
   });
 }
 
@@ -515,14 +488,14 @@ void Fences::cover_adopted(Fence& fence) {
 void Fences::cover_streams(Fence& fence, Reach reach) {
   const bool all = reach != Reach::kBlocking;
   BlockingStreams blocking{.streams_unknown = streams_unknown_};
-  for (auto& [id, lane] : lanes_) {
+  for (auto& [id, stream] : streams_) {
     const bool is_default =
-        lane.stream == nullptr || lane.stream == CU_STREAM_LEGACY || lane.owner != 0;
-    if (lane.removed) {
-      cover_removed(fence, lane, reach, blocking);
-    } else if (!is_default && (all || is_blocking(lane)) && busy(lane.stream)) {
-      record_event(fence, lane.stream);
-      blocking.event_on_blocking = blocking.event_on_blocking || is_blocking(lane);
+        stream.handle == nullptr || stream.handle == CU_STREAM_LEGACY || stream.owner != 0;
+    if (stream.removed) {
+      cover_removed(fence, stream, reach, blocking);
+    } else if (!is_default && (all || is_blocking(stream)) && busy(stream.handle)) {
+      record_event(fence, stream.handle);
+      blocking.event_on_blocking = blocking.event_on_blocking || is_blocking(stream);
     }
   }
   cover_threads(fence, blocking);
@@ -541,17 +514,17 @@ void Fences::cover_threads(Fence& fence, BlockingStreams& blocking) {
   }
 }
 
-void Fences::cover_removed(Fence& fence, Lane& lane, Reach reach, BlockingStreams& blocking) {
-  if (lane.unfenced && reach != Reach::kBlocking) {
+void Fences::cover_removed(Fence& fence, Followed& stream, Reach reach, BlockingStreams& blocking) {
+  if (stream.unfenced && reach != Reach::kBlocking) {
     throw Error("a stream went without a last fence");
   }
-  if (lane.covered && reach == Reach::kNext) return;
-  sweep(lane);
-  if (lane.fences.empty() && !lane.unfenced) return;
+  if (stream.covered && reach == Reach::kNext) return;
+  sweep(stream);
+  if (stream.queue.fences().empty() && !stream.unfenced) return;
   if (reach == Reach::kBlocking) {
     blocking.nameless = true;  // the events have to stand for all: they may be given away
   } else {
-    fence.others.push_back({lane.id, lane.next - 1});
+    fence.others.push_back({stream.id, stream.queue.next() - 1});
   }
 }
 
@@ -562,79 +535,61 @@ bool Fences::busy(CUstream stream) const {
   throw DriverError("cuStreamQuery", code);
 }
 
-bool Fences::is_blocking(Lane& lane) const {
-  if (!lane.blocking) {
+bool Fences::is_blocking(Followed& stream) const {
+  if (!stream.blocking) {
     unsigned int flags = 0;
-    const CUresult code = driver_.cuStreamGetFlags(lane.stream, &flags);
+    const CUresult code = driver_.cuStreamGetFlags(stream.handle, &flags);
     if (code != CUDA_SUCCESS) throw DriverError("cuStreamGetFlags", code);
-    lane.blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+    stream.blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
   }
-  return *lane.blocking;
+  return *stream.blocking;
 }
 
 void Fences::record_event(Fence& fence, CUstream stream) {
   expect_not_captured(stream);
-  fence.events.reserve(fence.events.size() + 1);
-  CUevent event = nullptr;
-  if (!free_events_.empty()) {
-    event = free_events_.back();
-    free_events_.pop_back();
-  } else {
-    // Room for all of them on their way back, whichever comes first.
-    if (free_events_.capacity() <= events_made_) free_events_.reserve(2 * events_made_ + 8);
-    const CUresult made = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-    if (made != CUDA_SUCCESS) throw DriverError("cuEventCreate", made);
-    ++events_made_;
-  }
-  const CUresult code = driver_.cuEventRecord(event, stream);
-  if (code != CUDA_SUCCESS) {
-    free_events_.push_back(event);
-    throw DriverError("cuEventRecord", code);
-  }
-  fence.events.push_back(event);
+  const CUresult code = events_.record(fence.events, stream);
+  if (code != CUDA_SUCCESS) throw DriverError("cuEventRecord", code);
 }
 
 bool Fences::is_passed(Fence& fence) noexcept {
-  while (!fence.events.empty()) {
-    const CUresult code = driver_.cuEventQuery(fence.events.back());
-    if (code == CUDA_ERROR_NOT_READY) return false;
-    if (forbidden_by_capture(code)) {
+  switch (event_state(events_.take_passed(fence.events))) {
+    case EventState::kPassed:
+      break;
+    case EventState::kNotPassed:
+      return false;
+    case EventState::kCaptured:
       expect_unknown_captures();  // and asked again
       CapturesUnderWay::expect_unknown();
       return false;
-    }
-    if (code != CUDA_SUCCESS) {
+    case EventState::kFailed:
       lost_ = true;  // the program meets the same error in its own next call
       return false;
-    }
-    free_events_.push_back(fence.events.back());
-    fence.events.pop_back();
   }
   while (!fence.others.empty()) {
     const Point point = fence.others.back();
-    Lane* const other = lane(point.stream);
+    Followed* const other = followed(point.stream);
     if (other != nullptr) {
       sweep(*other);
-      if (other->passed < point.sequence) return false;
+      if (other->queue.passed() < point.sequence) return false;
     }
     fence.others.pop_back();
   }
   return true;
 }
 
-void Fences::sweep(Lane& lane) noexcept {
-  while (!lane.fences.empty() && !lost_) {
-    Fence& fence = lane.fences.front();
-    const bool was_idle = fence.events.empty() && fence.others.empty();
-    if (!is_passed(fence)) return;
+void Fences::sweep(Followed& stream) noexcept {
+  bool was_idle = false;
+  const auto passes = [&](Fence& fence) WEIR_REQUIRES(mutex_) {
+    was_idle = fence.events.empty() && fence.others.empty();
+    return !lost_ && is_passed(fence);
+  };
+  while (stream.queue.take_passed(spare_, passes)) {
+    if (stream.id != everything_) continue;
     // Nothing was under way when it was recorded: that spares the clock on the way of each
     // cuMemAlloc that follows its block's cuMemFree.
-    if (lane.id == everything_) {
-      tell_measures(fence.sequence, was_idle ? fence.recorded : Clock::now());
-      threads_ended_ = fence.threads_ended;
-    }
-    lane.passed = fence.sequence;
-    spare_.splice(spare_.begin(), lane.fences, lane.fences.begin());
+    const Fence& fence = spare_.front();
+    tell_measures(fence.sequence, was_idle ? fence.recorded : Clock::now());
+    threads_ended_ = fence.threads_ended;
   }
 }
 
@@ -650,24 +605,24 @@ void Fences::tell_measures(std::uint64_t sequence, Clock::time_point now) noexce
 }
 
 bool Fences::is_costly(StreamId stream) const noexcept {
-  const Lane* const found = lane(stream);
-  return found != nullptr && asks_all(*found) && found->points != 0 &&
-         !pays(found->points, lanes_.size());
+  const Followed* const found = followed(stream);
+  return found != nullptr && asks_all(*found) && found->queue.points() != 0 &&
+         !pays(found->queue.points(), streams_.size());
 }
 
 std::uint64_t Fences::passed_locked(StreamId stream, bool record) noexcept {
-  Lane* const found = lane(stream);
+  Followed* const found = followed(stream);
   if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest is of points without a fence
-  if (captured_now() || lost_) return found->passed;
-  if (found->fences.empty() && found->points == 0) return found->passed;
+  const FenceQueue<Fence>& queue = found->queue;
+  if (captured_now() || lost_ || queue.idle()) return queue.passed();
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
-  if (!scope.good()) return found->passed;
+  if (!scope.good()) return queue.passed();
   sweep(*found);
-  const bool wanted =
-      record && found->fences.empty() && found->points != 0 && !found->removed && stream != parked_;
+  const bool wanted = record && queue.fences().empty() && queue.points() != 0 && !found->removed &&
+                      stream != parked_;
   if (wanted && close(*found)) sweep(*found);
-  return found->passed;
+  return queue.passed();
 }
 
 std::uint64_t Fences::passed(StreamId stream) {
@@ -685,17 +640,17 @@ std::uint64_t Fences::passed(StreamId stream) {
 
 void Fences::fence(StreamId stream) noexcept {
   const Lock lock(mutex_);
-  Lane* const found = lane(stream);
-  if (found == nullptr || found->points == 0 || found->removed) return;
+  Followed* const found = followed(stream);
+  if (found == nullptr || found->queue.points() == 0 || found->removed) return;
   if (captured_now() || gone_ || lost_) return;
   close_and_sweep(*found);
 }
 
 Fences::Clock::time_point Fences::recorded(Point point) const {
   const Lock lock(mutex_);
-  const Lane* const found = lane(point.stream);
+  const Followed* const found = followed(point.stream);
   if (found != nullptr) {
-    for (const Fence& fence : found->fences) {
+    for (const Fence& fence : found->queue.fences()) {
       if (fence.sequence >= point.sequence) return fence.recorded;
     }
   }
@@ -704,21 +659,20 @@ Fences::Clock::time_point Fences::recorded(Point point) const {
 
 void Fences::measure(std::atomic<std::int64_t>& device_time, Clock::time_point since) {
   const Lock lock(mutex_);
-  const Lane* const all = lane(everything_);
-  measures_.push_back({&device_time, since, all->next});
+  const Followed* const all = followed(everything_);
+  measures_.push_back({&device_time, since, all->queue.next()});
 }
 
 bool Fences::wait(Point point, std::stop_token stop) {
-  const auto start = Clock::now();
   const auto wait_until = request_began + max_wait_;
   if (this_request != nullptr && this_request->is_hopeless()) return false;
-  for (;;) {
+  for (Pause pause(std::chrono::microseconds(200));; pause()) {
     {
       const Lock lock(mutex_);
       if (point.stream == sync_ || passed_locked(point.stream) >= point.sequence) return true;
       if (captured_now() || lost_) return false;
-      Lane* const found = lane(point.stream);
-      if (found != nullptr && !found->removed && found->next == point.sequence &&
+      Followed* const found = followed(point.stream);
+      if (found != nullptr && !found->removed && found->queue.next() == point.sequence &&
           point.stream != parked_) {
         const Inside inside;
         const ContextScope scope(driver_, context_, captures());
@@ -727,7 +681,6 @@ bool Fences::wait(Point point, std::stop_token stop) {
     }
     if (InCallback::now() || stop.stop_requested() || Clock::now() >= wait_until) return false;
     if (this_request != nullptr && this_request->has_new_room()) return false;
-    pause_since(start);
   }
 }
 
@@ -739,7 +692,7 @@ void Fences::make_wait(StreamId waiter, Point point) {
   }
   const Lock lock(mutex_);
   if (passed_locked(point.stream) >= point.sequence) return;
-  const Lane* const found = lane(waiter);
+  const Followed* const found = followed(waiter);
   if (found == nullptr || found->removed) throw Error("the stream that is to wait is gone");
   if (captured_now() || lost_) throw Error("no fence can be waited for now");
   const Inside inside;
@@ -748,19 +701,19 @@ void Fences::make_wait(StreamId waiter, Point point) {
   wait_on_device(*found, point);
 }
 
-void Fences::wait_on_device(const Lane& waiter, Point point) {
-  Lane* const behind = lane(point.stream);
+void Fences::wait_on_device(const Followed& waiter, Point point) {
+  Followed* const behind = followed(point.stream);
   if (behind == nullptr) return;
-  if (behind->next == point.sequence && (behind->removed || !close(*behind))) {
+  if (behind->queue.next() == point.sequence && (behind->removed || !close(*behind))) {
     throw Error("no fence can be recorded now");
   }
   if (parked_point(point)) throw CaptureUnderWay("another context is captured, or ends");
-  expect_not_captured(waiter.stream);
-  for (const Fence& fence : behind->fences) {
+  expect_not_captured(waiter.handle);
+  for (const Fence& fence : behind->queue.fences()) {
     // A fence on everything leaves out what those before it cover.
     if (fence.sequence < point.sequence && behind->id != everything_) continue;
     for (const CUevent event : fence.events) {
-      const CUresult code = driver_.cuStreamWaitEvent(waiter.stream, event, 0);
+      const CUresult code = driver_.cuStreamWaitEvent(waiter.handle, event, 0);
       if (code != CUDA_SUCCESS) throw DriverError("cuStreamWaitEvent", code);
     }
     for (const Point other : fence.others) wait_on_device(waiter, other);

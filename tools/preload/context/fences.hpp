@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/progress/events.hpp"
+#include "allocator/progress/fence_queue.hpp"
 #include "allocator/progress/progress.hpp"
 #include "tools/preload/context/captures.hpp"
 #include "tools/preload/context/fence_due.hpp"
@@ -43,7 +45,7 @@ class Fences final : public Progress {
   static constexpr std::size_t kFewStreams = 64;
 
   Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait);
-  ~Fences() override { followed.fetch_sub(1); }
+  ~Fences() override { contexts.fetch_sub(1); }
   Fences(const Fences&) = delete;
   Fences& operator=(const Fences&) = delete;
 
@@ -184,7 +186,7 @@ class Fences final : public Progress {
   /// How many streams it knows: all that there are, and as many that are gone at most.
   [[nodiscard]] std::size_t streams() const {
     const Lock lock(mutex_);
-    return lanes_.size();
+    return streams_.size();
   }
 
  private:
@@ -193,10 +195,37 @@ class Fences final : public Progress {
     Clock::time_point since;
     std::uint64_t sequence;  ///< of the fence on everything that tells it
   };
+  /// The driver's functions for events, in the context that is current.
+  class EventFunctions {
+   public:
+    using Event = CUevent;
+    using Stream = CUstream;
+    using Code = CUresult;
+    explicit EventFunctions(const Driver& driver) noexcept : driver_(&driver) {}
+    [[nodiscard]] Code create(Event& event) const noexcept {
+      return driver_->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    }
+    [[nodiscard]] Code record(Event event, Stream stream) const noexcept {
+      return driver_->cuEventRecord(event, stream);
+    }
+    [[nodiscard]] Code query(Event event) const noexcept { return driver_->cuEventQuery(event); }
+    [[nodiscard]] Code destroy(Event event) const noexcept {
+      return driver_->cuEventDestroy_v2(event);
+    }
+
+   private:
+    const Driver* driver_;
+  };
+  using Events = EventStore<EventFunctions>;
+  static_assert(event_state(CUDA_SUCCESS) == EventState::kPassed);
+  static_assert(event_state(CUDA_ERROR_NOT_READY) == EventState::kNotPassed);
+  static_assert(event_state(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) == EventState::kCaptured);
+  static_assert(event_state(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) == EventState::kCaptured);
+  static_assert(event_state(CUDA_ERROR_ILLEGAL_ADDRESS) == EventState::kFailed);
   struct Fence {
     std::uint64_t sequence = 0;
-    std::vector<CUevent> events;  ///< not known to be passed
-    std::vector<Point> others;    ///< of streams that are gone: to be passed as well
+    Events::Events events;      ///< not known to be passed
+    std::vector<Point> others;  ///< of streams that are gone: to be passed as well
     Clock::time_point recorded;
     std::uint64_t threads_ended = 0;  ///< whose default streams it covers
   };
@@ -206,19 +235,17 @@ class Fences final : public Progress {
     kAll,
     kNext,  ///< all, and the fence on everything before it has passed: what that covers is left out
   };
-  struct Lane {
+  /// What is known of one stream.
+  struct Followed {
     // The first line of a cache is what a fence on everything looks at, of each of them.
     StreamId id;
-    CUstream stream = nullptr;     ///< null for everything()
+    CUstream handle = nullptr;     ///< null for everything()
     std::uint64_t owner = 0;       ///< of a thread's default stream: the thread
     std::optional<bool> blocking;  ///< whether it waits for the legacy stream, once asked
     bool removed = false;
-    bool covered = false;      ///< removed, and a fence on everything has its last one
-    bool unfenced = false;     ///< no fence covers what it was given: it stands for nothing
-    std::uint32_t points = 0;  ///< given for the next fence
-    std::uint64_t next = 1;    ///< the sequence that this gets
-    std::uint64_t passed = 0;
-    std::list<Fence> fences;  ///< recorded and not passed, in order
+    bool covered = false;     ///< removed, and a fence on everything has its last one
+    bool unfenced = false;    ///< no fence covers what it was given: it stands for nothing
+    FenceQueue<Fence> queue;  ///< its points, and its fences that are not passed
     ThreadEnded ended;        ///< of a thread's default stream: that it is gone
 
     /// Whether nobody can name it any more.
@@ -229,7 +256,7 @@ class Fences final : public Progress {
 
   /// With one context alone a capture would be its own, and that one begins under the lock.
   [[nodiscard]] Captures captures() const noexcept WEIR_REQUIRES(mutex_) {
-    const bool all_known = followed.load() == 1 && !unknown_captures.load();
+    const bool all_known = contexts.load() == 1 && !unknown_captures.load();
     return all_known && captured_.empty() ? Captures::kNone : Captures::kPossible;
   }
   /// A stream's capture.
@@ -241,21 +268,22 @@ class Fences final : public Progress {
   bool captured_now() const WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool parked_point(Point point) const WEIR_REQUIRES(mutex_);
   /// It was fenced before it was captured and did nothing since: its last points pass with that.
-  void end_captured(Lane& gone) noexcept WEIR_REQUIRES(mutex_);
+  void end_captured(Followed& gone) noexcept WEIR_REQUIRES(mutex_);
   /// A stream of ours, to wait on for what no stream of the program is to wait for.
   [[nodiscard]] CUstream carrier() WEIR_REQUIRES(mutex_);
   /// What the driver says that the stream's capture is; 0 for none.
   [[nodiscard]] CaptureId capture_here(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
   /// Throws where the driver says that the stream is captured, which a call for it would break.
   void expect_not_captured(CUstream stream) const;
-  [[nodiscard]] Lane* lane(StreamId id) WEIR_REQUIRES(mutex_);
-  [[nodiscard]] const Lane* lane(StreamId id) const WEIR_REQUIRES(mutex_);
-  Lane& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
-  /// Whether a fence of the lane asks every stream.
-  [[nodiscard]] bool asks_all(const Lane& lane) const noexcept WEIR_REQUIRES(mutex_) {
-    return lane.id == everything_ || lane.stream == CU_STREAM_LEGACY;
+  [[nodiscard]] Followed* followed(StreamId id) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] const Followed* followed(StreamId id) const WEIR_REQUIRES(mutex_);
+  Followed& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
+  /// Whether a fence of the stream asks every stream.
+  [[nodiscard]] bool asks_all(const Followed& stream) const noexcept WEIR_REQUIRES(mutex_) {
+    return stream.id == everything_ || stream.handle == CU_STREAM_LEGACY;
   }
-  /// Whether the answer that the lane has passed more takes more questions than its points pay for.
+  /// Whether the answer that the stream has passed more takes more questions than its points pay
+  /// for.
   [[nodiscard]] bool is_costly(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
   /// How many new streams there may be until those that are gone are looked for again: so many that
   /// it costs each little, and not as many as were gone and not passed the last time, or a device
@@ -269,23 +297,23 @@ class Fences final : public Progress {
   /// The same where it need not be: threads ended, of which the driver tells nobody.
   void forget_ended() noexcept WEIR_REQUIRES(mutex_);
   /// Records the next fence; false where it cannot be had now.
-  bool close(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  bool close(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
   /// The same where nobody waits for it, and finds out which are passed.
-  void close_and_sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  void close_and_sweep(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
   /// Records the next fence; the driver's code.
-  CUresult close_last(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
-  void record_fence(Lane& lane) WEIR_REQUIRES(mutex_);
+  CUresult close_last(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
+  void record_fence(Followed& stream) WEIR_REQUIRES(mutex_);
   /// `all`: what everything means, kAll or kNext.
-  void cover(Fence& fence, Lane& lane, Reach all) WEIR_REQUIRES(mutex_);
+  void cover(Fence& fence, Followed& stream, Reach all) WEIR_REQUIRES(mutex_);
   /// Whether a stream that is idle may be behind work of others.
-  [[nodiscard]] bool is_behind_others(Lane& lane) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool is_behind_others(Followed& stream) WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
   /// Adds what `adopt` was given.
   void cover_adopted(Fence& fence) WEIR_REQUIRES(mutex_);
   /// Puts one event behind all that `fence` has of streams that are gone.
   void carry_others(Fence& fence) WEIR_REQUIRES(mutex_);
   void cover_streams(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
-  void cover_removed(Fence& fence, Lane& lane, Reach reach, BlockingStreams& blocking)
+  void cover_removed(Fence& fence, Followed& stream, Reach reach, BlockingStreams& blocking)
       WEIR_REQUIRES(mutex_);
   /// The default streams of threads, of those that ended as well.
   void cover_threads(Fence& fence, BlockingStreams& blocking) WEIR_REQUIRES(mutex_);
@@ -293,15 +321,15 @@ class Fences final : public Progress {
   void fence_before_capture(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
   /// Whether it has work, or is captured: then the question would break the capture.
   [[nodiscard]] bool busy(CUstream stream) const;
-  [[nodiscard]] bool is_blocking(Lane& lane) const;
+  [[nodiscard]] bool is_blocking(Followed& stream) const;
   void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
-  void sweep(Lane& lane) noexcept WEIR_REQUIRES(mutex_);
+  void sweep(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_passed(Fence& fence) noexcept WEIR_REQUIRES(mutex_);
   void tell_measures(std::uint64_t sequence, Clock::time_point now) noexcept WEIR_REQUIRES(mutex_);
   /// `record`: a fence that is due is recorded.
   [[nodiscard]] std::uint64_t passed_locked(StreamId stream, bool record = true) noexcept
       WEIR_REQUIRES(mutex_);
-  void wait_on_device(const Lane& waiter, Point point) WEIR_REQUIRES(mutex_);
+  void wait_on_device(const Followed& waiter, Point point) WEIR_REQUIRES(mutex_);
 
   const Driver& driver_;
   const CUcontext context_;
@@ -309,18 +337,17 @@ class Fences final : public Progress {
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
   const StreamId parked_ = StreamId::next();
-  inline static constinit std::atomic<int> followed{0};  ///< contexts, also those that are gone
+  inline static constinit std::atomic<int> contexts{0};  ///< contexts, also those that are gone
   inline static constinit std::atomic<bool> unknown_captures{false};
 
   mutable Mutex mutex_{LockRank::kStream};
-  std::unordered_map<std::uint64_t, Lane> lanes_ WEIR_GUARDED_BY(mutex_);
-  std::list<Fence> spare_ WEIR_GUARDED_BY(mutex_);               ///< passed, to be used again
+  std::unordered_map<std::uint64_t, Followed> streams_ WEIR_GUARDED_BY(mutex_);
+  FenceQueue<Fence>::Fences spare_ WEIR_GUARDED_BY(mutex_);      ///< passed, to be used again
   std::size_t forget_at_ WEIR_GUARDED_BY(mutex_) = kFewStreams;  ///< streams known
-  std::unordered_map<CUstream, Lane*> by_handle_ WEIR_GUARDED_BY(mutex_);
-  std::unordered_map<std::uint64_t, Lane*> by_thread_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<CUstream, Followed*> by_handle_ WEIR_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Followed*> by_thread_ WEIR_GUARDED_BY(mutex_);
   mutable std::unordered_map<StreamId, Captured> captured_ WEIR_GUARDED_BY(mutex_);
-  std::vector<CUevent> free_events_ WEIR_GUARDED_BY(mutex_);
-  std::size_t events_made_ WEIR_GUARDED_BY(mutex_) = 0;
+  Events events_ WEIR_GUARDED_BY(mutex_);
   CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;  ///< once needed
   bool adopted_ WEIR_GUARDED_BY(mutex_) = false;  ///< it waits for what `adopt` was given last
   std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);
