@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   add_admission(table);
   add_handover(table);
   add_policy(table);
+  add_staging(table);
   add_log(table);
   add_timeline(table);
   add_index(table);

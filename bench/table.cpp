@@ -36,7 +36,13 @@ std::string time(double ns) {
   return digits(ns / 1e6) + " ms";
 }
 
+/// What the figures of a benchmark's time, or of one of its counters, are kept under.
+std::string key_of(const std::string& benchmark, const std::string& counter) {
+  return counter.empty() ? benchmark : benchmark + " " + counter;
+}
+
 std::string value(const Row& row, double ns) {
+  if (!row.counter.empty()) return digits(ns) + " " + row.counter;
   return row.rate.empty() ? time(ns) : digits(1e9 / ns) + " " + row.rate;
 }
 
@@ -78,19 +84,24 @@ std::array<std::string, 2> verdict(const Row& row, double ns, double other) {
 void Table::ReportRuns(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     if (run.run_type != Run::RT_Iteration || run.iterations == 0) continue;
-    // In the benchmark's own unit, ns by default.
-    times_[run.run_name.function_name].push_back(run.GetAdjustedRealTime());
+    // In the benchmark's own unit, which is ns unless it asked for another.
+    const std::string& name = run.run_name.function_name;
+    times_[name].push_back(run.GetAdjustedRealTime());
+    for (const auto& [counter, value] : run.counters) {
+      times_[key_of(name, counter)].push_back(value.value);
+    }
   }
 }
 
 std::vector<std::string> Table::cells(const Row& row) const {
-  const Spread own = spread_of(times_.at(row.figure));
-  const std::string spread = row.rate.empty()
+  const Spread own = spread_of(times_.at(key_of(row.figure, row.counter)));
+  const std::string spread = !row.counter.empty() ? digits(own.least) + " - " + digits(own.most)
+                             : row.rate.empty()
                                  ? time(own.least) + " - " + time(own.most)
                                  : digits(1e9 / own.most) + " - " + digits(1e9 / own.least);
   std::vector<std::string> cells{row.figure, value(row, own.median), spread};
   double others = 0;
-  const auto other = times_.find(row.against);
+  const auto other = times_.find(key_of(row.against, row.counter));
   if (other != times_.end()) {
     others = spread_of(other->second).median;
     cells.insert(cells.end(),

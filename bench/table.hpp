@@ -20,8 +20,9 @@ struct Row {
   double most_ns = 0;       ///< target: at most this time; 0: none
   double most_ratio = 0;    ///< target: at most this many times the other's time; 0: none
   double most_more_ns = 0;  ///< target: at most this much more than the other; 0: none
-  bool shows_more = false;  ///< shows the difference to the other, without a target
-  std::string rate{};       ///< shown as a rate in this unit per second instead of as a time
+  bool shows_more = false;  ///< says how much more than the other, without a target for it
+  std::string rate{};       ///< shown as so many of these per second instead of as a time
+  std::string counter{};    ///< shows this counter of the benchmark instead of its time
 };
 
 /// Collects Google Benchmark's measurements and prints the rows whose benchmarks ran.
@@ -42,7 +43,7 @@ class Table final : public benchmark::BenchmarkReporter {
 
   std::vector<Row> rows_;
   std::vector<std::pair<std::string, std::string>> notes_;  ///< topic and line
-  std::map<std::string, std::vector<double>> times_;        ///< ns of each repetition
+  std::map<std::string, std::vector<double>> times_;  ///< ns of each repetition, and "NAME COUNTER"
 };
 
 // The topics. Each is in the file of its name, such as `pool_bench.cpp`, and its benchmarks' names
@@ -54,6 +55,7 @@ void add_log(Table& table);
 void add_peers(Table& table);
 void add_policy(Table& table);
 void add_pool(Table& table);
+void add_staging(Table& table);
 void add_submit(Table& table);
 void add_swap_in(Table& table);
 void add_timeline(Table& table);

@@ -19,7 +19,7 @@ cmake -S "$root" --preset portable -B "$scratch/build" -DWEIR_CUDA=OFF >"$scratc
   { cat "$scratch/log" && exit 1; }
 link=$(ninja -C "$scratch/build" -t commands weir-gpu | grep -- ' -o weir-gpu ') ||
   wrong "weir-gpu is linked at the top of the build folder"
-for word in libopenblas.a libjemalloc_pic.a libgtest.a libgmock.a; do
+for word in libopenblas.a libgtest.a libgmock.a; do
   [[ $link == *"/$word "* ]] || wrong "$word is linked in"
 done
 # How the program $1 is linked.

@@ -69,14 +69,6 @@ TEST(CliOutput, FilesThatAreOneAreRefused) {
             "weir-train: --save='" + file + "' is not allowed: another file than that of --json\n");
 }
 
-TEST(CliOutput, JemallocsOwnSettingsAreLeftToTheUser) {
-  for (const char* setting : {"retain:false", "dirty_decay_ms:0,muzzy_decay_ms:0", "narenas:1"}) {
-    const Finished child =
-        run_weir_train({"run", "--batches", "2", "--batch-size", "8"}, {{"MALLOC_CONF", setting}});
-    EXPECT_EQ(child.exit_code, 0) << setting << ": " << child.err;
-  }
-}
-
 TEST(CliOutput, JsonToStandardOutputFollowsTheTable) {
   const Finished child = run_weir_train(short_run_to("/dev/stdout"));
   EXPECT_EQ(child.exit_code, 0) << child.err;

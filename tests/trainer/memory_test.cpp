@@ -42,8 +42,7 @@ TEST(TrainerMemory, HeldAndStagingStayFlatUnderThrottledAtTheD2lSize) {
   // and host buffers for those, for the one at hand and for the ones that are prefetched. Unbounded
   // run-ahead passes both levels before batch 30.
   const Bytes buffer = Shape{1024, 512 + 1}.bytes();
-  // jemalloc takes more than a buffer for each, by its size classes, and 2 MiB to begin with.
-  const Bytes most_staging{buffer.count * (2 + 1 + Reader::kPrefetch) * 3 / 2 + mib(2).count};
+  const Bytes most_staging = buffer * (2 + 1 + Reader::kPrefetch);
   const Bytes most_held = footprint.live + footprint.batch * 2;
   ASSERT_LT(most_held, mib(96)) << "the budget alone would keep it flat";
   for (std::size_t i = 2; i < run.samples.size(); ++i) {

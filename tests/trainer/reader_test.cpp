@@ -19,8 +19,6 @@ namespace {
 
 constexpr StreamId kCopyStream{1};
 constexpr BatchShape kShape{.rows = 4, .inputs = 3, .targets = 2, .rows_in_all = 0};
-/// What jemalloc takes at first, and ever for so little.
-constexpr Bytes kLeastStaging = mib(3);
 
 /// Writes its number into each batch, and lets a test wait until it was asked for the n-th.
 class NumberedSource {
@@ -126,9 +124,7 @@ TEST(Reader, StagingStaysConstantHoweverMuchFasterThanTheDeviceTheReaderIs) {
   for (int i = 0; i < 20; ++i) take();
   const Bytes warm = reader.staging_memory();
   const std::uint64_t calls = reader.staging_upstream_calls();
-  // Behind the device, at hand, and ready; jemalloc's size classes are up to a fourth apart, and a
-  // growth is of one of them.
-  EXPECT_LE(warm, kib(1536) * (kBehind + 1 + Reader::kPrefetch) + kLeastStaging);
+  EXPECT_LE(warm, mib(1) * (kBehind + 1 + Reader::kPrefetch)) << "behind, at hand, and ready";
   for (int i = 0; i < 500; ++i) take();
   EXPECT_EQ(reader.staging_memory(), warm);
   EXPECT_EQ(reader.staging_upstream_calls(), calls) << "after warm-up none reaches the upstream";
@@ -198,7 +194,7 @@ TEST(Reader, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
     EXPECT_EQ(batch.inputs.data(), first_turn[static_cast<std::size_t>(i % 3)]);
   }
   EXPECT_EQ(numbers.made(), 3U);
-  EXPECT_LE(reader.staging_memory(), kLeastStaging);
+  EXPECT_EQ(reader.staging_memory(), Bytes{3 * 4 * (3 + 2) * sizeof(float)});
 }
 
 TEST(Reader, TheLastBatchBeforeTheStartHoldsWhatIsLeft) {

@@ -19,7 +19,7 @@ void Staging::release_passed() {
     if (returned_.empty() || returned_.front() != oldest) continue;
     returned_.pop_front();
     lock.unlock();
-    arena_.deallocate(oldest.buffer);
+    buffers_.deallocate({oldest.buffer, buffer_size()});
     lock.lock();
   }
 }
@@ -32,7 +32,7 @@ std::optional<Point> Staging::oldest_returned() const {
 float* Staging::acquire() {
   for (;;) {
     release_passed();
-    void* buffer = arena_.allocate(buffer_size());
+    void* buffer = buffers_.allocate(buffer_size()).pointer;
     if (buffer != nullptr) return static_cast<float*>(buffer);
     // Waits for a copy that is submitted; with none, no buffer will come back by itself.
     const auto oldest = oldest_returned();
@@ -41,9 +41,9 @@ float* Staging::acquire() {
   }
   throw OutOfMemory(
       "out of host memory for batches on their way to the device: a buffer of " +
-          format_bytes(buffer_size()) + " was refused, " + format_bytes(arena_.reserved().current) +
-          " are in use",
-      {.asked = buffer_size(), .block = buffer_size(), .allocated = arena_.reserved().current});
+          format_bytes(buffer_size()) + " was refused, " +
+          format_bytes(buffers_.reserved().current) + " are in use",
+      {.asked = buffer_size(), .block = buffer_size(), .allocated = buffers_.reserved().current});
 }
 
 void Staging::give_back(float* buffer, Point copied) {

@@ -1,8 +1,7 @@
 #pragma once
 
-// Host buffers that batches are made in and copied to the device from, out of an arena of their
-// own. A buffer goes back to the arena once the device has passed the point of its copy, and never
-// before.
+// Host buffers that batches are made in and copied to the device from. A buffer is free again once
+// the device has passed the point of its copy, and never before.
 
 #include <cstdint>
 #include <deque>
@@ -12,7 +11,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/progress/progress.hpp"
 #include "allocator/statistics.hpp"
-#include "trainer/data/staging_arena.hpp"
+#include "trainer/data/staging_buffers.hpp"
 
 namespace weir {
 
@@ -21,7 +20,7 @@ class Staging {
  public:
   /// Buffers of `elements` floats each from `upstream`. It and `progress` must outlive the staging.
   Staging(Upstream& upstream, Progress& progress, std::size_t elements)
-      : progress_(progress), elements_(elements), arena_(upstream, buffer_size()) {}
+      : progress_(progress), elements_(elements), buffers_(upstream) {}
 
   /// A buffer that nothing uses. Where the upstream has no room for another one, waits for a copy
   /// out of one that was given back; OutOfMemory when none was.
@@ -29,12 +28,10 @@ class Staging {
   /// The copy out of it is done when `copied` is passed.
   void give_back(float* buffer, Point copied);
 
-  /// Host memory that the arena got from the upstream, now and at most.
-  [[nodiscard]] Gauge memory() const { return arena_.reserved(); }
-  /// Memory of jemalloc's books of the arena.
-  [[nodiscard]] Gauge books() const { return arena_.books(); }
+  /// Host memory obtained from the upstream, now and at most.
+  [[nodiscard]] Gauge memory() const { return buffers_.reserved(); }
   /// Calls that reached the upstream for memory.
-  [[nodiscard]] std::uint64_t upstream_calls() const { return arena_.upstream_calls(); }
+  [[nodiscard]] std::uint64_t upstream_calls() const { return buffers_.upstream_calls(); }
 
  private:
   struct Returned {
@@ -48,7 +45,7 @@ class Staging {
 
   Progress& progress_;
   const std::size_t elements_;
-  StagingArena arena_;
+  StagingBuffers buffers_;
   mutable Mutex mutex_{LockRank::kLeaf};
   std::deque<Returned> returned_ WEIR_GUARDED_BY(mutex_);  ///< oldest first
 };

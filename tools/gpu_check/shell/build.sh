@@ -14,7 +14,7 @@ missing_to_build() {
   for name in gmock/gmock.h CLI/CLI.hpp nlohmann/json.hpp jemalloc/jemalloc.h; do
     "$compiler" -x c++ -E -include "$name" /dev/null >/dev/null 2>&1 || echo "$name"
   done
-  for name in libopenblas.a libjemalloc_pic.a libgmock.a libgtest.a libz.a; do
+  for name in libopenblas.a libgmock.a libgtest.a libz.a; do
     [[ $("$compiler" -print-file-name="$name") == */* ]] || echo "$name"
   done
 }

@@ -1,0 +1,123 @@
+// Host buffers that batches are staged in: the trainer's free list beside a jemalloc arena over the
+// same upstream. A step returns the oldest of a reader's five buffers and takes the next one. No
+// buffer is touched.
+
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jemalloc_staging.hpp"
+#include "table.hpp"
+#include "trainer/data/staging_buffers.hpp"
+
+namespace weir::bench {
+namespace {
+
+/// Two ready, one being filled, two being copied.
+constexpr std::size_t kBuffers = 5;
+constexpr Bytes kRowBytes{513 * sizeof(float)};
+constexpr std::uint64_t kMostRows = 1024;
+
+class StagedInList {
+ public:
+  using Buffer = StagingBuffers::Buffer;
+  Buffer allocate(Bytes size) { return buffers_.allocate(size); }
+  void free(Buffer buffer) { buffers_.deallocate(buffer); }
+  [[nodiscard]] Bytes reserved() const { return buffers_.reserved().peak; }
+  [[nodiscard]] std::uint64_t calls() const { return buffers_.upstream_calls(); }
+
+ private:
+  MappedUpstream upstream_{gib(1)};
+  StagingBuffers buffers_{upstream_};
+};
+
+class StagedInJemalloc {
+ public:
+  using Buffer = void*;
+  Buffer allocate(Bytes size) { return arena_.allocate(size); }
+  void free(Buffer buffer) { arena_.deallocate(buffer); }
+  [[nodiscard]] Bytes reserved() const { return arena_.reserved(); }
+  [[nodiscard]] std::uint64_t calls() const { return arena_.upstream_calls(); }
+
+ private:
+  MappedUpstream upstream_{gib(1)};
+  JemallocStaging arena_{upstream_, kRowBytes* kMostRows};
+};
+
+/// The sizes that the reader of `thread` asks for, in turn.
+using StagedSizes = std::vector<Bytes> (*)(int thread);
+
+std::vector<Bytes> one_size(int /*thread*/) { return {kRowBytes * kMostRows}; }
+
+std::vector<Bytes> size_of_each_reader(int thread) {
+  return {kRowBytes * (kMostRows >> static_cast<unsigned>(thread))};
+}
+
+std::vector<Bytes> variable_batches(int thread) {
+  std::vector<Bytes> sizes(1U << 14U);
+  std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+  std::uniform_int_distribution<std::uint64_t> rows(1, kMostRows);
+  for (Bytes& size : sizes) size = kRowBytes * rows(random);
+  return sizes;
+}
+
+/// Shared by the threads of one run.
+template <typename Heap>
+std::unique_ptr<Heap> staged_heap;
+
+template <typename Heap>
+void stage(benchmark::State& state, StagedSizes sizes_of) {
+  Heap& heap = *staged_heap<Heap>;
+  const std::vector<Bytes> sizes = sizes_of(state.thread_index());
+  std::size_t step = 0;
+  const auto next = [&] { return sizes[step++ % sizes.size()]; };
+  std::array<typename Heap::Buffer, kBuffers> in_use;
+  for (auto& buffer : in_use) buffer = heap.allocate(next());
+  for ([[maybe_unused]] auto _ : state) {
+    auto& oldest = in_use.at(step % kBuffers);
+    heap.free(oldest);
+    oldest = heap.allocate(next());
+    benchmark::DoNotOptimize(oldest);
+  }
+  if (state.thread_index() == 0) {
+    state.counters["MiB"] = static_cast<double>(heap.reserved().count) / (1U << 20U);
+    state.counters["calls"] = static_cast<double>(heap.calls());
+  }
+  for (auto& buffer : in_use) heap.free(buffer);
+}
+
+template <typename Heap>
+void add_staged(const std::string& name, int threads, StagedSizes sizes) {
+  benchmark::RegisterBenchmark(name.c_str(), stage<Heap>, sizes)
+      ->Threads(threads)
+      ->UseRealTime()
+      ->Setup([](const benchmark::State&) { staged_heap<Heap> = std::make_unique<Heap>(); })
+      ->Teardown([](const benchmark::State&) { staged_heap<Heap>.reset(); });
+}
+
+void add_staging_case(Table& table, const std::string& what, int threads, StagedSizes sizes) {
+  const std::string name = "staging/" + what + "/threads:" + std::to_string(threads);
+  const std::string peer = name + "/jemalloc";
+  add_staged<StagedInList>(name, threads, sizes);
+  add_staged<StagedInJemalloc>(peer, threads, sizes);
+  table.add({.figure = name, .against = peer, .most_ratio = 1});
+  table.add({.figure = name, .against = peer, .counter = "MiB"});
+  table.add({.figure = name, .against = peer, .counter = "calls"});
+}
+
+}  // namespace
+
+void add_staging(Table& table) {
+  add_staging_case(table, "one_size", 1, one_size);
+  for (const int threads : {2, 4}) add_staging_case(table, "readers", threads, size_of_each_reader);
+  for (const int threads : {1, 2, 4})
+    add_staging_case(table, "variable", threads, variable_batches);
+}
+
+}  // namespace weir::bench

@@ -1,0 +1,100 @@
+#include "trainer/data/staging_buffers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "support/print.hpp"
+
+namespace weir::testing {
+namespace {
+
+using Buffer = StagingBuffers::Buffer;
+
+TEST(StagingBuffers, TakesTheSmallestFreeBufferThatIsLargeEnough) {
+  MappedUpstream upstream(mib(64));
+  StagingBuffers buffers(upstream);
+  const Buffer large = buffers.allocate(mib(4));
+  const Buffer small = buffers.allocate(mib(1));
+  const Buffer middle = buffers.allocate(mib(2));
+  for (const Buffer& buffer : {middle, large, small}) buffers.deallocate(buffer);
+  EXPECT_EQ(buffers.allocate(kib(1025)).pointer, middle.pointer);
+  EXPECT_EQ(buffers.allocate(kib(1025)).pointer, large.pointer);
+  EXPECT_EQ(buffers.allocate(mib(1)).pointer, small.pointer);
+  EXPECT_EQ(buffers.upstream_calls(), 3U);
+}
+
+TEST(StagingBuffers, ASmallRequestReturnsALargeBufferWhole) {
+  MappedUpstream upstream(mib(64));
+  StagingBuffers buffers(upstream);
+  buffers.deallocate(buffers.allocate(mib(4)));
+  const Buffer buffer = buffers.allocate(mib(1));
+  EXPECT_EQ(buffer.size, mib(4));
+  buffers.deallocate(buffer);
+  EXPECT_EQ(buffers.allocate(mib(4)).pointer, buffer.pointer);
+  EXPECT_EQ(buffers.reserved().peak, mib(4));
+}
+
+TEST(StagingBuffers, ReleasesBuffersThatAreTooSmallBeforeARequestFails) {
+  MappedUpstream upstream(mib(8));
+  StagingBuffers buffers(upstream);
+  const Buffer kept = buffers.allocate(mib(2));
+  buffers.deallocate(buffers.allocate(mib(3)));
+  EXPECT_NE(buffers.allocate(mib(6)).pointer, nullptr);
+  EXPECT_EQ(buffers.reserved().current, mib(8));
+  EXPECT_EQ(upstream.used(), mib(8));
+  EXPECT_EQ(buffers.allocate(mib(1)).pointer, nullptr) << "nothing is free";
+  buffers.deallocate(kept);
+  EXPECT_EQ(buffers.allocate(mib(2)).pointer, kept.pointer);
+}
+
+TEST(StagingBuffers, ReturnsAllMemoryAtItsEnd) {
+  MappedUpstream upstream(mib(64));
+  {
+    StagingBuffers buffers(upstream);
+    buffers.deallocate(buffers.allocate(mib(1)));
+    (void)buffers.allocate(mib(2));
+    EXPECT_GT(upstream.used(), Bytes{});
+  }
+  EXPECT_EQ(upstream.used(), Bytes{});
+}
+
+TEST(StagingBuffers, HoldsNoMoreBuffersOfASizeThanWereInUseAtOneTime) {
+  constexpr std::size_t kInUse = 5;
+  MappedUpstream upstream(gib(1));
+  StagingBuffers buffers(upstream);
+  std::minstd_rand random(1);
+  const auto draw = [&] { return mib(1 + random() % 4); };
+  std::vector<Buffer> in_use(kInUse);
+  for (Buffer& buffer : in_use) buffer = buffers.allocate(draw());
+  for (std::size_t step = 0; step < 10'000; ++step) {
+    Buffer& oldest = in_use[step % kInUse];
+    buffers.deallocate(oldest);
+    oldest = buffers.allocate(draw());
+  }
+  EXPECT_LE(buffers.reserved().peak, (mib(1) + mib(2) + mib(3) + mib(4)) * kInUse);
+  EXPECT_EQ(buffers.reserved().current, upstream.used());
+}
+
+TEST(StagingBuffers, ThreadsNeverGetTheSameBuffer) {
+  MappedUpstream upstream(mib(64));
+  StagingBuffers buffers(upstream);
+  const auto work = [&](unsigned char number) {
+    for (int i = 0; i < 2000; ++i) {
+      const Buffer buffer = buffers.allocate(kib(4U << static_cast<unsigned>(i % 3)));
+      auto* const bytes = static_cast<unsigned char*>(buffer.pointer);
+      std::fill_n(bytes, 4096, number);
+      ASSERT_EQ(std::count(bytes, bytes + 4096, number), 4096);
+      buffers.deallocate(buffer);
+    }
+  };
+  std::thread other([&] { work(2); });
+  work(1);
+  other.join();
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,74 @@
+#include "trainer/data/staging_buffers.hpp"
+
+#include <algorithm>
+
+namespace weir {
+
+StagingBuffers::~StagingBuffers() {
+  for (const Buffer& buffer : all_) upstream_.deallocate(buffer.pointer, buffer.size);
+}
+
+StagingBuffers::Buffer StagingBuffers::allocate(Bytes size) {
+  Buffer buffer = take_free(size);
+  if (buffer.pointer == nullptr) buffer = grow(size);
+  if (buffer.pointer == nullptr && release_free()) buffer = grow(size);
+  return buffer;
+}
+
+void StagingBuffers::deallocate(Buffer buffer) noexcept {
+  const Lock lock(mutex_);
+  free_.insert(std::ranges::upper_bound(free_, buffer.size, {}, &Buffer::size), buffer);
+}
+
+StagingBuffers::Buffer StagingBuffers::take_free(Bytes size) {
+  const Lock lock(mutex_);
+  const auto found = std::ranges::lower_bound(free_, size, {}, &Buffer::size);
+  if (found == free_.end()) return {};
+  const Buffer buffer = *found;
+  free_.erase(found);
+  return buffer;
+}
+
+StagingBuffers::Buffer StagingBuffers::grow(Bytes size) {
+  const Buffer buffer{upstream_.allocate(size), size};
+  const Lock lock(mutex_);
+  ++upstream_calls_;
+  if (buffer.pointer == nullptr) return buffer;
+  try {
+    all_.push_back(buffer);
+    free_.reserve(all_.capacity());
+  } catch (...) {
+    if (!all_.empty() && all_.back().pointer == buffer.pointer) all_.pop_back();
+    upstream_.deallocate(buffer.pointer, size);
+    throw;
+  }
+  reserved_.add(size);
+  return buffer;
+}
+
+bool StagingBuffers::release_free() {
+  std::vector<Buffer> released;
+  {
+    const Lock lock(mutex_);
+    released = free_;
+    free_.clear();
+    for (const Buffer& buffer : released) {
+      std::erase_if(all_, [&](const Buffer& b) { return b.pointer == buffer.pointer; });
+      reserved_.remove(buffer.size);
+    }
+  }
+  for (const Buffer& buffer : released) upstream_.deallocate(buffer.pointer, buffer.size);
+  return !released.empty();
+}
+
+Gauge StagingBuffers::reserved() const {
+  const Lock lock(mutex_);
+  return reserved_;
+}
+
+std::uint64_t StagingBuffers::upstream_calls() const {
+  const Lock lock(mutex_);
+  return upstream_calls_;
+}
+
+}  // namespace weir

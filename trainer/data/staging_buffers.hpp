@@ -1,0 +1,61 @@
+#pragma once
+
+// Host buffers for a device to copy from, kept for reuse: a free list over an upstream.
+//
+// Getting memory from the upstream is slow, since a GPU's upstream pins every page. So a buffer
+// that comes back is kept and handed out again. Sizes may differ: a request gets the smallest free
+// buffer that is large enough. Then no more buffers of a size or above exist than were in use at
+// one time. docs/performance.md compares this with a jemalloc arena.
+
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/memory/upstream.hpp"
+#include "allocator/statistics.hpp"
+
+namespace weir {
+
+/// Thread-safe.
+class StagingBuffers {
+ public:
+  struct Buffer {
+    void* pointer = nullptr;
+    Bytes size;  ///< at least what was asked for
+  };
+
+  /// `upstream` must outlive the buffers.
+  explicit StagingBuffers(Upstream& upstream) : upstream_(upstream) {}
+  /// Returns all memory to the upstream, including buffers that are still in use.
+  ~StagingBuffers();
+  StagingBuffers(const StagingBuffers&) = delete;
+  StagingBuffers& operator=(const StagingBuffers&) = delete;
+
+  /// Returns a buffer of at least `size`, not zeroed. If the upstream has no room, first returns
+  /// the free buffers, which are all too small, to it. The pointer is null if that is not enough.
+  [[nodiscard]] Buffer allocate(Bytes size);
+  /// Keeps the buffer for reuse.
+  void deallocate(Buffer buffer) noexcept;
+
+  /// Bytes obtained from the upstream, now and at most.
+  [[nodiscard]] Gauge reserved() const;
+  /// How often the upstream was asked for memory, including refused requests.
+  [[nodiscard]] std::uint64_t upstream_calls() const;
+
+ private:
+  /// Takes the smallest free buffer of at least `size`; a null pointer if there is none.
+  [[nodiscard]] Buffer take_free(Bytes size);
+  [[nodiscard]] Buffer grow(Bytes size);
+  /// Returns all free buffers to the upstream; false if there are none.
+  bool release_free();
+
+  Upstream& upstream_;
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::vector<Buffer> all_ WEIR_GUARDED_BY(mutex_);
+  std::vector<Buffer> free_ WEIR_GUARDED_BY(mutex_);  ///< by size; has room for all
+  Gauge reserved_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t upstream_calls_ WEIR_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace weir
