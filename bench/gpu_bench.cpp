@@ -11,9 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/base/error.hpp"
 #include "gpu_kernels.hpp"
+#include "tools/program/json_text.hpp"
 #include "tools/program/output_file.hpp"
+#include "tools/program/run_main.hpp"
 #include "tools/program/standard_streams.hpp"
 
 namespace {
@@ -53,13 +54,10 @@ std::string json_of(const std::string& device, const std::vector<KernelTime>& ti
                        {"over_floor", time.over_floor()}});
   }
   const nlohmann::ordered_json all{{"device", device}, {"kernels", std::move(kernels)}};
-  return all.dump(2) + "\n";
+  return weir::json_text(all);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  weir::hold_standard_streams();
+int run(int argc, char** argv) {
   std::string json_path;
   auto size = weir::bench::InputSize::kMeasured;
   for (int i = 1; i < argc; ++i) {
@@ -80,18 +78,19 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "gpu_bench: no GPU to measure: %s\n", error.what());
     return 2;
   }
-  try {
-    weir::require_standard_output();
-    const auto json =
-        json_path.empty() ? nullptr : std::make_unique<weir::OutputFile>("--json", json_path);
-    const std::vector<KernelTime> times = weir::bench::time_kernels(size);
-    if (json_path != "-") print_table(device, times);
-    const int print_error = weir::print("");
-    if (json) json->commit(json_of(device, times));
-    weir::require_printed(print_error);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpu_bench: %s\n", error.what());
-    return weir::exit_code(error);
-  }
+  weir::require_standard_output();
+  const auto json =
+      json_path.empty() ? nullptr : std::make_unique<weir::OutputFile>("--json", json_path);
+  const std::vector<KernelTime> times = weir::bench::time_kernels(size);
+  if (json_path != "-") print_table(device, times);
+  const int print_error = weir::print("");
+  if (json) json->commit(json_of(device, times));
+  weir::require_printed(print_error);
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return weir::run_main("gpu_bench", [&] { return run(argc, argv); });
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "tests/standin/standin.hpp"
+#include "tools/program/median.hpp"
 
 namespace {
 
@@ -46,16 +47,15 @@ double since(Clock::time_point start) {
 /// Returns the median of the chunks' means. A chunk takes some tens of microseconds, less than a
 /// scheduler time slice, so that other load disturbs some chunks but not the median.
 template <typename Chunk>
-double median(std::size_t chunks, const Chunk& chunk) {
+double median_of(std::size_t chunks, const Chunk& chunk) {
   std::vector<double> means(chunks);
   for (double& mean : means) mean = chunk();  // warm by the middle of them
-  std::sort(means.begin(), means.end());
-  return means.at(chunks / 2);
+  return weir::median(std::move(means));
 }
 
 template <typename Operation>
 double time_of(std::size_t chunks, int count, const Operation& operation) {
-  return median(chunks, [&] {
+  return median_of(chunks, [&] {
     const auto start = Clock::now();
     for (int i = 0; i < count; ++i) operation();
     return since(start) / count;
@@ -252,7 +252,7 @@ double launch_in_turn(int streams) {
 
 /// Every 32nd launch on its own. Includes the clock's time, which both programs pay.
 double point_of(CUstream stream) {
-  return median(401, [&] {
+  return median_of(401, [&] {
     for (int i = 1; i < kLaunchesOfAPoint; ++i) refused_launch(stream);
     const auto start = Clock::now();
     refused_launch(stream);
@@ -298,7 +298,7 @@ double launch_enqueued() {
   CHECK(cuLibraryLoadData(&library, "code", nullptr, nullptr, 0, nullptr, nullptr, 0));
   CHECK(cuLibraryGetKernel(&kernel, library, "nothing"));
   CHECK(cuKernelGetFunction(&function, kernel));
-  return median(101, [&] {
+  return median_of(101, [&] {
     constexpr int kLaunches = kLaunchesOfAPoint * 4;
     weir_standin_hold(stream);
     const auto start = Clock::now();

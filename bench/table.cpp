@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tools/program/median.hpp"
+#include "tools/program/table.hpp"
+
 namespace weir::bench {
 namespace {
 
@@ -14,26 +17,9 @@ struct Spread {
   double most = 0;
 };
 
-Spread spread_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  const double median =
-      values.size() % 2 == 1 ? values.at(half) : (values.at(half - 1) + values.at(half)) / 2;
-  return {values.front(), median, values.back()};
-}
-
-/// Formats with three significant digits.
-std::string digits(double value) {
-  const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
-  return text.data();
-}
-
-std::string time(double ns) {
-  if (ns < 1e3) return digits(ns) + " ns";
-  if (ns < 1e6) return digits(ns / 1e3) + " us";
-  return digits(ns / 1e6) + " ms";
+Spread spread_of(const std::vector<double>& values) {
+  const auto [least, most] = std::ranges::minmax(values);
+  return {least, median(values), most};
 }
 
 /// What the figures of a benchmark's time, or of one of its counters, are kept under.
@@ -42,8 +28,8 @@ std::string key_of(const std::string& benchmark, const std::string& counter) {
 }
 
 std::string value(const Row& row, double ns) {
-  if (!row.counter.empty()) return digits(ns) + " " + row.counter;
-  return row.rate.empty() ? time(ns) : digits(1e9 / ns) + " " + row.rate;
+  if (!row.counter.empty()) return format_three_digits(ns) + " " + row.counter;
+  return row.rate.empty() ? format_nanoseconds(ns) : format_three_digits(1e9 / ns) + " " + row.rate;
 }
 
 /// Returns the name of the row's peer without the figure's own name: `jemalloc`.
@@ -53,7 +39,7 @@ std::string against_of(const Row& row) {
 }
 
 /// `+12.3 ns`.
-std::string more(double ns) { return (ns < 0 ? "-" : "+") + time(std::abs(ns)); }
+std::string more(double ns) { return (ns < 0 ? "-" : "+") + format_nanoseconds(std::abs(ns)); }
 
 /// Returns the targets in words, and whether all are met; both empty if there are none. `other` is
 /// 0 if the other benchmark did not run.
@@ -63,11 +49,11 @@ std::array<std::string, 2> verdict(const Row& row, double ns, double other) {
   std::string difference;
   bool met = true;
   if (row.most_ns > 0) {
-    targets = "<= " + time(row.most_ns);
+    targets = "<= " + format_nanoseconds(row.most_ns);
     met = ns <= row.most_ns;
   }
   if (row.most_ratio > 0 && ratio > 0) {
-    targets += (targets.empty() ? "<= " : ", <= ") + digits(row.most_ratio) + "x";
+    targets += (targets.empty() ? "<= " : ", <= ") + format_three_digits(row.most_ratio) + "x";
     met = met && ratio <= row.most_ratio;
   }
   if (row.most_more_ns > 0 && other > 0) {
@@ -95,17 +81,18 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
 
 std::vector<std::string> Table::cells(const Row& row) const {
   const Spread own = spread_of(times_.at(key_of(row.figure, row.counter)));
-  const std::string spread = !row.counter.empty() ? digits(own.least) + " - " + digits(own.most)
-                             : row.rate.empty()
-                                 ? time(own.least) + " - " + time(own.most)
-                                 : digits(1e9 / own.most) + " - " + digits(1e9 / own.least);
+  const std::string spread =
+      !row.counter.empty() ? format_three_digits(own.least) + " - " + format_three_digits(own.most)
+      : row.rate.empty()
+          ? format_nanoseconds(own.least) + " - " + format_nanoseconds(own.most)
+          : format_three_digits(1e9 / own.most) + " - " + format_three_digits(1e9 / own.least);
   std::vector<std::string> cells{row.figure, value(row, own.median), spread};
   double others = 0;
   const auto other = times_.find(key_of(row.against, row.counter));
   if (other != times_.end()) {
     others = spread_of(other->second).median;
-    cells.insert(cells.end(),
-                 {against_of(row), value(row, others), digits(own.median / others) + "x"});
+    cells.insert(cells.end(), {against_of(row), value(row, others),
+                               format_three_digits(own.median / others) + "x"});
   } else {
     cells.resize(cells.size() + 3);
   }
@@ -120,20 +107,7 @@ void Table::Finalize() {
   for (const Row& row : rows_) {
     if (times_.count(row.figure) != 0) lines.push_back(cells(row));
   }
-  std::vector<std::size_t> widths(lines.front().size());
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  for (const auto& line : lines) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string space(widths[i] - line[i].size(), ' ');
-      const bool number = i == 1 || i == 2 || i == 4 || i == 5;
-      text += (i == 0 ? "" : "  ") + (number ? space + line[i] : line[i] + space);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    std::puts(text.c_str());
-  }
+  std::fputs(format_table(lines, "lrrlrrll").c_str(), stdout);
   for (const auto& [topic, line] : notes_) {
     const auto ran = times_.lower_bound(topic + "/");
     if (ran != times_.end() && ran->first.starts_with(topic + "/")) std::puts(line.c_str());

@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "allocator/base/error.hpp"
 #include "bench/peers/candidates.hpp"
 #include "tools/program/command_line.hpp"
 #include "tools/program/output_file.hpp"
+#include "tools/program/run_main.hpp"
+#include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
 #include "tools/replay/measure/pools.hpp"
 #include "tools/replay/read/readers.hpp"
@@ -102,14 +102,7 @@ int run_program(int argc, char** argv) {
   CLI::App app{"Replays traces of allocations against our pools and other people's allocators."};
   Flags flags;
   add_flags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {
-    return print_help(app, asked);
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (see weir-peers --help)");
-  }
-  refuse_empty_values(app);
+  if (const auto code = parse_command_line(app, "weir-peers", argc, argv)) return *code;
   require_standard_output();
   return run(flags);
 }
@@ -118,11 +111,5 @@ int run_program(int argc, char** argv) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-  weir::hold_standard_streams();
-  try {
-    return weir::bench::run_program(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "weir-peers: %s\n", error.what());
-    return weir::exit_code(error);
-  }
+  return weir::run_main("weir-peers", [&] { return weir::bench::run_program(argc, argv); });
 }

@@ -2,13 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <string>
-#include <vector>
 
 #include "allocator/base/error.hpp"
 #include "bench/stress/commands.hpp"
 #include "tools/program/command_line.hpp"
+#include "tools/program/run_main.hpp"
+#include "tools/program/standard_streams.hpp"
 
 namespace weir::bench {
 namespace {
@@ -37,18 +37,7 @@ int run_program(int argc, char** argv) {
       "oom", "runs patterns in less memory than they need, and checks that failures are clean");
   add_flags(*fragmentation, flags);
   add_flags(*oom, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {
-    return print_help(app, asked);
-  } catch (const CLI::RequiredError&) {
-    const std::vector<std::string> rest = app.remaining();
-    throw UsageError((rest.empty() ? "no table is named" : "'" + rest.front() + "' is not known") +
-                     std::string(": fragmentation or oom"));
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (see weir-stress --help)");
-  }
-  refuse_empty_values(app);
+  if (const auto code = parse_command_line(app, "weir-stress", argc, argv)) return *code;
   require_standard_output();
   const Stress stress = checked(flags);
   const int code = fragmentation->parsed() ? run_fragmentation(stress) : run_oom(stress);
@@ -60,11 +49,5 @@ int run_program(int argc, char** argv) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-  weir::hold_standard_streams();
-  try {
-    return weir::bench::run_program(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "weir-stress: %s\n", error.what());
-    return weir::exit_code(error);
-  }
+  return weir::run_main("weir-stress", [&] { return weir::bench::run_program(argc, argv); });
 }

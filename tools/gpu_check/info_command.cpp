@@ -6,6 +6,7 @@
 #include "allocator/base/error.hpp"
 #include "tools/gpu_check/command.hpp"
 #include "tools/gpu_check/info.hpp"
+#include "tools/program/json_text.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
 
@@ -27,7 +28,7 @@ int run_info(int argc, char** argv) {
   } else {
     print_error = print(format_info(info));
   }
-  if (figures) figures->commit(info_json(info).dump(2) + "\n");
+  if (figures) figures->commit(json_text(info_json(info)));
   require_printed(print_error);
   return 0;
 }

@@ -2,14 +2,13 @@
 
 #include <array>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <string_view>
 
-#include "allocator/base/error.hpp"
 #include "commit.hpp"
 #include "gpu_programs.hpp"
 #include "tools/gpu_check/command.hpp"
+#include "tools/program/run_main.hpp"
 #include "tools/program/standard_streams.hpp"
 
 namespace weir::gpu_check {
@@ -67,12 +66,6 @@ int run(int argc, char** argv) {
 }  // namespace weir::gpu_check
 
 int main(int argc, char** argv) {
-  weir::hold_standard_streams();
   weir::fail_unprinted_at_exit();
-  try {
-    return weir::gpu_check::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "weir-gpu: %s\n", error.what());
-    return weir::exit_code(error);
-  }
+  return weir::run_main("weir-gpu", [&] { return weir::gpu_check::run(argc, argv); });
 }

@@ -1,35 +1,23 @@
 #pragma once
 
-// What the command lines of all programs have in common, beside CLI11.
+// Reading a command line with CLI11, and what is wrong with one.
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <sstream>
+#include <functional>
+#include <optional>
 #include <string>
 
-#include "allocator/base/setting.hpp"
-#include "tools/program/standard_streams.hpp"
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
+class App;
+}  // namespace CLI
 
 namespace weir {
 
-/// Prints what --help and --version ask for. Throws Error where it cannot be printed.
-[[nodiscard]] inline int print_help(const CLI::App& app, const CLI::Success& asked) {
-  std::ostringstream text;
-  const int code = app.exit(asked, text, text);
-  require_printed(print(text.str()));
-  return code;
-}
-
-/// UsageError for a flag of `app`, or of the subcommand that was named, whose value is empty.
-inline void refuse_empty_values(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->count() == 0) continue;
-    if (!std::ranges::count(option->results(), std::string())) continue;
-    refuse(option->get_name(), "", "a value, or the flag left out");
-  }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->parsed()) refuse_empty_values(*command);
-  }
-}
+/// Parses the command line. Returns an exit code if that was all: --help and --version are printed.
+/// Throws UsageError of one line for a wrong flag, a missing or unknown subcommand and an empty
+/// value of a flag; it says how to get help. `extras_hint` returns what to say instead of words
+/// that no flag takes; it may be empty.
+[[nodiscard]] std::optional<int> parse_command_line(
+    CLI::App& app, const std::string& program, int argc, const char* const* argv,
+    const std::function<std::string()>& extras_hint = {});
 
 }  // namespace weir

@@ -3,12 +3,21 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace weir {
 
-std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+namespace {
+
+bool is_right(std::string_view alignment, std::size_t column, std::size_t columns) {
+  if (alignment.empty()) return column > 0 && column + 1 < columns;
+  return column < alignment.size() && alignment[column] == 'r';
+}
+
+}  // namespace
+
+std::string format_table(const std::vector<std::vector<std::string>>& rows,
+                         std::string_view alignment) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -16,25 +25,15 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
   }
   std::string text;
   for (const auto& row : rows) {
+    std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::string padding(widths[c] - row[c].size(), ' ');
-      const bool last = c + 1 == row.size();
-      text += c == 0 ? row[c] + padding : (last ? row[c] : padding + row[c]);
-      text += last ? "\n" : "  ";
+      if (c > 0) line += "  ";
+      line += is_right(alignment, c, row.size()) ? padding + row[c] : row[c] + padding;
     }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
-}
-
-std::string format_number(double value, int digits) {
-  if (std::isnan(value)) return "nan";
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-std::string format_count(std::uint64_t count, const std::string& thing, const std::string& plural) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : plural);
 }
 
 ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}

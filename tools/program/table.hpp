@@ -4,20 +4,18 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "tools/program/numbers.hpp"
 
 namespace weir {
 
-/// Rows of cells, the first row the heading; columns as wide as their widest cell, the first and
-/// last aligned left and the others right, two spaces apart.
-[[nodiscard]] std::string format_table(const std::vector<std::vector<std::string>>& rows);
-
-/// `value` with `digits` after the point; `nan` whatever its sign.
-[[nodiscard]] std::string format_number(double value, int digits);
-
-/// `1 batch`, `3 batches`: the thing, and what is added to it for more than one.
-[[nodiscard]] std::string format_count(std::uint64_t count, const std::string& thing,
-                                       const std::string& plural = "s");
+/// Rows of cells, the first row the heading; columns as wide as their widest cell, two spaces
+/// apart. `alignment` has an `l` (left) or `r` (right) for each column, and columns beyond it are
+/// left. Without it the first column and the last cell of a row are left and the others right.
+[[nodiscard]] std::string format_table(const std::vector<std::vector<std::string>>& rows,
+                                       std::string_view alignment = {});
 
 /// One line on standard error, drawn over again, and only when that is a terminal.
 class ProgressBar {

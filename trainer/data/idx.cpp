@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "tools/program/numbers.hpp"
 #include "trainer/data/input_file.hpp"
 
 namespace weir {
@@ -19,12 +19,6 @@ constexpr std::uint32_t kLabelsMagic = 0x00000801;
 constexpr std::uint32_t kImagesMagic = 0x00000803;
 constexpr std::size_t kLabelsHeader = 8;
 constexpr std::size_t kImagesHeader = 16;
-
-std::string hex(std::uint32_t value) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "0x%08x", value);
-  return text.data();
-}
 
 std::string range(std::uint32_t most) { return "from 1 to " + std::to_string(most); }
 
@@ -78,7 +72,8 @@ class Directory {
 void require_magic(const InputFile& file, std::uint32_t magic, std::string_view what) {
   const std::uint32_t found = file.big_endian(0);
   if (found == magic) return;
-  file.refuse_at(0, "magic " + hex(magic) + " (" + std::string(what) + ")", hex(found));
+  file.refuse_at(0, "magic " + format_hex(magic, 8) + " (" + std::string(what) + ")",
+                 format_hex(found, 8));
 }
 
 std::uint32_t read_count(const InputFile& file) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "allocator/base/error.hpp"
+#include "tools/program/numbers.hpp"
 #include "trainer/data/input_file.hpp"
 
 namespace weir {
@@ -60,12 +61,6 @@ std::string hex(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-std::string hex(std::uint32_t value) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "0x%08x", value);
-  return text.data();
-}
-
 void require_magic(const InputFile& file) {
   const std::span<const std::uint8_t> start =
       std::span(file.bytes()).first(std::min(kMagic.size(), file.size()));
@@ -104,8 +99,8 @@ void require_checksum(const InputFile& file) {
   const std::uint32_t expected = crc32(std::span(file.bytes()).first(offset));
   const std::uint32_t found = file.little_endian(offset);
   if (found == expected) return;
-  file.refuse_at(offset, "the checksum " + hex(expected) + " of what is before it",
-                 hex(found) + " (the file is damaged)");
+  file.refuse_at(offset, "the checksum " + format_hex(expected, 8) + " of what is before it",
+                 format_hex(found, 8) + " (the file is damaged)");
 }
 
 }  // namespace

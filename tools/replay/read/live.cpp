@@ -1,20 +1,10 @@
 #include "tools/replay/read/live.hpp"
 
-#include <array>
-#include <cstdio>
 #include <string>
 
+#include "tools/program/numbers.hpp"
+
 namespace weir::replay {
-namespace {
-
-std::string hexadecimal(std::uint64_t address) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
-  return text.data();
-}
-
-}  // namespace
-
 std::uint32_t StreamNumbers::of(std::uint64_t handle) {
   if (last_number_ && last_ == handle) return *last_number_;
   const auto number =
@@ -27,7 +17,7 @@ std::uint32_t StreamNumbers::of(std::uint64_t handle) {
 std::uint32_t LiveAddresses::live_at(std::uint64_t address, const char* what) const {
   const auto found = live_.find(address);
   if (found == live_.end()) {
-    throw Malformed(std::string(what) + " of " + hexadecimal(address) + ", where nothing is live");
+    throw Malformed(std::string(what) + " of " + format_hex(address) + ", where nothing is live");
   }
   return found->second;
 }
@@ -35,7 +25,7 @@ std::uint32_t LiveAddresses::live_at(std::uint64_t address, const char* what) co
 void LiveAddresses::allocate(std::uint64_t address, Bytes bytes, std::uint64_t stream) {
   TraceBuilder::check_size(bytes);
   if (live_.contains(address)) {
-    throw Malformed("an allocation at " + hexadecimal(address) + ", which is live already");
+    throw Malformed("an allocation at " + format_hex(address) + ", which is live already");
   }
   live_.emplace(address, builder_.allocate(bytes, streams_.of(stream)));
 }
@@ -45,7 +35,7 @@ void LiveAddresses::free(std::uint64_t address, std::optional<Bytes> bytes, std:
   const Bytes allocated = builder_.size_of(buffer);
   if (bytes && *bytes != allocated) {
     throw Malformed("a free of " + std::to_string(bytes->count) + " bytes at " +
-                    hexadecimal(address) + ", where " + std::to_string(allocated.count) +
+                    format_hex(address) + ", where " + std::to_string(allocated.count) +
                     " were allocated");
   }
   builder_.free(buffer, streams_.of(stream));

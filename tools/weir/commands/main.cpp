@@ -2,21 +2,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "allocator/base/error.hpp"
 #include "allocator/base/version.hpp"
 #include "tools/program/command_line.hpp"
-#include "tools/program/printable.hpp"
+#include "tools/program/run_main.hpp"
 #include "tools/weir/commands/command.hpp"
 
 namespace weir::cli {
 namespace {
-
-constexpr const char* kWant = "run, info, ps, set, top, replay or timeline";
 
 int run_program(int argc, char** argv) {
   // Words after `--` are another program's, so CLI11 must not see them.
@@ -31,28 +27,15 @@ int run_program(int argc, char** argv) {
   const std::vector<Command> commands{
       add_run_command(app), add_info_command(app),   add_ps_command(app),      add_set_command(app),
       add_top_command(app), add_replay_command(app), add_timeline_command(app)};
-  try {
-    app.parse(static_cast<int>(mark - argv), argv);
-  } catch (const CLI::Success& asked) {
-    return print_help(app, asked);
-  } catch (const CLI::RequiredError& error) {
-    const std::vector<CLI::App*> known = app.get_subcommands();
-    if (!known.empty()) {
-      throw UsageError(std::string(error.what()) + " (see weir " + known.front()->get_name() +
-                       " --help)");
-    }
-    // CLI11 reports a missing subcommand even if a wrong word stands in its place.
-    const std::vector<std::string> rest = app.remaining();
-    if (rest.empty()) throw UsageError(std::string(error.what()) + ": " + kWant);
-    throw UsageError("'" + rest.front() + "' is not known: " + kWant);
-  } catch (const CLI::ExtrasError& error) {
-    if (!commands.front().app->parsed()) throw UsageError(error.what());
-    throw UsageError(std::string(error.what()) +
-                     " (a program to run stands after --: weir run [FLAGS] -- PROGRAM)");
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (see weir --help)");
+  const auto extras_hint = [&] {
+    return commands.front().app->parsed()
+               ? " (a program to run stands after --: weir run [FLAGS] -- PROGRAM)"
+               : "";
+  };
+  if (const auto code =
+          parse_command_line(app, "weir", static_cast<int>(mark - argv), argv, extras_hint)) {
+    return *code;
   }
-  refuse_empty_values(app);
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run(words);
   }
@@ -63,15 +46,5 @@ int run_program(int argc, char** argv) {
 }  // namespace weir::cli
 
 int main(int argc, char** argv) {
-  weir::hold_standard_streams();
-  try {
-    return weir::cli::run_program(argc, argv);
-  } catch (const weir::UsageError& error) {
-    // The message quotes user input, such as a file name with a newline.
-    std::fprintf(stderr, "weir: %s\n", weir::cli::printable(error.what(), true).c_str());
-    return weir::exit_code(error);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "weir: %s\n", error.what());
-    return weir::exit_code(error);
-  }
+  return weir::run_main("weir", [&] { return weir::cli::run_program(argc, argv); });
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "allocator/base/setting.hpp"
+#include "tools/program/json_text.hpp"
 #include "tools/timeline/analysis/report/report.hpp"
 #include "tools/timeline/chrome/gzip.hpp"
 #include "tools/timeline/chrome/writer.hpp"
@@ -58,7 +59,7 @@ std::string timeline_text(const timeline::Timeline& timeline) {
 }
 
 std::string timeline_json(const timeline::Timeline& timeline) {
-  return timeline::report_json(timeline).dump(2) + "\n";
+  return json_text(timeline::report_json(timeline));
 }
 
 }  // namespace weir::cli

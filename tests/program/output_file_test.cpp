@@ -11,7 +11,7 @@
 #include "allocator/base/error.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/message_of.hpp"
-#include "temporary_directory.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,0 +1,89 @@
+#include "tools/program/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/setting.hpp"
+#include "tools/program/standard_streams.hpp"
+
+namespace weir {
+namespace {
+
+int print_help(const CLI::App& app, const CLI::Success& asked) {
+  std::ostringstream text;
+  const int code = app.exit(asked, text, text);
+  require_printed(print(text.str()));
+  return code;
+}
+
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+/// `run, compare or predict`.
+std::string names_of(const std::vector<const CLI::App*>& commands) {
+  std::string names;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    if (i != 0) names += i + 1 == commands.size() ? " or " : ", ";
+    names += commands[i]->get_name();
+  }
+  return names;
+}
+
+/// The command of `app` that the user named, as it is called: `weir`, `weir run`.
+std::string called(const CLI::App& app, const std::string& program) {
+  const std::vector<const CLI::App*> commands = subcommands_of(app);
+  const auto named = std::ranges::find_if(commands, [](const auto* c) { return c->parsed(); });
+  return named == commands.end() ? program : program + " " + (*named)->get_name();
+}
+
+[[noreturn]] void refuse_missing(const CLI::App& app, const std::string& program,
+                                 const CLI::RequiredError& error) {
+  const std::vector<const CLI::App*> commands = subcommands_of(app);
+  const std::string command = called(app, program);
+  if (commands.empty() || command != program) {
+    throw UsageError(std::string(error.what()) + " (see " + command + " --help)");
+  }
+  // CLI11 misses the subcommand even where a wrong word stands in its place.
+  const std::vector<std::string> rest = app.remaining();
+  throw UsageError((rest.empty() ? error.what() : "'" + rest.front() + "' is not known") + ": " +
+                   names_of(commands));
+}
+
+/// UsageError for a flag of `app`, or of the subcommand that was named, whose value is empty.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    if (!std::ranges::count(option->results(), std::string())) continue;
+    refuse(option->get_name(), "", "a value, or the flag left out");
+  }
+  for (const CLI::App* command : subcommands_of(app)) {
+    if (command->parsed()) refuse_empty_values(*command);
+  }
+}
+
+}  // namespace
+
+std::optional<int> parse_command_line(CLI::App& app, const std::string& program, int argc,
+                                      const char* const* argv,
+                                      const std::function<std::string()>& extras_hint) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return print_help(app, asked);
+  } catch (const CLI::RequiredError& error) {
+    refuse_missing(app, program, error);
+  } catch (const CLI::ExtrasError& error) {
+    throw UsageError(error.what() +
+                     (extras_hint ? extras_hint() : " (see " + program + " --help)"));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (see " + program + " --help)");
+  }
+  refuse_empty_values(app);
+  return std::nullopt;
+}
+
+}  // namespace weir
