@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sample_summary.hpp"
-#include "tools/preload/report/json_text.hpp"
+#include "tools/preload/report/bare_json.hpp"
 
 namespace weir::preload {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "allocator/base/bytes.hpp"
 #ifdef STANDIN_FOLDER
-#include "tools/preload/hooks/table.hpp"
+#include "tools/preload/hooks/hook_list.hpp"
 #endif
 #include "weir_process.hpp"
 

@@ -8,12 +8,12 @@
 namespace weir {
 namespace {
 
-void classify_batch(Bench& bench, Feed& feed, Mlp& model, const Tensor& correct,
+void classify_batch(RunResources& resources, Feed& feed, Mlp& model, const Tensor& correct,
                     const std::stop_token& stop) {
-  const Batch batch = bench.scheduler().begin_batch("test", {.stop = stop});
+  const Batch batch = resources.scheduler().begin_batch("test", {.stop = stop});
   const Tensor images = feed.inputs();
   const Tensor labels = feed.targets();
-  Operations& operations = bench.operations();
+  Operations& operations = resources.operations();
   operations.accumulate(correct, operations.correct_rows(model.infer(images), labels));
 }
 
@@ -26,15 +26,15 @@ BatchShape batch_shape(const LabelledImages& images, std::uint64_t rows) {
           .rows_in_all = images.count};
 }
 
-void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
+void evaluate(TrainResult& result, RunResources& resources, Reader& reader, Mlp& model,
               const LabelledImages& images, const TrainHooks& hooks) {
   result.testing = true;
-  const Tensor correct = bench.operations().filled({1}, 0, "correct in all");
-  CopiedFeed feed(bench.scheduler(), reader);
+  const Tensor correct = resources.operations().filled({1}, 0, "correct in all");
+  CopiedFeed feed(resources.scheduler(), reader);
   while (result.test_images < images.count && !hooks.stop.stop_requested()) {
     feed.next();
     try {
-      classify_batch(bench, feed, model, correct, hooks.stop);
+      classify_batch(resources, feed, model, correct, hooks.stop);
     } catch (const Cancelled&) {
       break;  // held back at its begin, or for memory: nothing of it counts
     }
@@ -42,12 +42,12 @@ void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
     result.test_images += feed.rows();
     if (hooks.progress) hooks.progress(result.test_images, images.count);
   }
-  bench.scheduler().wait_all();
+  resources.scheduler().wait_all();
   if (result.test_images != images.count) {
     result.outcome = Outcome::kInterrupted;
     return;
   }
-  result.test_accuracy = static_cast<double>(bench.scheduler().read(correct).front()) /
+  result.test_accuracy = static_cast<double>(resources.scheduler().read(correct).front()) /
                          static_cast<double>(images.count);
 }
 

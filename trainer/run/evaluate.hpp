@@ -5,7 +5,7 @@
 
 #include "trainer/data/idx.hpp"
 #include "trainer/model/mlp.hpp"
-#include "trainer/run/bench.hpp"
+#include "trainer/run/run_resources.hpp"
 #include "trainer/run/train.hpp"
 
 namespace weir {
@@ -13,9 +13,9 @@ namespace weir {
 /// Returns the shape of batches of at most `rows` of these images.
 [[nodiscard]] BatchShape batch_shape(const LabelledImages& images, std::uint64_t rows);
 
-/// Sets the `test…` fields of `result`, and its outcome if stopped. After an exception they hold
-/// what was done. `reader` must hand out the images in file order.
-void evaluate(TrainResult& result, Bench& bench, Reader& reader, Mlp& model,
+/// Writes the `test…` fields of `result`, and its outcome when stopped. What it throws leaves them
+/// with what was done. `reader` hands the images out in the order of the file.
+void evaluate(TrainResult& result, RunResources& resources, Reader& reader, Mlp& model,
               const LabelledImages& images, const TrainHooks& hooks);
 
 }  // namespace weir

@@ -6,32 +6,32 @@
 #include "kernels/blas/blas.hpp"
 #include "trainer/data/batches.hpp"
 #include "trainer/model/mlp.hpp"
-#include "trainer/run/bench.hpp"
 #include "trainer/run/evaluate.hpp"
+#include "trainer/run/run_resources.hpp"
 
 namespace weir {
 namespace {
 
-void predict_on_bench(TrainResult& result, const PredictSettings& settings,
-                      const TrainHooks& hooks) {
+void predict_with_resources(TrainResult& result, const PredictSettings& settings,
+                            const TrainHooks& hooks) {
   const LabelledImages& images = *settings.images;
   const BatchShape shape = batch_shape(images, settings.train.batch_size.value);
-  Bench bench(settings.train);
-  Reader& reader = bench.add_reader(shape, ordered_source(images, shape.rows));
-  Watch watch(bench);
+  RunResources resources(settings.train);
+  Reader& reader = resources.add_reader(shape, ordered_source(images, shape.rows));
+  Watch watch(resources);
   result.testing = true;
   try {
-    Mlp model(bench.operations(), settings.weights.widths, settings.weights.parameters);
-    bench.scheduler().wait_all();
+    Mlp model(resources.operations(), settings.weights.widths, settings.weights.parameters);
+    resources.scheduler().wait_all();
     watch.start();
-    evaluate(result, bench, reader, model, images, hooks);
+    evaluate(result, resources, reader, model, images, hooks);
   } catch (const OutOfMemory& error) {
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();
   }
-  bench.scheduler().wait_all();
+  resources.scheduler().wait_all();
   watch.stop(result);
-  bench.collect(result);
+  resources.collect(result);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks) {
   TrainResult result;
   result.testing = true;
   try {
-    predict_on_bench(result, settings, hooks);
+    predict_with_resources(result, settings, hooks);
   } catch (const OutOfMemory& error) {  // not even one batch's inputs fit
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();

@@ -12,9 +12,9 @@
 #include "trainer/data/batches.hpp"
 #include "trainer/data/reader.hpp"
 #include "trainer/model/mlp.hpp"
-#include "trainer/run/bench.hpp"
 #include "trainer/run/evaluate.hpp"
 #include "trainer/run/feed.hpp"
+#include "trainer/run/run_resources.hpp"
 
 namespace weir {
 namespace {
@@ -44,52 +44,53 @@ Loss loss_of(const TrainSettings& settings, Operations& operations, const Tensor
           .gradient = operations.softmax_loss_gradient(prediction, targets)};
 }
 
-std::unique_ptr<Feed> make_feed(Bench& bench, const TrainSettings& s) {
+std::unique_ptr<Feed> make_feed(RunResources& resources, const TrainSettings& s) {
   if (s.inputs.value == InputKind::kDrawn) {
-    return std::make_unique<DrawnFeed>(bench.operations(), training_shape(s), s.seed.value);
+    return std::make_unique<DrawnFeed>(resources.operations(), training_shape(s), s.seed.value);
   }
   const std::uint64_t made_beforehand = s.inputs.value == InputKind::kRing ? s.ring.value : 0;
   return std::make_unique<CopiedFeed>(
-      bench.scheduler(), bench.add_reader(training_shape(s), training_source(s), made_beforehand));
+      resources.scheduler(),
+      resources.add_reader(training_shape(s), training_source(s), made_beforehand));
 }
 
-void train_batch(Bench& bench, const TrainSettings& settings, Feed& feed, Mlp& model,
+void train_batch(RunResources& resources, const TrainSettings& settings, Feed& feed, Mlp& model,
                  const Tensor& total, const std::stop_token& stop) {
-  const Batch batch = bench.scheduler().begin_batch("train", {.stop = stop});
+  const Batch batch = resources.scheduler().begin_batch("train", {.stop = stop});
   Mlp::Tape tape = model.forward(feed.inputs());
   const Tensor targets = feed.targets();
-  Loss loss = loss_of(settings, bench.operations(), tape.back(), targets);
+  Loss loss = loss_of(settings, resources.operations(), tape.back(), targets);
   model.backward(std::move(tape), std::move(loss.gradient));
   model.step(static_cast<float>(settings.learning_rate.value),
              static_cast<float>(settings.momentum.value));
   // Last, where no wait for memory is left that a stop could end: only whole batches count.
-  bench.operations().accumulate(total, loss.value);
+  resources.operations().accumulate(total, loss.value);
 }
 
-/// The loop. After an exception the bench is usable, and `result` holds what was done.
-void run_batches(TrainResult& result, Bench& bench, Feed& feed, Mlp& model,
+/// The loop. What it throws leaves the resources usable, and `result` with what was done.
+void run_batches(TrainResult& result, RunResources& resources, Feed& feed, Mlp& model,
                  const TrainSettings& settings, const TrainHooks& hooks, Watch& watch) {
-  const Tensor total = bench.operations().filled({1}, 0, "loss total");
-  bench.scheduler().wait_all();
-  HostTimes times(bench, result);
+  const Tensor total = resources.operations().filled({1}, 0, "loss total");
+  resources.scheduler().wait_all();
+  HostTimes times(resources, result);
   watch.start();
   while (result.batches < settings.batches.value && !hooks.stop.stop_requested()) {
     feed.next();
     times.start();
     try {
-      train_batch(bench, settings, feed, model, total, hooks.stop);
+      train_batch(resources, settings, feed, model, total, hooks.stop);
     } catch (const Cancelled&) {
       break;  // held back at its begin, or for memory: nothing of it counts
     }
     times.stop();
     ++result.batches;
-    result.samples.push_back({bench.held(), bench.staging()});
+    result.samples.push_back({resources.held(), resources.staging()});
     if (hooks.progress) hooks.progress(result.batches, settings.batches.value);
   }
-  bench.scheduler().wait_all();
+  resources.scheduler().wait_all();
   watch.stop(result);
   if (result.batches != 0) {
-    result.mean_loss = static_cast<double>(bench.scheduler().read(total).front()) /
+    result.mean_loss = static_cast<double>(resources.scheduler().read(total).front()) /
                        static_cast<double>(result.batches);
   }
   if (result.batches == settings.batches.value) {
@@ -99,32 +100,33 @@ void run_batches(TrainResult& result, Bench& bench, Feed& feed, Mlp& model,
   }
 }
 
-void test_model(TrainResult& result, Bench& bench, Mlp& model, const TrainSettings& settings,
-                const TrainHooks& hooks) {
+void test_model(TrainResult& result, RunResources& resources, Mlp& model,
+                const TrainSettings& settings, const TrainHooks& hooks) {
   const LabelledImages& images = settings.data->test;
   const BatchShape shape = batch_shape(images, settings.batch_size.value);
   result.testing = true;
-  Reader& reader = bench.add_reader(shape, ordered_source(images, shape.rows));
-  evaluate(result, bench, reader, model, images, {.stop = hooks.stop, .progress = {}});
+  Reader& reader = resources.add_reader(shape, ordered_source(images, shape.rows));
+  evaluate(result, resources, reader, model, images, {.stop = hooks.stop, .progress = {}});
 }
 
-void run_on_bench(TrainResult& result, const TrainSettings& settings, const TrainHooks& hooks) {
-  Bench bench(settings);
-  const std::unique_ptr<Feed> feed = make_feed(bench, settings);
-  Watch watch(bench);
+void run_with_resources(TrainResult& result, const TrainSettings& settings,
+                        const TrainHooks& hooks) {
+  RunResources resources(settings);
+  const std::unique_ptr<Feed> feed = make_feed(resources, settings);
+  Watch watch(resources);
   try {
-    Mlp model(bench.operations(), settings.widths, settings.seed.value);
-    run_batches(result, bench, *feed, model, settings, hooks, watch);
+    Mlp model(resources.operations(), settings.widths, settings.seed.value);
+    run_batches(result, resources, *feed, model, settings, hooks, watch);
     if (settings.data != nullptr && result.outcome == Outcome::kFinished) {
-      test_model(result, bench, model, settings, hooks);
+      test_model(result, resources, model, settings, hooks);
     }
   } catch (const OutOfMemory& error) {
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();
   }
-  bench.scheduler().wait_all();
+  resources.scheduler().wait_all();
   watch.stop(result);
-  bench.collect(result);
+  resources.collect(result);
 }
 
 }  // namespace
@@ -133,7 +135,7 @@ TrainResult train(const TrainSettings& settings, const TrainHooks& hooks) {
   settings.validate();
   TrainResult result;
   try {
-    run_on_bench(result, settings, hooks);
+    run_with_resources(result, settings, hooks);
   } catch (const OutOfMemory& error) {  // not even one batch's inputs fit
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "tools/preload/hooks/table.hpp"
+#include "tools/preload/hooks/hook_list.hpp"
 
 namespace {
 

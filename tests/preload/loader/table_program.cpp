@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "table_driver.hpp"
-#include "tools/preload/hooks/table.hpp"
+#include "tools/preload/hooks/hook_list.hpp"
 
 namespace {
 

@@ -1,7 +1,5 @@
 // The table of hooks against the toolkit, and the library against the table.
 
-#include "tools/preload/hooks/table.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "symbols.hpp"
+#include "tools/preload/hooks/hook_list.hpp"
 
 namespace weir::preload {
 namespace {

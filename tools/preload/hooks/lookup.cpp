@@ -8,8 +8,8 @@
 
 #include "allocator/base/log.hpp"
 #include "tools/preload/driver/nvml_api.hpp"
+#include "tools/preload/hooks/hook_list.hpp"
 #include "tools/preload/hooks/pass.hpp"
-#include "tools/preload/hooks/table.hpp"
 #include "tools/preload/process/process.hpp"
 
 namespace weir::preload {

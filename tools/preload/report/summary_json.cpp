@@ -1,6 +1,6 @@
 // The summary for programs. tools/weir/run/summary_file.cpp parses it.
 
-#include "tools/preload/report/json_text.hpp"
+#include "tools/preload/report/bare_json.hpp"
 #include "tools/preload/report/summary.hpp"
 
 namespace weir::preload {

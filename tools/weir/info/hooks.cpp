@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/preload/hooks/table.hpp"
+#include "tools/preload/hooks/hook_list.hpp"
 #include "tools/program/table.hpp"
 #include "tools/weir/info/driver.hpp"
 #include "tools/weir/info/info.hpp"

@@ -1,4 +1,4 @@
-#include "tools/preload/hooks/table.hpp"
+#include "tools/preload/hooks/hook_list.hpp"
 
 #include <cuda.h>
 

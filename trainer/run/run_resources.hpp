@@ -1,7 +1,7 @@
 #pragma once
 
-// The parts of a run: a device, a pool, readers and a scheduler, and the figures collected from
-// them.
+// The resources of a run: a device of its own, a pool, readers and a scheduler, and the figures
+// that are collected from them.
 
 #include <chrono>
 #include <memory>
@@ -16,15 +16,15 @@
 
 namespace weir {
 
-class Bench {
+class RunResources {
  public:
-  /// Throws OutOfMemory if the pool cannot hold the workspace.
-  explicit Bench(const TrainSettings& settings);
+  /// OutOfMemory when the pool cannot hold the workspace.
+  explicit RunResources(const TrainSettings& settings);
 
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
   [[nodiscard]] Operations& operations() noexcept { return operations_; }
-  /// Adds a reader that lives as long as the bench; see Reader for `made_beforehand`. Throws
-  /// OutOfMemory if the pool cannot hold one of its batches, before spending host memory on them.
+  /// A reader that lives as long as the resources; see Reader on `made_beforehand`. OutOfMemory
+  /// when the pool cannot hold one of its batches at all, before host memory is spent on them.
   Reader& add_reader(const BatchShape& shape, BatchSource source,
                      std::uint64_t made_beforehand = 0);
 
@@ -54,7 +54,7 @@ class Bench {
 /// Measures from construction, or the last start, to the first stop.
 class Watch {
  public:
-  explicit Watch(Bench& bench) : bench_(bench) { start(); }
+  explicit Watch(RunResources& resources) : resources_(resources) { start(); }
   void start();
   /// Stores the time and the idle share. Further calls do nothing.
   void stop(TrainResult& result);
@@ -62,7 +62,7 @@ class Watch {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Bench& bench_;
+  RunResources& resources_;
   bool running_ = true;
   Clock::time_point started_;
   std::chrono::nanoseconds busy_before_{};
@@ -71,10 +71,10 @@ class Watch {
 /// The frontend's time for each batch, without stalls.
 class HostTimes {
  public:
-  /// Both must outlive it. From now on dispatch must stall only inside batches.
-  HostTimes(const Bench& bench, TrainResult& result)
-      : bench_(bench), result_(result), held_before_(bench.stalls().total) {}
-  /// Stores the median.
+  /// Both must outlive it. Dispatch is held back in batches alone from now on.
+  HostTimes(const RunResources& resources, TrainResult& result)
+      : resources_(resources), result_(result), held_before_(resources.stalls().total) {}
+  /// Writes the median.
   ~HostTimes();
   HostTimes(const HostTimes&) = delete;
   HostTimes& operator=(const HostTimes&) = delete;
@@ -86,7 +86,7 @@ class HostTimes {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const Bench& bench_;
+  const RunResources& resources_;
   TrainResult& result_;
   std::chrono::nanoseconds held_before_;
   Clock::time_point started_;

@@ -1,4 +1,4 @@
-#include "tools/preload/report/json_text.hpp"
+#include "tools/preload/report/bare_json.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,8 @@
 #pragma once
 
-// The JSON that a preloaded library needs, without other libraries. Ignores the program's locale,
-// which may write numbers with a comma.
+// Just enough of JSON for a library that may need no other and may be in any program: nothing here
+// asks for the program's locale, which may write numbers with a comma.
+// Programs use tools/program/json_text.hpp instead.
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "trainer/run/bench.hpp"
+#include "trainer/run/run_resources.hpp"
 
 #include <utility>
 
@@ -29,7 +29,7 @@ PoolOptions options_for(const TrainSettings& settings) {
 
 }  // namespace
 
-Bench::Bench(const TrainSettings& settings)
+RunResources::RunResources(const TrainSettings& settings)
     : device_(open_for(settings)),
       pool_(device_.memory(), options_for(settings)),
       maths_(make_maths(device_)),
@@ -38,8 +38,8 @@ Bench::Bench(const TrainSettings& settings)
           {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}),
       operations_(scheduler_, *maths_) {}
 
-Reader& Bench::add_reader(const BatchShape& shape, BatchSource source,
-                          std::uint64_t made_beforehand) {
+Reader& RunResources::add_reader(const BatchShape& shape, BatchSource source,
+                                 std::uint64_t made_beforehand) {
   const StreamId copy_in = device_.backend().stream(StreamRole::kCopyIn);
   const Bytes inputs = Shape{shape.rows, shape.inputs}.bytes();
   pool_.deallocate(pool_.allocate(inputs, copy_in, "inputs"), copy_in);
@@ -48,13 +48,13 @@ Reader& Bench::add_reader(const BatchShape& shape, BatchSource source,
       std::move(source), made_beforehand));
 }
 
-Bytes Bench::staging() const {
+Bytes RunResources::staging() const {
   Bytes bytes{};
   for (const auto& reader : readers_) bytes += reader->staging_memory();
   return bytes;
 }
 
-void Bench::collect(TrainResult& result) {
+void RunResources::collect(TrainResult& result) {
   result.pool = pool_.statistics();
   result.admission = scheduler_.admission();
   result.staging = staging();
@@ -62,7 +62,7 @@ void Bench::collect(TrainResult& result) {
   result.operations = scheduler_.operations();
 }
 
-Stalls Bench::stalls() const {
+Stalls RunResources::stalls() const {
   const AdmissionStatistics a = scheduler_.admission();
   const Statistics pool = pool_.statistics();
   Stalls all;
@@ -78,13 +78,13 @@ HostTimes::~HostTimes() { result_.host_seconds = median(std::move(times_)); }
 
 void HostTimes::stop() {
   const auto took = Clock::now() - started_;
-  const std::chrono::nanoseconds held = bench_.stalls().total;
+  const std::chrono::nanoseconds held = resources_.stalls().total;
   times_.push_back(std::chrono::duration<double>(took - (held - held_before_)).count());
   held_before_ = held;
 }
 
 void Watch::start() {
-  busy_before_ = bench_.busy();
+  busy_before_ = resources_.busy();
   started_ = Clock::now();
 }
 
@@ -100,7 +100,7 @@ void Watch::stop(TrainResult& result) {
   result.measured_from = since_boot(started_);
   result.measured_to = since_boot(stopped);
   result.seconds = seconds(stopped - started_);
-  result.idle_share = 1 - seconds(bench_.busy() - busy_before_) / result.seconds;
+  result.idle_share = 1 - seconds(resources_.busy() - busy_before_) / result.seconds;
 }
 
 }  // namespace weir
