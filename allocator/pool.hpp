@@ -7,11 +7,9 @@
 /// for device work that is already submitted, so it ends; a request that fails changes nothing.
 /// Does not promise: that a request fits. `allocate` then throws OutOfMemory with the report.
 ///
-/// Thread-safe. One lock per pool; it is never held across a call to the upstream, to Progress or
-/// to an observer. docs/architecture.md walks one allocation through these functions.
+/// Thread-safe. One lock per pool; it is never held across a call to the upstream or to
+/// Progress. docs/architecture.md walks one allocation through these functions.
 
-#include <array>
-#include <condition_variable>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,12 +19,11 @@
 #include "allocator/attempt.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/index/block_index.hpp"
-#include "allocator/log/allocation_log.hpp"
 #include "allocator/memory/upstream.hpp"
-#include "allocator/memory_books.hpp"
+#include "allocator/memory_statistics.hpp"
 #include "allocator/pool_line.hpp"
 #include "allocator/pool_options.hpp"
+#include "allocator/pool_state.hpp"
 #include "allocator/pressure.hpp"
 #include "allocator/progress/progress.hpp"
 #include "allocator/statistics.hpp"
@@ -34,19 +31,12 @@
 
 namespace weir {
 
-class PagedIndex;
-struct PageMove;
+class PoolStrategy;
 
 /// The stages of running out that a policy may leave out.
 struct RunningOut {
   bool hand_over = true;  ///< take another stream's block behind a wait on the device
   bool wait = true;       ///< hold the host for work that will free something
-};
-
-/// Where a freed block went.
-enum class Freed {
-  kCached,    ///< may be handed out again
-  kAwaiting,  ///< kept from everybody until the device has passed its uses
 };
 
 /// A block that is handed out.
@@ -58,10 +48,8 @@ struct BlockInUse {
 };
 
 /// Memory of one device, kept and handed out again. The file's description says what it promises.
-class Pool final : public MemoryBooks, private TimelineSource {
+class Pool final : public MemoryStatistics, private TimelineSource {
  public:
-  static constexpr std::size_t kMostObservers = 8;  ///< observers at one time
-
   /// Validates `options` and resolves the budget against the upstream's capacity; UsageError.
   /// `memory`'s parts must outlive the pool.
   explicit Pool(DeviceMemory memory, PoolOptions options = {});
@@ -112,7 +100,9 @@ class Pool final : public MemoryBooks, private TimelineSource {
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
   /// As PoolPlace has it.
-  [[nodiscard]] std::uint16_t device() const noexcept override { return options_.place.device; }
+  [[nodiscard]] std::uint16_t device() const noexcept override {
+    return state_.options.place.device;
+  }
   /// What admission decides on: held bytes and budget, from one moment.
   [[nodiscard]] Pressure pressure() const override;
   /// The books, all figures from one moment. `poll` first to have them as of now.
@@ -131,15 +121,10 @@ class Pool final : public MemoryBooks, private TimelineSource {
   [[nodiscard]] Bytes budget() const override;
   /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept {
-    return options_.block_size(bytes);
+    return state_.options.block_size(bytes);
   }
   /// As given at construction; `set_limits` does not change them.
-  [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
-
-  /// Tells `observer` of each change of level from now on. At most kMostObservers (UsageError).
-  void observe(PressureObserver& observer);
-  /// Stops that; returns when no call to `observer` is under way.
-  void unobserve(PressureObserver& observer);
+  [[nodiscard]] const PoolOptions& options() const noexcept { return state_.options; }
 
  private:
   friend class PoolLimits;
@@ -151,26 +136,18 @@ class Pool final : public MemoryBooks, private TimelineSource {
   Pool(Resolved resolved, DeviceMemory memory);
 
   class Line;
-  class Claim;
-  /// What changed under the lock and is told after it is dropped.
-  struct News {
-    bool wake = false;
-    std::optional<Pressure> pressure;  ///< where the level changed
-  };
 
   /// What `attempt` asks for; null where there is none.
   [[nodiscard]] void* serve(Attempt& attempt);
 
   // The stages of one request, in order (pool_stages.cpp). Each takes the lock for itself and
-  // returns the block, marked allocated, or null.
+  // returns the block, marked allocated, or null. Growth and release are the strategy's.
   /// Behind those who wait already, unless it may pass them by.
   [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
   /// Asks so many streams how far they have come. `request` is told whether there were more.
   [[nodiscard]] Block* take_passed(Attempt& request, std::size_t streams);
-  [[nodiscard]] Block* grow(Attempt& request);
   /// True: another request's growth stood in the way and has had its outcome.
   [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
-  [[nodiscard]] Block* release_and_grow(Attempt& request);
   [[nodiscard]] Block* hand_over(const Attempt& request);
   /// True: a free or a release was between its two halves and has ended.
   [[nodiscard]] bool await_transit(const Attempt& request, Line& line);
@@ -178,94 +155,32 @@ class Pool final : public MemoryBooks, private TimelineSource {
   [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
 
   [[nodiscard]] Block* run_stages(Attempt& request);
-  /// `poll` for so many streams; whether there are no others.
-  bool poll_some(std::size_t streams);
-  /// Asks the upstream; the caller has claimed the room (growing_, transits_).
-  [[nodiscard]] Block* grow_claimed(Attempt& request, Bytes segment);
-  // The same over pages (pool_paging.cpp).
-  [[nodiscard]] Block* grow_pages(Attempt& request);
-  [[nodiscard]] Block* move_pages(Attempt& request, PageMove& move);
-  /// Addresses that a block of `block` bytes fits in; false where there are none.
-  [[nodiscard]] bool add_region(Bytes block);
-  [[nodiscard]] Bytes trim_pages(Bytes keep);
-  void give_back_pages(PagedIndex& last);
-  /// Gives segments that left the index back to the upstream; the books hold them until then.
-  void release(std::vector<Segment>& segments);
-  void sleep(Lock& lock) WEIR_REQUIRES(mutex_);
   /// Lines up, once; true when it had to sleep, so that what was found before is old news. Gives up
   /// where `stop` ends the sleep.
   [[nodiscard]] bool line_up(Line& line, const std::stop_token& stop, Lock& lock)
-      WEIR_REQUIRES(mutex_);
-  /// A block that was taken out of what is cached, or is new, is the request's. May fail: it is
-  /// cached then.
-  void hand_out(Block& block, const Attempt& request, TimelineServed served) WEIR_REQUIRES(mutex_);
-  /// The block may be a part of another from then on.
-  Freed settle_freed(Block& block) noexcept WEIR_REQUIRES(mutex_);
-  /// Moves `bytes` in the books, of blocks that the index moved from awaiting to cached.
-  void became_cached(Bytes bytes) WEIR_REQUIRES(mutex_);
+      WEIR_REQUIRES(state_.mutex);
   [[nodiscard]] OutOfMemory out_of_memory(const Attempt& attempt) const;
   [[nodiscard]] std::string report(const Attempt& attempt, const MemoryShortage& figures) const
-      WEIR_REQUIRES(mutex_);
+      WEIR_REQUIRES(state_.mutex);
   [[nodiscard]] std::vector<MemoryHolder> biggest_holders(std::size_t most) const
-      WEIR_REQUIRES(mutex_);
-  [[nodiscard]] News news() WEIR_REQUIRES(mutex_);
-  void tell(const News& news) WEIR_EXCLUDES(mutex_);
+      WEIR_REQUIRES(state_.mutex);
 
   // For timelines and live views (pool_timeline.cpp).
-  void add_figures(LiveFigures& figures) const override WEIR_EXCLUDES(mutex_);
-  void record_live(TimelineSink& sink) override WEIR_EXCLUDES(mutex_);
+  void add_figures(LiveFigures& figures) const override WEIR_EXCLUDES(state_.mutex);
+  void record_live(TimelineSink& sink) override WEIR_EXCLUDES(state_.mutex);
   /// At the end of its making: from here on others see it.
   void begin_showing();
-  void note_self(TimelineSink& sink) WEIR_REQUIRES(mutex_);
-  /// Writes `record` to `sink` with the current books.
-  void note(TimelineSink& sink, TimelineRecord record, std::string_view label = {})
-      WEIR_REQUIRES(mutex_);
+  void note_self(TimelineSink& sink) WEIR_REQUIRES(state_.mutex);
 
-  /// To the allocation log, if there is one. `sequence` was taken under the lock, which orders it;
-  /// the lock is dropped now.
-  void log_event(AllocationEvent event, std::uint64_t sequence, const void* address, Bytes bytes,
-                 StreamId stream = {}) WEIR_EXCLUDES(mutex_) {
-    if (log_ == nullptr) return;
-    log_->write({.sequence = sequence,
-                 .address = reinterpret_cast<std::uintptr_t>(address),
-                 .bytes = bytes.count,
-                 .stream = stream.value,
-                 .pool = log_pool_,
-                 .event = event});
-  }
-
-  Upstream& upstream_;
-  Progress& progress_;
-  const PoolOptions options_;
-  AllocationLog* const log_;
-  std::uint16_t log_pool_ = 0;
-
-  mutable Mutex mutex_{LockRank::kPool};
-  std::unique_ptr<BlockIndex> index_ WEIR_PT_GUARDED_BY(mutex_);
-  /// `index_`, where the pool is over pages; null otherwise.
-  PagedIndex* const paged_ WEIR_PT_GUARDED_BY(mutex_);
-  Statistics statistics_ WEIR_GUARDED_BY(mutex_);
-  RunningOut running_out_ WEIR_GUARDED_BY(mutex_);
-  bool limits_claimed_ WEIR_GUARDED_BY(mutex_) = false;  ///< by a PoolLimits
-  /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.
-  std::uint64_t events_ WEIR_GUARDED_BY(mutex_) = 1;
-  std::uint64_t noted_ WEIR_GUARDED_BY(mutex_) = 0;  ///< told to recorders, in this order
-  Bytes most_held_ WEIR_GUARDED_BY(mutex_);          ///< ever; statistics_'s peak can be reset
-  /// Budget claimed by growths that are under way, before it shows in `reserved`.
-  Bytes growing_ WEIR_GUARDED_BY(mutex_);
-  /// Frees, releases and growths between their two locked halves; each ends without waiting.
-  std::uint64_t transits_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::uint64_t transits_ended_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::uint64_t sleepers_ WEIR_GUARDED_BY(mutex_) = 0;
-  Line* line_first_ WEIR_GUARDED_BY(mutex_) = nullptr;  ///< of those who wait; null when none does
-  Line* line_last_ WEIR_GUARDED_BY(mutex_) = nullptr;
-  FirstInLine first_ WEIR_GUARDED_BY(mutex_);  ///< what the first of them asks for
-  std::condition_variable_any changed_;  ///< a transit ended, the line moved, a notification ended
-
-  Pressure level_ WEIR_GUARDED_BY(mutex_);
-  SteadyRange steady_ WEIR_GUARDED_BY(mutex_);  ///< of the level and the budget
-  std::array<PressureObserver*, kMostObservers> observers_ WEIR_GUARDED_BY(mutex_){};
-  std::uint64_t notifying_ WEIR_GUARDED_BY(mutex_) = 0;
+  PoolState state_;
+  const std::unique_ptr<PoolStrategy> strategy_;
+  const bool hits_pass_by_;  ///< the kind's: KindOfPool
+  RunningOut running_out_ WEIR_GUARDED_BY(state_.mutex);
+  bool limits_claimed_ WEIR_GUARDED_BY(state_.mutex) = false;  ///< by a PoolLimits
+  /// The line of those who wait; null when none does.
+  Line* line_first_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
+  Line* line_last_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
+  FirstInLine first_ WEIR_GUARDED_BY(state_.mutex);  ///< what the first of them asks for
 };
 
 /// A pool's limits as one owner sets them: a second one is refused for as long as this lives. A

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/pool_options.hpp"
 
 namespace weir {
 
@@ -22,11 +21,11 @@ struct FirstInLine {
 /// what is handed out, and growths under way. It may where the first can still be served by the
 /// device alone: when that has passed everything, all that is not live makes room. This is exact
 /// where each block is all of a segment. In the other kinds the block may be a piece of what the
-/// first waits for, so nobody passes by.
-[[nodiscard]] constexpr bool may_pass_by(const FirstInLine& first, PoolKind kind, Bytes block,
+/// first waits for, so nobody passes by: the kind says so in `hits_pass_by` (pool_kind.hpp).
+[[nodiscard]] constexpr bool may_pass_by(const FirstInLine& first, bool hits_pass_by, Bytes block,
                                          Bytes live, Bytes budget) noexcept {
-  const bool whole = kind == PoolKind::kNaive || kind == PoolKind::kRound;
-  return whole && first.rounds_left != 0 && first.block <= minus_or_zero(budget, live + block);
+  return hits_pass_by && first.rounds_left != 0 &&
+         first.block <= minus_or_zero(budget, live + block);
 }
 
 }  // namespace weir

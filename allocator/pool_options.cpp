@@ -3,13 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cctype>
+#include <vector>
 
-#include "allocator/index/free_bins.hpp"
-#include "allocator/index/size_class.hpp"
 #include "allocator/log/allocation_log.hpp"
+#include "allocator/pool_kind.hpp"
 
 namespace weir {
 namespace {
@@ -21,24 +20,6 @@ constexpr Bytes kSmallestLog = mib(1);
 constexpr std::string_view kLogLimits = "a size of 1MiB or more";
 constexpr unsigned kSmallestCutoff = 20;
 constexpr unsigned kLargestCutoff = 34;
-
-struct KindName {
-  PoolKind kind;
-  std::string_view name;
-};
-constexpr std::array<KindName, 5> kKindNames{{{PoolKind::kRound, "round"},
-                                              {PoolKind::kNaive, "naive"},
-                                              {PoolKind::kUnpooled, "unpooled"},
-                                              {PoolKind::kBestFit, "best_fit"},
-                                              {PoolKind::kPaged, "paged"}}};
-
-/// In the order of the enumeration.
-constexpr auto kKinds = [] {
-  std::array<PoolKind, kKindNames.size()> kinds{};
-  std::ranges::transform(kKindNames, kinds.begin(), &KindName::kind);
-  std::ranges::sort(kinds);
-  return kinds;
-}();
 
 /// Sizes as MXNet's variables have them (a plain number of bytes) or with a unit.
 std::optional<Bytes> parse_plain_or_unit(std::string_view text) {
@@ -54,15 +35,15 @@ PoolKind parse_pool_kind(std::string_view name, std::string_view text) {
       return std::tolower(static_cast<unsigned char>(a)) == b;
     });
   };
-  for (const KindName& known : kKindNames) {
+  for (const KindOfPool& known : kinds_of_pool()) {
     if (is(known.name)) return known.kind;
   }
-  constexpr std::string_view kAllowed = "round, naive, unpooled, best_fit or paged";
+  const std::string_view allowed = allowed_kinds_of_pool();
   // A variable that is meant for other programs may be set for this one, too.
   if (is("auto")) {
-    refuse(name, text, std::string(kAllowed) + " here; auto is for programs under libweir.so");
+    refuse(name, text, std::string(allowed) + " here; auto is for programs under libweir.so");
   }
-  refuse(name, text, kAllowed);
+  refuse(name, text, allowed);
 }
 
 Bytes parse_page(std::string_view name, std::string_view text) {
@@ -113,13 +94,20 @@ unsigned parse_cutoff(std::string_view name, std::string_view text) {
 }
 
 std::string_view to_string(PoolKind kind) noexcept {
-  for (const KindName& known : kKindNames) {
+  for (const KindOfPool& known : kinds_of_pool()) {
     if (known.kind == kind) return known.name;
   }
   return "unknown";
 }
 
-std::span<const PoolKind> pool_kinds() noexcept { return kKinds; }
+std::span<const PoolKind> pool_kinds() noexcept {
+  static const std::vector<PoolKind> kKinds = [] {
+    std::vector<PoolKind> kinds;
+    for (const KindOfPool& each : kinds_of_pool()) kinds.push_back(each.kind);
+    return kinds;
+  }();
+  return kKinds;
+}
 
 PoolOptions PoolOptions::from_environment(MxnetContext context, const Environment& environment) {
   // On a cpu device MXNet's CPU variables are looked up first; elsewhere they do not apply.
@@ -193,18 +181,7 @@ Bytes PoolOptions::segment_room(Bytes room, Bytes limit) const noexcept {
 }
 
 std::optional<Bytes> PoolOptions::block_size(Bytes bytes) const noexcept {
-  switch (kind.value) {
-    case PoolKind::kUnpooled:
-      return round_up(bytes, Bytes{1});
-    case PoolKind::kNaive:
-      return naive_block(bytes, page.value, large_round.value);
-    case PoolKind::kRound:
-      return round_block(bytes, page.value, cutoff.value);
-    case PoolKind::kBestFit:
-    case PoolKind::kPaged:
-      return round_up(bytes, FreeBins::kGranule);
-  }
-  return std::nullopt;
+  return kind_of_pool(kind.value).block_size(*this, bytes);
 }
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// What a pool says of itself: the report of a failure, its holders, and its observers.
+// What a pool says of itself: the report of a failure, its holders, .
 
 #include <algorithm>
 #include <map>
@@ -6,6 +6,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/pool.hpp"
+#include "allocator/pool_kind.hpp"
 
 namespace weir {
 namespace {
@@ -28,7 +29,7 @@ std::string stage(std::string_view name, const std::string& found) {
 
 std::vector<MemoryHolder> Pool::biggest_holders(std::size_t most) const {
   std::map<std::string, MemoryHolder> by_label;
-  index_->for_each([&](const Block& block) {
+  state_.index->for_each([&](const Block& block) {
     if (block.state >= BlockState::kCached) return;
     std::string label(block.label_view());
     if (label.empty()) label = "(no label)";
@@ -46,28 +47,28 @@ std::vector<MemoryHolder> Pool::biggest_holders(std::size_t most) const {
 }
 
 std::string Pool::holders(std::size_t most) const {
-  Lock lock(mutex_);
+  Lock lock(state_.mutex);
   const std::vector<MemoryHolder> biggest = biggest_holders(most);
   lock.unlock();
   return text_of(biggest);
 }
 
 OutOfMemory Pool::out_of_memory(const Attempt& attempt) const {
-  const Lock lock(mutex_);
+  const Lock lock(state_.mutex);
   MemoryShortage figures{.asked = attempt.asked,
                          .block = attempt.block,
-                         .budget = statistics_.budget,
-                         .allocated = statistics_.allocated.current,
-                         .awaiting = statistics_.awaiting.current,
-                         .cached = statistics_.cached.current,
-                         .largest_cached = index_->largest_cached(),
+                         .budget = state_.statistics.budget,
+                         .allocated = state_.statistics.allocated.current,
+                         .awaiting = state_.statistics.awaiting.current,
+                         .cached = state_.statistics.cached.current,
+                         .largest_cached = state_.index->largest_cached(),
                          .holders = biggest_holders(5)};
   const std::string text = report(attempt, figures);
   return OutOfMemory(text, std::move(figures));
 }
 
 std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) const {
-  const Statistics& s = statistics_;
+  const Statistics& s = state_.statistics;
   const auto bytes = [](Bytes b) { return format_bytes(b); };
   std::string text = "out of memory: asked " + bytes(attempt.asked);
   text += attempt.block.count != 0 ? " (a block of " + bytes(attempt.block) + ")"
@@ -79,8 +80,7 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
           bytes(s.cached.current) + "; largest free block " + bytes(figures.largest_cached);
   text += "\n  biggest holders: " + text_of(figures.holders);
   if (attempt.block.count == 0) return text + "\n  no stage was tried";
-  const bool splits =
-      options_.kind.value == PoolKind::kBestFit || options_.kind.value == PoolKind::kPaged;
+  const bool splits = kind_of_pool(state_.options.kind.value).splits;
   const std::string none =
       splits ? "no cached piece that holds it" : "no cached block of this size";
   text += "\n  what each stage found:";
@@ -88,13 +88,10 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
   text += stage("other streams", none + " that the device has passed");
   text += stage("growth", attempt.upstream_refused
                               ? "the upstream had no room (its capacity is " +
-                                    bytes(upstream_.capacity()) + ")"
+                                    bytes(state_.upstream.capacity()) + ")"
                               : "the budget had room for " + bytes(attempt.growth_room));
-  text +=
-      paged_ != nullptr
-          ? stage("pages", bytes(attempt.releasable) + " cached could have been moved")
-          : stage("release", bytes(attempt.releasable) + " cached could have been given back, " +
-                                 std::to_string(attempt.releases) + " segments were");
+  const StageReport room = strategy_->room_found(attempt);
+  text += stage(room.stage, room.found);
   text += stage("handover",
                 attempt.hand_over_allowed ? none + " on any stream" : "left out by the policy");
   text += stage("wait", !attempt.wait_allowed ? "left out by the policy"
@@ -103,59 +100,6 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
                             : std::to_string(attempt.waits) +
                                   " waits, nothing is left that the device would free");
   return text;
-}
-
-Pool::News Pool::news() {
-  News news{.wake = sleepers_ != 0, .pressure = {}};
-  if (steady_.contains(statistics_.held.current)) return news;
-  const PressureLevel level =
-      pressure_level(statistics_.held.current, statistics_.budget, level_.level);
-  if (level == level_.level) return news;
-  steady_ = steady_range(statistics_.budget, level);
-  level_ = {level, statistics_.held.current, statistics_.budget, level_.sequence + 1,
-            statistics_.awaiting.current};
-  news.pressure = level_;
-  ++notifying_;
-  return news;
-}
-
-void Pool::tell(const News& news) {
-  if (news.wake) changed_.notify_all();
-  if (!news.pressure) return;
-  std::array<PressureObserver*, kMostObservers> observers{};
-  {
-    const Lock lock(mutex_);
-    observers = observers_;
-    if (TimelineSink* sink = timeline_sink()) {
-      note(*sink, {.bytes = news.pressure->held.count,
-                   .kind = TimelineKind::kPressure,
-                   .detail = static_cast<std::uint8_t>(news.pressure->level)});
-    }
-  }
-  for (PressureObserver* observer : observers) {
-    if (observer != nullptr) observer->on_pressure(*news.pressure);
-  }
-  {
-    const Lock lock(mutex_);
-    --notifying_;
-  }
-  changed_.notify_all();
-}
-
-void Pool::observe(PressureObserver& observer) {
-  const Lock lock(mutex_);
-  const auto free = std::ranges::find(observers_, nullptr);
-  if (free == observers_.end()) {
-    throw UsageError("observe: a pool takes at most " + std::to_string(kMostObservers) +
-                     " pressure observers");
-  }
-  *free = &observer;
-}
-
-void Pool::unobserve(PressureObserver& observer) {
-  Lock lock(mutex_);
-  std::ranges::replace(observers_, &observer, static_cast<PressureObserver*>(nullptr));
-  while (notifying_ != 0) sleep(lock);  // ends: observers may not wait
 }
 
 }  // namespace weir

@@ -3,6 +3,12 @@
 /// @file
 /// How close a pool is to its budget. The level is a pure function of what is held, the budget and
 /// the level before, with hysteresis so that one block more or less does not make it flap.
+///
+/// Whoever needs the pressure reads it (Pool::pressure, MemoryStatistics): the pool calls nobody. A
+/// batch fits or does not by its bytes, and most frees that make room for one leave the level as it
+/// is: PoolPressure.MostFreesThatMakeRoomLeaveTheLevel counts them. And memory that the device has
+/// passed comes free only when somebody polls the pool, so a waiter has to look in any case.
+/// Admission reads the pressure once for each decision (bench/run admission).
 
 #include <algorithm>
 #include <cstdint>
@@ -22,11 +28,10 @@ enum class PressureLevel : std::uint8_t {
 
 /// A pool's level and what it follows from, of one moment.
 struct Pressure {
-  PressureLevel level = PressureLevel::kNone;  ///< as of the last change of the books
+  PressureLevel level = PressureLevel::kNone;  ///< as of the last change of the pool
   Bytes held;                                  ///< allocated + awaiting
   Bytes budget;                                ///< the hard limit
-  std::uint64_t sequence = 0;  ///< grows with every change of level; a smaller one is older news
-  Bytes awaiting{};            ///< of what is held: freed, and the device not known to be done
+  Bytes awaiting{};  ///< of what is held: freed, and the device not known to be done
 };
 
 /// Percent of the budget at which a level is entered, and below which it is left again.
@@ -69,7 +74,7 @@ struct SteadyRange {
 };
 
 /// Holds `held` exactly where pressure_level(held, budget, level) is `level`, but for the largest
-/// number there is: so that most changes of the books cost two comparisons.
+/// number there is: so that most changes of a pool cost two comparisons.
 [[nodiscard]] constexpr SteadyRange steady_range(Bytes budget, PressureLevel level,
                                                  PressureLimits limits = {}) noexcept {
   const Bytes hard_enter = part_of_budget(budget, limits.hard_enter);
@@ -83,18 +88,5 @@ struct SteadyRange {
   }
   return {part_of_budget(budget, limits.hard_leave), {std::numeric_limits<std::uint64_t>::max()}};
 }
-
-/// Told when a pool's level changes, on the thread that changed it, after the pool's lock is
-/// dropped. May read the pool; may neither submit nor wait.
-class PressureObserver {
- public:
-  PressureObserver() = default;
-  PressureObserver(const PressureObserver&) = delete;
-  PressureObserver& operator=(const PressureObserver&) = delete;
-  virtual ~PressureObserver() = default;
-  /// `pressure` is what the level changed to. Calls of different threads may come at the same time
-  /// and out of order: `Pressure::sequence` tells which is newer.
-  virtual void on_pressure(const Pressure& pressure) noexcept = 0;
-};
 
 }  // namespace weir

@@ -93,6 +93,7 @@ Block* SizeClassIndex::take(Block& block) {
 }
 
 Block* SizeClassIndex::take_own(Bytes size, StreamId stream) {
+  if (reuse_ == Reuse::kNone) return nullptr;
   Bucket* bucket = find_bucket(size);
   if (bucket == nullptr) return nullptr;
   // Last in, first out: its bytes are the warmest.

@@ -13,8 +13,12 @@ namespace weir {
 
 class SizeClassIndex final : public BlockIndex {
  public:
-  /// With `awaits_home`, a freed block awaits its home stream's point as well (unpooled).
-  explicit SizeClassIndex(bool awaits_home) : awaits_home_(awaits_home) {}
+  /// What happens to freed blocks.
+  enum class Reuse {
+    kAll,   ///< cached, and taken again
+    kNone,  ///< kept until the device has passed their home stream's point, too; never taken again
+  };
+  explicit SizeClassIndex(Reuse reuse) : reuse_(reuse) {}
 
   [[nodiscard]] Bytes segment_size(Bytes size, Bytes /*room*/) const override { return size; }
   [[nodiscard]] Block& add(Segment segment, Bytes size) override;
@@ -46,7 +50,7 @@ class SizeClassIndex final : public BlockIndex {
   void place_cached(Block& block) noexcept override;
   void make_common(Block& block) override;
   void remove_releasable(Block& block) override;
-  [[nodiscard]] bool awaits_home() const noexcept override { return awaits_home_; }
+  [[nodiscard]] bool awaits_home() const noexcept override { return reuse_ == Reuse::kNone; }
 
   [[nodiscard]] static CachedList& list_of(const Block& block) {
     return static_cast<CachedList&>(*block.owner);
@@ -60,7 +64,7 @@ class SizeClassIndex final : public BlockIndex {
   [[nodiscard]] Bucket* find_bucket(Bytes size);
   void remove(Block& block);  ///< the block is in no list
 
-  const bool awaits_home_;
+  const Reuse reuse_;
   std::unordered_map<std::uint64_t, Bucket> buckets_;  ///< by block size
 };
 

@@ -77,7 +77,7 @@ class Admission::InLine : public FairLine::Place {
   Admission& admission_;
 };
 
-Admission::Admission(MemoryBooks& memory, const BatchStreams& streams, Policy policy,
+Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
                      RunAhead run_ahead, std::chrono::nanoseconds grace)
     : memory_(memory), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {
   enlist();

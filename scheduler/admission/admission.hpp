@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/memory_books.hpp"
+#include "allocator/memory_statistics.hpp"
 #include "allocator/timeline/source.hpp"
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/fair_line.hpp"
@@ -75,9 +75,9 @@ struct BatchStreams {
 /// Lines up, admits and settles the batches of one scheduler.
 class Admission final : private TimelineSource {
  public:
-  /// Batches take their memory from `memory`.
-  Admission(MemoryBooks& memory, const BatchStreams& streams, Policy policy, RunAhead run_ahead,
-            std::chrono::nanoseconds grace);
+  /// `memory` is what batches take from.
+  Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
+            RunAhead run_ahead, std::chrono::nanoseconds grace);
   ~Admission() override { leave(); }
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
@@ -157,7 +157,7 @@ class Admission final : private TimelineSource {
   void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
   void count_stall(Decision reason, std::chrono::nanoseconds time);
 
-  MemoryBooks& memory_;
+  MemoryStatistics& memory_;
   const BatchStreams streams_;
   const Policy policy_;
   const RunAhead run_ahead_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allocator/pool_fixture.hpp"
+#include "allocator/pool_kind.hpp"
 #include "support/gate.hpp"
 
 namespace weir {
@@ -22,8 +23,7 @@ TEST(MayPassBy, WhereTheFirstCanStillBeServedByTheDeviceAlone) {
     for (std::uint64_t live = 0; live <= 8; ++live) {
       for (std::uint64_t waited_for = 1; waited_for <= 8; ++waited_for) {
         const FirstInLine first{.block = {waited_for}, .rounds_left = 1};
-        EXPECT_EQ(may_pass_by(first, PoolKind::kRound, {block}, {live}, {8}),
-                  live + block + waited_for <= 8)
+        EXPECT_EQ(may_pass_by(first, true, {block}, {live}, {8}), live + block + waited_for <= 8)
             << block << " " << live << " " << waited_for;
       }
     }
@@ -32,7 +32,8 @@ TEST(MayPassBy, WhereTheFirstCanStillBeServedByTheDeviceAlone) {
 
 TEST(MayPassBy, OnlyInSoManyRoundsAndWhereNoBlockIsCutFromAnother) {
   const auto may = [](std::uint64_t rounds, PoolKind kind) {
-    return may_pass_by({.block = {1}, .rounds_left = rounds}, kind, {1}, {0}, {8});
+    return may_pass_by({.block = {1}, .rounds_left = rounds}, kind_of_pool(kind).hits_pass_by, {1},
+                       {0}, {8});
   };
   for (const PoolKind kind : testing::kAllKinds) {
     EXPECT_FALSE(may(0, kind));

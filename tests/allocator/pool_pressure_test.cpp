@@ -2,39 +2,28 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
-#include <memory>
-#include <thread>
 #include <vector>
 
-#include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
-#include "support/gate.hpp"
+#include "support/told_timeline.hpp"
 
 namespace weir {
 namespace {
 
-using testing::Gate;
-using testing::give_others_a_chance;
 using testing::options_of;
 
-class Listener final : public PressureObserver {
- public:
-  explicit Listener(const Pool& pool) : pool_(pool) {}
-  void on_pressure(const Pressure& pressure) noexcept override {
-    EXPECT_EQ(held_lock_ranks(), 0U) << "told under a lock";
-    EXPECT_GE(pool_.pressure().sequence, pressure.sequence) << "an observer may read the pool";
-    heard.push_back(pressure);
-  }
-  std::vector<Pressure> heard;
-
- private:
-  const Pool& pool_;
-};
-
 struct PoolPressure : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
+  /// Each change of level so far, as recorders are told it.
+  [[nodiscard]] std::vector<TimelineRecord> heard() const {
+    return told.of(TimelineKind::kPressure);
+  }
+  /// The level that the last of them changed to.
+  [[nodiscard]] PressureLevel last_heard() const {
+    return static_cast<PressureLevel>(heard().back().detail);
+  }
+
+  testing::ToldTimeline told;
   Pool pool{memory(), options_of(kib(400), GetParam())};
-  Listener listener{pool};
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, PoolPressure, ::testing::ValuesIn(testing::kKeepingKinds),
@@ -53,52 +42,46 @@ TEST_P(PoolPressure, IsReadFromOneMoment) {
   EXPECT_EQ(pressure.level, PressureLevel::kNone);
 }
 
-TEST_P(PoolPressure, IsToldOncePerChangeAndNeverUnderTheLock) {
-  pool.observe(listener);
+TEST_P(PoolPressure, IsToldOncePerChange) {
   void* half = pool.allocate(kib(256), a);
-  EXPECT_EQ(listener.heard.size(), 0U);
+  EXPECT_EQ(heard().size(), 0U);
   void* more = pool.allocate(kib(64), a);  // 80%
-  ASSERT_EQ(listener.heard.size(), 1U);
-  EXPECT_EQ(listener.heard.back().level, PressureLevel::kSoft);
-  EXPECT_EQ(listener.heard.back().held, kib(320));
-  EXPECT_EQ(listener.heard.back().budget, kib(400));
+  ASSERT_EQ(heard().size(), 1U);
+  EXPECT_EQ(last_heard(), PressureLevel::kSoft);
+  EXPECT_EQ(heard().back().bytes, kib(320).count);
+  EXPECT_EQ(pool.pressure().budget, kib(400));
   void* little = pool.allocate(kib(4), a);
-  EXPECT_EQ(listener.heard.size(), 1U);
+  EXPECT_EQ(heard().size(), 1U);
   void* rest = pool.allocate(kib(64), a);  // 97%
-  ASSERT_EQ(listener.heard.size(), 2U);
-  EXPECT_EQ(listener.heard.back().level, PressureLevel::kHard);
+  ASSERT_EQ(heard().size(), 2U);
+  EXPECT_EQ(last_heard(), PressureLevel::kHard);
   pool.deallocate(half, a);  // 33%
-  ASSERT_EQ(listener.heard.size(), 3U);
-  EXPECT_EQ(listener.heard.back().level, PressureLevel::kNone);
+  ASSERT_EQ(heard().size(), 3U);
+  EXPECT_EQ(last_heard(), PressureLevel::kNone);
   EXPECT_EQ(pool.pressure().level, PressureLevel::kNone);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(listener.heard.at(i).sequence, i + 1);
   for (void* pointer : {more, little, rest}) pool.deallocate(pointer, a);
-  EXPECT_EQ(listener.heard.size(), 3U);
-  pool.unobserve(listener);
+  EXPECT_EQ(heard().size(), 3U);
 }
 
 TEST_P(PoolPressure, FollowsTheDeviceAndTheBudget) {
-  pool.observe(listener);
   void* pointer = pool.allocate(kib(256), a);
   pool.record_use(pointer, b);
   pool.deallocate(pointer, a);
-  EXPECT_EQ(listener.heard.size(), 0U);
+  EXPECT_EQ(heard().size(), 0U);
   pool.set_limits(kib(256), {});
-  ASSERT_EQ(listener.heard.size(), 1U);
-  EXPECT_EQ(listener.heard.back().level, PressureLevel::kHard);
+  ASSERT_EQ(heard().size(), 1U);
+  EXPECT_EQ(last_heard(), PressureLevel::kHard);
   progress.pass_all(b);
-  EXPECT_EQ(listener.heard.size(), 1U) << "the pool has not asked yet";
+  EXPECT_EQ(heard().size(), 1U) << "the pool has not asked yet";
   pool.poll();
-  ASSERT_EQ(listener.heard.size(), 2U);
-  EXPECT_EQ(listener.heard.back().level, PressureLevel::kNone);
-  pool.unobserve(listener);
+  ASSERT_EQ(heard().size(), 2U);
+  EXPECT_EQ(last_heard(), PressureLevel::kNone);
 }
 
 TEST_P(PoolPressure, DependsOnTheLevelBefore) {
   (void)pool.allocate(kib(256), a);
   void* more = pool.allocate(kib(64), a);  // 80%
   ASSERT_EQ(pool.pressure().level, PressureLevel::kSoft);
-  pool.observe(listener);
   pool.deallocate(more, a);
   (void)pool.allocate(kib(16), b);  // 64%, then 68%: left below 65%, entered at 75%
   EXPECT_EQ(pool.pressure().level, PressureLevel::kNone);
@@ -108,81 +91,30 @@ TEST_P(PoolPressure, DependsOnTheLevelBefore) {
   pool.deallocate(last, b);       // 76% again
   pool.set_limits(kib(440), {});  // 69%
   EXPECT_EQ(pool.pressure().level, PressureLevel::kSoft) << "it would not be entered here";
-  EXPECT_EQ(listener.heard.size(), 2U);
-  pool.unobserve(listener);
+  EXPECT_EQ(heard().size(), 3U);
 }
 
 TEST_P(PoolPressure, AHandoverIsTold) {
   Pool small(memory(), options_of(kib(16), GetParam()));
   void* pointer = small.allocate(kib(16), a);
   small.deallocate(pointer, a);
-  Listener hears(small);
-  small.observe(hears);
   ASSERT_EQ(small.allocate(kib(16), b), pointer);
-  ASSERT_EQ(hears.heard.size(), 1U);
-  EXPECT_EQ(hears.heard.back().level, PressureLevel::kHard);
-  small.unobserve(hears);
+  ASSERT_EQ(heard().size(), 3U) << "taken, freed and handed over";
+  EXPECT_EQ(last_heard(), PressureLevel::kHard);
 }
 
-/// Who is told, which is the same for every kind.
-struct PressureObservers : testing::PoolFixture {
-  Pool pool{memory(), options_of(kib(400))};
-  Listener listener{pool};
-};
-
-TEST_F(PressureObservers, AreNotToldWhatComesAfterTheyLeft) {
-  pool.observe(listener);
-  pool.unobserve(listener);
-  (void)pool.allocate(kib(256), a);
-  (void)pool.allocate(kib(128), a);
-  EXPECT_EQ(pool.pressure().level, PressureLevel::kHard);
-  EXPECT_EQ(listener.heard.size(), 0U);
-}
-
-TEST_F(PressureObservers, AreSoManyAndNoMore) {
-  std::vector<std::unique_ptr<Listener>> listeners;
-  for (std::size_t i = 0; i < Pool::kMostObservers; ++i) {
-    listeners.push_back(std::make_unique<Listener>(pool));
-    pool.observe(*listeners.back());
+TEST_P(PoolPressure, MostFreesThatMakeRoomLeaveTheLevel) {
+  // Why admission reads the bytes: of 95 frees, each of which makes room for one more block, two
+  // change the level.
+  std::vector<void*> blocks;
+  for (int i = 0; i < 95; ++i) blocks.push_back(pool.allocate(kib(4), a));
+  const std::size_t before = heard().size();
+  for (void* block : blocks) {
+    const Bytes held = pool.pressure().held;
+    pool.deallocate(block, a);
+    EXPECT_EQ(pool.pressure().held + kib(4), held);
   }
-  EXPECT_THROW(pool.observe(listener), UsageError);
-  (void)pool.allocate(kib(256), a);
-  (void)pool.allocate(kib(128), a);
-  for (const auto& each : listeners) EXPECT_EQ(each->heard.size(), 1U);
-  pool.unobserve(*listeners.front());
-  EXPECT_NO_THROW(pool.observe(listener));
-}
-
-/// Stays in its call until the test lets it go.
-class SlowListener final : public PressureObserver {
- public:
-  void on_pressure(const Pressure&) noexcept override {
-    gate.pass();
-    done = true;
-  }
-  Gate gate;
-  bool done = false;  // plain on purpose: unobserve must order it before its return
-};
-
-TEST_F(PressureObservers, HaveLeftWhenNoCallIsUnderWay) {
-  SlowListener slow;
-  pool.observe(slow);
-  std::thread allocating([&] {
-    (void)pool.allocate(kib(256), a);
-    (void)pool.allocate(kib(128), a);
-  });
-  slow.gate.await_arrival();
-  std::promise<void> about_to_leave;
-  std::thread leaving([&] {
-    about_to_leave.set_value();
-    pool.unobserve(slow);
-    EXPECT_TRUE(slow.done);
-  });
-  about_to_leave.get_future().wait();
-  give_others_a_chance();
-  slow.gate.open();
-  leaving.join();
-  allocating.join();
+  EXPECT_EQ(heard().size() - before, 2U);
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ TEST(BlockIndex, ForgetsAStreamThatNothingNamesAnyMore) {
     }
     EXPECT_LE(most, BlockIndex::kIdleStreams + 2);
   };
-  SizeClassIndex size_classes(false);
+  SizeClassIndex size_classes(SizeClassIndex::Reuse::kAll);
   expect_few(size_classes);
   SegmentIndex segments(mib(2), mib(64));
   expect_few(segments);
@@ -167,7 +167,7 @@ TEST(BlockIndex, ForgetsAStreamThatNothingNamesAnyMore) {
 
 TEST(BlockIndex, ForgetsTheStreamsThatABlockOfOneStreamWasUsedOn) {
   constexpr StreamId kHome{1};
-  SizeClassIndex index(false);
+  SizeClassIndex index(SizeClassIndex::Reuse::kAll);
   Block* block = &index.add({reinterpret_cast<void*>(mib(2).count), mib(2)}, mib(2));
   for (std::uint64_t i = 1; i < 1000; ++i) {
     const StreamId user{1 + i};
@@ -207,7 +207,7 @@ void let_many_come_and_go(BlockIndex& index) {
 }
 
 TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
-  SizeClassIndex index(false);
+  SizeClassIndex index(SizeClassIndex::Reuse::kAll);
   (void)add_awaiting(index, 7);
   let_many_come_and_go(index);
   EXPECT_EQ(index.note_passed(StreamId{2}, 6), Bytes{});
@@ -215,7 +215,7 @@ TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsIt) {
 }
 
 TEST(BlockIndex, KeepsAStreamAsLongAsABlockAwaitsAPointThatIsYetToBeRecordedThere) {
-  SizeClassIndex index(false);
+  SizeClassIndex index(SizeClassIndex::Reuse::kAll);
   const Block& block = add_awaiting(index, Block::kUnrecorded);
   let_many_come_and_go(index);
   EXPECT_EQ(index.note_recorded({StreamId{2}, 7}, block.moved_at), Bytes{});

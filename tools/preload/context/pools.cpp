@@ -218,8 +218,7 @@ Pressure Pools::pressure() const {
   const Pressure more = other->pressure();
   sum.held += more.held;
   sum.awaiting += more.awaiting;
-  sum.sequence += more.sequence;
-  // Without hysteresis: nobody observes the sum's level, only its bytes are read.
+  // Without hysteresis: nobody is told of the sum's level, and who reads it reads the bytes.
   sum.level = pressure_level(sum.held, sum.budget, PressureLevel::kNone);
   return sum;
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/memory_books.hpp"
+#include "allocator/memory_statistics.hpp"
 #include "allocator/pool.hpp"
 #include "tools/preload/context/account.hpp"
 #include "tools/preload/context/fences.hpp"
@@ -20,9 +20,9 @@
 
 namespace weir::preload {
 
-/// Each pointer belongs to one pool, which answers all questions about it. Figures are sums: each
-/// pool's part is of one moment, but not the same moment. Thread-safe.
-class Pools final : public MemoryBooks {
+/// A pointer is one pool's: whatever is asked of it is asked of that one. Figures are sums; each
+/// pool's part of a sum is of one moment, the parts are not of the same. Thread-safe.
+class Pools final : public MemoryStatistics {
  public:
   Pools(DriverUpstream& upstream, Fences& fences, const Account& account, const Settings& settings);
   ~Pools() = default;

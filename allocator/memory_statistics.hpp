@@ -14,11 +14,11 @@
 namespace weir {
 
 /// Thread-safe. See Pool for what each function returns. Whoever holds one owns no pool.
-class MemoryBooks {
+class MemoryStatistics {
  public:
-  MemoryBooks() = default;
-  MemoryBooks(const MemoryBooks&) = delete;
-  MemoryBooks& operator=(const MemoryBooks&) = delete;
+  MemoryStatistics() = default;
+  MemoryStatistics(const MemoryStatistics&) = delete;
+  MemoryStatistics& operator=(const MemoryStatistics&) = delete;
 
   /// 1 + the ordinal of the GPU whose memory it is; 0: none.
   [[nodiscard]] virtual std::uint16_t device() const noexcept = 0;
@@ -34,7 +34,7 @@ class MemoryBooks {
   virtual void poll() = 0;
 
  protected:
-  ~MemoryBooks() = default;
+  ~MemoryStatistics() = default;
 };
 
 }  // namespace weir

@@ -1,21 +1,21 @@
-// What a pool over pages (`paged`) does in place of growth and release: pages move to where a
-// request fits, from under what is free or, within the budget, from the source.
+#include "allocator/kinds/page_strategy.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
 
-#include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/index/paged/paged_index.hpp"
 #include "allocator/index/size_class.hpp"
 #include "allocator/memory/page_source.hpp"
-#include "allocator/pool.hpp"
-#include "allocator/pool_claim.hpp"
 
 namespace weir {
 namespace {
 
 /// What a plan says, one call to the source after the other, each for as much as the one before has
-/// given. Rethrows what `create` throws, with what was done by then in the books of `move`.
+/// given. Rethrows what `create` throws, with what was done by then in the `move`.
 void carry_out(PageSource& source, PageMove& move) {
   if (!move.retire.empty()) move.retired_pages = source.unmap(move.retire);
   move.unmapped = source.unmap(move.unmap);
@@ -51,23 +51,27 @@ std::size_t bytes_to_spare(Bytes most_held, Bytes taken) {
 
 }  // namespace
 
-bool Pool::add_region(Bytes block) {
-  PageSource& source = *upstream_.pages();
-  const Bytes page = source.page_size();
-  const Bytes twice{2 * std::max(upstream_.capacity().count, block.count)};
+PageStrategy::PageStrategy(PoolState& state, PageSource& source)
+    : PoolStrategy(state), source_(source), paged_(source.page_size()) {
+  state.index = &paged_;
+}
+
+bool PageStrategy::add_region(Bytes block) {
+  const Bytes page = source_.page_size();
+  const Bytes twice{2 * std::max(state_.upstream.capacity().count, block.count)};
   // Half as much, and again, where addresses are short.
   for (Bytes size = *round_up(twice, page); size >= block;
        size = *round_up({size.count / 2}, page)) {
-    void* address = source.reserve(size);
+    void* address = source_.reserve(size);
     if (address == nullptr) {
       if (size == page) break;
       continue;
     }
     try {
-      const Lock lock(mutex_);
-      paged_->add_region(address, size, block);
+      const PoolChange change(state_);
+      paged_.add_region(address, size, block);
     } catch (...) {
-      source.unreserve(address, size);
+      source_.unreserve(address, size);
       throw;
     }
     return true;
@@ -75,35 +79,35 @@ bool Pool::add_region(Bytes block) {
   return false;
 }
 
-Block* Pool::grow_pages(Attempt& request) {
+Block* PageStrategy::grow(Attempt& request) {
   request.upstream_refused = false;  // what it said in an earlier round is old news
   bool refused = false;
   bool stay = false;  // pages: as while a stream of the context is captured
   for (;;) {
     PageMove move;
-    Lock lock(mutex_);
-    const Bytes page = paged_->page();
-    const Bytes taken = statistics_.reserved.current + growing_;
-    request.growth_room = minus_or_zero(statistics_.budget, taken);
-    request.releasable = index_->releasable();
-    if (request.block > statistics_.budget) return nullptr;  // nor does it get addresses
-    PagedIndex::NewPages allowed{.rather = bytes_to_spare(most_held_, taken) / page.count,
+    PoolChange change(state_);
+    const Bytes page = paged_.page();
+    const Bytes taken = state_.taken();
+    request.growth_room = minus_or_zero(state_.statistics.budget, taken);
+    request.releasable = paged_.releasable();
+    if (request.block > state_.statistics.budget) return nullptr;  // nor does it get addresses
+    PagedIndex::NewPages allowed{.rather = bytes_to_spare(state_.most_held, taken) / page.count,
                                  .most = request.growth_room.count / page.count};
     if (stay) allowed.rather = allowed.most;
     if (refused) allowed = {};
-    const auto plan = paged_->plan(request.block, request.stream, allowed, move);
+    const auto plan = paged_.plan(request.block, request.stream, allowed, move);
     if (plan == PagedIndex::Plan::kNoPages) return nullptr;
     if (plan == PagedIndex::Plan::kNoAddresses) {
-      lock.unlock();
+      change.end();
       if (add_region(request.block)) continue;
       request.upstream_refused = true;
       return nullptr;
     }
     const Bytes fresh{move.create * page.count};
-    growing_ += fresh;
-    ++transits_;
-    lock.unlock();
-    const Claim claim(*this, fresh);
+    state_.growing += fresh;
+    state_.begin_transit();
+    change.end();
+    const PoolClaim claim(state_, fresh);
     const std::size_t to_move = move.unmap.size();
     Block* block = move_pages(request, move);
     if (block != nullptr || refused) return block;
@@ -118,114 +122,117 @@ Block* Pool::grow_pages(Attempt& request) {
   }
 }
 
-Block* Pool::move_pages(Attempt& request, PageMove& move) {
+Block* PageStrategy::move_pages(Attempt& request, PageMove& move) {
   std::exception_ptr fault;
   try {
-    carry_out(*upstream_.pages(), move);
+    carry_out(source_, move);
   } catch (...) {
     fault = std::current_exception();
   }
-  Lock lock(mutex_);
-  const Bytes created{move.created * paged_->page().count};
-  Block* block = paged_->finish(move);
-  statistics_.reserved.add(created);
-  statistics_.cached.add(created);
-  statistics_.unmapped_pages += move.unmapped + move.retired_pages;
-  statistics_.mapped_pages += move.mapped;
+  PoolChange change(state_);
+  const Bytes created{move.created * paged_.page().count};
+  Block* block = paged_.finish(move);
+  state_.statistics.reserved.add(created);
+  state_.statistics.cached.add(created);
+  state_.statistics.unmapped_pages += move.unmapped + move.retired_pages;
+  state_.statistics.mapped_pages += move.mapped;
   std::uint64_t sequence = 0;
-  if (created.count != 0) sequence = ++events_;
+  if (created.count != 0) sequence = ++state_.events;
   if (TimelineSink* sink = timeline_sink()) {
     if (created.count != 0) {
-      note(*sink, {.id = move.at, .bytes = created.count, .kind = TimelineKind::kReserve});
+      state_.note(*sink, {.id = move.at, .bytes = created.count, .kind = TimelineKind::kReserve});
     }
-    const Bytes mapped{move.mapped * paged_->page().count};
+    const Bytes mapped{move.mapped * paged_.page().count};
     if (mapped > created) {
-      note(*sink, {.id = move.at, .bytes = (mapped - created).count, .kind = TimelineKind::kMap});
+      state_.note(*sink,
+                  {.id = move.at, .bytes = (mapped - created).count, .kind = TimelineKind::kMap});
     }
   }
   if (block != nullptr) {
-    statistics_.cached.remove(block->size);
+    state_.statistics.cached.remove(block->size);
     try {
-      hand_out(*block, request, TimelineServed::kGrown);
-      ++statistics_.misses;
+      state_.hand_out(*block, request, TimelineServed::kGrown);
+      ++state_.statistics.misses;
     } catch (...) {
       fault = std::current_exception();
     }
   }
-  lock.unlock();
+  change.end();
   if (sequence != 0) {
-    log_event(AllocationEvent::kGrow, sequence, reinterpret_cast<void*>(move.at), created);
+    state_.log_event(AllocationEvent::kGrow, sequence, reinterpret_cast<void*>(move.at), created);
   }
   if (fault != nullptr) std::rethrow_exception(fault);
   request.upstream_refused = block == nullptr;
   return block;
 }
 
-Bytes Pool::trim_pages(Bytes keep) {
+StageReport PageStrategy::room_found(const Attempt& request) const {
+  return {.stage = "pages",
+          .found = format_bytes(request.releasable) + " cached could have been moved"};
+}
+
+Bytes PageStrategy::trim(Bytes keep) {
+  (void)state_.poll(std::numeric_limits<std::size_t>::max());
   PageMove move;
-  Lock lock(mutex_);
-  const Bytes page = paged_->page();
-  const Bytes most = minus_or_zero(statistics_.reserved.current, keep);
-  paged_->plan_release((most.count + page.count - 1) / page.count, move);
+  PoolChange taking(state_);
+  const Bytes page = paged_.page();
+  const Bytes most = minus_or_zero(state_.statistics.reserved.current, keep);
+  paged_.plan_release((most.count + page.count - 1) / page.count, move);
   if (move.pages.empty() && move.unmap.empty()) return {};
-  ++transits_;
-  lock.unlock();
-  PageSource& source = *upstream_.pages();
-  move.retired_pages = source.unmap(move.retire);
+  state_.begin_transit();
+  taking.end();
+  move.retired_pages = source_.unmap(move.retire);
   for (std::size_t i = move.retired_pages; i < move.retire.size(); ++i) {
     move.kept.push_back(move.retire[i].page.id);
   }
-  move.unmapped = source.unmap(move.unmap);
+  move.unmapped = source_.unmap(move.unmap);
   for (std::size_t i = 0; i < move.unmapped; ++i) move.pages.push_back(move.unmap[i].page);
   // What is still mapped at a stale place stays, as a spare page.
   std::ranges::sort(move.kept);
   const auto destroyed = std::partition(move.pages.begin(), move.pages.end(), [&](Page each) {
     return std::ranges::binary_search(move.kept, each.id);
   });
-  source.destroy(std::span(destroyed, move.pages.end()));
+  source_.destroy(std::span(destroyed, move.pages.end()));
   move.destroyed = static_cast<std::size_t>(move.pages.end() - destroyed);
   move.pages.erase(destroyed, move.pages.end());
   const Bytes sum{move.destroyed * page.count};
-  lock.lock();
-  (void)paged_->finish(move);
-  statistics_.cached.remove(sum);
-  statistics_.reserved.remove(sum);
-  statistics_.releases += move.destroyed;
-  statistics_.unmapped_pages += move.unmapped + move.retired_pages;
-  const std::uint64_t sequence = ++events_;
+  PoolChange change(state_);
+  (void)paged_.finish(move);
+  state_.statistics.cached.remove(sum);
+  state_.statistics.reserved.remove(sum);
+  state_.statistics.releases += move.destroyed;
+  state_.statistics.unmapped_pages += move.unmapped + move.retired_pages;
+  const std::uint64_t sequence = ++state_.events;
   if (TimelineSink* sink = timeline_sink(); sink != nullptr && sum.count != 0) {
-    note(*sink, {.bytes = sum.count, .kind = TimelineKind::kRelease});
+    state_.note(*sink, {.bytes = sum.count, .kind = TimelineKind::kRelease});
   }
-  --transits_;
-  ++transits_ended_;
-  const News changes = news();
-  lock.unlock();
-  tell(changes);
-  log_event(AllocationEvent::kRelease, sequence, nullptr, sum);
+  state_.end_transit();
+  change.end();
+  state_.log_event(AllocationEvent::kRelease, sequence, nullptr, sum);
   return sum;
 }
 
-void Pool::give_back_pages(PagedIndex& last) {
-  PageSource& source = *upstream_.pages();
-  const auto unmap = [&](Mapping mapping) { return source.unmap(std::span(&mapping, 1)) == 1; };
+void PageStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
+  // Nobody else has the pool any more, and the source is called under no lock.
+  const auto unmap = [&](Mapping mapping) { return source_.unmap(std::span(&mapping, 1)) == 1; };
   // A page is destroyed once it is mapped nowhere: where a stale place is left, it is not known
   // which.
-  const bool no_stale = last.end_stale(unmap);
+  const bool no_stale = paged_.end_stale(unmap);
   bool all_unmapped = no_stale;
-  last.for_each_mapping([&](Mapping mapping) {
+  paged_.for_each_mapping([&](Mapping mapping) {
     if (!unmap(mapping)) {
       all_unmapped = false;
     } else if (no_stale) {
-      source.destroy(std::span(&mapping.page, 1));
+      source_.destroy(std::span(&mapping.page, 1));
     }
   });
-  if (no_stale) source.destroy(last.spare());
+  if (no_stale) source_.destroy(paged_.spare());
   if (!all_unmapped) {
     log(LogLevel::kError,
         "pages of a pool could not be unmapped: they and the pool's addresses are kept for ever");
     return;
   }
-  last.for_each_region([&](Segment region) { source.unreserve(region.pointer, region.size); });
+  paged_.for_each_region([&](Segment region) { source_.unreserve(region.pointer, region.size); });
 }
 
 }  // namespace weir

@@ -1,0 +1,152 @@
+#include "allocator/kinds/segment_strategy.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <string>
+
+#include "allocator/base/bytes.hpp"
+
+namespace weir {
+
+Block* SegmentStrategy::grow(Attempt& request) {
+  request.upstream_refused = false;  // what it said in an earlier round is old news
+  std::vector<Segment> victims;
+  PoolChange change(state_);
+  const Bytes taken = state_.taken();
+  const Bytes budget = state_.statistics.budget;
+  request.growth_room = minus_or_zero(budget, taken);
+  if (request.block > request.growth_room) return nullptr;
+  const Bytes room = state_.options.segment_room(request.growth_room, budget);
+  const Bytes segment = index_->segment_size(request.block, room);
+  const Bytes unused = index_->unused_by(taken + segment, state_.most_held);
+  if (unused.count != 0) (void)index_->take_releasable(unused, victims);
+  state_.growing += segment;
+  state_.begin_transit();
+  request.releases += victims.size();
+  change.end();
+  release(victims);
+  return grow_claimed(request, segment);
+}
+
+Block* SegmentStrategy::make_room(Attempt& request) {
+  std::vector<Segment> victims;
+  // Again while the upstream refuses: what was released may not be the piece that it lacked.
+  for (;;) {
+    PoolChange change(state_);
+    const Bytes taken = state_.taken();
+    const Bytes budget = state_.statistics.budget;
+    request.growth_room = minus_or_zero(budget, taken);
+    request.releasable = index_->releasable();
+    Bytes need = minus_or_zero(taken + request.block, budget);
+    if (need > request.releasable) return nullptr;  // it would not make room: keep the cache
+    if (request.upstream_refused) {
+      if (request.releasable.count == 0) return nullptr;
+      need = std::max(need, request.block);
+    }
+    const Bytes released = index_->take_releasable(need, victims);
+    const Bytes room = state_.options.segment_room(minus_or_zero(budget + released, taken), budget);
+    const Bytes segment = index_->segment_size(request.block, room);
+    // The room is claimed before it is made, so that nobody else grows into it.
+    state_.growing += segment;
+    state_.begin_transit();
+    request.releases += victims.size();
+    change.end();
+    release(victims);
+    if (Block* block = grow_claimed(request, segment)) return block;
+  }
+}
+
+StageReport SegmentStrategy::room_found(const Attempt& request) const {
+  return {.stage = "release",
+          .found = format_bytes(request.releasable) + " cached could have been given back, " +
+                   std::to_string(request.releases) + " segments were"};
+}
+
+Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
+  const PoolClaim claim(state_, segment);
+  Upstream& upstream = state_.upstream;
+  void* pointer = upstream.allocate(segment);
+  if (pointer == nullptr && segment > request.block) {
+    segment = request.block;  // a part of the claim then stays unused
+    pointer = upstream.allocate(segment);
+  }
+  request.upstream_refused = pointer == nullptr;
+  if (pointer == nullptr) return nullptr;
+  PoolChange change(state_);
+  Block* block = nullptr;
+  try {
+    block = &index_->add({pointer, segment}, request.block);
+  } catch (...) {
+    change.end();
+    upstream.deallocate(pointer, segment);
+    throw;
+  }
+  state_.statistics.reserved.add(segment);
+  state_.statistics.cached.add(segment - block->size);
+  const std::uint64_t sequence = ++state_.events;
+  if (TimelineSink* sink = timeline_sink()) {
+    state_.note(*sink, {.id = reinterpret_cast<std::uintptr_t>(pointer),
+                        .bytes = segment.count,
+                        .kind = TimelineKind::kReserve});
+  }
+  std::exception_ptr fault;
+  try {
+    state_.hand_out(*block, request, TimelineServed::kGrown);
+    ++state_.statistics.misses;
+  } catch (...) {
+    fault = std::current_exception();
+  }
+  change.end();
+  state_.log_event(AllocationEvent::kGrow, sequence, pointer, segment);
+  if (fault != nullptr) std::rethrow_exception(fault);
+  return block;
+}
+
+void SegmentStrategy::release(std::vector<Segment>& segments) {
+  if (segments.empty()) return;
+  for (const Segment& segment : segments) {
+    state_.upstream.deallocate(segment.pointer, segment.size);
+  }
+  PoolChange change(state_);
+  std::uint64_t sequence = state_.events;
+  state_.events += segments.size();
+  for (const Segment& segment : segments) {
+    state_.statistics.cached.remove(segment.size);
+    state_.statistics.reserved.remove(segment.size);
+    ++state_.statistics.releases;
+    if (TimelineSink* sink = timeline_sink()) {
+      state_.note(*sink, {.id = reinterpret_cast<std::uintptr_t>(segment.pointer),
+                          .bytes = segment.size.count,
+                          .kind = TimelineKind::kRelease});
+    }
+  }
+  change.end();
+  for (const Segment& segment : segments) {
+    state_.log_event(AllocationEvent::kRelease, ++sequence, segment.pointer, segment.size);
+  }
+  segments.clear();
+}
+
+Bytes SegmentStrategy::trim(Bytes keep) {
+  (void)state_.poll(std::numeric_limits<std::size_t>::max());
+  std::vector<Segment> segments;
+  PoolChange taking(state_);
+  const Bytes sum =
+      index_->take_releasable(minus_or_zero(state_.statistics.reserved.current, keep), segments);
+  if (segments.empty()) return {};
+  state_.begin_transit();
+  taking.end();
+  release(segments);
+  const PoolChange given(state_);
+  state_.end_transit();
+  return sum;
+}
+
+void SegmentStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
+  // Nobody else has the pool any more, and the upstream is called under no lock.
+  index_->for_each_segment(
+      [this](Segment segment) { state_.upstream.deallocate(segment.pointer, segment.size); });
+}
+
+}  // namespace weir

@@ -1,0 +1,44 @@
+// The limits of a pool, and the one owner who may set them.
+
+#include "allocator/base/error.hpp"
+#include "allocator/budget.hpp"
+#include "allocator/pool.hpp"
+
+namespace weir {
+
+void Pool::set_limits(Bytes budget, RunningOut running_out) {
+  (void)resolve_budget({.bytes = budget}, state_.upstream.capacity(), "budget");
+  const PoolChange change(state_);
+  running_out_ = running_out;
+  state_.set_budget(budget);
+}
+
+PoolLimits::PoolLimits(Pool& pool, Bytes budget, RunningOut running_out) : pool_(pool) {
+  {
+    const Lock lock(pool.state_.mutex);
+    if (pool.limits_claimed_) {
+      throw UsageError(
+          "the pool serves a scheduler already, which sets its limits: end that one first, or give "
+          "each a pool of its own");
+    }
+    pool.limits_claimed_ = true;
+  }
+  try {
+    pool.set_limits(budget, running_out);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+void PoolLimits::end() noexcept {
+  const Lock lock(pool_.state_.mutex);
+  pool_.limits_claimed_ = false;
+}
+
+Bytes Pool::budget() const {
+  const Lock lock(state_.mutex);
+  return state_.statistics.budget;
+}
+
+}  // namespace weir

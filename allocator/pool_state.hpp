@@ -1,0 +1,162 @@
+#pragma once
+
+// What a pool holds under its lock, with its accounting. The stages of a request (pool_stages.cpp)
+// and the pool's strategy (pool_kind.hpp) work on it. A PoolChange is the one way to change it.
+
+#include <condition_variable>
+#include <cstdint>
+#include <string_view>
+
+#include "allocator/attempt.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/index/block_index.hpp"
+#include "allocator/log/allocation_log.hpp"
+#include "allocator/memory/upstream.hpp"
+#include "allocator/pool_options.hpp"
+#include "allocator/pressure.hpp"
+#include "allocator/progress/progress.hpp"
+#include "allocator/statistics.hpp"
+#include "allocator/timeline/sink.hpp"
+
+namespace weir {
+
+/// Where a freed block went.
+enum class Freed {
+  kCached,    ///< may be handed out again
+  kAwaiting,  ///< kept from everybody until the device has passed its uses
+};
+
+/// The lock of one pool and what it guards.
+struct PoolState {
+  /// `source` is the pool's number in timelines.
+  PoolState(DeviceMemory memory, PoolOptions pool_options, Bytes budget, std::uint16_t source);
+  PoolState(const PoolState&) = delete;
+  PoolState& operator=(const PoolState&) = delete;
+  ~PoolState() = default;
+
+  /// Hands out a block that was taken out of what is cached, or is new. May throw: the block is
+  /// cached then.
+  void hand_out(Block& block, const Attempt& request, TimelineServed served) WEIR_REQUIRES(mutex);
+  /// Counts a freed block, whose points are set, as awaiting or cached. It may be a part of another
+  /// from then on.
+  Freed settle_freed(Block& block) noexcept WEIR_REQUIRES(mutex);
+  /// Counts `bytes` of blocks that the index moved from awaiting to cached.
+  void became_cached(Bytes bytes) WEIR_REQUIRES(mutex);
+  /// Sets the hard limit.
+  void set_budget(Bytes new_budget) WEIR_REQUIRES(mutex);
+  /// What the budget is used up by: reserved bytes, and growths under way.
+  [[nodiscard]] Bytes taken() const WEIR_REQUIRES(mutex) {
+    return statistics.reserved.current + growing;
+  }
+
+  /// A free, a release or a growth leaves the lock between its two halves.
+  void begin_transit() WEIR_REQUIRES(mutex) { ++transits; }
+  /// Its second half is done. Wakes the sleepers when the change ends.
+  void end_transit() WEIR_REQUIRES(mutex) {
+    --transits;
+    ++transits_ended;
+    wake = true;
+  }
+  /// Sleeps until a transit ends or the line moves.
+  void sleep(Lock& lock) WEIR_REQUIRES(mutex);
+
+  /// Learns from Progress how far up to `streams` streams have come. Returns whether there are no
+  /// others.
+  bool poll(std::size_t streams) WEIR_EXCLUDES(mutex);
+
+  /// Writes `record` to `sink` with the current statistics.
+  void note(TimelineSink& sink, TimelineRecord record, std::string_view label = {})
+      WEIR_REQUIRES(mutex);
+  /// Writes to the allocation log, if there is one. `sequence` was taken under the lock and orders
+  /// the events.
+  void log_event(AllocationEvent event, std::uint64_t sequence, const void* address, Bytes bytes,
+                 StreamId stream = {}) WEIR_EXCLUDES(mutex) {
+    if (log == nullptr) return;
+    log->write({.sequence = sequence,
+                .address = reinterpret_cast<std::uintptr_t>(address),
+                .bytes = bytes.count,
+                .stream = stream.value,
+                .pool = log_pool,
+                .event = event});
+  }
+
+  Upstream& upstream;
+  Progress& progress;
+  const PoolOptions options;
+  AllocationLog* const log;
+  const std::uint16_t number;  ///< in timelines
+  std::uint16_t log_pool = 0;  ///< in the log
+
+  mutable Mutex mutex{LockRank::kPool};
+  BlockIndex* index WEIR_PT_GUARDED_BY(mutex) = nullptr;  ///< the strategy's, which sets it
+  Statistics statistics WEIR_GUARDED_BY(mutex);
+  /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.
+  std::uint64_t events WEIR_GUARDED_BY(mutex) = 1;
+  std::uint64_t noted WEIR_GUARDED_BY(mutex) = 0;  ///< told to recorders, in this order
+  Bytes most_held WEIR_GUARDED_BY(mutex);          ///< ever; the peak in `statistics` can be reset
+  /// Budget claimed by growths that are under way, before it shows in `reserved`.
+  Bytes growing WEIR_GUARDED_BY(mutex);
+  /// Frees, releases and growths between their two locked halves; each ends without waiting.
+  std::uint64_t transits WEIR_GUARDED_BY(mutex) = 0;
+  std::uint64_t transits_ended WEIR_GUARDED_BY(mutex) = 0;
+
+  PressureLevel level WEIR_GUARDED_BY(mutex) = PressureLevel::kNone;
+  SteadyRange steady WEIR_GUARDED_BY(mutex);  ///< of the level and the budget
+  bool wake WEIR_GUARDED_BY(mutex) = false;   ///< a transit ended, or the line moved
+  std::uint64_t sleepers WEIR_GUARDED_BY(mutex) = 0;
+  std::condition_variable_any changed;  ///< notified at the end of a change that set `wake`
+
+  /// Brings the level up to date. Returns whether the sleepers must be woken. Of PoolChange.
+  [[nodiscard]] bool conclude() WEIR_REQUIRES(mutex);
+};
+
+/// A change of a pool's state. Takes the lock, and at its end brings the level of pressure up to
+/// date, unlocks and wakes the sleepers.
+class WEIR_SCOPED_CAPABILITY PoolChange {
+ public:
+  explicit PoolChange(PoolState& state) WEIR_ACQUIRE(state.mutex)
+      : state_(state), lock_(state.mutex) {}
+  ~PoolChange() WEIR_RELEASE() {
+    if (!ended_) finish();
+  }
+  PoolChange(const PoolChange&) = delete;
+  PoolChange& operator=(const PoolChange&) = delete;
+
+  /// Ends the change before its scope ends.
+  void end() WEIR_RELEASE() {
+    finish();
+    ended_ = true;
+  }
+  /// To sleep with.
+  [[nodiscard]] Lock& lock() noexcept { return lock_; }
+
+ private:
+  void finish() WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    const bool wakes = state_.conclude();
+    lock_.unlock();
+    if (wakes) state_.changed.notify_all();
+  }
+
+  PoolState& state_;
+  Lock lock_;
+  bool ended_ = false;
+};
+
+/// Room in the budget that a growth has claimed (`growing`, `begin_transit`). Ends the claim.
+class PoolClaim {
+ public:
+  PoolClaim(PoolState& state, Bytes size) noexcept : state_(state), size_(size) {}
+  PoolClaim(const PoolClaim&) = delete;
+  PoolClaim& operator=(const PoolClaim&) = delete;
+  ~PoolClaim() {
+    const PoolChange change(state_);
+    state_.growing -= size_;
+    state_.end_transit();
+  }
+
+ private:
+  PoolState& state_;
+  const Bytes size_;
+};
+
+}  // namespace weir
