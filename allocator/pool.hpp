@@ -105,7 +105,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   }
   /// What admission decides on: held bytes and budget, from one moment.
   [[nodiscard]] Pressure pressure() const override;
-  /// The books, all figures from one moment. `poll` first to have them as of now.
+  /// All figures, from one moment. `poll` first to have them as of now.
   [[nodiscard]] Statistics statistics() const override;
   /// Each gauge's peak starts again at its current level.
   void reset_peaks();

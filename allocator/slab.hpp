@@ -91,7 +91,7 @@ class Slab {
   [[nodiscard]] bool all_reached(std::span<const Point> uses);
   [[nodiscard]] Slot add_chunk(std::unique_ptr<Chunk> chunk) WEIR_REQUIRES(mutex_);
   void free_chunk(const Chunk& chunk) noexcept;
-  /// Its caller has counted them in `giving_back_` when they left the books.
+  /// Its caller has counted them in `giving_back_` when they left `chunks_`.
   void give_back(std::span<const std::unique_ptr<Chunk>> chunks) noexcept;
   [[nodiscard]] bool give_back_empty_chunks();
   [[nodiscard]] bool await_given_back(std::uint64_t looked);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A pool's books at one moment. All bytes are of blocks, after rounding, except `requested`.
+/// A pool's accounting at one moment. All bytes are of blocks, after rounding, except `requested`.
 
 #include <algorithm>
 #include <chrono>

@@ -30,7 +30,7 @@ enum class LockRank : std::uint8_t {
   kSources,    ///< allocator: what the process has that can be looked at
   kOrder,      ///< scheduler: the order of submissions
   kAdmission,  ///< scheduler: ledger and line
-  kPool,       ///< allocator: one pool's blocks and books
+  kPool,       ///< allocator: one pool's blocks and accounting
   kSlab,       ///< allocator: small blocks cut from a pool's
   kStream,     ///< a device: one stream's queue
   kLog,        ///< allocator: which allocation logs are open

@@ -78,10 +78,10 @@ void BlockIndex::add_use(Block& block, StreamId stream) {
   if (stream == block.home) return;
   if (std::ranges::count(block.other_points(), stream, &Point::stream) != 0) return;
   if (streams_.size() >= forget_at_) forget_idle_streams();
-  StreamBook& book = book_of(stream);
+  StreamState& state = state_of(stream);
   if (block.others == nullptr) block.others = take_points();
   block.others->push_back({stream, 0});
-  ++book.users;
+  ++state.users;
 }
 
 std::unique_ptr<std::vector<Point>> BlockIndex::take_points() {
@@ -110,8 +110,8 @@ void BlockIndex::keep_points(Block& block) noexcept {
 
 void BlockIndex::forget_idle_streams() noexcept {
   std::erase_if(streams_, [this](const auto& each) {
-    const auto& [stream, book] = each;
-    if (book.users != 0 || book.pending) return false;
+    const auto& [stream, state] = each;
+    if (state.users != 0 || state.pending) return false;
     forget(stream);
     return true;
   });
@@ -119,8 +119,8 @@ void BlockIndex::forget_idle_streams() noexcept {
 }
 
 bool BlockIndex::is_passed(Point point) const {
-  const auto book = streams_.find(point.stream);
-  return book != streams_.end() && point.sequence <= book->second.passed;
+  const auto state = streams_.find(point.stream);
+  return state != streams_.end() && point.sequence <= state->second.passed;
 }
 
 std::optional<Point> BlockIndex::blocking_point(const Block& block) const {
@@ -134,27 +134,27 @@ std::optional<Point> BlockIndex::blocking_point(const Block& block) const {
   return std::nullopt;
 }
 
-void BlockIndex::note_points(StreamBook& book) noexcept {
-  if (&book == &nobody_) return;
-  const Block* const back = book.awaiting.back();
+void BlockIndex::note_points(StreamState& state) noexcept {
+  if (&state == &nobody_) return;
+  const Block* const back = state.awaiting.back();
   const bool is_pending =
-      book.last > book.passed ||
-      (back != nullptr && sequence_on(*back, book.stream) == Block::kUnrecorded);
-  if (is_pending == book.pending) return;
+      state.last > state.passed ||
+      (back != nullptr && sequence_on(*back, state.stream) == Block::kUnrecorded);
+  if (is_pending == state.pending) return;
   if (is_pending) {
-    pending_.add(book);
+    pending_.add(state);
   } else {
-    pending_.remove(book);
+    pending_.remove(state);
   }
 }
 
 BlockState BlockIndex::place_freed(Block& block) noexcept {
-  const auto note = [this](StreamBook& book, std::uint64_t sequence) {
-    if (sequence == Block::kUnrecorded || sequence <= book.last) return;
-    book.last = sequence;
-    note_points(book);
+  const auto note = [this](StreamState& state, std::uint64_t sequence) {
+    if (sequence == Block::kUnrecorded || sequence <= state.last) return;
+    state.last = sequence;
+    note_points(state);
   };
-  note(*block.owner->book, block.home_sequence);
+  note(*block.owner->state, block.home_sequence);
   for (const Point& point : block.other_points()) {
     note(streams_.find(point.stream)->second, point.sequence);
   }
@@ -166,9 +166,9 @@ BlockState BlockIndex::place_freed(Block& block) noexcept {
   }
   block.state = BlockState::kAwaiting;
   const StreamId stream = blocking->stream;
-  StreamBook& book = streams_.find(stream)->second;
-  book.awaiting.insert_sorted(block, [stream](const Block& b) { return sequence_on(b, stream); });
-  note_points(book);
+  StreamState& state = streams_.find(stream)->second;
+  state.awaiting.insert_sorted(block, [stream](const Block& b) { return sequence_on(b, stream); });
+  note_points(state);
   return BlockState::kAwaiting;
 }
 
@@ -176,21 +176,21 @@ Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
   Bytes moved;
   const auto known = streams_.find(stream);
   if (known == streams_.end()) return moved;
-  StreamBook& book = known->second;
-  if (sequence <= book.passed) return moved;
-  book.passed = sequence;
-  while (Block* block = book.awaiting.front()) {
+  StreamState& state = known->second;
+  if (sequence <= state.passed) return moved;
+  state.passed = sequence;
+  while (Block* block = state.awaiting.front()) {
     if (sequence_on(*block, stream) > sequence) break;
-    book.awaiting.remove(*block);
+    state.awaiting.remove(*block);
     const Bytes size = block->size;
     // It may await another stream's point next.
     if (place_freed(*block) == BlockState::kCached) moved += size;
   }
-  while (Block* block = book.unpassed.front()) {
+  while (Block* block = state.unpassed.front()) {
     if (!block->owner->passed(*block)) break;
     make_common(*block);
   }
-  note_points(book);
+  note_points(state);
   passed_more(stream);
   return moved;
 }
@@ -200,14 +200,14 @@ Bytes BlockIndex::note_recorded(Point point, std::uint64_t freed_by) {
   std::vector<Block*> parked;
   const auto known = streams_.find(point.stream);
   if (known == streams_.end()) return moved;
-  StreamBook& book = known->second;
-  for (Block* block = book.awaiting.front(); block != nullptr;
+  StreamState& state = known->second;
+  for (Block* block = state.awaiting.front(); block != nullptr;
        block = BlockList<&Block::by_stream>::next(*block)) {
     const bool is_parked = sequence_on(*block, point.stream) == Block::kUnrecorded;
     if (is_parked && block->moved_at <= freed_by) parked.push_back(block);
   }
   for (Block* block : parked) {
-    book.awaiting.remove(*block);
+    state.awaiting.remove(*block);
     if (block->home == point.stream) block->home_sequence = point.sequence;
     for (Point& own : block->other_points()) {
       if (own.stream == point.stream) own.sequence = point.sequence;
@@ -216,7 +216,7 @@ Bytes BlockIndex::note_recorded(Point point, std::uint64_t freed_by) {
     const Bytes size = block->size;
     if (place_freed(*block) == BlockState::kCached) moved += size;
   }
-  note_points(book);
+  note_points(state);
   return moved;
 }
 
@@ -251,22 +251,22 @@ Bytes BlockIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
 
 std::optional<Point> BlockIndex::oldest_awaiting() const {
   Oldest oldest;
-  for (const StreamBook* book = pending_.front(); book != nullptr; book = book->after) {
-    const Block* front = book->awaiting.front();
+  for (const StreamState* state = pending_.front(); state != nullptr; state = state->after) {
+    const Block* front = state->awaiting.front();
     if (front == nullptr) continue;
-    oldest.consider(*front, {book->stream, sequence_on(*front, book->stream)});
+    oldest.consider(*front, {state->stream, sequence_on(*front, state->stream)});
   }
   return oldest.point();
 }
 
 std::optional<Point> BlockIndex::oldest_outstanding() const {
   Oldest oldest;
-  for (const StreamBook* book = pending_.front(); book != nullptr; book = book->after) {
-    const Block* front = book->awaiting.front();
+  for (const StreamState* state = pending_.front(); state != nullptr; state = state->after) {
+    const Block* front = state->awaiting.front();
     if (front != nullptr) {
-      oldest.consider(*front, {book->stream, sequence_on(*front, book->stream)});
+      oldest.consider(*front, {state->stream, sequence_on(*front, state->stream)});
     }
-    const Block* unpassed = book->unpassed.front();
+    const Block* unpassed = state->unpassed.front();
     if (unpassed != nullptr) oldest.consider(*unpassed, unpassed->home_point());
   }
   return oldest.point();
@@ -275,14 +275,14 @@ std::optional<Point> BlockIndex::oldest_outstanding() const {
 void BlockIndex::pending_streams(std::size_t most, std::vector<StreamId>& pending,
                                  std::vector<StreamId>& unrecorded) {
   for (std::size_t left = std::min(most, pending_.size()); left != 0; --left) {
-    StreamBook* book = pending_.front();
+    StreamState* state = pending_.front();
     // To the end of the list, so that each has its turn.
-    pending_.remove(*book);
-    pending_.add(*book);
-    if (book->last > book->passed) pending.push_back(book->stream);
-    const Block* back = book->awaiting.back();
-    if (back != nullptr && sequence_on(*back, book->stream) == Block::kUnrecorded) {
-      unrecorded.push_back(book->stream);
+    pending_.remove(*state);
+    pending_.add(*state);
+    if (state->last > state->passed) pending.push_back(state->stream);
+    const Block* back = state->awaiting.back();
+    if (back != nullptr && sequence_on(*back, state->stream) == Block::kUnrecorded) {
+      unrecorded.push_back(state->stream);
     }
   }
 }

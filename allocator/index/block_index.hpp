@@ -131,10 +131,10 @@ class BlockIndex {
   /// Whether a freed block also awaits its home stream's point: nobody reuses it then, it goes back
   /// to the upstream.
   [[nodiscard]] virtual bool awaits_home() const noexcept { return false; }
-  /// The device has passed the point of a cached block, the first of `book.unpassed`: takes it out
+  /// The device has passed the point of a cached block, the first of `state.unpassed`: takes it out
   /// of there, since it is common from now on.
   virtual void make_common(Block& block) = 0;
-  /// `book.passed` of the stream has grown, and what became common by it is common.
+  /// `state.passed` of the stream has grown, and what became common by it is common.
   virtual void passed_more(StreamId /*stream*/) {}
   /// Takes a block whose segment can go back out of what is cached, and ends it.
   virtual void remove_releasable(Block& /*block*/) {}
@@ -148,27 +148,27 @@ class BlockIndex {
   /// The same, and takes the memory for them from a block that is free and may end at any time,
   /// being joined: the next that is used on a second stream has it.
   void keep_points(Block& block) noexcept;
-  [[nodiscard]] StreamBook& book_of(StreamId stream) {
-    StreamBook& book = streams_[stream];
-    book.stream = stream;
-    return book;
+  [[nodiscard]] StreamState& state_of(StreamId stream) {
+    StreamState& state = streams_[stream];
+    state.stream = stream;
+    return state;
   }
 
   BlockTable blocks_;
   AgeTree releasable_blocks_;  ///< the common ones that something could go back from under
   Bytes releasable_;           ///< the sum of that
-  StreamBook nobody_;          ///< of common owners
+  StreamState nobody_;         ///< of common owners
 
  private:
   [[nodiscard]] std::optional<Point> blocking_point(const Block& block) const;
   [[nodiscard]] bool is_passed(Point point) const;
-  /// The book's points have changed, or what waits for them: whether it is pending.
-  void note_points(StreamBook& book) noexcept;
+  /// The state's points have changed, or what waits for them: whether it is pending.
+  void note_points(StreamState& state) noexcept;
   [[nodiscard]] std::unique_ptr<std::vector<Point>> take_points();
   void forget_idle_streams() noexcept;
 
-  std::unordered_map<StreamId, StreamBook> streams_;
-  PendingBooks pending_;
+  std::unordered_map<StreamId, StreamState> streams_;
+  PendingStreams pending_;
   std::size_t forget_at_ = kIdleStreams;  ///< how many streams are too many to keep all
   /// Those that no block has now; with room for all that were ever made, so that keeping one cannot
   /// fail.

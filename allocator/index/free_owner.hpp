@@ -11,7 +11,7 @@
 namespace weir {
 
 /// What is known of a stream and waits for it.
-struct StreamBook {
+struct StreamState {
   StreamId stream;
   std::uint64_t passed = 0;
   std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
@@ -23,34 +23,34 @@ struct StreamBook {
 
   // In the list of those that something waits for.
   bool pending = false;
-  StreamBook* before = nullptr;
-  StreamBook* after = nullptr;
+  StreamState* before = nullptr;
+  StreamState* after = nullptr;
 };
 
 /// The streams that have points not known to be passed, or points to be recorded, in the order in
 /// which they came to have some. Others cost no walk over streams anything.
-class PendingBooks {
+class PendingStreams {
  public:
-  [[nodiscard]] StreamBook* front() const noexcept { return first_; }
-  void add(StreamBook& book) noexcept {
-    book.pending = true;
-    book.before = last_;
-    book.after = nullptr;
-    (last_ != nullptr ? last_->after : first_) = &book;
-    last_ = &book;
+  [[nodiscard]] StreamState* front() const noexcept { return first_; }
+  void add(StreamState& state) noexcept {
+    state.pending = true;
+    state.before = last_;
+    state.after = nullptr;
+    (last_ != nullptr ? last_->after : first_) = &state;
+    last_ = &state;
     ++count_;
   }
-  void remove(StreamBook& book) noexcept {
-    book.pending = false;
-    (book.before != nullptr ? book.before->after : first_) = book.after;
-    (book.after != nullptr ? book.after->before : last_) = book.before;
+  void remove(StreamState& state) noexcept {
+    state.pending = false;
+    (state.before != nullptr ? state.before->after : first_) = state.after;
+    (state.after != nullptr ? state.after->before : last_) = state.before;
     --count_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
  private:
-  StreamBook* first_ = nullptr;
-  StreamBook* last_ = nullptr;
+  StreamState* first_ = nullptr;
+  StreamState* last_ = nullptr;
   std::size_t count_ = 0;
 };
 
@@ -59,20 +59,20 @@ class PendingBooks {
 /// of no stream.
 struct FreeOwner {
   StreamId home;
-  StreamBook* book = nullptr;  ///< of home
-  std::uint64_t blocks = 0;    ///< that name this as their owner, in use or free
+  StreamState* state = nullptr;  ///< of home
+  std::uint64_t blocks = 0;      ///< that name this as their owner, in use or free
 
   [[nodiscard]] bool passed(const Block& block) const {
-    return block.home_sequence <= book->passed;
+    return block.home_sequence <= state->passed;
   }
 };
 
 /// Keeps an owner from being forgotten, until as many calls of `let_go`.
 inline void hold(FreeOwner& owner) noexcept {
-  if (owner.blocks++ == 0) ++owner.book->users;
+  if (owner.blocks++ == 0) ++owner.state->users;
 }
 inline void let_go(FreeOwner& owner) noexcept {
-  if (--owner.blocks == 0) --owner.book->users;
+  if (--owner.blocks == 0) --owner.state->users;
 }
 
 /// From now on `owner`, or nobody, is the block's.

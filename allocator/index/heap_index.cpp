@@ -7,7 +7,7 @@ namespace weir {
 
 HeapIndex::HeapIndex(Bytes small) : small_(small) {
   for (const Area area : {kSmallArea, kLargeArea}) {
-    common_.at(area).book = &nobody_;
+    common_.at(area).state = &nobody_;
     common_.at(area).area = area;
   }
 }
@@ -42,7 +42,7 @@ void HeapIndex::set_owner(Block& block, StreamId stream) {
     auto made = std::make_unique<Owners>();
     for (const Area area : {kSmallArea, kLargeArea}) {
       made->at(area).home = stream;
-      made->at(area).book = &book_of(stream);
+      made->at(area).state = &state_of(stream);
       made->at(area).area = area;
       if (owners_.size() < kFewStreams) made->at(area).bins.reserve(largest_.at(area));
     }
@@ -87,14 +87,14 @@ void HeapIndex::insert(Block& piece) noexcept {
   piece.state = BlockState::kCached;
   insert_into_bins(piece);
   if (!is_common(piece)) {
-    piece.owner->book->unpassed.insert_sorted(piece,
-                                              [](const Block& b) { return b.home_sequence; });
+    piece.owner->state->unpassed.insert_sorted(piece,
+                                               [](const Block& b) { return b.home_sequence; });
   }
 }
 
 void HeapIndex::take_out(Block& piece) noexcept {
   remove_from_bins(piece);
-  if (!is_common(piece)) piece.owner->book->unpassed.remove(piece);
+  if (!is_common(piece)) piece.owner->state->unpassed.remove(piece);
 }
 
 Block& HeapIndex::split(Block& piece, Bytes size) {
@@ -132,7 +132,7 @@ Block* HeapIndex::take_part(Block& piece, Bytes size) {
     return second;
   }
   insert_into_bins(*second);
-  if (!is_common(piece)) piece.owner->book->unpassed.replace(piece, *second);
+  if (!is_common(piece)) piece.owner->state->unpassed.replace(piece, *second);
   return &piece;
 }
 

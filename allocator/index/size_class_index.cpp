@@ -6,7 +6,7 @@ namespace weir {
 
 Block& SizeClassIndex::add(Segment segment, Bytes size) {
   Bucket& bucket = buckets_[size.count];
-  bucket.common.book = &nobody_;
+  bucket.common.state = &nobody_;
   bucket.common.bucket = &bucket;
   Block& block = blocks_.insert(segment.pointer);
   block.size = size;
@@ -57,7 +57,7 @@ void SizeClassIndex::set_owner(Block& block, StreamId stream) {
     own->home = stream;
     own->bucket = &bucket;
   }
-  if (own->blocks == 0) own->book = &book_of(stream);  // else its book is still the stream's
+  if (own->blocks == 0) own->state = &state_of(stream);  // else its state is still the stream's
   give_to(block, own);
 }
 
@@ -68,7 +68,7 @@ void SizeClassIndex::place_cached(Block& block) noexcept {
     return;
   }
   list_of(block).cached.push_back(block);
-  block.owner->book->unpassed.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
+  block.owner->state->unpassed.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
 }
 
 void SizeClassIndex::make_common(Block& block) {
@@ -87,7 +87,7 @@ Block* SizeClassIndex::take(Block& block) {
   if (is_common(block)) {
     subtract_releasable(block, block.size);
   } else {
-    block.owner->book->unpassed.remove(block);
+    block.owner->state->unpassed.remove(block);
   }
   return &block;
 }

@@ -39,7 +39,7 @@ class SizeClassIndex final : public BlockIndex {
   struct Bucket {
     CachedList common;
     /// Of streams that freed a block of this size, those that no block names forgotten as new ones
-    /// come. Their books may be gone while no block names them.
+    /// come. The states of their streams may be gone while no block names them.
     std::unordered_map<StreamId, CachedList> own;
     CachedList* last = nullptr;  ///< of `own`, looked for last
     std::size_t forget_at = kIdleStreams;
@@ -55,7 +55,7 @@ class SizeClassIndex final : public BlockIndex {
   [[nodiscard]] static CachedList& list_of(const Block& block) {
     return static_cast<CachedList&>(*block.owner);
   }
-  [[nodiscard]] bool is_common(const Block& block) const { return block.owner->book == &nobody_; }
+  [[nodiscard]] bool is_common(const Block& block) const { return block.owner->state == &nobody_; }
   /// The list of `stream`; null where there is none.
   [[nodiscard]] static CachedList* find_own(Bucket& bucket, StreamId stream);
   static void forget_idle_lists(Bucket& bucket) noexcept;

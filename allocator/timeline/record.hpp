@@ -14,7 +14,8 @@ namespace weir {
 /// each: the fields that it uses besides times, thread, source and, where work belongs to one,
 /// batch.
 enum class TimelineKind : std::uint8_t {
-  // Memory of one pool, ordered by `sequence`, with its books right after in allocated, awaiting
+  // Memory of one pool, ordered by `sequence`, with its statistics right after in allocated,
+  // awaiting
   // and cached.
   kPool,  ///< there is a pool: name, bytes (budget), detail (1: host memory)
   kLive,  ///< handed out before the recording began: id (address), bytes, requested, stream, name

@@ -144,7 +144,9 @@ class PagedIndex final : public HeapIndex {
   void place_stale(Block& piece) noexcept;
   void finish_retired(PageMove& move);
   void finish_lenders(PageMove& move);
-  void passed_more(StreamId stream) override { stale_.note_passed(stream, book_of(stream).passed); }
+  void passed_more(StreamId stream) override {
+    stale_.note_passed(stream, state_of(stream).passed);
+  }
   /// The piece from `address` on, cut off the one that it is in, which is in no list and keeps its
   /// state.
   Block& cut(Block& piece, std::uintptr_t address);
