@@ -47,8 +47,8 @@ Pool::Pool(DeviceMemory memory, PoolOptions options)
 
 Pool::Pool(Resolved resolved, DeviceMemory memory)
     : state_(memory, std::move(resolved.options), resolved.budget, number()),
-      strategy_(kind_of_pool(state_.options.kind.value).make(state_)),
-      hits_pass_by_(kind_of_pool(state_.options.kind.value).hits_pass_by) {}
+      kind_(kind_of_pool(state_.options.kind.value)),
+      strategy_(kind_.make(state_)) {}
 
 void Pool::begin_showing() {
   enlist();
@@ -109,7 +109,7 @@ void* Pool::try_allocate(Bytes bytes, StreamId stream, std::string_view label, A
 
 void* Pool::serve(Attempt& attempt) {
   if (attempt.asked.count == 0) return nullptr;
-  const auto size = block_size(attempt.asked);
+  const auto size = kind_.block_size(state_.options, attempt.asked);
   if (!size) return nullptr;
   attempt.block = *size;
   const Block* block = run_stages(attempt);

@@ -32,6 +32,7 @@
 namespace weir {
 
 class PoolStrategy;
+struct KindOfPool;
 
 /// The stages of running out that a policy may leave out.
 struct RunningOut {
@@ -173,8 +174,8 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   void note_self(TimelineSink& sink) WEIR_REQUIRES(state_.mutex);
 
   PoolState state_;
+  const KindOfPool& kind_;
   const std::unique_ptr<PoolStrategy> strategy_;
-  const bool hits_pass_by_;  ///< the kind's: KindOfPool
   RunningOut running_out_ WEIR_GUARDED_BY(state_.mutex);
   bool limits_claimed_ WEIR_GUARDED_BY(state_.mutex) = false;  ///< by a PoolLimits
   /// The line of those who wait; null when none does.

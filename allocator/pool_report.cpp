@@ -80,9 +80,8 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
           bytes(s.cached.current) + "; largest free block " + bytes(figures.largest_cached);
   text += "\n  biggest holders: " + text_of(figures.holders);
   if (attempt.block.count == 0) return text + "\n  no stage was tried";
-  const bool splits = kind_of_pool(state_.options.kind.value).splits;
   const std::string none =
-      splits ? "no cached piece that holds it" : "no cached block of this size";
+      kind_.splits ? "no cached piece that holds it" : "no cached block of this size";
   text += "\n  what each stage found:";
   text += stage("own stream", none);
   text += stage("other streams", none + " that the device has passed");

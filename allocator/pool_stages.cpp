@@ -101,7 +101,7 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
     // Of its own: who goes round is first. One that gave up is not.
     if (!line.gave_up_ && first_.rounds_left != 0) --first_.rounds_left;
   } else if (line_first_ != nullptr &&
-             !may_pass_by(first_, hits_pass_by_, request.block,
+             !may_pass_by(first_, kind_.hits_pass_by, request.block,
                           state_.statistics.allocated.current + state_.growing,
                           state_.statistics.budget)) {
     (void)line_up(line, request.stop, change.lock());

@@ -149,22 +149,16 @@ void PoolState::note(TimelineSink& sink, TimelineRecord record, std::string_view
   sink.write(record);
 }
 
-bool PoolState::conclude() {
-  if (!steady.contains(statistics.held.current)) {
-    const PressureLevel now = pressure_level(statistics.held.current, statistics.budget, level);
-    if (now != level) {
-      level = now;
-      steady = steady_range(statistics.budget, level);
-      if (TimelineSink* sink = timeline_sink()) {
-        note(*sink, {.bytes = statistics.held.current.count,
-                     .kind = TimelineKind::kPressure,
-                     .detail = static_cast<std::uint8_t>(level)});
-      }
-    }
+void PoolState::update_level() {
+  const PressureLevel now = pressure_level(statistics.held.current, statistics.budget, level);
+  if (now == level) return;
+  level = now;
+  steady = steady_range(statistics.budget, level);
+  if (TimelineSink* sink = timeline_sink()) {
+    note(*sink, {.bytes = statistics.held.current.count,
+                 .kind = TimelineKind::kPressure,
+                 .detail = static_cast<std::uint8_t>(level)});
   }
-  const bool wakes = wake && sleepers != 0;
-  wake = false;
-  return wakes;
 }
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "allocator/attempt.hpp"
 #include "allocator/base/mutex.hpp"
@@ -107,7 +108,13 @@ struct PoolState {
   std::condition_variable_any changed;  ///< notified at the end of a change that set `wake`
 
   /// Brings the level up to date. Returns whether the sleepers must be woken. Of PoolChange.
-  [[nodiscard]] bool conclude() WEIR_REQUIRES(mutex);
+  /// Inline, as the shortest paths end three changes.
+  [[nodiscard]] bool conclude() WEIR_REQUIRES(mutex) {
+    if (!steady.contains(statistics.held.current)) update_level();
+    return std::exchange(wake, false) && sleepers != 0;
+  }
+  /// What is held has left `steady`.
+  void update_level() WEIR_REQUIRES(mutex);
 };
 
 /// A change of a pool's state. Takes the lock, and at its end brings the level of pressure up to
