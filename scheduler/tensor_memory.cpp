@@ -13,10 +13,10 @@ Allocation TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string_
                                       Attempt& attempt) {
   Allocation allocation{.home = home};
   const StreamId stream = device_.stream(home);
-  if (bytes <= Slab::kLargest) {
-    const Slab::Slot slot = slab_.try_allocate(bytes, stream, attempt, allocation.block);
+  if (bytes <= SlabAllocator::kLargest) {
+    const SlabAllocator::Slot slot = slabs_.try_allocate(bytes, stream, attempt, allocation.block);
     allocation.data = slot.pointer;
-    allocation.chunk = slot.chunk;
+    allocation.slab = slot.slab;
   } else {
     allocation.data = pool_.try_allocate(bytes, stream, label, attempt);
     if (allocation.data != nullptr) allocation.block = *pool_.block_size(bytes);
@@ -32,7 +32,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
   std::uint64_t waits = 0;
   Pressure books;
   for (;;) {
-    const std::uint64_t looked = slab_.given_back();
+    const std::uint64_t looked = slabs_.given_back();
     const std::uint64_t freed = admission_.given_back();
     Attempt attempt{.stop = owner.stop};
     Allocation allocation = try_allocate(bytes, home, label, attempt);
@@ -41,7 +41,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
       admission_.note_allocated(owner.batch, allocation.block);
       return allocation;
     }
-    if (slab_.reclaim(may_wait, looked, owner.stop)) continue;
+    if (slabs_.reclaim(may_wait, looked, owner.stop)) continue;
     if (may_wait && owner.stop.stop_requested()) {
       throw Cancelled(std::string(label) + kMemoryWaitCancelled);
     }
@@ -74,21 +74,21 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
 
 void TensorMemory::note_use(Allocation& allocation, StreamRole role) {
   if (role == allocation.home || allocation.used_by.at(index_of(role))) return;
-  // Now, and not on release, which must not fail when the program's heap is exhausted.
-  if (allocation.chunk == nullptr) pool_.record_use(allocation.data, device_.stream(role));
+  // Here and not at its end, which must not fail where the program's heap is used up.
+  if (allocation.slab == nullptr) pool_.record_use(allocation.data, device_.stream(role));
   allocation.used_by.at(index_of(role)) = true;
 }
 
 void TensorMemory::release(const Allocation& allocation) noexcept {
   if (allocation.data == nullptr) return;
   try {
-    if (allocation.chunk != nullptr) {
+    if (allocation.slab != nullptr) {
       std::array<StreamId, kStreamRoles> others{};
       std::size_t count = 0;
       for (const StreamRole role : kAllRoles) {
         if (allocation.used_by.at(index_of(role))) others.at(count++) = device_.stream(role);
       }
-      slab_.deallocate({allocation.data, allocation.chunk}, std::span(others).first(count));
+      slabs_.deallocate({allocation.data, allocation.slab}, std::span(others).first(count));
       admission_.note_given_back();
       return;
     }

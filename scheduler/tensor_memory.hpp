@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "allocator/pool.hpp"
-#include "allocator/slab.hpp"
+#include "allocator/slab_allocator.hpp"
 #include "scheduler/admission/admission.hpp"
 #include "scheduler/device/device.hpp"
 
@@ -17,8 +17,8 @@ namespace weir {
 /// The memory of one tensor, and what its release must know.
 struct Allocation {
   void* data = nullptr;
-  Slab::Chunk* chunk = nullptr;  ///< null: a block of the pool
-  Bytes block{};                 ///< what the batch was charged for it
+  SlabAllocator::Slab* slab = nullptr;  ///< null: a block of the pool
+  Bytes block{};                        ///< what the batch was charged for it
   StreamRole home = StreamRole::kCompute;
   TicketRef owner{};                         ///< the batch that allocated it
   std::array<bool, kStreamRoles> used_by{};  ///< streams other than home that used it
@@ -34,7 +34,7 @@ class TensorMemory {
         device_(device),
         admission_(admission),
         policy_(policy),
-        slab_(pool, device.progress()) {}
+        slabs_(pool, device.progress()) {}
 
   /// Returns memory for work on `home` from now on. Waits as the policy allows, for submitted work
   /// or for the grace, without a lock. Throws OutOfMemory, and Cancelled if `owner.stop` ended a
@@ -55,7 +55,7 @@ class TensorMemory {
   DeviceBackend& device_;
   Admission& admission_;
   const Policy policy_;
-  Slab slab_;
+  SlabAllocator slabs_;
 };
 
 }  // namespace weir

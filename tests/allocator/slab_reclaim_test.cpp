@@ -1,4 +1,4 @@
-// What a slab gives back when the pool has run out.
+// What the slab allocator gives back when the pool has run out.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allocator/pool_fixture.hpp"
-#include "allocator/slab.hpp"
+#include "allocator/slab_allocator.hpp"
 #include "support/gate.hpp"
 
 namespace weir {
@@ -25,26 +25,26 @@ using testing::options_of;
 
 struct SlabReclaim : testing::PoolFixture {
   Pool pool{memory(), options_of(mib(1))};
-  Slab slab{pool, progress};
+  SlabAllocator slabs{pool, progress};
 
-  Slab::Slot take(StreamId stream, Bytes bytes = {4}) {
+  SlabAllocator::Slot take(StreamId stream, Bytes bytes = {4}) {
     Attempt attempt;
     Bytes grown;
-    return slab.try_allocate(bytes, stream, attempt, grown);
+    return slabs.try_allocate(bytes, stream, attempt, grown);
   }
-  std::vector<Slab::Slot> two_full_chunks() {
-    std::vector<Slab::Slot> slots;
-    while (slots.size() < 2 * Slab::kChunk.count / 1024) slots.push_back(take(a, {1024}));
+  std::vector<SlabAllocator::Slot> two_full_slabs() {
+    std::vector<SlabAllocator::Slot> slots;
+    while (slots.size() < 2 * SlabAllocator::kSlab.count / 1024) slots.push_back(take(a, {1024}));
     return slots;
   }
   /// As of now.
-  bool reclaim(bool may_wait) { return slab.reclaim(may_wait, slab.given_back()); }
+  bool reclaim(bool may_wait) { return slabs.reclaim(may_wait, slabs.given_back()); }
 };
 
-TEST_F(SlabReclaim, GivesTheChunkBackThatWasKept) {
-  slab.deallocate(take(a), {});
-  slab.deallocate(take(b), {});
-  ASSERT_EQ(pool.statistics().allocated.current, Slab::kChunk * 2);
+TEST_F(SlabReclaim, GivesTheSlabBackThatWasKept) {
+  slabs.deallocate(take(a), {});
+  slabs.deallocate(take(b), {});
+  ASSERT_EQ(pool.statistics().allocated.current, SlabAllocator::kSlab * 2);
   EXPECT_TRUE(reclaim(false));
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
   EXPECT_FALSE(reclaim(true)) << "nothing is left";
@@ -52,20 +52,20 @@ TEST_F(SlabReclaim, GivesTheChunkBackThatWasKept) {
   EXPECT_NE(take(a).pointer, nullptr);
 }
 
-TEST_F(SlabReclaim, LeavesAChunkWithASlotInUse) {
+TEST_F(SlabReclaim, LeavesASlabWithASlotInUse) {
   const auto kept = take(a);
-  slab.deallocate(take(a), {});
+  slabs.deallocate(take(a), {});
   EXPECT_FALSE(reclaim(true));
   EXPECT_THAT(progress.waits(), IsEmpty());
-  slab.deallocate(kept, {});
+  slabs.deallocate(kept, {});
   EXPECT_TRUE(reclaim(false));
 }
 
 TEST_F(SlabReclaim, WaitsForAUseOnlyWhenItMay) {
-  slab.deallocate(take(a), {});
+  slabs.deallocate(take(a), {});
   ASSERT_TRUE(reclaim(false));
-  ASSERT_NE(slab.given_back(), 0U) << "that something came back before is no leave to wait";
-  slab.deallocate(take(a), std::array{b});
+  ASSERT_NE(slabs.given_back(), 0U) << "that something came back before is no leave to wait";
+  slabs.deallocate(take(a), std::array{b});
   const Point use{b, progress.tail(b)};
   EXPECT_FALSE(reclaim(false));
   EXPECT_THAT(progress.waits(), IsEmpty());
@@ -76,7 +76,7 @@ TEST_F(SlabReclaim, WaitsForAUseOnlyWhenItMay) {
 }
 
 TEST_F(SlabReclaim, WaitsForWhatTheDeviceHasNotPassed) {
-  slab.deallocate(take(a), std::array{b, c});
+  slabs.deallocate(take(a), std::array{b, c});
   progress.pass_all(b);
   const Point use{c, progress.tail(c)};
   EXPECT_TRUE(reclaim(true));
@@ -86,13 +86,13 @@ TEST_F(SlabReclaim, WaitsForWhatTheDeviceHasNotPassed) {
 }
 
 TEST_F(SlabReclaim, WaitsForTheUseThatWasSubmittedFirst) {
-  std::vector<Slab::Slot> slots;
+  std::vector<SlabAllocator::Slot> slots;
   std::vector<StreamId> streams;
   for (int i = 0; i < 6; ++i) {
     slots.push_back(take(a));
     streams.push_back(StreamId::next());
   }
-  for (std::size_t i = 0; i < 6; ++i) slab.deallocate(slots.at(i), std::array{streams.at(i)});
+  for (std::size_t i = 0; i < 6; ++i) slabs.deallocate(slots.at(i), std::array{streams.at(i)});
   progress.pass_all(streams.at(0));
   progress.pass_all(streams.at(2));
   EXPECT_TRUE(reclaim(true));
@@ -100,7 +100,7 @@ TEST_F(SlabReclaim, WaitsForTheUseThatWasSubmittedFirst) {
 }
 
 TEST_F(SlabReclaim, SeesASlotThatAnotherThreadsPollLooksAt) {
-  slab.deallocate(take(a), std::array{b});
+  slabs.deallocate(take(a), std::array{b});
   Gate gate;
   std::atomic<bool> held = false;
   progress.after_query = [&](StreamId) {
@@ -115,28 +115,28 @@ TEST_F(SlabReclaim, SeesASlotThatAnotherThreadsPollLooksAt) {
   progress.after_query = nullptr;
 }
 
-TEST_F(SlabReclaim, AwaitsAChunkThatAnotherThreadIsGivingBack) {
-  auto slots = two_full_chunks();
+TEST_F(SlabReclaim, AwaitsASlabThatAnotherThreadIsGivingBack) {
+  auto slots = two_full_slabs();
   const auto last = slots.back();
   slots.pop_back();
-  for (const auto& slot : slots) slab.deallocate(slot, {});
+  for (const auto& slot : slots) slabs.deallocate(slot, {});
   Gate gate;
   std::atomic<bool> held = false;
   progress.after_record = [&](Point) {
     if (!held.exchange(true)) gate.pass();
   };
-  auto freeing = std::async(std::launch::async, [&] { slab.deallocate(last, {}); });
+  auto freeing = std::async(std::launch::async, [&] { slabs.deallocate(last, {}); });
   gate.await_arrival();
-  EXPECT_TRUE(reclaim(false)) << "the chunk that was kept";
-  const std::uint64_t looked = slab.given_back();
+  EXPECT_TRUE(reclaim(false)) << "the slab that was kept";
+  const std::uint64_t looked = slabs.given_back();
   Gate called;
   called.open();
   auto reclaiming = std::async(std::launch::async, [&] {
     called.pass();
-    return slab.reclaim(false, looked);
+    return slabs.reclaim(false, looked);
   });
   called.await_arrival();
-  give_others_a_chance();  // to fall asleep: a chunk that then comes back must wake it
+  give_others_a_chance();  // to fall asleep: a slab that then comes back must wake it
   gate.open();
   freeing.get();
   EXPECT_TRUE(reclaiming.get());
@@ -144,20 +144,20 @@ TEST_F(SlabReclaim, AwaitsAChunkThatAnotherThreadIsGivingBack) {
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
 }
 
-TEST_F(SlabReclaim, SaysSoWhenAChunkWasGivenBackSinceTheCallersLook) {
-  auto slots = two_full_chunks();
-  const std::uint64_t looked = slab.given_back();
-  for (const auto& slot : slots) slab.deallocate(slot, {});
-  EXPECT_EQ(slab.given_back(), looked + 1);
-  EXPECT_TRUE(reclaim(false)) << "the chunk that was kept";
-  EXPECT_TRUE(slab.reclaim(false, looked));
-  EXPECT_FALSE(slab.reclaim(false, slab.given_back()));
+TEST_F(SlabReclaim, SaysSoWhenASlabWasGivenBackSinceTheCallersLook) {
+  auto slots = two_full_slabs();
+  const std::uint64_t looked = slabs.given_back();
+  for (const auto& slot : slots) slabs.deallocate(slot, {});
+  EXPECT_EQ(slabs.given_back(), looked + 1);
+  EXPECT_TRUE(reclaim(false)) << "the slab that was kept";
+  EXPECT_TRUE(slabs.reclaim(false, looked));
+  EXPECT_FALSE(slabs.reclaim(false, slabs.given_back()));
 }
 
 TEST_F(SlabReclaim, DoesNotWaitForWhatCannotBeRecorded) {
   const auto slot = take(a);
   progress.fail_records(testing::Fault::always());
-  slab.deallocate(slot, std::array{b});
+  slabs.deallocate(slot, std::array{b});
   EXPECT_FALSE(reclaim(true));
   EXPECT_THAT(progress.waits(), IsEmpty());
 }

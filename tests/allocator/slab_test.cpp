@@ -1,5 +1,3 @@
-#include "allocator/slab.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
+#include "allocator/slab_allocator.hpp"
 
 namespace weir {
 namespace {
@@ -22,28 +21,30 @@ using testing::options_of;
 
 struct SlabTest : testing::PoolFixture {
   Pool pool{memory(), options_of(mib(64))};
-  Slab slab{pool, progress};
+  SlabAllocator slabs{pool, progress};
 
-  Slab::Slot take(Bytes bytes, StreamId stream) {
+  SlabAllocator::Slot take(Bytes bytes, StreamId stream) {
     Attempt attempt;
     Bytes grown;
-    return slab.try_allocate(bytes, stream, attempt, grown);
+    return slabs.try_allocate(bytes, stream, attempt, grown);
   }
-  void free(Slab::Slot slot, std::vector<StreamId> others = {}) { slab.deallocate(slot, others); }
-  /// Takes slots until the pool has to give one chunk more; all that were taken.
-  std::vector<Slab::Slot> fill(Bytes bytes, StreamId stream) {
-    std::vector<Slab::Slot> slots;
+  void free(SlabAllocator::Slot slot, std::vector<StreamId> others = {}) {
+    slabs.deallocate(slot, others);
+  }
+  /// Takes slots until the pool has to give one slab more; all that were taken.
+  std::vector<SlabAllocator::Slot> fill(Bytes bytes, StreamId stream) {
+    std::vector<SlabAllocator::Slot> slots;
     Attempt attempt;
     Bytes grown;
-    for (std::uint64_t i = 0; i < Slab::kChunk.count / bytes.count; ++i) {
-      slots.push_back(slab.try_allocate(bytes, stream, attempt, grown));
+    for (std::uint64_t i = 0; i < SlabAllocator::kSlab.count / bytes.count; ++i) {
+      slots.push_back(slabs.try_allocate(bytes, stream, attempt, grown));
     }
     return slots;
   }
 };
 
 TEST_F(SlabTest, AHundredThousandScalarsStayUnder8MiB) {
-  std::vector<Slab::Slot> slots;
+  std::vector<SlabAllocator::Slot> slots;
   std::set<std::uintptr_t> addresses;
   for (int i = 0; i < 100'000; ++i) {
     slots.push_back(take({4}, a));
@@ -53,11 +54,11 @@ TEST_F(SlabTest, AHundredThousandScalarsStayUnder8MiB) {
   }
   EXPECT_EQ(addresses.size(), slots.size()) << "no slot is given twice";
   EXPECT_LT(pool.statistics().reserved.current, mib(8));
-  for (const Slab::Slot slot : slots) free(slot);
-  EXPECT_EQ(pool.statistics().allocated.current, Slab::kChunk) << "one chunk is kept";
+  for (const SlabAllocator::Slot slot : slots) free(slot);
+  EXPECT_EQ(pool.statistics().allocated.current, SlabAllocator::kSlab) << "one slab is kept";
   progress.pass_all(a);
   pool.trim();
-  EXPECT_EQ(pool.statistics().reserved.current, Slab::kChunk);
+  EXPECT_EQ(pool.statistics().reserved.current, SlabAllocator::kSlab);
   expect_books(pool, upstream);
 }
 
@@ -84,34 +85,34 @@ TEST_F(SlabTest, ASlotIsReusedOnItsOwnStreamAtOnce) {
   EXPECT_EQ(progress.records(), 0U);
 }
 
-TEST_F(SlabTest, StreamsAndSizesShareNoChunk) {
+TEST_F(SlabTest, StreamsAndSizesShareNoSlab) {
   const auto one = take({4}, a);
-  EXPECT_NE(take({4}, b).chunk, one.chunk);
-  EXPECT_NE(take({100}, a).chunk, one.chunk);
-  EXPECT_EQ(take({64}, a).chunk, one.chunk);
+  EXPECT_NE(take({4}, b).slab, one.slab);
+  EXPECT_NE(take({100}, a).slab, one.slab);
+  EXPECT_EQ(take({64}, a).slab, one.slab);
 }
 
 TEST_F(SlabTest, TellsWhatThePoolGave) {
   Attempt attempt;
   Bytes grown;
-  (void)slab.try_allocate({4}, a, attempt, grown);
+  (void)slabs.try_allocate({4}, a, attempt, grown);
   EXPECT_EQ(grown, kib(64));
-  (void)slab.try_allocate({4}, a, attempt, grown);
+  (void)slabs.try_allocate({4}, a, attempt, grown);
   EXPECT_EQ(grown, Bytes{0});
 }
 
 TEST_F(SlabTest, ASlotUsedOnASecondStreamIsNotReusedBeforeThatStreamsPoint) {
   auto slots = fill({1024}, a);
   free(slots.back(), {b});
-  EXPECT_NE(take({1024}, a).chunk, slots.back().chunk) << "a new chunk";
+  EXPECT_NE(take({1024}, a).slab, slots.back().slab) << "a new slab";
   progress.pass_all(a);
-  slots = fill({1024}, a);  // the rest of the new chunk, and the first slot of a third
-  for (const auto& slot : slots) EXPECT_NE(slot.chunk, nullptr);
+  slots = fill({1024}, a);  // the rest of the new slab, and the first slot of a third
+  for (const auto& slot : slots) EXPECT_NE(slot.slab, nullptr);
   progress.pass_all(b);
   const auto used = pool.statistics().allocated.current;
   std::set<void*> next;
   for (const auto& slot : fill({1024}, a)) next.insert(slot.pointer);
-  EXPECT_EQ(pool.statistics().allocated.current, used) << "64 slots were free without a new chunk";
+  EXPECT_EQ(pool.statistics().allocated.current, used) << "64 slots were free without a new slab";
 }
 
 TEST_F(SlabTest, TheSlotOfASecondStreamComesBackWhenItHasPassed) {
@@ -191,28 +192,30 @@ TEST_F(SlabTest, ASlotIsBookedThoughTheDeviceCannotSayHowFarItIs) {
 TEST_F(SlabTest, RefusesMoreStreamsThanItKeeps) {
   const auto slot = take({4}, a);
   std::vector<StreamId> streams;
-  for (std::size_t i = 0; i < Slab::kMostOtherStreams; ++i) streams.push_back(StreamId::next());
+  for (std::size_t i = 0; i < SlabAllocator::kMostOtherStreams; ++i)
+    streams.push_back(StreamId::next());
   streams.push_back(StreamId::next());
   EXPECT_THROW(free(slot, streams), UsageError);
   streams.pop_back();
   EXPECT_NO_THROW(free(slot, streams));
 }
 
-TEST_F(SlabTest, ChunksReturnToThePoolButForOne) {
+TEST_F(SlabTest, SlabsReturnToThePoolButForOne) {
   const auto first = fill({1024}, a);
   const auto second = fill({1024}, a);
-  EXPECT_EQ(pool.statistics().allocated.current, Slab::kChunk * 2);
+  EXPECT_EQ(pool.statistics().allocated.current, SlabAllocator::kSlab * 2);
   for (const auto& slot : first) free(slot);
-  EXPECT_EQ(pool.statistics().allocated.current, Slab::kChunk * 2) << "the only one with room";
+  EXPECT_EQ(pool.statistics().allocated.current, SlabAllocator::kSlab * 2)
+      << "the only one with room";
   for (const auto& slot : second) free(slot);
-  EXPECT_EQ(pool.statistics().allocated.current, Slab::kChunk);
+  EXPECT_EQ(pool.statistics().allocated.current, SlabAllocator::kSlab);
   for (const auto& slot : fill({1024}, a)) free(slot);
   EXPECT_EQ(pool.statistics().misses, 2U);
 }
 
-TEST_F(SlabTest, GivesEveryChunkBackWhenItEndsAndSecondStreamsHoldThemUntilTheyPass) {
+TEST_F(SlabTest, GivesEverySlabBackWhenItEndsAndSecondStreamsHoldThemUntilTheyPass) {
   {
-    Slab inner(pool, progress);
+    SlabAllocator inner(pool, progress);
     Attempt attempt;
     Bytes grown;
     const auto slot = inner.try_allocate({4}, a, attempt, grown);
@@ -221,8 +224,8 @@ TEST_F(SlabTest, GivesEveryChunkBackWhenItEndsAndSecondStreamsHoldThemUntilTheyP
   }
   const Statistics s = pool.statistics();
   EXPECT_EQ(s.allocated.current, Bytes{0});
-  EXPECT_EQ(s.awaiting.current, Slab::kChunk);
-  EXPECT_EQ(s.cached.current, Slab::kChunk);
+  EXPECT_EQ(s.awaiting.current, SlabAllocator::kSlab);
+  EXPECT_EQ(s.cached.current, SlabAllocator::kSlab);
 }
 
 TEST_F(SlabTest, GivesNullAndSaysWhyWhenThePoolIsExhausted) {
@@ -230,10 +233,10 @@ TEST_F(SlabTest, GivesNullAndSaysWhyWhenThePoolIsExhausted) {
   void* all = pool.allocate(kib(64), b);
   Attempt attempt;
   Bytes grown{1};
-  const auto slot = slab.try_allocate({4}, a, attempt, grown);
+  const auto slot = slabs.try_allocate({4}, a, attempt, grown);
   EXPECT_EQ(slot.pointer, nullptr);
   EXPECT_EQ(grown, Bytes{0});
-  EXPECT_EQ(attempt.asked, Slab::kChunk);
+  EXPECT_EQ(attempt.asked, SlabAllocator::kSlab);
   EXPECT_EQ(attempt.label, "small tensors");
   pool.deallocate(all, b);
   EXPECT_NE(take({4}, a).pointer, nullptr);
@@ -242,15 +245,15 @@ TEST_F(SlabTest, GivesNullAndSaysWhyWhenThePoolIsExhausted) {
 TEST_F(SlabTest, ServesManyThreads) {
   const auto work = [this] {
     const StreamId own = StreamId::next();
-    std::vector<Slab::Slot> held;
+    std::vector<SlabAllocator::Slot> held;
     Attempt attempt;
     Bytes grown;
     for (int i = 0; i < 3000; ++i) {
-      held.push_back(slab.try_allocate({4}, own, attempt, grown));
+      held.push_back(slabs.try_allocate({4}, own, attempt, grown));
       if (held.size() > 100) {
         // Each slot is held by one thread at a time: nobody else has written there.
-        slab.deallocate(held.at(held.size() / 2), i % 5 == 0 ? std::span<const StreamId>(&b, 1)
-                                                             : std::span<const StreamId>());
+        slabs.deallocate(held.at(held.size() / 2), i % 5 == 0 ? std::span<const StreamId>(&b, 1)
+                                                              : std::span<const StreamId>());
         held.erase(held.begin() + static_cast<std::ptrdiff_t>(held.size() / 2));
       }
       if (i % 100 == 0) progress.pass_all(b);
@@ -258,7 +261,7 @@ TEST_F(SlabTest, ServesManyThreads) {
     std::set<void*> distinct;
     for (const auto& slot : held) distinct.insert(slot.pointer);
     EXPECT_EQ(distinct.size(), held.size());
-    for (const auto& slot : held) slab.deallocate(slot, {});
+    for (const auto& slot : held) slabs.deallocate(slot, {});
   };
   std::vector<std::thread> threads;
   threads.reserve(4);

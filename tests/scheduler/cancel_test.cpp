@@ -60,7 +60,8 @@ TEST_P(Cancel, EndsAWaitForTheDevice) {
   EXPECT_THAT(rig->read(rig.filled(kWholeBudget, 3)), Each(3));
 }
 
-INSTANTIATE_TEST_SUITE_P(OfBlocksAndSlots, Cancel, ::testing::Values(kWholeBudget, Slab::kLargest),
+INSTANTIATE_TEST_SUITE_P(OfBlocksAndSlots, Cancel,
+                         ::testing::Values(kWholeBudget, SlabAllocator::kLargest),
                          [](const auto& size) { return std::to_string(size.param.count); });
 
 TEST(CancelInLine, EndsATurnBehindAnotherRequestAndTheNextComesUp) {

@@ -36,8 +36,8 @@ void expect_recovered(Rig& rig) {
   expect_idle(rig);
   EXPECT_EQ(program().run(rig.scheduler()), program().expected());
   expect_idle(rig);
-  EXPECT_EQ(rig->memory_info().allocated.count % Slab::kChunk.count, 0U)
-      << "nothing but chunks of small tensors is left";
+  EXPECT_EQ(rig->memory_info().allocated.count % SlabAllocator::kSlab.count, 0U)
+      << "nothing but slabs of small tensors is left";
 }
 
 /// Runs the program and lets whatever fails fail; true when nothing did.

@@ -330,13 +330,14 @@ TEST_F(TwoOpenBatches, TheYoungerIsServedFromWhatTheOlderFreesThoughItStaysOpen)
 }
 
 TEST_F(TwoOpenBatches, TheYoungerIsServedFromTheSmallTensorsThatTheOlderFrees) {
-  Rig rig({.budget = Slab::kChunk, .grace = std::chrono::minutes(10)});
+  Rig rig({.budget = SlabAllocator::kSlab, .grace = std::chrono::minutes(10)});
   older.emplace(rig->begin_batch("older", {.hint = Bytes{}}));
   std::vector<Tensor> small;  // of one block, which is all there is
-  for (std::uint64_t i = 0; i < Slab::kChunk.count / Slab::kLargest.count; ++i) {
-    small.push_back(rig.filled(Slab::kLargest, 1));
+  for (std::uint64_t i = 0; i < SlabAllocator::kSlab.count / SlabAllocator::kLargest.count; ++i) {
+    small.push_back(rig.filled(SlabAllocator::kLargest, 1));
   }
-  for (const Bytes size : {Slab::kLargest, Slab::kChunk}) {  // a slot alone, then the block
+  for (const Bytes size :
+       {SlabAllocator::kLargest, SlabAllocator::kSlab}) {  // a slot alone, then the block
     std::latch begun(1);
     auto younger = std::async(std::launch::async, [&] {
       const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
@@ -345,7 +346,7 @@ TEST_F(TwoOpenBatches, TheYoungerIsServedFromTheSmallTensorsThatTheOlderFrees) {
     });
     begun.wait();
     give_others_a_chance();
-    small.resize(size == Slab::kLargest ? 1 : 0);
+    small.resize(size == SlabAllocator::kLargest ? 1 : 0);
     younger.get();
   }
   older.reset();

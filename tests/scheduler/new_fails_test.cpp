@@ -49,7 +49,8 @@ class Parts {
     EXPECT_EQ(admission.submitted, 0U);
     EXPECT_EQ(admission.charged, Bytes{});
     const Statistics books = pool.statistics();
-    EXPECT_EQ(books.allocated.current.count % Slab::kChunk.count, 0U) << "of small tensors alone";
+    EXPECT_EQ(books.allocated.current.count % SlabAllocator::kSlab.count, 0U)
+        << "of small tensors alone";
   }
 
   Device device{std::make_unique<CpuDevice>(mib(8))};

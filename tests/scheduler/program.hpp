@@ -14,7 +14,7 @@ class Program {
  public:
   static constexpr std::size_t kElements = 4096;  // 16 KiB, a block of its own
   /// The least budget that it runs in when frees are waited for: five tensors of 16 KiB at once,
-  /// one of them awaiting, and a chunk of small tensors.
+  /// one of them awaiting, and a slab of small tensors.
   static constexpr Bytes kLeastBudget = kib(64 + 5 * 16);
 
   explicit Program(std::size_t steps) : inputs_(steps, std::vector<float>(kElements)) {

@@ -262,14 +262,14 @@ Totals run_schedule(const RigOptions& options, std::uint64_t seed) {
   totals.waits = books.waits + books.handovers;
   shared.clear();
   expect_idle(rig);
-  EXPECT_EQ(rig->memory_info().allocated.count % Slab::kChunk.count, 0U)
-      << "nothing but chunks of small tensors is left";
+  EXPECT_EQ(rig->memory_info().allocated.count % SlabAllocator::kSlab.count, 0U)
+      << "nothing but slabs of small tensors is left";
   return totals;
 }
 
-/// Room for all that can be live at once and for every chunk that a small tensor can hold down.
-constexpr Bytes kEnough = kib(kProducers * (kSlots + 2) * 16) + Slab::kChunk * 12 +
-                          Slab::kChunk * (kProducers * kSlots + kShared);
+/// Room for all that can be live at once and for every slab that a small tensor can hold down.
+constexpr Bytes kEnough = kib(kProducers * (kSlots + 2) * 16) + SlabAllocator::kSlab * 12 +
+                          SlabAllocator::kSlab * (kProducers * kSlots + kShared);
 
 TEST(RandomSchedules, GiveTheResultsOfTheSequentialModel) {
   const std::uint64_t seed = random_seed();

@@ -19,8 +19,8 @@ using ::testing::Each;
 /// Small tensors that fill one block, freed while a second stream still uses them.
 void leave_small_tensors_awaiting(Rig& rig) {
   std::vector<Tensor> small;
-  for (std::uint64_t i = 0; i < Slab::kChunk.count / Slab::kLargest.count; ++i) {
-    small.push_back(rig.filled(Slab::kLargest, 1));
+  for (std::uint64_t i = 0; i < SlabAllocator::kSlab.count / SlabAllocator::kLargest.count; ++i) {
+    small.push_back(rig.filled(SlabAllocator::kLargest, 1));
   }
   for (const Tensor& tensor : small) {
     rig->submit("use", {.reads = {tensor}, .stream = StreamRole::kCompute2}, nothing());
@@ -31,32 +31,33 @@ TEST(SmallTensors, CostTheirSlotAndNotABlock) {
   Rig rig;
   std::vector<Tensor> small;
   for (int i = 0; i < 1000; ++i) small.push_back(rig.filled({4}, 1));
-  EXPECT_EQ(rig.pool.statistics().allocated.current, Slab::kChunk) << "1000 of 64 bytes";
+  EXPECT_EQ(rig.pool.statistics().allocated.current, SlabAllocator::kSlab) << "1000 of 64 bytes";
 }
 
 TEST(SmallTensors, AFreedOneIsItsOwnStreamsAtOnce) {
   Rig rig;
   rig.hold(StreamRole::kCompute);
   for (int i = 0; i < 100'000; ++i) (void)rig.filled({4}, 1);
-  EXPECT_EQ(rig.pool.statistics().reserved.current, Slab::kChunk);
+  EXPECT_EQ(rig.pool.statistics().reserved.current, SlabAllocator::kSlab);
   EXPECT_EQ(rig.backend.waits(), 0U);
 }
 
 TEST(SmallTensors, ThatAwaitTheDeviceAreWaitedForBeforeASmallRequestFails) {
-  Rig rig({.budget = Slab::kChunk, .policy = Policy::kBackstop});
+  Rig rig({.budget = SlabAllocator::kSlab, .policy = Policy::kBackstop});
   Gate& gate = rig.hold(StreamRole::kCompute2);
   leave_small_tensors_awaiting(rig);
-  auto held = std::async(std::launch::async, [&] { return rig.filled(Slab::kLargest, 2); });
+  auto held =
+      std::async(std::launch::async, [&] { return rig.filled(SlabAllocator::kLargest, 2); });
   rig.backend.await_waits(1);
   gate.open();
   EXPECT_THAT(rig->read(held.get()), Each(2));
 }
 
 TEST(SmallTensors, ThatAwaitTheDeviceAreWaitedForBeforeALargeRequestFails) {
-  Rig rig({.budget = Slab::kChunk, .policy = Policy::kBackstop});
+  Rig rig({.budget = SlabAllocator::kSlab, .policy = Policy::kBackstop});
   Gate& gate = rig.hold(StreamRole::kCompute2);
   leave_small_tensors_awaiting(rig);
-  auto held = std::async(std::launch::async, [&] { return rig.filled(Slab::kChunk, 2); });
+  auto held = std::async(std::launch::async, [&] { return rig.filled(SlabAllocator::kSlab, 2); });
   rig.backend.await_waits(1);
   gate.open();
   EXPECT_THAT(rig->read(held.get()), Each(2));
@@ -64,28 +65,28 @@ TEST(SmallTensors, ThatAwaitTheDeviceAreWaitedForBeforeALargeRequestFails) {
 
 TEST(SmallTensors, WithoutAnyLeftGiveTheirBlocksToALargeRequest) {
   for (const Policy policy : kAllPolicies) {
-    Rig rig({.budget = Slab::kChunk * 4, .policy = policy});
+    Rig rig({.budget = SlabAllocator::kSlab * 4, .policy = policy});
     for (const StreamRole role : kAllRoles) (void)rig.filled({4}, 1, role);
     settle(rig);
-    EXPECT_THAT(rig->read(rig.filled(Slab::kChunk * 4, 2)), Each(2)) << to_string(policy);
+    EXPECT_THAT(rig->read(rig.filled(SlabAllocator::kSlab * 4, 2)), Each(2)) << to_string(policy);
     expect_books(rig);
   }
 }
 
 TEST(SmallTensors, StillInUseKeepTheirBlock) {
-  Rig rig({.budget = Slab::kChunk});
+  Rig rig({.budget = SlabAllocator::kSlab});
   const Tensor small = rig.filled({4}, 1);
-  EXPECT_THROW((void)rig.filled(Slab::kChunk, 2), OutOfMemory);
+  EXPECT_THROW((void)rig.filled(SlabAllocator::kSlab, 2), OutOfMemory);
   EXPECT_THAT(rig->read(small), Each(1));
 }
 
 TEST(SmallTensors, AFreedOneServesAnAllocationThatWaitsForOpenBatchesAtOnce) {
-  for (const Bytes size : {Slab::kLargest, Slab::kChunk}) {
-    Rig rig({.budget = Slab::kChunk, .grace = std::chrono::minutes(10)});
+  for (const Bytes size : {SlabAllocator::kLargest, SlabAllocator::kSlab}) {
+    Rig rig({.budget = SlabAllocator::kSlab, .grace = std::chrono::minutes(10)});
     const Batch older = rig->begin_batch("older", {.hint = Bytes{}});
     std::vector<Tensor> small;
-    for (std::uint64_t i = 0; i < Slab::kChunk.count / Slab::kLargest.count; ++i) {
-      small.push_back(rig.filled(Slab::kLargest, 1));
+    for (std::uint64_t i = 0; i < SlabAllocator::kSlab.count / SlabAllocator::kLargest.count; ++i) {
+      small.push_back(rig.filled(SlabAllocator::kLargest, 1));
     }
     auto younger = std::async(std::launch::async, [&] {
       const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
@@ -98,10 +99,10 @@ TEST(SmallTensors, AFreedOneServesAnAllocationThatWaitsForOpenBatchesAtOnce) {
 }
 
 TEST(SmallTensors, UnboundedDoesNotWaitForThem) {
-  Rig rig({.budget = Slab::kChunk, .policy = Policy::kUnbounded});
+  Rig rig({.budget = SlabAllocator::kSlab, .policy = Policy::kUnbounded});
   rig.hold(StreamRole::kCompute2);
   leave_small_tensors_awaiting(rig);
-  EXPECT_THROW((void)rig.filled(Slab::kLargest, 2), OutOfMemory);
+  EXPECT_THROW((void)rig.filled(SlabAllocator::kLargest, 2), OutOfMemory);
   EXPECT_EQ(rig.backend.waits(), 0U);
 }
 

@@ -193,7 +193,7 @@ TEST(Tensor, MayBeListedTwice) {
   });
   rig->submit("add", {.reads = {tensor, tensor}, .writes = {tensor}}, add(1));
   EXPECT_THAT(rig->read(tensor), Each(3));
-  EXPECT_EQ(rig.pool.statistics().allocated.current, Slab::kChunk);
+  EXPECT_EQ(rig.pool.statistics().allocated.current, SlabAllocator::kSlab);
 }
 
 TEST(Tensor, ASelfMoveAndReassignmentKeepTheCountsRight) {
