@@ -31,18 +31,17 @@ StagingBuffers::Buffer StagingBuffers::take_free(Bytes size) {
 
 StagingBuffers::Buffer StagingBuffers::grow(Bytes size) {
   const Buffer buffer{upstream_.allocate(size), size};
-  const Lock lock(mutex_);
-  ++upstream_calls_;
-  if (buffer.pointer == nullptr) return buffer;
   try {
+    const Lock lock(mutex_);
+    ++upstream_calls_;
+    if (buffer.pointer == nullptr) return buffer;
+    free_.reserve(all_.size() + 1);  // first: what is in `all_` can always be freed
     all_.push_back(buffer);
-    free_.reserve(all_.capacity());
+    reserved_.add(size);
   } catch (...) {
-    if (!all_.empty() && all_.back().pointer == buffer.pointer) all_.pop_back();
     upstream_.deallocate(buffer.pointer, size);
     throw;
   }
-  reserved_.add(size);
   return buffer;
 }
 

@@ -53,7 +53,7 @@ class StagingBuffers {
   Upstream& upstream_;
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<Buffer> all_ WEIR_GUARDED_BY(mutex_);
-  std::vector<Buffer> free_ WEIR_GUARDED_BY(mutex_);  ///< by size; has room for all
+  std::vector<Buffer> free_ WEIR_GUARDED_BY(mutex_);  ///< by size; its capacity covers all
   Gauge reserved_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t upstream_calls_ WEIR_GUARDED_BY(mutex_) = 0;
 };
