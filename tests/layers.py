@@ -62,6 +62,8 @@ def allowed_folders(root: Path, folder: str) -> tuple[list[str], list[str]]:
     bad = []
     if len(comment) < 2:
         bad.append(f"{folder}/CMakeLists.txt: a sentence is needed that says what lives there")
+    if comment[-1] != lines[0]:
+        bad.append(f"{folder}/CMakeLists.txt: 'May include:' is the comment's last line, and one line")
     words = lines[0].removeprefix("May include:").strip()
     listed = [] if words == "nothing of ours" else words.split()
     for other in listed:
@@ -185,6 +187,11 @@ def self_test() -> int:
         ("up", False, {"allocator/CMakeLists.txt": room("trainer"), "allocator/b.cpp": '#include "trainer/a.hpp"\n'}),
         ("a test's header", False, {"trainer/b.cpp": '#include "support/fake.hpp"\n'}),
         ("no sentence", False, {"kernels/CMakeLists.txt": "# May include: nothing of ours\n"}),
+        (
+            "two lines",
+            False,
+            {**down, "scheduler/CMakeLists.txt": "# A room.\n# May include: allocator\n# kernels\n"},
+        ),
         ("no line", False, {"kernels/CMakeLists.txt": "# A room.\n"}),
         (
             "a circle",
