@@ -1,8 +1,8 @@
 #pragma once
 
 // What differs between the kinds of pool: a strategy for the pool's memory, and an entry in the
-// table of kinds. Both are implemented in allocator/kinds, which is all that a new kind touches
-// beside its value in PoolKind.
+// table of kinds. Both are implemented in allocator/kinds. A new kind without settings of its own
+// touches that folder and PoolKind (pool_options.hpp).
 
 #include <memory>
 #include <optional>

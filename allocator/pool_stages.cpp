@@ -192,7 +192,7 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   request.wait_allowed = running_out_.wait;
   if (request.block > state_.statistics.budget) return false;
   if (line_up(line, request.stop, change.lock())) return true;
-  // What another thread freed, gave back or found passed since release looked was not there to be
+  // What another thread freed, gave back or found passed since make_room looked was not there to be
   // taken yet, and may not be outstanding any more.
   const Bytes taken = state_.taken();
   const Bytes room = minus_or_zero(state_.statistics.budget, taken) + state_.index->releasable();

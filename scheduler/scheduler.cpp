@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <string>
@@ -299,6 +300,30 @@ Stalls Scheduler::barriers() const {
 std::uint64_t Scheduler::operations() const {
   const Lock lock(order_);
   return enqueued_operations_;
+}
+
+void Scheduler::close(TicketRef ticket, bool learn) noexcept {
+  stop_accepting(*ticket.ticket);
+  const CallSite begun = ticket.ticket->where;
+  const std::uint32_t number = ticket.ticket->number;
+  admission_.close(ticket, learn);
+  forget_batch(ticket);
+  if (options_.policy != Policy::kBarrier) return;
+  const Barrier barrier("barrier", begun, device_.timeline_source(), number);
+  const auto start = std::chrono::steady_clock::now();
+  wait_device_or_log();
+  admission_.settle();
+  const Lock lock(order_);
+  ++barriers_.count;
+  barriers_.total += std::chrono::steady_clock::now() - start;
+}
+
+void Scheduler::stop_accepting(Ticket& ticket) noexcept {
+  Lock lock(order_);
+  ticket.accepts.store(0, std::memory_order_release);
+  // A running closure belongs to the batch, so the points must come after it. A closure that closes
+  // its own batch would wait for itself.
+  while (ticket.enqueuing != 0 && !on_device_thread()) enqueued_.wait(lock);
 }
 
 }  // namespace weir

@@ -82,7 +82,6 @@ struct alignas(64) Block {
     moved_at = events & ((std::uint64_t{1} << kCountBits) - 1);
   }
   [[nodiscard]] Point home_point() const { return {home, home_sequence}; }
-  [[nodiscard]] bool has_others() const noexcept { return others != nullptr && !others->empty(); }
   /// The points on streams other than home.
   [[nodiscard]] std::span<Point> other_points() const noexcept {
     return others != nullptr ? std::span<Point>(*others) : std::span<Point>();

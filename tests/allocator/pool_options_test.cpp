@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "allocator/pool_kind.hpp"
+#include "pool_fixture.hpp"
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 #include "support/print.hpp"
@@ -16,7 +18,9 @@ namespace weir {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using testing::environment_of;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using testing::message_of;
 using ::testing::StartsWith;
@@ -218,8 +222,16 @@ TEST(PoolOptions, WhatAProgramSetsIsCheckedToo) {
 }
 
 TEST(PoolOptions, NamesOfKindsAreReadBack) {
-  for (const PoolKind kind : {PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound}) {
+  for (const PoolKind kind : pool_kinds()) {
     EXPECT_EQ(parse_pool_kind("WEIR_POOL", to_string(kind)), kind);
+  }
+}
+
+TEST(PoolOptions, EveryKindIsAmongTheAllowedOnesAndAmongTheTestedOnes) {
+  for (const PoolKind kind : pool_kinds()) {
+    EXPECT_THAT(std::string(allowed_kinds_of_pool()), HasSubstr(to_string(kind)));
+    EXPECT_THAT(testing::kAllKinds, Contains(kind));
+    EXPECT_THAT(testing::kAllUnits, Contains(Field(&testing::KindAndUnit::kind, kind)));
   }
 }
 

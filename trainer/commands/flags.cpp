@@ -1,7 +1,10 @@
 #include "trainer/commands/flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <string>
 #include <utility>
+
+#include "allocator/pool_kind.hpp"
 
 namespace weir {
 
@@ -41,7 +44,7 @@ void add_memory_flags(TrainFlags& flags) {
       "96MiB, or 80% of the device's memory (WEIR_BUDGET)");
   flags.add(
       "--pool", [](S & s) -> auto& { return s.pool.kind; }, parse_pool_kind,
-      "round, naive, unpooled, best_fit or paged (WEIR_POOL)");
+      std::string(allowed_kinds_of_pool()) + " (WEIR_POOL)");
   flags.add(
       "--pool-page-size", [](S & s) -> auto& { return s.pool.page; }, parse_page,
       "smallest unit of a pool in bytes (WEIR_POOL_PAGE_SIZE)");

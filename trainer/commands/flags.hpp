@@ -71,7 +71,7 @@ class Flags {
   /// `find(settings)` returns the flag's setting; `parse(name, text)` returns its value or throws
   /// UsageError.
   template <typename Find, typename Parse>
-  void add(const char* name, Find find, Parse parse, const char* help) {
+  void add(const char* name, Find find, Parse parse, const std::string& help) {
     apply_.push_back([flag = TextFlag(*app_, name, help), find, parse](Settings& settings) {
       if (!flag.given()) return;
       find(settings) = {parse(flag.name(), std::string_view(flag.text())), flag.name()};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/pool_kind.hpp"
 
 namespace weir::preload {
 namespace {
@@ -100,7 +101,7 @@ void check_pool(std::string_view name, std::string_view text) {
   try {
     (void)parse_pool_kind(name, text);
   } catch (const UsageError&) {
-    refuse(name, text, "auto, round, naive, unpooled, best_fit or paged");
+    refuse(name, text, "auto, " + std::string(allowed_kinds_of_pool()));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "allocator/pool_kind.hpp"
 #include "tools/preload/report/settings.hpp"
 #include "tools/weir/run/framework_allocator.hpp"
 
@@ -19,9 +20,9 @@ void take_any(std::string_view /*name*/, std::string_view /*text*/) {}
 }  // namespace
 
 void RunFlags::add(CLI::App& app, const char* name, const char* variable,
-                   void (*check)(std::string_view, std::string_view), const char* help) {
+                   void (*check)(std::string_view, std::string_view), const std::string& help) {
   Flag& flag = flags_.emplace_back(Flag{name, variable, check, {}, nullptr});
-  flag.option = app.add_option(name, flag.text, std::string(help) + " (" + variable + ")");
+  flag.option = app.add_option(name, flag.text, help + " (" + variable + ")");
 }
 
 RunFlags::RunFlags(CLI::App& app)
@@ -34,7 +35,7 @@ RunFlags::RunFlags(CLI::App& app)
   add(app, "--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
       "auto, a number of batches, a time such as 20ms, or off");
   add(app, "--pool", "WEIR_POOL", preload::check_pool,
-      "auto, round, naive, unpooled, best_fit or paged");
+      "auto, " + std::string(allowed_kinds_of_pool()));
   add(app, "--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
       "framework: each framework's own, nothing is set for it (default); async: each tensor in "
       "stream order, which PyTorch pays for with some features");

@@ -43,7 +43,7 @@ class RunFlags {
   };
 
   void add(CLI::App& app, const char* name, const char* variable,
-           void (*check)(std::string_view, std::string_view), const char* help);
+           void (*check)(std::string_view, std::string_view), const std::string& help);
   [[nodiscard]] static Setting<std::string> path(const Flag& flag, const Environment& environment);
 
   std::deque<Flag> flags_;  ///< a deque never moves them, and CLI11 points into it

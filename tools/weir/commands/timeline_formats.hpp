@@ -1,6 +1,7 @@
 #pragma once
 
-// The output formats of `weir timeline`. To add a format, change only this file's source.
+// The output formats of `weir timeline`. A format that only `weir timeline` writes is added in this
+// file's source; one that is also recorded or read, in tools/timeline/recorder and files as well.
 
 #include <string>
 
