@@ -28,8 +28,8 @@ std::optional<std::uint64_t> parse_whole(std::string_view text) {
 }
 
 std::optional<double> parse_decimal(std::string_view text) {
-  // Not from_chars: with GCC 12 that of a double needs libm, which libweir.so does without.
-  constexpr std::size_t kMostDigits = 15;  // so that both parts are exact
+  // Not from_chars: GCC 12's for double needs libm, which libweir.so does not link.
+  constexpr std::size_t kMostDigits = 15;  // both parts stay exact
   const auto point = std::min(text.find('.'), text.size());
   const std::string_view whole = text.substr(0, point);
   const std::string_view part = text.substr(std::min(point + 1, text.size()));

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Sizes in bytes as a type of their own, so that a count of elements cannot pass for one.
+/// A type for sizes in bytes: a count of elements cannot pass for one.
 
 #include <compare>
 #include <cstddef>
@@ -12,28 +12,28 @@
 
 namespace weir {
 
-/// A number of bytes. Unsigned: a difference that would be negative is a bug of the caller, except
-/// in `minus_or_zero`, which is for "what is left, if anything".
+/// A number of bytes. Unsigned: a negative difference is the caller's bug, except in
+/// `minus_or_zero`.
 struct Bytes {
   std::uint64_t count = 0;  ///< how many
 
-  /// By count.
+  /// Compares the counts.
   friend constexpr auto operator<=>(Bytes, Bytes) noexcept = default;
-  /// Unchecked: the sum must fit 64 bits.
+  /// Unchecked for overflow.
   constexpr Bytes& operator+=(Bytes other) noexcept {
     count += other.count;
     return *this;
   }
-  /// Unchecked: `other` must not be the larger.
+  /// Unchecked: `other` must not be larger.
   constexpr Bytes& operator-=(Bytes other) noexcept {
     count -= other.count;
     return *this;
   }
   /// Unchecked, as `+=`.
   friend constexpr Bytes operator+(Bytes a, Bytes b) noexcept { return {a.count + b.count}; }
-  /// Unchecked, as `-=`; minus_or_zero where b may be the larger.
+  /// Unchecked, as `-=`; if b may be larger: minus_or_zero.
   friend constexpr Bytes operator-(Bytes a, Bytes b) noexcept { return {a.count - b.count}; }
-  /// Unchecked: the product must fit 64 bits.
+  /// Unchecked for overflow.
   friend constexpr Bytes operator*(Bytes a, std::uint64_t n) noexcept { return {a.count * n}; }
 };
 
@@ -44,24 +44,23 @@ struct Bytes {
 /// `n` × 1024 MiB.
 [[nodiscard]] constexpr Bytes gib(std::uint64_t n) noexcept { return {n << 30U}; }
 
-/// a − b, or zero when b is the larger.
+/// Returns a − b, or zero if b is larger.
 [[nodiscard]] constexpr Bytes minus_or_zero(Bytes a, Bytes b) noexcept {
   return a > b ? a - b : Bytes{};
 }
 
-/// A size as people write it: `96MiB`, `1.5GiB`, `4096B`. Units B, KiB, MiB, GiB, TiB; a unit is
-/// required. Nothing for what is no size, is negative, or does not fit 64 bits.
+/// Parses a size such as `96MiB`, `1.5GiB` or `4096B`. Requires a unit: B, KiB, MiB, GiB or TiB.
+/// Returns nullopt if the text is no such size or does not fit 64 bits.
 [[nodiscard]] std::optional<Bytes> parse_bytes(std::string_view text);
 
-/// A whole number, nothing else around it. Nothing when it is none or does not fit 64 bits.
+/// Parses a whole number. Returns nullopt for any other text, or beyond 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_whole(std::string_view text);
 
-/// A number such as `80`, `1.5` or `.25`, in decimal whatever the locale, nothing else around it.
-/// Digits that a double cannot tell are left out. Nothing when it is none, is negative, or its
-/// whole part has more than 15 digits.
+/// Parses a number such as `80`, `1.5` or `.25`, whatever the locale. Drops digits beyond a
+/// double's precision. Returns nullopt for any other text, or more than 15 digits before the point.
 [[nodiscard]] std::optional<double> parse_decimal(std::string_view text);
 
-/// `96 MiB`, `1.50 GiB`, `512 B`: three significant digits or the exact number of whole units.
+/// Returns `96 MiB`, `1.50 GiB`, `512 B`: three significant digits, or the exact number of units.
 [[nodiscard]] std::string format_bytes(Bytes bytes);
 
 }  // namespace weir

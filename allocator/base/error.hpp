@@ -1,15 +1,15 @@
 #pragma once
 
 /// @file
-/// The one error policy of the project. Exceptions inside; a program's `main` turns them into one
-/// line on standard error and an exit code with `exit_code`. Nothing is swallowed: a destructor or
-/// a `noexcept` function that meets a failure keeps what it could not give back and says so later.
+/// The project's error policy. Inside, errors are exceptions. A program's `main` prints one as a
+/// line on standard error and exits with `exit_code`. No failure is dropped: a destructor or
+/// `noexcept` function keeps what it could not release and reports it later.
 ///
 /// @verbatim
-///   UsageError   what the caller asked for is not allowed (what, where, what is allowed)  exit 2
-///   OutOfMemory  no stage of the pool could serve a request; carries the whole report     exit 3
-///   Cancelled    a wait was given up because its stop token asked for it                  exit 130
-///   any other    a fault of the program or the machine                                    exit 1
+///   UsageError   the request is not allowed                           exit 2
+///   OutOfMemory  no stage of the pool could serve a request           exit 3
+///   Cancelled    a wait ended because its stop token asked for it     exit 130
+///   any other    a fault of the program or the machine                exit 1
 /// @endverbatim
 
 #include <cstdint>
@@ -24,58 +24,58 @@
 
 namespace weir {
 
-/// Base of every error that the project itself throws.
+/// Base of every error that the project throws.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The caller asked for something that is not allowed. One line: what, where, what is allowed.
+/// The request is not allowed. One line: what, where, what is allowed.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-/// A wait ended because its stop token asked for it. Nothing was taken.
+/// A wait's stop token ended it. The wait took nothing.
 class Cancelled : public Error {
  public:
   using Error::Error;
 };
 
-/// Who holds memory, by the name that reports give.
+/// A holder of memory, by its name in reports.
 struct MemoryHolder {
-  std::string label{};       ///< of the tensor or block; says so where it awaits the device
+  std::string label{};       ///< of the tensor or block; marked if it awaits the device
   Bytes bytes{};             ///< of its blocks
   std::uint64_t blocks = 0;  ///< how many
 };
 
-/// The figures of an OutOfMemory: the request that failed, and what the pool held at that moment.
+/// A failed request, and what the pool held then.
 struct MemoryShortage {
   Bytes asked{};                        ///< as requested, before rounding
-  Bytes block{};                        ///< after rounding; zero when no block can be that large
-  Bytes budget{};                       ///< what may be reserved at most
+  Bytes block{};                        ///< after rounding; zero if no block can be that large
+  Bytes budget{};                       ///< the most that may be reserved
   Bytes allocated{};                    ///< handed out
-  Bytes awaiting{};                     ///< freed, and the device not known to be done with it
-  Bytes cached{};                       ///< free, and kept for the next request
+  Bytes awaiting{};                     ///< freed; the device may still use it
+  Bytes cached{};                       ///< free, kept for the next request
   Bytes largest_cached{};               ///< the largest free block
-  std::vector<MemoryHolder> holders{};  ///< those that hold the most, first; at most five
+  std::vector<MemoryHolder> holders{};  ///< the biggest, largest first; at most five
 };
 
-/// A request that nothing could serve. `what()` is the report of several lines: asked, budget,
-/// allocated, awaiting, cached, largest free block, biggest holders, what each stage found.
+/// No stage could serve a request. `what()` is a report of several lines: the figures of
+/// MemoryShortage, and what each stage found.
 class OutOfMemory : public Error {
  public:
-  /// Thrown by a pool.
+  /// Thrown by a pool; `report` becomes `what()`.
   explicit OutOfMemory(const std::string& report, MemoryShortage figures = {})
       : Error(report), figures_(std::make_shared<const MemoryShortage>(std::move(figures))) {}
-  /// What the report says, for a program that acts on it.
+  /// The report's figures, for a program that acts on them.
   [[nodiscard]] const MemoryShortage& figures() const noexcept { return *figures_; }
 
  private:
-  std::shared_ptr<const MemoryShortage> figures_;  // shared: copying an exception may not throw
+  std::shared_ptr<const MemoryShortage> figures_;  // shared: copying an exception must not throw
 };
 
-/// The exit code of a program that ends with `error`; see the table above.
+/// Returns a program's exit code for `error`: see the table above.
 [[nodiscard]] inline int exit_code(const std::exception& error) noexcept {
   if (dynamic_cast<const UsageError*>(&error) != nullptr) return 2;
   if (dynamic_cast<const OutOfMemory*>(&error) != nullptr) return 3;

@@ -28,7 +28,7 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
   const int error = errno;
   const sigset_t it = only_it();
   constexpr timespec kNoTime{};
-  // The system sends it to the thread that wrote, so it is pending by now or never.
+  // The signal goes to the thread that wrote: it is pending by now or never.
   while (!was_pending_ && sigtimedwait(&it, nullptr, &kNoTime) < 0 && errno == EINTR) continue;
   (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   errno = error;

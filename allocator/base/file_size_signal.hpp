@@ -4,8 +4,8 @@
 
 namespace weir {
 
-/// While it lives, a file that must not grow (RLIMIT_FSIZE) is an error of who writes it, on the
-/// calling thread, and no SIGXFSZ of the program. May be used in a signal handler.
+/// Makes a write past RLIMIT_FSIZE fail on the calling thread instead of raising SIGXFSZ.
+/// Async-signal-safe.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked() noexcept;
@@ -15,7 +15,7 @@ class FileSizeSignalBlocked {
 
  private:
   sigset_t before_{};
-  bool was_pending_ = false;  ///< the program's own
+  bool was_pending_ = false;  ///< one of the program's own
 };
 
 }  // namespace weir

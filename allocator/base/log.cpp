@@ -45,7 +45,7 @@ void log(LogLevel level, std::string_view text) noexcept {
     sink(level, text);
     return;
   }
-  const FileSizeSignalBlocked blocked;  // a line that finds no room must not end the program
+  const FileSizeSignalBlocked blocked;  // a line that the disk refuses must not end the program
   std::fprintf(stderr, "weir: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 

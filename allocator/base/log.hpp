@@ -10,32 +10,31 @@
 
 namespace weir {
 
-/// From the few lines that matter most to all of them.
+/// From the fewest, most important lines to all lines.
 enum class LogLevel : std::uint8_t {
-  kError,  ///< something was lost or is wrong
-  kWarn,   ///< it goes on, but not as asked for
-  kInfo,   ///< what is in force
-  kDebug,  ///< for whoever looks for a fault
+  kError,  ///< something is lost or wrong
+  kWarn,   ///< continues, but not as asked
+  kInfo,   ///< the settings in force
+  kDebug,  ///< for finding faults
 };
 
-/// `error`, `warn`, `info` or `debug`; UsageError otherwise.
+/// Parses `error`, `warn`, `info` or `debug`; throws UsageError.
 [[nodiscard]] LogLevel parse_log_level(std::string_view name, std::string_view text);
-/// As parse_log_level reads it.
+/// Returns the name that parse_log_level reads.
 [[nodiscard]] std::string_view to_string(LogLevel level) noexcept;
-/// WEIR_LOG, or `warn`.
+/// Returns the level of WEIR_LOG, or `warn`.
 [[nodiscard]] LogLevel log_level_from_environment(
     const Environment& environment = process_environment());
-/// Sets the level in force for the whole process; `warn` until then. WEIR_LOG is not read by
-/// itself.
+/// Sets the process's level; `warn` until then. WEIR_LOG is not read automatically.
 void set_log_level(LogLevel level) noexcept;
-/// The level in force.
+/// Returns the level in force.
 [[nodiscard]] LogLevel log_level() noexcept;
 
-/// Writes `weir: text` if the level in force lets it through.
+/// Writes `weir: text` if the level allows it.
 void log(LogLevel level, std::string_view text) noexcept;
 
-/// Where lines go instead of standard error; null is standard error. For tests and for programs
-/// that draw on the terminal. The sink must stay valid and be thread-safe.
+/// Receives lines in place of standard error; null: standard error. For tests and programs that
+/// draw on the terminal. Must stay valid and be thread-safe.
 using LogSink = void (*)(LogLevel level, std::string_view text);
 /// Sets the sink for the whole process.
 void set_log_sink(LogSink sink) noexcept;

@@ -1,9 +1,8 @@
 #pragma once
 
-// The project's locks: each has a rank, and this file is the one place where the order is written.
-// A thread may take a lock only if it holds none of the same or a higher rank, so no two threads
-// can wait for each other's locks. Every lock is also a capability of clang's thread-safety
-// analysis: a shared field names its lock with WEIR_GUARDED_BY.
+// The project's locks and, only here, their order. A thread may take a lock only if it holds none
+// of the same or a higher rank, so locks cannot deadlock. Each lock is a capability of clang's
+// thread-safety analysis: shared fields name theirs with WEIR_GUARDED_BY.
 
 #include <cstdint>
 #include <mutex>
@@ -25,30 +24,30 @@
 
 namespace weir {
 
-/// The order in which locks may be taken, first to last. At most one lock of each rank at a time.
+/// First to last. A thread holds at most one lock of each rank.
 enum class LockRank : std::uint8_t {
-  kSources,    ///< allocator: what the process has that can be looked at
+  kSources,    ///< allocator: the process's registered sources
   kOrder,      ///< scheduler: the order of submissions
   kAdmission,  ///< scheduler: ledger and line
-  kPool,       ///< allocator: one pool's blocks and accounting
-  kSlab,       ///< allocator: small blocks cut from a pool's
-  kStream,     ///< a device: one stream's queue
-  kLog,        ///< allocator: which allocation logs are open
-  kLeaf,       ///< free lists of nodes and the like: no lock above is taken inside
-  kTimeline,   ///< the recorder: it is called under any other
+  kPool,       ///< allocator: a pool's blocks and accounting
+  kSlab,       ///< allocator: small blocks cut from a pool's blocks
+  kStream,     ///< a device: a stream's queue
+  kLog,        ///< allocator: the list of open allocation logs
+  kLeaf,       ///< free lists and the like: no lock above is taken inside
+  kTimeline,   ///< the recorder: called under any other lock
 };
 
 namespace detail {
-/// The ranks that the calling thread holds, one bit each. Every lock and unlock is inline and
-/// touches only this and the mutex: the shortest paths take several.
+/// One bit for each rank that the calling thread holds. Lock and unlock are inline and touch only
+/// this and the mutex: the shortest paths take several locks.
 inline constinit thread_local std::uint32_t held_ranks = 0;
 [[noreturn]] void refuse_lock(LockRank rank, std::uint32_t held) noexcept;
 }  // namespace detail
 
-/// Which ranks the calling thread holds, one bit each; 0 is none. A wait starts with none.
+/// Returns one bit for each rank that the calling thread holds. A wait starts with none.
 [[nodiscard]] inline std::uint32_t held_lock_ranks() noexcept { return detail::held_ranks; }
 
-/// A mutex with a rank. Taking it out of order ends the program with a message naming both ranks.
+/// Taking it out of order ends the program with a message that names both ranks.
 class WEIR_CAPABILITY("mutex") Mutex {
  public:
   explicit Mutex(LockRank rank) noexcept : rank_(rank) {}
@@ -68,8 +67,8 @@ class WEIR_CAPABILITY("mutex") Mutex {
   const LockRank rank_;
 };
 
-/// Holds a Mutex for a scope; can be dropped and taken again around a call that must not be made
-/// under it. BasicLockable, so std::condition_variable_any waits on it.
+/// Holds a Mutex for a scope. Unlock and relock it around a call that must run without the lock.
+/// BasicLockable, for std::condition_variable_any.
 class WEIR_SCOPED_CAPABILITY Lock {
  public:
   explicit Lock(Mutex& mutex) WEIR_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }

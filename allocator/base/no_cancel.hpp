@@ -1,14 +1,14 @@
 #pragma once
 
-// pthread_cancel ends a thread by unwinding it from a call that may wait: a sleep, a read, a line
-// that is printed. That ends the program where it meets a function that must not throw.
+// pthread_cancel unwinds a thread from a call that may wait, such as a sleep, a read or a print.
+// Unwinding through a noexcept function ends the program.
 
 #include <pthread.h>
 
 namespace weir {
 
-/// While it lives, the calling thread is not cancelled: it is at the program's next call that may
-/// wait. For code of ours only, never around the program's own. Some ns.
+/// Defers cancellation of the calling thread to the program's next call that may wait. Only for our
+/// own code, never around the program's. Costs some ns.
 class NoCancel {
  public:
   NoCancel() noexcept { (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

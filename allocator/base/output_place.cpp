@@ -16,22 +16,22 @@ FileIdentity identity_of(const struct stat& status) {
   return {.device = status.st_dev, .inode = status.st_ino};
 }
 
-/// Absolute and without links. Empty, with errno set, where there is no such file.
+/// Returns the absolute path without links; empty, with errno set, if no such file exists.
 std::string real_path(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
                                                          &std::free);
   return real != nullptr ? real.get() : std::string();
 }
 
-/// Of what lies under /dev, /dev/shm alone is a folder in which anybody may make files.
+/// Under /dev, programs may create files only in /dev/shm.
 bool is_of_the_system(std::string_view path) {
   return path.starts_with("/proc/") ||
          (path.starts_with("/dev/") && !path.starts_with("/dev/shm/"));
 }
 
-/// Makes `path` the one that a new file would get: the end of its links. Zero, or why it is none.
+/// Follows links to the name that a new file would get. Returns zero or an errno.
 int follow_to_nothing(std::string& path) {
-  constexpr int kMostLinks = 40;  // as many as the kernel follows
+  constexpr int kMostLinks = 40;  // the kernel's limit
   for (int link = 0; link < kMostLinks; ++link) {
     const std::size_t slash = path.rfind('/');
     const std::string folder =
@@ -58,7 +58,7 @@ OutputPlace find_output(const std::string& path) {
     place.identity = identity_of(status);
     place.special = !S_ISREG(status.st_mode);
     if (place.special) return place;
-    // Links in /proc lead to files that may have no name any more.
+    // Links in /proc may lead to files that have no name.
     place.path = real_path(path);
     if (place.path.empty()) place.error = errno;
   } else {

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Where a file that is to be written lies, once its links are followed. Every writer of the
-/// project asks here first: by renaming, root could replace the machine's /dev/stdout.
+/// Follows the links of an output path. Every writer calls this first: a rename by root could
+/// replace the machine's /dev/stdout.
 
 #include <cstdint>
 #include <optional>
@@ -10,27 +10,27 @@
 
 namespace weir {
 
-/// What a file is, whatever it is called.
+/// Identifies a file independently of its name.
 struct FileIdentity {
   std::uint64_t device = 0;  ///< of the file system
-  std::uint64_t inode = 0;   ///< in it
+  std::uint64_t inode = 0;   ///< in that file system
 
-  /// Whether two names are of one file.
+  /// Whether both are the same file.
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-/// Where a path leads.
+/// The target of a path.
 struct OutputPlace {
-  std::string path;  ///< absolute and without links, unless it is special: then as it was given
-  std::optional<FileIdentity> identity;  ///< none where there is no file yet
-  /// A terminal, a pipe or a device: it is written to as it is, and never replaced.
+  std::string path;                      ///< absolute, without links; as given if special
+  std::optional<FileIdentity> identity;  ///< none if the file does not exist yet
+  /// A terminal, pipe or device: written to, never replaced.
   bool special = false;
-  /// Not zero: nothing can be written there, by errno. EPERM for what would be a file under /dev or
-  /// /proc, where nothing is made or replaced.
+  /// Not zero: the errno why nothing can be written. EPERM for a file under /dev or /proc, where
+  /// nothing is created or replaced.
   int error = 0;
 };
 
-/// Follows each link of `path`, also one whose target does not exist. Changes nothing.
+/// Follows links, even to a missing target. Changes nothing.
 [[nodiscard]] OutputPlace find_output(const std::string& path);
 
 }  // namespace weir

@@ -1,7 +1,7 @@
 #pragma once
 
-// A queue in one piece of memory that doubles when full, so that a queue that has reached its
-// length takes no more memory. Not thread-safe.
+// A queue in one piece of memory that doubles when full: at its full length it allocates nothing.
+// Not thread-safe.
 
 #include <cstddef>
 #include <utility>
@@ -14,19 +14,19 @@ class Ring {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == end_; }
   [[nodiscard]] std::size_t size() const noexcept { return end_ - first_; }
-  /// The `i`-th from the front; `i` is not checked.
+  /// The `i`-th from the front, unchecked.
   [[nodiscard]] T& operator[](std::size_t i) noexcept { return at(first_ + i); }
   [[nodiscard]] T& front() noexcept { return at(first_); }
   [[nodiscard]] T& back() noexcept { return at(end_ - 1); }
 
-  /// A throw, for want of memory, changes nothing.
+  /// Strong guarantee: throws only for lack of memory.
   void push_back(T value) {
     reserve_one();
     at(end_++) = std::move(value);
   }
-  /// The next push_back will not throw.
+  /// The next push_back does not throw.
   void reserve_one() { reserve(1); }
-  /// The next `more` of them will not.
+  /// The next `more` push_backs do not throw.
   void reserve(std::size_t more) {
     while (items_.size() - size() < more) grow();
   }
@@ -42,7 +42,7 @@ class Ring {
   }
 
   std::vector<T> items_ = std::vector<T>(64);  ///< always a power of two
-  std::size_t first_ = 0;                      ///< these two only grow
+  std::size_t first_ = 0;                      ///< this and end_ only grow
   std::size_t end_ = 0;
 };
 

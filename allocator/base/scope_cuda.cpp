@@ -4,7 +4,7 @@
 
 namespace weir {
 
-// The exchange cannot fail with a valid mode; if it did, the calls in the scope would say so.
+// With a valid mode the exchange cannot fail. If it did, the calls in the scope would report it.
 CudaRelaxed::CudaRelaxed() noexcept {
   (void)take_cuda_error(cudaThreadExchangeStreamCaptureMode(&mode_));
 }

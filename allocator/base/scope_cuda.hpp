@@ -1,16 +1,16 @@
 #pragma once
 
 /// @file
-/// What every call of ours into the CUDA runtime is made in: the right device, and no quarrel with
-/// a capture that somebody else has under way.
+/// Scopes for our CUDA runtime calls: they select the device and allow calls during another
+/// thread's capture.
 
 #include <cuda_runtime_api.h>
 
 namespace weir {
 
-/// While a stream is captured in global mode, the runtime forbids every thread to allocate, free or
-/// query, and such a call ends the capture. Ours touch no captured stream: until this ends, the
-/// calling thread may make them.
+/// Allows the calling thread to allocate, free and query during a capture. While a stream is
+/// captured in global mode, such a call on any thread ends the capture. Ours touch no captured
+/// stream.
 class CudaRelaxed {
  public:
   CudaRelaxed() noexcept;
@@ -22,14 +22,14 @@ class CudaRelaxed {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Makes `device` the calling thread's current one until it ends, and is relaxed as well.
+/// Selects `device` for the calling thread, and is relaxed as well.
 class CudaScope {
  public:
-  /// Throws CudaError where the device cannot be used.
+  /// Throws CudaError if the device cannot be used.
   explicit CudaScope(int device) : current_(device) {}
 
  private:
-  /// First: on another device a relaxed thread would have a context made for it there.
+  /// First: relaxing a thread on another device creates a context there.
   class Current {
    public:
     explicit Current(int device);

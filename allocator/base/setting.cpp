@@ -5,7 +5,7 @@
 namespace weir {
 namespace {
 
-/// `value` with its control characters as `\x0a`: a refusal is one line.
+/// Writes control characters as `\x0a`, so a refusal stays one line.
 std::string shown(std::string_view value) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   constexpr unsigned char kSpace = 0x20;

@@ -1,9 +1,8 @@
 #pragma once
 
 /// @file
-/// A setting is a value and where it came from, so that a program can print what is in force and
-/// why. Values come, in this order, from a flag, our environment variable, another project's
-/// variable for the same thing, or the default.
+/// A value and its source, so that a program can print what is in force and why. Sources, in order:
+/// a flag, our environment variable, another project's variable of the same meaning, the default.
 
 #include <functional>
 #include <initializer_list>
@@ -22,18 +21,18 @@ struct Setting {
   std::string source = "default";  ///< a flag, a variable, `program` or `default`
 
   Setting() = default;
-  /// Set by code, unless `from` says otherwise; so a plain value can be assigned.
+  /// Set by code unless `from` says otherwise. Implicit, for assigning a plain value.
   Setting(T v, std::string from = "program") : value(std::move(v)), source(std::move(from)) {}
-  /// What holds when nothing is set.
+  /// A setting whose source is `default`.
   [[nodiscard]] static Setting by_default(T v) { return {std::move(v), "default"}; }
 };
 
-/// Looks a variable up; null when it is not set. Tests pass their own.
+/// Returns a variable's value; null if not set. Tests pass their own.
 using Environment = std::function<const char*(const char* name)>;
-/// The variables of this process. Not while another thread changes them.
+/// Reads this process's variables. Not while another thread changes them.
 [[nodiscard]] Environment process_environment();
 
-/// `name='value' is not allowed: want`: the one form in which a bad value is refused.
+/// Throws UsageError: `name='value' is not allowed: want`. Every bad value is refused in this form.
 [[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view want);
 
 /// Sets `setting` from the first of `names` that is set and not empty. `parse(name, text)` returns

@@ -1,14 +1,12 @@
 #pragma once
 
-// Scratch memory of a thread, to be used again by the next call that needs some.
-
 #include <utility>
 
 namespace weir {
 
-/// The calling thread's own T, made at its first use and kept until the thread ends. A program may
-/// still free memory after that, in exit handlers and destructors of statics, when a plain
-/// thread_local was destroyed: it gets a new one then, which stays.
+/// Returns the calling thread's T, reused by its next call and deleted when the thread ends. Exit
+/// handlers and destructors of statics may free memory later, when a plain thread_local is gone;
+/// they get a new T that is never deleted.
 template <typename T>
 [[nodiscard]] T& thread_scratch() {
   static constinit thread_local T* mine = nullptr;

@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-/// The kernel keeps its own time by the counter only while it finds it even and in step.
+/// The kernel keeps time by the counter only if it is even and in step.
 bool kernel_trusts_the_counter() {
   std::FILE* const file =
       std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
@@ -19,7 +19,7 @@ bool kernel_trusts_the_counter() {
   return read && std::string_view(name.data()) == "tsc\n";
 }
 
-constexpr std::uint64_t kLearn = 1'000'000;  ///< ns: reading the clocks takes some 50 of them
+constexpr std::uint64_t kLearn = 1'000'000;  ///< ns; reading the clocks takes some 50
 
 }  // namespace
 

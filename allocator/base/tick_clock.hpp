@@ -1,25 +1,24 @@
 #pragma once
 
 /// @file
-/// The cheapest clock there is: the processor's counter of ticks, where the kernel has found that
-/// it counts evenly and alike on all cores, and the monotonic clock elsewhere.
+/// The cheapest clock: the processor's tick counter if the kernel found it even and in step on all
+/// cores, else the monotonic clock.
 
 #include <cstdint>
 
 namespace weir {
 
-/// One clock of the two, chosen when it is made. Thread-safe.
+/// Chooses its clock on construction. Thread-safe.
 class TickClock {
  public:
-  /// Takes a millisecond to learn the rate of the counter.
+  /// Measures the counter's rate for a millisecond.
   TickClock();
 
-  /// Ticks, from a beginning of the clock's own. Never decreases by more than what two cores of one
-  /// machine disagree by.
+  /// Ticks since an arbitrary start. Never decreases by more than two cores disagree.
   [[nodiscard]] std::uint64_t now() const noexcept { return counter_ ? counter() : monotonic(); }
-  /// When the clock was made, in its ticks.
+  /// The time of construction, in ticks.
   [[nodiscard]] std::uint64_t began() const noexcept { return began_; }
-  /// Nanoseconds of a tick, measured from when the clock was made until now.
+  /// Measured since construction.
   [[nodiscard]] double ns_per_tick() const noexcept;
 
  private:

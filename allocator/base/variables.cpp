@@ -34,13 +34,13 @@ constexpr std::array<std::string_view, 23> kKnown{"WEIR_ALLOCATOR",
                                                   "WEIR_TIMELINE_BATCHES",
                                                   "WEIR_TIMELINE_BUFFER"};
 
-/// Of the stand-in driver, the tests and the scripts, between `weir run` and the library, and of
-/// whoever looks for a fault with CUPTI (docs/timelines.md).
+/// Prefixes of the stand-in driver, the tests and the scripts, between `weir run` and the library,
+/// and for fault-finding with CUPTI (docs/timelines.md).
 constexpr std::array<std::string_view, 8> kOthers{"WEIR_STANDIN_", "WEIR_TEST_",  "WEIR_GPU_",
                                                   "WEIR_FAKE_",    "WEIR_BENCH_", "WEIR_PEERS",
                                                   "WEIR_CHECKED",  "WEIR_CUPTI"};
 
-/// How many letters have to be changed, added or left out (Levenshtein).
+/// The Levenshtein distance.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

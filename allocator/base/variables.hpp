@@ -1,8 +1,7 @@
 #pragma once
 
 /// @file
-/// The variables that Weir reads, so that one with a mistake in its name is not passed over in
-/// silence.
+/// The variables that Weir reads, and warnings of misspelt ones.
 
 #include <span>
 #include <string>
@@ -11,14 +10,14 @@
 
 namespace weir {
 
-/// All variables of Weir that docs/environment.md lists. Each program reads some of them.
+/// Returns the variables of docs/environment.md. Each program reads some.
 [[nodiscard]] std::span<const std::string_view> known_variables() noexcept;
 
-/// For each line `NAME=value` whose name begins with `WEIR_` and is not known: a warning, with the
-/// nearest name that is.
+/// Returns a warning, with the nearest known name, for each line `NAME=value` whose name begins
+/// with `WEIR_` and is unknown.
 [[nodiscard]] std::vector<std::string> unknown_variables(const char* const* lines);
 
-/// Logs those of an environment. Once in a process, when its log level is set.
+/// Logs these warnings. Call it once in a process, after its log level is set.
 void warn_of_unknown_variables(const char* const* environment);
 
 }  // namespace weir
