@@ -32,14 +32,13 @@ std::uint64_t unix_ns() noexcept {
           .count());
 }
 
-/// The logs that are open, so that a thread that ends can leave its ring of one to others, or learn
-/// that the log is gone.
+/// Threads that end look here whether their log still exists, and leave their ring.
 struct OpenLogs {
   Mutex mutex{LockRank::kLog};
   std::vector<AllocationLog*> logs WEIR_GUARDED_BY(mutex);
 };
 OpenLogs& open_logs() {
-  static auto* const kLogs = new OpenLogs;  // threads may end after statics are gone
+  static auto* const kLogs = new OpenLogs;  // threads may end after statics are destroyed
   return *kLogs;
 }
 
@@ -54,15 +53,15 @@ bool is_log_or_empty(const std::string& path) {
   return got == 0 || (got == sizeof magic && magic == AllocationLogHeader::kMagic);
 }
 
-/// Copies a chunk whole, or so that nothing is read of it.
+/// Copies a whole chunk; on failure, makes readers skip the written part.
 bool copy_to_file(int file, const AllocationRecord* chunk, std::int64_t offset) noexcept {
   constexpr auto kSize = static_cast<ssize_t>(AllocationLog::kChunk.count);
   const FileSizeSignalBlocked blocked;
   const NoCancel no_cancel;
   const ssize_t written = pwrite(file, chunk, AllocationLog::kChunk.count, offset);
   if (written == kSize) return true;
-  const std::uint64_t nothing = 0;  // where the first record's sequence is
-  // It is within what was written just now, so there is room for it.
+  const std::uint64_t nothing = 0;  // overwrites the first record's sequence
+  // These bytes were just written, so the disk has room.
   if (written > 0) (void)!pwrite(file, &nothing, sizeof nothing, offset);
   return false;
 }
@@ -78,19 +77,18 @@ void warn_of_loss(const std::string& path, std::uint64_t lost, Bytes limit) noex
                              "of " +
                              format_bytes(limit));
   } catch (const std::bad_alloc&) {
-    log(LogLevel::kWarn, "an allocation log has lost events");  // the file says how many
+    log(LogLevel::kWarn, "an allocation log has lost events");  // the file has the count
   }
 }
 
 }  // namespace
 
-/// Where the calling thread writes.
 struct AllocationLog::Cursor {
-  std::uint64_t serial = 0;  ///< of the log that the ring is of
+  std::uint64_t serial = 0;  ///< of the ring's log
   Ring ring;
   std::uint32_t thread = 0;
 
-  /// Leaves the ring to others, if its log still exists.
+  /// Leaves the ring to other threads if the log still exists.
   void leave() noexcept {
     if (serial == 0) return;
     OpenLogs& open = open_logs();
@@ -101,7 +99,7 @@ struct AllocationLog::Cursor {
       try {
         if (ring.begin != nullptr) log->left_.push_back(ring);
       } catch (const std::bad_alloc&) {
-        break;  // nobody uses the ring again; what is in it stays
+        break;  // its records stay, but no thread reuses it
       }
     }
     serial = 0;
@@ -113,8 +111,8 @@ struct AllocationLog::Cursor {
 thread_local AllocationLog::Cursor AllocationLog::cursor;
 
 void AllocationLog::stop_in_child() noexcept {
-  // The parent goes on writing to the same pages. Another thread of it may have held a lock when it
-  // forked, so none is taken: in the child there is one thread.
+  // The parent still writes to the pages. Takes no lock: one held by another thread during the fork
+  // stays locked, and the child has no other thread.
   const auto stop = []() WEIR_NO_THREAD_SAFETY_ANALYSIS {
     for (AllocationLog* log : open_logs().logs) log->serial_ = 0;
   };
@@ -126,7 +124,7 @@ void AllocationLog::stop_in_child() noexcept {
 AllocationLog::AllocationLog(const std::string& option, const std::string& path, Bytes limit)
     : serial_(++last_serial), path_(path), limit_(limit) {
   const FileSizeSignalBlocked blocked;
-  // Made beside it and put in its place when all is well: a log that cannot be had replaces none.
+  // Renames a temporary file at the end, so that a failure replaces no log.
   const OutputPlace place = find_output(path);
   const std::string beside =
       place.path + "." + std::to_string(getpid()) + "-" + std::to_string(serial_) + ".new";
@@ -139,14 +137,14 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
            "a regular file that can be written (" + std::generic_category().message(error) + ")");
   };
   if (place.error != 0) fail(place.error);
-  // A log of before is replaced and not cut: a process that still writes to it keeps its file, and
-  // does not die of it. Nothing else is replaced.
+  // An old log is replaced, not truncated: a process that still writes to it would crash. Nothing
+  // else is replaced.
   if (place.special || (place.identity && !is_log_or_empty(place.path))) {
     refuse(option, path, "a new file, or an allocation log that it replaces");
   }
   file_ = open(beside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0) fail(errno);
-  // Room is taken on the disk before it is mapped: a store to a page without it would be a SIGBUS.
+  // Allocate disk space before mapping: a store to a page without it raises SIGBUS.
   const int error = posix_fallocate(file_, 0, AllocationLogHeader::kBytes);
   if (error != 0) fail(error);
   void* page =
@@ -172,8 +170,7 @@ AllocationLog::AllocationLog(const std::string& option, const std::string& path,
 }
 
 AllocationLog::~AllocationLog() {
-  // In a forked child another thread of the parent may have held a lock, which nobody will release
-  // here; and the child ends before long.
+  // A lock held by another thread during the fork stays locked. The child ends soon, so leak.
   if (serial_.load(std::memory_order_relaxed) == 0) return;
   {
     OpenLogs& open = open_logs();
@@ -201,8 +198,8 @@ AllocationLog& AllocationLog::of_process(const std::string& option, const std::s
     Mutex mutex{LockRank::kOrder};
     std::map<std::string, std::unique_ptr<AllocationLog>> by_path WEIR_GUARDED_BY(mutex);
   };
-  // Pools and threads may outlive every static object, so at the end of the process the logs are
-  // marked as complete and stay open. No lock is taken then: a forked child ends too.
+  // Logs stay open: pools and threads may outlive every static object. At exit they are marked as
+  // complete, without a lock, since a forked child exits here too.
   static auto* const kLogs = new Logs;
   static const struct AtExit {
     ~AtExit() {
@@ -239,8 +236,8 @@ void AllocationLog::write(AllocationRecord record) noexcept {
   AllocationRecord& place = *mine.ring.next++;
   record.time = clock_.now();
   record.thread = mine.thread;
-  // The sequence is zero until the rest is there: a crash, or a reader that looks meanwhile, finds
-  // a whole record or the end of the chunk.
+  // The sequence stays zero until the rest is stored: a reader always finds a whole record or the
+  // end of the chunk, even after a crash.
   const std::uint64_t sequence = std::exchange(record.sequence, 0);
   std::atomic_ref(place.sequence).store(0, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -297,11 +294,11 @@ void AllocationLog::drain(Ring& ring) noexcept {
     offset = take_chunk();
   }
   if (offset < 0 || !copy_to_file(file_, ring.begin, offset)) {
-    // What is lost must not be found either, or it would be counted and read.
+    // Otherwise a reader would count lost records as written, too.
     header_->lost.fetch_add(static_cast<std::uint64_t>(ring.end - ring.begin));
     std::memset(static_cast<void*>(ring.begin), 0, kChunk.count);
   }
-  ring.next = ring.begin;  // a reader finds what is not yet overwritten twice, and takes it once
+  ring.next = ring.begin;  // records not yet overwritten appear twice; readers drop duplicates
 }
 
 std::int64_t AllocationLog::take_chunk() {

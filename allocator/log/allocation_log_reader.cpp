@@ -20,7 +20,7 @@ constexpr double kLongestTick = 1e9;  // ns
 
 std::string contents_of(const std::string& path) {
   struct stat status {};
-  // A device such as /dev/zero has no end.
+  // Devices such as /dev/zero have no end.
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
     throw UsageError("'" + path + "' cannot be read: it is no regular file");
   }
@@ -32,7 +32,6 @@ std::string contents_of(const std::string& path) {
                    ")");
 }
 
-/// One file, with its name for what it says of errors.
 class Reader {
  public:
   Reader(const std::string& path, std::string_view bytes) : path_(path), bytes_(bytes) {}
@@ -69,7 +68,7 @@ class Reader {
     }
     std::ranges::sort(contents.records, {},
                       [](const AllocationRecord& r) { return std::tuple(r.pool, r.sequence); });
-    // A ring that was copied still holds what it has not overwritten.
+    // A ring holds the records of its last copy until it overwrites them.
     const auto same = [](const AllocationRecord& a, const AllocationRecord& b) {
       return a.pool == b.pool && a.sequence == b.sequence;
     };
@@ -99,8 +98,8 @@ class Reader {
     refuse_at(offset, what + " (" + std::to_string(wanted) + ")", std::to_string(found));
   }
 
-  /// Records lie from the front of a chunk; behind the last there are zeros. A copy that was cut,
-  /// by a full disk or a kill, may end within a record: its event, which comes last, is zero then.
+  /// Records fill a chunk from the front; zeros follow. A full disk or a kill may cut the last
+  /// record: its event, the last field, is then zero.
   void read_chunk(std::size_t begin, std::size_t end,
                   std::vector<AllocationRecord>& records) const {
     for (std::size_t offset = begin; end - offset >= sizeof(AllocationRecord);
@@ -111,7 +110,7 @@ class Reader {
       if (event > static_cast<unsigned>(AllocationEvent::kRelease)) {
         refuse_at(offset, "an event from 1 to 7", std::to_string(event));
       }
-      // A core's counter may be a little behind the one that the log began on.
+      // Cores' counters may differ a little.
       const std::uint64_t ticks = record.time > began_ ? record.time - began_ : 0;
       const double ns = static_cast<double>(ticks) * ns_per_tick_;
       record.time = ns < 0x1p63 ? static_cast<std::uint64_t>(ns) : 0;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Reads what allocation_log.hpp writes, also while it is written and after a crash.
+/// Reads allocation_log.hpp's files, even during writing and after a crash.
 
 #include <cstdint>
 #include <string>
@@ -14,19 +14,18 @@ namespace weir {
 
 /// A whole log.
 struct AllocationLogContents {
-  std::vector<AllocationRecord> records;  ///< by pool, and in the order of each
+  std::vector<AllocationRecord> records;  ///< by pool, in each pool's order
   std::uint64_t unix_ns = 0;              ///< when the log began
-  std::uint64_t lost = 0;                 ///< events for which there was no room
-  bool complete = false;  ///< false: the process ended without ending the log, or runs
+  std::uint64_t lost = 0;                 ///< events without room
+  bool complete = false;  ///< false: the process runs, or ended without ending the log
 };
 
-/// Whether these are the first bytes of a log.
+/// Returns whether `bytes` begin a log.
 [[nodiscard]] bool is_allocation_log(std::string_view bytes) noexcept;
-/// Reads the log at `path`, a regular file. UsageError naming the file, the offset, what was
-/// expected and what was found, unless it is a log of this version. A log that a crash cut short is
-/// read up to the crash.
+/// Reads the log at `path`, a regular file; after a crash, up to the crash. Throws UsageError with
+/// the file, the offset, the expected and the found value unless it is a log of this version.
 [[nodiscard]] AllocationLogContents read_allocation_log(const std::string& path);
-/// The same of `bytes` that were read from there.
+/// As read_allocation_log, of the file's `bytes`.
 [[nodiscard]] AllocationLogContents parse_allocation_log(const std::string& path,
                                                          std::string_view bytes);
 
