@@ -12,11 +12,11 @@ namespace weir {
 namespace {
 
 constexpr int kForking = -1;
-constinit std::atomic<int> looks{0};   ///< under way; kForking: none may begin
-constinit std::atomic<int> wanted{0};  ///< forks that wait: no look begins meanwhile
+constinit std::atomic<int> looks{0};   ///< in progress; kForking: none may begin
+constinit std::atomic<int> wanted{0};  ///< waiting forks, which block new looks
 constinit thread_local bool closed_here = false;
 
-/// Tries until it succeeds, or patience ends. Returns whether it did.
+/// Retries for up to a tenth of a second.
 template <typename Try>
 bool wait_for(const Try& succeeds) noexcept {
   constexpr int kMostWaits = 1000;
@@ -42,7 +42,7 @@ void open_in_parent() noexcept {
   wanted.fetch_sub(1);
 }
 
-void open_in_child() noexcept {  // other threads, and what they wanted, are not here
+void open_in_child() noexcept {  // the child has only this thread
   closed_here = false;
   looks.store(0);
   wanted.store(0);

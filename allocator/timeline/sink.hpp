@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The seam of timelines: pools, schedulers and devices say what happens to the one sink that the
-/// process has, if any. Without one each says so to nobody for the price of a look at a pointer.
+/// Pools, schedulers and devices report events to the process's only sink. Without a sink, a report
+/// costs one load of a pointer.
 
 #include <atomic>
 #include <cstdint>
@@ -13,45 +13,44 @@
 
 namespace weir {
 
-/// Whoever records. Thread-safe, never throws, takes no lock that a caller may hold: it is called
-/// under any of ours. Once installed it is never destroyed: a thread may be inside it at any time.
+/// Thread-safe. Never throws. Callers may hold any of our locks, so it takes none of them. Never
+/// destroyed once installed: a thread may be in it.
 class TimelineSink {
  public:
   TimelineSink() = default;
   TimelineSink(const TimelineSink&) = delete;
   TimelineSink& operator=(const TimelineSink&) = delete;
 
-  /// Keeps a record. Thread and, where zero, times, batch and site are filled in: the site and the
-  /// batch from the thread's TimelineScope.
+  /// Keeps a record. Fills in the thread, and times, batch and site if zero: batch and site from
+  /// the thread's TimelineScope.
   virtual void write(const TimelineRecord& record) noexcept = 0;
-  /// A number for a text, the same for equal texts; 0 for an empty one and where memory is short.
+  /// Returns the number of a text, the same for equal texts; 0: empty, or no memory.
   [[nodiscard]] virtual std::uint32_t name(std::string_view text) noexcept = 0;
-  /// The same for `file:line`. `file` must live as long as the program: __FILE__ does.
+  /// As `name`, for `file:line`. `file` must live as long as the program (__FILE__).
   [[nodiscard]] virtual std::uint32_t site(const char* file, int line) noexcept = 0;
-  /// Now, in the clock that records are written in. Never zero.
+  /// Returns the time in the records' clock; never zero.
   [[nodiscard]] virtual std::uint64_t now() const noexcept = 0;
-  /// The time of a clock reading of std::chrono::steady_clock, in nanoseconds, in that clock.
+  /// Converts a reading of std::chrono::steady_clock, in nanoseconds, to that clock.
   [[nodiscard]] virtual std::uint64_t at(std::int64_t steady_ns) const noexcept = 0;
-  /// The program is about to hear that memory ran out. Keeps what led to it where people find it;
-  /// returns the name of that file, or null. Called without a lock; may take long.
+  /// Writes the events before an out-of-memory error to a file; returns its name, or null. Called
+  /// without a lock; may take long.
   [[nodiscard]] virtual const char* note_failure() noexcept = 0;
-  /// Batch `number` of the process begins: it may begin or end what is recorded.
+  /// Batch `number` of the process begins: this may start or stop the recording.
   virtual void note_batch(std::uint32_t number) noexcept = 0;
 
  protected:
   ~TimelineSink() = default;
 };
 
-/// A profiler that wants to know what a thread works for while it calls the device. Thread-safe,
-/// never destroyed once installed.
+/// A profiler that attributes device calls to batches. Thread-safe. Never destroyed once installed.
 class TimelineMarker {
  public:
   TimelineMarker() = default;
   TimelineMarker(const TimelineMarker&) = delete;
   TimelineMarker& operator=(const TimelineMarker&) = delete;
 
-  /// What the calling thread starts on the device belongs to `batch`, and was submitted at `site`,
-  /// until the next pop. Nests.
+  /// Attributes the calling thread's device work to `batch`, submitted at `site`, until the next
+  /// pop. Nests.
   virtual void push(std::uint32_t batch, std::uint32_t site) noexcept = 0;
   virtual void pop() noexcept = 0;
 
@@ -65,28 +64,26 @@ inline constinit std::atomic<TimelineSink*> timeline_batches{nullptr};
 inline constinit std::atomic<TimelineMarker*> timeline_marker{nullptr};
 }  // namespace detail
 
-/// The sink that records now; null where nothing is recorded.
+/// Returns the recording sink; null if there is none.
 [[nodiscard]] inline TimelineSink* timeline_sink() noexcept {
   return detail::timeline_sink.load(std::memory_order_acquire);
 }
-/// Whoever wants to hear of batches, recording or not; null where nobody does.
+/// Returns the sink that receives batches, recording or not; null if there is none.
 [[nodiscard]] inline TimelineSink* timeline_batches() noexcept {
   return detail::timeline_batches.load(std::memory_order_acquire);
 }
 
-/// The profiler that gathers now; null where none does.
+/// Returns the active profiler; null if there is none.
 [[nodiscard]] inline TimelineMarker* timeline_marker() noexcept {
   return detail::timeline_marker.load(std::memory_order_acquire);
 }
 
-/// The time at which it was made, for a record of what took until it is written.
+/// Measures from construction to `write`.
 class TimelineSlice {
  public:
-  /// Looks at the clock if somebody records.
   TimelineSlice() noexcept : sink_(timeline_sink()), begin_(sink_ != nullptr ? sink_->now() : 0) {}
-  /// Who records, or null.
   [[nodiscard]] TimelineSink* sink() const noexcept { return sink_; }
-  /// Writes `record` with this begin; it ends now. For nobody where nobody records.
+  /// Writes `record`, from construction until now.
   void write(TimelineRecord record) const noexcept {
     if (sink_ == nullptr) return;
     record.begin = begin_;
@@ -98,14 +95,13 @@ class TimelineSlice {
   std::uint64_t begin_;
 };
 
-/// What a thread works for.
 struct TimelineWork {
   std::uint32_t batch = 0;     ///< 0: none
   int line = 0;                ///< of `file`
-  const char* file = nullptr;  ///< null: not known
+  const char* file = nullptr;  ///< null: unknown
 };
 
-/// What the calling thread works for until the scope ends, for records that do not say.
+/// Sets the calling thread's work within a scope, for records without batch or site.
 class TimelineScope {
  public:
   TimelineScope(std::uint32_t batch, const char* file, int line) noexcept
@@ -121,9 +117,8 @@ class TimelineScope {
   TimelineScope(const TimelineScope&) = delete;
   TimelineScope& operator=(const TimelineScope&) = delete;
 
-  /// Of the calling thread.
   [[nodiscard]] static TimelineWork current() noexcept { return of_thread; }
-  /// Sets it until the next call, for work that no scope of a program holds; returns what it was.
+  /// Sets it until the next call, for work outside scopes; returns the work before.
   static TimelineWork exchange(const TimelineWork& work) noexcept {
     return std::exchange(of_thread, work);
   }

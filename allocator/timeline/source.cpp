@@ -17,7 +17,7 @@ struct Sources {
 Sources& sources() {
   static auto* const kSources = [] {
     ForkGate::install();
-    return new Sources;  // a pool may outlive every static object
+    return new Sources;  // pools may outlive every static object
   }();
   return *kSources;
 }
