@@ -14,8 +14,8 @@
 namespace weir {
 namespace {
 
-/// What a plan says, one call to the source after the other, each for as much as the one before has
-/// given. Rethrows what `create` throws, with what was done by then in the `move`.
+/// Executes a plan: each step takes what the one before provided. Rethrows what `create` throws;
+/// `move` then has the completed steps.
 void carry_out(PageSource& source, PageMove& move) {
   if (!move.retire.empty()) move.retired_pages = source.unmap(move.retire);
   move.unmapped = source.unmap(move.unmap);
@@ -32,7 +32,7 @@ void carry_out(PageSource& source, PageMove& move) {
     move.pages.resize(had + move.created);
   }
   if (move.pages.size() < move.places.size()) return;
-  std::vector<Mapping>& mappings = move.unmap;  // its memory: it was as long, or is long enough
+  std::vector<Mapping>& mappings = move.unmap;  // reuse its memory: long enough
   mappings.clear();
   for (std::size_t i = 0; i < move.places.size(); ++i) {
     mappings.push_back({move.places[i], move.pages[i]});
@@ -40,10 +40,9 @@ void carry_out(PageSource& source, PageMove& move) {
   move.mapped = source.map(mappings);
 }
 
-/// Bytes that are rather made new than moved, where `taken` are reserved: up to 2% more than was
-/// ever held at a time. A loop of fixed shapes needs the same pages in two places of each
-/// iteration, and would move them for ever; with so many to spare it comes to rest
-/// (docs/fragmentation.md).
+/// How many bytes of new pages to create before moving mapped ones: up to 2% above the most ever
+/// held. Otherwise a loop of fixed shapes that needs the same pages in two places would move them
+/// in every iteration (docs/fragmentation.md).
 std::size_t bytes_to_spare(Bytes most_held, Bytes taken) {
   constexpr std::uint64_t kPart = 50;
   return minus_or_zero(most_held + Bytes{most_held.count / kPart}, taken).count;
@@ -59,7 +58,7 @@ PageStrategy::PageStrategy(PoolState& state, PageSource& source)
 bool PageStrategy::add_region(Bytes block) {
   const Bytes page = source_.page_size();
   const Bytes twice{2 * std::max(state_.upstream.capacity().count, block.count)};
-  // Half as much, and again, where addresses are short.
+  // If addresses are short, halve the size and retry.
   for (Bytes size = *round_up(twice, page); size >= block;
        size = *round_up({size.count / 2}, page)) {
     void* address = source_.reserve(size);
@@ -80,9 +79,9 @@ bool PageStrategy::add_region(Bytes block) {
 }
 
 Block* PageStrategy::grow(Attempt& request) {
-  request.upstream_refused = false;  // what it said in an earlier round is old news
+  request.upstream_refused = false;  // ignore an earlier round's result
   bool refused = false;
-  bool stay = false;  // pages: as while a stream of the context is captured
+  bool stay = false;  // pages cannot move, as during a capture in the context
   for (;;) {
     PageMove move;
     PoolChange change(state_);
@@ -90,7 +89,7 @@ Block* PageStrategy::grow(Attempt& request) {
     const Bytes taken = state_.taken();
     request.growth_room = minus_or_zero(state_.statistics.budget, taken);
     request.releasable = paged_.releasable();
-    if (request.block > state_.statistics.budget) return nullptr;  // nor does it get addresses
+    if (request.block > state_.statistics.budget) return nullptr;  // reserve no addresses either
     PagedIndex::NewPages allowed{.rather = bytes_to_spare(state_.most_held, taken) / page.count,
                                  .most = request.growth_room.count / page.count};
     if (stay) allowed.rather = allowed.most;
@@ -111,7 +110,7 @@ Block* PageStrategy::grow(Attempt& request) {
     const std::size_t to_move = move.unmap.size();
     Block* block = move_pages(request, move);
     if (block != nullptr || refused) return block;
-    // Where pages stay where they are, new ones may do; where the source has no more, what is free.
+    // If pages could not be moved, retry with new ones; if the source has none, with free ones.
     if (move.unmapped < to_move) {
       if (stay || allowed.most == 0) return nullptr;
       stay = true;
@@ -187,7 +186,7 @@ Bytes PageStrategy::trim(Bytes keep) {
   }
   move.unmapped = source_.unmap(move.unmap);
   for (std::size_t i = 0; i < move.unmapped; ++i) move.pages.push_back(move.unmap[i].page);
-  // What is still mapped at a stale place stays, as a spare page.
+  // Pages that are still mapped at a stale place become spare.
   std::ranges::sort(move.kept);
   const auto destroyed = std::partition(move.pages.begin(), move.pages.end(), [&](Page each) {
     return std::ranges::binary_search(move.kept, each.id);
@@ -213,10 +212,9 @@ Bytes PageStrategy::trim(Bytes keep) {
 }
 
 void PageStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
-  // Nobody else has the pool any more, and the source is called under no lock.
+  // No other thread uses the pool any more; no lock during calls of the source.
   const auto unmap = [&](Mapping mapping) { return source_.unmap(std::span(&mapping, 1)) == 1; };
-  // A page is destroyed once it is mapped nowhere: where a stale place is left, it is not known
-  // which.
+  // Destroy a page only if nothing maps it: a stale place that is left may map any.
   const bool no_stale = paged_.end_stale(unmap);
   bool all_unmapped = no_stale;
   paged_.for_each_mapping([&](Mapping mapping) {

@@ -7,27 +7,27 @@
 
 namespace weir {
 
-/// Memory in pages behind reserved addresses: `paged`. Pages move to where a request fits, from
-/// under what is free or, within the budget, from the source.
+/// `paged`: pages behind reserved addresses. Pages move to where the request fits, from under free
+/// pieces or, within the budget, from the source.
 class PageStrategy final : public PoolStrategy {
  public:
-  /// `source` is the upstream's.
+  /// `source`: the upstream's.
   PageStrategy(PoolState& state, PageSource& source);
 
   [[nodiscard]] Block* grow(Attempt& request) override;
-  /// Null: growth took what can be had, since pages move.
+  /// Returns null: `grow` moved all pages that it could.
   [[nodiscard]] Block* make_room(Attempt& /*request*/) override { return nullptr; }
   [[nodiscard]] StageReport room_found(const Attempt& request) const override;
   Bytes trim(Bytes keep) override;
   void give_back_all() override;
 
  private:
-  /// Reserves addresses that a block of `block` bytes fits in; false where there are none.
+  /// Reserves addresses for a block; false if there are none.
   [[nodiscard]] bool add_region(Bytes block);
   [[nodiscard]] Block* move_pages(Attempt& request, PageMove& move);
 
   PageSource& source_;
-  PagedIndex paged_ WEIR_GUARDED_BY(state_.mutex);  ///< the index
+  PagedIndex paged_ WEIR_GUARDED_BY(state_.mutex);
 };
 
 }  // namespace weir

@@ -10,7 +10,7 @@
 namespace weir {
 
 Block* SegmentStrategy::grow(Attempt& request) {
-  request.upstream_refused = false;  // what it said in an earlier round is old news
+  request.upstream_refused = false;  // ignore an earlier round's result
   std::vector<Segment> victims;
   PoolChange change(state_);
   const Bytes taken = state_.taken();
@@ -31,7 +31,7 @@ Block* SegmentStrategy::grow(Attempt& request) {
 
 Block* SegmentStrategy::make_room(Attempt& request) {
   std::vector<Segment> victims;
-  // Again while the upstream refuses: what was released may not be the piece that it lacked.
+  // Repeat while the upstream refuses: it may lack another segment than those released.
   for (;;) {
     PoolChange change(state_);
     const Bytes taken = state_.taken();
@@ -39,7 +39,7 @@ Block* SegmentStrategy::make_room(Attempt& request) {
     request.growth_room = minus_or_zero(budget, taken);
     request.releasable = index_->releasable();
     Bytes need = minus_or_zero(taken + request.block, budget);
-    if (need > request.releasable) return nullptr;  // it would not make room: keep the cache
+    if (need > request.releasable) return nullptr;  // releasing would not suffice: keep the cache
     if (request.upstream_refused) {
       if (request.releasable.count == 0) return nullptr;
       need = std::max(need, request.block);
@@ -47,7 +47,7 @@ Block* SegmentStrategy::make_room(Attempt& request) {
     const Bytes released = index_->take_releasable(need, victims);
     const Bytes room = state_.options.segment_room(minus_or_zero(budget + released, taken), budget);
     const Bytes segment = index_->segment_size(request.block, room);
-    // The room is claimed before it is made, so that nobody else grows into it.
+    // Claim the room before releasing: no other thread may grow into it.
     state_.growing += segment;
     state_.begin_transit();
     request.releases += victims.size();
@@ -68,7 +68,7 @@ Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
   Upstream& upstream = state_.upstream;
   void* pointer = upstream.allocate(segment);
   if (pointer == nullptr && segment > request.block) {
-    segment = request.block;  // a part of the claim then stays unused
+    segment = request.block;  // leaves a part of the claim unused
     pointer = upstream.allocate(segment);
   }
   request.upstream_refused = pointer == nullptr;
@@ -144,7 +144,7 @@ Bytes SegmentStrategy::trim(Bytes keep) {
 }
 
 void SegmentStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
-  // Nobody else has the pool any more, and the upstream is called under no lock.
+  // No other thread uses the pool any more; no lock during calls of the upstream.
   index_->for_each_segment(
       [this](Segment segment) { state_.upstream.deallocate(segment.pointer, segment.size); });
 }

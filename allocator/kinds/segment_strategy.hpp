@@ -8,7 +8,7 @@
 
 namespace weir {
 
-/// Memory in segments of the upstream, as the index sizes them: `naive`, `round`, `best_fit`.
+/// `naive`, `round`, `best_fit`: segments from the upstream, sized by the index.
 class SegmentStrategy : public PoolStrategy {
  public:
   SegmentStrategy(PoolState& state, std::unique_ptr<BlockIndex> index)
@@ -17,16 +17,16 @@ class SegmentStrategy : public PoolStrategy {
   }
 
   [[nodiscard]] Block* grow(Attempt& request) override;
-  /// Gives back what is least recently used, and no more than the request needs.
+  /// Releases only what the request needs, least recently used first.
   [[nodiscard]] Block* make_room(Attempt& request) override;
   [[nodiscard]] StageReport room_found(const Attempt& request) const override;
   Bytes trim(Bytes keep) override;
   void give_back_all() override;
 
  private:
-  /// Gives segments that left the index back to the upstream. They stay reserved until then.
+  /// Returns segments of `take_releasable` to the upstream. They stay reserved until then.
   void release(std::vector<Segment>& segments);
-  /// Asks the upstream. The caller has claimed the room.
+  /// The caller has claimed the room.
   [[nodiscard]] Block* grow_claimed(Attempt& request, Bytes segment);
 
   const std::unique_ptr<BlockIndex> index_ WEIR_PT_GUARDED_BY(state_.mutex);

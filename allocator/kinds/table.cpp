@@ -36,7 +36,7 @@ std::unique_ptr<PoolStrategy> make_size_classes(PoolState& state) {
 }
 
 std::unique_ptr<PoolStrategy> make_best_fit(PoolState& state) WEIR_NO_THREAD_SAFETY_ANALYSIS {
-  // The pool is being made: nobody else has it yet.
+  // No other thread uses the pool yet.
   return std::make_unique<SegmentStrategy>(
       state, std::make_unique<SegmentIndex>(state.options.segment.value, state.statistics.budget));
 }

@@ -6,7 +6,7 @@
 
 namespace weir {
 
-/// Keeps nothing: `unpooled`. What is freed goes back as soon as the device has passed it.
+/// `unpooled`: returns memory once the device has passed its free.
 class UnpooledStrategy final : public SegmentStrategy {
  public:
   using SegmentStrategy::SegmentStrategy;
@@ -23,7 +23,7 @@ class UnpooledStrategy final : public SegmentStrategy {
     try {
       trim({});
     } catch (const std::bad_alloc&) {
-      // It is freed all the same; the next call gives back what this one could not.
+      // The block is freed; the next call returns its memory.
     }
   }
 };
