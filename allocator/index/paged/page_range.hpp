@@ -1,6 +1,6 @@
 #pragma once
 
-// Addresses by whole pages. Values in, values out.
+// Address ranges in pages.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PageRange {
   std::uintptr_t end = 0;
 };
 
-/// A size of pages, a power of two.
+/// A page size, a power of two.
 class PageGrid {
  public:
   explicit constexpr PageGrid(Bytes page) noexcept : page_(page) {}
@@ -27,15 +27,15 @@ class PageGrid {
   [[nodiscard]] constexpr std::uintptr_t up(std::uintptr_t address) const noexcept {
     return down(address + page_.count - 1);
   }
-  /// How many pages a range has that begins and ends with one.
+  /// The range must be page-aligned.
   [[nodiscard]] constexpr std::size_t pages_in(PageRange range) const noexcept {
     return range.end > range.begin ? (range.end - range.begin) / page_.count : 0;
   }
-  /// The pages that lie in a piece as a whole.
+  /// The pages wholly in a piece.
   [[nodiscard]] PageRange whole(const Block& piece) const noexcept {
     return {up(piece.begin()), down(piece.end())};
   }
-  /// How many of them a block in `kept` does not touch.
+  /// How many of those a block in `kept` does not touch.
   [[nodiscard]] std::size_t pages_outside(const Block& piece, PageRange kept) const noexcept {
     const auto [begin, end] = whole(piece);
     const std::uintptr_t before = down(kept.begin);

@@ -7,7 +7,7 @@
 namespace weir {
 namespace {
 
-/// Of a run so many blocks to either side of its largest void are looked at.
+/// Blocks to look at on either side of a run's largest void.
 constexpr std::size_t kReach = 16;
 
 class SiteSearch {
@@ -15,7 +15,7 @@ class SiteSearch {
   SiteSearch(Bytes size, PageGrid grid, SiteOwners owners, SiteOrder order)
       : size_(size), grid_(grid), owners_(owners), order_(order) {}
 
-  /// Looks at the run around a void. False once enough was looked at.
+  /// Looks at the run around a void. False: the search is over.
   bool look_around(Block& piece) {
     if (looked_at_ >= kSiteSteps) return false;
     ++looked_at_;
@@ -32,8 +32,8 @@ class SiteSearch {
     look_at({first->begin(), last->end()}, *first);
     return true;
   }
-  /// Takes the beginning of the run that a void is the first one of, however many blocks that has,
-  /// if it is long enough. False once there is a place, or enough was looked at.
+  /// If `piece` is the first void of a long enough run, of any number of blocks, takes the run's
+  /// beginning. False: the search is over, with a place or without.
   bool take_any_around(Block& piece) {
     Block* first = &piece;
     while (usable(first->neighbours.previous)) {
@@ -51,7 +51,7 @@ class SiteSearch {
     consider(*first, {first->begin(), first->begin() + size_.count}, *first, length);
     return false;
   }
-  /// Counts a block. False once there were enough for any search.
+  /// Counts a block. False: the search is over.
   [[nodiscard]] bool look_once_more() noexcept {
     return ++looked_at_ < kSiteSteps + kLastSiteSteps;
   }
@@ -62,7 +62,7 @@ class SiteSearch {
   }
 
  private:
-  /// Of the voids of one run the largest stands for all.
+  /// A run's largest void stands for all.
   static bool comes_before(const Block& piece, const Block& than) noexcept {
     if (piece.state != BlockState::kVoid) return false;
     return std::pair(than.size, piece.begin()) < std::pair(piece.size, than.begin());
@@ -77,7 +77,7 @@ class SiteSearch {
   void look_at(PageRange run, Block& first) {
     const std::uint64_t length = run.end - run.begin;
     if (length < size_.count) return;
-    // The fewest pages are new where the block begins or ends with what is mapped.
+    // A block that begins or ends with mapped pages needs the fewest new.
     for (const Block* b = &first; b != nullptr && b->begin() < run.end; b = b->neighbours.next) {
       if (b->begin() + size_.count <= run.end) {
         consider(first, {b->begin(), b->begin() + size_.count}, *b, length);
@@ -88,7 +88,7 @@ class SiteSearch {
     }
   }
 
-  /// `within` is a block of the run that `place` begins or ends with.
+  /// `place` begins or ends with the block `within`.
   void consider(Block& first, PageRange place, const Block& within, std::uint64_t length) {
     const PageRange touched{grid_.down(place.begin), grid_.up(place.end)};
     const PageSite site{
@@ -124,7 +124,7 @@ class SiteSearch {
   const PageGrid grid_;
   const SiteOwners owners_;
   const SiteOrder order_;
-  std::size_t looked_at_ = 0;  ///< blocks; each place that is considered looks at its own again
+  std::size_t looked_at_ = 0;  ///< blocks; candidate places count theirs again
   PageSite best_;
 };
 

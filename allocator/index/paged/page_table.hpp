@@ -1,8 +1,7 @@
 #pragma once
 
-// Which page is mapped where. The addresses that a pool reserves are far more than what is ever
-// mapped of them, so there is a part of the table only for what was: 4 KiB for each 512 pages. A
-// data structure only: it takes no lock.
+// Maps addresses to pages. A pool reserves far more addresses than it maps, so the table has parts
+// only for those mapped: 4 KiB for 512 pages. A data structure only: takes no lock.
 
 #include <array>
 #include <cstdint>
@@ -18,7 +17,7 @@ class PageTable {
  public:
   explicit PageTable(Bytes page) noexcept : page_(page) {}
 
-  /// Makes room for the pages from `begin` to `end`. May fail, and has forgotten nothing then.
+  /// Makes room for these pages. May fail, and then keeps all entries.
   void make_room(std::uintptr_t begin, std::uintptr_t end) {
     if (begin == end) return;
     for (std::uint64_t part = part_of(begin); part <= part_of(end - 1); ++part) {
@@ -26,14 +25,13 @@ class PageTable {
       if (made == nullptr) made = std::make_unique<Part>();
     }
   }
-  /// The page at `address`, where room was made; none where nothing is mapped.
+  /// `address` must have room. No page if nothing is mapped.
   [[nodiscard]] Page& at(std::uintptr_t address) {
     return (*parts_.find(part_of(address))->second)[address / page_.count % kPages];
   }
-  /// How many parts there are.
   [[nodiscard]] std::size_t parts() const noexcept { return parts_.size(); }
 
-  /// Calls `visit(Mapping)` for each page, in no particular order.
+  /// Calls `visit(Mapping)` for each page, in arbitrary order.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (const auto& [number, part] : parts_) {

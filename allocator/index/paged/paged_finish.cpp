@@ -1,4 +1,4 @@
-// What PagedIndex takes over from a move that was carried out, all of it or a part.
+// PagedIndex::finish: applies a move, executed wholly or in part.
 
 #include <algorithm>
 

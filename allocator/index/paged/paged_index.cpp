@@ -89,7 +89,7 @@ std::size_t PagedIndex::movable_pages(const PageSite& site, PageRange range) con
 
 PagedIndex::Plan PagedIndex::plan(Bytes size, StreamId stream, NewPages allowed, PageMove& move) {
   if (pages_ < kSmallHeap) {
-    // Where it pins the fewest it may need more new pages than there are to be had.
+    // The place that pins the fewest pages may need too many new ones.
     const Plan made = plan_by(SiteOrder::kFewestPinned, size, stream, allowed, move);
     if (made != Plan::kNoPages) return made;
   }
@@ -104,7 +104,7 @@ PagedIndex::Plan PagedIndex::plan_by(SiteOrder order, Bytes size, StreamId strea
                                        {.own = own, .common = &common_.at(area)}, order);
   if (site.first == nullptr) return Plan::kNoAddresses;
 
-  // What lies in voids is mapped by whole pages.
+  // Voids are mapped by whole pages.
   PageRange range{site.at, site.at + size.count};
   for (const Block* b = site.first; b != nullptr && b->begin() < site.at + size.count;
        b = b->neighbours.next) {
@@ -115,7 +115,7 @@ PagedIndex::Plan PagedIndex::plan_by(SiteOrder order, Bytes size, StreamId strea
   const std::size_t movable = movable_pages(site, range);
   const auto owners = owners_.find(stream);
   Owners* const lending = owners == owners_.end() ? nullptr : owners->second.get();
-  // A sum first: to look for them costs time for each page that the request needs.
+  // A sum first: a search costs time for each page of the request.
   Bytes own_free;
   for (const Area each : {kSmallArea, kLargeArea}) {
     if (lending != nullptr) own_free += lending->at(each).bins.bytes();
@@ -126,17 +126,17 @@ PagedIndex::Plan PagedIndex::plan_by(SiteOrder order, Bytes size, StreamId strea
   if (lending != nullptr) lenders = lenders_of(*lending, range, site.new_pages);
   std::size_t lendable = 0;
   for (const Block* piece : lenders) lendable += pages_under(*piece);
-  // No more stale places than there are pages, so that addresses last however late the device is.
+  // No more stale places than pages: addresses must suffice however late the device is.
   const std::size_t lent = std::min(lendable, pages_ - std::min(pages_, stale_.pages()));
   if (site.new_pages > spare_.size() + movable + lent + allowed.most) return Plan::kNoPages;
 
-  // All memory that any step from here to the end of `finish` needs.
+  // All memory needed until the end of `finish`.
   const std::size_t count = site.new_pages;
   table_.make_room(grid_.down(range.begin), grid_.up(range.end));
   move.places.reserve(count);
   move.unmap.reserve(count);
   move.pages.reserve(count);
-  const std::size_t victims = std::min(count, movable);  // each gives a page at least
+  const std::size_t victims = std::min(count, movable);  // each gives at least one page
   const std::size_t most_lenders = std::min(count, lent);
   move.victims.reserve(victims);
   move.lenders.reserve(most_lenders);
@@ -164,10 +164,10 @@ PagedIndex::Plan PagedIndex::plan_by(SiteOrder order, Bytes size, StreamId strea
 
 void PagedIndex::promise_for(PageMove& move, std::size_t places, std::size_t victims,
                              std::size_t create) {
-  const std::size_t claiming = 2 * victims + 2;  // either end of each, and of the target
-  // A move that fails can leave each page apart; of what gave pages one piece of each kind is cut.
+  const std::size_t claiming = 2 * victims + 2;  // both ends of each and of the target
+  // A failed move may separate every page, and cuts one piece of each kind that gave pages.
   const std::size_t finishing = 2 * places + 5;
-  spare_.reserve(pages_ + create);  // every page there is
+  spare_.reserve(pages_ + create);  // all pages
   blocks_.promise(claiming + finishing);
   blocks_.redeem(claiming);
   move.promised = finishing;
@@ -178,7 +178,7 @@ void PagedIndex::promise_for(PageMove& move, std::size_t places, std::size_t vic
 void PagedIndex::claim_target(const PageSite& site, PageRange range, PageMove& move) {
   Block* piece = site.first;
   while (piece->end() <= range.begin) piece = piece->neighbours.next;
-  // What is cut off at either end stays what it was.
+  // The cut-off ends keep their state.
   const auto put_back = [this](Block& rest, bool was_void) {
     was_void ? place_void(rest) : insert(rest);
   };
@@ -212,7 +212,7 @@ void PagedIndex::claim_target(const PageSite& site, PageRange range, PageMove& m
 Block& PagedIndex::claim_pages(Block& piece, std::size_t most) {
   const PageRange whole = grid_.whole(piece);
   const std::size_t taken = std::min(most, grid_.pages_in(whole));
-  // From the end that lies next to a void, so that voids grow together.
+  // From the end next to a void: voids grow together.
   const Block* previous = piece.neighbours.previous;
   const bool from_front = previous != nullptr && previous->state == BlockState::kVoid;
   const std::uintptr_t begin = from_front ? whole.begin : whole.end - taken * page().count;
@@ -313,7 +313,7 @@ void PagedIndex::plan_release(std::size_t most, PageMove& move) {
       move.kept.push_back(page_at(at).id);
     }
   };
-  stale_.for_each_waiting(keep);  // before this move takes some, too
+  stale_.for_each_waiting(keep);  // before this move takes some
   claim_retired(move);
   for (std::size_t i = 0; i < spare; ++i) {
     move.pages.push_back(spare_.back());
