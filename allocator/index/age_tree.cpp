@@ -7,7 +7,7 @@
 namespace weir {
 namespace {
 
-/// Parts of one block have one age: the address makes the order one of all blocks.
+/// Parts of one block have one age: the address breaks the tie.
 bool is_older(const Block& a, const Block& b) {
   return std::tuple(std::uint64_t{a.moved_at}, a.begin()) <
          std::tuple(std::uint64_t{b.moved_at}, b.begin());

@@ -1,9 +1,8 @@
 #pragma once
 
-// Free blocks in the order of their frees, for what takes the least recently freed first. A block
-// often enters out of that order: it was freed early, and the device passed its points late. So it
-// is a search tree, a treap (treap_rank.hpp). Every call takes a logarithmic number of steps; to
-// insert the youngest and to remove any takes two or so. It takes no memory and no lock.
+// Free blocks, least recently freed first. A treap (treap_rank.hpp), because the device passes some
+// points late, so blocks enter out of order. Calls take logarithmically many steps; inserting the
+// youngest and removing any, about two. Allocates nothing, takes no lock.
 
 #include <cstdint>
 
@@ -14,23 +13,23 @@ namespace weir {
 class AgeTree {
  public:
   [[nodiscard]] bool empty() const noexcept { return root_ == nullptr; }
-  /// The one freed first; null when empty.
+  /// Null if empty.
   [[nodiscard]] Block* front() const noexcept;
-  /// The one that was freed next after `block`; null for the last.
+  /// The block freed next; null for the last.
   [[nodiscard]] static Block* next(const Block& block) noexcept;
 
-  /// `block` is in no list by its by_age link, and its age and address stay while it is in here.
+  /// `block` must be in no list by its by_age link. Its age and address must not change in here.
   void insert(Block& block) noexcept;
   void remove(Block& block) noexcept;
 
  private:
-  /// Where the pointer to `block` is: in its parent, or here.
+  /// Returns the pointer to `block`: in its parent, or root_.
   [[nodiscard]] Block*& pointer_to(Block& block) noexcept;
-  /// `block`, which is not the root, changes places with its parent.
+  /// `block` is not the root.
   void rotate_up(Block& block) noexcept;
 
   Block* root_ = nullptr;
-  Block* last_ = nullptr;  ///< freed last: most that enter come right behind it
+  Block* last_ = nullptr;  ///< most recently freed; most new blocks follow it
 };
 
 }  // namespace weir

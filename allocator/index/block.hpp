@@ -1,6 +1,6 @@
 #pragma once
 
-// One block of a pool and the links by which the pool's index holds it.
+// A block of a pool, and its links in the pool's index.
 
 #include <array>
 #include <cstdint>
@@ -18,63 +18,62 @@ namespace weir {
 struct Block;
 struct FreeOwner;
 
-/// Neighbours in one intrusive list; a block can be in several lists through several of these.
+/// Neighbours in one of a block's intrusive lists.
 struct BlockLink {
   Block* previous;
   Block* next;
 };
 
-/// A place in an AgeTree (age_tree.hpp).
+/// See age_tree.hpp.
 struct AgeLink {
   Block* parent;
-  Block* older;    ///< all in here were freed before the block
-  Block* younger;  ///< all in here after it
+  Block* older;    ///< root of the blocks freed before
+  Block* younger;  ///< root of the blocks freed after
 };
 
 enum class BlockState : std::uint8_t {
   kAllocated,  ///< handed out
-  kFreeing,    ///< its free is recording points, on one thread, outside the lock
-  kAwaiting,   ///< freed; a point that it waits for is not passed
+  kFreeing,    ///< one thread records points for its free, without the lock
+  kAwaiting,   ///< freed; waits for the device to pass a point
   kCached,     ///< free
-  kMoving,     ///< no block: its pages are being mapped or unmapped, outside the lock
-  kVoid,       ///< no block: addresses with no page behind them
-  kStale,      ///< no block: its pages are mapped elsewhere too, and live there
+  kMoving,     ///< no block: pages are being mapped or unmapped, without the lock
+  kVoid,       ///< no block: addresses without pages
+  kStale,      ///< no block: its pages live at another place and are mapped here, too
 };
 
-/// Two cache lines, both of which a free and an allocation touch: with very many blocks, reading
-/// them from memory is most of what either costs. In pools that split blocks it is also a free
-/// piece of a segment.
+/// Two cache lines, both touched by an allocation and a free: with very many blocks, reading them
+/// from memory is most of the cost. In pools that split blocks it may be a free piece of a segment.
 struct alignas(64) Block {
-  /// A point that could not be recorded yet; nothing ever passes it.
+  /// A point not recorded yet, which the device never passes.
   static constexpr std::uint64_t kUnrecorded = std::numeric_limits<std::uint64_t>::max();
-  static constexpr std::size_t kLabel = 31;   ///< characters of a label that are kept
-  static constexpr unsigned kCountBits = 56;  ///< enough for two years of an event a nanosecond
+  static constexpr std::size_t kLabel = 31;   ///< characters kept
+  static constexpr unsigned kCountBits = 56;  ///< lasts two years at an event per nanosecond
 
-  // The first line is what a neighbour that is freed looks at as well.
+  // The first line: a free also reads its neighbours'.
   void* pointer = nullptr;
   Bytes size;
-  /// Cached: who may have it. Otherwise who will, once it is freed.
+  /// Who may reuse it: now if cached, else once it is freed.
   FreeOwner* owner = nullptr;
-  /// Cached: with those of its owner, in a list or a tree (size_tree.hpp); awaiting: of the same
+  /// Cached: others of its owner, in a list or a tree (size_tree.hpp). Awaiting: others of the
   /// stream.
   BlockLink by_stream{};
-  BlockLink neighbours{};  ///< those next to it in its segment, by address, if it was cut from one
-  /// The pool's count of events at its allocation or last free.
+  BlockLink neighbours{};  ///< adjacent pieces of its segment, if cut from one
+  /// The pool's event count at its allocation or last free.
   std::uint64_t moved_at : kCountBits = 0;
   BlockState state : 6 = BlockState::kAllocated;
-  bool begins_run : 1 = false;  ///< the first piece of a run of small ones (segment_index.hpp)
-  bool may_touch : 1 = false;   ///< its stream's alone; a neighbour may be everybody's
+  bool begins_run : 1 = false;  ///< first piece of a run of small ones (segment_index.hpp)
+  bool may_touch : 1 = false;   ///< only its stream may reuse it; a neighbour may be common
 
   Bytes requested;
-  StreamId home;                    ///< the stream that it was allocated on
-  std::uint64_t home_sequence = 0;  ///< of its free: the point on home; zero once that is passed
-  /// Streams other than home that use it, and of its free: the points there. Null until there was
-  /// one, as for most.
+  StreamId home;                    ///< of its allocation
+  std::uint64_t home_sequence = 0;  ///< the free's point on home; zero once passed
+  /// The other streams that use it; once freed, the points there. Null until there is one, as for
+  /// most.
   std::unique_ptr<std::vector<Point>> others;
   union {
     BlockLink by_age;  ///< cached: least recently freed first
-    AgeLink in_tree;   ///< the same, where it is in a tree
-    /// Not cached: what its holder calls it, cut to fit, zeros behind it.
+    AgeLink in_tree;   ///< the same, in a tree
+    /// Not cached: the holder's label, truncated, zero-padded.
     std::array<char, kLabel> label{};
   };
 
@@ -82,7 +81,6 @@ struct alignas(64) Block {
     moved_at = events & ((std::uint64_t{1} << kCountBits) - 1);
   }
   [[nodiscard]] Point home_point() const { return {home, home_sequence}; }
-  /// The points on streams other than home.
   [[nodiscard]] std::span<Point> other_points() const noexcept {
     return others != nullptr ? std::span<Point>(*others) : std::span<Point>();
   }
@@ -95,7 +93,7 @@ struct alignas(64) Block {
 };
 static_assert(sizeof(Block) == 128);
 
-/// A doubly linked list through one of a block's links. It owns nothing.
+/// A doubly linked list through a link of its blocks. Owns nothing.
 template <BlockLink Block::*Link>
 class BlockList {
  public:
@@ -107,8 +105,8 @@ class BlockList {
   void push_back(Block& block) noexcept { insert_after(back_, block); }
   void push_front(Block& block) noexcept { insert_after(nullptr, block); }
 
-  /// Keeps the list ascending by `key`. Searched from both ends: what is freed now belongs to the
-  /// back, and what was joined with an old one to the front.
+  /// Keeps the list ascending by `key`. Searches from both ends: newly freed blocks belong at the
+  /// back, those joined with old ones at the front.
   template <typename Key>
   void insert_sorted(Block& block, const Key& key) noexcept {
     Block* place = back_;
@@ -121,7 +119,7 @@ class BlockList {
     insert_after(place, block);
   }
 
-  /// `block`, in no list, takes the place of `old`.
+  /// `block` is in no list.
   void replace(Block& old, Block& block) noexcept {
     insert_after(&old, block);
     remove(old);

@@ -18,7 +18,6 @@ std::uint64_t sequence_on(const Block& block, StreamId stream) {
   return 0;
 }
 
-/// The block freed longest ago of those that it was shown, and the point that it waits for.
 class Oldest {
  public:
   void consider(const Block& block, Point point) {
@@ -52,7 +51,7 @@ BlockIndex::BlockIndex() { nobody_.passed = std::numeric_limits<std::uint64_t>::
 const Block* BlockIndex::find_around(const void* address) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto holds = [at](const Block& block) { return block.begin() <= at && at < block.end(); };
-  // Blocks do not overlap: the first that begins here or before is the only one that can hold it.
+  // Blocks do not overlap: only the first that begins here or before can hold it.
   std::uintptr_t begin = at - at % Upstream::kAlignment;
   for (std::size_t i = 0; i <= blocks_.size(); ++i, begin -= Upstream::kAlignment) {
     const Block* const block = blocks_.find(reinterpret_cast<const void*>(begin));
@@ -124,8 +123,8 @@ bool BlockIndex::is_passed(Point point) const {
 }
 
 std::optional<Point> BlockIndex::blocking_point(const Block& block) const {
-  // The own stream may reuse a block before its own point, but only once that is recorded: from
-  // then on the block can also be given to others.
+  // The own stream may reuse a block before its point is passed, but not before it is recorded:
+  // another stream may take the cached block and needs the point.
   const bool needs_home = awaits_home() || block.home_sequence == Block::kUnrecorded;
   if (needs_home && !block.owner->passed(block)) return block.home_point();
   for (const Point& point : block.other_points()) {
@@ -183,7 +182,7 @@ Bytes BlockIndex::note_passed(StreamId stream, std::uint64_t sequence) {
     if (sequence_on(*block, stream) > sequence) break;
     state.awaiting.remove(*block);
     const Bytes size = block->size;
-    // It may await another stream's point next.
+    // It may now await another stream's point.
     if (place_freed(*block) == BlockState::kCached) moved += size;
   }
   while (Block* block = state.unpassed.front()) {
@@ -212,7 +211,7 @@ Bytes BlockIndex::note_recorded(Point point, std::uint64_t freed_by) {
     for (Point& own : block->other_points()) {
       if (own.stream == point.stream) own.sequence = point.sequence;
     }
-    // Sorted in anew: the point can be one that is known to be passed, which no poll tells again.
+    // The device may have passed the point already, and no poll reports that again.
     const Bytes size = block->size;
     if (place_freed(*block) == BlockState::kCached) moved += size;
   }
@@ -240,7 +239,7 @@ Bytes BlockIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
     sum += block->size;
     ++count;
   }
-  taken.reserve(taken.size() + count);  // so that no segment is lost between two places
+  taken.reserve(taken.size() + count);  // a throw later would lose a segment
   for (; count != 0; --count) {
     Block& block = *releasable_blocks_.front();
     taken.push_back({block.pointer, block.size});
@@ -276,7 +275,7 @@ void BlockIndex::pending_streams(std::size_t most, std::vector<StreamId>& pendin
                                  std::vector<StreamId>& unrecorded) {
   for (std::size_t left = std::min(most, pending_.size()); left != 0; --left) {
     StreamState* state = pending_.front();
-    // To the end of the list, so that each has its turn.
+    // Move it to the end: streams take turns.
     pending_.remove(*state);
     pending_.add(*state);
     if (state->last > state->passed) pending.push_back(state->stream);

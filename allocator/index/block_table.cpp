@@ -26,11 +26,11 @@ void BlockTable::make_room(std::size_t blocks) {
   constexpr std::size_t kFewest = 256;
   while (free_.size() < blocks) {
     const std::size_t first = chunks_.size() * kChunk + 1;
-    free_.reserve(first + kChunk);  // for all numbers, so that erasing cannot fail
+    free_.reserve(first + kChunk);  // for all numbers: erasing cannot fail
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i-- > 0;) free_.push_back(static_cast<std::uint32_t>(first + i));
   }
-  // At most three quarters of the slots are full: searches stay short.
+  // At most three quarters full: searches stay short.
   const std::size_t most = chunks_.size() * kChunk;
   if (most * 4 <= slots_.size() * 3) return;
   std::vector<Slot> slots(std::max(kFewest, std::bit_ceil(most * 4 / 3 + 1)));
@@ -44,8 +44,8 @@ void BlockTable::erase(Block& block) noexcept {
   std::size_t hole = place_of(block.pointer);
   free_.push_back(slots_[hole].number);
   --size_;
-  // Slots behind the hole move into it when their search, which starts at home, passes there, so
-  // that nothing dead is left behind (Knuth 3, 6.4, algorithm R).
+  // Move slots behind the hole into it if their search passes it: no dead slot is left (Knuth 3,
+  // 6.4, algorithm R).
   const auto distance = [this](std::size_t from, std::size_t to) {
     return (to - from) & (slots_.size() - 1);
   };

@@ -1,9 +1,8 @@
 #pragma once
 
-// A pool's blocks by address. Every free looks its block up here, and with very many blocks most of
-// what that costs is memory that no cache holds: so the blocks stand densely, and the table that
-// finds them is small, 8 bytes a slot, and looks at no block but the one. A data structure only: it
-// takes no lock.
+// A pool's blocks by address. Every free looks one up. With very many blocks most of that cost is
+// uncached memory: so blocks are dense, a slot has 8 bytes, and a search reads only the block
+// found. A data structure only: takes no lock.
 
 #include <array>
 #include <bit>
@@ -21,27 +20,26 @@ class BlockTable {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// The block at this address; null when there is none.
+  /// Null if there is none.
   [[nodiscard]] Block* find(const void* pointer) const noexcept {
     if (size_ == 0) return nullptr;
     const Slot slot = slots_[place_of(pointer)];
     return slot.number == 0 ? nullptr : &block_of(slot);
   }
-  /// Says that `find`, or erasing the block there, comes soon.
+  /// For a `find` or an erasure soon.
   void prefetch(const void* pointer) const noexcept {
     if (size_ != 0) __builtin_prefetch(&slots_[home_of(hash(pointer))]);
   }
-  /// A new block; none may have this address. It stays where it is until it is erased. When there
-  /// is no memory for it, nothing changes.
+  /// The address must be new. The block stays in place until erased. Throws for lack of memory, and
+  /// then changes nothing.
   Block& insert(void* pointer);
   void erase(Block& block) noexcept;
-  /// Sets memory for `blocks` insertions aside, which others do not touch until `redeem`. May fail,
-  /// and has changed nothing then.
+  /// Reserves memory for `blocks` insertions until `redeem`. May fail, and then changes nothing.
   void promise(std::size_t blocks);
-  /// Ends such a promise: so many insertions that follow now cannot fail.
+  /// Ends such a promise: so many insertions cannot fail now.
   void redeem(std::size_t blocks) noexcept { promised_ -= blocks; }
 
-  /// Calls `visit(const Block&)` for each, in no particular order.
+  /// Calls `visit(const Block&)` for each, in arbitrary order.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (const Slot slot : slots_) {
@@ -53,20 +51,18 @@ class BlockTable {
   static constexpr std::size_t kChunk = 128;  ///< blocks
   using Chunk = std::array<Block, kChunk>;
 
-  /// A block's number from 1, or 0 when it is empty, and its address's hash, so that another's
-  /// block is hardly ever looked at, and none to move a slot. There is always an empty one, so
-  /// searches end.
+  /// A block's number from 1, or 0 if empty, and its address's hash: searches read almost no other
+  /// block, and moving a slot none. One slot is always empty, so searches end.
   struct Slot {
     std::uint32_t number = 0;
     std::uint32_t hash = 0;
   };
   [[nodiscard]] static std::uint32_t hash(const void* pointer) noexcept {
-    // The top bits of the product depend on all bits of the address (Knuth, The Art of Computer
-    // Programming 3, 6.4).
+    // The top bits of the product depend on all bits of the address (Knuth 3, 6.4).
     return static_cast<std::uint32_t>(
         reinterpret_cast<std::uintptr_t>(pointer) * 0x9E3779B97F4A7C15U >> 32U);
   }
-  /// Where the search for it starts: its topmost bits.
+  /// Where its search starts.
   [[nodiscard]] std::size_t home_of(std::uint32_t hash) const noexcept {
     return hash >> (32U - static_cast<unsigned>(std::countr_zero(slots_.size())));
   }
@@ -77,7 +73,7 @@ class BlockTable {
   [[nodiscard]] std::size_t next(std::size_t i) const noexcept {
     return (i + 1) & (slots_.size() - 1);
   }
-  /// The slot of the block at this address, or the empty one that it would take.
+  /// The block's slot, or the empty one for it.
   [[nodiscard]] std::size_t place_of(const void* pointer) const noexcept {
     const std::uint32_t own = hash(pointer);
     std::size_t i = home_of(own);
@@ -94,9 +90,9 @@ class BlockTable {
   }
   void make_room(std::size_t blocks);
 
-  std::vector<Slot> slots_;  ///< a power of two of them, or none yet
+  std::vector<Slot> slots_;  ///< a power of two, or none
   std::vector<std::unique_ptr<Chunk>> chunks_;
-  std::vector<std::uint32_t> free_;  ///< numbers that no block has now
+  std::vector<std::uint32_t> free_;  ///< unused numbers
   std::size_t size_ = 0;
   std::size_t promised_ = 0;
 };

@@ -71,8 +71,8 @@ void FreeBins::insert(Block& piece) noexcept {
 void FreeBins::insert_into(Group& group, Place place, Block& piece) noexcept {
   const auto [number, bin] = place;
   Bin& pieces = group.bins[bin];
-  // A small one is reused while caches still hold what is known of it. A large one waits its turn,
-  // so that its neighbours may become free and join it: that costs less memory on most traces.
+  // Reuse small pieces soon, while cached. Large ones wait for neighbours to become free and join:
+  // that needs less memory on most traces.
   constexpr Bytes kWaits = mib(1);
   if (!pieces.tree.empty()) {
     pieces.tree.insert(piece);
@@ -107,9 +107,9 @@ void FreeBins::remove(Block& piece) noexcept {
 }
 
 Block* FreeBins::best(Bytes size) const noexcept {
-  // Those of the next bin fit, and are hardly larger. Where it has none a better one may be passed
-  // over: to look further, then or always, gained nothing on any trace. To look at none, as TLSF
-  // does, cost memory on most of them.
+  // Pieces of the next bin fit and are hardly larger. If it is empty, this may miss a better one in
+  // its own bin: a longer search gained nothing on any trace; none, as in TLSF, cost memory on
+  // most.
   if (!loose_.empty()) {
     if (Block* piece = best_loose(size)) return piece;
   }
@@ -133,7 +133,7 @@ Block* FreeBins::best(Bytes size) const noexcept {
     const Group& group = *groups_[lowest(groups)];
     return group.bins[lowest(group.used)].front();
   }
-  // There is nothing larger, and a piece that fits is worth looking at them all.
+  // Nothing larger exists, so look at all.
   return own != nullptr ? own->fit(size, kListed) : nullptr;
 }
 

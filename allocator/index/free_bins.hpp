@@ -1,15 +1,14 @@
 #pragma once
 
-// Free pieces by size, to find a good fit among any number of them in a few steps: bins of equal or
-// nearly equal sizes, 64 for each doubling, and a bit for each that is not empty. The two levels of
-// bits are those of TLSF (Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004). A data structure only:
-// it takes no lock.
+// Free pieces by size: finds a good fit in a few steps. There are 64 bins for each doubling of the
+// size and a bit for each bin that is not empty. The two levels of bits are those of TLSF (Masmano,
+// Ripoll, Crespo, Real: TLSF, ECRTS 2004). A data structure only: takes no lock.
 //
-// Sizes are multiples of the granule. Up to 128 granules a bin holds one size alone; above, sizes
-// of a bin differ by less than 1/64, and of its first few the first that fits is taken, or else a
-// piece of the next bin that has any. Only where no bin has a larger one are all pieces of the bin
-// looked at: before memory is asked for. A bin of several sizes is ordered by size once it has more
-// pieces than are looked at one by one; then the smallest that fits is taken.
+// Sizes are multiples of the granule. Up to 128 granules a bin holds one size; above, its sizes
+// differ by less than 1/64. A search takes the first that fits among a bin's first few pieces, else
+// a piece of the next bin that has any. Only if no larger bin has one, and before asking for
+// memory, does it look at all pieces of the bin. A long bin of several sizes is ordered by size,
+// and its smallest that fits is taken.
 
 #include <array>
 #include <bit>
@@ -26,16 +25,16 @@ class FreeBins {
  public:
   static constexpr Bytes kGranule{512};
 
-  /// Takes the host memory for pieces of up to `largest` now. May fail.
+  /// Allocates host memory for pieces of up to `largest`. May fail.
   void reserve(Bytes largest);
-  /// `piece` is in no list by its by_stream link. Takes host memory for the first piece of a group.
-  /// Where the host has none, the piece goes into a list that every search walks.
+  /// `piece` is in no list by its by_stream link. Allocates host memory for a group's first piece.
+  /// Without memory, the piece goes into a list that every search walks.
   void insert(Block& piece) noexcept;
   void remove(Block& piece) noexcept;
-  /// A piece that holds `size`, with little to spare; null when none does.
+  /// A piece of `size` or little more; null if there is none.
   [[nodiscard]] Block* best(Bytes size) const noexcept;
-  /// Calls `visit(Block&)` for pieces that hold `size`, bin after bin from its own on, until it is
-  /// false. Of the own bin's list it looks at the first few.
+  /// Calls `visit(Block&)` for pieces that fit, bins ascending, until it returns false. Of the
+  /// first bin's list, looks at the first few.
   template <typename Visit>
   void for_each_fit(Bytes size, const Visit& visit) const {
     const auto [number, bin] = place_of(size);
@@ -56,10 +55,9 @@ class FreeBins {
     }
   }
   [[nodiscard]] Bytes largest() const noexcept;
-  /// The sum of all pieces.
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
 
-  /// Calls `visit(Block&)` for the pieces, bin after bin from the largest on, until it is false.
+  /// Calls `visit(Block&)`, bins descending, until it returns false.
   template <typename Visit>
   void for_each_largest(const Visit& visit) const {
     for (Block* piece = loose_.front(); piece != nullptr; piece = Loose::next(*piece)) {
@@ -79,7 +77,7 @@ class FreeBins {
   }
 
  private:
-  /// In a list, or in a tree for as long as that is not empty.
+  /// A list, or a tree while that is not empty.
   struct Bin {
     BlockList<&Block::by_stream> list;
     SizeTree tree;
@@ -87,9 +85,9 @@ class FreeBins {
     [[nodiscard]] bool empty() const noexcept { return list.empty() && tree.empty(); }
     [[nodiscard]] Block* front() const noexcept;
     [[nodiscard]] Block* next(const Block& piece) const noexcept;
-    /// One of `size` bytes or more: in a list one of the first `most`.
+    /// One of at least `size`; in a list, of the first `most`.
     [[nodiscard]] Block* fit(Bytes size, std::size_t most) const noexcept;
-    void order() noexcept;  ///< from the list to the tree
+    void order() noexcept;  ///< moves the list to the tree
   };
   template <typename Visit>
   [[nodiscard]] static bool visit_own(const Bin& own, Bytes size, const Visit& visit) {
@@ -106,17 +104,17 @@ class FreeBins {
     }
     return true;
   }
-  /// So many pieces of a list are looked at for one that fits.
+  /// Pieces of a list that a search looks at.
   static constexpr std::size_t kLooked = 4;
-  /// So many pieces of several sizes are in a list at most. To keep a tree takes a look at some ten
-  /// pieces that are in no cache, so with 100,000 live blocks of any size most bins are lists.
+  /// Longest list of several sizes. Updating a tree reads some ten uncached pieces; with 100,000
+  /// live blocks of all sizes most bins are lists.
   static constexpr std::uint16_t kListed = 256;
   static constexpr unsigned kBinBits = 6;
   static constexpr std::size_t kBins = std::size_t{1} << kBinBits;
   static constexpr std::size_t kGroups = 50;  ///< for sizes up to 2^64
   struct Group {
-    std::uint64_t used = 0;                        ///< a bit for each bin that is not empty
-    std::array<std::uint16_t, kBins> listed = {};  ///< pieces in each list of several sizes
+    std::uint64_t used = 0;                        ///< a bit per non-empty bin
+    std::array<std::uint16_t, kBins> listed = {};  ///< pieces per list of several sizes
     std::array<Bin, kBins> bins;
   };
   struct Place {
@@ -124,25 +122,24 @@ class FreeBins {
     std::size_t bin;
   };
 
-  /// Group 0 has the sizes below 64 granules, each further one a doubling.
+  /// Group 0 has sizes below 64 granules; each further group is a doubling.
   [[nodiscard]] static constexpr Place place_of(Bytes size) noexcept {
     const std::uint64_t granules = size.count / kGranule.count;
     if (granules < kBins) return {0, static_cast<std::size_t>(granules)};
     const auto doubling = static_cast<unsigned>(std::bit_width(granules)) - kBinBits - 1;
     return {doubling + 1U, static_cast<std::size_t>(granules >> doubling) - kBins};
   }
-  /// Whether bins of this group hold one size each.
   [[nodiscard]] static constexpr bool is_exact(std::size_t group) noexcept { return group <= 1; }
 
   using Loose = BlockList<&Block::by_stream>;
-  /// The group is there from now on, with what was loose of it; null where there is no memory.
+  /// Moves loose pieces into the new group; null if there is no memory.
   Group* make_group(std::size_t number) noexcept;
   [[nodiscard]] Block* best_loose(Bytes size) const noexcept;
   void insert_into(Group& group, Place place, Block& piece) noexcept;
 
-  std::uint64_t used_ = 0;  ///< a bit for each group that is not empty
+  std::uint64_t used_ = 0;  ///< a bit per non-empty group
   Bytes bytes_;
-  Loose loose_;  ///< whose groups there was no memory for
+  Loose loose_;  ///< pieces whose group could not be created
   std::array<std::unique_ptr<Group>, kGroups> groups_;
 };
 

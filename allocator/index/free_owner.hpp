@@ -1,7 +1,5 @@
 #pragma once
 
-// Streams as the index of a pool's blocks knows them, and who may have a free block.
-
 #include <cstddef>
 #include <cstdint>
 
@@ -10,25 +8,24 @@
 
 namespace weir {
 
-/// What is known of a stream and waits for it.
+/// A stream's progress, and the blocks that wait for it.
 struct StreamState {
   StreamId stream;
   std::uint64_t passed = 0;
-  std::uint64_t last = 0;  ///< highest recorded sequence that a block carries
-  /// Owners that blocks name, and blocks that are used on the stream, too: it is not forgotten
-  /// before there are none.
+  std::uint64_t last = 0;  ///< highest sequence recorded for a block
+  /// Owners that blocks refer to, and blocks in use on the stream; forgotten only at zero.
   std::uint64_t users = 0;
   BlockList<&Block::by_stream> awaiting;
-  BlockList<&Block::by_age> unpassed;  ///< cached, in the order of the points of their frees
+  BlockList<&Block::by_age> unpassed;  ///< cached, in the order of their points
 
-  // In the list of those that something waits for.
+  // In PendingStreams.
   bool pending = false;
   StreamState* before = nullptr;
   StreamState* after = nullptr;
 };
 
-/// The streams that have points not known to be passed, or points to be recorded, in the order in
-/// which they came to have some. Others cost no walk over streams anything.
+/// Streams with points not known to be passed, or to be recorded, oldest first. Walks skip other
+/// streams.
 class PendingStreams {
  public:
   [[nodiscard]] StreamState* front() const noexcept { return first_; }
@@ -54,20 +51,19 @@ class PendingStreams {
   std::size_t count_ = 0;
 };
 
-/// Whose the cached blocks of one list, or of one set of bins, are: `home` may have them at once,
-/// others when the device has passed the point of their free. Common ones are everybody's, and are
-/// of no stream.
+/// Owns the cached blocks of a list or set of bins. `home` may reuse them at once, others once the
+/// device has passed their free. Common ones belong to no stream.
 struct FreeOwner {
   StreamId home;
   StreamState* state = nullptr;  ///< of home
-  std::uint64_t blocks = 0;      ///< that name this as their owner, in use or free
+  std::uint64_t blocks = 0;      ///< blocks with this owner, in use or free
 
   [[nodiscard]] bool passed(const Block& block) const {
     return block.home_sequence <= state->passed;
   }
 };
 
-/// Keeps an owner from being forgotten, until as many calls of `let_go`.
+/// Keeps an owner from being forgotten until as many calls of `let_go`.
 inline void hold(FreeOwner& owner) noexcept {
   if (owner.blocks++ == 0) ++owner.state->users;
 }
@@ -75,7 +71,7 @@ inline void let_go(FreeOwner& owner) noexcept {
   if (--owner.blocks == 0) --owner.state->users;
 }
 
-/// From now on `owner`, or nobody, is the block's.
+/// A null `owner` means nobody.
 inline void give_to(Block& block, FreeOwner* owner) noexcept {
   if (owner == block.owner) return;
   if (owner != nullptr) hold(*owner);

@@ -27,8 +27,8 @@ void HeapIndex::reserve_bins(Area area, Bytes largest) {
 }
 
 void HeapIndex::expect_free(const Block& block) const noexcept {
-  // The free will look whether they join. With many blocks both are in no cache, and recording its
-  // point takes about as long as reading them.
+  // The free checks whether these join. With many blocks they are uncached, and recording the point
+  // takes about as long as reading them.
   __builtin_prefetch(block.neighbours.previous);
   __builtin_prefetch(block.neighbours.next);
   if (block.neighbours.next != nullptr) {
@@ -71,7 +71,7 @@ void HeapIndex::mark_touching(Block& piece) noexcept {
     ++owner_of(own).touching;
   };
   piece.may_touch = false;
-  if (!ever_several_) return;  // then those that touch are joined at once (can_join)
+  if (!ever_several_) return;  // touching pieces are joined at once (can_join)
   const BlockLink near = piece.neighbours;
   if (!is_common(piece)) {
     if (is_common_and_cached(near.previous) || is_common_and_cached(near.next)) mark(piece);
@@ -168,7 +168,7 @@ bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
   const auto takes_previous = [&](const Block& piece) {
     return is_common_here(piece.neighbours.previous) && !piece.begins_run;
   };
-  // By their addresses: to join one can end another of them.
+  // Addresses, because joining one piece may end another.
   std::vector<void*> touching;
   touching.reserve(std::min<std::size_t>(own->touching, kJoined));
   std::size_t looked_at = 0;
@@ -180,7 +180,7 @@ bool HeapIndex::join_own_with_common(StreamId stream, Area area) {
     }
     return own->touching != 0 && ++looked_at < kJoined;
   });
-  // All were looked at: a piece that was in no list meanwhile may have been counted twice.
+  // All were seen. A piece that was in no list meanwhile may have been counted twice.
   if (looked_at < kJoined) own->touching = 0;
   for (void* address : touching) {
     Block* piece = blocks_.find(address);
@@ -221,8 +221,8 @@ bool HeapIndex::can_join(const Block& a, const Block& b) const {
   if (a.state != BlockState::kCached || b.state != BlockState::kCached) return false;
   if (b.begins_run || is_small(a) != is_small(b)) return false;
   if (a.owner == b.owner) return true;
-  // A stream that took in what is everybody's would keep it from the others until its point is
-  // passed: only where there are no others, or where it lacks just that (join_own_with_common).
+  // Joining withholds common memory from other streams until the point is passed: only if there are
+  // none, or the stream lacks just that (join_own_with_common).
   return owners_.size() == 1 && (is_common(a) || is_common(b));
 }
 
@@ -259,7 +259,7 @@ void HeapIndex::place_piece(Block& piece) {
   }
   if (!changes_area(*whole)) return insert(*whole);
   change_area(*whole);
-  place_piece(*whole);  // at most once more: changes_area is about one of the areas
+  place_piece(*whole);  // recurses at most once: changes_area is true for one area only
 }
 
 void HeapIndex::change_area(Block& piece) {
@@ -270,7 +270,8 @@ void HeapIndex::change_area(Block& piece) {
 
 void HeapIndex::place_cached(Block& block) noexcept {
   keep_points(block);
-  // Nobody tells of a point again that was passed already, when the block awaited another stream.
+  // The point may have been passed while the block awaited another stream; no poll reports that
+  // again.
   if (block.owner->passed(block)) {
     block.home_sequence = 0;
     give_to(block, &common_.at(owner_of(block).area));

@@ -11,7 +11,7 @@ Bytes SegmentIndex::segment_size(Bytes size, Bytes room) const {
 Block& SegmentIndex::add(Segment segment, Bytes size) {
   reserve_bins(kSmallArea, segment.size);
   reserve_bins(kLargeArea, segment.size);
-  blocks_.promise(3);  // so that nothing fails half way
+  blocks_.promise(3);  // so that nothing fails halfway
   blocks_.redeem(3);
   Block& block = blocks_.insert(segment.pointer);
   block.size = segment.size;
@@ -34,7 +34,7 @@ Block* SegmentIndex::take_from_large(Bytes size, const Find& find) {
   Bytes run = std::max(size, run_);
   Block* piece = find(run);
   if (piece == nullptr && run > size) {
-    // The last resort: it cuts up what a large request would need.
+    // Last resort, since it cuts up pieces that large requests need.
     run = size;
     piece = find(run);
   }

@@ -1,10 +1,10 @@
 #pragma once
 
-// The blocks of `best_fit`: pieces of segments. Small requests are cut from runs, which are cut
-// from the segments like any large block, and are a large piece again when all of one is free.
+// The blocks of `best_fit`: pieces of segments. Small requests are cut from runs. A run is cut like
+// a large block, and becomes a large piece when wholly free.
 //
-// Segments have one size; a block that is larger has one of its own. One segment that is as large
-// as the budget is what RMM's pool has with all its memory given at the start.
+// Segments have one size, unless a block is larger. One segment as large as the budget corresponds
+// to RMM's pool with all memory given at the start.
 
 #include <algorithm>
 
@@ -14,30 +14,28 @@ namespace weir {
 
 class SegmentIndex final : public HeapIndex {
  public:
-  /// A run has this size, or that share of a smaller budget: a program with a few small tensors
-  /// would lack the rest of it. A budget with no room for a large block may be one run.
+  /// A run's size, or 1/kRunShare of the budget if less: a program with a few small tensors wastes
+  /// the rest of a run. A budget without room for a large block may be one run.
   static constexpr Bytes kSmallRun = mib(4);
   static constexpr std::uint64_t kRunShare = 64;
-  /// A block of up to kAtEnd, or a run of small ones, that finds nothing better than a piece of
-  /// kWide or more is cut from its end: large blocks are cut from the front, and do not get it
-  /// between them. With all memory in one segment random blocks and growing lists complete in less
-  /// for it.
+  /// A block up to kAtEnd, or a run, whose best fit is kWide or more is cut from the end, away from
+  /// large blocks, which are cut from the front. In a single segment, random blocks and growing
+  /// lists then need less memory.
   static constexpr Bytes kAtEnd = mib(16);
   static constexpr Bytes kWide = mib(256);
 
-  /// Segments of `segment`, or as large as there is room, if that is less.
+  /// Uses segments of `segment`, or of the room left, if less.
   SegmentIndex(Bytes segment, Bytes budget)
       : segment_(whole_granules(segment)), run_(run_size(budget)) {}
 
-  /// How large runs of small blocks are in a pool that begins with this budget.
   [[nodiscard]] static Bytes run_size(Bytes budget) {
     if (budget <= kSmall) return kSmallRun;
     return std::min(kSmallRun, whole_granules({budget.count / kRunShare}));
   }
 
   [[nodiscard]] Bytes segment_size(Bytes size, Bytes room) const override;
-  /// Growth past a quarter more than was ever held is for a request that no cached segment has room
-  /// for, though there is as much: those that are free as a whole are in its way.
+  /// Growth beyond a quarter more than ever held means that cached segments suffice in sum but none
+  /// fits: release the free ones.
   [[nodiscard]] Bytes unused_by(Bytes reserved, Bytes most_held) const override {
     return minus_or_zero(reserved, most_held + Bytes{most_held.count / 4});
   }
@@ -46,7 +44,7 @@ class SegmentIndex final : public HeapIndex {
   void for_each_segment(const std::function<void(Segment)>& visit) const override;
 
  private:
-  /// Blocks are cut from both ends, and each begins at a multiple of the granule.
+  /// Keeps blocks aligned to granules when cut from both ends.
   [[nodiscard]] static Bytes whole_granules(Bytes size) {
     return {size.count / FreeBins::kGranule.count * FreeBins::kGranule.count};
   }
@@ -62,12 +60,11 @@ class SegmentIndex final : public HeapIndex {
   }
   [[nodiscard]] Block* take_elsewhere(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_unpassed_elsewhere(Bytes size) override;
-  /// A small block from a new run, of the large piece that `find(size of the run)` gives; null
-  /// where it gives none.
+  /// A small block from a new run of the piece that `find(run size)` returns, or null.
   template <typename Find>
   [[nodiscard]] Block* take_from_large(Bytes size, const Find& find);
   [[nodiscard]] bool changes_area(const Block& piece) const override;
-  /// The first `size` bytes of a run that is in no list; the rest is for small requests as well.
+  /// The first `size` bytes of a run in no list; caches the rest for small requests.
   Block* begin_run(Block& run, Bytes size);
 
   const Bytes segment_;

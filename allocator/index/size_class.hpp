@@ -1,8 +1,8 @@
 #pragma once
 
-// Request → block size, for each kind of pool. Pure functions of their arguments. The formulas,
-// defaults and ranges of `naive` and `round` are those of MXNet's GPU pools
-// (src/storage/pooled_storage_manager.h, RoundHelper and bucketing strategies).
+// Block sizes for requests, by kind of pool. Pure functions. Formulas, defaults and ranges of
+// `naive` and `round` are those of MXNet's GPU pools (src/storage/pooled_storage_manager.h,
+// RoundHelper and bucketing strategies).
 
 #include <bit>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weir {
 
-/// The smallest multiple of `unit` (> 0) that is not below `size`; nothing beyond 2^63.
+/// Rounds `size` up to a multiple of `unit` (> 0); nullopt beyond 2^63.
 [[nodiscard]] constexpr std::optional<Bytes> round_up(Bytes size, Bytes unit) noexcept {
   constexpr std::uint64_t kLimit = std::uint64_t{1} << 63U;
   if (size.count > kLimit || unit.count > kLimit) return std::nullopt;
@@ -21,15 +21,15 @@ namespace weir {
   return Bytes{rounded};
 }
 
-/// `naive`: up to a multiple of `page`; a result over `large` up to a multiple of `large`.
+/// `naive`: rounds up to `page`; a result over `large`, up to `large`.
 [[nodiscard]] constexpr std::optional<Bytes> naive_block(Bytes size, Bytes page,
                                                          Bytes large) noexcept {
   const auto paged = round_up(size, page);
   return paged && *paged > large ? round_up(*paged, large) : paged;
 }
 
-/// `round`: powers of two from `page` (a power of two) up to 2^cutoff, above that multiples of
-/// 2^cutoff. There is no table, so no request is too large for one.
+/// `round`: a power of two from `page` (a power of two) to 2^cutoff, above it a multiple of
+/// 2^cutoff. Without a table, no request is too large.
 [[nodiscard]] constexpr std::optional<Bytes> round_block(Bytes size, Bytes page,
                                                          unsigned cutoff) noexcept {
   const Bytes linear{std::uint64_t{1} << cutoff};

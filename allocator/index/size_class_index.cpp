@@ -21,7 +21,7 @@ bool SizeClassIndex::remove_allocated(Block& block) {
 }
 
 void SizeClassIndex::remove(Block& block) {
-  // The lists of a size stay while blocks of that size do, so that steady reuse allocates nothing.
+  // Keep a size's lists while blocks of that size exist, so that steady reuse allocates nothing.
   give_to(block, nullptr);
   const auto bucket = buckets_.find(block.size.count);
   if (--bucket->second.blocks == 0) buckets_.erase(bucket);
@@ -57,7 +57,7 @@ void SizeClassIndex::set_owner(Block& block, StreamId stream) {
     own->home = stream;
     own->bucket = &bucket;
   }
-  if (own->blocks == 0) own->state = &state_of(stream);  // else its state is still the stream's
+  if (own->blocks == 0) own->state = &state_of(stream);  // else the state is current
   give_to(block, own);
 }
 
@@ -96,7 +96,7 @@ Block* SizeClassIndex::take_own(Bytes size, StreamId stream) {
   if (reuse_ == Reuse::kNone) return nullptr;
   Bucket* bucket = find_bucket(size);
   if (bucket == nullptr) return nullptr;
-  // Last in, first out: its bytes are the warmest.
+  // Last in, first out: its bytes are warmest in caches.
   const CachedList* own = find_own(*bucket, stream);
   Block* block = own != nullptr ? own->cached.back() : nullptr;
   if (block == nullptr) block = bucket->common.cached.back();

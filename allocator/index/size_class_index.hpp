@@ -1,9 +1,8 @@
 #pragma once
 
-// The blocks of the pools that never split one: unpooled, naive, round. Each block is a segment of
-// its own. The cached ones are in a list of their size and, until the device has passed the point
-// of their free, of their home stream. Common ones are also in the tree of what can go back, by
-// age.
+// The blocks of pools that never split: unpooled, naive, round. Each block is a segment. A cached
+// one is in the list of its size and, until its point is passed, of its home stream. Common ones
+// are also in the tree of releasable ones.
 
 #include <unordered_map>
 
@@ -13,10 +12,9 @@ namespace weir {
 
 class SizeClassIndex final : public BlockIndex {
  public:
-  /// What happens to freed blocks.
   enum class Reuse {
-    kAll,   ///< cached, and taken again
-    kNone,  ///< kept until the device has passed their home stream's point, too; never taken again
+    kAll,   ///< cached and reused
+    kNone,  ///< never reused; kept until the home stream's point is passed, too
   };
   explicit SizeClassIndex(Reuse reuse) : reuse_(reuse) {}
 
@@ -31,19 +29,19 @@ class SizeClassIndex final : public BlockIndex {
 
  private:
   struct Bucket;
-  /// The cached blocks of one size that one stream may have, or all.
+  /// Cached blocks of one size, of a stream or common.
   struct CachedList : FreeOwner {
     BlockList<&Block::by_stream> cached;
-    Bucket* bucket = nullptr;  ///< that it is in
+    Bucket* bucket = nullptr;
   };
   struct Bucket {
     CachedList common;
-    /// Of streams that freed a block of this size, those that no block names forgotten as new ones
-    /// come. The states of their streams may be gone while no block names them.
+    /// Streams that freed this size. Lists of no block are forgotten as new ones come; their
+    /// streams' states may be gone.
     std::unordered_map<StreamId, CachedList> own;
-    CachedList* last = nullptr;  ///< of `own`, looked for last
+    CachedList* last = nullptr;  ///< last found in `own`
     std::size_t forget_at = kIdleStreams;
-    std::uint64_t blocks = 0;  ///< of this size in the index, free or not
+    std::uint64_t blocks = 0;  ///< of this size, free or not
   };
 
   void set_owner(Block& block, StreamId stream) override;
@@ -56,13 +54,13 @@ class SizeClassIndex final : public BlockIndex {
     return static_cast<CachedList&>(*block.owner);
   }
   [[nodiscard]] bool is_common(const Block& block) const { return block.owner->state == &nobody_; }
-  /// The list of `stream`; null where there is none.
+  /// Null if there is none.
   [[nodiscard]] static CachedList* find_own(Bucket& bucket, StreamId stream);
   static void forget_idle_lists(Bucket& bucket) noexcept;
   void insert_common(Block& block, CachedList& common);
   Block* take(Block& block);
   [[nodiscard]] Bucket* find_bucket(Bytes size);
-  void remove(Block& block);  ///< the block is in no list
+  void remove(Block& block);  ///< must be in no list
 
   const Reuse reuse_;
   std::unordered_map<std::uint64_t, Bucket> buckets_;  ///< by block size

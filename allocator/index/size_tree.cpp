@@ -53,7 +53,7 @@ void SizeTree::insert(Block& piece) noexcept {
   while (*place != nullptr && treap_rank(**place) >= treap_rank(piece)) {
     place = is_before(piece, **place) ? &smaller(**place) : &larger(**place);
   }
-  // What was here goes below the piece, cut in two: what is before it, and what is behind.
+  // Split this subtree into pieces before and behind the new one, below it.
   Block* below = *place;
   *place = &piece;
   Block** before = &smaller(piece);

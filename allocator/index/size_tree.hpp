@@ -1,25 +1,26 @@
 #pragma once
 
-// Free pieces by size, and those of one size by address: a treap (treap_rank.hpp). Every call takes
-// a logarithmic number of steps. It takes no memory and no lock.
+// Free pieces by size, equal ones by address: a treap (treap_rank.hpp). Calls take logarithmically
+// many steps. Allocates nothing, takes no lock.
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/index/block.hpp"
 
 namespace weir {
 
-/// Its links are the pieces' by_stream: `previous` leads to the smaller ones, `next` to the larger.
+/// Links by by_stream: `previous` to smaller, `next` to larger pieces.
 class SizeTree {
  public:
   [[nodiscard]] bool empty() const noexcept { return root_ == nullptr; }
-  /// The smallest that has `size` bytes or more; null when none has.
+  /// The smallest of at least `size`; null if there is none.
   [[nodiscard]] Block* first_from(Bytes size) const noexcept;
   /// Null when empty.
   [[nodiscard]] Block* largest() const noexcept;
-  /// The one behind `piece`, which is in here; null for the last.
+  /// The successor of `piece`, which is in here; null for the last.
   [[nodiscard]] Block* next(const Block& piece) const noexcept;
 
-  /// `piece` is in no list by its by_stream link. Its size and address stay while it is in here.
+  /// `piece` must be in no list by its by_stream link. Its size and address must not change in
+  /// here.
   void insert(Block& piece) noexcept;
   void remove(Block& piece) noexcept;
 

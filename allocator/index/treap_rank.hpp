@@ -1,8 +1,8 @@
 #pragma once
 
-// What balances the trees of blocks, which are treaps (Seidel and Aragon, Randomized Search Trees,
-// Algorithmica 1996): in each no parent ranks below a child. The rank is a hash of the block's
-// address, so a block keeps none.
+// Balances the trees of blocks, which are treaps (Seidel and Aragon, Randomized Search Trees,
+// Algorithmica 1996): no parent ranks below a child. The rank hashes the address, so blocks store
+// none.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace weir {
 
-/// The finalizer of splitmix64.
+/// splitmix64's finalizer.
 [[nodiscard]] inline std::uint64_t treap_rank(const Block& block) noexcept {
   std::uint64_t x = block.begin();
   x = (x ^ x >> 30U) * 0xBF58476D1CE4E5B9U;
