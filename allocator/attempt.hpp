@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What each stage found while a pool tried to serve one request: the raw material of the report.
+/// What each stage found for one request: the facts of a failure report.
 
 #include <cstdint>
 #include <stop_token>
@@ -13,22 +13,22 @@
 
 namespace weir {
 
-/// One request and what was found on its way. Written by the pool, read by the caller that failed.
+/// One request and its findings. The pool writes it. The caller of a failed request reads it.
 struct Attempt {
   Bytes asked{};             ///< as requested, before rounding
   Bytes block{};             ///< after rounding; zero when no block can be that large
   StreamId stream{};         ///< whose work the memory is for
-  std::string_view label{};  ///< the holder's name, the caller's text; not copied
-  std::stop_token stop{};    ///< ends the waits for this request: it fails then; the caller's too
+  std::string_view label{};  ///< the holder's name; not copied
+  std::stop_token stop{};    ///< the caller's; a stop ends the waits, and the request fails
 
-  Bytes growth_room{};             ///< what the budget left when growth was tried last
-  bool asked_all = true;           ///< no stream was left out that something waits for
-  bool upstream_refused = false;   ///< the budget had room and the upstream had not
-  Bytes releasable{};              ///< cached and passed when release was tried last
+  Bytes growth_room{};             ///< budget left at the last try to grow
+  bool asked_all = true;           ///< every stream with waiting blocks was asked
+  bool upstream_refused = false;   ///< the budget had room, the upstream had none
+  Bytes releasable{};              ///< cached and passed at the last try to release
   std::uint64_t releases = 0;      ///< segments released for this request
-  bool hand_over_allowed = false;  ///< RunningOut::hand_over when the request came to it
-  bool wait_allowed = false;       ///< RunningOut::wait when the request came to it
-  std::uint64_t waits = 0;         ///< waits on the host for this request
+  bool hand_over_allowed = false;  ///< RunningOut::hand_over at that stage
+  bool wait_allowed = false;       ///< RunningOut::wait at that stage
+  std::uint64_t waits = 0;         ///< waits on the host
 };
 
 }  // namespace weir

@@ -8,8 +8,7 @@
 namespace weir {
 namespace {
 
-/// Of a device that is so full the default budget is none: a training run would only look as if it
-/// had started.
+/// On a device this full there is no default budget: a training run would start but get nowhere.
 constexpr std::uint64_t kLeastShare = 20;
 
 constexpr std::string_view kWantBudget =

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The figures by which admission decides: of one pool, or the sums over several.
+/// The figures by which admission decides, of one pool or summed over several.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace weir {
 
-/// Thread-safe. See Pool for what each function returns. Whoever holds one owns no pool.
+/// Thread-safe. Does not own the pools. See Pool for each function.
 class MemoryStatistics {
  public:
   MemoryStatistics() = default;
   MemoryStatistics(const MemoryStatistics&) = delete;
   MemoryStatistics& operator=(const MemoryStatistics&) = delete;
 
-  /// 1 + the ordinal of the GPU whose memory it is; 0: none.
+  /// Returns 1 + the GPU's ordinal, or 0 for no GPU.
   [[nodiscard]] virtual std::uint16_t device() const noexcept = 0;
-  /// Held bytes and budget.
+  /// Returns held bytes and budget.
   [[nodiscard]] virtual Pressure pressure() const = 0;
-  /// All figures.
+  /// Returns all figures.
   [[nodiscard]] virtual Statistics statistics() const = 0;
-  /// The hard limit.
+  /// Returns the hard limit.
   [[nodiscard]] virtual Bytes budget() const = 0;
-  /// The `most` labels that hold the most, for people.
+  /// Returns the `most` labels that hold the most, for people.
   [[nodiscard]] virtual std::string holders(std::size_t most) const = 0;
-  /// Learns how far the device has come.
+  /// Updates how far the device has come.
   virtual void poll() = 0;
 
  protected:

@@ -1,5 +1,5 @@
-// What a program calls of a pool. See pool_stages.cpp for how a request is served, pool_limits.cpp,
-// pool_report.cpp and pool_timeline.cpp for the rest of Pool.
+// The calls that a program makes on a pool. See pool_stages.cpp for how a request is served, and
+// pool_limits.cpp, pool_report.cpp and pool_timeline.cpp for the rest of Pool.
 
 #include "allocator/pool.hpp"
 
@@ -62,13 +62,12 @@ Pool::~Pool() {
     const Lock lock(state_.mutex);
     sink->write({.sequence = ++state_.noted, .source = number(), .kind = TimelineKind::kPoolEnd});
   }
-  // Blocks that were never freed may still be used by submitted work: wait for their streams too.
+  // Submitted work may still use blocks that were never freed: wait for their streams too.
   std::vector<Point> points;
   {
     const Lock lock(state_.mutex);
     state_.index->for_each([&](const Block& block) {
-      // Of a free block its points say all, and its streams may be gone, so that none could be
-      // recorded now.
+      // A free block has all its points. Its streams may be gone, so none could be recorded now.
       const bool in_use = block.state == BlockState::kAllocated;
       const auto add = [&](Point point) {
         if (in_use) point.sequence = Block::kUnrecorded;
@@ -84,7 +83,7 @@ Pool::~Pool() {
       if (point.sequence == Block::kUnrecorded) point = state_.progress.record(point.stream);
       if (!state_.progress.wait(point, {})) safe = false;
     } catch (...) {
-      safe = false;  // the device may still write there: memory that is lost beats memory reused
+      safe = false;  // the device may still write there: losing memory is safer than reusing it
     }
   }
   if (!safe) {
@@ -156,7 +155,7 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
   state_.index->add_use(*block, stream);
   state_.index->expect_free(*block);
-  block->state = BlockState::kFreeing;  // from here to the next lock it is this thread's alone
+  block->state = BlockState::kFreeing;  // until the next lock only this thread uses it
   state_.begin_transit();
   marking.end();
 
@@ -164,7 +163,7 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
     try {
       return state_.progress.record(id).sequence;
     } catch (...) {
-      return Block::kUnrecorded;  // parked; poll() records it later
+      return Block::kUnrecorded;  // parked; poll() records the point later
     }
   };
   block->home_sequence = record(block->home);

@@ -3,12 +3,12 @@
 /// @file
 /// A stream-ordered pool over an upstream, under a budget.
 ///
-/// Promises: reserved bytes never exceed the budget; a block is never in two hands; every wait is
-/// for device work that is already submitted, so it ends; a request that fails changes nothing.
-/// Does not promise: that a request fits. `allocate` then throws OutOfMemory with the report.
+/// Guarantees: reserved bytes never exceed the budget. No block has two holders. Every wait is for
+/// submitted device work, so it ends. A failed request changes nothing. Not guaranteed: that a
+/// request fits. `allocate` then throws OutOfMemory with a report.
 ///
-/// Thread-safe. One lock per pool; it is never held across a call to the upstream or to
-/// Progress. docs/architecture.md walks one allocation through these functions.
+/// Thread-safe. One lock per pool, never held across a call to the upstream or to Progress.
+/// docs/architecture.md walks one allocation through these functions.
 
 #include <memory>
 #include <optional>
@@ -34,97 +34,100 @@ namespace weir {
 class PoolStrategy;
 struct KindOfPool;
 
-/// The stages of running out that a policy may leave out.
+/// The stages of running out that a policy may disable.
 struct RunningOut {
-  bool hand_over = true;  ///< take another stream's block behind a wait on the device
-  bool wait = true;       ///< hold the host for work that will free something
+  bool hand_over = true;  ///< take another stream's block after a wait on the device
+  bool wait = true;       ///< block the host until work frees memory
 };
 
-/// A block that is handed out.
+/// An allocated block.
 struct BlockInUse {
   const void* begin;  ///< its address
-  StreamId home;      ///< the stream that it was allocated on
-  Bytes size;         ///< of the block
-  Bytes requested;    ///< asked for
+  StreamId home;      ///< the stream that allocated it
+  Bytes size;         ///< the block's size
+  Bytes requested;    ///< the bytes requested
 };
 
-/// Memory of one device, kept and handed out again. The file's description says what it promises.
+/// Reuses memory of one device. See the file's description for the guarantees.
 class Pool final : public MemoryStatistics, private TimelineSource {
  public:
-  /// Validates `options` and resolves the budget against the upstream's capacity; UsageError.
-  /// `memory`'s parts must outlive the pool.
+  /// Validates `options` and resolves the budget against the upstream's capacity. Throws
+  /// UsageError. The parts of `memory` must outlive the pool.
   explicit Pool(DeviceMemory memory, PoolOptions options = {});
-  /// Waits for the device to finish with every block, then gives all of them back, also those that
-  /// were never freed.
+  /// Waits until the device is done with every block, then returns all blocks to the upstream, even
+  /// those that were never freed.
   ~Pool() override;
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// Memory for `bytes` that work enqueued on `stream` from now on may use; null for 0 bytes.
-  /// Throws OutOfMemory. `label` names the holder in reports (the first 31 characters are kept).
+  /// Allocates `bytes` for work enqueued on `stream` from now on. Returns null for 0 bytes. Throws
+  /// OutOfMemory. `label` names the holder in reports (31 characters are kept).
   [[nodiscard]] void* allocate(Bytes bytes, StreamId stream, std::string_view label = {});
-  /// The same, but null instead of OutOfMemory, and `attempt` then says what each stage found. Of
-  /// what the caller sets in `attempt` its `stop` alone is kept.
+  /// Like `allocate`, but returns null instead of throwing OutOfMemory. `attempt` then says what
+  /// each stage found. Of the values passed in `attempt`, only `stop` is used.
   [[nodiscard]] void* try_allocate(Bytes bytes, StreamId stream, std::string_view label,
                                    Attempt& attempt);
   /// Counts the failure and throws OutOfMemory with the report of `attempt`.
   [[noreturn]] void fail(const Attempt& attempt);
 
-  /// Frees in the order of `stream`: work enqueued so far may still use the memory. A stream other
-  /// than the allocation's counts as a use there. UsageError for what is not allocated here.
+  /// Frees in the order of `stream`: work enqueued so far may still use the memory. If `stream` is
+  /// not the allocating stream, this also counts as a use on it. Throws UsageError if `pointer` is
+  /// not allocated here.
   Freed deallocate(void* pointer, StreamId stream);
-  /// The same, but nothing instead of UsageError: for callers that have to ask several pools.
+  /// Like `deallocate`, but returns nullopt instead of throwing UsageError. For callers that try
+  /// several pools.
   [[nodiscard]] std::optional<Freed> try_deallocate(void* pointer, StreamId stream);
-  /// The memory is also used by work on `stream`, so its free will await that stream as well.
-  /// UsageError for what is not allocated here; null is nobody's and does nothing.
+  /// Records that work on `stream` uses the memory too: its free will wait for that stream. Throws
+  /// UsageError if `pointer` is not allocated here. Ignores null.
   void record_use(void* pointer, StreamId stream);
 
-  /// The point that lets the block that was freed longest ago, of those that await the device, go
-  /// on its way; nothing when none awaits it. As of the last poll.
+  /// Returns the point of the block that has awaited the device longest, or nullopt if none does.
+  /// As of the last poll.
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
-  /// The same of all free blocks: after the oldest point some memory can be given back that cannot
-  /// be now.
+  /// Returns the oldest point over all free blocks that is not passed. After it, more memory can be
+  /// released than now.
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
-  /// Learns how far the device has come, so that what it has passed can be used.
+  /// Updates how far the device has come, so that passed memory can be reused.
   void poll() override;
-  /// Gives cached segments whose point the device has passed back to the upstream, least recently
-  /// freed first, until `keep` is what stays reserved: all of them unless told. Returns the bytes
-  /// given back.
+  /// Releases cached segments that the device has passed to the upstream, least recently freed
+  /// first, until `keep` bytes stay reserved. Returns the bytes released.
   Bytes trim(Bytes keep = {});
-  /// What is handed out at `pointer`, which must be where a block begins; nothing if nothing is.
+  /// Returns the allocated block that begins at `pointer`, or nullopt.
   [[nodiscard]] std::optional<BlockInUse> find(const void* pointer) const;
-  /// The same of any address among the bytes that were asked for. Slower: the lock is held for a
-  /// step for each 512 bytes before the address, or for each block, whichever are fewer.
+  /// Returns the allocated block whose requested bytes include `address`, or nullopt. Slower than
+  /// `find`: under the lock it takes one step per 512 bytes before the address, or one per block,
+  /// whichever are fewer.
   [[nodiscard]] std::optional<BlockInUse> find_around(const void* address) const;
-  /// Gives the memory at `pointer`, which is handed out, to the caller for good: it is no block of
-  /// the pool any more, and goes back to the upstream by the caller. Nothing if nothing is there.
+  /// Gives the allocated block at `pointer` to the caller, who returns it to the upstream. The pool
+  /// forgets it. Returns nullopt if no block begins there.
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
-  /// As PoolPlace has it.
+  /// See PoolPlace.
   [[nodiscard]] std::uint16_t device() const noexcept override {
     return state_.options.place.device;
   }
-  /// What admission decides on: held bytes and budget, from one moment.
+  /// Returns held bytes and budget at one moment. Admission decides on these.
   [[nodiscard]] Pressure pressure() const override;
-  /// All figures, from one moment. `poll` first to have them as of now.
+  /// Returns all figures at one moment. Call `poll` first for current ones.
   [[nodiscard]] Statistics statistics() const override;
-  /// Each gauge's peak starts again at its current level.
+  /// Resets each gauge's peak to its current level.
   void reset_peaks();
-  /// The largest block that is cached now; zero when none is.
+  /// Returns the largest cached block, or zero.
   [[nodiscard]] Bytes largest_cached() const;
-  /// The `most` labels that hold the most, one `label: size in n blocks` each, joined by `; `.
+  /// Returns the `most` labels that hold the most, as `label: size in n blocks` joined by `; `.
   [[nodiscard]] std::string holders(std::size_t most) const override;
 
-  /// Sets the hard limit, at most the upstream's capacity (UsageError), and what running out may
-  /// do. Lowering it below what is reserved releases nothing: it stops growth.
+  /// Sets the hard limit and the stages allowed when memory runs out. Throws UsageError if the
+  /// limit exceeds the upstream's capacity. A limit below the reserved bytes stops growth but
+  /// releases nothing.
   void set_limits(Bytes budget, RunningOut running_out);
-  /// The hard limit in force: what reserved never exceeds by growth.
+  /// Returns the hard limit: growth never takes reserved bytes beyond it.
   [[nodiscard]] Bytes budget() const override;
-  /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
+  /// Returns the block size for a request of `bytes`, or nullopt beyond 2^63.
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept {
     return state_.options.block_size(bytes);
   }
-  /// As given at construction; `set_limits` does not change them.
+  /// Returns the options of construction. `set_limits` does not change them.
   [[nodiscard]] const PoolOptions& options() const noexcept { return state_.options; }
 
  private:
@@ -138,26 +141,28 @@ class Pool final : public MemoryStatistics, private TimelineSource {
 
   class Line;
 
-  /// What `attempt` asks for; null where there is none.
+  /// Returns the block for `attempt`, or null.
   [[nodiscard]] void* serve(Attempt& attempt);
 
-  // The stages of one request, in order (pool_stages.cpp). Each takes the lock for itself and
-  // returns the block, marked allocated, or null. Growth and release are the strategy's.
-  /// Behind those who wait already, unless it may pass them by.
+  // The stages of one request, in order (pool_stages.cpp). Each takes the lock itself. Returns the
+  // block, marked allocated, or null. The strategy implements growth and release.
+  /// Queues behind waiting requests unless it may pass them.
   [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
-  /// Asks so many streams how far they have come. `request` is told whether there were more.
+  /// Asks up to `streams` streams how far they have come. Sets in `request` whether there were
+  /// more.
   [[nodiscard]] Block* take_passed(Attempt& request, std::size_t streams);
-  /// True: another request's growth stood in the way and has had its outcome.
+  /// Returns true if it waited for another request's growth.
   [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
   [[nodiscard]] Block* hand_over(const Attempt& request);
-  /// True: a free or a release was between its two halves and has ended.
+  /// Returns true if it waited for a free or release that was under way.
   [[nodiscard]] bool await_transit(const Attempt& request, Line& line);
-  /// False: nothing has come free since, and to wait is not allowed or would free nothing.
+  /// Returns false if nothing has become free since, and waiting is not allowed or would free
+  /// nothing.
   [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
 
   [[nodiscard]] Block* run_stages(Attempt& request);
-  /// Lines up, once; true when it had to sleep, so that what was found before is old news. Gives up
-  /// where `stop` ends the sleep.
+  /// Joins the line once. Returns true if it slept, so earlier findings are stale. Leaves the line
+  /// if `stop` ends the sleep.
   [[nodiscard]] bool line_up(Line& line, const std::stop_token& stop, Lock& lock)
       WEIR_REQUIRES(state_.mutex);
   [[nodiscard]] OutOfMemory out_of_memory(const Attempt& attempt) const;
@@ -169,7 +174,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   // For timelines and live views (pool_timeline.cpp).
   void add_figures(LiveFigures& figures) const override WEIR_EXCLUDES(state_.mutex);
   void record_live(TimelineSink& sink) override WEIR_EXCLUDES(state_.mutex);
-  /// At the end of its making: from here on others see it.
+  /// Makes the pool visible to others. Last step of construction.
   void begin_showing();
   void note_self(TimelineSink& sink) WEIR_REQUIRES(state_.mutex);
 
@@ -178,17 +183,18 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   const std::unique_ptr<PoolStrategy> strategy_;
   RunningOut running_out_ WEIR_GUARDED_BY(state_.mutex);
   bool limits_claimed_ WEIR_GUARDED_BY(state_.mutex) = false;  ///< by a PoolLimits
-  /// The line of those who wait; null when none does.
+  /// The line of waiting requests; null if empty.
   Line* line_first_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
   Line* line_last_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
-  FirstInLine first_ WEIR_GUARDED_BY(state_.mutex);  ///< what the first of them asks for
+  FirstInLine first_ WEIR_GUARDED_BY(state_.mutex);  ///< the request of the first
 };
 
-/// A pool's limits as one owner sets them: a second one is refused for as long as this lives. A
-/// scheduler is such an owner. What it set stays in force after its end.
+/// The limits of a pool, set by one owner, such as a scheduler. A second owner is refused while
+/// this lives. The limits stay in force afterwards.
 class PoolLimits {
  public:
-  /// Sets them as Pool::set_limits does. UsageError as there, and where another has them.
+  /// Sets the limits as Pool::set_limits does. Throws UsageError as there, and if the pool's limits
+  /// have another owner.
   PoolLimits(Pool& pool, Bytes budget, RunningOut running_out);
   ~PoolLimits() { end(); }
   PoolLimits(const PoolLimits&) = delete;

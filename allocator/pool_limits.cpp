@@ -1,4 +1,4 @@
-// The limits of a pool, and the one owner who may set them.
+// The limits of a pool and their one owner.
 
 #include "allocator/base/error.hpp"
 #include "allocator/budget.hpp"

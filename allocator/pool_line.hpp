@@ -1,6 +1,6 @@
 #pragma once
 
-// Who may take a block while others wait for memory: a pure function, which Pool::take_own applies.
+// Who may take a block while others wait for memory. Pure; Pool::take_own applies it.
 
 #include <cstdint>
 
@@ -8,20 +8,20 @@
 
 namespace weir {
 
-/// Rounds of the first in line through the stages in which others may pass it by.
+/// Rounds through the stages in which others may pass the first in line.
 inline constexpr std::uint64_t kRoundsPassedBy = 16;
 
-/// The request that waits for memory and is first in line.
+/// The waiting request that is first in line.
 struct FirstInLine {
-  Bytes block;                    ///< that it waits for
-  std::uint64_t rounds_left = 0;  ///< in which others may pass it by
+  Bytes block;                    ///< the size it waits for
+  std::uint64_t rounds_left = 0;  ///< rounds in which others may still pass
 };
 
-/// Whether a request may take a cached block of its own stream before `first` is served. `live` is
-/// what is handed out, and growths under way. It may where the first can still be served by the
-/// device alone: when that has passed everything, all that is not live makes room. This is exact
-/// where each block is all of a segment. In the other kinds the block may be a piece of what the
-/// first waits for, so nobody passes by: the kind says so in `hits_pass_by` (pool_kind.hpp).
+/// Returns whether a request may take a cached block of its own stream before `first` is served.
+/// `live` counts allocated bytes and growths under way. The request may, if the device alone can
+/// still make room for the first: once it has passed all work, everything that is not live is room.
+/// This holds only if each block is a whole segment. In other kinds the block may be part of what
+/// the first needs, so nobody passes (`hits_pass_by` in pool_kind.hpp).
 [[nodiscard]] constexpr bool may_pass_by(const FirstInLine& first, bool hits_pass_by, Bytes block,
                                          Bytes live, Bytes budget) noexcept {
   return hits_pass_by && first.rounds_left != 0 &&

@@ -21,7 +21,7 @@ constexpr std::string_view kLogLimits = "a size of 1MiB or more";
 constexpr unsigned kSmallestCutoff = 20;
 constexpr unsigned kLargestCutoff = 34;
 
-/// Sizes as MXNet's variables have them (a plain number of bytes) or with a unit.
+/// Parses sizes as in MXNet's variables (plain bytes) or with a unit.
 std::optional<Bytes> parse_plain_or_unit(std::string_view text) {
   if (const auto whole = parse_whole(text)) return Bytes{*whole};
   return parse_bytes(text);
@@ -39,7 +39,7 @@ PoolKind parse_pool_kind(std::string_view name, std::string_view text) {
     if (is(known.name)) return known.kind;
   }
   const std::string_view allowed = allowed_kinds_of_pool();
-  // A variable that is meant for other programs may be set for this one, too.
+  // The variable may be set for other programs.
   if (is("auto")) {
     refuse(name, text, std::string(allowed) + " here; auto is for programs under libweir.so");
   }
@@ -110,7 +110,7 @@ std::span<const PoolKind> pool_kinds() noexcept {
 }
 
 PoolOptions PoolOptions::from_environment(MxnetContext context, const Environment& environment) {
-  // On a cpu device MXNet's CPU variables are looked up first; elsewhere they do not apply.
+  // On a cpu device MXNet's CPU variables come first; elsewhere they do not apply.
   const Environment lookup = [&](const char* name) -> const char* {
     const bool cpu_only = std::string_view(name).starts_with("MXNET_CPU_");
     return cpu_only && context != MxnetContext::kCpu ? nullptr : environment(name);

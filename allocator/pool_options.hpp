@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a pool can be told, by code, by flag or by environment variable.
+/// A pool's settings, from code, flags or environment variables.
 
 #include <cstdint>
 #include <optional>
@@ -17,50 +17,50 @@ namespace weir {
 
 class AllocationLog;
 
-/// How a request's size becomes a block's, and whether blocks are kept.
+/// How a request's size becomes a block size, and whether blocks are kept.
 enum class PoolKind {
-  kUnpooled,  ///< every request straight to the upstream
+  kUnpooled,  ///< every request goes to the upstream
   kNaive,     ///< exact sizes, rounded to a page
   kRound,     ///< powers of two, linear above a cutoff
-  kBestFit,   ///< segments that are split and joined again
-  kPaged,     ///< the same over addresses with pages only where something lives
+  kBestFit,   ///< segments that are split and merged
+  kPaged,     ///< the same over addresses, with pages only under live blocks
 };
 
-/// Which of MXNet's variables apply beside ours: those of its GPU context, or those of its CPU
-/// context before them (a `cpu` device stands in for a GPU, so both make sense for it).
+/// Which of MXNet's variables apply beside ours. A `cpu` device stands in for a GPU, so it reads
+/// those of both contexts, the CPU's first.
 enum class MxnetContext {
   kGpu,  ///< MXNET_GPU_* alone
   kCpu,  ///< MXNET_CPU_* first, then MXNET_GPU_*
 };
 
-/// Which memory a pool is of, for those who look at several.
+/// Which memory a pool manages, for tools that show several pools.
 struct PoolPlace {
-  std::string name = "pool";  ///< for people
-  std::uint16_t device = 0;   ///< 1 + the GPU's ordinal; 0: none
-  bool host = false;          ///< memory of the host, beside the device's
+  std::string name = "pool";  ///< shown to people
+  std::uint16_t device = 0;   ///< 1 + the GPU's ordinal, or 0 for no GPU
+  bool host = false;          ///< host memory used beside the device's
 };
 
-/// Defaults and ranges are MXNet's except for the kind, which is `naive` there.
+/// Defaults and ranges are MXNet's, except that MXNet's default kind is `naive`.
 struct PoolOptions {
   /// `round`, `naive`, `unpooled`, `best_fit` or `paged`.
   Setting<PoolKind> kind = Setting<PoolKind>::by_default(PoolKind::kRound);
-  /// Smallest unit of naive and round; at least 32, for round a power of two.
+  /// naive, round: smallest unit; at least 32, and a power of two for round.
   Setting<Bytes> page = Setting<Bytes>::by_default(kib(4));
-  /// naive: results above this are rounded to a multiple of it; above zero.
+  /// naive: sizes above this are rounded to a multiple of it; above zero.
   Setting<Bytes> large_round = Setting<Bytes>::by_default(mib(2));
-  /// round: log2 of where powers of two end; 20 to 34 and at least log2(page).
+  /// round: log2 of the size where powers of two end; 20 to 34 and at least log2(page).
   Setting<unsigned> cutoff = Setting<unsigned>::by_default(24);
-  /// best_fit: what is asked of the upstream at a time, unless a block is larger; at least 2 MiB.
-  /// kWholeBudget asks for all the room there is.
+  /// best_fit: bytes requested from the upstream at a time, unless a block is larger; at least 2
+  /// MiB. kWholeBudget requests all the room.
   Setting<Bytes> segment = Setting<Bytes>::by_default(mib(64));
-  /// best_fit: a segment is at most this part of the budget in force, one of so many, unless a
-  /// block is larger; above zero. For a pool that is not alone under its budget.
+  /// best_fit: a segment takes at most 1/`segment_share` of the budget in force, unless a block is
+  /// larger; above zero. For pools that share a budget.
   std::uint64_t segment_share = 1;
   /// The hard limit, in bytes or as a share of the upstream's capacity.
   Setting<BudgetRequest> budget = Setting<BudgetRequest>::by_default({.percent = 95});
-  /// A file to log every allocation and free to; none when empty.
+  /// The file to log every allocation and free to; empty for none.
   Setting<std::string> log = Setting<std::string>::by_default({});
-  /// How large that file may get; at least a MiB. Later events are lost, and counted.
+  /// The largest size of that file; at least a MiB. Later events are lost and counted.
   Setting<Bytes> log_limit = Setting<Bytes>::by_default(gib(1));
 
   /// The pool's name and device, for timelines and `weir top`.
@@ -71,48 +71,48 @@ struct PoolOptions {
 
   /// Reads ours (WEIR_POOL, WEIR_POOL_PAGE_SIZE, WEIR_POOL_LARGE_ROUND_SIZE,
   /// WEIR_POOL_LINEAR_CUTOFF, WEIR_POOL_SEGMENT_SIZE, WEIR_BUDGET, WEIR_ALLOC_LOG,
-  /// WEIR_ALLOC_LOG_LIMIT), then MXNet's; checks nothing across settings. Throws UsageError naming
-  /// the variable, the value and what is allowed.
+  /// WEIR_ALLOC_LOG_LIMIT), then MXNet's. Does not check settings against each other. Throws
+  /// UsageError with the variable, the value and what is allowed.
   [[nodiscard]] static PoolOptions from_environment(
       MxnetContext context = MxnetContext::kGpu,
       const Environment& environment = process_environment());
 
-  /// Throws UsageError, naming its source, for a setting outside its range.
+  /// Throws UsageError with the source of a setting that is outside its range.
   void validate() const;
 
-  /// The process's log to that file, begun by the first call; null when there is to be none.
-  /// UsageError when it cannot be written.
+  /// Returns the process's log to that file, or null if `log` is empty. The first call creates it.
+  /// Throws UsageError if it cannot be written.
   [[nodiscard]] AllocationLog* open_log() const;
 
-  /// How much of `room`, which is what is left of a budget of `limit`, a segment may take that is
-  /// larger than its block.
+  /// Returns how much of `room`, what is left of a budget of `limit`, a segment larger than its
+  /// block may take.
   [[nodiscard]] Bytes segment_room(Bytes room, Bytes limit) const noexcept;
 
-  /// The size of the block that serves a request of `bytes`; nothing for one beyond 2^63.
+  /// Returns the block size for a request of `bytes`, or nullopt beyond 2^63.
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept;
 };
 
-/// `round`, `naive`, `unpooled`, `best_fit` or `paged`, in any case. UsageError otherwise, naming
-/// `name`.
+/// Parses `round`, `naive`, `unpooled`, `best_fit` or `paged`, in any case. Throws UsageError with
+/// `name` otherwise.
 [[nodiscard]] PoolKind parse_pool_kind(std::string_view name, std::string_view text);
-/// A number of bytes, plain or with a unit, 32 or more. UsageError otherwise.
+/// Parses a number of bytes, plain or with a unit, 32 or more. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_page(std::string_view name, std::string_view text);
-/// A number of bytes, plain or with a unit, above zero. UsageError otherwise.
+/// Parses a number of bytes, plain or with a unit, above zero. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_large_round(std::string_view name, std::string_view text);
-/// The log2 of a number of bytes, 20 to 34. UsageError otherwise.
+/// Parses the log2 of a number of bytes, 20 to 34. Throws UsageError otherwise.
 [[nodiscard]] unsigned parse_cutoff(std::string_view name, std::string_view text);
-/// A number of bytes, plain or with a unit, 2 MiB or more, or `all`, which is kWholeBudget.
+/// Parses a number of bytes, plain or with a unit, 2 MiB or more, or `all` for kWholeBudget. Throws
 /// UsageError otherwise.
 [[nodiscard]] Bytes parse_segment(std::string_view name, std::string_view text);
-/// As parse_segment reads it.
+/// Formats a size so that parse_segment reads it.
 [[nodiscard]] std::string format_segment(Bytes segment);
-/// The name of a file, in which `%p` is the process's number. UsageError when empty.
+/// Parses a file name, in which `%p` is the process id. Throws UsageError if empty.
 [[nodiscard]] std::string parse_log(std::string_view name, std::string_view text);
-/// A number of bytes, plain or with a unit, at least a MiB. UsageError otherwise.
+/// Parses a number of bytes, plain or with a unit, at least a MiB. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_log_limit(std::string_view name, std::string_view text);
-/// As parse_pool_kind reads it.
+/// Returns the name that parse_pool_kind reads.
 [[nodiscard]] std::string_view to_string(PoolKind kind) noexcept;
-/// Every kind, in the order in which they are listed to people.
+/// Returns every kind, in the order shown to people.
 [[nodiscard]] std::span<const PoolKind> pool_kinds() noexcept;
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// What a pool says of itself: the report of a failure, its holders, .
+// The report of a failure, and the holders of memory.
 
 #include <algorithm>
 #include <map>

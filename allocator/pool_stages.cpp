@@ -1,5 +1,5 @@
-// The stages that a request goes through, in the order of docs/architecture.md. A stage takes the
-// lock for what it decides and drops it for what it asks of the upstream or the device.
+// The stages of a request, in the order of docs/architecture.md. A stage takes the lock to decide,
+// and releases it to call the upstream or the device.
 
 #include <algorithm>
 #include <chrono>
@@ -14,25 +14,24 @@
 namespace weir {
 namespace {
 
-/// So many streams are asked before the pool grows. Of those that something waits for there can be
-/// any number, also of streams that are gone, and each request would ask them all.
+/// Streams to ask before the pool grows. Any number of streams may have waiting blocks, even
+/// streams that are gone, and each request would ask all of them.
 constexpr std::size_t kAskedFirst = 16;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
 /// A place among the requests that wait for memory. Only the first waits for the device; the others
-/// sleep. Newcomers line up, so what is freed serves the first; but who finds a block of its own
-/// stream may pass by (pool_line.hpp).
+/// sleep. New requests queue, so freed memory serves the first. A request that finds a block of its
+/// own stream may pass (pool_line.hpp).
 ///
-/// Every sleep here ends. The first waits for submitted work or for calls that are under way, so
-/// each of its rounds through the stages ends. In kRoundsPassedBy of them others may pass it by.
-/// After these nobody else grows or takes, so what it can wait for only shrinks: the frees of
-/// blocks that were handed out before. So it leaves, with a block or a failure, and the next is
-/// first.
+/// Every sleep here ends. The first waits for submitted work or for calls under way, so each of its
+/// rounds through the stages ends. In kRoundsPassedBy rounds others may pass it. After these nobody
+/// else grows or takes memory, so only frees of blocks handed out before remain to wait for. So it
+/// leaves with a block or a failure, and the next becomes first.
 ///
-/// Passing by lets no request fail that would be served: after each such hit the first still has
-/// room for its block once the device has passed all that is submitted.
+/// Passing makes no request fail that would be served: after each such hit the first still has room
+/// once the device has passed all submitted work.
 class Pool::Line {
  public:
   Line(Pool& pool, Bytes block) noexcept : pool_(pool), block_(block) {}
@@ -50,11 +49,11 @@ class Pool::Line {
  private:
   friend class Pool;
   Pool& pool_;
-  const Bytes block_;  ///< that is asked for
+  const Bytes block_;  ///< the requested block size
   Line* before_ = nullptr;
   Line* after_ = nullptr;
   bool joined_ = false;
-  bool gave_up_ = false;  ///< its request was stopped in its sleep: it is not first
+  bool gave_up_ = false;  ///< stopped while asleep, so it is not first
 };
 
 bool Pool::line_up(Line& line, const std::stop_token& stop, Lock& lock) {
@@ -81,7 +80,8 @@ Block* Pool::run_stages(Attempt& request) {
     if (line.gave_up_) return nullptr;
     if (Block* block = take_passed(request, kAskedFirst)) return block;
     if (Block* block = strategy_->grow(request)) return block;
-    // Who looked for room may have learned more, and a release would give back what fits.
+    // The search for room may have polled more streams, and a release would give back a block that
+    // fits.
     if (!request.asked_all || request.upstream_refused) {
       if (Block* block = take_passed(request, kAll)) return block;
     }
@@ -98,7 +98,7 @@ Block* Pool::run_stages(Attempt& request) {
 Block* Pool::take_own(const Attempt& request, Line& line) {
   PoolChange change(state_);
   if (line.joined_) {
-    // Of its own: who goes round is first. One that gave up is not.
+    // Counts a round of its own: only the first goes round. A request that gave up is not first.
     if (!line.gave_up_ && first_.rounds_left != 0) --first_.rounds_left;
   } else if (line_first_ != nullptr &&
              !may_pass_by(first_, kind_.hits_pass_by, request.block,
@@ -121,7 +121,7 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
 Block* Pool::take_passed(Attempt& request, std::size_t streams) {
   request.asked_all = state_.poll(streams);
   const PoolChange change(state_);
-  // An own block may have stopped awaiting just now; it needs no point at all.
+  // A block of the own stream may have stopped awaiting just now; it needs no point.
   Block* block = state_.index->take_own(request.block, request.stream);
   if (block == nullptr) block = state_.index->take_passed(request.block, request.stream);
   if (block == nullptr) return nullptr;
@@ -162,7 +162,7 @@ Block* Pool::hand_over(const Attempt& request) {
   try {
     state_.progress.make_wait(request.stream, point);
   } catch (...) {
-    // Nothing holds the asking stream back, so the block must stay behind its old stream's point.
+    // Nothing makes the requesting stream wait, so the block must keep its old stream's point.
     const PoolChange undoing(state_);
     give_to(*block, &former);
     let_go(former);
@@ -192,8 +192,8 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   request.wait_allowed = running_out_.wait;
   if (request.block > state_.statistics.budget) return false;
   if (line_up(line, request.stop, change.lock())) return true;
-  // What another thread freed, gave back or found passed since make_room looked was not there to be
-  // taken yet, and may not be outstanding any more.
+  // Memory that another thread freed, released or found passed since make_room looked was not
+  // available then, and may not be outstanding any more.
   const Bytes taken = state_.taken();
   const Bytes room = minus_or_zero(state_.statistics.budget, taken) + state_.index->releasable();
   if (room > request.growth_room + request.releasable) return true;

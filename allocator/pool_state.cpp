@@ -23,7 +23,7 @@ PoolState::PoolState(DeviceMemory memory, PoolOptions pool_options, Bytes budget
 
 void PoolState::hand_out(Block& block, const Attempt& request, TimelineServed served) {
   const bool from_cache = block.state == BlockState::kCached;
-  // A block that the device has passed belongs to every stream: take_own may find it, too.
+  // A block that the device has passed belongs to every stream; take_own may find it, too.
   if (from_cache && served != TimelineServed::kHandedOver) {
     served = block.home == request.stream ? TimelineServed::kOwn : TimelineServed::kPassed;
   }
@@ -65,7 +65,7 @@ Freed PoolState::settle_freed(Block& block) noexcept {
                         .requested = block.requested.count,
                         .stream = block.home.value,
                         .kind = TimelineKind::kFree};
-  // From here on the block may be a part of another.
+  // From here on the block may be merged into another.
   const bool awaits = index->place_freed(block) == BlockState::kAwaiting;
   if (awaits) {
     statistics.awaiting.add(size);
@@ -106,7 +106,7 @@ void PoolState::sleep(Lock& lock) {
 }
 
 bool PoolState::poll(std::size_t streams) {
-  // Of the thread, so that a poll on the way of every batch allocates nothing.
+  // Per thread, so that the poll of each batch allocates nothing.
   struct Scratch {
     std::vector<StreamId> pending;
     std::vector<StreamId> unrecorded;
@@ -124,7 +124,7 @@ bool PoolState::poll(std::size_t streams) {
     try {
       point = progress.record(stream);
     } catch (...) {
-      continue;  // still not to be had: the blocks stay parked, which is always safe
+      continue;  // still no point: the blocks stay parked, which is always safe
     }
     const PoolChange change(*this);
     became_cached(index->note_recorded(point, looked));
@@ -141,7 +141,7 @@ void PoolState::note(TimelineSink& sink, TimelineRecord record, std::string_view
   record.sequence = ++noted;
   record.allocated = statistics.allocated.current.count;
   record.awaiting = statistics.awaiting.current.count;
-  // A block that is about to be handed out for the first time is cached until it is.
+  // A new block counts as cached until it is handed out.
   record.cached = statistics.reserved.current.count - record.allocated - record.awaiting;
   record.source = number;
   record.device = options.place.device;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a pool holds under its lock, with its accounting. The stages of a request (pool_stages.cpp)
-// and the pool's strategy (pool_kind.hpp) work on it. A PoolChange is the one way to change it.
+// A pool's state under its lock, with its accounting. The stages of a request (pool_stages.cpp) and
+// the pool's strategy (pool_kind.hpp) work on it. Only a PoolChange changes it.
 
 #include <condition_variable>
 #include <cstdint>
@@ -23,11 +23,11 @@ namespace weir {
 
 /// Where a freed block went.
 enum class Freed {
-  kCached,    ///< may be handed out again
-  kAwaiting,  ///< kept from everybody until the device has passed its uses
+  kCached,    ///< can be reused
+  kAwaiting,  ///< reserved until the device has passed its uses
 };
 
-/// The lock of one pool and what it guards.
+/// The lock of one pool and the data it guards.
 struct PoolState {
   /// `source` is the pool's number in timelines.
   PoolState(DeviceMemory memory, PoolOptions pool_options, Bytes budget, std::uint16_t source);
@@ -35,24 +35,23 @@ struct PoolState {
   PoolState& operator=(const PoolState&) = delete;
   ~PoolState() = default;
 
-  /// Hands out a block that was taken out of what is cached, or is new. May throw: the block is
-  /// cached then.
+  /// Hands out a block that is new or was taken from the cache. If it throws, the block is cached.
   void hand_out(Block& block, const Attempt& request, TimelineServed served) WEIR_REQUIRES(mutex);
-  /// Counts a freed block, whose points are set, as awaiting or cached. It may be a part of another
-  /// from then on.
+  /// Counts a freed block, whose points are set, as awaiting or cached. Afterwards the block may be
+  /// merged into another.
   Freed settle_freed(Block& block) noexcept WEIR_REQUIRES(mutex);
   /// Counts `bytes` of blocks that the index moved from awaiting to cached.
   void became_cached(Bytes bytes) WEIR_REQUIRES(mutex);
   /// Sets the hard limit.
   void set_budget(Bytes new_budget) WEIR_REQUIRES(mutex);
-  /// What the budget is used up by: reserved bytes, and growths under way.
+  /// Returns the budget in use: reserved bytes plus growths under way.
   [[nodiscard]] Bytes taken() const WEIR_REQUIRES(mutex) {
     return statistics.reserved.current + growing;
   }
 
-  /// A free, a release or a growth leaves the lock between its two halves.
+  /// Counts a free, release or growth that leaves the lock between its two halves.
   void begin_transit() WEIR_REQUIRES(mutex) { ++transits; }
-  /// Its second half is done. Wakes the sleepers when the change ends.
+  /// Ends the second half. The end of the change wakes the sleepers.
   void end_transit() WEIR_REQUIRES(mutex) {
     --transits;
     ++transits_ended;
@@ -61,15 +60,14 @@ struct PoolState {
   /// Sleeps until a transit ends or the line moves.
   void sleep(Lock& lock) WEIR_REQUIRES(mutex);
 
-  /// Learns from Progress how far up to `streams` streams have come. Returns whether there are no
-  /// others.
+  /// Asks Progress how far up to `streams` streams have come. Returns true if there are no others.
   bool poll(std::size_t streams) WEIR_EXCLUDES(mutex);
 
   /// Writes `record` to `sink` with the current statistics.
   void note(TimelineSink& sink, TimelineRecord record, std::string_view label = {})
       WEIR_REQUIRES(mutex);
   /// Writes to the allocation log, if there is one. `sequence` was taken under the lock and orders
-  /// the events.
+  /// events.
   void log_event(AllocationEvent event, std::uint64_t sequence, const void* address, Bytes bytes,
                  StreamId stream = {}) WEIR_EXCLUDES(mutex) {
     if (log == nullptr) return;
@@ -89,36 +87,37 @@ struct PoolState {
   std::uint16_t log_pool = 0;  ///< in the log
 
   mutable Mutex mutex{LockRank::kPool};
-  BlockIndex* index WEIR_PT_GUARDED_BY(mutex) = nullptr;  ///< the strategy's, which sets it
+  BlockIndex* index WEIR_PT_GUARDED_BY(mutex) = nullptr;  ///< set and owned by the strategy
   Statistics statistics WEIR_GUARDED_BY(mutex);
-  /// Counts what happens, from 2 (1 is the log's of the pool's beginning); orders frees and logs.
+  /// Counts events from 2 (1 is the pool's start in the log). Orders frees and log entries.
   std::uint64_t events WEIR_GUARDED_BY(mutex) = 1;
-  std::uint64_t noted WEIR_GUARDED_BY(mutex) = 0;  ///< told to recorders, in this order
-  Bytes most_held WEIR_GUARDED_BY(mutex);          ///< ever; the peak in `statistics` can be reset
-  /// Budget claimed by growths that are under way, before it shows in `reserved`.
+  std::uint64_t noted WEIR_GUARDED_BY(mutex) = 0;  ///< records written to recorders, which keeps
+                                                   ///< their order
+  Bytes most_held WEIR_GUARDED_BY(mutex);          ///< never reset, unlike the peak in `statistics`
+  /// Budget claimed by growths under way, not yet in `reserved`.
   Bytes growing WEIR_GUARDED_BY(mutex);
-  /// Frees, releases and growths between their two locked halves; each ends without waiting.
+  /// Frees, releases and growths between their two locked halves. Each ends without waiting.
   std::uint64_t transits WEIR_GUARDED_BY(mutex) = 0;
   std::uint64_t transits_ended WEIR_GUARDED_BY(mutex) = 0;
 
   PressureLevel level WEIR_GUARDED_BY(mutex) = PressureLevel::kNone;
-  SteadyRange steady WEIR_GUARDED_BY(mutex);  ///< of the level and the budget
+  SteadyRange steady WEIR_GUARDED_BY(mutex);  ///< for the current level and budget
   bool wake WEIR_GUARDED_BY(mutex) = false;   ///< a transit ended, or the line moved
   std::uint64_t sleepers WEIR_GUARDED_BY(mutex) = 0;
   std::condition_variable_any changed;  ///< notified at the end of a change that set `wake`
 
-  /// Brings the level up to date. Returns whether the sleepers must be woken. Of PoolChange.
-  /// Inline, as the shortest paths end three changes.
+  /// Brings the level up to date. Returns whether to wake the sleepers. For PoolChange. Inline,
+  /// because the three shortest paths end in it.
   [[nodiscard]] bool conclude() WEIR_REQUIRES(mutex) {
     if (!steady.contains(statistics.held.current)) update_level();
     return std::exchange(wake, false) && sleepers != 0;
   }
-  /// What is held has left `steady`.
+  /// Called when held bytes leave `steady`.
   void update_level() WEIR_REQUIRES(mutex);
 };
 
-/// A change of a pool's state. Takes the lock, and at its end brings the level of pressure up to
-/// date, unlocks and wakes the sleepers.
+/// A change of a pool's state. Takes the lock. At its end it updates the pressure level, unlocks
+/// and wakes the sleepers.
 class WEIR_SCOPED_CAPABILITY PoolChange {
  public:
   explicit PoolChange(PoolState& state) WEIR_ACQUIRE(state.mutex)
@@ -134,7 +133,7 @@ class WEIR_SCOPED_CAPABILITY PoolChange {
     finish();
     ended_ = true;
   }
-  /// To sleep with.
+  /// The lock to sleep with.
   [[nodiscard]] Lock& lock() noexcept { return lock_; }
 
  private:
@@ -149,7 +148,7 @@ class WEIR_SCOPED_CAPABILITY PoolChange {
   bool ended_ = false;
 };
 
-/// Room in the budget that a growth has claimed (`growing`, `begin_transit`). Ends the claim.
+/// Budget claimed by a growth (`growing`, `begin_transit`). Ends the claim.
 class PoolClaim {
  public:
   PoolClaim(PoolState& state, Bytes size) noexcept : state_(state), size_(size) {}

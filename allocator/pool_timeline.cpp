@@ -1,4 +1,4 @@
-// What a pool tells a recorder, and what it shows to whoever looks from outside.
+// What a pool writes to recorders and shows to live views.
 
 #include "allocator/index/block_index.hpp"
 #include "allocator/pool.hpp"
@@ -34,7 +34,7 @@ void Pool::add_figures(LiveFigures& figures) const {
   DeviceFigures* const known = figures.of(state_.options.place.device);
   DeviceFigures& device = known != nullptr ? *known : none;
   const Lock lock(state_.mutex);
-  // Pools of one GPU share its budget. Those of none have one each.
+  // Pools of one GPU share its budget. Pools without a GPU have one each.
   const Bytes shared = state_.options.place.device != 0 ? device.budget : Bytes{};
   const Bytes more = minus_or_zero(state_.statistics.budget, shared);
   device.budget += more;

@@ -1,14 +1,14 @@
 #pragma once
 
 /// @file
-/// How close a pool is to its budget. The level is a pure function of what is held, the budget and
-/// the level before, with hysteresis so that one block more or less does not make it flap.
+/// How close a pool is to its budget. The level is a pure function of the held bytes, the budget
+/// and the level before. Hysteresis keeps it from flapping.
 ///
-/// Whoever needs the pressure reads it (Pool::pressure, MemoryStatistics): the pool calls nobody. A
-/// batch fits or does not by its bytes, and most frees that make room for one leave the level as it
-/// is: PoolPressure.MostFreesThatMakeRoomLeaveTheLevel counts them. And memory that the device has
-/// passed comes free only when somebody polls the pool, so a waiter has to look in any case.
-/// Admission reads the pressure once for each decision (bench/run admission).
+/// Users read the pressure (Pool::pressure, MemoryStatistics); the pool notifies nobody. A batch
+/// fits by its bytes, and most frees that make room for one leave the level unchanged:
+/// PoolPressure.MostFreesThatMakeRoomLeaveTheLevel counts them. Also, passed memory becomes free
+/// only when somebody polls the pool, so a waiter has to poll anyway. Admission reads the pressure
+/// once per decision (bench/run admission).
 
 #include <algorithm>
 #include <cstdint>
@@ -19,22 +19,22 @@
 
 namespace weir {
 
-/// What a pool asks of those who use it.
+/// What a pool asks of its users.
 enum class PressureLevel : std::uint8_t {
   kNone,  ///< nothing
   kSoft,  ///< past the soft limit: slow down
   kHard,  ///< past the hard limit: stop
 };
 
-/// A pool's level and what it follows from, of one moment.
+/// A pool's level and its causes, at one moment.
 struct Pressure {
   PressureLevel level = PressureLevel::kNone;  ///< as of the last change of the pool
   Bytes held;                                  ///< allocated + awaiting
   Bytes budget;                                ///< the hard limit
-  Bytes awaiting{};  ///< of what is held: freed, and the device not known to be done
+  Bytes awaiting{};  ///< the held bytes that are freed but not known to be passed
 };
 
-/// Percent of the budget at which a level is entered, and below which it is left again.
+/// Percent of the budget at which a level is entered and left.
 struct PressureLimits {
   unsigned soft_enter = 75;  ///< percent, at or above
   unsigned soft_leave = 65;  ///< percent, below
@@ -42,16 +42,16 @@ struct PressureLimits {
   unsigned hard_leave = 85;  ///< percent, below
 };
 
-/// The least that is `percent` of `budget`, and at least a byte: held × 100 >= budget × percent, in
-/// parts, since the products could overflow.
+/// Returns the smallest size that is `percent` of `budget`, at least one byte: held × 100 >= budget
+/// × percent. Computed in parts, since the products could overflow.
 [[nodiscard]] constexpr Bytes part_of_budget(Bytes budget, unsigned percent) noexcept {
   const std::uint64_t part =
       budget.count / 100 * percent + (budget.count % 100 * percent + 99) / 100;
   return {part == 0 ? 1 : part};
 }
 
-/// The level of a pool that holds `held` of `budget` and was at level `before`. Pure; holding
-/// nothing is never pressure.
+/// Returns the level of a pool that holds `held` of `budget` and was at level `before`. Pure. Zero
+/// held bytes are never pressure.
 [[nodiscard]] constexpr PressureLevel pressure_level(Bytes held, Bytes budget, PressureLevel before,
                                                      PressureLimits limits = {}) noexcept {
   const auto at_least = [&](unsigned percent) { return held >= part_of_budget(budget, percent); };
@@ -62,19 +62,19 @@ struct PressureLimits {
   return PressureLevel::kNone;
 }
 
-/// What a pool may hold and stay at its level.
+/// The held bytes for which a pool keeps its level.
 struct SteadyRange {
-  Bytes from;   ///< the least
-  Bytes below;  ///< more than the most
+  Bytes from;   ///< inclusive
+  Bytes below;  ///< exclusive
 
-  /// Whether `held` is in it.
+  /// Returns whether `held` is in the range.
   [[nodiscard]] constexpr bool contains(Bytes held) const noexcept {
     return from <= held && held < below;
   }
 };
 
-/// Holds `held` exactly where pressure_level(held, budget, level) is `level`, but for the largest
-/// number there is: so that most changes of a pool cost two comparisons.
+/// Returns the range of `held` for which pressure_level(held, budget, level) is `level`, except the
+/// largest number. With it most changes of a pool cost two comparisons.
 [[nodiscard]] constexpr SteadyRange steady_range(Bytes budget, PressureLevel level,
                                                  PressureLimits limits = {}) noexcept {
   const Bytes hard_enter = part_of_budget(budget, limits.hard_enter);

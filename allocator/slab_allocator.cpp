@@ -24,7 +24,7 @@ SlabAllocator::~SlabAllocator() {
     try {
       for (const Point use : slot.uses()) pool_.record_use(slot.slot.slab->base, use.stream);
     } catch (const std::exception&) {
-      slot.slot.slab->kept = true;  // to free it without its uses would be too early
+      slot.slot.slab->kept = true;  // freeing it without its uses would be too early
     }
   }
   for (const auto& [key, slab] : slabs) free_slab(*slab);
@@ -37,7 +37,7 @@ void SlabAllocator::free_slab(const Slab& slab) noexcept {
       return;
     }
   } catch (const std::exception&) {
-    // It is the same as with one that is kept.
+    // Treated like one that is kept.
   }
   log(LogLevel::kError, "a block of small tensors could not be freed: it stays allocated");
 }
@@ -98,7 +98,7 @@ SlabAllocator::Slot SlabAllocator::try_allocate(Bytes bytes, StreamId stream, At
 SlabAllocator::Slot SlabAllocator::add_slab(std::unique_ptr<Slab> slab) {
   Slab& added = *slab;
   std::vector<Slab*>& with_room = with_room_[added.stream].at(added.size_class);
-  // Room for every slab, so that a slot's way back cannot fail half way.
+  // Reserve for every slab, so that the return of a slot cannot fail half way.
   if (with_room.capacity() <= slabs_.size()) with_room.reserve(2 * (slabs_.size() + 1));
   make_room_to_await();
   slabs_.emplace(&added, std::move(slab));
@@ -136,7 +136,7 @@ void SlabAllocator::give_back(std::span<const std::unique_ptr<Slab>> slabs) noex
 void SlabAllocator::deallocate(Slot slot, std::span<const StreamId> others) {
   if (others.size() > kMostOtherStreams) throw UsageError("slab: too many streams used one slot");
   Awaiting awaiting{.slot = slot};
-  // Each is recorded, passed or not: it belongs to the free, and not to what is enqueued later.
+  // Record each one, passed or not: later work must not count as part of the free.
   for (const StreamId other : others) awaiting.points.at(awaiting.count++) = try_record(other);
   const bool free_now = all_reached(awaiting.uses());
   std::unique_ptr<Slab> empty;
@@ -165,14 +165,14 @@ bool SlabAllocator::all_reached(std::span<const Point> uses) {
   try {
     return std::ranges::all_of(uses, [this](Point use) { return progress_.reached(use); });
   } catch (...) {
-    return false;  // poll() asks again; the slot must be booked whatever the device says
+    return false;  // poll() asks again; the slot must be recorded whatever the device says
   }
 }
 
 void SlabAllocator::poll() {
-  // Of the thread: a submission that comes here allocates nothing once warm.
+  // Per thread: once warm, a submission allocates nothing here.
   struct Scratch {
-    std::vector<Point> passed;    // how far each stream is that a slot awaits
+    std::vector<Point> passed;    // how far each awaited stream has come
     std::vector<Point> recorded;  // new points, of streams that lack one
     std::vector<std::unique_ptr<Slab>> empties;
   };
@@ -203,13 +203,13 @@ void SlabAllocator::poll() {
   for (Point& point : passed) point.sequence = progress_.passed(point.stream);
   lock.lock();
   for (Awaiting& slot : awaiting_) {
-    if (slot.serial > looked) break;  // freed since: its uses may be later than what was recorded
+    if (slot.serial > looked) break;  // freed since: its uses may be later than the recorded points
     for (Point& use : slot.uses()) {
       if (use.sequence != Block::kUnrecorded) continue;
       use.sequence = sequence_on(recorded, use.stream).value_or(Block::kUnrecorded);
     }
   }
-  empties.reserve(awaiting_.size());  // nothing from here on can fail half way
+  empties.reserve(awaiting_.size());  // from here on nothing can fail half way
   std::erase_if(awaiting_, [&](const Awaiting& slot) WEIR_REQUIRES(mutex_) {
     const bool done = std::ranges::all_of(slot.uses(), [&](Point use) {
       return sequence_on(passed, use.stream).value_or(0) >= use.sequence;
@@ -249,7 +249,7 @@ bool SlabAllocator::give_back_empty_slabs() {
 bool SlabAllocator::await_given_back(std::uint64_t looked) {
   const NoCancel no_cancel;
   Lock lock(mutex_);
-  // A slab on its way is a free of the pool's, which waits for nothing.
+  // A slab being returned is a free in the pool, which waits for nothing.
   while (giving_back_ != 0 && given_back() == looked) changed_.wait(lock);
   return given_back() != looked;
 }
@@ -269,8 +269,8 @@ bool SlabAllocator::reclaim(bool may_wait, std::uint64_t looked, const std::stop
     }
   }
   for (const Point point : recorded) {
-    // A slot can await one point when another of its points is passed: waiting for that one would
-    // return at once, and so would the next call.
+    // A slot can await one point after another of its points is passed. A wait for a passed point
+    // would return at once, and so would the next call.
     if (!progress_.reached(point)) return progress_.wait(point, stop);
   }
   poll();
