@@ -22,7 +22,7 @@ CUmemAccessDesc access_of(int device) noexcept {
   return access;
 }
 
-// Nothing says that no handle is zero, which is no page.
+// A handle may be zero, but a zero Page is none.
 Page page_of(CUmemGenericAllocationHandle handle) noexcept { return {handle + 1}; }
 CUmemGenericAllocationHandle handle_of(Page page) noexcept { return page.id - 1; }
 
@@ -121,8 +121,8 @@ PagesDone DriverPages::map_run(std::span<const Mapping> run,
     if (code == CUDA_SUCCESS) code = allow(start, size, other);
   }
   if (code == CUDA_SUCCESS) return done;
-  // What nobody can use is as good as not mapped. One that stays mapped all the same is still found
-  // out: the driver refuses to map over it, and to free the addresses.
+  // An unusable mapping counts as unmapped. If it stays mapped, it is still found: the driver
+  // refuses to map over it and to free the addresses.
   (void)unmap(run.first(done.count));
   return {0, code, "cuMemSetAccess"};
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The driver's own functions for pages, and what is made of them: reserve, create, map, unmap. The
-// CUDA upstream and the swap-in each bring the functions, and stand for room and contexts.
+// Pages by the driver's functions: reserve, create, map, unmap. The CUDA upstream and the swap-in
+// bring their own functions, and care for room and contexts.
 
 #include <cuda.h>
 
@@ -12,7 +12,7 @@
 
 namespace weir {
 
-/// As <cuda.h> declares them; null where the driver is too old to have them (before CUDA 10.2).
+/// As <cuda.h> declares them; null if the driver lacks them (before CUDA 10.2).
 struct PageCalls {
   decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
   decltype(&cuMemAddressReserve) reserve = nullptr;
@@ -23,38 +23,37 @@ struct PageCalls {
   decltype(&cuMemUnmap) unmap = nullptr;
   decltype(&cuMemSetAccess) set_access = nullptr;
 
-  /// Whether the driver has them all.
+  /// Returns whether the driver has all of them.
   [[nodiscard]] bool complete() const noexcept;
 };
 
-/// How far a call that does many things came, and why it stopped there.
+/// How many things a call has done, and why it stopped.
 struct PagesDone {
   std::size_t count = 0;
   CUresult code = CUDA_SUCCESS;
-  const char* call = "";  ///< of the driver, the one that failed
+  const char* call = "";  ///< the driver's function that failed
 };
 
 /// Pages of one device's memory. No call checks room, sets a context or logs. Thread-safe.
 class DriverPages {
  public:
-  /// `calls` is complete. Pages are as small as the driver makes them; `page_size` is zero where it
+  /// `calls` is complete. Uses the smallest pages that the driver makes; `page_size` is zero if it
   /// makes none.
   DriverPages(const PageCalls& calls, int device) noexcept;
   [[nodiscard]] Bytes page_size() const noexcept { return page_; }
-  /// Null where there are no such addresses.
+  /// Returns null if the addresses are not available.
   [[nodiscard]] void* reserve(Bytes size) const noexcept;
   [[nodiscard]] CUresult unreserve(void* address, Bytes size) const noexcept;
   [[nodiscard]] PagesDone create(std::span<Page> pages) const noexcept;
-  /// Tries each of them, whatever becomes of those before it; how many are given back.
+  /// Tries each page, even after a failure. Reports how many are given back.
   [[nodiscard]] PagesDone destroy(std::span<const Page> pages) const noexcept;
-  /// Access is for the device that has the memory, and for each of `others`. It is set once for
-  /// what lies side by side: a call of the driver that may wait for the device (<cuda.h>,
-  /// note_sync).
+  /// Gives access to the owning device and to each of `others`. Access is set once per contiguous
+  /// range, by a driver call that may wait for the device (<cuda.h>, note_sync).
   [[nodiscard]] PagesDone map(std::span<const Mapping> mappings,
                               std::span<const int> others = {}) const noexcept;
-  /// One by one: the driver unmaps only what was mapped in one piece.
+  /// Unmaps one by one: the driver unmaps only what was mapped in one piece.
   [[nodiscard]] PagesDone unmap(std::span<const Mapping> mappings) const noexcept;
-  /// Gives `device` access to what is mapped in the range, without a gap.
+  /// Gives `device` access to a range that is mapped without gaps.
   [[nodiscard]] CUresult allow(void* address, Bytes size, int device) const noexcept;
 
  private:

@@ -1,10 +1,10 @@
 #pragma once
 
 /// @file
-/// Addresses and the physical pages behind them, apart: what the `paged` pool is built on. A range
-/// of addresses is reserved once, and pages are mapped where something lives. Implementations are,
-/// with upstream.hpp's, the only code that asks a driver or the operating system for memory. All
-/// are thread-safe; none may be called under a lock of ours.
+/// Addresses and the physical pages behind them, separately: the base of the `paged` pool. It
+/// reserves a range of addresses once and maps pages only under live blocks. Only implementations
+/// of this and of upstream.hpp get memory from a driver or the operating system. All are
+/// thread-safe. Call none under a lock of ours.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace weir {
 struct Page {
   std::uint64_t id = 0;  ///< zero is no page
 
-  /// The same page.
+  /// Compares ids.
   friend constexpr bool operator==(Page, Page) noexcept = default;
 };
 
-/// One page and the address, a multiple of the page's size, that it is mapped at.
+/// One page and the address to map it at, a multiple of the page size.
 struct Mapping {
   void* address = nullptr;  ///< where
   Page page;                ///< what
 };
 
-/// A source of addresses and of pages. A call that does many things does them in their order and
-/// says how many it has done: what it did stays done, and what it did not do is as before.
+/// A source of addresses and pages. A call on many items handles them in order and returns how many
+/// it did. Completed items are kept; the others are unchanged.
 class PageSource {
  public:
   PageSource() = default;
@@ -37,30 +37,30 @@ class PageSource {
   PageSource& operator=(const PageSource&) = delete;
   virtual ~PageSource() = default;
 
-  /// The size of every page, in bytes: a power of two.
+  /// Returns the size of every page in bytes, a power of two.
   [[nodiscard]] virtual Bytes page_size() const = 0;
 
-  /// `size` bytes of addresses (a multiple of the page's size), aligned to a page, with nothing
-  /// behind them; null where there are none to be had.
+  /// Reserves `size` bytes of unmapped, page-aligned addresses (a multiple of the page size).
+  /// Returns null if there are none.
   [[nodiscard]] virtual void* reserve(Bytes size) = 0;
-  /// Gives back what `reserve(size)` returned. Nothing is mapped there.
+  /// Gives back what `reserve(size)` returned. Nothing may be mapped there.
   virtual void unreserve(void* address, Bytes size) noexcept = 0;
 
-  /// Fills `pages` with new pages from its front; how many. Fewer where there is no more memory.
-  /// Throws only for a fault that is not about room, and has made none then.
+  /// Fills the front of `pages` with new pages and returns how many: fewer if memory runs out.
+  /// Throws only for faults other than lack of memory, and has then made no page.
   [[nodiscard]] virtual std::size_t create(std::span<Page> pages) = 0;
-  /// Gives pages back, which are mapped nowhere any more.
+  /// Gives back pages that are not mapped anywhere.
   virtual void destroy(std::span<const Page> pages) noexcept = 0;
 
-  /// Maps each page at its address, for reading and writing by the device; how many, from the
-  /// front, are mapped now. The addresses are reserved, and nothing is mapped there.
+  /// Maps each page at its address, for reads and writes by the device. Returns how many, from the
+  /// front, are mapped now. The addresses must be reserved and unmapped.
   ///
-  /// A page may be mapped at several addresses. Then what one operation of the device writes at one
-  /// of them is seen at another by an operation that a stream orders behind it, and by no other:
-  /// CUDA's "Virtual Aliasing Support" (CUDA C++ Programming Guide, virtual memory management)
-  /// promises that.
+  /// A page may be mapped at several addresses. A write by one operation at one address is seen at
+  /// another only by operations that a stream orders behind it. CUDA promises this under "Virtual
+  /// Aliasing Support" (CUDA C++ Programming Guide, virtual memory management).
   [[nodiscard]] virtual std::size_t map(std::span<const Mapping> mappings) noexcept = 0;
-  /// Unmaps them; how many, from the front, are unmapped now. The device must be done with them.
+  /// Unmaps them. Returns how many, from the front, are unmapped now. The device must be done with
+  /// them.
   [[nodiscard]] virtual std::size_t unmap(std::span<const Mapping> mappings) noexcept = 0;
 };
 

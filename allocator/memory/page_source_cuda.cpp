@@ -13,14 +13,14 @@
 namespace weir {
 namespace {
 
-/// The driver's function of this name, by way of the runtime, so that we need no driver to be
-/// loaded; null where the driver has none.
+/// Returns the driver's function of this name, or null. Asks the runtime, so that no driver needs
+/// to be loaded.
 template <typename F>
 void look_up(const char* name, F& function) noexcept {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-  constexpr unsigned kVersion = 12000;  // of the declarations in <cuda.h>, which are no newer
+  constexpr unsigned kVersion = 12000;  // the version of the declarations in <cuda.h>
   const cudaError_t code =
       cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableDefault, &found);
 #else
@@ -48,14 +48,14 @@ bool supports_pages(int device) noexcept {
   decltype(&cuDeviceGetAttribute) attribute = nullptr;
   look_up("cuDeviceGetAttribute", attribute);
   int supported = 0;
-  // The runtime has no name for this one. It counts devices as the driver does.
+  // The runtime has no name for this attribute. It numbers devices as the driver does.
   return attribute != nullptr &&
          attribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) ==
              CUDA_SUCCESS &&
          supported != 0;
 }
 
-/// Codes of the driver and of the runtime are the same numbers (since CUDA 10.1).
+/// The driver and the runtime share error codes (since CUDA 10.1).
 cudaError_t runtime_code(CUresult code) noexcept { return static_cast<cudaError_t>(code); }
 
 void report(const PagesDone& done, const char* what) noexcept {
@@ -67,7 +67,7 @@ void report(const PagesDone& done, const char* what) noexcept {
   }
 }
 
-/// Calls `work` on the device; what it did, and nothing where the device cannot be used.
+/// Calls `work` on the device and returns what it did: nothing if the device cannot be used.
 template <typename Work>
 PagesDone on_device(int device, const Work& work) noexcept {
   try {
@@ -113,7 +113,7 @@ std::size_t CudaPages::create(std::span<Page> pages) {
   return made.count;
 }
 
-/// Memory that cannot be given back stays in the gauge: it is out for ever.
+/// Memory that cannot be returned stays charged permanently.
 void CudaPages::destroy(std::span<const Page> pages) noexcept {
   const PagesDone done = on_device(device_, [&] { return pages_.destroy(pages); });
   gauge_.give_back(page_size() * done.count);

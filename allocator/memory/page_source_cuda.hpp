@@ -1,6 +1,6 @@
 #pragma once
 
-// Pages of a GPU's memory, mapped into reserved addresses by the driver.
+// Pages of GPU memory, which the driver maps into reserved addresses.
 
 #include <memory>
 
@@ -10,13 +10,13 @@
 
 namespace weir {
 
-/// What is mapped here is memory of the device for every function of CUDA, but for these: it has no
-/// handle for other processes (cudaIpcGetMemHandle), and other GPUs have no access, whatever
-/// cudaDeviceEnablePeerAccess says. To map and to unmap may wait for the device.
+/// Mapped memory works with every CUDA function, with two exceptions: other processes get no handle
+/// for it (cudaIpcGetMemHandle), and other GPUs get no access, whatever cudaDeviceEnablePeerAccess
+/// says. Mapping and unmapping may wait for the device.
 class CudaPages final : public PageSource {
  public:
-  /// Pages of GPU number `device`, taken of `gauge`, which outlives them. Null where the driver is
-  /// too old for them or the device cannot. Throws CudaError.
+  /// Opens pages of GPU number `device`, charged to `gauge`, which outlives them. Returns null if
+  /// the driver or the device does not support them. Throws CudaError.
   [[nodiscard]] static std::unique_ptr<CudaPages> open(int device, CapacityGauge& gauge);
 
   [[nodiscard]] Bytes page_size() const override { return pages_.page_size(); }

@@ -29,8 +29,9 @@ int open_file() {
   return file;
 }
 
-/// As many pages as the capacity has, set once: a file in memory takes none until it is written to.
-/// Fewer where files may not be that long (RLIMIT_FSIZE): to try would end the program.
+/// Sets the file's size once, to all pages of the capacity: a file in memory takes no page before
+/// it is written. Returns fewer if RLIMIT_FSIZE forbids that length, since trying would end the
+/// program.
 std::uint64_t size_file(int file, Bytes capacity) {
   constexpr auto kLongest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   std::uint64_t bytes = std::min(capacity.count, kLongest);
@@ -50,7 +51,7 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 
 off_t offset_of(Page page) { return static_cast<off_t>((page.id - 1) * kSize); }
 
-/// How many of `items`, from the front, follow each other as `next(previous, item)` says.
+/// Returns how many of `items`, from the front, satisfy `next(previous, item)`.
 template <typename T, typename Next>
 std::size_t run_length(std::span<const T> items, const Next& next) {
   const auto end = std::adjacent_find(items.begin(), items.end(),
@@ -63,8 +64,8 @@ bool is_next_address(const Mapping& a, const Mapping& b) {
   return number(b.address) == number(a.address) + kSize;
 }
 
-/// Addresses with nothing behind them, at `address`: over what is there, or, as `fixed` says, only
-/// where nothing is. Never munmap: others could get the addresses.
+/// Leaves the addresses reserved and unmapped. `fixed` says whether to replace what is there or to
+/// require free addresses. Never munmap: others could get the addresses.
 bool clear(void* address, std::size_t bytes, int fixed) noexcept {
   return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1,
               0) == address;
@@ -72,8 +73,7 @@ bool clear(void* address, std::size_t bytes, int fixed) noexcept {
 
 constexpr std::size_t kSpare = 4096;
 
-/// A mapping that is joined with no other, and that a child does not get; null when there is none
-/// to be had.
+/// Returns a mapping that merges with no other and that a child does not inherit, or null.
 void* map_spare(int file) noexcept {
   void* const spare = mmap(nullptr, kSpare, PROT_NONE, MAP_SHARED, file, 0);
   if (spare == MAP_FAILED) return nullptr;
@@ -108,7 +108,7 @@ void* MemfdPages::reserve(Bytes size) {
   const std::uintptr_t end = number(taken) + with_slack.count;
   void* const address = reinterpret_cast<void*>(aligned);
   void* const tail = reinterpret_cast<void*>(aligned + size.count);
-  // Past the limit on mappings a cut can fail: what is over then stays reserved, and costs nothing.
+  // At the limit on mappings this can fail: the rest then stays reserved, at no cost.
   if (aligned != number(taken)) munmap(taken, aligned - number(taken));
   if (end != number(tail)) munmap(tail, end - number(tail));
   return address;
@@ -157,7 +157,7 @@ void MemfdPages::destroy(std::span<const Page> pages) noexcept {
   }
 }
 
-/// Memory that cannot be given back stays in the gauge: it is out for ever.
+/// Memory that cannot be returned stays charged permanently.
 void MemfdPages::give_back(Page first, std::size_t count) noexcept {
   if (fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(first),
                 static_cast<off_t>(count * kSize)) != 0) {
@@ -172,7 +172,7 @@ void MemfdPages::give_back(Page first, std::size_t count) noexcept {
       std::push_heap(free_.begin(), free_.end(), std::greater<>());
     }
   }
-  // Only now: who takes this room finds a page for it.
+  // Only now: whoever takes this room must find a page for it.
   gauge_.give_back(kPageSize * count);
 }
 
@@ -195,7 +195,7 @@ bool MemfdPages::map_run(const Mapping& first, std::size_t count) noexcept {
   const void* const memory = mmap(first.address, bytes, PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, file_, offset_of(first.page));
   if (memory == MAP_FAILED) {
-    // The operating system may have taken the old mapping away first, and others would get the
+    // The operating system may have removed the old mapping first, so others could get the
     // addresses.
     (void)clear(first.address, bytes, MAP_FIXED_NOREPLACE);
     return false;
@@ -205,9 +205,9 @@ bool MemfdPages::map_run(const Mapping& first, std::size_t count) noexcept {
   return false;
 }
 
-/// The page that was mapped last may have brought the process one past the limit, since a hole in a
-/// mapping makes three of it: then the operating system refuses every call that could make a
-/// mapping, this one too, although it takes two away.
+/// The last page that was mapped may have brought the process one past the limit, since a hole
+/// splits a mapping in three. Then the operating system refuses every call that could make a
+/// mapping, even this one, which removes two.
 bool MemfdPages::clear_mapped(void* address, std::size_t bytes) noexcept {
   if (clear(address, bytes, MAP_FIXED)) return true;
   const Lock lock(mutex_);
@@ -218,7 +218,7 @@ bool MemfdPages::clear_mapped(void* address, std::size_t bytes) noexcept {
 }
 
 std::size_t MemfdPages::unmap(std::span<const Mapping> mappings) noexcept {
-  if (!in_owner()) return mappings.size();  // a child has none of them
+  if (!in_owner()) return mappings.size();  // a child inherits none of them
   std::size_t done = 0;
   while (done < mappings.size()) {
     const auto rest = mappings.subspan(done);
@@ -232,7 +232,7 @@ std::size_t MemfdPages::unmap(std::span<const Mapping> mappings) noexcept {
 Bytes MemfdPages::resident() const {
   struct stat status {};
   if (fstat(file_, &status) != 0) throw Error("fstat failed: " + reason(errno));
-  constexpr std::uint64_t kBlock = 512;  // of st_blocks, whatever the file system's is (stat(3))
+  constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks on every file system (stat(3))
   return {static_cast<std::uint64_t>(status.st_blocks) * kBlock};
 }
 

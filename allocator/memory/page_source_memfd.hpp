@@ -1,6 +1,6 @@
 #pragma once
 
-// Pages of host memory that really move: pieces of a file in memory, mapped one by one.
+// Pages of host memory that can be remapped: pieces of a file in memory.
 
 #include <sys/types.h>
 
@@ -12,18 +12,18 @@
 
 namespace weir {
 
-/// Page n is the n-th piece of the file, counted from 1, so pages that are neighbours in the file
-/// and at their addresses are one mapping to the operating system, which allows a process some
-/// 65,000 (vm.max_map_count): past those, `map` does fewer. A page that is a mapping of its own can
-/// still be unmapped there, unless others take the room of a mapping that is kept for this.
+/// Page n is the n-th piece of the file, counted from 1. Pages that are neighbours in the file and
+/// at their addresses form one mapping of the operating system. A process may have some 65,000
+/// mappings (vm.max_map_count); at the limit `map` maps fewer pages. A page that is its own mapping
+/// can still be unmapped then: a spare mapping is kept for this, unless others take its place.
 ///
-/// The mappings are shared ones, since a page keeps its bytes while it moves; so a child after fork
-/// would write into its parent's memory. It does not get the mappings (MADV_DONTFORK): an access
-/// there ends it. Asked by such a child, nothing is made, mapped or given back. A child that runs
-/// another program is not concerned.
+/// The mappings are shared, so that a page keeps its bytes when it moves. A child after fork would
+/// therefore write into its parent's memory, so it does not inherit the mappings (MADV_DONTFORK):
+/// an access ends the child. In such a child no call makes, maps or gives back anything. A child
+/// that runs another program is not affected.
 class MemfdPages final : public PageSource {
  public:
-  /// Pages are taken of `gauge`, which outlives this. Throws Error where there is no such file.
+  /// Charges pages to `gauge`, which outlives this. Throws Error if the system has no such files.
   explicit MemfdPages(CapacityGauge& gauge);
   ~MemfdPages() override;
   [[nodiscard]] Bytes page_size() const override { return kPageSize; }
@@ -33,7 +33,8 @@ class MemfdPages final : public PageSource {
   void destroy(std::span<const Page> pages) noexcept override;
   [[nodiscard]] std::size_t map(std::span<const Mapping> mappings) noexcept override;
   [[nodiscard]] std::size_t unmap(std::span<const Mapping> mappings) noexcept override;
-  /// What the operating system has behind the pages: what was written to, and not destroyed.
+  /// Returns the bytes that the operating system holds for the pages: those written to and not
+  /// destroyed.
   [[nodiscard]] Bytes resident() const;
 
   static constexpr Bytes kPageSize = mib(2);  ///< as on a GPU
@@ -42,7 +43,7 @@ class MemfdPages final : public PageSource {
   [[nodiscard]] bool in_owner() const noexcept;
   [[nodiscard]] bool map_run(const Mapping& first, std::size_t count) noexcept;
   void give_back(Page first, std::size_t count) noexcept;
-  /// Addresses with nothing behind them, in place of what is mapped at `address`.
+  /// Leaves the mapped addresses reserved and unmapped.
   [[nodiscard]] bool clear_mapped(void* address, std::size_t bytes) noexcept;
 
   CapacityGauge& gauge_;
@@ -50,11 +51,11 @@ class MemfdPages final : public PageSource {
   const pid_t owner_;
   const std::uint64_t pages_in_file_;
   Mutex mutex_{LockRank::kLeaf};
-  /// A heap, the lowest first: low pages lie together, which saves mappings. Has room for every
-  /// page made, so that giving one back needs no memory.
+  /// A heap, lowest first: contiguous low pages need fewer mappings. Reserved for every page made,
+  /// so that giving one back needs no memory.
   std::vector<std::uint64_t> free_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t made_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// A mapping whose end makes room for another, at the limit; null where there was no room for it.
+  /// At the limit, unmapping this makes room for another mapping. Null if there was no room for it.
   void* spare_ WEIR_GUARDED_BY(mutex_) = nullptr;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The page source that an upstream has once somebody asks for it: most pools never do, and making
-// one opens a file or asks a driver.
+// An upstream's page source, made on first use: most pools never need one, and making one opens a
+// file or calls a driver.
 
 #include <atomic>
 #include <exception>
@@ -17,8 +17,8 @@ namespace weir {
 /// Thread-safe.
 class PageSourceOnDemand {
  public:
-  /// What `make()`, a unique pointer to a PageSource, gave the first time; null where that was null
-  /// or threw, which is logged.
+  /// Returns what `make()` gave the first time, a unique pointer to a PageSource. Returns null if
+  /// that was null or threw, which is logged.
   template <typename Make>
   [[nodiscard]] PageSource* get(const Make& make) noexcept {
     std::call_once(once_, [&]() noexcept {
@@ -31,7 +31,7 @@ class PageSourceOnDemand {
     });
     return source_.get();
   }
-  /// What `get` gave; null where nobody has asked yet, too.
+  /// Returns what `get` gave, or null before its first call.
   [[nodiscard]] PageSource* get_if_any() const noexcept {
     return there_.load(std::memory_order_acquire);
   }

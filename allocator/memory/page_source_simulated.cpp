@@ -3,7 +3,7 @@
 namespace weir {
 
 void* SimulatedPages::reserve(Bytes size) {
-  // Addresses are never used again: far from where they would wrap they are used up.
+  // Addresses are never reused. They run out long before they would wrap.
   constexpr Bytes kAllAddresses{std::uint64_t{1} << 63U};
   const Bytes with_slack = size + page_size_;
   if (size.count == 0 || size > kAllAddresses ||

@@ -1,6 +1,6 @@
 #pragma once
 
-// Pages that are numbers, at addresses with nothing behind them: a replay maps millions of them.
+// Pages that are only numbers, at addresses without memory: a replay maps millions of them.
 
 #include <atomic>
 
@@ -9,12 +9,11 @@
 
 namespace weir {
 
-/// Under the capacity of a SimulatedUpstream, whose addresses it shares. No address is reserved
-/// twice, and no page made twice. What is mapped where is not kept: a caller that maps over a
-/// mapping is not told.
+/// Shares the capacity and the addresses of a SimulatedUpstream. Never reserves an address or makes
+/// a page twice. Does not track mappings: mapping over a mapping is not detected.
 class SimulatedPages final : public PageSource {
  public:
-  /// Pages are taken of `gauge`, addresses of `next_address`: both outlive this.
+  /// Takes pages from `gauge` and addresses from `next_address`. Both outlive this.
   SimulatedPages(CapacityGauge& gauge, std::atomic<std::uint64_t>& next_address,
                  Bytes page_size) noexcept
       : gauge_(gauge), next_address_(next_address), page_size_(page_size) {}

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Where raw memory comes from. Implementations are the only code that asks a driver or the
-/// operating system for memory. All are thread-safe; none may be called under a lock of ours.
+/// Where raw memory comes from. Only implementations of this and of page_source.hpp get memory from
+/// a driver or the operating system. All are thread-safe. Call none under a lock of ours.
 
 #include <atomic>
 
@@ -21,42 +21,43 @@ class Upstream {
   Upstream& operator=(const Upstream&) = delete;
   virtual ~Upstream() = default;
 
-  /// `size` bytes aligned to kAlignment, or null when it has no room for them. Throws only for a
-  /// fault that is not about room.
+  /// Allocates `size` bytes aligned to kAlignment. Returns null if there is no room. Throws only
+  /// for other faults.
   [[nodiscard]] virtual void* allocate(Bytes size) = 0;
 
   /// Gives back what `allocate(size)` returned. The device must be done with it.
   virtual void deallocate(void* pointer, Bytes size) noexcept = 0;
 
-  /// All that it could ever hand out.
+  /// Returns the most bytes that it can hand out.
   [[nodiscard]] virtual Bytes capacity() const = 0;
 
-  /// What of it could be had now, as far as it knows: less than `capacity` where others, too, take
-  /// from the same memory.
+  /// Returns the bytes available now, as far as known: less than `capacity` if others use the same
+  /// memory.
   [[nodiscard]] virtual Bytes available() const { return capacity(); }
 
-  /// The same memory page by page, under the same capacity; null where it cannot be had that way.
-  /// Always the same source, which lives as long as this; made when it is first asked for.
+  /// Returns the same memory page by page, under the same capacity, or null if that is not
+  /// supported. Makes the source on the first call. Later calls return the same one, which lives as
+  /// long as this.
   [[nodiscard]] virtual PageSource* pages() noexcept { return nullptr; }
 
-  /// What CUDA documents for cudaMalloc is 256; drivers give 512 (CUDA C++ Best Practices, 9.2.1).
+  /// CUDA documents 256 for cudaMalloc; drivers give 512 (CUDA C++ Best Practices, 9.2.1).
   static constexpr std::size_t kAlignment = 512;
 };
 
-/// Bytes in use of a fixed capacity, taken by compare-and-swap: a request that does not fit never
-/// shows up in the sum, so it cannot make a smaller one fail meanwhile.
+/// Bytes in use of a fixed capacity, taken by compare-and-swap. A request that does not fit is
+/// never added to the sum, so it cannot make a smaller one fail.
 class CapacityGauge {
  public:
-  /// Nothing of `capacity` is in use.
+  /// Starts with nothing in use.
   explicit CapacityGauge(Bytes capacity) noexcept : capacity_(capacity) {}
-  /// Takes `size` if it fits; false, with nothing taken, if not.
+  /// Takes `size` if it fits. Returns false and takes nothing otherwise.
   [[nodiscard]] bool take(Bytes size) noexcept;
-  /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
+  /// Takes as many of `count` pieces of `size` (not zero) as fit. Returns how many.
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
   /// Gives back what `take` took.
   void give_back(Bytes size) noexcept { used_.fetch_sub(size.count, std::memory_order_relaxed); }
   [[nodiscard]] Bytes capacity() const noexcept { return capacity_; }  ///< as constructed
-  /// In use now.
+  /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
 
  private:
@@ -64,17 +65,17 @@ class CapacityGauge {
   std::atomic<std::uint64_t> used_{0};
 };
 
-/// Host memory under a capacity: what the `cpu` device calls its device memory.
+/// Host memory under a capacity: the device memory of the `cpu` device.
 class HostUpstream final : public Upstream {
  public:
-  /// At most `capacity` bytes are out at one time; nothing is set aside for them.
+  /// Hands out at most `capacity` bytes at a time. Reserves none of them in advance.
   explicit HostUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
-  /// Pages of a file in memory: see MemfdPages. Null where the system has no such files.
+  /// Returns pages of a file in memory (MemfdPages), or null if the system has no such files.
   [[nodiscard]] PageSource* pages() noexcept override;
-  /// Out now.
+  /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
@@ -82,18 +83,18 @@ class HostUpstream final : public Upstream {
   PageSourceOnDemand pages_;
 };
 
-/// Host memory under a capacity, in whole pages straight from the operating system. A program whose
-/// malloc manages memory of its own by address can build on it; what malloc gave it could not.
+/// Host memory under a capacity, in whole pages from the operating system. For programs whose
+/// malloc manages memory by address: they cannot build on memory from malloc.
 class MappedUpstream final : public Upstream {
  public:
-  /// At most `capacity` bytes at a time.
+  /// Hands out at most `capacity` bytes at a time.
   explicit MappedUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
-  /// As HostUpstream.
+  /// See HostUpstream.
   [[nodiscard]] PageSource* pages() noexcept override;
-  /// Bytes that are out now.
+  /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
@@ -101,12 +102,12 @@ class MappedUpstream final : public Upstream {
   PageSourceOnDemand pages_;
 };
 
-/// Addresses without memory behind them: pools can be driven at any scale on any machine. The
-/// addresses are never handed out twice and must not be dereferenced.
+/// Addresses without memory, to drive pools at any scale on any machine. Never hands out an address
+/// twice. The addresses must not be dereferenced.
 class SimulatedUpstream final : public Upstream {
  public:
-  /// At most `capacity` bytes are out at one time. Pages are of `page_size`, a power of two: as a
-  /// GPU's, unless told.
+  /// Hands out at most `capacity` bytes at a time. Pages have `page_size`, a power of two; the
+  /// default is a GPU's.
   explicit SimulatedUpstream(Bytes capacity, Bytes page_size = mib(2)) noexcept
       : gauge_(capacity), page_size_(page_size) {}
   [[nodiscard]] void* allocate(Bytes size) override;
@@ -124,10 +125,10 @@ class SimulatedUpstream final : public Upstream {
   PageSourceOnDemand pages_;
 };
 
-/// What a pool needs of a device: its raw memory and how far its streams have come.
+/// What a pool needs of a device: raw memory, and how far its streams have come.
 struct DeviceMemory {
   Upstream& upstream;  ///< where blocks come from
-  Progress& progress;  ///< when the device is done with them
+  Progress& progress;  ///< whether the device is done with them
 };
 
 }  // namespace weir

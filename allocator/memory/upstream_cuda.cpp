@@ -14,7 +14,7 @@
 namespace weir {
 namespace {
 
-/// Takes `size` of the gauge and asks `call(&pointer)` for it; gives back what did not come of it.
+/// Charges `size` to the gauge and calls `call(&pointer)`. Uncharges it if that fails.
 template <typename Call>
 void* allocate_checked(CapacityGauge& gauge, int device, Bytes size, const char* name, Call call) {
   if (!gauge.take(size)) return nullptr;
@@ -32,7 +32,7 @@ void* allocate_checked(CapacityGauge& gauge, int device, Bytes size, const char*
   }
 }
 
-/// Memory that cannot be given back stays in the gauge: it is out for ever.
+/// Memory that cannot be returned stays charged permanently.
 template <typename Call>
 void deallocate_checked(CapacityGauge& gauge, int device, Bytes size, const char* name,
                         Call call) noexcept {

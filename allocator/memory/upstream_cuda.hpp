@@ -1,38 +1,38 @@
 #pragma once
 
 /// @file
-/// Memory of a GPU, and host memory that a GPU copies to and from while the host goes on.
+/// GPU memory, and host memory that a GPU copies while the host continues.
 
 #include "allocator/memory/upstream.hpp"
 
 namespace weir {
 
-/// What the driver says of a GPU's memory, which other programs use too.
+/// A GPU's memory as the driver reports it. Other programs use it too.
 struct CudaMemory {
-  Bytes total;  ///< all of it
-  Bytes free;   ///< what nobody has now
+  Bytes total;  ///< the device's total
+  Bytes free;   ///< free now
 };
-/// Of GPU number `device`. Makes its context, which takes some. Throws CudaError.
+/// Queries GPU number `device`. Creates its context, which takes some memory. Throws CudaError.
 [[nodiscard]] CudaMemory cuda_memory_info(int device);
 
 /// Device memory from cudaMalloc. Each call takes tens of microseconds, and a free may wait for the
-/// device: a pool stands between this and a training loop.
+/// device. So a training loop uses a pool over it.
 class CudaUpstream final : public Upstream {
  public:
-  /// Of GPU number `device`, at most `capacity` bytes at a time: its total where that is zero.
+  /// Hands out at most `capacity` bytes of GPU number `device` at a time; zero means its total.
   /// Throws CudaError.
   explicit CudaUpstream(int device, Bytes capacity = {});
-  /// Null where the driver is out of memory; CudaError for any other fault.
+  /// Returns null if the driver is out of memory. Throws CudaError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
-  /// What the driver has left now, at most the rest of the capacity.
+  /// Returns what the driver has free now, at most the rest of the capacity.
   [[nodiscard]] Bytes available() const override;
-  /// Pages of cuMemCreate, mapped into addresses of cuMemAddressReserve: memory of this device that
-  /// no other GPU has access to and no other process can be given. Null where the driver or the
+  /// Returns pages of cuMemCreate, mapped into addresses of cuMemAddressReserve. No other GPU can
+  /// access this memory, and no other process can be given it. Returns null if the driver or the
   /// device has no virtual memory management.
   [[nodiscard]] PageSource* pages() noexcept override;
-  /// Out now.
+  /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
@@ -41,17 +41,17 @@ class CudaUpstream final : public Upstream {
   PageSourceOnDemand pages_;
 };
 
-/// Page-locked host memory from cudaHostAlloc: the only kind that is copied while the host goes on.
-/// Every GPU knows it, and a call takes milliseconds for what the kernel has to lock.
+/// Page-locked host memory from cudaHostAlloc: only this kind is copied while the host continues.
+/// Every GPU can use it. A call takes milliseconds, since the kernel locks the pages.
 class PinnedUpstream final : public Upstream {
  public:
-  /// At most `capacity` bytes at a time. `device` is the current one during the calls.
+  /// Hands out at most `capacity` bytes at a time. Makes `device` current during the calls.
   PinnedUpstream(int device, Bytes capacity) noexcept : device_(device), gauge_(capacity) {}
-  /// Null where the system has no more to lock; CudaError for any other fault.
+  /// Returns null if the system cannot lock more. Throws CudaError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
-  /// Out now.
+  /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  private:
