@@ -1,9 +1,8 @@
 #pragma once
 
 /// @file
-/// Events of a driver that are used again and again: making one takes longer than recording it. The
-/// calls are a parameter: the CUDA runtime's (events_cuda.hpp), or the swap-in's table of the
-/// driver's functions.
+/// Reuses events of a driver, since making one takes longer than recording it. The calls are a
+/// parameter: the CUDA runtime's (events_cuda.hpp), or the swap-in's table of driver functions.
 
 #include <concepts>
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace weir {
 
-/// The calls that a store of events makes. `Code{}` is success.
+/// The calls of an event store. `Code{}` is success.
 template <typename Calls>
 concept EventCalls = requires(const Calls& calls, typename Calls::Event& event,
                               typename Calls::Stream stream) {
@@ -27,15 +26,15 @@ concept EventCalls = requires(const Calls& calls, typename Calls::Event& event,
   noexcept->std::same_as<typename Calls::Code>;
 };
 
-/// What the answer to a query says.
+/// The result of a query.
 enum class EventState : std::uint8_t {
   kPassed,
   kNotPassed,
-  kCaptured,  ///< the event is part of a capture, or a capture forbids the question
+  kCaptured,  ///< the event is part of a capture, or a capture forbids the query
   kFailed,    ///< the device failed
 };
 
-/// The state behind a code of cudaEventQuery or cuEventQuery, which number their codes alike.
+/// Returns the state for a code of cudaEventQuery or cuEventQuery, which share numbers.
 template <typename Code>
 [[nodiscard]] constexpr EventState event_state(Code code) noexcept {
   constexpr int kNotReady = 600;
@@ -48,25 +47,25 @@ template <typename Code>
   return captured ? EventState::kCaptured : EventState::kFailed;
 }
 
-/// Makes events and keeps those that nobody uses. They change hands as nodes of lists, which
-/// neither allocates nor fails. Not thread-safe.
+/// Makes events and keeps unused ones. Events move as list nodes, which neither allocates nor
+/// fails. Not thread-safe.
 template <EventCalls Calls>
 class EventStore {
  public:
   using Code = typename Calls::Code;      ///< the driver's
   using Event = typename Calls::Event;    ///< the driver's
   using Stream = typename Calls::Stream;  ///< the driver's
-  using Events = std::list<Event>;        ///< in use
+  using Events = std::list<Event>;        ///< events in use
 
-  /// Makes none yet.
+  /// Makes no event yet.
   explicit EventStore(Calls calls) noexcept : calls_(calls) {}
-  /// Destroys none: an event may have ended with its context (see `keep`).
+  /// Destroys no event: it may have ended with its context (see `keep`).
   ~EventStore() = default;
   EventStore(const EventStore&) = delete;
   EventStore& operator=(const EventStore&) = delete;
 
-  /// Records an event behind what is enqueued on `stream`, and appends it to `events`. Else returns
-  /// why not. Throws std::bad_alloc. Changes nothing for its caller in both cases.
+  /// Records an event behind the work on `stream` and appends it to `events`. On failure returns
+  /// the driver's code or throws std::bad_alloc, and leaves `events` unchanged.
   [[nodiscard]] Code record(Events& events, Stream stream) {
     if (free_.empty()) {
       Events made(1);
@@ -80,10 +79,10 @@ class EventStore {
     return code;
   }
 
-  /// What the driver says of `event` now.
+  /// Returns the driver's answer about `event`.
   [[nodiscard]] Code query(Event event) const noexcept { return calls_.query(event); }
-  /// Asks for the last of `events` first, and takes back each that is passed. Returns success once
-  /// none is left; else what the driver said of the last.
+  /// Queries `events` from the last one and takes back each that is passed. Returns success once
+  /// none is left, otherwise the driver's code for the last.
   [[nodiscard]] Code take_passed(Events& events) noexcept {
     while (!events.empty()) {
       const Code code = query(events.back());
@@ -93,9 +92,9 @@ class EventStore {
     return Code{};
   }
 
-  /// Takes all of `events`, which may be recorded again.
+  /// Takes back all of `events` for reuse.
   void give_back(Events& events) noexcept { free_.splice(free_.begin(), events); }
-  /// Somebody else destroys `events` of its events.
+  /// Stops counting `events` events, which another owner destroys.
   void give_away(std::size_t events) noexcept { made_ -= events; }
   /// Destroys unused events until at most `most` are left. Returns the first error.
   Code keep(std::size_t most) noexcept {
@@ -108,7 +107,7 @@ class EventStore {
     }
     return first;
   }
-  /// How many events there are, used or not.
+  /// Returns the number of events, used or not.
   [[nodiscard]] std::size_t size() const noexcept { return made_; }
 
  private:

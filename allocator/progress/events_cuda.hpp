@@ -11,23 +11,23 @@
 
 namespace weir {
 
-/// What a thread does that waits in `cudaEventSynchronize` for such events. An event to sleep on
-/// may interrupt the host each time that the device passes it (unverified), slept on or not.
+/// How a thread waits in `cudaEventSynchronize` for such events. An event to sleep on may interrupt
+/// the host each time the device passes it, even if nobody sleeps (unverified).
 enum class CudaEventWait : std::uint8_t {
   kSleeps,
-  kSpins,  ///< for events that are only asked
+  kSpins,  ///< for events that are only queried
 };
 
-/// Calls of the runtime for events of one GPU.
+/// The runtime's calls for events of one GPU.
 class CudaEventCalls {
  public:
   using Event = cudaEvent_t;    ///< the runtime's
   using Stream = cudaStream_t;  ///< the runtime's
   using Code = cudaError_t;     ///< the runtime's
 
-  /// Of GPU number `device`.
+  /// Uses GPU number `device`.
   CudaEventCalls(int device, CudaEventWait wait) noexcept : device_(device), wait_(wait) {}
-  // Each leaves no error behind for another caller to meet.
+  // No call leaves an error behind for another caller.
   [[nodiscard]] Code create(Event& event) const noexcept;
   [[nodiscard]] Code record(Event event, Stream stream) const noexcept;
   [[nodiscard]] Code query(Event event) const noexcept;

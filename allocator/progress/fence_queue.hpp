@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The points of one stream and the fences that the device has not passed.
+/// The points of one stream, and the fences that the device has not passed.
 
 #include <cstdint>
 #include <list>
@@ -10,46 +10,45 @@
 
 namespace weir {
 
-/// A point is the number of the stream's next fence, so it costs no call of a driver. The fence is
-/// recorded later and may cover more than it has to. `Fence` has a `sequence` and what else its
-/// owner needs. Fences change hands as nodes of lists, which neither allocates nor fails. Guarded
-/// by its owner's lock.
+/// A point is the number of the stream's next fence, so it needs no driver call. The fence is
+/// recorded later and may cover more than needed. `Fence` has a `sequence` and its owner's data.
+/// Fences move as list nodes, which neither allocates nor fails. The owner's lock guards the queue.
 template <typename Fence>
 class FenceQueue {
  public:
-  using Fences = std::list<Fence>;  ///< a fence, or several, outside the queue
+  using Fences = std::list<Fence>;  ///< fences outside the queue
 
   /// Returns a new point's sequence.
   std::uint64_t add_point() noexcept {
     ++points_;
     return next_;
   }
-  /// How many points wait for the next fence to be recorded.
+  /// Returns how many points wait for the next fence.
   [[nodiscard]] std::uint32_t points() const noexcept { return points_; }
-  /// The sequence that the next fence gets.
+  /// Returns the sequence of the next fence.
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
-  /// The highest sequence that a point or a fence has.
+  /// Returns the highest sequence of a point or fence.
   [[nodiscard]] std::uint64_t last() const noexcept { return points_ != 0 ? next_ : next_ - 1; }
-  /// The sequence of the last fence that was passed.
+  /// Returns the sequence of the last passed fence.
   [[nodiscard]] std::uint64_t passed() const noexcept { return passed_; }
-  /// Whether no point or fence waits for the device.
+  /// Returns whether no point or fence waits for the device.
   [[nodiscard]] bool idle() const noexcept { return fences_.empty() && points_ == 0; }
 
-  /// Moves the only fence of `made` to the end of the queue. The points so far are its own, unless
-  /// `skip` gave it its number before.
+  /// Moves the only fence of `made` to the end of the queue. It covers the points so far, unless
+  /// `skip` gave out its number before.
   void push(Fences& made, std::uint64_t sequence) noexcept {
     made.front().sequence = sequence;
     fences_.splice(fences_.end(), made);
   }
   void push(Fences& made) noexcept { push(made, skip()); }
-  /// Ends the next fence's points without a fence. Returns its number.
+  /// Ends the points of the next fence without a fence. Returns its number.
   std::uint64_t skip() noexcept {
     points_ = 0;
     return next_++;
   }
 
   /// Moves the oldest fence to the front of `to` if `is_passed(fence)`. Returns whether it did.
-  /// (Clang cannot see that the lock, which `is_passed` needs as well, is held.)
+  /// Clang cannot see that the lock, which `is_passed` needs too, is held.
   template <typename IsPassed>
   bool take_passed(Fences& to, const IsPassed& is_passed) WEIR_NO_THREAD_SAFETY_ANALYSIS {
     if (fences_.empty() || !is_passed(fences_.front())) return false;

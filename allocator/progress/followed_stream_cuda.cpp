@@ -31,7 +31,7 @@ FollowedCudaStream::~FollowedCudaStream() {
 }
 
 bool FollowedCudaStream::try_record(CudaEvents::Events& events) noexcept {
-  // An event recorded now would become a part of the captured graph, and never be passed.
+  // An event recorded now would become part of the captured graph and never be passed.
   refused_ = captured();
   if (refused_ != cudaSuccess) return false;
   CudaEvents::Events made;
@@ -40,7 +40,7 @@ bool FollowedCudaStream::try_record(CudaEvents::Events& events) noexcept {
   } catch (...) {
     refused_ = cudaErrorMemoryAllocation;
   }
-  // The program may have begun a capture on another thread since the first look.
+  // Another thread may have begun a capture since the first check.
   if (refused_ == cudaSuccess) refused_ = captured();
   if (refused_ == cudaSuccess) {
     events.splice(events.end(), made);
@@ -81,7 +81,7 @@ void FollowedCudaStream::expect_mark() {
 std::uint64_t FollowedCudaStream::mark(void* tag, Clock::time_point since) noexcept {
   Lock lock(mutex_);
   --expected_;
-  // Recorded and queued in one step: the queue's order is the stream's.
+  // Record and queue in one step: the queue follows the stream's order.
   if (failed_ == cudaSuccess) return push(tag, since);
   const std::uint64_t never_passed = marks_.skip();
   marked_.store(never_passed, std::memory_order_release);
@@ -99,13 +99,13 @@ Point FollowedCudaStream::record() {
     if (last > marks_.passed()) require_found(covering(last));
     return {id_, last};
   }
-  reserve();  // here it may throw: a free then has no point yet, and keeps its block
+  reserve();  // may throw here: a free then has no point yet, and keeps its block
   const Point point{id_, marks_.add_point()};
   marked_.store(point.sequence, std::memory_order_release);
   if (marks_.points() % kPointsOfAnEvent != 0) return point;
-  (void)covering(point.sequence);  // if not now, then when it is asked for
+  (void)covering(point.sequence);  // if this fails, a later request for the point records it
   lock.unlock();
-  sweep();  // so that events are used again though nobody asks
+  sweep();  // reuses events even if nobody asks
   return point;
 }
 
@@ -129,14 +129,16 @@ FollowedCudaStream::Mark* FollowedCudaStream::covering(std::uint64_t sequence) n
   if (first != nullptr) return first;
   CudaEvents::Events event;
   if (!try_record(event)) return nullptr;
-  // It belongs to the points that wait for one, and covers the marks that have none as well.
+  // Belongs to the points that wait for an event, and also covers marks without one.
   Mark& last = marks_.points() != 0 ? push() : marks.back();
   last.events.splice(last.events.end(), event);
   return &last;
 }
 
 cudaError_t FollowedCudaStream::captured() const noexcept {
-  if (work_ == CudaWork::kMarked) return cudaSuccess;  // nobody has its stream to capture it
+  if (work_ == CudaWork::kMarked)
+    return cudaSuccess;  // only the owner has this stream, and does
+                         // not capture it
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t code = take_cuda_error(cudaStreamIsCapturing(stream_, &status));
   if (code != cudaSuccess || status == cudaStreamCaptureStatusNone) return code;
@@ -200,8 +202,8 @@ cudaError_t FollowedCudaStream::ask(const Mark& mark) noexcept {
   const cudaError_t code = events_.query(behind->events.front());
   if (code == cudaSuccess) through_ = behind->sequence;
   if (event_state(code) != EventState::kCaptured) return code;
-  // The event says nothing of the device: a later one is to cover the work. Who waits for it is
-  // told the same, and then it is asked for again.
+  // The query gave no answer about the device, so a later event must cover the work. Waiters get
+  // the same error and ask again.
   if (behind->waiters == 0) events_.give_back(behind->events);
   return cudaErrorNotReady;
 }
@@ -209,10 +211,10 @@ cudaError_t FollowedCudaStream::ask(const Mark& mark) noexcept {
 void FollowedCudaStream::tell_of_loss(cudaError_t why) noexcept {
   log(LogLevel::kError, "the GPU failed, and does nothing more for this program: cudaEventQuery: " +
                             describe_cuda_error(why));
-  // If it works on all the same, what it was given must stay until it has come to its end.
+  // If the device still works, it may use its memory until it is done.
   (void)take_cuda_error(cudaStreamSynchronize(stream_));
   Lock lock(mutex_);
-  while (!marks_.fences().empty()) {  // there come no more
+  while (!marks_.fences().empty()) {  // no more are pushed
     Marks lost;
     lost.splice(lost.begin(), marks_.fences(), marks_.fences().begin());
     const auto told = static_cast<const Told&>(lost.front());
@@ -226,17 +228,17 @@ void FollowedCudaStream::tell_of_loss(cudaError_t why) noexcept {
 }
 
 void FollowedCudaStream::tell(const Told& done) noexcept {
-  if (work_ == CudaWork::kUnmarked) return;  // nobody asks for its time
+  if (work_ == CudaWork::kUnmarked) return;  // its time is not measured
   const Clock::time_point now = Clock::now();
   const auto took = now - std::max(idle_since_, done.enqueued);
   idle_since_ = now;
-  if (done.tag == nullptr) return;  // a wait for another stream, and no work
+  if (done.tag == nullptr) return;  // a wait for another stream, not work
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
   completion_->completed(done.tag, took);
 }
 
 void FollowedCudaStream::put_away(Marks& mark) noexcept {
-  // Its event must not stand for other work while a thread sleeps on it.
+  // The event must not be reused while a thread sleeps on it.
   if (mark.front().waiters != 0) return held_.splice(held_.end(), mark);
   events_.give_back(mark.front().events);
   spare_.splice(spare_.begin(), mark);
@@ -259,9 +261,9 @@ void FollowedCudaStream::hold_back(FollowedCudaStream& waiter, std::uint64_t seq
     mark = covering(sequence);
     require_found(mark);
     event = mark->events.front();
-    ++mark->waiters;  // an event that was swept meanwhile may stand for other work already
+    ++mark->waiters;  // an event that was swept meanwhile may be reused already
   }
-  // Not under this stream's lock: the waiter's is of the same rank.
+  // Not under this stream's lock: the waiter's has the same rank.
   try {
     waiter.wait_behind(event);
   } catch (...) {
@@ -275,14 +277,14 @@ void FollowedCudaStream::wait_behind(cudaEvent_t event) {
   const Lock lock(mutex_);
   if (closed_) throw UsageError("stream " + std::to_string(id_.value) + " was removed");
   if (work_ == CudaWork::kUnmarked) {
-    // A wait for an event of outside would end the stream's capture.
+    // Waiting for an event outside the capture would end the capture.
     require_not_captured("cudaStreamWaitEvent");
   } else {
     require_working();
     reserve();
   }
   check_cuda(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent");
-  // A point of the stream's from now on is behind the wait, so it needs a mark of its own.
+  // Later points of the stream follow the wait, so it needs a mark of its own.
   if (work_ == CudaWork::kMarked) (void)push(nullptr, Clock::now());
 }
 
@@ -290,7 +292,7 @@ void FollowedCudaStream::let_go(Mark& mark) noexcept {
   const Lock lock(mutex_);
   if (--mark.waiters != 0) return;
   const auto held = std::ranges::find(held_, &mark, [](const Mark& each) { return &each; });
-  if (held == held_.end()) return;  // it is not passed
+  if (held == held_.end()) return;  // not passed
   Marks passed;
   passed.splice(passed.begin(), held_, held);
   put_away(passed);
@@ -299,7 +301,7 @@ void FollowedCudaStream::let_go(Mark& mark) noexcept {
 void FollowedCudaStream::require_progress(std::uint64_t sequence) {
   if (lost() != cudaSuccess) throw CudaError("cudaEventQuery", lost());
   const Lock lock(mutex_);
-  if (sequence <= marks_.passed() || failed_ != cudaSuccess) return;  // then it is soon lost
+  if (sequence <= marks_.passed() || failed_ != cudaSuccess) return;  // the stream is soon lost
   require_found(covering(sequence));
 }
 
@@ -310,9 +312,9 @@ bool FollowedCudaStream::await_oldest() noexcept {
   Mark* const oldest = covering(marks_.passed() + 1);
   if (oldest == nullptr) return false;
   const cudaEvent_t event = oldest->events.front();
-  ++oldest->waiters;  // keeps it from being recorded for other work meanwhile
+  ++oldest->waiters;  // keeps the event from being reused meanwhile
   lock.unlock();
-  // An error here is the device's, and the query in `sweep` meets it too.
+  // An error here is the device's, and the query in `sweep` gets it too.
   (void)take_cuda_error(cudaEventSynchronize(event));
   let_go(*oldest);
   sweep();
@@ -325,7 +327,7 @@ void FollowedCudaStream::drain() noexcept {
     {
       const Lock lock(mutex_);
       if (marks_.idle() && !sweeping_) return;
-      // Else another thread is about to tell, or no event could be had.
+      // Otherwise another thread is reporting, or no event could be recorded.
     }
     std::this_thread::yield();
     synchronize();

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// One CUDA stream as a sequence of points, each covered by an event behind its work.
+/// One CUDA stream as a sequence of points, each covered by a later event.
 
 #include <cuda_runtime_api.h>
 
@@ -18,87 +18,88 @@
 
 namespace weir {
 
-/// Is told what the device has done.
+/// Receives the work that the device has completed.
 class CudaCompletion {
  public:
   CudaCompletion() = default;
   CudaCompletion(const CudaCompletion&) = delete;
   CudaCompletion& operator=(const CudaCompletion&) = delete;
   virtual ~CudaCompletion() = default;
-  /// The device is done with the work that was marked with `tag`, which took `device_time`. In the
-  /// order of the stream, one call at a time, on any thread, which holds no lock of ours. The
-  /// work's point is passed only after this returns.
+  /// Called when the device is done with the work of `mark(tag)`, which took `device_time`. Calls
+  /// come in stream order, one at a time, on any thread that holds no lock of ours. The work's
+  /// point is passed only after the return.
   virtual void completed(void* tag, std::chrono::nanoseconds device_time) noexcept = 0;
 };
 
-/// Whether we hear of all that is enqueued on a stream.
+/// Whether all work enqueued on a stream is reported to us.
 enum class CudaWork : std::uint8_t {
-  kMarked,  ///< whoever enqueues calls `mark` after it; a point is the last mark
-  /// Others enqueue too. A point costs no call of CUDA's: its event is recorded when somebody asks
-  /// for it, and so covers more than it has to.
+  kMarked,  ///< the owner calls `mark` after each enqueue; a point is the last mark
+  /// Others enqueue too. A point needs no CUDA call: its event is recorded on request, so it may
+  /// cover more than needed.
   kUnmarked,
 };
 
-/// A stream that somebody else made and destroys. Thread-safe.
+/// A stream that somebody else creates and destroys. Thread-safe.
 ///
-/// Where an event says that the device has failed, the stream is lost: tags are told as completed,
-/// nothing is passed any more, so no memory is used again, and every call that would need the
-/// device throws CudaError.
+/// If an event reports a device failure, the stream is lost. All tags are then reported as
+/// completed. No point is passed any more, so no memory is reused. Every call that needs the device
+/// throws CudaError.
 class FollowedCudaStream {
  public:
-  /// So many points of an unmarked stream share an event at most: what is freed while the device is
-  /// far behind does not all come free with the last of it.
+  /// The most points of an unmarked stream that share an event. Bounds how long a freed block waits
+  /// for later frees when the device is far behind.
   static constexpr std::uint32_t kPointsOfAnEvent = 32;
 
-  /// `stream`, of GPU number `device`, and `completion`, if any, outlive this. `id` is a new one.
+  /// `stream`, of GPU number `device`, and `completion` (may be null) outlive this. `id` is new.
   FollowedCudaStream(StreamId id, int device, cudaStream_t stream, CudaWork work,
                      CudaCompletion* completion);
-  /// Everything marked must be passed, or the stream lost.
+  /// Every mark must be passed, or the stream lost.
   ~FollowedCudaStream();
   FollowedCudaStream(const FollowedCudaStream&) = delete;
   FollowedCudaStream& operator=(const FollowedCudaStream&) = delete;
 
-  [[nodiscard]] StreamId id() const noexcept { return id_; }  ///< never another stream's
+  [[nodiscard]] StreamId id() const noexcept { return id_; }  ///< unique to this stream
   /// The runtime's.
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
 
-  /// Takes the memory of one `mark`, which has to follow. May throw, and has changed nothing then.
+  /// Reserves memory for one `mark`, which must follow. May throw, and then changes nothing.
   void expect_mark();
-  /// Puts an event behind what was enqueued so far; the sequence that is passed with it. `since` is
-  /// when that began to be enqueued. After `expect_mark`. Does not throw: where no event can be
-  /// recorded now, a later one covers the work.
+  /// Records an event behind the work enqueued so far, and returns the sequence that it covers.
+  /// `since` is when that work began to be enqueued. Call `expect_mark` first. Does not throw: if
+  /// no event can be recorded now, a later one covers the work.
   std::uint64_t mark(void* tag, std::chrono::steady_clock::time_point since) noexcept;
-  /// A place behind all that was enqueued so far. CudaError when the stream is lost, and where the
-  /// event of marked work cannot be recorded. While an unmarked stream is captured its points are
-  /// not passed.
+  /// Returns a point behind all work enqueued so far. Throws CudaError if the stream is lost, or if
+  /// the event of marked work cannot be recorded. While an unmarked stream is captured, its points
+  /// are not passed.
   [[nodiscard]] Point record();
-  /// As of now. The same for as long as nothing is known to have happened.
+  /// Returns the highest passed sequence, as far as known.
   [[nodiscard]] std::uint64_t passed() noexcept;
-  /// Nothing asks the stream any more, which may be destroyed then: points are passed from the
-  /// start, and it waits for nothing. False while a point is not passed. CudaError when the stream
-  /// is lost.
+  /// Stops using the stream, which may then be destroyed: all points are passed, and it waits for
+  /// nothing. Returns false if a point is not passed yet. Throws CudaError if the stream is lost.
   [[nodiscard]] bool try_close();
-  /// Makes `waiter` wait on the device until this stream has passed `sequence`. UsageError when
-  /// that is closed.
+  /// Makes `waiter` wait on the device until this stream has passed `sequence`. Throws UsageError
+  /// if `waiter` is closed.
   void hold_back(FollowedCudaStream& waiter, std::uint64_t sequence);
 
   /// Throws CudaError if `sequence` can never be passed: the stream is lost, or no event covers it
   /// and none can be recorded.
   void require_progress(std::uint64_t sequence);
-  /// Sleeps, where the events are made for it, until the device has passed the oldest point that is
-  /// not passed; false when there is none, the stream is lost, or no event covers the work.
+  /// Sleeps until the device has passed the oldest open point, if the events support sleeping.
+  /// Returns false if there is none, the stream is lost, or no event covers the work.
   bool await_oldest() noexcept;
-  /// Returns when every tag is told, whatever became of its work; nobody may mark meanwhile.
+  /// Returns when every tag is reported, whatever became of its work. Nobody may call `mark`
+  /// meanwhile.
   void drain() noexcept;
-  /// Time between the end of what was before, or its own enqueuing, and each mark with a tag.
+  /// Returns the device time of all tagged marks. Each mark's time starts at the end of the
+  /// previous work or at its own enqueue, whichever is later.
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept {
     return std::chrono::nanoseconds(busy_.load(std::memory_order_relaxed));
   }
-  /// The highest sequence so far.
+  /// Returns the highest sequence so far.
   [[nodiscard]] std::uint64_t marked() const noexcept {
     return marked_.load(std::memory_order_acquire);
   }
-  /// Success until the stream is lost and its tags are told, and then why.
+  /// Returns why the stream is lost, once all tags are reported; success until then.
   [[nodiscard]] cudaError_t lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
  private:
@@ -110,44 +111,43 @@ class FollowedCudaStream {
   };
   /// A place in the stream's order.
   struct Mark : Told {
-    CudaEvents::Events events;  ///< at most one; none: a later mark's event covers it
+    CudaEvents::Events events;  ///< at most one; if none, a later mark's event covers it
     std::uint32_t waiters = 0;  ///< threads that use the event without the lock
   };
   using Marks = FenceQueue<Mark>::Fences;
 
-  /// Makes sure that as many marks are at hand as may be pushed before the next call.
+  /// Makes sure that enough spare marks exist for all pushes before the next call.
   void reserve() WEIR_REQUIRES(mutex_);
-  /// The next mark, without an event.
+  /// Pushes a mark without an event.
   Mark& push() noexcept WEIR_REQUIRES(mutex_);
-  /// The same with the tag, and an event if one can be recorded.
+  /// Pushes a mark with the tag, and an event if one can be recorded.
   std::uint64_t push(void* tag, Clock::time_point since) noexcept WEIR_REQUIRES(mutex_);
-  /// Puts an event behind all that is enqueued now. False, and why in `refused_`, if none can be
-  /// had.
+  /// Records an event behind all work enqueued now. On failure returns false and sets `refused_`.
   bool try_record(CudaEvents::Events& events) noexcept WEIR_REQUIRES(mutex_);
-  /// The first mark with an event that is passed no earlier than `sequence`, which is not passed.
-  /// Records one if there is none; null as above.
+  /// Returns the first mark with an event that covers `sequence`, which is not passed. Records an
+  /// event if there is none; null if that fails.
   [[nodiscard]] Mark* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
-  /// The other half of hold_back, under the waiter's lock.
+  /// The waiter's half of hold_back, under its lock.
   void wait_behind(cudaEvent_t event);
   /// Ends a wait for a mark that may have been passed meanwhile.
   void let_go(Mark& mark) noexcept;
-  /// Success, or why no event of ours may be recorded on the stream now.
+  /// Returns success, or why no event may be recorded on the stream now.
   [[nodiscard]] cudaError_t captured() const noexcept;
   void require_not_captured(std::string_view call) const;
   void require_found(const Mark* mark) const WEIR_REQUIRES(mutex_);
-  /// Tells of what the device has done by now, unless another thread is about it.
+  /// Reports what the device has completed, unless another thread is doing so.
   void sweep() noexcept;
-  /// The next mark that the device has passed. Not ready, or what the device failed with, when
-  /// there is none; the sweep is over then.
+  /// Takes the next mark that the device has passed. If there is none, returns not ready or the
+  /// device's error, and the sweep is over.
   [[nodiscard]] cudaError_t take_done(Told& done) noexcept;
-  /// Whether the device has passed `mark`: success, not ready, or what the device failed with.
+  /// Returns success if the device has passed `mark`, otherwise not ready or the device's error.
   [[nodiscard]] cudaError_t ask(const Mark& mark) noexcept WEIR_REQUIRES(mutex_);
   void tell_of_loss(cudaError_t why) noexcept;
-  /// Asks the stream itself, where no event can be had to ask for.
+  /// Waits for the stream itself when no event can be recorded.
   void synchronize() noexcept;
   void require_working() const WEIR_REQUIRES(mutex_);
   void tell(const Told& done) noexcept;
-  /// Keeps a mark that is not in the queue any more, and its event, for the next use.
+  /// Keeps a mark that left the queue, and its event, for reuse.
   void put_away(Marks& mark) noexcept WEIR_REQUIRES(mutex_);
 
   const StreamId id_;
@@ -157,16 +157,16 @@ class FollowedCudaStream {
 
   Mutex mutex_{LockRank::kStream};
   CudaEvents events_ WEIR_GUARDED_BY(mutex_);
-  FenceQueue<Mark> marks_ WEIR_GUARDED_BY(mutex_);    ///< passed ones have yet to be told
-  Marks spare_ WEIR_GUARDED_BY(mutex_);               ///< to be used again
+  FenceQueue<Mark> marks_ WEIR_GUARDED_BY(mutex_);    ///< passed marks that are not reported yet
+  Marks spare_ WEIR_GUARDED_BY(mutex_);               ///< for reuse
   Marks held_ WEIR_GUARDED_BY(mutex_);                ///< passed, with waiters
-  std::size_t expected_ WEIR_GUARDED_BY(mutex_) = 0;  ///< marks that there has to be room for
+  std::size_t expected_ WEIR_GUARDED_BY(mutex_) = 0;  ///< marks to reserve room for
   bool sweeping_ WEIR_GUARDED_BY(mutex_) = false;
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;  ///< the stream may be gone
-  /// The stream was seen to be through with it, whatever the events of earlier marks say.
+  /// The whole stream was seen to be done up to here, whatever earlier events say.
   std::uint64_t through_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// Why the device failed. Waiters learn of it by `lost_`, once the tags are told: what they hold
-  /// may be what the tags stand for.
+  /// Why the device failed. Waiters learn it from `lost_`, after the tags are reported: what they
+  /// wait for may be what a tag stands for.
   cudaError_t failed_ WEIR_GUARDED_BY(mutex_) = cudaSuccess;
   /// Why the last event could not be recorded.
   cudaError_t refused_ WEIR_GUARDED_BY(mutex_) = cudaSuccess;
@@ -174,7 +174,7 @@ class FollowedCudaStream {
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};
   std::atomic<cudaError_t> lost_{cudaSuccess};
-  Clock::time_point idle_since_;  ///< whoever sweeps has it
+  Clock::time_point idle_since_;  ///< used by the sweeping thread
 };
 
 }  // namespace weir

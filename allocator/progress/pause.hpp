@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a thread does between two looks at a device that it waits for.
+/// How a thread pauses between two polls of a device.
 
 #include <chrono>
 #include <thread>
@@ -10,13 +10,13 @@
 
 namespace weir {
 
-/// Yields at first, since waking a thread takes longer than many a kernel. Sleeps 50 us at a time
-/// once the wait is longer than `spin`, which costs next to no time of the host.
+/// Yields at first, since waking a thread takes longer than many kernels. Once the wait is longer
+/// than `spin`, sleeps 50 us at a time, which costs the host almost nothing.
 class Pause {
  public:
-  /// One wait, which begins with the first pause.
+  /// One wait. It begins with the first pause.
   explicit Pause(std::chrono::microseconds spin) noexcept : spin_(spin) {}
-  /// Returns after a moment. A thread is not cancelled in it.
+  /// Pauses once. Not a cancellation point.
   void operator()() {
     const auto now = std::chrono::steady_clock::now();
     if (began_ == std::chrono::steady_clock::time_point{}) began_ = now;

@@ -1,12 +1,12 @@
 #pragma once
 
 /// @file
-/// The completion seam: how the parts above learn how far a device has come, and the only way in
-/// which they wait for it. CPU streams, CUDA events and, in tests, a fake implement it.
+/// How the layers above learn how far a device has come, and their only way to wait for it. CPU
+/// streams, CUDA events and, in tests, a fake implement it.
 ///
-/// Rules for callers: no lock of ours is held across any call, but for the scheduler's order lock
-/// around `make_wait`, which makes an operation and its waits one step. Only work that is already
-/// submitted is ever waited for, so every wait ends.
+/// Rules for callers: hold no lock of ours across a call, except the scheduler's order lock around
+/// `make_wait`, which makes an operation and its waits one step. Wait only for submitted work, so
+/// that every wait ends.
 
 #include <cstdint>
 #include <functional>
@@ -14,23 +14,23 @@
 
 namespace weir {
 
-/// Names one stream for ever: an id is never used again after its stream is gone.
+/// Names one stream. Ids are never reused.
 struct StreamId {
   std::uint64_t value = 0;  ///< zero is no stream
 
-  /// In the order in which `next` gave them.
+  /// Compares in the order in which `next` gave them.
   friend constexpr auto operator<=>(StreamId, StreamId) noexcept = default;
-  /// A new id, never given before in this process; the first of `count` such in a row. Thread-safe.
+  /// Returns a new id, the first of `count` consecutive ones. Thread-safe.
   [[nodiscard]] static StreamId next(std::uint64_t count = 1) noexcept;
 };
 
-/// A place in a stream's order: everything enqueued on `stream` before it was recorded.
-/// Sequences of one stream only grow, so a later point that is passed covers the earlier ones.
+/// A place in a stream's order, behind everything enqueued on `stream` before it was recorded. A
+/// stream's sequences only grow, so a passed point covers all earlier ones.
 struct Point {
-  StreamId stream;             ///< whose order it is a place in
-  std::uint64_t sequence = 0;  ///< how far in it; zero is passed from the start
+  StreamId stream;             ///< the stream
+  std::uint64_t sequence = 0;  ///< the place; zero is passed from the start
 
-  /// The same place of the same stream.
+  /// Compares stream and sequence.
   friend constexpr bool operator==(Point, Point) noexcept = default;
 };
 
@@ -42,31 +42,31 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   virtual ~Progress() = default;
 
-  /// The point after everything enqueued so far on `stream`. May throw when the device cannot
-  /// record one now (a fault, a capture); the caller then keeps what it wanted to protect.
+  /// Returns the point after everything enqueued so far on `stream`. May throw if the device cannot
+  /// record one now (a fault, a capture). The caller then keeps what it wanted to protect.
   [[nodiscard]] virtual Point record(StreamId stream) = 0;
 
-  /// The highest sequence of `stream` that the device has passed. Never decreases.
+  /// Returns the highest sequence of `stream` that the device has passed. Never decreases.
   [[nodiscard]] virtual std::uint64_t passed(StreamId stream) = 0;
 
-  /// Holds the calling thread until the device has passed `point`; true. With a stop request
-  /// first: false.
+  /// Blocks the thread until the device has passed `point`, and returns true. Returns false if a
+  /// stop is requested first.
   [[nodiscard]] virtual bool wait(Point point, std::stop_token stop) = 0;
 
-  /// Makes `waiter` wait on the device for `point`; the host goes on.
+  /// Makes `waiter` wait for `point` on the device. Does not block the host.
   virtual void make_wait(StreamId waiter, Point point) = 0;
 
-  /// Whether the device has passed `point`. Does not wait.
+  /// Returns whether the device has passed `point`. Does not wait.
   [[nodiscard]] bool reached(Point point) { return passed(point.stream) >= point.sequence; }
 };
 
 }  // namespace weir
 
 /// @cond
-/// Lets a StreamId be the key of an unordered container.
+/// Allows StreamId as the key of an unordered container.
 template <>
 struct std::hash<weir::StreamId> {
-  /// The hash of its value.
+  /// Returns the hash of its value.
   std::size_t operator()(weir::StreamId id) const noexcept {
     return std::hash<std::uint64_t>{}(id.value);
   }

@@ -43,7 +43,7 @@ void CudaProgress::remove(StreamId stream) {
   } while (!followed->try_close());  // another thread recorded a point meanwhile
   Lock lock(mutex_);
   const auto gone = streams_.extract(stream);
-  lock.unlock();  // to end the stream takes its lock
+  lock.unlock();  // closing the stream takes its lock
 }
 
 std::shared_ptr<FollowedCudaStream> CudaProgress::find(StreamId stream) const {
@@ -67,7 +67,7 @@ Point CudaProgress::record(StreamId stream) {
 
 std::uint64_t CudaProgress::passed(StreamId stream) {
   const auto followed = find(stream);
-  // The highest stands for a point that could not be recorded (Block::kUnrecorded).
+  // The highest sequence is for points that could not be recorded (Block::kUnrecorded).
   return followed != nullptr ? followed->passed() : std::numeric_limits<std::uint64_t>::max() - 1;
 }
 

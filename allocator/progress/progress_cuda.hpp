@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// How far the streams of a GPU have come, by pooled CUDA events without timing.
+/// How far the streams of a GPU have come, by reused CUDA events without timing.
 
 #include <cuda_runtime_api.h>
 
@@ -16,8 +16,8 @@
 
 namespace weir {
 
-/// Progress of streams that others made. A program that has streams of its own gives them to a pool
-/// with this and a CudaUpstream:
+/// Progress of streams that others created. A program gives its own streams to a pool with this and
+/// a CudaUpstream:
 ///
 ///   CudaUpstream upstream{0};
 ///   CudaProgress progress{0};
@@ -27,38 +27,38 @@ namespace weir {
 /// Thread-safe.
 class CudaProgress final : public Progress {
  public:
-  /// Of streams of GPU number `device`.
+  /// Follows streams of GPU number `device`.
   explicit CudaProgress(int device) : device_(device) {}
   /// Every stream must have passed its points, or be lost.
   ~CudaProgress() override = default;
 
-  /// Follows `stream` from now on, which must stay until `remove`. `completion` is told of marked
-  /// work, and outlives this. UsageError for a default stream, whose handle means another stream on
-  /// each thread or device.
+  /// Follows `stream`, which must exist until `remove`. `completion` receives marked work and
+  /// outlives this. Throws UsageError for a default stream: its handle means another stream on each
+  /// thread or device.
   StreamId add(cudaStream_t stream, CudaWork work = CudaWork::kUnmarked,
                CudaCompletion* completion = nullptr);
-  /// Waits until the stream has passed everything, also what other threads record meanwhile, and
-  /// keeps nothing of it; it may be destroyed then, whoever asks for it still. Its points stay
-  /// passed. Throws CudaError where the device fails.
+  /// Waits until the stream has passed everything, even what other threads record meanwhile, and
+  /// forgets it. It may then be destroyed, even if others still ask for it. Its points stay passed.
+  /// Throws CudaError if the device fails.
   void remove(StreamId stream);
-  /// What `add` followed, until it is removed. UsageError for a stream that is not followed.
+  /// Returns a stream between `add` and `remove`. Throws UsageError for any other.
   [[nodiscard]] FollowedCudaStream& followed(StreamId stream) const { return *require(stream); }
 
-  // Each throws UsageError for a stream that was never added.
-  /// Of a stream that was removed: a point that is passed.
+  // Each call throws UsageError for a stream that was never added.
+  /// Returns a passed point for a removed stream.
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
-  /// Throws CudaError where the device fails.
+  /// Throws CudaError if the device fails.
   [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
-  /// UsageError, too, where `waiter` was removed.
+  /// Also throws UsageError if `waiter` was removed.
   void make_wait(StreamId waiter, Point point) override;
 
-  /// Streams that are followed now.
+  /// Returns the number of followed streams.
   [[nodiscard]] std::size_t streams() const;
 
  private:
-  /// The ids that this gave. They are taken in blocks, so that an id is known as one of them by a
-  /// few numbers, however many streams came and went.
+  /// The ids that this gave out, taken in blocks. A few numbers then identify them, however many
+  /// streams came and went.
   class Ids {
    public:
     [[nodiscard]] StreamId next();
@@ -67,13 +67,13 @@ class CudaProgress final : public Progress {
    private:
     static constexpr std::uint64_t kBlock = 4096;
     std::vector<std::uint64_t> blocks_;  ///< the first id of each, ascending
-    std::uint64_t given_ = kBlock;       ///< of the last block
+    std::uint64_t given_ = kBlock;       ///< in the last block
   };
 
-  /// Null for a stream that was removed. What it returns stays while it is used, whoever removes
-  /// the stream meanwhile.
+  /// Returns null for a removed stream. The result stays valid while it is used, even if the stream
+  /// is removed meanwhile.
   [[nodiscard]] std::shared_ptr<FollowedCudaStream> find(StreamId stream) const;
-  /// The same; UsageError for a stream that was removed.
+  /// Like `find`, but throws UsageError for a removed stream.
   [[nodiscard]] std::shared_ptr<FollowedCudaStream> require(StreamId stream) const;
 
   const int device_;
