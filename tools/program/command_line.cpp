@@ -23,7 +23,7 @@ std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-/// `run, compare or predict`.
+/// Joins names as `run, compare or predict`.
 std::string names_of(const std::vector<const CLI::App*>& commands) {
   std::string names;
   for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -33,7 +33,7 @@ std::string names_of(const std::vector<const CLI::App*>& commands) {
   return names;
 }
 
-/// The command of `app` that the user named, as it is called: `weir`, `weir run`.
+/// Returns the full name of the command that the user named: `weir`, `weir run`.
 std::string called(const CLI::App& app, const std::string& program) {
   const std::vector<const CLI::App*> commands = subcommands_of(app);
   const auto named = std::ranges::find_if(commands, [](const auto* c) { return c->parsed(); });
@@ -47,13 +47,13 @@ std::string called(const CLI::App& app, const std::string& program) {
   if (commands.empty() || command != program) {
     throw UsageError(std::string(error.what()) + " (see " + command + " --help)");
   }
-  // CLI11 misses the subcommand even where a wrong word stands in its place.
+  // CLI11 reports a missing subcommand even if a wrong word stands in its place.
   const std::vector<std::string> rest = app.remaining();
   throw UsageError((rest.empty() ? error.what() : "'" + rest.front() + "' is not known") + ": " +
                    names_of(commands));
 }
 
-/// UsageError for a flag of `app`, or of the subcommand that was named, whose value is empty.
+/// Throws UsageError if a flag of `app`, or of the named subcommand, has an empty value.
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0) continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reading a command line with CLI11, and what is wrong with one.
+// Reads a command line with CLI11, and reports its errors.
 
 #include <functional>
 #include <optional>
@@ -12,10 +12,10 @@ class App;
 
 namespace weir {
 
-/// Parses the command line. Returns an exit code if that was all: --help and --version are printed.
-/// Throws UsageError of one line for a wrong flag, a missing or unknown subcommand and an empty
-/// value of a flag; it says how to get help. `extras_hint` returns what to say instead of words
-/// that no flag takes; it may be empty.
+/// Parses the command line. Prints --help and --version and returns an exit code for them. Throws a
+/// one-line UsageError for a wrong flag, a missing or unknown subcommand or an empty value; it says
+/// how to get help. `extras_hint` returns the message for words that no flag takes; it may be
+/// empty.
 [[nodiscard]] std::optional<int> parse_command_line(
     CLI::App& app, const std::string& program, int argc, const char* const* argv,
     const std::function<std::string()>& extras_hint = {});

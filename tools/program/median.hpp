@@ -1,13 +1,13 @@
 #pragma once
 
-// The median of what was measured several times.
+// The median of repeated measurements.
 
 #include <algorithm>
 #include <vector>
 
 namespace weir {
 
-/// The one in the middle, or the mean of the two there; 0 of none.
+/// Returns the middle value, or the mean of the two middle ones; 0 for no values.
 [[nodiscard]] inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);

@@ -23,8 +23,8 @@ std::optional<FileIdentity> identity_of(int descriptor) {
   return FileIdentity{.device = status.st_dev, .inode = status.st_ino};
 }
 
-/// The standard stream that already goes to this file, or −1. Replacing the file would cost what
-/// was printed; a second opening would write over it.
+/// Returns the standard stream that already goes to this file, or −1. Replacing the file would lose
+/// what was printed; opening it again would overwrite that.
 int standard_stream(const std::optional<FileIdentity>& file) {
   if (!file) return -1;
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -33,13 +33,13 @@ int standard_stream(const std::optional<FileIdentity>& file) {
   return -1;
 }
 
-/// Where a path of a command leads; `stream` is what a `-` stands for.
+/// Resolves a path of a command. `stream` is what `-` means.
 OutputPlace place_of(const NamedPath& file, int stream) {
   if (file.path != kStandardStream) return find_output(file.path);
   return {.path = {}, .identity = identity_of(stream), .special = true, .error = 0};
 }
 
-/// Whether they are one file, also where it is yet to be made.
+/// Returns whether both are the same file, even if it does not exist yet.
 bool same_file(const OutputPlace& a, const OutputPlace& b) {
   if (a.identity || b.identity) return a.identity == b.identity;
   return a.error == 0 && b.error == 0 && a.path == b.path;
@@ -50,7 +50,7 @@ bool is_regular(int descriptor) {
   return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/// A terminal can be read and written; one file cannot.
+/// A terminal can be both read and written; a file cannot.
 bool is_read(const NamedPath& input, const OutputPlace& place) {
   if (!place.identity) return false;
   return input.path == kStandardStream ? is_regular(STDIN_FILENO) : !place.special;
@@ -80,7 +80,7 @@ void require_different_files(std::span<const NamedPath> outputs,
 void require_apart_from_streams(const NamedPath& output) {
   if (output.path.empty()) return;
   const OutputPlace place = place_of(output, STDOUT_FILENO);
-  // Nothing is mixed there.
+  // /dev/null mixes nothing.
   if (place.identity && place.identity == find_output("/dev/null").identity) return;
   const int stream =
       output.path == kStandardStream ? STDOUT_FILENO : standard_stream(place.identity);
@@ -117,7 +117,7 @@ OutputFile::OutputFile(std::string option, std::string path)
 void OutputFile::use_stream(int stream) {
   const int flags = fcntl(stream, F_GETFL);
   if (flags < 0) fail(errno);
-  if ((flags & O_ACCMODE) == O_RDONLY) fail(EBADF);  // hold_standard_streams: it is closed
+  if ((flags & O_ACCMODE) == O_RDONLY) fail(EBADF);  // hold_standard_streams: the stream is closed
   descriptor_ = fcntl(stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (descriptor_ < 0) fail(errno);
 }

@@ -7,14 +7,14 @@
 namespace weir::cli {
 namespace {
 
-/// One character, or one byte that is none.
+/// One character, or one invalid byte.
 struct Glyph {
   char32_t code = 0;
   std::size_t bytes = 1;
   bool valid = false;
 };
 
-/// The first character of a text that is not empty.
+/// Returns the first character of a text that is not empty.
 Glyph first_glyph(std::string_view text) {
   const auto byte = [text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned first = byte(0);
@@ -41,7 +41,7 @@ bool is_in(char32_t code, const auto& ranges) {
       ranges, [code](const Range& range) { return range.first <= code && code <= range.last; });
 }
 
-/// Controls, line ends, marks of direction and characters that nobody sees.
+/// Returns whether it is a control, a line end, a mark of direction or an invisible character.
 bool is_hidden(char32_t code) {
   constexpr std::array<Range, 11> kRanges{{{0x0, 0x1f},
                                            {0x7f, 0x9f},
@@ -57,7 +57,7 @@ bool is_hidden(char32_t code) {
   return is_in(code, kRanges);
 }
 
-/// Columns of a terminal: two for East Asian text and for pictures.
+/// Returns its terminal columns: two for East Asian text and pictures.
 std::size_t width_of(char32_t code) {
   constexpr std::array<Range, 9> kWide{{{0x1100, 0x115f},
                                         {0x2e80, 0xa4cf},

@@ -1,7 +1,7 @@
 #pragma once
 
-// Strangers' text on a terminal: what could move the cursor or turn the writing around is shown and
-// not done. Widths are in columns of a terminal. Pure.
+// Makes untrusted text safe for a terminal: escapes what could move the cursor or change the text's
+// direction. Widths are in terminal columns. Pure.
 
 #include <cstddef>
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace weir::cli {
 
-/// Controls, bytes that are no UTF-8 and marks of direction as `\x1b`, `\u202e`. Without `utf8`,
-/// the rest of what is not ASCII as `?`.
+/// Escapes controls, invalid UTF-8 and marks of direction as `\x1b`, `\u202e`. Without `utf8`,
+/// replaces other non-ASCII characters by `?`.
 [[nodiscard]] std::string printable(std::string_view text, bool utf8);
 
-/// Columns that a printable text takes.
+/// Returns the columns of a printable text.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 
 enum class Align { kLeft, kRight };
-/// A printable text, cut or filled with spaces to exactly `columns`.
+/// Cuts or pads a printable text to exactly `columns`.
 [[nodiscard]] std::string fitted(std::string_view text, std::size_t columns, Align align);
 
 }  // namespace weir::cli

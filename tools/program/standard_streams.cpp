@@ -14,14 +14,14 @@
 namespace weir {
 namespace {
 
-std::atomic<bool> failure_was_returned{false};  ///< so whoever printed says it
+std::atomic<bool> failure_was_returned{false};  ///< the caller of print reports it
 
 }  // namespace
 
 void hold_standard_streams() noexcept {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
-    // The lowest number that is free: those below it are held already.
+    // Opens the lowest free number: those below it are already held.
     (void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Tables on standard output and the progress bar on standard error.
+// Tables on standard output, and a progress bar on standard error.
 
 #include <cstdint>
 #include <string>
@@ -11,13 +11,14 @@
 
 namespace weir {
 
-/// Rows of cells, the first row the heading; columns as wide as their widest cell, two spaces
-/// apart. `alignment` has an `l` (left) or `r` (right) for each column, and columns beyond it are
-/// left. Without it the first column and the last cell of a row are left and the others right.
+/// Formats rows of cells; the first row is the heading. Columns are as wide as their widest cell,
+/// two spaces apart. `alignment` has `l` (left) or `r` (right) per column; further columns are
+/// left-aligned. Without it the first column and a row's last cell are left-aligned, the others
+/// right-aligned.
 [[nodiscard]] std::string format_table(const std::vector<std::vector<std::string>>& rows,
                                        std::string_view alignment = {});
 
-/// One line on standard error, drawn over again, and only when that is a terminal.
+/// Redraws one line on standard error, only if that is a terminal.
 class ProgressBar {
  public:
   ProgressBar();
