@@ -7,7 +7,7 @@
 namespace weir {
 
 void Staging::release_passed() {
-  // Copies pass in the order in which they were enqueued: the oldest is the one to ask about.
+  // Copies complete in the order in which they were enqueued, so only the oldest needs a check.
   Lock lock(mutex_);
   while (!returned_.empty()) {
     const Returned oldest = returned_.front();
@@ -15,7 +15,7 @@ void Staging::release_passed() {
     const bool passed = progress_.reached(oldest.copied);
     lock.lock();
     if (!passed) return;
-    // Another thread may have released it meanwhile; it may even be out and back again.
+    // Another thread may have released it meanwhile; it may even have been returned again.
     if (returned_.empty() || returned_.front() != oldest) continue;
     returned_.pop_front();
     lock.unlock();
@@ -34,7 +34,7 @@ float* Staging::acquire() {
     release_passed();
     void* buffer = buffers_.allocate(buffer_size()).pointer;
     if (buffer != nullptr) return static_cast<float*>(buffer);
-    // Waits for a copy that is submitted; with none, no buffer will come back by itself.
+    // Waits for a submitted copy. Without one, no buffer becomes free by waiting.
     const auto oldest = oldest_returned();
     if (!oldest) break;
     (void)progress_.wait(*oldest, {});

@@ -1,7 +1,7 @@
 #pragma once
 
-// Host buffers that batches are made in and copied to the device from. A buffer is free again once
-// the device has passed the point of its copy, and never before.
+// Host buffers in which batches are built and from which they are copied to the device. A buffer
+// becomes free only when the device has passed the point of its copy.
 
 #include <cstdint>
 #include <deque>
@@ -18,19 +18,20 @@ namespace weir {
 /// Thread-safe.
 class Staging {
  public:
-  /// Buffers of `elements` floats each from `upstream`. It and `progress` must outlive the staging.
+  /// Gets buffers of `elements` floats each from `upstream`. `upstream` and `progress` must outlive
+  /// this.
   Staging(Upstream& upstream, Progress& progress, std::size_t elements)
       : progress_(progress), elements_(elements), buffers_(upstream) {}
 
-  /// A buffer that nothing uses. Where the upstream has no room for another one, waits for a copy
-  /// out of one that was given back; OutOfMemory when none was.
+  /// Returns an unused buffer. If the upstream has no room, waits for a copy out of a returned
+  /// buffer. Throws OutOfMemory if there is none.
   [[nodiscard]] float* acquire();
-  /// The copy out of it is done when `copied` is passed.
+  /// Returns a buffer. The copy out of it is done when `copied` is passed.
   void give_back(float* buffer, Point copied);
 
-  /// Host memory obtained from the upstream, now and at most.
+  /// Returns the host memory obtained from the upstream, now and at most.
   [[nodiscard]] Gauge memory() const { return buffers_.reserved(); }
-  /// Calls that reached the upstream for memory.
+  /// Returns how often the upstream was asked for memory.
   [[nodiscard]] std::uint64_t upstream_calls() const { return buffers_.upstream_calls(); }
 
  private:

@@ -35,7 +35,7 @@ StagingBuffers::Buffer StagingBuffers::grow(Bytes size) {
     const Lock lock(mutex_);
     ++upstream_calls_;
     if (buffer.pointer == nullptr) return buffer;
-    free_.reserve(all_.size() + 1);  // first: what is in `all_` can always be freed
+    free_.reserve(all_.size() + 1);  // first, so that every buffer in `all_` can be freed
     all_.push_back(buffer);
     reserved_.add(size);
   } catch (...) {

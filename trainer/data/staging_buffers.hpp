@@ -1,11 +1,11 @@
 #pragma once
 
-// Host buffers for a device to copy from, kept for reuse: a free list over an upstream.
+// Reusable host buffers for a device to copy from: a free list over an upstream.
 //
-// Getting memory from the upstream is slow, since a GPU's upstream pins every page. So a buffer
-// that comes back is kept and handed out again. Sizes may differ: a request gets the smallest free
-// buffer that is large enough. Then no more buffers of a size or above exist than were in use at
-// one time. docs/performance.md compares this with a jemalloc arena.
+// Memory from the upstream is slow, since a GPU's upstream pins every page. So returned buffers are
+// kept and reused. Sizes may differ: a request gets the smallest free buffer that is large enough.
+// So the number of buffers of at least a size never exceeds the most that were in use at once.
+// docs/performance.md compares this with a jemalloc arena.
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ class StagingBuffers {
  public:
   struct Buffer {
     void* pointer = nullptr;
-    Bytes size;  ///< at least what was asked for
+    Bytes size;  ///< at least the requested size
   };
 
   /// `upstream` must outlive the buffers.
@@ -33,21 +33,21 @@ class StagingBuffers {
   StagingBuffers& operator=(const StagingBuffers&) = delete;
 
   /// Returns a buffer of at least `size`, not zeroed. If the upstream has no room, first returns
-  /// the free buffers, which are all too small, to it. The pointer is null if that is not enough.
+  /// the free buffers, all too small, to it. The pointer is null if that does not help.
   [[nodiscard]] Buffer allocate(Bytes size);
   /// Keeps the buffer for reuse.
   void deallocate(Buffer buffer) noexcept;
 
-  /// Bytes obtained from the upstream, now and at most.
+  /// Returns the bytes obtained from the upstream, now and at most.
   [[nodiscard]] Gauge reserved() const;
-  /// How often the upstream was asked for memory, including refused requests.
+  /// Returns how often the upstream was asked for memory, including refused requests.
   [[nodiscard]] std::uint64_t upstream_calls() const;
 
  private:
-  /// Takes the smallest free buffer of at least `size`; a null pointer if there is none.
+  /// Takes the smallest free buffer of at least `size`. The pointer is null if there is none.
   [[nodiscard]] Buffer take_free(Bytes size);
   [[nodiscard]] Buffer grow(Bytes size);
-  /// Returns all free buffers to the upstream; false if there are none.
+  /// Returns all free buffers to the upstream. Returns false if there are none.
   bool release_free();
 
   Upstream& upstream_;

@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-/// Of the product, which takes long and varies little.
+/// Few rounds for the product, which takes long and varies little.
 constexpr std::uint64_t kMostProductRounds = 5;
 
 std::uint64_t parse_up_to(std::string_view name, std::string_view text, std::uint64_t least,
@@ -35,7 +35,7 @@ std::string parse_dispatch_device(std::string_view name, std::string_view text) 
   return std::string(text);
 }
 
-// Every queued operation is kept by the scheduler: some 500 bytes each.
+// The scheduler keeps every queued operation: some 500 bytes each.
 std::uint64_t parse_operations(std::string_view name, std::string_view text) {
   return parse_up_to(name, text, 2, 1'000'000);
 }
@@ -70,7 +70,7 @@ std::string DispatchSettings::describe() const {
 DispatchFigures measure_dispatch(const DispatchSettings& settings, const DispatchHooks& hooks) {
   DispatchFigures figures;
   Product product(settings.device.value, settings.matrix.value,
-                  hooks.stop);  // the BLAS before the others
+                  hooks.stop);  // the BLAS first
   const std::chrono::microseconds slow(settings.frontend.value);
   std::vector<std::unique_ptr<Addition>> additions;
   for (const DispatchCase& what : {DispatchCase{settings.elements_large.value, {}},
@@ -87,8 +87,8 @@ DispatchFigures measure_dispatch(const DispatchSettings& settings, const Dispatc
       if (round) figures.cases[i].rounds.push_back(*round);
     }
   }
-  // Not among the rounds above: a frontend that computed all the time until just now is the first
-  // that the operating system takes the processor from.
+  // Not in the rounds above: a frontend that has just computed without pause is the first that the
+  // operating system preempts.
   const std::uint64_t product_rounds = std::min(rounds, kMostProductRounds);
   for (std::uint64_t r = 0; r < product_rounds && !hooks.stop.stop_requested(); ++r) {
     if (hooks.progress) hooks.progress("matrix product", r, product_rounds);

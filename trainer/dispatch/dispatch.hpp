@@ -1,8 +1,8 @@
 #pragma once
 
-// The small experiments of the chapter on asynchronous computation in Dive into Deep Learning
-// (d2l.ai), over the real scheduler: y = x + 1 many times, waiting for each against waiting once,
-// beside what the chapter predicts; and a matrix product, timed at its return and at its end.
+// Repeats the small experiments of the chapter on asynchronous computation in Dive into Deep
+// Learning (d2l.ai) on the real scheduler: y = x + 1 many times, waiting for each or once, beside
+// the chapter's prediction; and a matrix product, timed at its return and at its end.
 
 #include <cstdint>
 #include <functional>
@@ -22,17 +22,18 @@ struct DispatchSettings {
   Setting<std::uint64_t> rounds = Setting<std::uint64_t>::by_default(15);
   Setting<std::uint64_t> elements_large = Setting<std::uint64_t>::by_default(131072);
   Setting<std::uint64_t> elements_small = Setting<std::uint64_t>::by_default(1);
-  /// Microseconds that the slow frontend computes before each call, as an interpreter would.
+  /// Microseconds that the slow frontend computes before each call, like an interpreter.
   Setting<std::uint64_t> frontend = Setting<std::uint64_t>::by_default(50);
   Setting<std::uint64_t> matrix = Setting<std::uint64_t>::by_default(1024);  ///< rows and columns
 
-  /// `settings: device=cpu (default), …` in one line.
+  /// Formats `settings: device=cpu (default), …` on one line.
   [[nodiscard]] std::string describe() const;
 };
 
-/// `cpu`. UsageError for another device: the operations that are timed are closures of the host.
+/// Accepts `cpu`. Throws UsageError for other devices: the timed operations are host closures.
 [[nodiscard]] std::string parse_dispatch_device(std::string_view name, std::string_view text);
-/// Whole numbers from 1 to what the experiment can queue or hold. UsageError otherwise.
+/// Parses whole numbers from 1 to what the experiment can queue or hold. Throws UsageError
+/// otherwise.
 [[nodiscard]] std::uint64_t parse_operations(std::string_view name, std::string_view text);
 [[nodiscard]] std::uint64_t parse_rounds(std::string_view name, std::string_view text);
 [[nodiscard]] std::uint64_t parse_elements(std::string_view name, std::string_view text);
@@ -41,7 +42,7 @@ struct DispatchSettings {
 
 struct CaseFigures {
   DispatchCase what{};
-  std::vector<DispatchRound> rounds{};  ///< those that ended
+  std::vector<DispatchRound> rounds{};  ///< the completed ones
 };
 
 struct DispatchFigures {
@@ -51,11 +52,11 @@ struct DispatchFigures {
 };
 
 struct DispatchHooks {
-  std::stop_token stop{};  ///< the round under way is dropped, the rounds before it are kept
+  std::stop_token stop{};  ///< drops the current round, keeps those before it
   std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> progress{};
 };
 
-/// Measures. OutOfMemory when the device cannot hold the tensors. Sets the BLAS to one thread.
+/// Measures. Throws OutOfMemory if the device cannot hold the tensors. Sets the BLAS to one thread.
 [[nodiscard]] DispatchFigures measure_dispatch(const DispatchSettings& settings,
                                                const DispatchHooks& hooks = {});
 

@@ -15,7 +15,7 @@ double seconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-/// Keeps the device busy, away from its queue, from when this is made until `open`.
+/// Keeps the device busy and off its queue, from construction until `open`.
 class Addition::Gate {
  public:
   explicit Gate(Scheduler& scheduler) : scheduler_(scheduler) {
@@ -25,7 +25,7 @@ class Addition::Gate {
     });
     closed_.wait();
   }
-  /// The device uses it until it is through.
+  /// The device uses the gate until it is through.
   ~Gate() {
     open();
     scheduler_.wait_all();
@@ -127,9 +127,9 @@ void Addition::run_once(std::uint64_t operations, DispatchRound& round) {
 std::optional<DispatchRound> Addition::round(std::uint64_t operations) {
   DispatchRound round;
   RoundTrips trips;
-  // The round trips are taken on both sides of the run that they predict: what a wake-up costs
-  // drifts with the machine. What is queued is as long as that run, since a long stretch of work is
-  // interrupted by other programs more than a short one.
+  // Measure round trips before and after the run that they predict, since the cost of a wake-up
+  // drifts with the machine. Queue as many operations as that run: other programs interrupt a long
+  // stretch of work more than a short one.
   const std::uint64_t samples = std::max<std::uint64_t>(1, operations / 4);
   measure_round_trips(samples, trips);
   round.each = run_each(operations);

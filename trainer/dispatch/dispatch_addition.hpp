@@ -1,7 +1,7 @@
 #pragma once
 
-// y = x + 1 on a device of its own: the stages of one operation, and many of them, waiting for each
-// or once.
+// y = x + 1 on a device of its own: the stages of one operation, and many operations with one wait
+// each or one in all.
 
 #include <atomic>
 #include <chrono>
@@ -17,44 +17,44 @@
 
 namespace weir {
 
-/// Which operations, and how slow a frontend.
+/// Which operations to run, and how slow the frontend is.
 struct DispatchCase {
-  std::uint64_t elements = 1;            ///< of x and y
-  std::chrono::microseconds frontend{};  ///< of its own work before each call
+  std::uint64_t elements = 1;            ///< of x and y each
+  std::chrono::microseconds frontend{};  ///< time the frontend computes before each call
 };
 
-/// One round, in seconds. The stages are measured in runs of their own.
+/// One round, in seconds. Separate runs measure the stages.
 struct DispatchRound {
   Stages stages{};
-  double each = 0;    ///< all operations, waiting for each
-  double once = 0;    ///< all operations, waiting once
-  double issued = 0;  ///< of `once`, until the last call returned
+  double each = 0;    ///< all operations, one wait each
+  double once = 0;    ///< all operations, one wait in all
+  double issued = 0;  ///< the part of `once` until the last call returned
 };
 
-/// Every operation writes the same y, so that no memory is taken or given back in what is measured.
-/// The policy is `unbounded`: there is no batch here that could be held back.
+/// Every operation writes the same y, so that measured time includes no allocation or free. The
+/// policy is `unbounded`, since no batch here could be held back.
 class Addition {
  public:
-  /// Opens the device. OutOfMemory when it cannot hold x and y. After a stop request what is queued
-  /// is skipped.
+  /// Opens the device. Throws OutOfMemory if it cannot hold x and y. A stop request skips queued
+  /// work.
   Addition(const std::string& device, const DispatchCase& what, std::stop_token stop = {});
 
-  /// Measures; nothing when it was stopped meanwhile.
+  /// Measures one round. Returns nullopt if it was stopped.
   [[nodiscard]] std::optional<DispatchRound> round(std::uint64_t operations);
-  /// The contents of y.
+  /// Returns the contents of y.
   [[nodiscard]] std::vector<float> result() { return scheduler_.read(y_); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Where the device was, on its own clocks.
+  /// The device's position on its own clocks.
   struct Mark {
     Clock::time_point time;
     std::chrono::nanoseconds busy{};
   };
   class Gate;
   struct RoundTrips {
-    double whole = 0;  ///< submit and wait, summed over them
-    double call = 0;   ///< of it in the call, which wakes the device
+    double whole = 0;  ///< submit and wait, summed
+    double call = 0;   ///< the part in the call, which wakes the device
     std::uint64_t count = 0;
   };
 
@@ -62,7 +62,8 @@ class Addition {
   void issue();
   void mark(Mark& mark);
   [[nodiscard]] bool stopped() const { return stop_.stop_requested(); }
-  /// t1, t2 and the device's part, of operations that queue up before the device may start.
+  /// Measures t1, t2 and the device's part, on operations that queue up before the device may
+  /// start.
   void measure_queued(std::uint64_t operations, Stages& stages);
   void measure_round_trips(std::uint64_t count, RoundTrips& trips);
   [[nodiscard]] double run_each(std::uint64_t operations);
@@ -70,7 +71,7 @@ class Addition {
 
   const DispatchCase what_;
   const std::stop_token stop_;
-  Mark begin_;  // written by the device, so they outlive it
+  Mark begin_;  // the device writes it, so it outlives the device
   Mark end_;
   Device device_;
   Pool pool_;

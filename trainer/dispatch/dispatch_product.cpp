@@ -9,8 +9,8 @@
 namespace weir {
 namespace {
 
-/// The BLAS takes its memory before a device starts threads: where these cannot start, OpenBLAS's
-/// own may be waited for without end.
+/// The BLAS gets its memory before a device starts threads: if OpenBLAS cannot start its own
+/// threads afterwards, it may wait for them forever.
 Device open_behind_blas(const std::string& device) {
   reserve_blas_memory();
   set_blas_threads(1);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A matrix product as the frontend sees it: the call returns at once, the product is there later.
+// A matrix product as the frontend sees it: the call returns at once, the result comes later.
 
 #include <cstdint>
 #include <optional>
@@ -16,25 +16,25 @@ namespace weir {
 /// One round, in seconds.
 struct ProductRound {
   double returned = 0;        ///< one call, without a wait
-  double completed = 0;       ///< the same call, until the product is there
+  double completed = 0;       ///< the same call, until the product is ready
   double many_returned = 0;   ///< kMany calls
-  double many_completed = 0;  ///< the same calls and one wait
+  double many_completed = 0;  ///< the same calls plus one wait
 };
 
-/// b = a * a on a device of its own, with square matrices.
+/// Computes b = a * a with square matrices on a device of its own.
 class Product {
  public:
   static constexpr int kMany = 10;
 
-  /// Opens the device, sets the BLAS to one thread and computes once. OutOfMemory when the device
-  /// cannot hold both matrices. After a stop request what is queued is skipped.
+  /// Opens the device, sets the BLAS to one thread and computes once. Throws OutOfMemory if the
+  /// device cannot hold both matrices. A stop request skips queued work.
   Product(const std::string& device, std::uint64_t rows, std::stop_token stop = {});
 
-  /// Measures; nothing when it was stopped meanwhile.
+  /// Measures one round. Returns nullopt if it was stopped.
   [[nodiscard]] std::optional<ProductRound> round();
 
  private:
-  /// Seconds until `calls` calls returned, and until the product is there.
+  /// Seconds until `calls` calls returned, and until the product is ready.
   struct Times {
     double returned = 0;
     double completed = 0;

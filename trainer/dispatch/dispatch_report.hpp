@@ -1,7 +1,7 @@
 #pragma once
 
-// What the dispatch experiments look like to people (tables) and to programs (JSON, the same
-// figures).
+// Formats the dispatch experiments as tables for people and as JSON for programs, with the same
+// figures.
 
 #include <string>
 

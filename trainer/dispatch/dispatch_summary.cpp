@@ -5,7 +5,7 @@
 namespace weir {
 namespace {
 
-/// The value that `quarters` quarters of the values lie below, between two values in proportion.
+/// Returns the value below which `quarters` quarters of the values lie, interpolated.
 double quantile(std::vector<double> values, int quarters) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
