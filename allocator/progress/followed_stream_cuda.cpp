@@ -136,9 +136,7 @@ FollowedCudaStream::Mark* FollowedCudaStream::covering(std::uint64_t sequence) n
 }
 
 cudaError_t FollowedCudaStream::captured() const noexcept {
-  if (work_ == CudaWork::kMarked)
-    return cudaSuccess;  // only the owner has this stream, and does
-                         // not capture it
+  if (work_ == CudaWork::kMarked) return cudaSuccess;  // only its owner could capture it
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t code = take_cuda_error(cudaStreamIsCapturing(stream_, &status));
   if (code != cudaSuccess || status == cudaStreamCaptureStatusNone) return code;

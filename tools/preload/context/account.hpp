@@ -1,7 +1,7 @@
 #pragma once
 
-// The budget of one device: what the pools of its contexts took from the driver, and what the
-// driver served outside them.
+// The budget of one device: what its contexts' pools took from the driver, and what the driver
+// served outside them.
 
 #include <cuda.h>
 
@@ -22,14 +22,14 @@
 
 namespace weir::preload {
 
-/// Kinds of memory that the driver serves.
+/// Kinds of memory that the driver serves outside the pools.
 enum class Kind : std::uint8_t {
   kArrays,    ///< arrays and mipmaps
   kMappable,  ///< cuMemCreate: memory to map into reserved addresses
   kPools,     ///< from a pool that the program made
   kGraphs,    ///< reserved by captured graphs
   kModules,   ///< code and its variables
-  kContexts,  ///< CUDA itself
+  kContexts,  ///< memory of CUDA itself
   kShared,    ///< given to other processes
   kDirect,    ///< cuMemAlloc served outside the pool
   kManaged,   ///< migrates between host and device: not against the budget, never refused
@@ -37,7 +37,7 @@ enum class Kind : std::uint8_t {
   kSpilled,   ///< host memory given for device memory (WEIR_SPILL): not against the budget
 };
 inline constexpr std::size_t kKinds = 11;
-/// Whether this kind is device memory only, so that it counts against the budget.
+/// Returns whether this kind is only device memory and so counts against the budget.
 [[nodiscard]] constexpr bool counts(Kind kind) noexcept {
   return kind != Kind::kManaged && kind != Kind::kHost && kind != Kind::kSpilled;
 }
@@ -56,16 +56,16 @@ struct Release {
 /// lock.
 class Neighbours {
  public:
-  /// Gives back up to `need` bytes that the account's pools cache, except the pool that the calling
-  /// thread is asking now. Returns how much. With `if_enough`, gives nothing back if they cache
-  /// less.
+  /// Makes the account's pools give back up to `need` cached bytes, except the pool that the
+  /// calling thread is asking now. Returns how much. With `if_enough`, they give nothing back if
+  /// they cache less.
   virtual Bytes reclaim(const Account& account, Bytes need, bool if_enough) noexcept = 0;
-  /// Returns the oldest work after which a pool can give more back; nothing if there is none.
+  /// Returns the oldest work after which a pool can give back more, or nullopt.
   [[nodiscard]] virtual std::optional<Release> oldest_release(
       const Account& account) const noexcept = 0;
-  /// Returns what all of them took from the driver and have not allocated.
+  /// Returns what the pools took from the driver and have not allocated.
   [[nodiscard]] virtual Bytes not_in_use(const Account& account) const noexcept = 0;
-  /// How much longer the calling thread's request may wait for other threads.
+  /// Returns how much longer the calling thread's request may wait for other threads.
   [[nodiscard]] virtual std::chrono::nanoseconds patience() const noexcept = 0;
 
  protected:
@@ -75,7 +75,7 @@ class Neighbours {
 /// Thread-safe.
 class Account {
  public:
-  /// `neighbours` may be null: then there are no other pools to ask.
+  /// `neighbours` is null if there are no other pools to ask.
   Account(int device, Bytes total, Bytes budget, Neighbours* neighbours = nullptr) noexcept
       : device_(device), total_(total), budget_(budget.count), neighbours_(neighbours) {}
   [[nodiscard]] int device() const noexcept { return device_; }
@@ -86,35 +86,34 @@ class Account {
   /// Call after the budget was raised and the pools know it.
   void note_raise() noexcept { raises_.fetch_add(1); }
   [[nodiscard]] std::uint64_t raises() const noexcept { return raises_.load(); }
-  /// Whether pools give freed memory back until `used` is within a lowered budget.
+  /// Returns whether pools give freed memory back until `used` is within a lowered budget.
   [[nodiscard]] bool gives_back() const noexcept {
     return gives_back_.load(std::memory_order_relaxed);
   }
   void give_back_what_comes_free(bool on) noexcept {
-    gives_back_.store(on);  // one order with the budget: Process::give_back
+    gives_back_.store(on);  // in one order with the budget: Process::give_back
   }
-  /// Bytes taken of the budget; above it if requests that may not be refused took more.
+  /// Returns the bytes taken of the budget. Above it if requests that may not be refused took more.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
 
-  /// Takes `bytes` and returns true if they fit; otherwise takes nothing.
+  /// Takes `bytes` and returns true if they fit. Otherwise takes nothing and returns false.
   [[nodiscard]] bool take(Bytes bytes) noexcept;
 
-  /// Takes `count` pieces of `size` (not zero), or as many as fit, for as long as the driver has
-  /// not said how many of them it gives. Where they do not fit, pools give back what they keep, and
-  /// other threads' claims and returns that are under way are waited for while the request has
-  /// patience.
+  /// Takes `count` pieces of `size` (not zero), or as many as fit, until the driver has said how
+  /// many it gives. If they do not fit, makes pools give back what they keep. While the request has
+  /// patience, also waits for other threads' claims and returns.
   class Claim {
    public:
     Claim(Account& account, std::size_t count, Bytes size) noexcept
         : account_(account), size_(size), count_(account.claim(count, size)) {}
-    /// Gives back the pieces that are not kept.
+    /// Gives back the pieces that were not kept.
     ~Claim() {
       if (count_ != 0) account_.end_claim(size_ * count_, size_ * (count_ - kept_));
     }
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
-    /// The driver gave so many pieces: they stay taken.
+    /// Keeps `count` pieces, which the driver gave.
     void keep(std::size_t count) noexcept { kept_ = count; }
 
    private:
@@ -123,8 +122,8 @@ class Account {
     const std::size_t count_;
     std::size_t kept_ = 0;
   };
-  /// The calling thread has the driver free memory of the budget while it lives, and gives the
-  /// bytes back in that time.
+  /// Marks that the calling thread has the driver free memory of the budget. The thread gives the
+  /// bytes back before the end of its lifetime.
   class Return {
    public:
     explicit Return(Account& account) noexcept : account_(account) { account_.begin_return(); }
@@ -135,39 +134,39 @@ class Account {
    private:
     Account& account_;
   };
-  /// How many claims and returns have ended.
+  /// Returns how many claims and returns have ended.
   [[nodiscard]] std::uint64_t moves_ended() const noexcept {
     const Lock lock(mutex_);
     return moves_ended_;
   }
-  /// Has pools give back what they keep, for `bytes` that the device had no room for when `ended`
-  /// claims and returns had ended. True where it is worth asking the device again: pools gave
-  /// something back, or another claim or return has ended since. Waits for those under way. False
-  /// at once where that is hopeless.
+  /// Makes pools give memory back for `bytes` that the device had no room for. `ended` is
+  /// `moves_ended()` at that time. Returns true if asking the device again may help: pools gave
+  /// something back, or another claim or return has ended since. Waits for those under way. Returns
+  /// false at once if it is hopeless.
   [[nodiscard]] bool reclaim(Bytes bytes, std::uint64_t ended) noexcept;
   /// See Neighbours.
   [[nodiscard]] std::optional<Release> oldest_release() const noexcept {
     return neighbours_ != nullptr ? neighbours_->oldest_release(*this) : std::nullopt;
   }
-  /// Whether `bytes` do not fit beside what is handed out, or passed: this comes back by no work
-  /// that is submitted. The outcome of claims is open, so they are not counted.
+  /// Returns whether `bytes` would not fit even beside what is allocated or passed, which no
+  /// submitted work frees. Ignores open claims, since their outcome is unknown.
   [[nodiscard]] bool is_hopeless(Bytes bytes) const noexcept;
   void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
 
-  /// Takes `bytes` whether they fit or not, because the device has already served them.
+  /// Takes `bytes` even if they do not fit, because the device has already served them.
   void charge(Bytes bytes) noexcept { used_.fetch_add(bytes.count, std::memory_order_relaxed); }
 
-  /// Adds memory of `kind` served outside the pools. If it counts against the budget, `take` or
-  /// `charge` already has its bytes.
+  /// Adds memory of `kind` served outside the pools. If the kind counts against the budget, `take`
+  /// or `charge` has taken its bytes already.
   void add_passed(Kind kind, Bytes bytes);
   void remove_passed(Kind kind, Bytes bytes) noexcept;
-  /// Sets the level of `kind` to what the driver says.
+  /// Sets the level of `kind` to the driver's figure.
   void set_passed(Kind kind, Bytes bytes);
   /// Returns the sum over all kinds that count.
   [[nodiscard]] Bytes passed() const;
   [[nodiscard]] std::vector<Passed> passed_kinds() const;
 
-  /// Call once graphs have memory of their own here.
+  /// Call once graphs have their own memory here.
   void use_graphs() noexcept { graphs_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool uses_graphs() const noexcept { return graphs_.load(); }
 
@@ -183,13 +182,14 @@ class Account {
   void end_claim(Bytes claimed, Bytes given_back) noexcept;
   void begin_return() noexcept;
   void end_return() noexcept;
-  /// Takes as many of `count` pieces of `size` (not zero) as fit; how many.
+  /// Takes as many of `count` pieces of `size` (not zero) as fit. Returns how many.
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
-  /// Whether to try again to take `bytes`, which did not fit when `ended` moves had ended.
+  /// Returns whether to try again to take `bytes`, which did not fit when `ended` moves had ended.
   [[nodiscard]] bool await_room(Bytes bytes, std::uint64_t ended) noexcept;
-  /// Waits until a claim or a return ends, if any is under way. Whether more than `ended` have.
+  /// Waits until a claim or return ends, if any is under way. Returns whether more than `ended`
+  /// have.
   [[nodiscard]] bool await_move(std::uint64_t ended) noexcept;
-  /// What is missing for `bytes` to fit in the budget.
+  /// Returns how much the budget lacks for `bytes`.
   [[nodiscard]] Bytes missing(Bytes bytes) const noexcept {
     return minus_or_zero(used() + bytes, budget());
   }
@@ -206,9 +206,9 @@ class Account {
   std::atomic<std::uint64_t> served_{0};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::array<Passed, kKinds> kinds_ WEIR_GUARDED_BY(mutex_){};
-  Bytes claimed_ WEIR_GUARDED_BY(mutex_);                  ///< of `used_`, by claims under way
-  std::uint64_t moves_ WEIR_GUARDED_BY(mutex_) = 0;        ///< claims and returns under way
-  std::uint64_t moves_ended_ WEIR_GUARDED_BY(mutex_) = 0;  ///< claims and returns that have ended
+  Bytes claimed_ WEIR_GUARDED_BY(mutex_);                  ///< part of `used_`, by open claims
+  std::uint64_t moves_ WEIR_GUARDED_BY(mutex_) = 0;        ///< open claims and returns
+  std::uint64_t moves_ended_ WEIR_GUARDED_BY(mutex_) = 0;  ///< ended claims and returns
   std::condition_variable_any move_ended_;
 };
 
@@ -218,17 +218,17 @@ class PassedTable {
  public:
   struct Entry {
     Account* account = nullptr;
-    CUcontext context = nullptr;  ///< it ends with this context
+    CUcontext context = nullptr;  ///< the memory ends with this context
     Kind kind = Kind::kDirect;
     Bytes bytes;
   };
   void add(std::uint64_t handle, const Entry& entry);
-  /// Removes and returns the entry with this handle, of a kind that shares its numbers with `kind`.
+  /// Removes and returns the entry with this handle, of `kind` or a kind that shares its numbers.
   /// It stays in the account until `settle`. Call before the driver can reuse the handle.
   [[nodiscard]] std::optional<Entry> take(Kind kind, std::uint64_t handle) noexcept;
-  /// Call after `take`: counts the entry as freed if the driver `freed` it, otherwise puts it back.
+  /// Call after `take`. Counts the entry as freed if the driver `freed` it, otherwise puts it back.
   void settle(std::uint64_t handle, const std::optional<Entry>& entry, bool freed) noexcept;
-  /// Drops the context and all that it had.
+  /// Drops the context and its memory.
   void forget(CUcontext context) noexcept;
 
  private:

@@ -20,7 +20,7 @@ constinit thread_local OpenBatch own_batch{};
 
 constexpr std::uint64_t kMostGiveUps = 2;
 
-/// The current request, as the fences see it.
+/// The current request, for the fences.
 class Request final : public Fences::Request {
  public:
   Request(const Account& account, const DriverUpstream& upstream, const Pools& pools, Bytes bytes,
@@ -59,7 +59,7 @@ class Request final : public Fences::Request {
   std::uint64_t raises_;
 };
 
-/// Ends the thread's request and what was asked on its behalf.
+/// Ends the thread's request and the questions asked for it.
 struct EndRequest {
   EndRequest() = default;
   EndRequest(const EndRequest&) = delete;
@@ -77,8 +77,8 @@ void note_pace(const TimelineSlice& slice, Pace reason, int device) noexcept {
 
 }  // namespace
 
-/// Fences that end a batch's wait for admission after the longest allowed wait. Admission alone
-/// asks again until the device is done.
+/// Fences for admission. They end a batch's wait after the longest allowed time; admission alone
+/// would ask again until the device is done.
 class Arena::BoundedProgress final : public Progress {
  public:
   explicit BoundedProgress(Fences& fences) noexcept : fences_(fences) {}
@@ -170,7 +170,7 @@ void Arena::tell(const Attempt& attempt, const std::exception& why, std::string&
   try {
     report = why.what();
     if (dynamic_cast<const OutOfMemory*>(&why) != nullptr) return;
-    // A handover could not be waited for, and the pool has not recorded the failure yet.
+    // A handover could not be waited for, and the pool has not counted the failure yet.
     pools_.fail(attempt);
   } catch (const OutOfMemory& pool) {
     report = std::string(pool.what()) + "\n    " + report;
@@ -182,7 +182,7 @@ void Arena::tell(const Attempt& attempt, const std::exception& why, std::string&
 std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexcept {
   void* const address = reinterpret_cast<void*>(pointer);
   try {
-    // Before the pool has the memory back: afterwards another thread may get the address.
+    // Before the pool has the memory back: another thread may get the address afterwards.
     const auto charge = take_charge(address);
     const auto freed = pools_.try_deallocate(address, stream);
     if (!freed) return std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
 
-// All that Weir has in one context: pools over the driver's memory, fences of its streams, and the
+// Everything of Weir in one context: pools over the driver's memory, fences of its streams, and the
 // batches that the program marks.
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct OpenBatch {
   Arena* arena = nullptr;
   TicketRef ticket;
   Fences::Clock::time_point began;
-  TimelineMarker* marker = nullptr;  ///< the one that was told of it
+  TimelineMarker* marker = nullptr;  ///< the marker that was notified
 };
 
 /// Thread-safe. Never destroyed: a program may free memory while it is ending.
@@ -37,11 +37,11 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Allocates for work on `stream`, or on any stream (`fences().sync()`). Returns the driver's
-  /// code if there is no memory, and then sets `report` the first time.
+  /// Allocates for work on `stream`, or on any stream (`fences().sync()`). If there is no memory,
+  /// returns the driver's code and sets `report` the first time.
   [[nodiscard]] CUresult allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                                   std::string& report) noexcept;
-  /// Frees in the order of `stream`. Returns nothing if the pointer is not from here.
+  /// Frees in the order of `stream`. Returns nullopt if the pointer is not from here.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr pointer, StreamId stream) noexcept;
   /// Whether `address` lies in memory served from here, allocated or not. The driver must never
   /// answer a free of it.
@@ -78,11 +78,11 @@ class Arena {
   [[nodiscard]] DriverUpstream& upstream() noexcept { return upstream_; }
   [[nodiscard]] Pools& pool() noexcept { return pools_; }
   [[nodiscard]] const Pools& pool() const noexcept { return pools_; }
-  /// Returns statistics since the beginning, including waits for other pools, even if the program
-  /// reset peaks.
+  /// Returns statistics since the beginning, with waits for other pools, even if the program reset
+  /// peaks.
   [[nodiscard]] Statistics statistics() const;
   [[nodiscard]] Waits paced() const;
-  /// Returns the requests that waited for other pools of the device. `statistics` includes them.
+  /// Returns the requests that waited for other pools of the device.
   [[nodiscard]] Waits waits_for_others() const;
   [[nodiscard]] Waits batch_waits() const;
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_.load(); }

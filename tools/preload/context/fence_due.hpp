@@ -17,13 +17,13 @@ inline constexpr std::size_t kStreamsAskedAtOnce = 8;
 /// however many streams there are.
 inline constexpr std::size_t kPointsOfAStream = 2;
 
-/// Whether `points` justify asking `streams` streams. If not, a request may skip them if it can get
-/// memory otherwise.
+/// Returns whether `points` justify asking `streams` streams. If not, a request may skip them if it
+/// can get memory otherwise.
 [[nodiscard]] constexpr bool pays(std::uint32_t points, std::size_t streams) noexcept {
   return streams <= kStreamsAskedAtOnce || points >= kPointsOfAStream * streams;
 }
 
-/// After how many points a fence is recorded even if nobody asks.
+/// Returns after how many points a fence is recorded even if nobody asks.
 [[nodiscard]] constexpr std::uint32_t points_of_a_fence(std::size_t streams) noexcept {
   return static_cast<std::uint32_t>(
       std::max<std::size_t>(kPointsOfAFence, kPointsOfAStream * streams));

@@ -1,5 +1,5 @@
-// How fences are recorded, asked for and waited for. In one file, long as it is: every function
-// here stands on the same few rules of fences.hpp, under one lock.
+// How fences are recorded, queried and waited for. One long file, because every function depends on
+// the same rules of fences.hpp, under one lock.
 
 #include "tools/preload/context/fences.hpp"
 
@@ -13,15 +13,15 @@
 namespace weir::preload {
 namespace {
 
-/// When the calling thread's request began: also what waits behind others for its turn to wait is
-/// told when it has waited long enough.
+/// When the calling thread's request began. A thread that queues for its turn to wait also checks
+/// it, to know whether it has waited long enough.
 constinit thread_local Fences::Clock::time_point request_began{};
 constinit thread_local const Fences::Request* this_request = nullptr;
-/// Streams were not asked for it, since it can grow; and it wants them asked now.
+/// `put_off`: streams were not asked, since the request can grow. `insists`: ask them now.
 constinit thread_local bool put_off = false;
 constinit thread_local bool insists = false;
 
-/// The steady clock to a tick of the kernel, which costs next to nothing.
+/// Returns the steady clock at the resolution of a kernel tick, at almost no cost.
 Fences::Clock::time_point coarse_now() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -124,7 +124,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   Followed* const found = followed(stream);
   if (found == nullptr) return {};
   if (found->removed) throw Error("the stream is gone");
-  // What this context has adopted stays with it: it is for its own next fence.
+  // Events that this context adopted stay with it, for its own next fence.
   try {
     cover(fence, *found, Reach::kAll);
     if (!fence.others.empty()) carry_others(fence);
@@ -133,7 +133,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
     throw;
   }
   events_.give_away(fence.events.size());
-  return {fence.events.begin(), fence.events.end()};  // whoever adopts them destroys them
+  return {fence.events.begin(), fence.events.end()};  // the adopter destroys them
 }
 
 CUstream Fences::carrier() {
@@ -144,9 +144,9 @@ CUstream Fences::carrier() {
   return carrier_;
 }
 
-/// The events of streams that are gone belong to their fences, and are used again when those are
-/// passed: somebody else needs one of its own. It is recorded on a stream of ours, since on one of
-/// the program's it would make that wait.
+/// Events of streams that are gone belong to their fences and are reused when those are passed, so
+/// another context needs an event of its own. Records it on a stream of ours: on a program's stream
+/// it would make that stream wait.
 void Fences::carry_others(Fence& fence) {
   for (const Point& point : fence.others) {
     for (const Fence& left : followed(point.stream)->queue.fences()) {
@@ -166,7 +166,7 @@ void Fences::adopt(const std::vector<CUevent>& events) {
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   CUresult code = CUDA_SUCCESS;
-  // An event ends with its context. A wait for it that is enqueued here does not need it any more.
+  // An event ends with its context. An enqueued wait no longer needs it.
   for (const CUevent event : events) {
     if (scope.good() && !gone_ && code == CUDA_SUCCESS) {
       code = driver_.cuStreamWaitEvent(carrier(), event, 0);
@@ -188,7 +188,7 @@ std::optional<Point> Fences::last_parked() {
   const Lock lock(mutex_);
   Followed* const its = followed(parked_);
   if (its == nullptr) return std::nullopt;
-  // What is parked from now on is behind more than who asks will look at.
+  // Points parked from now on are behind more work than the caller will cover.
   if (its->queue.points() != 0) (void)its->queue.skip();
   const Point last{parked_, its->queue.last()};
   return parked_point(last) ? std::optional(last) : std::nullopt;
@@ -226,7 +226,7 @@ CUresult Fences::remove(CUstream stream) noexcept {
   const auto captured = captured_.find(gone.id);
   const bool seen = captured != captured_.end();
   if (seen && captured->second.began_it) {
-    expect_unknown_captures();  // it goes on until the driver has destroyed the stream
+    expect_unknown_captures();  // the capture lasts until the driver has destroyed the stream
     CapturesUnderWay::end(captured->second.capture);
     captured_.erase(captured);
     end_captured(gone);
@@ -234,8 +234,8 @@ CUresult Fences::remove(CUstream stream) noexcept {
     captured_.erase(gone.id);
     const Inside inside;
     const ContextScope scope(driver_, context_, captures());
-    // Its last fence is recorded even where nobody asked yet: afterwards there is no way to. A
-    // capture elsewhere is not touched by that, and one that it is a part of would be.
+    // Record the last fence even if nobody asked: later it is impossible. This does not affect a
+    // capture elsewhere, but would break one that the stream is part of.
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const bool can = !gone_ && !lost_ && scope.good() &&
                      driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
@@ -277,15 +277,15 @@ void Fences::forget_gone() noexcept {
   if (streams_.size() < forget_at_ || captured_now()) return;
   for (auto& [id, each] : streams_) {
     if (!each.gone()) continue;
-    // Of a stream that was destroyed nothing can be recorded any more, and nothing needs to be.
+    // Nothing can be recorded for a destroyed stream, and nothing needs to be.
     if (!each.removed && each.queue.points() != 0) (void)close(each);
     sweep(each);
   }
   const auto forgotten = [](const Followed& stream) {
     return stream.gone() && stream.queue.idle() && !stream.unfenced;
   };
-  std::size_t behind = 0;  // gone, and the device has not passed them
-  // Asked once of each: a thread can end at any time, and is gone from then on.
+  std::size_t behind = 0;  // streams that are gone with work not passed
+  // Ask `gone` once per stream: a thread can end at any time, and is gone from then on.
   for (auto each = streams_.begin(); each != streams_.end();) {
     if (!forgotten(each->second)) {
       if (each->second.gone()) ++behind;
@@ -308,19 +308,20 @@ void Fences::fence_before_capture(StreamId stream) noexcept {
   Followed* const found = followed(stream);
   (void)captured_now();
   if (found == nullptr || captured_.contains(stream) || gone_ || lost_) return;
-  if (found->handle == CU_STREAM_LEGACY) return;  // never captured, and it would ask every stream
+  if (found->handle == CU_STREAM_LEGACY) return;  // never captured; its fence asks all streams
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   found->unfenced = !scope.good() || close_last(*found) != CUDA_SUCCESS;
   if (!found->unfenced)
-    sweep(*found);  // so that they do not pile up where one waits again and again
+    sweep(*found);  // so that fences do not pile up if one waits again and again
 }
 
 void Fences::note_end_of_capture(StreamId stream, bool ended) noexcept {
   const Lock lock(mutex_);
   const Followed* const found = followed(stream);
   if (!ended && found != nullptr && !gone_) {
-    // A capture that broke has ended, too. One that was to end elsewhere goes on, for example.
+    // A broken capture has ended, too. But if, for example, the capture must end on another stream,
+    // it goes on.
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const Inside inside;
     if (driver_.cuStreamIsCapturing(found->handle, &status) != CUDA_SUCCESS) {
@@ -344,7 +345,7 @@ bool Fences::captured_now() const {
   std::erase_if(captured_, [this](const auto& each) WEIR_REQUIRES(mutex_) {
     const auto& [stream, captured] = each;
     if (!captured.began_it) return !CapturesUnderWay::has(captured.capture);
-    // That of a thread's default stream ends with the thread.
+    // A capture of a thread's default stream ends with the thread.
     const Followed* const its = followed(stream);
     if (its != nullptr && !its->gone()) return false;
     CapturesUnderWay::end(captured.capture);
@@ -387,7 +388,7 @@ Point Fences::record(StreamId stream) {
   }
   Followed* const found = followed(stream);
   if (found == nullptr) return {stream, 0};
-  // Its last fence has all of its work.
+  // Its last fence covers all its work.
   if (found->removed) return {stream, found->queue.next() - (found->unfenced ? 0 : 1)};
   const Point point{stream, found->queue.add_point()};
   const std::uint32_t most =
@@ -428,8 +429,8 @@ CUresult Fences::close_last(Followed& stream) noexcept {
 
 void Fences::record_fence(Followed& stream) {
   if (stream.id == parked_) throw CaptureUnderWay("another context is captured, or ends");
-  // First: nothing may fail once events are recorded. Out of the list: what is found to be passed
-  // meanwhile goes there.
+  // First, since nothing may fail after events are recorded. Taken out of the list, since fences
+  // found passed meanwhile go there.
   FenceQueue<Fence>::Fences made;
   if (spare_.empty()) spare_.emplace_back();
   made.splice(made.begin(), spare_, spare_.begin());
@@ -454,7 +455,7 @@ void Fences::cover(Fence& fence, Followed& stream, Reach all) {
   if (stream.id == everything_) {
     cover_everything(fence, all);
   } else if (stream.owner != 0 && stream.owner != this_thread()) {
-    record_event(fence, CU_STREAM_LEGACY);  // waits for every thread's default stream
+    record_event(fence, CU_STREAM_LEGACY);  // it waits for every thread's default stream
   } else if (stream.handle == CU_STREAM_LEGACY && !captured_now()) {
     cover_streams(fence, Reach::kBlocking);  // its order is behind all of theirs
   } else if (captured_now() || busy(stream.handle) || is_behind_others(stream)) {
@@ -462,9 +463,9 @@ void Fences::cover(Fence& fence, Followed& stream, Reach all) {
   }
 }
 
-/// What a blocking stream has to wait for may be in the legacy stream, and behind that in others.
-/// An event that nothing needs would take the device a moment to pass: who synchronizes and trims
-/// is to get all of it.
+/// A blocking stream may wait for work in the legacy stream, and through it for other streams.
+/// Skips needless events, since the device takes a moment to pass one: a program that synchronizes
+/// and then trims should get all its memory.
 bool Fences::is_behind_others(Followed& stream) {
   if (stream.owner == 0 && !is_blocking(stream)) return false;
   const OwnStreams own = own_streams();
@@ -522,7 +523,7 @@ void Fences::cover_removed(Fence& fence, Followed& stream, Reach reach, Blocking
   sweep(stream);
   if (stream.queue.fences().empty() && !stream.unfenced) return;
   if (reach == Reach::kBlocking) {
-    blocking.nameless = true;  // the events have to stand for all: they may be given away
+    blocking.nameless = true;  // the events must cover everything, since they may be given away
   } else {
     fence.others.push_back({stream.id, stream.queue.next() - 1});
   }
@@ -558,11 +559,11 @@ bool Fences::is_passed(Fence& fence) noexcept {
     case EventState::kNotPassed:
       return false;
     case EventState::kCaptured:
-      expect_unknown_captures();  // and asked again
+      expect_unknown_captures();  // and asks again later
       CapturesUnderWay::expect_unknown();
       return false;
     case EventState::kFailed:
-      lost_ = true;  // the program meets the same error in its own next call
+      lost_ = true;  // the program gets the same error from its next call
       return false;
   }
   while (!fence.others.empty()) {
@@ -585,8 +586,8 @@ void Fences::sweep(Followed& stream) noexcept {
   };
   while (stream.queue.take_passed(spare_, passes)) {
     if (stream.id != everything_) continue;
-    // Nothing was under way when it was recorded: that spares the clock on the way of each
-    // cuMemAlloc that follows its block's cuMemFree.
+    // Nothing was under way when the fence was recorded. Using that time saves reading the clock
+    // for each cuMemAlloc that follows the cuMemFree of its block.
     const Fence& fence = spare_.front();
     tell_measures(fence.sequence, was_idle ? fence.recorded : Clock::now());
     threads_ended_ = fence.threads_ended;
@@ -612,7 +613,7 @@ bool Fences::is_costly(StreamId stream) const noexcept {
 
 std::uint64_t Fences::passed_locked(StreamId stream, bool record) noexcept {
   Followed* const found = followed(stream);
-  if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest is of points without a fence
+  if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest: points without a fence
   const FenceQueue<Fence>& queue = found->queue;
   if (captured_now() || lost_ || queue.idle()) return queue.passed();
   const Inside inside;
@@ -630,7 +631,7 @@ std::uint64_t Fences::passed(StreamId stream) {
   Lock lock(mutex_);
   bool record = true;
   if (this_request != nullptr && !insists && is_costly(stream)) {
-    lock.unlock();  // it looks at the pool
+    lock.unlock();  // `can_grow` looks at the pool
     record = !this_request->can_grow();
     if (!record) put_off = true;
     lock.lock();
@@ -686,7 +687,7 @@ bool Fences::wait(Point point, std::stop_token stop) {
 
 void Fences::make_wait(StreamId waiter, Point point) {
   if (waiter == sync_) {
-    // Whoever gets the memory may use it on a stream that does not exist yet, or on the host.
+    // The new owner may use the memory on a stream that does not exist yet, or on the host.
     if (!wait(point, {})) throw Error("the device did not come so far in time");
     return;
   }
@@ -710,7 +711,7 @@ void Fences::wait_on_device(const Followed& waiter, Point point) {
   if (parked_point(point)) throw CaptureUnderWay("another context is captured, or ends");
   expect_not_captured(waiter.handle);
   for (const Fence& fence : behind->queue.fences()) {
-    // A fence on everything leaves out what those before it cover.
+    // A fence on everything omits what earlier ones cover.
     if (fence.sequence < point.sequence && behind->id != everything_) continue;
     for (const CUevent event : fence.events) {
       const CUresult code = driver_.cuStreamWaitEvent(waiter.handle, event, 0);

@@ -1,7 +1,7 @@
 #pragma once
 
-// How far the streams of one context have come, by fences: events without timing that are recorded
-// only when somebody asks, or when enough was freed, so that most frees cost no call of the driver.
+// How far the streams of one context have come, by fences: events without timing, recorded only
+// when somebody asks or enough was freed. So most frees need no driver call.
 
 #include <atomic>
 #include <chrono>
@@ -22,26 +22,27 @@
 
 namespace weir::preload {
 
-/// Three of its streams are none of the driver's:
+/// Three of its streams are not the driver's:
 ///
-///   sync()        memory that cuMemAlloc gave, which any stream may use at once. Its points are
-///                 passed from the start; what is handed over to it is waited for on the host
-///   everything()  all streams of the context: the fence of what cuMemFree frees. A stream that the
-///                 driver says is idle costs a query and no event
-///   parked()      what cuMemFree frees while nobody can say how far another context is, which is
+///   sync()        memory from cuMemAlloc, which any stream may use at once. Its points are passed
+///                 from the start. A block handed over to it waits on the host
+///   everything()  all streams of the context: its fence is for what cuMemFree frees. An idle
+///                 stream costs a query and no event
+///   parked()      what cuMemFree frees while it is unknown how far another context is, which is
 ///                 captured or ends: `finish_parked` puts it behind everything() afterwards
 ///
-/// A fence has its events on the streams themselves, and on the legacy stream only where others
-/// have no name here (legacy_event.hpp): there an event makes blocking streams wait for each other.
+/// A fence records its events on the streams themselves. It records one on the legacy stream only
+/// if some streams have no name here (legacy_event.hpp), since that event makes blocking streams
+/// wait for each other.
 ///
-/// A point is the stream's next fence, recorded later and so covering more than it has to. While a
-/// stream of the context is captured no fence is recorded, queried or waited for. Every wait ends:
-/// after `max_wait` of one request at the latest. Thread-safe.
+/// A point is the stream's next fence, which is recorded later and so covers more than needed.
+/// While a stream of the context is captured, no fence is recorded, queried or waited for. Every
+/// wait ends at the latest `max_wait` after its request began. Thread-safe.
 class Fences final : public Progress {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::uint32_t kPointsOfAFence = preload::kPointsOfAFence;
-  /// Up to so many streams none that is gone is looked for.
+  /// With fewer streams than this, does not look for streams that are gone.
   static constexpr std::size_t kFewStreams = 64;
 
   Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait);
@@ -52,37 +53,38 @@ class Fences final : public Progress {
   [[nodiscard]] StreamId sync() const noexcept { return sync_; }
   [[nodiscard]] StreamId everything() const noexcept { return everything_; }
   [[nodiscard]] StreamId parked() const noexcept { return parked_; }
-  /// The stream that `stream` means on this thread, followed from now on; with `per_thread` the
-  /// default stream is the thread's own. Handles that are used again are other streams once
-  /// `remove` was told of the first.
+  /// Returns the stream that `stream` means on this thread, and follows it. With `per_thread` the
+  /// default stream is the thread's own. After `remove`, a reused handle is a new stream.
   [[nodiscard]] StreamId find(CUstream stream, bool per_thread);
-  /// The same, but nothing for a stream that is not followed here yet: it may be another context's.
+  /// Like `find`, but returns nullopt for a stream that is not followed: it may be another
+  /// context's.
   [[nodiscard]] std::optional<StreamId> find_known(CUstream stream, bool per_thread);
-  /// Whether the driver's streams are of this context at all.
+  /// Returns the context of the streams.
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
-  /// There may be streams of the context that nobody here saw being made.
+  /// Call if the context may have streams whose creation was not seen.
   void expect_unknown_streams() noexcept {
     const Lock lock(mutex_);
     streams_unknown_ = true;
   }
-  /// The driver made it now: whatever had this handle before is another stream. `blocking`: it
-  /// waits for the legacy stream.
+  /// Call after the driver created the stream: an earlier stream with this handle is another one.
+  /// `blocking` says whether it waits for the legacy stream.
   void created(CUstream stream, bool blocking);
-  /// To be called before the driver destroys it. The driver's code where its last work cannot be
-  /// fenced: then it has to stay.
+  /// Call before the driver destroys the stream. Returns the driver's code if its last work cannot
+  /// be fenced: then the stream must stay.
   [[nodiscard]] CUresult remove(CUstream stream) noexcept;
-  /// This thread uses its own default stream, which others have no name for: from now on a fence on
-  /// everything that another thread records has an event on the legacy stream, which waits for it.
+  /// Notes that this thread uses its own default stream, which other threads cannot name. From now
+  /// on a fence on everything by another thread has an event on the legacy stream, which waits for
+  /// that stream.
   static void use_per_thread() noexcept;
 
-  /// Calls `begin`, which begins a capture of `stream` (and may not come back here), while no fence
-  /// is recorded or queried.
+  /// Calls `begin`, which begins a capture of `stream` and may not call back here. Meanwhile no
+  /// fence is recorded or queried.
   template <typename Begin>
   CUresult begin_capture(StreamId stream, const Begin& begin) {
     const Lock lock(mutex_);
     fence_before_capture(stream);
     const auto [entry, first] = captured_.try_emplace(stream);
-    if (first) CapturesUnderWay::announce();  // streams of other contexts may join it at once
+    if (first) CapturesUnderWay::announce();  // other contexts' streams may join it at once
     const CUresult code = begin();
     if (first && code != CUDA_SUCCESS) {
       captured_.erase(entry);
@@ -92,9 +94,9 @@ class Fences final : public Progress {
     }
     return code;
   }
-  /// Calls `wait`, by which `stream` waits for an event: so it joins the capture that the event is
-  /// of, whatever context that began in. No fence is recorded or queried meanwhile, or it could
-  /// become a part of the capture, which is why the lock is held across the driver's call.
+  /// Calls `wait`, by which `stream` waits for an event and so joins the event's capture, in
+  /// whatever context that began. Holds the lock across the driver's call: a fence recorded or
+  /// queried meanwhile could become part of the capture.
   template <typename Wait>
   CUresult wait_for_event(StreamId stream, const Wait& wait) {
     const Lock lock(mutex_);
@@ -110,80 +112,80 @@ class Fences final : public Progress {
     }
     return code;
   }
-  /// The program has called the end of a capture, and was told so.
+  /// Call after the program asked the driver to end a capture. `ended` says whether it did.
   void note_end_of_capture(StreamId stream, bool ended) noexcept;
-  /// A capture may be under way that nobody here knows of: from now on no call of ours counts on
-  /// knowing them all.
+  /// Call if a capture may be under way that was not seen. From now on no call assumes that all are
+  /// known.
   static void expect_unknown_captures() noexcept { unknown_captures.store(true); }
-  /// Returns when what this context asks its driver now is answered. After another one was made and
-  /// before the program can begin a capture in that, this one has to know that it is there.
+  /// Waits for this context's current driver calls. Call after another context was made and before
+  /// the program can begin a capture in it, so that this context knows of it.
   void await_calls() const { const Lock lock(mutex_); }
-  /// Whether a stream of the context is captured: it began a capture, or joined one.
+  /// Returns whether a stream of the context is captured: it began or joined a capture.
   [[nodiscard]] bool capturing() const;
 
-  /// Events behind all work that is on `stream` now, or on any stream that is busy, for the fences
-  /// of another context: `adopt` takes them. Throws where none can be recorded now.
+  /// Returns events behind all work now on `stream`, or on any busy stream, for another context's
+  /// fences. `adopt` takes them. Throws if none can be recorded now.
   [[nodiscard]] std::vector<CUevent> events_of(StreamId stream);
-  /// The next fence on everything stands for these, too; they are destroyed. Where this throws, the
-  /// device may not be waited for.
+  /// Makes the next fence on everything cover these events, and destroys them. If it throws, do not
+  /// wait for the device.
   void adopt(const std::vector<CUevent>& events);
 
-  /// Whether nobody can say yet when the device will have passed the point.
+  /// Returns whether it is still unknown when the device will have passed the point.
   [[nodiscard]] bool is_parked(Point point) const {
     const Lock lock(mutex_);
     return parked_point(point);
   }
-  /// The last point of parked() now, if one is to be finished: `finish_parked` takes it, once the
-  /// next fence on everything stands for all that other contexts had to do when this was called.
+  /// Returns the last point of parked(), if it needs finishing. Call `finish_parked` with it once
+  /// the next fence on everything covers the work that other contexts had at this call.
   [[nodiscard]] std::optional<Point> last_parked();
-  /// Puts what was parked up to the point behind everything. False where that cannot be done now.
+  /// Puts everything parked up to the point behind everything(). Returns false if that is not
+  /// possible now.
   bool finish_parked(Point last);
 
-  /// What is asked of a request on its way.
+  /// What fences ask of the current request.
   class Request {
    public:
     Request() = default;
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
     virtual ~Request() = default;
-    /// Whether it could not be served by all that is submitted: then it need not wait.
+    /// Returns whether no submitted work could serve the request, so that it need not wait.
     [[nodiscard]] virtual bool is_hopeless() const = 0;
-    /// Whether it had better be served by new memory than by asking very many streams.
+    /// Returns whether new memory would serve the request better than asking very many streams.
     [[nodiscard]] virtual bool can_grow() const = 0;
-    /// Whether there is room that was not there before, so that the wait is to end: asked while the
-    /// request waits.
+    /// Returns whether there is new room, which ends the wait. Called while the request waits.
     [[nodiscard]] virtual bool has_new_room() const noexcept { return false; }
   };
-  /// The calling thread's next request: what it may wait starts now. `request` is asked, and lives
-  /// until `end_request`.
+  /// Begins the calling thread's next request and the time that it may wait. Calls `request`, which
+  /// must live until `end_request`.
   static void begin_request(const Request* request = nullptr) noexcept;
   static void end_request() noexcept;
-  /// How much longer the thread's request may wait that may wait for `most`.
+  /// Returns how much longer the thread's request may wait, of `most` in all.
   [[nodiscard]] static std::chrono::nanoseconds left_of_request(
       std::chrono::nanoseconds most) noexcept;
-  /// Whether streams were not asked for the thread's request since it `can_grow`. From now on they
-  /// are.
+  /// Returns whether streams were not asked because the thread's request `can_grow`. From now on
+  /// they are.
   [[nodiscard]] static bool insist() noexcept;
-  /// Records the stream's fence now if there is a point for it.
+  /// Records the stream's fence now if a point needs it.
   void fence(StreamId stream) noexcept;
-  /// When the fence of a point that is not passed was recorded; now, where it was not yet.
+  /// Returns when the fence of a point that is not passed was recorded, or now if it was not.
   [[nodiscard]] Clock::time_point recorded(Point point) const;
-  /// Adds to `device_time` what the device took, once it has passed the next fence on everything,
-  /// for work that was enqueued from `since` on.
+  /// Adds to `device_time` the time that the device took for work enqueued since `since`, once it
+  /// has passed the next fence on everything.
   void measure(std::atomic<std::int64_t>& device_time, Clock::time_point since);
-  /// The context is gone, and all of its work with it.
+  /// Call when the context and all its work are gone.
   void forget() noexcept;
 
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
-  /// False, too: the request has waited as long as it may, the thread serves the device, or a
+  /// Also returns false if the request has waited its maximum, the thread serves the device, or a
   /// capture is under way.
   [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
-  /// Throws where the point has no fence and none can be recorded now.
+  /// Throws if the point has no fence and none can be recorded now.
   void make_wait(StreamId waiter, Point point) override;
 
   [[nodiscard]] std::uint64_t fences_recorded() const;
-  /// How many streams it knows: all that there are, and as many that are gone at most.
+  /// Returns how many streams are known: all existing ones and at most as many that are gone.
   [[nodiscard]] std::size_t streams() const {
     const Lock lock(mutex_);
     return streams_.size();
@@ -193,9 +195,9 @@ class Fences final : public Progress {
   struct Measure {
     std::atomic<std::int64_t>* device_time;
     Clock::time_point since;
-    std::uint64_t sequence;  ///< of the fence on everything that tells it
+    std::uint64_t sequence;  ///< of the fence on everything that ends the measure
   };
-  /// The driver's functions for events, in the context that is current.
+  /// The driver's event functions, in the current context.
   class EventFunctions {
    public:
     using Event = CUevent;
@@ -225,36 +227,36 @@ class Fences final : public Progress {
   struct Fence {
     std::uint64_t sequence = 0;
     Events::Events events;      ///< not known to be passed
-    std::vector<Point> others;  ///< of streams that are gone: to be passed as well
+    std::vector<Point> others;  ///< of streams that are gone; must be passed as well
     Clock::time_point recorded;
-    std::uint64_t threads_ended = 0;  ///< whose default streams it covers
+    std::uint64_t threads_ended = 0;  ///< ended threads whose streams it covers
   };
   /// Which streams a fence covers.
   enum class Reach : std::uint8_t {
-    kBlocking,  ///< the blocking ones and the legacy stream
+    kBlocking,  ///< blocking streams and the legacy stream
     kAll,
-    kNext,  ///< all, and the fence on everything before it has passed: what that covers is left out
+    kNext,  ///< all, except what the previous fence on everything covers
   };
-  /// What is known of one stream.
+  /// The state of one stream.
   struct Followed {
-    // The first line of a cache is what a fence on everything looks at, of each of them.
+    // A fence on everything reads the first cache line of each.
     StreamId id;
     CUstream handle = nullptr;     ///< null for everything()
-    std::uint64_t owner = 0;       ///< of a thread's default stream: the thread
-    std::optional<bool> blocking;  ///< whether it waits for the legacy stream, once asked
+    std::uint64_t owner = 0;       ///< the thread whose default stream it is; 0 if none
+    std::optional<bool> blocking;  ///< waits for the legacy stream; empty until asked
     bool removed = false;
-    bool covered = false;     ///< removed, and a fence on everything has its last one
-    bool unfenced = false;    ///< no fence covers what it was given: it stands for nothing
+    bool covered = false;     ///< removed, and a fence on everything covers its last fence
+    bool unfenced = false;    ///< no fence covers its last work
     FenceQueue<Fence> queue;  ///< its points, and its fences that are not passed
-    ThreadEnded ended;        ///< of a thread's default stream: that it is gone
+    ThreadEnded ended;        ///< whether the thread of a default stream has ended
 
-    /// Whether nobody can name it any more.
+    /// Returns whether nobody can name the stream any more.
     [[nodiscard]] bool gone() const noexcept {
       return removed || (ended != nullptr && ended->load(std::memory_order_acquire));
     }
   };
 
-  /// With one context alone a capture would be its own, and that one begins under the lock.
+  /// With only one context, a capture would be its own and would begin under the lock.
   [[nodiscard]] Captures captures() const noexcept WEIR_REQUIRES(mutex_) {
     const bool all_known = contexts.load() == 1 && !unknown_captures.load();
     return all_known && captured_.empty() ? Captures::kNone : Captures::kPossible;
@@ -262,71 +264,74 @@ class Fences final : public Progress {
   /// A stream's capture.
   struct Captured {
     CaptureId capture = 0;
-    bool began_it = false;  ///< that stream; or it joined
+    bool began_it = false;  ///< began on this stream, rather than joined
   };
-  /// Whether a stream of the context is captured; forgets those whose capture is over.
+  /// Returns whether a stream of the context is captured. Forgets captures that are over.
   bool captured_now() const WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool parked_point(Point point) const WEIR_REQUIRES(mutex_);
-  /// It was fenced before it was captured and did nothing since: its last points pass with that.
+  /// Ends the points of a captured stream that is gone. It was fenced before its capture and did
+  /// nothing since, so the points pass with that fence.
   void end_captured(Followed& gone) noexcept WEIR_REQUIRES(mutex_);
-  /// A stream of ours, to wait on for what no stream of the program is to wait for.
+  /// Returns a stream of ours, for waits that no stream of the program should do.
   [[nodiscard]] CUstream carrier() WEIR_REQUIRES(mutex_);
-  /// What the driver says that the stream's capture is; 0 for none.
+  /// Returns the driver's id of the stream's capture; 0 if none.
   [[nodiscard]] CaptureId capture_here(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
-  /// Throws where the driver says that the stream is captured, which a call for it would break.
+  /// Throws if the driver reports that the stream is captured: calls for it would break the
+  /// capture.
   void expect_not_captured(CUstream stream) const;
   [[nodiscard]] Followed* followed(StreamId id) WEIR_REQUIRES(mutex_);
   [[nodiscard]] const Followed* followed(StreamId id) const WEIR_REQUIRES(mutex_);
   Followed& add(CUstream stream, std::uint64_t owner) WEIR_REQUIRES(mutex_);
-  /// Whether a fence of the stream asks every stream.
+  /// Returns whether a fence of the stream asks every stream.
   [[nodiscard]] bool asks_all(const Followed& stream) const noexcept WEIR_REQUIRES(mutex_) {
     return stream.id == everything_ || stream.handle == CU_STREAM_LEGACY;
   }
-  /// Whether the answer that the stream has passed more takes more questions than its points pay
-  /// for.
+  /// Returns whether learning how far the stream has come would ask more streams than its points
+  /// justify.
   [[nodiscard]] bool is_costly(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
-  /// How many new streams there may be until those that are gone are looked for again: so many that
-  /// it costs each little, and not as many as were gone and not passed the last time, or a device
-  /// that is always behind would have ever more of them.
+  /// Returns how many streams may be added before the next search for streams that are gone. Large
+  /// enough to cost each stream little. Less than the number found gone but not passed, or their
+  /// number would grow without end behind a slow device.
   [[nodiscard]] static std::size_t room_for_new(std::size_t live, std::size_t behind) noexcept;
-  /// Forgets the streams that are gone and whose work is all passed, once there are many. The
-  /// context is current.
+  /// Forgets streams that are gone and whose work is passed, once there are many. The context is
+  /// current.
   void forget_gone() noexcept WEIR_REQUIRES(mutex_);
-  /// Gives back what is kept for fences beyond what so many streams need.
+  /// Releases spare fences and events beyond what the streams need.
   void forget_spares() noexcept WEIR_REQUIRES(mutex_);
-  /// The same where it need not be: threads ended, of which the driver tells nobody.
+  /// Like `forget_gone`, but makes the context current: the driver does not report ended threads.
   void forget_ended() noexcept WEIR_REQUIRES(mutex_);
-  /// Records the next fence; false where it cannot be had now.
+  /// Records the next fence. Returns false if that is not possible now.
   bool close(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
-  /// The same where nobody waits for it, and finds out which are passed.
+  /// Records the next fence when nobody waits for it, and sweeps passed ones.
   void close_and_sweep(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
-  /// Records the next fence; the driver's code.
+  /// Records the next fence. Returns the driver's code.
   CUresult close_last(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
   void record_fence(Followed& stream) WEIR_REQUIRES(mutex_);
-  /// `all`: what everything means, kAll or kNext.
+  /// `all` says what everything() means here: kAll or kNext.
   void cover(Fence& fence, Followed& stream, Reach all) WEIR_REQUIRES(mutex_);
-  /// Whether a stream that is idle may be behind work of others.
+  /// Returns whether an idle stream may be behind work of others.
   [[nodiscard]] bool is_behind_others(Followed& stream) WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
-  /// Adds what `adopt` was given.
+  /// Adds the events given to `adopt`.
   void cover_adopted(Fence& fence) WEIR_REQUIRES(mutex_);
-  /// Puts one event behind all that `fence` has of streams that are gone.
+  /// Adds one event behind all of `fence`'s points of streams that are gone.
   void carry_others(Fence& fence) WEIR_REQUIRES(mutex_);
   void cover_streams(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
   void cover_removed(Fence& fence, Followed& stream, Reach reach, BlockingStreams& blocking)
       WEIR_REQUIRES(mutex_);
-  /// The default streams of threads, of those that ended as well.
+  /// Covers the default streams of threads, also of ended ones.
   void cover_threads(Fence& fence, BlockingStreams& blocking) WEIR_REQUIRES(mutex_);
-  /// While it is captured nothing can be recorded on it, and it may be destroyed meanwhile.
+  /// Records the last fence before a capture. Nothing can be recorded during the capture, and the
+  /// stream may be destroyed in it.
   void fence_before_capture(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
-  /// Whether it has work, or is captured: then the question would break the capture.
+  /// Returns true if the stream has work or is captured. A query would break a capture.
   [[nodiscard]] bool busy(CUstream stream) const;
   [[nodiscard]] bool is_blocking(Followed& stream) const;
   void record_event(Fence& fence, CUstream stream) WEIR_REQUIRES(mutex_);
   void sweep(Followed& stream) noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_passed(Fence& fence) noexcept WEIR_REQUIRES(mutex_);
   void tell_measures(std::uint64_t sequence, Clock::time_point now) noexcept WEIR_REQUIRES(mutex_);
-  /// `record`: a fence that is due is recorded.
+  /// With `record`, also records a fence that is due.
   [[nodiscard]] std::uint64_t passed_locked(StreamId stream, bool record = true) noexcept
       WEIR_REQUIRES(mutex_);
   void wait_on_device(const Followed& waiter, Point point) WEIR_REQUIRES(mutex_);
@@ -337,25 +342,25 @@ class Fences final : public Progress {
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
   const StreamId parked_ = StreamId::next();
-  inline static constinit std::atomic<int> contexts{0};  ///< contexts, also those that are gone
+  inline static constinit std::atomic<int> contexts{0};  ///< contexts, even if gone
   inline static constinit std::atomic<bool> unknown_captures{false};
 
   mutable Mutex mutex_{LockRank::kStream};
   std::unordered_map<std::uint64_t, Followed> streams_ WEIR_GUARDED_BY(mutex_);
-  FenceQueue<Fence>::Fences spare_ WEIR_GUARDED_BY(mutex_);      ///< passed, to be used again
+  FenceQueue<Fence>::Fences spare_ WEIR_GUARDED_BY(mutex_);      ///< passed, for reuse
   std::size_t forget_at_ WEIR_GUARDED_BY(mutex_) = kFewStreams;  ///< streams known
   std::unordered_map<CUstream, Followed*> by_handle_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Followed*> by_thread_ WEIR_GUARDED_BY(mutex_);
   mutable std::unordered_map<StreamId, Captured> captured_ WEIR_GUARDED_BY(mutex_);
   Events events_ WEIR_GUARDED_BY(mutex_);
-  CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;  ///< once needed
-  bool adopted_ WEIR_GUARDED_BY(mutex_) = false;  ///< it waits for what `adopt` was given last
+  CUstream carrier_ WEIR_GUARDED_BY(mutex_) = nullptr;  ///< made when first needed
+  bool adopted_ WEIR_GUARDED_BY(mutex_) = false;        ///< `carrier_` waits for adopted events
   std::vector<Measure> measures_ WEIR_GUARDED_BY(mutex_);
   Clock::time_point everything_passed_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t recorded_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// So many threads had ended when the fence on everything was recorded that was passed last.
+  /// Threads that had ended when the last passed fence on everything was recorded.
   std::uint64_t threads_ended_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// A stream turned up that nobody here saw being made: there may be more.
+  /// A stream was found whose creation was not seen: there may be more.
   bool streams_unknown_ WEIR_GUARDED_BY(mutex_) = false;
   bool gone_ WEIR_GUARDED_BY(mutex_) = false;
   bool lost_ WEIR_GUARDED_BY(mutex_) = false;  ///< the device failed: nothing passes any more

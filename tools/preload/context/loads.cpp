@@ -17,7 +17,7 @@ bool Loads::begin(const Account& account) noexcept {
     try {
       group = &groups_.emplace_back();
     } catch (const std::exception&) {
-      return false;  // nobody counts it
+      return false;  // the load is not counted
     }
     group->account = &account;
   }
@@ -29,7 +29,8 @@ void Loads::note_before(const Account& account, std::optional<Bytes> free) noexc
   const Lock lock(mutex_);
   Group* const group = find(account);
   if (group == nullptr || !free) return;
-  // Two threads may look, and the first load may begin in between: keep the reading with more free.
+  // Two threads may read, and the first load may begin in between: keep the reading with more free
+  // memory.
   if (!group->before || group->before->free < *free) group->before = {*free, account.used()};
 }
 
@@ -41,7 +42,7 @@ bool Loads::end(const Account& account, std::optional<Loaded> loaded) noexcept {
   try {
     if (loaded) group->ended.push_back(*loaded);
   } catch (const std::exception&) {
-    // The others get its part too.
+    // The other loads get its part, too.
   }
   return group->under_way == 0 || group->ended.size() >= kMostEnded;
 }

@@ -16,7 +16,7 @@
 
 namespace weir::preload {
 
-/// The most believed of one load, because other programs' memory is measured with it.
+/// The largest believed size of one load, since other programs' memory is measured with it.
 inline constexpr Bytes kMostOfAModule = mib(256);
 
 /// A device's level according to the driver and to the account.

@@ -69,7 +69,7 @@ PagesDone ContextPages::in_driver(const Work& work) const noexcept {
     const ContextScope scope(driver_, context_);
     if (scope.good()) return work();
   }
-  // <cuda.h> says of none of these functions that it needs a context.
+  // <cuda.h> documents for none of these functions that it needs a context.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   (void)driver_.cuThreadExchangeStreamCaptureMode(&mode);
   const PagesDone done = work();
@@ -160,7 +160,7 @@ void ContextPages::release(std::span<const Page> pages) noexcept {
   if (pages.empty()) return;
   const Account::Return returns(account_);
   const PagesDone done = in_driver([&] { return pages_.destroy(pages); });
-  // Memory that cannot be given back stays charged permanently.
+  // Memory that cannot be returned stays charged permanently.
   account_.give_back(page_size() * done.count);
   report_fault(done, "pages cannot be given back");
 }

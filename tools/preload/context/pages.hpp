@@ -16,8 +16,8 @@
 
 namespace weir::preload {
 
-/// Pages and addresses belong to the process and outlive the context, so tables here list all of
-/// them; `forget` gives them back, and afterwards there are none.
+/// Pages and addresses belong to the process and outlive the context. So the tables here list all
+/// of them; `forget` gives them back and empties the tables.
 ///
 /// While a stream of the context is captured nothing is unmapped, and pages are destroyed after the
 /// capture. Calls bypass the hooks.
@@ -39,12 +39,12 @@ class ContextPages final : public PageSource {
   [[nodiscard]] std::size_t map(std::span<const Mapping> mappings) noexcept override;
   [[nodiscard]] std::size_t unmap(std::span<const Mapping> mappings) noexcept override;
 
-  /// Whether the address is reserved here.
+  /// Returns whether the address is reserved here.
   [[nodiscard]] bool has(CUdeviceptr address) const noexcept;
   /// Lets work on `device` use everything mapped here, now and later. Returns false if the driver
   /// refuses.
   [[nodiscard]] bool allow(int device) noexcept;
-  /// Whether pages are kept because of a capture.
+  /// Returns whether pages are kept because of a capture.
   [[nodiscard]] bool holds() const noexcept {
     const Lock lock(mutex_);
     return held_ != 0;
@@ -58,10 +58,10 @@ class ContextPages final : public PageSource {
   /// Calls `work`, which calls the driver, in the context if it still exists.
   template <typename Work>
   PagesDone in_driver(const Work& work) const noexcept;
-  /// Adds mappings to the table; returns how many, from the front.
+  /// Adds mappings to the table. Returns how many, from the front.
   [[nodiscard]] std::size_t note(std::span<const Mapping> mappings) noexcept;
   void strike(std::span<const Mapping> mappings) noexcept;
-  /// Adds access that was allowed while a thread that knew fewer devices was mapping pages.
+  /// Adds access that was allowed while a thread that knew fewer devices mapped pages.
   [[nodiscard]] bool let_in_late(std::span<const Mapping> mapped, std::size_t known) noexcept;
   /// Releases pages that are in no table any more.
   void release(std::span<const Page> pages) noexcept;

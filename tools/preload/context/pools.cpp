@@ -31,7 +31,7 @@ constexpr std::array kCounts{
 
 PoolOptions options_for(const Settings& settings, const Account& account) {
   PoolOptions options = settings.pool;
-  // The account resolves it. Other programs' use shows when the driver refuses.
+  // The account enforces the budget. Use by other programs shows when the driver refuses.
   options.budget = {BudgetRequest{.bytes = account.budget()}, settings.pool.budget.source};
   options.place = {.name = "GPU " + std::to_string(account.device()),
                    .device = static_cast<std::uint16_t>(account.device() + 1)};
@@ -202,8 +202,8 @@ Bytes Pools::give_back(Bytes need) {
 Bytes Pools::spare() {
   Bytes cached;
   for (Pool* const pool : all()) {
-    // Skip the pool being asked: it may have put the question off, and would give back what it is
-    // about to hand out.
+    // Skip the pool being asked: it may have postponed asking its streams, and would give back what
+    // it is about to hand out.
     if (pool == nullptr || pool == asked_pool) continue;
     pool->poll();
     cached += pool->statistics().cached.current;
@@ -218,7 +218,7 @@ Pressure Pools::pressure() const {
   const Pressure more = other->pressure();
   sum.held += more.held;
   sum.awaiting += more.awaiting;
-  // Without hysteresis: nobody is told of the sum's level, and who reads it reads the bytes.
+  // Without hysteresis: readers of the sum use its bytes, not its level.
   sum.level = pressure_level(sum.held, sum.budget, PressureLevel::kNone);
   return sum;
 }
@@ -237,7 +237,7 @@ Statistics Pools::sum() const {
   return sum;
 }
 
-// The sum of two pools' peaks would exceed the real peak.
+// The sum of both pools' peaks would exceed the real peak.
 void Pools::note_peaks() {
   if (second() == nullptr) return;
   const Statistics now = sum();
@@ -267,7 +267,7 @@ Statistics Pools::in_order() const {
 }
 
 void Pools::reset_peaks_in_order() {
-  (void)statistics();  // keeps the peaks in the sums'
+  (void)statistics();  // saves the peaks in those of the sums
   if (Pool* const pool = of_stream_order()) pool->reset_peaks();
 }
 

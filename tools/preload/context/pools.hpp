@@ -20,8 +20,8 @@
 
 namespace weir::preload {
 
-/// A pointer is one pool's: whatever is asked of it is asked of that one. Figures are sums; each
-/// pool's part of a sum is of one moment, the parts are not of the same. Thread-safe.
+/// Sends each call for a pointer to the pool that owns it. Figures are sums. Each pool's part is
+/// from one moment, but not all parts from the same. Thread-safe.
 class Pools final : public MemoryStatistics {
  public:
   Pools(DriverUpstream& upstream, Fences& fences, const Account& account, const Settings& settings);
@@ -29,7 +29,7 @@ class Pools final : public MemoryStatistics {
   Pools(const Pools&) = delete;
   Pools& operator=(const Pools&) = delete;
 
-  /// As Pool's, by the pool that serves `stream`.
+  /// Like Pool's, in the pool that serves `stream`.
   [[nodiscard]] void* try_allocate(Bytes bytes, StreamId stream, std::string_view label,
                                    Attempt& attempt);
   [[noreturn]] void fail(const Attempt& attempt);
@@ -61,7 +61,7 @@ class Pools final : public MemoryStatistics {
   /// Sets the limits of all pools, also of one created later.
   void set_limits(Bytes budget, RunningOut running_out);
 
-  // The pool in stream order alone, which the program knows as its default pool.
+  // Returns the statistics of the pool in stream order alone: the program's default pool.
   [[nodiscard]] Statistics in_order() const;
   void reset_peaks_in_order();
   /// Implements cuMemPoolTrimTo: gives back until `keep` stays reserved in stream order. Also gives
@@ -81,7 +81,8 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Pool& serving(StreamId stream);
   [[nodiscard]] PoolKind kind_in_order();
   [[nodiscard]] Pool& make_second();
-  /// Returns the pools in the order in which to look for a pointer freed on `stream`; null: none.
+  /// Returns the pools in the order in which to search for a pointer freed on `stream`; null for
+  /// none.
   [[nodiscard]] std::array<Pool*, 2> looked_through(StreamId stream) const noexcept;
   [[nodiscard]] std::array<Pool*, 2> all() const noexcept { return {&first_, second()}; }
   /// Returns the pool in stream order; null if not created yet.
@@ -101,7 +102,8 @@ class Pools final : public MemoryStatistics {
   std::unique_ptr<Pool> second_owner_;
   std::atomic<Pool*> second_{nullptr};
   mutable Mutex mutex_{LockRank::kLeaf};
-  mutable Statistics peaks_ WEIR_GUARDED_BY(mutex_);  ///< of the sums; only the gauges' peaks
+  mutable Statistics peaks_ WEIR_GUARDED_BY(mutex_);  ///< of the sums; only the gauges' peaks are
+                                                      ///< used
 };
 
 }  // namespace weir::preload

@@ -17,13 +17,13 @@ class PrimaryContexts {
  public:
   explicit PrimaryContexts(const Driver& driver) noexcept : driver_(driver) {}
 
-  /// Hold it over each call that begins, ends or refers to the primary context of `device`, and
-  /// over what follows from it. One lock per device, because the driver's release may wait for the
+  /// Hold this lock for each call that begins, ends or refers to the primary context of `device`,
+  /// and for its consequences. One lock per device, because the driver's release may wait for the
   /// device's work.
   [[nodiscard]] Mutex& of(CUdevice device) noexcept {
     return devices_[static_cast<unsigned>(device) % devices_.size()].mutex;
   }
-  /// Whether it is retained; nothing if the driver does not say.
+  /// Returns whether it is retained, or nullopt if the driver does not say.
   [[nodiscard]] std::optional<bool> is_active(CUdevice device) const noexcept {
     unsigned int flags = 0;
     int active = 0;
@@ -31,7 +31,7 @@ class PrimaryContexts {
     const CUresult code = driver_.cuDevicePrimaryCtxGetState(device, &flags, &active);
     return code == CUDA_SUCCESS ? std::optional(active != 0) : std::nullopt;
   }
-  /// Returns its handle, null if nobody retains it. Needs `of(device)`.
+  /// Returns its handle, or null if nobody retains it. Needs `of(device)`.
   [[nodiscard]] CUcontext find(CUdevice device) const noexcept {
     CUcontext context = nullptr;
     const Inside inside;

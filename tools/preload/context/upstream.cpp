@@ -8,7 +8,7 @@
 
 namespace weir::preload {
 
-// This pool handles its own cache; this is about the caches of the device's other pools.
+// Asks the device's other pools for room. This pool releases its own cache itself.
 void* DriverUpstream::allocate(Bytes size) {
   const NoCancel no_cancel;  // the driver may wait, too
   const Answer first = allocate_once(size);
@@ -142,8 +142,8 @@ bool DriverUpstream::serves(CUdeviceptr address) const noexcept {
   };
   const NoCancel no_cancel;
   Lock lock(mutex_);
-  // Afterwards the driver says whose address it is: it may give it to the program. Bounded, because
-  // the driver's free may wait for work that waits for this thread.
+  // Afterwards the driver says whose address it is, since it may have given it to the program.
+  // Bounded, because the driver's free may wait for work that waits for this thread.
   returned_.wait_for(lock, kMostOfAReturn, [&]() WEIR_REQUIRES(mutex_) { return !in(returning_); });
   return in(given_);
 }

@@ -30,27 +30,27 @@ class DriverUpstream final : public Upstream {
   /// Returns null if the budget or the device has no more. Throws DriverError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
-  /// The device's total: the budget may be raised to it, and `Account::take` enforces the current
-  /// one.
+  /// Returns the device's total: the budget may be raised to it, and `Account::take` enforces the
+  /// current one.
   [[nodiscard]] Bytes capacity() const override { return account_.total(); }
-  /// Null if the driver or the device lacks virtual memory management.
+  /// Returns null if the driver or the device lacks virtual memory management.
   [[nodiscard]] ContextPages* pages() noexcept override;
   [[nodiscard]] bool is_paged(CUdeviceptr pointer) const noexcept {
     const ContextPages* const pages = pages_if_any();
     return pages != nullptr && pages->has(pointer);
   }
-  /// Whether the driver had no memory when last asked.
+  /// Returns whether the driver had no memory when last asked.
   [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
   /// Lets work on `device` use its pages, now and later.
   void allow(int device) noexcept;
-  /// Whether memory is kept because of a capture.
+  /// Returns whether memory is kept because of a capture.
   [[nodiscard]] bool holds() const noexcept;
   /// Call when no capture is in progress: gives back the kept memory.
   void give_back_held() noexcept;
-  /// Returns the size of the allocation at `pointer`; nothing if there is none.
+  /// Returns the size of the allocation at `pointer`, or nullopt.
   [[nodiscard]] std::optional<Bytes> given(const void* pointer) const noexcept;
-  /// Whether `address` lies in an allocation or in addresses reserved for pages. While the driver
-  /// is taking it back, waits for a bounded time.
+  /// Returns whether `address` lies in an allocation or in addresses reserved for pages. While the
+  /// driver takes it back, waits for a bounded time.
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
   /// Stops counting the allocation at `pointer`; another owner gives it back.
   void let_go(const void* pointer, Bytes size) noexcept;
@@ -60,7 +60,8 @@ class DriverUpstream final : public Upstream {
  private:
   struct Answer {
     void* memory = nullptr;
-    /// The driver had no room: how many claims and returns of the account had ended by then.
+    /// How many claims and returns of the account had ended when the driver refused for lack of
+    /// room.
     std::optional<std::uint64_t> refused{};
   };
   [[nodiscard]] Answer allocate_once(Bytes size);
