@@ -17,7 +17,7 @@ std::string cuda_version(int number) {
 }
 
 std::vector<std::string> changing_settings(const char* const* environment) {
-  // tools/gpu_check/shell/machine.sh keeps these from what it measures.
+  // tools/gpu_check/shell/machine.sh unsets these for measurements.
   constexpr std::array<std::string_view, 3> kNames{
       "CUBLAS_", "NVIDIA_TF32_OVERRIDE=", "CUDA_LAUNCH_BLOCKING="};
   std::vector<std::string> found;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What machine and what build a run's figures are of.
+// The machine and the build of a run's figures.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,36 +19,36 @@ struct GpuDevice {
 
 /// The cuBLAS that matrix products would use.
 struct CublasInfo {
-  std::string file;     ///< empty: there is none
+  std::string file;     ///< empty if there is none
   std::string version;  ///< `13.0.2`
-  std::string why;      ///< why there is none, and where it was looked for
+  std::string why;      ///< why there is none, and where it was searched
 };
 
-/// `gpus` is what programs may use; empty: `why` is one line with the reason and what to do.
+/// `gpus` lists what programs may use. If empty, `why` is one line with the reason and the remedy.
 struct GpuInfo {
-  std::string driver;       ///< `580.65.06`; empty when it does not tell
-  std::string driver_cuda;  ///< the latest CUDA that the driver knows
-  std::string runtime;      ///< of the CUDA runtime that is linked in
-  std::string toolkit;      ///< that this program was built with
+  std::string driver;       ///< `580.65.06`; empty if unknown
+  std::string driver_cuda;  ///< the latest CUDA version that the driver supports
+  std::string runtime;      ///< of the linked CUDA runtime
+  std::string toolkit;      ///< of this program's build
   CublasInfo cublas;
-  /// Variables that change what a GPU computes, or how fast, as NAME=VALUE.
+  /// Variables that change a GPU's results or speed, as NAME=VALUE.
   std::vector<std::string> settings;
-  bool rehearsal = false;  ///< the driver is the stand-in of docs/standin.md: nothing here is a GPU
+  bool rehearsal = false;  ///< the driver is the stand-in of docs/standin.md, not a GPU
   std::vector<GpuDevice> gpus;
   std::string why;
 };
 
-/// Asks the driver; takes no device memory. Does not throw for want of a GPU.
+/// Asks the driver. Takes no device memory. Does not throw if there is no GPU.
 [[nodiscard]] GpuInfo find_gpus();
 
-/// Those of `environment`, which is null at its end.
+/// Returns those of `environment`, which ends with null.
 [[nodiscard]] std::vector<std::string> changing_settings(const char* const* environment);
 
-/// With the version and the commit of this program.
+/// Formats as JSON, with this program's version and commit.
 [[nodiscard]] nlohmann::json info_json(const GpuInfo& info);
 [[nodiscard]] std::string format_info(const GpuInfo& info);
 
-/// `13.0` of the 13000 in which CUDA gives its versions; nothing of 0.
+/// Formats CUDA's version number: 13000 as `13.0`. Returns an empty text for 0.
 [[nodiscard]] std::string cuda_version(int number);
 
 }  // namespace weir::gpu_check

@@ -12,8 +12,8 @@
 namespace weir::gpu_check {
 namespace {
 
-/// CUDA tells what a driver can do, not which one it is; the driver's management library, which
-/// comes with the driver and with no toolkit, does.
+/// CUDA reports what a driver can do, not its version. The driver's management library does; it
+/// comes with the driver and not with a toolkit.
 std::string driver_version() {
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return "";
@@ -30,7 +30,7 @@ std::string driver_version() {
   return text.data();
 }
 
-/// Whatever program this is: a page of the stand-in must never pass for one of a GPU.
+/// Detects the stand-in in every program: its results page must never pass for a GPU's.
 bool driver_is_standin() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) return false;

@@ -1,4 +1,4 @@
-// Of a build without a CUDA toolkit.
+// For builds without a CUDA toolkit.
 
 #include "tools/gpu_check/info.hpp"
 

@@ -1,4 +1,4 @@
-// weir-gpu: finds the command and runs it. tools/gpu-check is the way to call it.
+// weir-gpu: finds the command and runs it. Called by tools/gpu-check.
 
 #include <array>
 #include <cstdio>

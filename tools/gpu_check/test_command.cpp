@@ -14,7 +14,7 @@ int run_tests(int argc, char** argv) {
     return 2;
   }
   const int status = RUN_ALL_TESTS();
-  // GoogleTest is content with no test at all; a check must not be.
+  // GoogleTest accepts a run without tests; a check must not.
   const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
   if (!testing::GTEST_FLAG(list_tests) && tests.test_to_run_count() == 0) {
     std::fprintf(stderr, "%s: no test ran: %s\n", argv[0],

@@ -1,7 +1,7 @@
 #pragma once
 
-// What documentation leaves open and only a driver with a GPU can tell. Most answers decide
-// nothing: where one is not the expected one, docs/results shows it. On a few Weir counts: see
+// Questions that documentation leaves open and only a driver with a GPU can answer. Most answers
+// decide nothing: docs/results shows those that are not as expected. Weir depends on a few: see
 // `otherwise`.
 
 #include <functional>
@@ -11,21 +11,20 @@ namespace weir::gpu_check {
 
 struct Fact {
   std::string fact;
-  std::string expected;  ///< may be `7 or 8`; in parentheses where nothing is
-  std::string
-      otherwise;  ///< what may happen where the answer is another; empty: Weir holds either way
+  std::string expected;   ///< may be `7 or 8`; in parentheses if nothing is expected
+  std::string otherwise;  ///< what may happen with another answer; empty if Weir works either way
   std::string answer;     ///< or why there is none
   bool answered = false;  ///< whether the driver could be asked
 };
 
-/// What is told of each question. A driver may crash or hang in any of them.
+/// Callbacks for each question. A driver may crash or hang in any of them.
 struct FactsTold {
-  std::function<void(const Fact&)> asked;     ///< before it is asked; it has no answer
-  std::function<void(const Fact&)> answered;  ///< or why it has no answer
+  std::function<void(const Fact&)> asked;     ///< before the question; the fact has no answer yet
+  std::function<void(const Fact&)> answered;  ///< with the answer, or why there is none
 };
 
-/// Asks the driver, on the first device. Returns why nothing was asked: no driver, no GPU; empty
-/// where all was. Does not throw for want of a GPU.
+/// Asks the driver about the first device. Returns why nothing was asked (no driver, no GPU), or an
+/// empty text. Does not throw if there is no GPU.
 [[nodiscard]] std::string ask_facts(const FactsTold& told);
 
 }  // namespace weir::gpu_check

@@ -1,4 +1,4 @@
-// What waits for a stream that is busy with something else, and what a page costs meanwhile.
+// What waits for a stream that is busy with other work, and what a page costs meanwhile.
 
 #include "tools/gpu_check/facts/facts_busy_cuda.hpp"
 
@@ -36,7 +36,7 @@ void BusyStream::run(void* self) {
 
 namespace {
 
-/// Which of the calls wait for a stream that does not use the memory.
+/// Returns which calls wait for a stream that does not use the memory.
 std::string what_waits(const Driver& driver, BusyWith with) {
   Pages pages(driver, 1);
   std::string all;
@@ -79,14 +79,14 @@ std::string cost_beside_kernels(const Driver& driver) {
   return costs + (first.is_busy() && second.is_busy() ? "" : "; the kernels ended meanwhile");
 }
 
-/// Whether the driver says that the stream or event has work to wait for. `busy` is what it would
-/// wait for, asked afterwards: beside an idle stream an answer says nothing.
+/// Returns whether the driver reports pending work for the stream or event. `busy` is the stream
+/// that it would wait for, queried afterwards: beside an idle stream the answer means nothing.
 std::string pending(CUresult code, bool busy) {
   if (code == CUDA_ERROR_NOT_READY) return "waits";
   return busy ? "does not (" + std::to_string(code) + ")" : "cannot be told";
 }
 
-// The fences of the swap-in count on both: tools/preload/context/legacy_event.hpp.
+// The swap-in's fences depend on both answers: tools/preload/context/legacy_event.hpp.
 std::string beside_busy_legacy(const Driver& driver) {
   const Stream blocking(driver);
   const Event event(driver);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A stream that is busy while something else is asked.
+// A stream that stays busy during a question.
 
 #include <atomic>
 #include <chrono>
@@ -9,12 +9,12 @@
 
 namespace weir::gpu_check {
 
-/// What a stream is busy with: a driver may wait for one and not for the other.
+/// What keeps a stream busy. A driver may wait for one and not for the other.
 enum class BusyWith { kHostFunction, kKernel };
 
-/// A stream that has something to do for a tenth of a second, or until this ends. Each ends by its
-/// own clock, also where a driver runs the host functions of all streams one after the other, or
-/// returns from a launch only at its end; then it is not busy any more when it is asked.
+/// Keeps a stream busy for a tenth of a second or until destruction. Each ends by its own clock,
+/// since a driver may run the host functions of all streams in turn, or return from a launch only
+/// at its end. The stream is then idle by the time of the question.
 class BusyStream {
  public:
   BusyStream(const Driver& driver, BusyWith with);

@@ -1,6 +1,6 @@
 #pragma once
 
-// How facts write amounts of memory.
+// Formats amounts of memory in facts.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@ namespace weir::gpu_check {
 
 [[nodiscard]] inline std::string in_bytes(std::uint64_t count) { return format_bytes({count}); }
 
-/// What was taken of the memory that was free before. Less than nothing where others gave back more
+/// Returns how much of the previously free memory was taken. Negative if others gave back more
 /// meanwhile.
 [[nodiscard]] inline std::string bytes_taken(std::uint64_t before, std::uint64_t after) {
   return before >= after ? in_bytes(before - after) : "-" + in_bytes(after - before);

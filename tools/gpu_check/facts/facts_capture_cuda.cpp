@@ -1,6 +1,5 @@
-// What it costs to ask whether a stream is captured, whether that may be asked at any time, and
-// what streams of green contexts say of themselves: the swap-in decides by these answers who serves
-// a call.
+// What it costs to ask whether a stream is captured, whether that is always allowed, and what
+// streams of green contexts report. The swap-in decides by these answers who serves a call.
 
 #include <array>
 #include <thread>
@@ -11,7 +10,7 @@
 namespace weir::gpu_check {
 namespace {
 
-/// A stream that is captured until this ends.
+/// Captures a stream during its lifetime.
 class Captured {
  public:
   explicit Captured(const Driver& driver) : driver_(driver), stream_(driver) {
@@ -21,7 +20,7 @@ class Captured {
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
   [[nodiscard]] CUstream get() const { return stream_.get(); }
-  /// What the end of the capture returns: it tells whether something broke it.
+  /// Ends the capture. The returned code tells whether something broke it.
   CUresult end() {
     if (ended_) return CUDA_SUCCESS;
     ended_ = true;
@@ -42,7 +41,7 @@ CUresult is_capturing(const Driver& driver, CUstream stream) {
   return RAW(driver, cuStreamIsCapturing, stream, &status);
 }
 
-/// By the form that drivers of 11.3 on have.
+/// Uses the form of drivers since 11.3.
 CUresult capture_info(const Driver& driver, CUstream stream) {
   using Info = CUresult(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
                         const CUgraphNode**, std::size_t*);
@@ -74,7 +73,7 @@ std::string cost_of(const Driver& driver, Ask question) {
 std::string cost_of_is_capturing(const Driver& driver) { return cost_of(driver, is_capturing); }
 std::string cost_of_capture_info(const Driver& driver) { return cost_of(driver, capture_info); }
 
-/// What a question for a captured stream returns, and what it does to the capture.
+/// Returns the answer to a question about a captured stream, and its effect on the capture.
 std::string asked_of_captured(const Driver& driver, Ask question, bool other_thread) {
   CUcontext context = nullptr;
   CALL(driver, cuCtxGetCurrent, &context);
@@ -110,8 +109,8 @@ std::string query_of_captured(const Driver& driver) {
 }
 
 #if CUDA_VERSION >= 12050
-/// Which context a stream of a green context says it has, and whether memory can be had in its
-/// order.
+/// Returns which context a stream of a green context reports, and whether memory can be allocated
+/// in its order.
 std::string ask_green(const Driver& driver, CUgreenCtx green, CUcontext primary) {
   CUstream stream = nullptr;
   CUresult code = RAW(driver, cuGreenCtxStreamCreate, &stream, green,

@@ -1,6 +1,6 @@
 #pragma once
 
-// What questions about costs measure with.
+// Measures the cost of calls.
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ using FactClock = std::chrono::steady_clock;
   return std::chrono::duration<double, std::micro>(FactClock::now() - start).count();
 }
 
-/// What was measured, for people: the median of all.
+/// Measured times, shown to people as their median.
 class Times {
  public:
   template <typename Call>
@@ -44,12 +44,12 @@ class Times {
   std::vector<double> times_;
 };
 
-/// How often something is done to learn what it costs, unless the time is up before.
+/// How often to repeat a call to learn its cost, unless time runs out first.
 inline constexpr std::size_t kRepetitions = 100000;
-/// All facts together have 20 s.
+/// All facts together may take 20 s.
 inline constexpr std::chrono::milliseconds kLongestRepetition{600};
 
-/// How often `call` was called: kRepetitions times, or as often as fits in `longest`.
+/// Repeats `call` kRepetitions times or for `longest`. Returns how often.
 template <typename Call>
 [[nodiscard]] std::size_t repeat(const Call& call,
                                  std::chrono::nanoseconds longest = kLongestRepetition) {

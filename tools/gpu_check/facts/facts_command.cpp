@@ -11,9 +11,9 @@ namespace {
 
 using Object = nlohmann::ordered_json;
 
-/// Writes one list, a fact a line, each part of a line as soon as it is known: where the program
-/// crashes in a question, all answers before it are kept and the question stands last
-/// (report/evidence.cpp reads a list that is cut).
+/// Writes one list, one fact a line, each part of a line as soon as it is known. If a question
+/// crashes the program, all earlier answers are kept and the question stands last (report.py reads
+/// truncated lists).
 class FactsWriter {
  public:
   void asked(const Fact& fact) {

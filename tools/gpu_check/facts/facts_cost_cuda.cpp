@@ -1,4 +1,4 @@
-// What events and questions for streams cost, and whether a stream may be asked beside a capture.
+// The cost of events and stream queries, and whether a stream may be queried beside a capture.
 
 #include <array>
 #include <thread>
@@ -9,7 +9,7 @@
 namespace weir::gpu_check {
 namespace {
 
-/// A small operation to put events behind.
+/// A small operation before an event.
 class Operation {
  public:
   explicit Operation(const Driver& driver) : driver_(driver), word_(driver, 4), stream_(driver) {}
@@ -26,7 +26,7 @@ class Operation {
 constexpr unsigned kSpinning = CU_EVENT_DEFAULT;
 constexpr unsigned kBlocking = CU_EVENT_BLOCKING_SYNC;
 
-/// Operations that each have what `enqueue` puts behind them.
+/// Measures operations that are each followed by what `enqueue` enqueues.
 template <typename Enqueue>
 std::string cost_of_each(Operation& operation, const Enqueue& enqueue) {
   const auto start = FactClock::now();
@@ -86,7 +86,7 @@ std::string cost_of_query(const Driver& driver) {
   return found + "; busy: " + ask(busy.get(), CUDA_ERROR_NOT_READY);
 }
 
-/// What a question for another stream returns during a capture, and what that ends with.
+/// Returns the answer to a query of another stream during a capture, and how the capture ends.
 std::string query_beside(const Driver& driver, CUstreamCaptureMode mode, bool other_thread) {
   CUcontext context = nullptr;
   CALL(driver, cuCtxGetCurrent, &context);

@@ -9,7 +9,8 @@
 namespace weir::gpu_check {
 namespace {
 
-/// The multiple that all pitches are the least of; the widths and pitches where there is none.
+/// Returns the unit such that every pitch is the least multiple that fits, or the widths and
+/// pitches if there is none.
 std::string pitch(const Driver& driver) {
   std::string all;
   std::size_t common = 0;
@@ -29,7 +30,7 @@ std::string pitch(const Driver& driver) {
   return "the width up to a multiple of " + std::to_string(common);
 }
 
-/// The largest power of two that divides the addresses of small allocations of odd sizes.
+/// Returns the largest power of two that divides the addresses of small allocations of odd sizes.
 std::string alignment(const Driver& driver) {
   CUdeviceptr bits = 0;
   std::array<CUdeviceptr, 64> kept{};
@@ -123,14 +124,14 @@ constexpr std::array kQuestions{
     Question{"cuIpcGetMemHandle of memory of cuMemAllocAsync", "no, 1", handle_in_order},
     Question{"cuStreamIsCapturing of the legacy stream during a global capture", "906",
              legacy_stream},
-    // Of a capture that the swap-in did not see begin: its event must not look passed.
+    // For a capture whose begin the swap-in did not see: its event must not look passed.
     Question{"cuEventQuery of an event recorded in a relaxed capture", "907", relaxed_event,
              kMemoryIsEarly},
     Question{"cuEventQuery of an event recorded in a global capture", "907 or 900", global_event,
              kMemoryIsEarly},
 };
 
-/// Makes the first device's primary context current. Its release is left to the process's end.
+/// Makes the first device's primary context current. The end of the process releases it.
 void use_first_device(const Driver& driver) {
   CUdevice device = 0;
   CUcontext context = nullptr;

@@ -1,7 +1,7 @@
 #pragma once
 
-// How facts are asked for: the driver itself, by the names of its own functions. Under a program of
-// ours stands the runtime, which answers some of it otherwise.
+// Asks the driver itself, by the names of its own functions. Our programs use the runtime, which
+// answers some questions differently.
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -13,12 +13,12 @@
 
 namespace weir::gpu_check {
 
-/// The driver's functions that are called here.
+/// The driver's functions used here.
 class Driver {
  public:
   explicit Driver(void* library) : library_(library) {}
 
-  /// What `name` returns. Error where the driver has no function of that name.
+  /// Returns what `name` returns. Throws Error if the driver has no such function.
   template <typename Function, typename... Arguments>
   CUresult raw(const char* name, Arguments... arguments) const {
     const auto function = reinterpret_cast<Function*>(dlsym(library_, name));
@@ -46,7 +46,7 @@ inline void check(CUresult code, const char* call) {
 class Stream {
  public:
   explicit Stream(const Driver& driver) : driver_(driver) {
-    // One that waits for the legacy stream, as most programs' do.
+    // Waits for the legacy stream, like most programs' streams.
     CALL(driver_, cuStreamCreate, &stream_, CU_STREAM_DEFAULT);
   }
   ~Stream() { (void)RAW(driver_, cuStreamDestroy, stream_); }
@@ -75,7 +75,7 @@ class Event {
   CUevent event_ = nullptr;
 };
 
-/// Device memory for as long as a question takes.
+/// Device memory for the duration of a question.
 class Memory {
  public:
   Memory(const Driver& driver, std::size_t bytes) : driver_(driver) {
@@ -95,7 +95,7 @@ class Memory {
   return code == CUDA_SUCCESS ? "yes" : "no, " + std::to_string(code);
 }
 
-/// What `ask` returns while a stream captures; the capture is ended whatever it was.
+/// Returns what `ask` returns while a stream is captured. Ends the capture in any case.
 template <typename Ask>
 std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask) {
   const Stream stream(driver);
@@ -107,7 +107,7 @@ std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const
   return std::to_string(code);
 }
 
-/// As in Fact. A question has a text for `otherwise` where code counts on the expected answer.
+/// See Fact. A question sets `otherwise` if code depends on the expected answer.
 struct Question {
   const char* fact;
   const char* expected;
@@ -115,15 +115,15 @@ struct Question {
   const char* otherwise = "";
 };
 inline constexpr const char* kMemoryIsEarly = "memory may be handed out early";
-/// Those about pages that are mapped into reserved addresses, and what a map costs.
+/// Returns questions about pages mapped into reserved addresses, and the cost of mapping.
 [[nodiscard]] std::span<const Question> page_questions();
-/// About what waits for streams that are busy with something else.
+/// Returns questions about what waits for streams that are busy with other work.
 [[nodiscard]] std::span<const Question> busy_questions();
-/// About captures, and who says of a stream what it is.
+/// Returns questions about captures, and who reports a stream's state.
 [[nodiscard]] std::span<const Question> capture_questions();
-/// About the cost of events and of questions for streams.
+/// Returns questions about the cost of events and stream queries.
 [[nodiscard]] std::span<const Question> cost_questions();
-/// About how much memory there is, and who says so.
+/// Returns questions about how much memory there is, and who reports it.
 [[nodiscard]] std::span<const Question> memory_questions();
 
 }  // namespace weir::gpu_check

@@ -1,6 +1,6 @@
-// What the management library says of a device's memory beside what CUDA says. Its functions are
-// called as its documentation has them; it comes with the driver, and a toolkit may lack its
-// header.
+// What the management library reports of a device's memory beside what CUDA reports. Its functions
+// are declared here from its documentation: the library comes with the driver, and a toolkit may
+// lack its header.
 
 #include <array>
 
@@ -17,12 +17,12 @@ struct NvmlMemory {
   unsigned long long used;
 };
 
-/// Those of its functions that only look.
+/// Its functions that change nothing.
 class Nvml {
  public:
   explicit Nvml(void* library) : library_(library) {}
 
-  /// What `name` returns. Error where the library has no function of that name.
+  /// Returns what `name` returns. Throws Error if the library has no such function.
   template <typename... Arguments>
   int call(const char* name, Arguments... arguments) const {
     const auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, name));
@@ -54,7 +54,7 @@ CudaMemory memory_of_cuda(const Driver& driver) {
   return memory;
 }
 
-/// `off`, `on`, or why that is not known.
+/// Returns `off`, `on`, or why that is unknown.
 std::string mig_mode(const Nvml& nvml, void* device) {
   unsigned current = 0;
   unsigned pending = 0;
@@ -63,7 +63,8 @@ std::string mig_mode(const Nvml& nvml, void* device) {
   return current != 0 ? "on" : "off";
 }
 
-/// Whether the driver's device has that handle's UUID: by it the swap-in knows a part.
+/// Returns whether the driver's device has that handle's UUID, by which the swap-in recognizes a
+/// part.
 std::string same_uuid(const Nvml& nvml, const Driver& driver, void* device) {
   std::array<char, 96> text{};
   CUuuid uuid{};
@@ -83,7 +84,7 @@ std::string same_uuid(const Nvml& nvml, const Driver& driver, void* device) {
   return its == digits ? "CUDA's" : "another than CUDA's";
 }
 
-/// Of each part of a device in MIG mode.
+/// Returns the figures of each part of a device in MIG mode.
 std::string parts_of(const Nvml& nvml, const Driver& driver, void* device) {
   unsigned count = 0;
   nvml.require("nvmlDeviceGetMaxMigDeviceCount", device, &count);
@@ -101,7 +102,7 @@ std::string parts_of(const Nvml& nvml, const Driver& driver, void* device) {
 std::string memory_by_nvml(const Driver& driver) {
   void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw Error("there is no libnvidia-ml.so.1");
-  const Nvml nvml(library);  // kept: it may have threads of its own
+  const Nvml nvml(library);  // never unloaded: it may have its own threads
   nvml.require("nvmlInit_v2");
   std::array<char, 32> bus{};
   CALL(driver, cuDeviceGetPCIBusId, bus.data(), static_cast<int>(bus.size()), CUdevice{0});

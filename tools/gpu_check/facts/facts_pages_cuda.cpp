@@ -1,5 +1,5 @@
-// Pages that are mapped into reserved addresses: what the pool `paged` counts on, and what moving a
-// page costs.
+// Pages mapped into reserved addresses: what the pool `paged` depends on, and the cost of moving a
+// page.
 
 #include "tools/gpu_check/facts/facts_pages_cuda.hpp"
 
@@ -59,7 +59,7 @@ std::string unmapped_pointer(const Driver& driver) {
       RAW(driver, cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pages.at(0)));
 }
 
-/// Whether what was mapped while a context was current can be given back when that is gone.
+/// Returns whether mappings made in a context can be removed after that context is gone.
 std::string outlives_context(const Driver& driver) {
   CUcontext context = nullptr;
 #if CUDA_VERSION >= 13000
@@ -83,9 +83,9 @@ std::string outlives_context(const Driver& driver) {
   return found;
 }
 
-/// By a thread in relaxed mode, as our own calls are made.
+/// Calls from a thread in relaxed mode, as our own calls are made.
 std::string in_capture(const Driver& driver) {
-  Pages pages(driver, 1);  // given back when the capture is over
+  Pages pages(driver, 1);  // given back after the capture
   std::string found = "yes";
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CALL(driver, cuThreadExchangeStreamCaptureMode, &mode);
@@ -103,7 +103,7 @@ std::string in_capture(const Driver& driver) {
   return found;
 }
 
-constexpr std::size_t kCosted = 64;  // pages, each a time
+constexpr std::size_t kCosted = 64;  // pages, one time each
 
 std::string cost_alone(const Driver& driver) { return page_costs(driver, kCosted); }
 
@@ -129,7 +129,7 @@ std::string cost_of_many(const Driver& driver) {
   return "map " + map.text() + ", set access " + allow.text() + ", unmap " + unmap.text();
 }
 
-/// Whether a page can be seen at two addresses.
+/// Returns whether a page is visible at two addresses.
 std::string second_mapping(const Driver& driver) {
   Pages pages(driver, 2);
   pages.map_one();

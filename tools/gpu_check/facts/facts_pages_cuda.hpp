@@ -1,6 +1,6 @@
 #pragma once
 
-// Pages of the first device and addresses for them, for as long as a question takes.
+// Pages of the first device and addresses for them, for the duration of a question.
 
 #include <vector>
 
@@ -24,7 +24,7 @@ namespace weir::gpu_check {
   return bytes;
 }
 
-/// Some pages and a range for as many, for as long as a question takes.
+/// Some pages and a range of addresses for as many, for the duration of a question.
 class Pages {
  public:
   Pages(const Driver& driver, std::size_t count)
@@ -54,7 +54,7 @@ class Pages {
     CALL(driver_, cuMemRelease, pages_.back());
     pages_.pop_back();
   }
-  /// Page n at the n-th place.
+  /// Maps page n at the n-th place.
   void map(std::size_t n) { check(try_map(n, n), "cuMemMap"); }
   [[nodiscard]] CUresult try_map(std::size_t place, std::size_t page) {
     const CUresult code =
@@ -72,13 +72,13 @@ class Pages {
     CALL(driver_, cuMemUnmap, at(n), page_);
     std::erase(mapped_, at(n));
   }
-  /// The first `count`, with one call; they have to be mapped.
+  /// Unmaps the first `count` mapped pages with one call.
   [[nodiscard]] CUresult unmap_at_once(std::size_t count) {
     const CUresult code = RAW(driver_, cuMemUnmap, range_, count * page_);
     if (code == CUDA_SUCCESS) mapped_.clear();
     return code;
   }
-  /// One page, mapped, which the device may use.
+  /// Maps one page and lets the device use it.
   void map_one() {
     create();
     map(0);
@@ -94,8 +94,8 @@ class Pages {
   std::vector<CUdeviceptr> mapped_;
 };
 
-/// What each call for a page takes when pages are made, mapped, opened, unmapped and released one
-/// by one: the medians of `count` pages.
+/// Measures each call for making, mapping, opening, unmapping and releasing pages one by one.
+/// Returns the medians over `count` pages.
 [[nodiscard]] std::string page_costs(const Driver& driver, std::size_t count);
 
 }  // namespace weir::gpu_check

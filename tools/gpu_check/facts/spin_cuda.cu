@@ -4,7 +4,7 @@
 namespace weir::gpu_check {
 namespace {
 
-/// The device's clock of real time, and the cycles of one multiprocessor.
+/// The device's real-time clock, and one multiprocessor's cycle counter.
 struct SpinClock {
   unsigned long long nanoseconds;
   unsigned long long cycles;
@@ -21,8 +21,7 @@ __device__ inline SpinClock read_clock() {
 #endif
 }
 
-/// Ends by the cycles too, should the clock of real time stand still: no device is faster than 4
-/// GHz.
+/// Also ends by cycles, in case the real-time clock stands still: no device is faster than 4 GHz.
 __global__ void spin_kernel(unsigned long long nanoseconds) {
   const SpinClock start = read_clock();
   SpinClock now = start;

@@ -9,8 +9,8 @@
 
 namespace weir::gpu_check {
 
-/// Enqueues a kernel of one thread that ends when this time has passed on the device. Throws
-/// CudaError when it cannot be launched.
+/// Enqueues a kernel of one thread that ends after this time on the device. Throws CudaError if the
+/// launch fails.
 void spin(cudaStream_t stream, std::chrono::nanoseconds time);
 
 }  // namespace weir::gpu_check

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNsPerUs = 1e3;
 constexpr double kNsPerMs = 1e6;
-/// By which two operations of one stream may seem to overlap: the steps of a device's clock.
+/// Two operations of one stream may seem to overlap by this much: a device's clock moves in steps.
 constexpr std::uint64_t kOverlap = 1000;
 
 bool is_of_kind(const TimelineRecord& record, StretchKind kind) {
@@ -27,7 +27,7 @@ bool is_of_kind(const TimelineRecord& record, StretchKind kind) {
   return false;
 }
 
-/// The times of a stretch as the recording counts them: from its zero.
+/// The times of a stretch, counted from the recording's zero.
 struct Window {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -44,7 +44,7 @@ double outside_us(const TimelineRecord& record, const Window& window) {
   return static_cast<double>(std::max(before, after)) / kNsPerUs;
 }
 
-/// Gathers the records of one stretch, which come by their begin.
+/// Collects the records of one stretch, which arrive in order of their begin.
 class Gatherer {
  public:
   Gatherer(const Stretch& stretch, const Process& process)
@@ -80,7 +80,8 @@ class Gatherer {
   std::uint64_t last_id_ = 0;
 };
 
-/// The stretch that a record is of: by its batch, else by its time. Null where it is of none.
+/// Returns the record's stretch, found by its batch or else by its time. Null if it belongs to
+/// none.
 Gatherer* gatherer_of(std::vector<Gatherer>& all, const TimelineRecord& record) {
   const auto find = [&](bool (Gatherer::*fits)(const TimelineRecord&) const) -> Gatherer* {
     const auto found = std::ranges::find_if(

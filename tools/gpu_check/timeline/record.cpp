@@ -14,8 +14,8 @@ namespace {
 
 namespace cupti = timeline::cupti;
 
-/// What gathers CUPTI's records, already started, since it sees streams that are made after that.
-/// Null where it cannot; `recorded` then says why.
+/// Returns a started source of CUPTI's records, since it sees only streams made after its start.
+/// Returns null if it cannot record; `recorded` then says why.
 std::unique_ptr<timeline::ActivitySource> start_cupti(const Environment& environment,
                                                       RecordedWork& recorded) {
   const auto places = cupti::cupti_places(environment, cupti::loaded_runtimes());

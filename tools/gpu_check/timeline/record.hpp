@@ -1,6 +1,6 @@
 #pragma once
 
-// Records work on a device as programs do, and reads the file back.
+// Records work on a device as programs do, and reads the file.
 
 #include <functional>
 #include <string>
@@ -12,14 +12,14 @@
 namespace weir::gpu_check {
 
 struct RecordedWork {
-  std::string no_cupti;  ///< there is none to record with, and where it was looked for
-  std::string refused;   ///< CUPTI is there and does not record: why
+  std::string no_cupti;  ///< CUPTI was not found: where it was searched
+  std::string refused;   ///< CUPTI was found but does not record: why
   TimelineComparison comparison;
 };
 
-/// Runs `work`, which returns what it launched, while this process's timeline with CUPTI's records
-/// is written into `file`. Where there are none the work is run all the same. UsageError for a file
-/// that cannot be written or read.
+/// Runs `work`, which returns what it launched, while writing this process's timeline with CUPTI's
+/// records into `file`. Runs `work` even without CUPTI. Throws UsageError if the file cannot be
+/// written or read.
 [[nodiscard]] RecordedWork record_work(const std::string& file, const Environment& environment,
                                        const std::function<std::vector<Stretch>()>& work);
 

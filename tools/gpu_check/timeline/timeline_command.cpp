@@ -1,5 +1,5 @@
-// weir-gpu timeline: records known work and says what the timeline has of it, as JSON; with
-// `count`, how much of a device's activity a timeline has.
+// weir-gpu timeline: records known work and prints as JSON what the timeline contains of it. With
+// `count`, prints how much of a device's activity a timeline contains.
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The work that the check of timelines has a GPU do.
+// The work that the check of timelines runs on a GPU.
 
 #include <cstdint>
 #include <string>
@@ -12,12 +12,12 @@ namespace weir::gpu_check {
 
 enum class WorkSize : std::uint8_t { kMeasured, kSmall };  ///< kSmall: for a CPU, measures nothing
 
-/// Why there is no GPU to do work; empty where there is one.
+/// Returns why no GPU can work, or an empty text.
 [[nodiscard]] std::string why_no_gpu();
 
-/// Kernels of several lengths, launched one by one and as a graph, and copies in both directions
-/// and on the device, on one stream, in stretches of which each has a batch of its own. Before the
-/// first stretch of a kind it is run once for itself, which is a stretch too. Throws CudaError.
+/// Runs kernels of several lengths, launched one by one and as a graph, and copies in both
+/// directions and on the device. All run on one stream, in stretches with a batch each. A warm-up
+/// stretch precedes the first of each kind. Throws CudaError.
 [[nodiscard]] std::vector<Stretch> do_work(WorkSize size);
 
 }  // namespace weir::gpu_check

@@ -17,14 +17,13 @@ namespace {
 
 using std::chrono::microseconds;
 
-/// Lengths of stretches. An operation that is timed takes 0.8 ms or more where memory moves 5 TB/s:
-/// 4 us between two are half a percent of that, and the times may differ by 2% in all. A fill takes
-/// half as long, and is only counted.
+/// Lengths of stretches. A timed operation takes at least 0.8 ms on memory of 5 TB/s: a gap of 4 us
+/// is then half a percent, and 2% in all is allowed. A fill takes half as long and is only counted.
 struct Lengths {
-  microseconds shorter, longer;  ///< of a kernel that only takes time
-  std::uint64_t shorts, longs;   ///< how many of these
+  microseconds shorter, longer;  ///< of a spin kernel
+  std::uint64_t shorts, longs;   ///< number of each
   std::size_t floats;            ///< of an array on the device
-  std::uint64_t arrays;          ///< kernels and copies on the device that go through one
+  std::uint64_t arrays;          ///< kernels and copies on the device that process one array
   std::size_t host_floats;
   std::uint64_t copies;  ///< in each direction
   std::uint64_t empty;   ///< kernels that end at once
@@ -93,7 +92,7 @@ class WorkStream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// What `enqueue` enqueues on the stream, as one thing to launch.
+/// What `enqueue` enqueues, captured as a graph.
 class WorkGraph {
  public:
   WorkGraph(cudaStream_t stream, const std::function<void()>& enqueue) {
@@ -117,7 +116,7 @@ class WorkGraph {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-/// How a stretch is made: `launches` calls of `enqueue`, each of which is `each` operations.
+/// How to make a stretch: `launches` calls of `enqueue`, each of `each` operations.
 struct Launches {
   std::string name;
   StretchKind kind = StretchKind::kKernels;
@@ -176,7 +175,7 @@ class Work {
             copy(y_, x_, cudaMemcpyDeviceToDevice));
   }
 
-  /// Twice: the first operation loads code and so takes longer than it runs.
+  /// Runs it twice: the first operation loads code and so takes longer.
   void stretch(const Launches& what, const std::function<void()>& enqueue) {
     Launches once = what;
     once.name += ", the first";

@@ -1,4 +1,4 @@
-// Of a build without a CUDA toolkit.
+// For builds without a CUDA toolkit.
 
 #include "allocator/base/error.hpp"
 #include "tools/gpu_check/timeline/work.hpp"
