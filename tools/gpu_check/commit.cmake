@@ -1,4 +1,4 @@
-# Writes OUTPUT with the commit of SOURCE_DIR, and leaves it alone when that has not changed.
+# Writes the commit of SOURCE_DIR to OUTPUT, unless it has not changed.
 cmake_minimum_required(VERSION 3.22)
 find_package(Git QUIET)
 set(commit unknown)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Prints the folders in which this Python's packages have NVIDIA's libraries: a machine may have cuBLAS
-and CUPTI nowhere else. Imports none of them."""
+"""Prints the folders of NVIDIA's libraries in this Python's packages: a machine may have cuBLAS and
+CUPTI only there. Imports no package."""
 
 import importlib.util
 import pathlib
 import sys
 
-# As pip has them: nvidia/cublas/lib and nvidia/cuda_cupti/lib for CUDA 12, nvidia/cu13/lib for 13. As
-# conda has them: PREFIX/lib.
+# pip: nvidia/cublas/lib and nvidia/cuda_cupti/lib for CUDA 12, nvidia/cu13/lib for 13.
+# conda: PREFIX/lib.
 WHERE = "*/lib"
 NAMES = ("libcublas.so.*", "libcupti.so.*")
 

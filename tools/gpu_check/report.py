@@ -15,10 +15,10 @@ RUN is a folder that the steps of a call wrote to, or the JSON file beside an ea
 Writes the JSON file with all figures and the page in Markdown, and prints each condition with its
 verdict. Exit code 1 when a condition is not met or there is nothing to report on, 2 on misuse.
 
-Needs Python 3.8 and its standard library alone, and no GPU. It is one long file since it runs by
-itself on the machine with the GPU. In this order: JSON and texts, what a call left, several calls as
-one, the conditions and the page's section of each step, the page, the command. Figures of another
-shape than a step should write end in an exception, which becomes the verdict.
+Needs only Python 3.8 and its standard library, and no GPU. It is one long file, because it runs
+alone on the machine with the GPU. The order: JSON and texts, what a call left, several calls as one,
+the conditions and the page's section of each step, the page, the command. Figures of a wrong shape
+raise an exception, which becomes the verdict.
 """
 
 import copy
@@ -46,7 +46,7 @@ class Misused(Exception):
 
 
 def parse_json(text):
-    """Returns the document. Raises ValueError for what JSON does not allow, NaN and infinity too."""
+    """Returns the document. Raises ValueError for invalid JSON, including NaN and infinity."""
 
     def refuse(word):
         raise ValueError(f"{word} is not allowed")
@@ -56,20 +56,20 @@ def parse_json(text):
 
     try:
         document = json.loads(text, parse_constant=refuse, parse_float=finite)
-        json.dumps(document, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        json.dumps(document, ensure_ascii=False).encode()  # refuses half of a surrogate pair
     except RecursionError:
         refuse("such nesting")
     return document
 
 
 def json_text(document):
-    """Returns it as bytes, indented. What is no UTF-8 becomes U+FFFD: a log may have any bytes."""
+    """Returns indented JSON as bytes. Replaces invalid UTF-8 by U+FFFD: a log may have any bytes."""
     text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     return to_bytes(text).decode(errors="replace").encode()
 
 
 def read_text(path):
-    """Returns the file's text, in which bytes that are no UTF-8 are kept."""
+    """Returns the file's text. Keeps invalid UTF-8 bytes."""
     try:
         return pathlib.Path(path).read_bytes().decode(errors="surrogateescape")
     except OSError as error:
@@ -88,7 +88,7 @@ def number(value, digits):
 
 
 def spread(median, low, high):
-    """`0.985 (0.970 to 0.990)`: a ratio, and the least and the largest that it was."""
+    """Formats a ratio with its minimum and maximum: `0.985 (0.970 to 0.990)`."""
     return f"{number(median, 3)} ({number(low, 3)} to {number(high, 3)})"
 
 
@@ -97,7 +97,7 @@ def percent(share, digits):
 
 
 def size(count):
-    """`96 MiB`, `1.50 GiB`, `512 B`: three significant digits or the exact number of whole units."""
+    """Formats as `96 MiB`, `1.50 GiB` or `512 B`: exact in whole units, else three digits."""
     count = int(count)
     units = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B"))
     shift, unit = next(one for one in units if count >> one[0] or one[0] == 0)
@@ -106,7 +106,7 @@ def size(count):
 
 
 def counted(n, thing):
-    """`1 test`, `3 tests`."""
+    """Formats as `1 test`, `3 tests`."""
     return f"{n} {thing}{'' if n == 1 else 's'}"
 
 
@@ -120,7 +120,7 @@ def code(text):
 
 
 def markdown_table(rows):
-    """Returns a table whose first row is the heading. What would end a cell is escaped."""
+    """Returns a table whose first row is the heading. Escapes what would end a cell."""
     lines = []
     for row in rows:
         cells = (cell.replace("|", "\\|").replace("\n", " ") for cell in row)
@@ -131,13 +131,13 @@ def markdown_table(rows):
 
 # --- Steps --------------------------------------------------------------------------------------
 
-TIMED_OUT = (124, 137)  # of timeout(1); the second where the program would not end
+TIMED_OUT = (124, 137)  # of timeout(1); the second if the program had to be killed
 
 
 class Step(NamedTuple):
     name: str
     command: str = ""
-    left_out: str = ""  # why it did not run; empty: it ran
+    left_out: str = ""  # why it did not run; empty if it ran
     exit_code: int = 0
     seconds: float = 0.0
     limit_seconds: float = 0.0
@@ -151,7 +151,7 @@ class Step(NamedTuple):
         return self.ran and self.exit_code == 0
 
     def describe(self):
-        """`ok`, `failed (exit 1)`, `stopped at its limit of 40 s` or `left out: reason`."""
+        """Returns `ok`, `failed (exit 1)`, `stopped at its limit of 40 s` or `left out: reason`."""
         if not self.ran:
             return "left out: " + self.left_out
         if self.exit_code in TIMED_OUT:
@@ -175,7 +175,7 @@ def parse_step(line):
 
 
 def parse_steps(text):
-    """Returns the steps of a steps.tsv. Raises Failed, which names the line that is none."""
+    """Returns the steps of a steps.tsv. Raises Failed with the first invalid line."""
     lines = text.split("\n")
     return [parse_step(line) for line in (lines if lines[-1] else lines[:-1])]
 
@@ -186,10 +186,10 @@ ALL_CALLS = "all"  # the `call` of several calls together
 
 
 def gather(run, date):
-    """Returns the document of the folder `run`. Raises Failed without its info.json or steps.tsv.
+    """Returns the document of the folder `run`. Raises Failed if info.json or steps.tsv is missing.
 
-    A file that a failed step did not come to write is missing from it. One that cannot be read is
-    named in it. Left out are the series `..._per_batch`, which would be most of it.
+    Omits files that a failed step did not write, and names unreadable ones. Omits the series
+    `..._per_batch`, which would be most of it.
     """
     run = pathlib.Path(run)
     evidence = {"date": date, "steps": []}
@@ -227,10 +227,10 @@ def files_of_step(run, name):
 
 
 def parse_figures(text):
-    """Returns what a step wrote; None for what is no JSON.
+    """Returns what a step wrote; None if it is not JSON.
 
-    A list may be cut that is written one element a line (weir-gpu facts). Of that it returns, with
-    "cut", all whole elements, and of the last one what can be read.
+    A list with one element a line (weir-gpu facts) may be truncated. For that, returns all whole
+    elements and the readable part of the last one, with "cut".
     """
     at_line = text.rfind(",\n")
     whole_lines = text if at_line < 0 else text[:at_line]
@@ -256,18 +256,18 @@ def without_series(figures):
 
 
 def sanitizer_summary(log):
-    """Returns the last line of a sanitizer's output with `SUMMARY`; empty where there is none."""
+    """Returns the last line with `SUMMARY` of a sanitizer's output, or an empty text."""
     lines = [line for line in log.split("\n") if "SUMMARY:" in line]
     return lines[-1].lstrip("= ") if lines else ""
 
 
 def find_named(objects, name):
-    """Returns the first object of that name; None where there is none."""
+    """Returns the first object of that name, or None."""
     return next((one for one in objects if one["name"] == name), None)
 
 
 def step_of(evidence, name):
-    """Returns the step of that name; one that is left out where there is none."""
+    """Returns the step of that name. If there is none, returns one that was left out."""
     found = find_named(evidence["steps"], name)
     if found is None:
         return Step(name, left_out="no step of this name was run")
@@ -275,12 +275,12 @@ def step_of(evidence, name):
 
 
 def figures_of(evidence, name):
-    """Returns what the step wrote; None where it wrote nothing."""
+    """Returns what the step wrote, or None."""
     return (find_named(evidence["steps"], name) or {}).get("figures")
 
 
 def is_rehearsal(evidence):
-    """Whether the driver was the stand-in."""
+    """Returns whether the driver was the stand-in."""
     return evidence["machine"].get("rehearsal", False)
 
 
@@ -292,7 +292,7 @@ def device_name(evidence):
 
 
 def device_slug(evidence):
-    """`nvidia-h100-80gb-hbm3` of the first GPU: what the files in docs/results are called after."""
+    """Returns the first GPU's name in file names of docs/results, like `nvidia-h100-80gb-hbm3`."""
     return re.sub(r"[^a-z0-9]+", "-", device_name(evidence).lower()).strip("-")
 
 
@@ -300,7 +300,7 @@ def device_slug(evidence):
 
 
 def read_call(run, date):
-    """Returns what a call found, of its folder or of the JSON file beside its page."""
+    """Returns a call's results, from its folder or from the JSON file beside its page."""
     if os.path.isdir(run):
         return gather(run, date)
     try:
@@ -313,10 +313,10 @@ def read_call(run, date):
 
 
 def merge_calls(calls, date):
-    """Returns all calls as one: of each step the last time that it ran, of each program likewise.
+    """Merges calls: takes the last run of each step and of each program.
 
-    What no call planned counts as planned, since the page is now of everything. One call alone stays
-    as it is. Raises Failed where they are not of one device, driver and commit.
+    Counts steps that no call planned as planned, since the page now covers everything. Leaves a
+    single call as it is. Raises Failed if the calls differ in device, driver or commit.
     """
     if not calls:
         raise Failed("there is no call to make a page of")
@@ -336,7 +336,7 @@ def merge_calls(calls, date):
 
 
 def identity(call):
-    """What figures are of: no page may mix two of these."""
+    """Returns what figures were measured on. A page may not mix two of these."""
     driver, commit = (call["machine"].get(key, "") for key in ("driver", "commit"))
     rehearsal = ", a rehearsal" if is_rehearsal(call) else ""
     return f"{device_name(call)}, driver {driver}, commit {commit}{rehearsal}"
@@ -356,7 +356,7 @@ def add_step(steps, later):
 
 
 def put(objects, later):
-    """Puts `later` where the object of its name is, or at the end."""
+    """Replaces the object with `later`'s name by `later`, or appends it."""
     found = find_named(objects, later["name"])
     if found is None:
         objects.append(later)
@@ -379,13 +379,13 @@ def add_programs(programs, later):
 
 MET = "met"
 NOT_MET = "NOT MET"
-LEFT_OUT = "left out"  # the machine lacks what the check needs, and the figure says what
+LEFT_OUT = "left out"  # the machine lacks what the figure names
 
 
 class Verdict(NamedTuple):
     condition: str
     state: str
-    figure: str  # what was found, or why there is nothing
+    figure: str  # the result, or why there is none
 
 
 def met_if(met):
@@ -393,16 +393,15 @@ def met_if(met):
 
 
 def unless_failed(judged, step):
-    """Figures of a step that failed meet nothing."""
+    """Returns the verdicts. If the step failed, none is met."""
     why = step.describe()
     return judged if step.ok else [(NOT_MET, f"{figure}; the step {why}") for _, figure in judged]
 
 
 def judge_step(evidence, name, conditions, judge_it):
-    """Returns a verdict for each condition, whose state and figure `judge_it(figures, step)` finds.
+    """Returns a verdict for each condition, with the state and figure of `judge_it(figures, step)`.
 
-    None is met where the step wrote no figures, or others than it should write. What is judged by
-    figures that are cut is not met.
+    No condition is met if the step's figures are missing, invalid or truncated.
     """
     figures, step = figures_of(evidence, name), step_of(evidence, name)
     try:
@@ -430,7 +429,7 @@ def without_figures(evidence, step):
 
 
 def count_tests(googletest):
-    """Returns how many tests passed, and the names of those that failed and were skipped."""
+    """Returns the number of passed tests, and the names of failed and skipped ones."""
     passed, failed, skipped = 0, [], []
     for suite in googletest["testsuites"]:
         for test in suite["testsuite"]:
@@ -472,15 +471,15 @@ def judge_sanitizer(evidence, name):
 
 # --- Comparisons of the policies: weir-train compare --json ------------------------------------
 
-LEAST_RATIO = 0.99  # throughput of throttled over that of unbounded with enough memory
-LEAST_OF_PLAIN = 0.97  # the same over that of a training loop that calls CUDA itself
+LEAST_RATIO = 0.99  # throughput, throttled / unbounded with enough memory
+LEAST_OF_PLAIN = 0.97  # the same / a training loop that calls CUDA itself
 
 
 def read_policy(found):
     """Returns a policy's figures.
 
-    `ratio` is to unbounded with enough memory, None where no run finished; `to_plain` is to the
-    training loop without Weir; `host_us` is what it takes to submit a batch.
+    `ratio` is to unbounded with enough memory, or None if no run finished. `to_plain` is to the
+    training loop without Weir. `host_us` is the time to submit a batch.
     """
     line = SimpleNamespace(outcome="not run", ran=False, ratio=None, to_plain=None, host_us=0)
     if "left_out" in found:  # the loop without Weir
@@ -494,7 +493,7 @@ def read_policy(found):
     if "to_plain" in found:
         line.to_plain = [found["to_plain"][key] for key in ("ratio", "low", "high")]
     line.rate, line.host_us = found["batches_per_second"], found["host_us"]
-    line.idle_share = found.get("idle_share")  # not known of the loop without Weir
+    line.idle_share = found.get("idle_share")  # unknown for the loop without Weir
     line.outcome, line.peak = (found["last_run"][key] for key in ("outcome", "peak_reserved_bytes"))
     line.ran = line.rate > 0 or line.peak > 0
     return line
@@ -505,7 +504,7 @@ def read_comparison(figures):
     return SimpleNamespace(
         settings=figures["settings"],
         reference=read_policy(figures["reference"]),
-        plain=read_policy(figures["plain"]),  # its outcome says why where there is none
+        plain=read_policy(figures["plain"]),  # if there is none, its outcome says why
         lines=policies,
         policies={line.policy: line for line in reversed(policies)},
         same="identical" if figures["weights_identical"] is True else "NOT identical",
@@ -518,7 +517,7 @@ def judge_comparison(figures, step):
     throttled, barrier = read.policies["throttled"], read.policies["barrier"]
     dies = read.policies["unbounded"].outcome
     ratio, both = throttled.ratio, throttled.ratio and barrier.ratio
-    # The three policies that must live at the budget: fewer compare too little.
+    # The three policies that must work at the budget: fewer would compare too little.
     enough = both and read.policies["backstop"].ratio
     above = f"throttled {throttled.outcome}, barrier {barrier.outcome}"
     if both:
@@ -537,7 +536,7 @@ def judge_comparison(figures, step):
 
 
 def judge_cost(throttled, plain):
-    """What Weir costs beside a loop that calls CUDA itself. `unbounded` has that cost too."""
+    """Judges Weir's cost beside a loop that calls CUDA itself. `unbounded` has that cost, too."""
     if not throttled.to_plain:
         return NOT_MET, (throttled if plain.ratio else plain).outcome
     ours, theirs = (f"{number(line.host_us, 1)} us" for line in (throttled, plain))
@@ -576,14 +575,14 @@ def policy_row(line, label):
 
 # --- Kernels: weir-gpu bench --json - ----------------------------------------------------------
 
-# How many times its floor a kernel may take. The floor is the time of its work at the rate of the
-# device's own copy or product, measured in the same run.
+# How many times its floor a kernel may take. The floor is the time that its work would take at the
+# rate of the device's own copy or product, measured in the same run.
 BOUNDS = {"copy": 1.15, "sgemm": 1.1}
-# A launch takes some microseconds (unverified), which is more than those bounds leave of a shorter
-# floor. A kernel of such a shape needs a row below.
+# A launch takes some microseconds (unverified), more than these bounds allow for a short floor. A
+# kernel of such a shape needs a row below.
 LEAST_FLOOR_US = 20
-# Bounds of their own, with the reason. Calculated with an H100's figures
-# (tests/gpu_check/report_test.py); none of these bounds was tried on a GPU (unverified).
+# Special bounds with their reasons. Calculated from an H100's figures
+# (tests/gpu_check/report_test.py); no bound was tried on a GPU (unverified).
 NAMED_BOUNDS = {
     ("fill_normal", "2^26"):
         (2.5, "some 60 instructions for each number, which take longer than to write its 4 bytes"),
@@ -611,7 +610,7 @@ NAMED_BOUNDS = {
 
 
 def bound_of(kernel):
-    """Returns how many times its floor it may take, None without a bound; and why, or nothing."""
+    """Returns the bound (times the floor), or None, and its reason if it has one."""
     named = NAMED_BOUNDS.get((kernel.name, kernel.shape))
     if named:
         return named
@@ -630,7 +629,7 @@ def read_kernels(figures):
         if not (kernel.median_us > 0 and kernel.floor_us > 0):
             raise ValueError(f"the figures of {kernel.name} are no times")
         kernel.ratio = kernel.median_us / kernel.floor_us
-        kernel.gives_floor = kernel.floor_of == kernel.name  # its ratio is 1 and says nothing
+        kernel.gives_floor = kernel.floor_of == kernel.name  # its ratio is always 1
         kernel.most, kernel.reason = bound_of(kernel)
         kernel.within = kernel.most is not None and kernel.ratio <= kernel.most
         kernels.append(kernel)
@@ -642,7 +641,7 @@ def judge_bench(figures, step):
 
 
 def judge_kernels(rows):
-    """Says what is wrong with them, or how far above their floors they are."""
+    """Returns what is wrong with the kernels, or how far above their floors they are."""
     kernels = [kernel for kernel in rows if not kernel.gives_floor]
     if not kernels:
         return NOT_MET, "no kernel"
@@ -681,11 +680,11 @@ def kernels_section(figures):
 def read_facts(figures):
     for found in figures["facts"]:
         fact = SimpleNamespace(name=found["fact"], expected=found["expected"])
-        # Without an answer the step crashed or was stopped when it asked.
+        # Without an answer the step crashed or was stopped at the question.
         fact.answer = found.get("answer", "no answer, the step ended here")
         fact.answered = found.get("answered") is True
-        fact.otherwise = found.get("otherwise", "")  # what may happen, where Weir counts on it
-        # `expected` may be `7 or 8`; in parentheses is why nothing is: a cost, for example.
+        fact.otherwise = found.get("otherwise", "")  # what may happen, if Weir depends on it
+        # `expected` may be `7 or 8`. Parentheses say why nothing is expected: a cost, for example.
         alternatives = f" or {fact.expected} or "
         fact.as_expected = fact.expected[:1] == "(" or f" or {fact.answer} or " in alternatives
         yield fact
@@ -720,8 +719,8 @@ def facts_section(figures):
 
 # --- Real traces on the device: weir replay --upstream cuda --json - ----------------------------
 
-# What `paged` may reserve at its peak (docs/fragmentation.md): this times what is requested at the
-# peak, and two pages for the one stream of each trace.
+# The most that `paged` may reserve at its peak (docs/fragmentation.md): this factor times the bytes
+# requested at the peak, plus two pages for the one stream of each trace.
 MOST_RESERVED = 1.03
 TWO_PAGES = 4 << 20
 
@@ -768,12 +767,12 @@ def traces_section(figures):
 
 # --- Timelines of known work: weir-gpu timeline FILE --------------------------------------------
 
-MOST_OFF = 0.02  # by how much the recorded time of a stretch may differ from that of CUDA events
-MOST_OUTSIDE_US = 1000  # how far an operation may seem to lie outside the host's times around it
+MOST_OFF = 0.02  # how far a stretch's recorded time may be off CUDA events'
+MOST_OUTSIDE_US = 1000  # how far an operation may lie outside the host's times
 
 
 def judge_timeline(figures, step):
-    # Without CUPTI there is nothing to judge. Where it is there and refuses, nothing is met.
+    # Without CUPTI there is nothing to judge. If CUPTI refuses, nothing is met.
     for key, state in (("no_cupti", LEFT_OUT), ("refused", NOT_MET)):
         if figures.get(key):
             return [(state, figures[key])] * 3
@@ -844,8 +843,8 @@ def timeline_section(figures):
 
 # --- What a recording costs weir-train: tools/gpu_check/timeline_cost ---------------------------
 
-MOST_COST = 1.03  # time with a recording over time without it
-LEAST_PAIRS = 3  # of runs; one pair tells little
+MOST_COST = 1.03  # time with a recording / time without
+LEAST_PAIRS = 3  # of runs; fewer say little
 
 
 def judge_recording_cost(figures, step):
@@ -880,11 +879,11 @@ def timeline_cost_section(figures):
 
 # --- PyTorch under recordings: tools/gpu_check/programs/record_all.py ---------------------------
 
-LEAST_PROFILED = 0.99  # kernels that torch.profiler sees beside a recording, of those it sees alone
+LEAST_PROFILED = 0.99  # kernels that torch.profiler sees beside a recording / alone
 
 
 def read_recorded_runs(figures):
-    """Returns why none could be run, or nothing; and the runs."""
+    """Returns why no program could run, if so, and the runs."""
     return figures.get("left_out", ""), [read_recorded_run(found) for found in figures["runs"]]
 
 
@@ -900,9 +899,9 @@ def read_recorded_run(found):
         run.losses, run.profiled = printed.get("losses", []), printed.get("profiled_kernels", 0)
     run.page_bytes = found.get("page_bytes", 0)
     run.other_bytes = found.get("other_report_bytes", 0)
-    run.lines = found.get("lines", [])  # on standard error, those that speak of a profiler
+    run.lines = found.get("lines", [])  # on standard error that mention a profiler
     run.said = f"it says: {run.lines[0]}" if run.lines else "nothing says why"
-    run.activity = found.get("timeline")  # what `weir-gpu timeline count` says
+    run.activity = found.get("timeline")  # of `weir-gpu timeline count`
     run.outcome = outcome_of_run(found)
     run.finished = run.outcome == "finished"
     run.fault = fault_of(run)
@@ -922,7 +921,7 @@ def outcome_of_run(found):
 
 
 def fault_of(run):
-    """Returns what keeps a recording from being whole; nothing where it is whole."""
+    """Returns why a recording is incomplete, or nothing."""
     if not run.finished:
         return run.outcome
     if run.activity is None:
@@ -972,7 +971,7 @@ def judge_recorded(run, plain):
 
 
 def judge_beside(run, other_works, other):
-    """Two profilers at once: each has what it should, or a line says why not."""
+    """Judges two profilers at once: each is complete, or a line says why not."""
     if run is None or run.left_out:
         return (LEFT_OUT, run.left_out) if run else (NOT_MET, "not run")
     if not run.finished:
@@ -1008,13 +1007,13 @@ SETUPS = {
     "weir_batches": "with Weir, in stream order, batches by NVTX",
     "weir_pluggable": "with Weir, pluggable allocator",
 }
-LEAST_SERVED = 0.99  # of the device memory that Weir could serve
-SHARING = 8  # processes that share the GPU, as plan.py starts them
-OUT_OF_MEMORY = 75  # as harness.py ends
+LEAST_SERVED = 0.99  # share of the device memory that Weir could serve
+SHARING = 8  # processes on one GPU, as in plan.py
+OUT_OF_MEMORY = 75  # as in harness.py
 
 
 def read_summary(summary):
-    """Returns what `weir run --json` wrote, of all devices that the program used."""
+    """Returns the figures of `weir run --json`, summed over the program's devices."""
     if not summary or not summary["devices"]:
         raise ValueError("there is none" if summary is None else "it names no device")
     weir = SimpleNamespace(served=0, passed=0, other=0, peak=0, budget=0, waits=0, waited_s=0)
@@ -1024,7 +1023,7 @@ def read_summary(summary):
         for passed in device["passed"]:
             if passed["counted"] is not True:
                 continue
-            if passed["kind"] in ("modules", "contexts"):  # that only the driver can serve
+            if passed["kind"] in ("modules", "contexts"):  # only the driver can serve these
                 weir.other += passed["sum_bytes"]
             else:
                 weir.passed += passed["sum_bytes"]
@@ -1041,7 +1040,7 @@ def read_summary(summary):
 
 
 def read_run(found):
-    """Returns a run of a program, with what it printed itself and with Weir's summary of it."""
+    """Returns a run of a program, with its own output and Weir's summary."""
     run = SimpleNamespace(setup=found["setup"], title=SETUPS.get(found["setup"], found["setup"]))
     run.has_weir = run.setup.startswith("weir")
     run.without = "plain_async" if run.setup.endswith("_async") else "plain"
@@ -1074,7 +1073,7 @@ def read_run(found):
 
 
 def read_programs(figures):
-    """Returns why each program could not be run, or nothing, and its runs; by its name."""
+    """Returns by name why each program could not run, if so, and its runs."""
     programs = {}
     for found in reversed(figures["programs"]):
         runs = [read_run(run) for run in found["runs"]]
@@ -1101,9 +1100,9 @@ def first_difference(a, b):
 
 
 def judge_program(name, judges):
-    """Returns what judges the program of that name, a condition by each of `judges(runs)`.
+    """Returns a judge of the program `name`, with one condition for each of `judges(runs)`.
 
-    A program whose framework is not there is left out. One that was not come to is not met.
+    Leaves out a program whose framework is missing. A program that was not reached is not met.
     """
 
     def judge_it(figures, step):
@@ -1112,7 +1111,7 @@ def judge_program(name, judges):
             return [(LEFT_OUT, left_out)] * len(judges)
         if runs is not None:
             return [judge_one(runs) for judge_one in judges]
-        if name in figures.get("planned", [name]):  # a document that names no plan is of all
+        if name in figures.get("planned", [name]):  # without a plan, all are planned
             return [(NOT_MET, f"not run; the step {step.describe()}")] * len(judges)
         return [(LEFT_OUT, "not among the programs of this call")] * len(judges)
 
@@ -1125,7 +1124,7 @@ def judge_same(runs):
         if not run.has_weir:
             continue
         plain = find_run(runs, run.without)
-        # What fails without Weir too says nothing of it. Without an end of its own it did not fail.
+        # A failure without Weir says nothing about Weir. A run that was stopped did not fail.
         if plain and plain.exit_code is not None and not plain.stopped and not plain.finished:
             why = f"without Weir it {plain.outcome}"
             not_compared.append(f"{run.title} is compared with nothing: {why}")
@@ -1172,7 +1171,7 @@ def judge_dies(runs):
 
 
 def judge_lives(setup):
-    """That `setup` finishes with the losses of the run that had enough memory."""
+    """Judges whether `setup` finishes with the losses of the run with enough memory."""
 
     def judge_it(runs):
         run, enough = find_run(runs, setup), find_run(runs, "enough")
@@ -1253,7 +1252,7 @@ COMPARISONS = {
     "compare_x16_drawn": "16 times the width, inputs drawn on the device",
     "compare_x16_ring": "16 times the width, inputs from a ring of pinned batches",
 }
-# Each of these with and without Weir: the same losses, and Weir serves the memory.
+# Each with and without Weir: the same losses, and Weir serves the memory.
 TRAINING_PROGRAMS = {
     "torch_resnet": "PyTorch, residual network",
     "torch_gpt": "PyTorch, transformer",
@@ -1354,10 +1353,10 @@ def verdict_lines(verdicts):
 
 
 def page_name(evidence):
-    """Returns what the files of the page are called, without their endings.
+    """Returns the name of the page's files, without their endings.
 
-    `gpu-DEVICE-DATE`, with the call's name after it where it was not a whole first one; of a
-    rehearsal `rehearsal-...`.
+    `gpu-DEVICE-DATE`, followed by the call's name unless it was a whole first one. A rehearsal's
+    name begins with `rehearsal-`.
     """
     call = evidence.get("call", "")
     kind = "rehearsal" if is_rehearsal(evidence) else "gpu"
@@ -1365,7 +1364,7 @@ def page_name(evidence):
 
 
 def page(evidence, verdicts, json_name):
-    """Returns the page in Markdown; `json_name` is the file beside it that has the same figures."""
+    """Returns the page in Markdown. `json_name` is the file beside it with the same figures."""
 
     def sections(title, **writers):
         written = (section(evidence, name, write) for name, write in writers.items())
@@ -1398,7 +1397,7 @@ def page(evidence, verdicts, json_name):
 
 
 def section(evidence, name, write):
-    """Returns the section, or why it is not there: the page must come out whatever a step wrote."""
+    """Returns the section, or why it is missing: bad input from a step must not stop the page."""
     figures = figures_of(evidence, name)
     if figures is None:
         return f"No figures: {step_of(evidence, name).describe()}.\n\n"
@@ -1419,7 +1418,7 @@ def heading(evidence):
 
 
 def commit_note(commit):
-    """Returns the commit, with a note where two builds of that name may differ."""
+    """Returns the commit, with a note if two builds of that name may differ."""
     may_differ = "calls may be of different code"
     if commit.endswith("-dirty"):
         return f"{commit}, of a tree with uncommitted changes: {may_differ}"
@@ -1460,9 +1459,9 @@ def steps_table(evidence):
 
 
 def target_of(path, runs):
-    """Returns where the file `path` is to be written. Raises Misused where it must not be.
+    """Returns the file to write for `path`. Raises Misused if that is not allowed.
 
-    A link stays, and what it points to is replaced. What is read is never replaced.
+    Keeps a link and replaces its target. Never replaces an input.
     """
 
     def refuse(want):
@@ -1482,7 +1481,7 @@ def target_of(path, runs):
 
 
 def write_file(target, contents):
-    """Replaces the file's contents, whole or not at all."""
+    """Replaces the file's contents, completely or not at all."""
     folder, name = os.path.split(target)
     mask = os.umask(0)
     os.umask(mask)
@@ -1504,7 +1503,7 @@ def run_report(words):
     if len(words) < 3:
         raise Misused("RUN... OUTPUT-FOLDER YYYY-MM-DD are needed")
     *runs, folder, date = words
-    if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", date):  # it is a part of the names of files
+    if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", date):  # it becomes part of file names
         raise Misused(f"{date!r} is no date YYYY-MM-DD")
     evidence = merge_calls([read_call(run, date) for run in runs], date)
     verdicts = judge(evidence)

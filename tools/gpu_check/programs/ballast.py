@@ -1,5 +1,5 @@
-"""Takes all of the first GPU's free memory but so many bytes, and holds it until standard input
-ends: what runs beside it has that much and no more. Needs the driver alone.
+"""Takes the first GPU's free memory except BYTES, and holds it until standard input ends. Programs
+beside it then have only BYTES. Needs only the driver.
 
     ballast.py --leave BYTES
 """
@@ -38,7 +38,7 @@ def main():
     taken = 0
     piece = 1 << 30
     while piece >= 1 << 20:
-        # A context of its own grows by a little as it allocates: asked again each time.
+        # The own context grows a little with each allocation, so ask again each time.
         if free_bytes(driver) - leave < piece:
             piece //= 2
             continue

@@ -30,7 +30,7 @@ def run(args):
         y = xp.tanh(x @ weights)
         error = y - 0.5 * x
         weights = weights - (1e-2 / some) * (x.T @ (error * (1 - y * y)))
-        # Of one element: a mean over all of them may add in another order in another run.
+        # Of one element: a mean over all may add in another order in each run.
         losses.append(error[0, 0] * error[0, 0])
     seconds = clock.seconds()
     figures = {

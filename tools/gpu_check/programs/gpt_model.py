@@ -16,7 +16,7 @@ def make_model(torch, tokens, width, heads, layers, length):
             self.register_buffer("future", torch.ones(length, length).triu(1).bool())
 
         def attend(self, x):
-            # Written out: the fused kernels' backward pass adds in no fixed order.
+            # Not fused: the backward pass of fused kernels adds in no fixed order.
             batch, places, _ = x.shape
             query, key, value = (
                 part.view(batch, places, heads, width // heads).transpose(1, 2)

@@ -1,10 +1,10 @@
-"""What the programs here share: their flags, how they end, and the one line of JSON they print.
+"""Shared by the programs here: flags, exit codes and the one line of JSON that they print.
 
-None of it knows of Weir: a program is run as it is, and what stands in its way is the runner's.
+Independent of Weir: programs run unmodified, and the runner sets up everything around them.
 
     exit 0    finished
-    exit 75   ran out of memory; the line is printed all the same
-    exit 77   what it needs is not on this machine; one line on standard error names it
+    exit 75   ran out of memory; prints the line anyway
+    exit 77   something is missing on this machine; one line on standard error names it
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 OUT_OF_MEMORY = 75
 MISSING = 77
 
-# Steps before the time is taken: the first ones choose kernels, load modules and fill pools.
+# Untimed first steps, which choose kernels, load modules and fill pools.
 WARM_UP = 3
 
 
@@ -26,11 +26,11 @@ class Missing(Exception):
 
 
 class OutOfMemory(Exception):
-    """The framework said so."""
+    """The framework ran out of memory."""
 
 
 def need(module, name):
-    """Imports a framework, or ends with the code that says it is not there."""
+    """Imports a framework. Raises Missing if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -46,7 +46,7 @@ def flags(about, steps):
 
 
 def torch_ready(device):
-    """PyTorch, set up so that two runs give the same bits."""
+    """Imports PyTorch, set up so that two runs give the same bits."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch = need("torch", "PyTorch")
     if device == "cuda" and not torch.cuda.is_available():
@@ -60,15 +60,14 @@ def torch_ready(device):
 
 
 def use_allocator(torch, library):
-    """Has PyTorch allocate through two functions of `library`."""
+    """Makes PyTorch allocate through two functions of `library`."""
     memory = torch.cuda.memory
     allocator = memory.CUDAPluggableAllocator(library, "weir_torch_alloc", "weir_torch_free")
     memory.change_current_allocator(allocator)
 
 
 class Clock:
-    """The time of the steps after the first few, from a device that has nothing left to do to
-    another such moment."""
+    """Measures the steps after the first few. The device is idle at both ends."""
 
     def __init__(self, settle):
         self._settle = settle
@@ -76,7 +75,7 @@ class Clock:
         self.steps = 0
 
     def step(self, number):
-        """To be called before step `number`."""
+        """Call before step `number`."""
         if number == WARM_UP:
             self._settle()
             self._from = time.perf_counter()
@@ -95,8 +94,8 @@ def torch_clock(torch, device):
 
 
 def torch_figures(torch, args, losses, clock):
-    """What a PyTorch program prints. The losses come off the device here and not step by step: a
-    loop that reads each of them never runs ahead."""
+    """Returns what a PyTorch program prints. Reads the losses only here, because a loop that reads
+    each one never runs ahead."""
     seconds = clock.seconds()
     figures = {
         "framework": f"PyTorch {torch.__version__}",
@@ -112,8 +111,8 @@ def torch_figures(torch, args, losses, clock):
     return figures
 
 
-# Of errors that have no class of their own: JAX's, and those of calls beside the allocator, such as the
-# load of a kernel into a device that is full.
+# Errors without a class of their own: JAX's, and those of calls beside the allocator, such as
+# loading a kernel into a full device.
 FULL = ("RESOURCE_EXHAUSTED", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
@@ -122,7 +121,7 @@ def is_out_of_memory(error):
 
 
 def main(name, run, parser):
-    """Runs `run(args)`, which returns figures, and ends the process as described above."""
+    """Runs `run(args)`, which returns figures. Ends the process with the exit codes above."""
     args = parser.parse_args()
     if args.steps <= 0:
         parser.error("--steps must be above zero")

@@ -51,7 +51,7 @@ def run(args):
     }
     if args.device == "cuda":
         figures["allocator"] = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default")
-        # Its own allocators count; those that leave it to CUDA need not.
+        # JAX's own allocators keep statistics; CUDA's may not.
         peak = (device.memory_stats() or {}).get("peak_bytes_in_use")
         if peak is not None:
             figures["peak_in_use_bytes"] = peak

@@ -1,15 +1,15 @@
-"""What is run: each program with its setups, and the time of each run.
+"""The plan: each program with its setups, and the time of each run.
 
-All of it is two calls of `tools/gpu-check --programs`, FIRST and SECOND, because the runs of one call
-must fit into it: see `allowance`.
+Divided into two calls of `tools/gpu-check --programs`, FIRST and SECOND, because the runs of a call
+must fit into its time: see `allowance`.
 """
 
 import dataclasses
 
 GIB = 1 << 30
 
-# How a framework is told to allocate in stream order. PyTorch reads the first name up to 2.8 and both
-# from then on. Under Weir `weir run --allocator async` does it.
+# Settings that make a framework allocate in stream order. PyTorch reads the first name up to 2.8 and
+# both later. Under Weir `weir run --allocator async` does it.
 _TORCH = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _JAX = ("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_PREALLOCATE")
 ASYNC = {
@@ -17,12 +17,12 @@ ASYNC = {
     "jax": dict(zip(_JAX, ("cuda_async", "false"))),
     "cupy": {},
 }
-# Of the machine's, which would decide instead.
+# The machine's variables that would override a setup.
 NEVER = ("WEIR_ALLOCATOR", "PYTORCH_NO_CUDA_MEMORY_CACHING", *_TORCH, *_JAX)
 
 
 def environment(machine, program, setup):
-    """The variables of a run on a machine with these."""
+    """Returns the variables of a run on a machine with the variables `machine`."""
     variables = {name: value for name, value in machine.items() if name not in NEVER}
     if setup.allocation == "async" and not setup.weir:
         variables.update(ASYNC[program.framework])
@@ -35,14 +35,14 @@ class Setup:
 
     name: str
     weir: bool = False
-    allocation: str = ""  # the framework's own; `async`: in stream order
+    allocation: str = ""  # empty: the framework's own; `async`: in stream order
     budget: str = "80%"
-    leave: int = 0  # bytes of the device that are left to it; 0: all there are
+    leave: int = 0  # bytes of the device left to it; 0: all
     environment: dict = dataclasses.field(default_factory=dict)
     arguments: tuple = ()
     pluggable: bool = False
     copies: int = 1  # processes at once
-    more: int = 0  # seconds that this run is sure of beyond its program's
+    more: int = 0  # guaranteed seconds beyond its program's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,30 +51,30 @@ class Program:
     framework: str
     script: str
     setups: tuple
-    seconds: int  # that each run is sure of: a pessimistic guess, no GPU has run any (unverified)
+    seconds: int  # guaranteed to each run: a pessimistic guess, never run on a GPU (unverified)
 
     def share(self, setup):
         return self.seconds + setup.more
 
 
-# A run that hangs ends at so many times its share.
+# A run that hangs ends at this many times its share.
 MOST = 3
 
 
 def allowance(share, left, after):
-    """Seconds that a run may take when `left` are left of the call, and the runs after it are sure of
-    `after` together. Each run is sure of its share, and may use what the runs before it left over.
+    """Returns the seconds that a run may take when `left` are left of the call and later runs have
+    `after` guaranteed. Each run has its share and may use what earlier ones left over.
     tools/gpu_check/shell/budget.sh has the same rule for steps."""
     return min(MOST * share, max(share, left - after), left)
 
 
 def shares(programs):
-    """What the runs of these programs are sure of, together."""
+    """Returns the sum of the shares of these programs' runs."""
     return sum(program.share(setup) for program in programs for setup in program.setups)
 
 
 def _four(**more):
-    """With and without Weir, in both ways to allocate: under Weir, both values of --allocator."""
+    """Returns setups with and without Weir, in both ways to allocate (with Weir: --allocator)."""
     return tuple(
         Setup(
             ("weir" if weir else "plain") + ("_async" if allocation else ""),
@@ -87,8 +87,8 @@ def _four(**more):
     )
 
 
-# For the one that must run out of memory: the same memory with Weir as without, and a little more
-# without.
+# For the program that must run out of memory: the same memory with Weir as without, and a little
+# more without.
 _CAP = 4 * GIB
 _LEAVE = _CAP + GIB // 4
 _CAPPED = {"weir": True, "budget": f"{_CAP}B", "leave": _LEAVE, "allocation": "async"}

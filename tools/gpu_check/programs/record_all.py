@@ -5,8 +5,7 @@
                   [--limit SECONDS]
 
 --library is libweir.so, --inject libweir_timeline.so, --count weir-gpu. Logs, timelines, the page and
-the text of the recorded run go into the folder called like the output. What it all means is not judged
-here: report.py does that.
+the text of the recorded run go into a folder named like the output. report.py judges the results.
 """
 
 import argparse
@@ -20,14 +19,14 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree is not ours to write into
+sys.dont_write_bytecode = True  # do not write into the tree
 import runner
 
 HERE = pathlib.Path(__file__).resolve().parent
-MISSING = 77  # as harness.py, which cannot be asked where its framework is not
-REPORT_SECONDS = 8  # to count and to draw, which come out of the limit
+MISSING = 77  # as in harness.py, which cannot be imported without its framework
+REPORT_SECONDS = 8  # for counting and drawing, part of the limit
 MOST_LINES = 5
-# What a profiler that cannot have what it needs says, whichever it is.
+# What any profiler prints when it lacks something.
 OF_PROFILERS = re.compile(r"CUPTI|not recorded|in use by")
 
 
@@ -54,7 +53,7 @@ def find_nsys():
 
 
 class Recordings:
-    """The runs: each a command, what it has in its environment, and the timeline that it should leave."""
+    """The runs: each with its command, environment and expected timeline."""
 
     def __init__(self, args, folder):
         self._folder = folder
@@ -76,8 +75,8 @@ class Recordings:
         return self._folder / "nsys.nsys-rep"
 
     def setups(self):
-        """(name, command, environment), or why it is left out in place of the command. `inside` has
-        PyTorch's profiler inside, `outside` has nsys around it."""
+        """Yields (name, command, environment), or why a run is left out instead of its command. `inside`
+        has PyTorch's profiler inside, `outside` has nsys around it."""
         yield "plain", [*self._script, "--profile"], {}
         yield "recorded", self._recorded("recorded"), {}
         if os.path.isfile(self._inject):
@@ -101,7 +100,7 @@ def lines_of_profilers(log):
 
 
 def call(command, deadline, output=None):
-    """What it prints, or goes to the file `output`; none where it fails or has no time."""
+    """Returns what the command prints, and writes it to `output`. None if it fails or has no time."""
     try:
         done = subprocess.run(
             command,
@@ -127,7 +126,7 @@ def counted(args, timeline, deadline):
 
 
 def add_page(args, folder, entry, deadline):
-    """The page and the text of a timeline, for people."""
+    """Makes the page and the text of a timeline, for people."""
     timeline, page = folder / "recorded.pftrace", folder / "recorded.html"
     report = [args.weir, "timeline", "report", str(timeline)]
     if timeline.is_file():
@@ -137,7 +136,7 @@ def add_page(args, folder, entry, deadline):
 
 
 def run_all(args, folder):
-    """One entry for each run. They share the device: nothing of them is timed."""
+    """Returns an entry for each run. The runs share the device, so none is timed."""
     recordings = Recordings(args, folder)
     deadline = time.monotonic() + args.limit
     entries, started = [], []
@@ -163,14 +162,14 @@ def run_all(args, folder):
         if setup == "outside":
             report = recordings.nsys_report()
             entry["other_report_bytes"] = report.stat().st_size if report.is_file() else 0
-            report.unlink(missing_ok=True)  # some megabytes, of which nobody here reads one
+            report.unlink(missing_ok=True)  # some megabytes that nobody reads
         entries.append(entry)
     return entries
 
 
 def main(words):
     args = parse(words)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every finally
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs every `finally`
     output = pathlib.Path(args.output)
     folder = output.parent / output.stem
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,11 +20,11 @@ import signal
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree is not ours to write into
+sys.dont_write_bytecode = True  # do not write into the tree
 import plan
 import runner
 
-MISSING = 77  # as harness.py, which cannot be asked where its frameworks are not
+MISSING = 77  # as in harness.py, which cannot be imported without its frameworks
 
 
 def parse(words):
@@ -55,7 +55,7 @@ def parse(words):
 
 
 def chosen(parser, which):
-    """The programs that `which` names, in the plan's order; all of them for none."""
+    """Returns the programs that `which` names, in the plan's order; all if it is empty."""
     if which in plan.CALLS:
         return plan.CALLS[which]
     known = [program.name for program in plan.PROGRAMS]
@@ -73,8 +73,8 @@ def print_plan(programs):
 
 
 def run_program(program, runs, after):
-    """Its entry. The first setup goes without Weir: where that finds no framework, none does. The
-    programs after it are sure of `after` seconds."""
+    """Returns the program's entry. The first setup runs without Weir: if it finds no framework, no
+    setup does. Later programs have `after` seconds guaranteed."""
     entry = {"name": program.name, "runs": []}
     rest = plan.shares([program])
     for setup in program.setups:
@@ -88,8 +88,8 @@ def run_program(program, runs, after):
 
 
 def output_file(path):
-    """The end of the links of `path`. Refuses what must not be replaced: a device, a folder, and what lies
-    under /dev or /proc."""
+    """Returns the end of the links of `path`. Refuses what must not be replaced: a device, a folder, or
+    anything under /dev or /proc."""
     file = pathlib.Path(os.path.realpath(path))
     system = file.parts[1:2] in (("dev",), ("proc",)) and file.parts[1:3] != ("dev", "shm")
     if system or (file.exists() and not file.is_file()):
@@ -98,7 +98,7 @@ def output_file(path):
 
 
 def write(file, document):
-    """Whole or not at all."""
+    """Writes the file completely or not at all."""
     beside = file.with_name(file.name + ".new")
     beside.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     os.replace(beside, file)
@@ -109,7 +109,7 @@ def main(words):
     if args.plan:
         print_plan(args.programs)
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every finally
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs every `finally`
     output = output_file(args.output)
     folder = output.parent / output.stem
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Runs one program in one setup and writes down what came of it."""
+"""Runs one program in one setup and records the result."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ import time
 import plan
 
 HERE = pathlib.Path(__file__).resolve().parent
-BALLAST_END = 5  # seconds that it gets to end, which come out of the run's time
+BALLAST_END = 5  # seconds that it has to end, part of the run's time
 
 
 class NoBallast(Exception):
@@ -21,8 +21,8 @@ class NoBallast(Exception):
 
 
 class Runner:
-    """`weir` is the command, `library` what it preloads, `folder` where logs and summaries go,
-    `deadline` a time.monotonic()."""
+    """`weir` is the command, `library` what it preloads, `folder` for logs and summaries, `deadline` a
+    time.monotonic()."""
 
     def __init__(self, weir, library, folder, deadline, device, small):
         self._weir = weir
@@ -36,7 +36,7 @@ class Runner:
         return self._deadline - time.monotonic()
 
     def run(self, program, setup, after):
-        """One entry for each process of the setup, when the runs after it are sure of `after` seconds."""
+        """Returns an entry per process of the setup. Later runs have `after` seconds guaranteed."""
         limit = plan.allowance(program.share(setup), self.left(), after)
         if limit <= 0:
             return [{"setup": setup.name, "command": "", "exit_code": None, "said": "no time was left"}]
@@ -76,8 +76,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _ballast(self, setup, deadline):
-        """Holds what the setup must not have of the device's memory. Getting ready is part of the run's
-        time."""
+        """Holds the device memory that the setup must not have. Its start is part of the run's time."""
         if setup.leave == 0 or not self._on_gpu:
             yield
             return
@@ -98,7 +97,7 @@ class Runner:
 
 
 class Process:
-    """One program that is running."""
+    """A running program."""
 
     def __init__(self, setup, command, environment, log, summary):
         self._entry = {"setup": setup, "command": " ".join(map(shorter, command))}
@@ -108,7 +107,7 @@ class Process:
         self._from = time.monotonic()
         with open(log, "wb") as err, open(self._printed, "wb") as out:
             try:
-                # A session of its own, so that what it started goes with it.
+                # Its own session, so that its children are killed with it.
                 self._process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -122,7 +121,7 @@ class Process:
                 self._entry["said"] = str(error)
 
     def kill(self):
-        """Nothing that was started outlives this, whatever ended it."""
+        """Kills the program and its children if it still runs."""
         if self._process is not None and self._process.poll() is None:
             end(self._process, 0, whole_session=True)
 
@@ -143,7 +142,7 @@ class Process:
 
 
 def end(process, seconds, whole_session=False):
-    """Waits, and kills what is still there then. Whether it ended by itself."""
+    """Waits, then kills what still runs. Returns whether it ended by itself."""
     try:
         process.wait(seconds)
         return True
@@ -157,14 +156,14 @@ def end(process, seconds, whole_session=False):
 
 
 def line_within(stream, seconds):
-    """Whether a line came."""
+    """Returns whether a line arrived in time."""
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         return bool(selector.select(seconds)) and stream.readline().endswith("\n")
 
 
 def shorter(word):
-    """Folders of this machine are nothing for a page."""
+    """Removes folders of this machine, which do not belong on a page."""
     return os.path.basename(word) if os.path.isabs(word) else word
 
 
@@ -174,7 +173,7 @@ def last_line(file):
 
 
 def last_json(file):
-    """What the last line says; none where it is no object."""
+    """Returns the last line's JSON object, or None."""
     try:
         found = json.loads(last_line_whole(file))
     except ValueError:

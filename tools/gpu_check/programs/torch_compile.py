@@ -3,7 +3,7 @@
 import gpt_model
 import harness
 
-# What torch.compile says when a compiler, or Triton, is not on the machine.
+# torch.compile's messages if a compiler or Triton is missing.
 TOOLS = ("triton", "compiler", "gcc", "cl.exe", "Python.h", "nvcc", "ptxas")
 
 
@@ -31,7 +31,7 @@ def run(args):
                 raise
             raise harness.Missing(f"torch.compile does not work here: {first_line(error)}") from error
         optimizer.step()
-        losses.append(loss.detach().clone())  # the next replay writes to the same memory
+        losses.append(loss.detach().clone())  # the next replay overwrites it
     figures = harness.torch_figures(torch, args, losses, clock)
     from torch._dynamo.utils import counters
 
@@ -44,7 +44,7 @@ def first_line(error):
 
 
 def tools_are_missing(error):
-    """Whether the compiler, not the program, is what failed."""
+    """Returns whether the compiler failed, not the program."""
     from_compiler = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
     return from_compiler and any(tool in str(error) for tool in TOOLS)
 

@@ -18,7 +18,7 @@ def run(args):
     clock = harness.torch_clock(torch, args.device)
     for number in range(args.steps):
         clock.step(number)
-        # Sizes that change from step to step are what fragments a cache.
+        # Changing sizes fragment a cache.
         places = length - (number * 37) % (length // 2)
         text = torch.randint(tokens, (batch, places + 1), generator=draw).to(args.device)
         loss = model(text[:, :-1], text[:, 1:])

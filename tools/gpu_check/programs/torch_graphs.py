@@ -28,7 +28,7 @@ def run(args):
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            for _ in range(harness.WARM_UP):  # what is made lazily must not be made in a capture
+            for _ in range(harness.WARM_UP):  # lazy initialization must not happen in a capture
                 step()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
@@ -42,8 +42,8 @@ def run(args):
         text.copy_(next_text())
         if args.device == "cuda":
             graph.replay()
-            # The next replay writes there again. Memory that is made between replays must never
-            # be the graph's own.
+            # The next replay overwrites it. Memory allocated between replays must never be the
+            # graph's own.
             losses.append(captured.detach().clone())
         else:
             losses.append(step().detach())

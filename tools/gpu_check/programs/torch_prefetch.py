@@ -13,7 +13,7 @@ import harness
 
 
 class NoEvent:
-    """Of a cpu, where all work is done when it is asked for."""
+    """A stream of a cpu, where all work completes at once."""
 
     def record(self, stream):
         pass
@@ -32,7 +32,7 @@ class Streams:
         return self._torch.cuda.stream(self.copies) if self._torch else contextlib.nullcontext()
 
     def hand_over(self, tensor):
-        """The work may read what the copies wrote, and `tensor` may be let go of before it did."""
+        """Lets the work read what the copies wrote, even if `tensor` is released before."""
         if self._torch:
             self.work.wait_stream(self.copies)
             tensor.record_stream(self.work)

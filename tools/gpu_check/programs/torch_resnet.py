@@ -7,7 +7,7 @@ def make_model(torch, width):
     nn = torch.nn
 
     class Block(nn.Module):
-        """Two convolutions beside a way around them."""
+        """Two convolutions with a shortcut."""
 
         def __init__(self, inputs, outputs, stride):
             super().__init__()
@@ -35,7 +35,7 @@ def make_model(torch, width):
             self.head = nn.Linear(8 * width, 10)
 
         def forward(self, x):
-            # A mean, for the backward pass of adaptive pooling has no deterministic form on a GPU.
+            # A mean, since adaptive pooling has no deterministic backward pass on a GPU.
             return self.head(self.blocks(self.stem(x)).mean((2, 3)))
 
     return Network()

@@ -8,7 +8,7 @@ import harness
 
 
 def profiler(torch, args):
-    """PyTorch's profiler, or nothing of it."""
+    """Returns PyTorch's profiler, or an empty context."""
     if not args.profile:
         return contextlib.nullcontext()
     kinds = [torch.profiler.ProfilerActivity.CPU]
@@ -18,7 +18,7 @@ def profiler(torch, args):
 
 
 def on_device(torch, profile):
-    """How many kernels, copies and sets of the device the profiler has."""
+    """Returns how many device kernels, copies and sets the profiler recorded."""
     cuda = torch.autograd.DeviceType.CUDA
     return sum(1 for event in profile.events() if event.device_type == cuda)
 

@@ -17,7 +17,7 @@ def main():
         try:
             importlib.import_module(name)
             said = "is read"
-        except Exception as error:  # noqa: BLE001: whatever it is, the programs will say it
+        except Exception as error:  # noqa: BLE001: the programs will report it
             said = f"is not there: {error}"
         print(f"{name} {said}, {time.monotonic() - started:.1f} s", flush=True)
 

@@ -1,12 +1,13 @@
-# How long everything may take, so that each call ends within eight minutes. One table, and one rule.
+# The time that everything may take, so that each call ends within eight minutes. One table, one
+# rule.
 # shellcheck shell=bash disable=SC2034  # for tools/gpu-check
 
-# What tools/gpu-check runs by itself, in this order.
+# What tools/gpu-check runs by default, in this order.
 steps=(tests compare_x1_drawn compare_x1_ring compare_x16_drawn compare_x16_ring bench facts traces
   timeline timeline_cost timeline_programs memcheck racecheck)
 
-# Seconds that each part of a call is sure of. All that a call has must add up to limit_s: --dry-run
-# checks it. Pessimistic guesses: no GPU has run any of it (unverified).
+# Guaranteed seconds of each part of a call. Those of a call must add up to at most limit_s:
+# --dry-run checks it. Pessimistic guesses: no GPU has run any of it (unverified).
 declare -A share=(
   [info]=25
   [tests]=60
@@ -28,13 +29,13 @@ declare -A share=(
 )
 limit_s=470  # eight minutes, but for what ends a step that would not end
 
-# A part that hangs ends at so many times its share.
+# A part that hangs ends at this many times its share.
 most=3
-# Of the programs' share, to write down what they came to.
+# Seconds of the programs' share for writing down their results.
 programs_margin=5
 
-# Prints the seconds that a step may take whose share is $1, when $2 are left of the call and the parts
-# after it are sure of $3. Each is sure of its share, and may use what those before it left over.
+# Prints how many seconds a step with share $1 may take when $2 are left of the call and the later
+# parts have $3 guaranteed. Each step has its share and may use what earlier ones left over.
 # tools/gpu_check/programs/plan.py has the same rule for the runs of programs.
 allowance() {
   local seconds=$1 left=$2 after=$3
@@ -44,7 +45,7 @@ allowance() {
   echo "$((seconds > 0 ? seconds : 0))"
 }
 
-# Prints what the parts "$@" are sure of together.
+# Prints the sum of the shares of the parts "$@".
 shares() {
   local name sum=0
   for name; do
@@ -53,7 +54,7 @@ shares() {
   echo "$sum"
 }
 
-# Prints a line for each part "$2"... of the call $1, and their sum. Fails where that is too much.
+# Prints a line for each part "$2"... of the call $1, and the sum. Fails if it exceeds the limit.
 dry_run_call() {
   local call=$1 name sum
   shift
@@ -66,7 +67,7 @@ dry_run_call() {
   ((sum <= limit_s)) || too_much
 }
 
-# Prints what the programs of call $1 are sure of. Fails where that is more than the step has, or unknown.
+# Prints the share of the programs of call $1. Fails if it exceeds the step's or is unknown.
 dry_run_programs() {
   local name runs seconds sum=0 most_s=$((share[programs] - programs_margin)) plan
   plan=$("$python" -B tools/gpu_check/programs/run_all.py --plan "$1") || plan=
@@ -82,13 +83,13 @@ dry_run_programs() {
   ((sum <= most_s)) || too_much
 }
 
-# Says that a call does not fit; fails.
+# Reports that a call does not fit, and fails.
 too_much() {
   echo "tools/gpu-check: that is more than a call has" >&2
   return 1
 }
 
-# Prints the arithmetic of the three calls; fails where one does not fit.
+# Prints the arithmetic of the three calls. Fails if one does not fit.
 dry_run() {
   local half status=0
   dry_run_call "tools/gpu-check" info "${steps[@]}" report || status=1

@@ -1,10 +1,10 @@
-# Building what is carried to the machine with the GPU. For tools/gpu-check.
+# Builds what is carried to the machine with the GPU. For tools/gpu-check.
 # shellcheck shell=bash disable=SC2154
 
-# Bytes that the tree and the four files may have together.
+# The most bytes of the tree and the four files together.
 carried_most=60000000
 
-# Prints what is missing here to build the program with; nothing when all is there.
+# Prints what is missing here to build the program; nothing if all is there.
 missing_to_build() {
   local name compiler=${CXX:-c++}
   for name in "$compiler" cmake ninja "${toolkit:+$toolkit/bin/}nvcc" pkg-config; do
@@ -26,7 +26,7 @@ build() {
     fail "$program is not here and cannot be built here, for want of: ${missing//$'\n'/, };" \
       "build it with tools/gpu-check --build where these are (no GPU needed), and copy it here"
   fi
-  # Whole paths, since CMake would look for another toolkit's parts where a name does not say which.
+  # Full paths: for names without one, CMake would search another toolkit's parts.
   if [[ -n $toolkit ]]; then
     with=(-B "$folder" "-DCMAKE_CUDA_COMPILER=$toolkit/bin/nvcc" "-DCUDAToolkit_ROOT=$toolkit")
   fi

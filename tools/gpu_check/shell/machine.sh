@@ -1,11 +1,11 @@
-# What of this machine the steps use. For tools/gpu-check.
+# What the steps use of this machine. For tools/gpu-check.
 # shellcheck shell=bash disable=SC2154
 
-# Where the toolkit's own libraries usually are.
+# The usual folder of the toolkit's own libraries.
 toolkit_libraries=/usr/local/cuda/lib64
 
-# The search path of libraries for our own programs. Programs that know nothing of Weir get the
-# machine's, since another cuBLAS than their framework's would be another program.
+# Prints the library search path of our own programs. Unmodified programs get the machine's: with
+# another cuBLAS than their framework's they would be another program.
 own_library_path() {
   local folder path=${LD_LIBRARY_PATH:-}
   while read -r folder; do
@@ -17,8 +17,8 @@ own_library_path() {
   echo "$path"
 }
 
-# Runs "$@", a program of ours. Settings that change what a GPU computes, or how fast, are for unmodified
-# programs alone, which are compared with themselves. `weir-gpu info` notes them.
+# Runs "$@", a program of ours. Removes settings that change a GPU's results or speed: they are only
+# for unmodified programs, which are compared with themselves. `weir-gpu info` notes them.
 own() {
   local name
   for name in "${!CUBLAS_@}" NVIDIA_TF32_OVERRIDE CUDA_LAUNCH_BLOCKING; do
@@ -27,10 +27,10 @@ own() {
   LD_LIBRARY_PATH=$library_path exec "$@"
 }
 
-# Asks the program $1 for at most $2 seconds what the GPU is, into info.json. Sets `why` where it fails.
+# Asks the program $1 about the GPU, for at most $2 seconds, into info.json. Sets `why` on failure.
 ask() {
   local status=0
-  # timeout takes 0 for no limit. In the background, so that a signal ends it at once.
+  # For timeout, 0 is no limit. In the background, so that a signal ends it at once.
   LD_LIBRARY_PATH=$library_path timeout -k 5 "$(($2 > 0 ? $2 : 1))" "$1" info --json - \
     </dev/null >"$run/info.json" 2>"$run/info.log" &
   running=$!
@@ -48,10 +48,10 @@ ask() {
   return 1
 }
 
-# Asks the GPU what it is. Where the driver is too old for $program, or that is not there, $program
-# becomes the one that was built with an older toolkit (--toolkit), which lies in the folder of the same
-# name with -12. Ends the call where there is no GPU. Without an answer the call tells nothing, so this
-# may take of the others' time.
+# Asks about the GPU. If $program is missing or the driver is too old for it, $program becomes the
+# one built with an older toolkit (--toolkit), in the folder of the same name with -12. Ends the
+# call if there is no GPU. A call without an answer is useless, so this may use the other parts'
+# time.
 ask_machine() {
   local why first built here until older=${program%/*}-12/${program##*/}
   until=$((SECONDS + $(allowance "${share[info]}" $((deadline - SECONDS)) 0)))

@@ -1,10 +1,10 @@
-# All of it on the stand-in for a GPU (docs/standin.md): the same commands, with sizes for a CPU. For
-# tools/gpu-check.
+# Runs everything on the stand-in for a GPU (docs/standin.md): the same commands, with sizes for a
+# CPU. For tools/gpu-check.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# The sizes of a GPU. Long enough a comparison that its start is a small part of it, short enough that
-# all pairs fit the limit. At 16 times the width each run reads back over a gigabyte of weights, to be
-# compared.
+# The sizes for a GPU. A comparison is long enough that its start is a small part of it, and short
+# enough that all pairs fit the limit. At 16 times the width each run reads back over a gigabyte of
+# weights for comparison.
 tests='*'
 x1="--batches 2000 --no-search"
 x16="--width-factor 16 --batches 40 --rounds 2 --no-search"
@@ -15,11 +15,11 @@ timeline_flags=
 cost_pairs=4
 cost_flags="--inputs drawn --batches 3000"
 program_flags=
-# Tests that hold a stream while they launch: under compute-sanitizer a launch may wait for its stream.
-# tests/support/held.hpp has the rule for their names.
+# Tests that hold a stream while they launch: under compute-sanitizer a launch may wait for its
+# stream. tests/support/held.hpp has the rule for their names.
 held_tests='*WhileHeld.*'
 
-# Makes this call one of a rehearsal of size $1, full or quick.
+# Makes this call a rehearsal of size $1, full or quick.
 on_standin() {
   local machine=$PWD/build/dev/rehearsal/machine
   [[ -x $program && -d $machine ]] || fail "$program is not there; build it with: cmake --build --preset dev"
@@ -27,7 +27,7 @@ on_standin() {
   toolkit_libraries=  # a real cuBLAS cannot use the stand-in
   PATH=$PWD/tests/gpu_check/standin:$PATH  # compute-sanitizer
   export WEIR_STANDIN_MEMORY=64G
-  # What takes the stand-in most of its time.
+  # What takes most time on the stand-in.
   if [[ $1 == quick ]]; then
     tests='*-GemmOnDevice.*:ClassificationOnDevice.*:DenseOnDevice.*:ElementwiseOnDevice.*'
   fi
@@ -43,8 +43,8 @@ on_standin() {
   program_flags="--device cpu --small"
 }
 
-# Whether every step of the run in $1 came to its end, and the three files are in $2. A page can be made
-# whatever a step left, so it is asked whether it has all figures.
+# Returns whether every step of the run in $1 finished and the three files are in $2. A page is
+# always made, so this checks that it has all figures.
 flow_worked() {
   local run=$1 output=$2 name status rest file files
   files=("$output"/rehearsal-*.md "$output"/rehearsal-*.json "$output"/rehearsal-*-logs.tar.gz)
@@ -64,8 +64,9 @@ flow_worked() {
   done <"$run/steps.tsv"
 }
 
-# The three calls of the first half hour and the page of them all, in build/rehearsal, of size $1. Says
-# whether the flow works: what a GPU alone can meet is on the page and decides nothing.
+# Runs the three calls of the first half hour and makes their page, in build/rehearsal, of size $1.
+# Reports whether the flow works. Conditions that only a GPU can meet are on the page and decide
+# nothing.
 rehearse() {
   local size=$1 folder=$PWD/build/rehearsal call status=0 number=0 pages=()
   rm -rf "$folder"

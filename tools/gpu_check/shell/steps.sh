@@ -7,7 +7,7 @@ trap '
   for job in $running $warming; do kill "$job" 2>/dev/null; done
   exit 130' HUP INT TERM
 
-# Notes the step named $1: exit code $2, seconds $3, limit $4, command line or reason $5.
+# Records the step named $1: exit code $2, seconds $3, limit $4, command line or reason $5.
 note() {
   printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$run/steps.tsv"
 }
@@ -22,9 +22,9 @@ time_for() {
   allowance "${share[$1]}" $((deadline - SECONDS)) "$after"
 }
 
-# Runs the command "$2"... as the step named $1, for as long as it may take. What it prints is its log,
-# or the figures in it go to the file in $figures. It is a program of ours, or with $as_it_is one that
-# gets the machine's own settings. What goes wrong is noted, and the next step runs.
+# Runs the command "$2"... as the step named $1, within its time. Its output is its log, or its
+# figures go to the file in $figures. With $as_it_is it gets the machine's own settings; otherwise
+# it is a program of ours. Records failures and lets the next step run.
 step() {
   local name=$1 limit status=0 started=$SECONDS
   shift
@@ -58,12 +58,12 @@ step_compare() {
   step "$1" "$program" train compare --device cuda --inputs "$inputs" $size --json "$run/$1.json"
 }
 
-# Runs all tests under the tool $1 but those that fit the patterns "$2"...
+# Runs all tests under the tool $1 except those that match the patterns "$2"...
 step_sanitizer() {
   local tool=$1 filter=$tests but
   shift
   but=$(IFS=: && echo "$*")
-  # Of sizes in a rehearsal, a filter may leave out some already.
+  # A rehearsal's filter may already leave out some.
   if [[ -n $but ]]; then
     if [[ $filter == *-* ]]; then filter+=:$but; else filter+=-$but; fi
   fi
@@ -71,12 +71,12 @@ step_sanitizer() {
     note "$tool" - 0 0 "there is no compute-sanitizer on this machine's PATH"
     return
   fi
-  # A call that is refused is no fault of memory, and tests provoke some.
+  # A refused call is no memory error, and tests provoke some.
   step "$tool" "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 99 \
     "$program" test --gtest_filter="$filter"
 }
 
-# Real traces of allocations, replayed on the device's own memory.
+# Replays real allocation traces on the device's own memory.
 step_traces() {
   local weir=${program%/*}/weir
   if [[ ! -e $weir ]]; then
@@ -88,7 +88,7 @@ step_traces() {
     --pool round:24,best_fit,paged --upstream cuda --no-search --json -
 }
 
-# Notes why step $1, of programs in Python, is left out; fails where it is not.
+# Records why step $1, of programs in Python, is left out. Fails if it is not.
 programs_left_out() {
   local name=$1 tool
   for tool in weir libweir.so; do
@@ -104,7 +104,7 @@ programs_left_out() {
   return 1
 }
 
-# A PyTorch program under recordings, and beside other profilers.
+# Runs a PyTorch program under recordings, and beside other profilers.
 step_timeline_programs() {
   local limit
   if programs_left_out timeline_programs; then return; fi
@@ -116,19 +116,19 @@ step_timeline_programs() {
     --output "$run/timeline_programs.json" --limit "$((limit > 1 ? limit : 1))" $program_flags
 }
 
-# What a recording costs the main job.
+# Measures what a recording costs the main job.
 step_timeline_cost() {
   # shellcheck disable=SC2086  # several words
   figures=$run/timeline_cost.json step timeline_cost tools/gpu_check/timeline_cost "$program" \
     "$run/timeline_cost" "$cost_pairs" $cost_flags
 }
 
-# Programs that know nothing of Weir. What they find on this machine is theirs to say.
+# Runs programs that know nothing of Weir, with the machine's libraries.
 step_programs() {
   local limit
   if programs_left_out programs; then return; fi
   as_it_is=yes step warm_up "$python" -B tools/gpu_check/programs/warm_up.py
-  # A little less than the step has, so that what was found is written and nothing runs on.
+  # A little less than the step has, so that results are written and nothing runs on.
   limit=$(($(time_for programs) - programs_margin))
   # shellcheck disable=SC2086  # several words
   as_it_is=yes step programs "$python" tools/gpu_check/programs/run_all.py \
@@ -136,14 +136,14 @@ step_programs() {
     --limit "$((limit > 1 ? limit : 1))" ${which:+--only "$which"} $program_flags
 }
 
-# The tests, with the frameworks read from disk beside them: the programs of the next call find them in
-# memory where the machine is the same. It has ended before a step that takes times, and has less time
-# than the tests, so that the call has none to spare for it.
+# Runs the tests while reading the frameworks from disk, so that the next call's programs find them
+# in memory on the same machine. The reading ends before any step that takes times, and has less
+# time than the tests, so it costs the call no time.
 step_tests() {
   local limit=${share[warm_up]} status=0 started=$SECONDS
   local command=("$python" -B tools/gpu_check/programs/warm_up.py)
   ((limit <= deadline - SECONDS)) || limit=$((deadline - SECONDS))
-  # Without that Python it fails at once, and the programs say so.
+  # Without that Python this fails at once, and the programs report it.
   timeout -k 5 "$limit" "${command[@]}" </dev/null >"$run/warm_up.log" 2>&1 &
   warming=$!
   step tests "$program" test --gtest_output="json:$run/tests.json" --gtest_filter="$tests"
@@ -167,7 +167,7 @@ run_step() {
     timeline_cost) step_timeline_cost ;;
     timeline_programs) step_timeline_programs ;;
     memcheck) step_sanitizer memcheck ${held_tests:+"$held_tests"} ;;
-    # cuBLAS's kernels are not ours, and take many times their time.
+    # cuBLAS's kernels are not ours and take many times the time of ours.
     racecheck) step_sanitizer racecheck ${held_tests:+"$held_tests"} 'GemmOnDevice.*' ;;
     programs) step_programs ;;
     *) : ;;  # info, warm_up and report are no steps of their own
