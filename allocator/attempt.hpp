@@ -13,7 +13,7 @@
 
 namespace weir {
 
-/// One request and its findings. The pool writes it. The caller of a failed request reads it.
+/// One request and its findings, written by the pool for the caller of a failed request.
 struct Attempt {
   Bytes asked{};             ///< as requested, before rounding
   Bytes block{};             ///< after rounding; zero when no block can be that large

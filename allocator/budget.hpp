@@ -26,13 +26,13 @@ struct BudgetRequest {
 [[nodiscard]] BudgetRequest parse_reserve(std::string_view name, std::string_view text);
 
 /// Returns the bytes of `request` on a device of `total` bytes. Throws UsageError with `name` if
-/// the result is zero or exceeds the device.
+/// that is zero or exceeds the device.
 [[nodiscard]] Bytes resolve_budget(const BudgetRequest& request, Bytes total,
                                    std::string_view name);
 
-/// Fits `budget` to a device of `total` bytes. `available` are free; other programs use the rest.
-/// Throws UsageError with `name` if a budget that the user asked for is not free. Lowers the
-/// default budget to what is free, and throws if that is below 5% of the total.
+/// Fits `budget` to a device of `total` bytes, of which `available` are free. Throws UsageError
+/// with `name` if a budget that the user asked for is not free. Lowers the default budget to what
+/// is free; throws if that is below 5% of the total.
 [[nodiscard]] Bytes fit_budget(Bytes budget, Bytes available, Bytes total, std::string_view name,
                                bool by_default);
 

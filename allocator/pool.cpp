@@ -1,5 +1,5 @@
-// The calls that a program makes on a pool. See pool_stages.cpp for how a request is served, and
-// pool_limits.cpp, pool_report.cpp and pool_timeline.cpp for the rest of Pool.
+// The calls of a program on a pool. See pool_stages.cpp for serving a request, and pool_limits.cpp,
+// pool_report.cpp and pool_timeline.cpp for the rest.
 
 #include "allocator/pool.hpp"
 
@@ -62,7 +62,7 @@ Pool::~Pool() {
     const Lock lock(state_.mutex);
     sink->write({.sequence = ++state_.noted, .source = number(), .kind = TimelineKind::kPoolEnd});
   }
-  // Submitted work may still use blocks that were never freed: wait for their streams too.
+  // Submitted work may use blocks that were never freed: wait for their streams too.
   std::vector<Point> points;
   {
     const Lock lock(state_.mutex);

@@ -4,8 +4,8 @@
 /// A stream-ordered pool over an upstream, under a budget.
 ///
 /// Guarantees: reserved bytes never exceed the budget. No block has two holders. Every wait is for
-/// submitted device work, so it ends. A failed request changes nothing. Not guaranteed: that a
-/// request fits. `allocate` then throws OutOfMemory with a report.
+/// submitted device work, so it ends. A failed request changes nothing. Requests may not fit:
+/// `allocate` then throws OutOfMemory with a report.
 ///
 /// Thread-safe. One lock per pool, never held across a call to the upstream or to Progress.
 /// docs/architecture.md walks one allocation through these functions.
@@ -48,65 +48,64 @@ struct BlockInUse {
   Bytes requested;    ///< the bytes requested
 };
 
-/// Reuses memory of one device. See the file's description for the guarantees.
+/// Reuses memory of one device. Guarantees: see the file's description.
 class Pool final : public MemoryStatistics, private TimelineSource {
  public:
-  /// Validates `options` and resolves the budget against the upstream's capacity. Throws
-  /// UsageError. The parts of `memory` must outlive the pool.
+  /// Validates `options` and resolves the budget by the upstream's capacity. Throws UsageError.
+  /// `memory`'s parts must outlive the pool.
   explicit Pool(DeviceMemory memory, PoolOptions options = {});
-  /// Waits until the device is done with every block, then returns all blocks to the upstream, even
-  /// those that were never freed.
+  /// Waits until the device is done with every block, then returns all to the upstream, even blocks
+  /// never freed.
   ~Pool() override;
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// Allocates `bytes` for work enqueued on `stream` from now on. Returns null for 0 bytes. Throws
-  /// OutOfMemory. `label` names the holder in reports (31 characters are kept).
+  /// Allocates `bytes` for later work on `stream`. Returns null for 0 bytes. Throws OutOfMemory.
+  /// `label` names the holder in reports (31 characters are kept).
   [[nodiscard]] void* allocate(Bytes bytes, StreamId stream, std::string_view label = {});
-  /// Like `allocate`, but returns null instead of throwing OutOfMemory. `attempt` then says what
-  /// each stage found. Of the values passed in `attempt`, only `stop` is used.
+  /// Like `allocate`, but returns null instead of throwing OutOfMemory, and sets `attempt` to the
+  /// findings of each stage. Uses only `stop` of the given `attempt`.
   [[nodiscard]] void* try_allocate(Bytes bytes, StreamId stream, std::string_view label,
                                    Attempt& attempt);
   /// Counts the failure and throws OutOfMemory with the report of `attempt`.
   [[noreturn]] void fail(const Attempt& attempt);
 
-  /// Frees in the order of `stream`: work enqueued so far may still use the memory. If `stream` is
-  /// not the allocating stream, this also counts as a use on it. Throws UsageError if `pointer` is
-  /// not allocated here.
+  /// Frees in the order of `stream`: work enqueued so far may still use the memory. A stream other
+  /// than the allocating one counts as a use. Throws UsageError if `pointer` is not allocated here.
   Freed deallocate(void* pointer, StreamId stream);
-  /// Like `deallocate`, but returns nullopt instead of throwing UsageError. For callers that try
-  /// several pools.
+  /// Like `deallocate`, but returns nullopt instead of throwing, for callers that try several
+  /// pools.
   [[nodiscard]] std::optional<Freed> try_deallocate(void* pointer, StreamId stream);
-  /// Records that work on `stream` uses the memory too: its free will wait for that stream. Throws
-  /// UsageError if `pointer` is not allocated here. Ignores null.
+  /// Records a use on `stream`: the free will wait for that stream. Throws UsageError if `pointer`
+  /// is not allocated here. Ignores null.
   void record_use(void* pointer, StreamId stream);
 
-  /// Returns the point of the block that has awaited the device longest, or nullopt if none does.
-  /// As of the last poll.
+  /// Returns the point of the block that awaits the device longest, or nullopt. As of the last
+  /// poll.
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
-  /// Returns the oldest point over all free blocks that is not passed. After it, more memory can be
-  /// released than now.
+  /// Returns the oldest point of all free blocks that is not passed. After it, more memory can be
+  /// released.
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
   /// Updates how far the device has come, so that passed memory can be reused.
   void poll() override;
-  /// Releases cached segments that the device has passed to the upstream, least recently freed
-  /// first, until `keep` bytes stay reserved. Returns the bytes released.
+  /// Releases cached segments that the device has passed, least recently freed first, until `keep`
+  /// bytes stay reserved. Returns the bytes released.
   Bytes trim(Bytes keep = {});
   /// Returns the allocated block that begins at `pointer`, or nullopt.
   [[nodiscard]] std::optional<BlockInUse> find(const void* pointer) const;
   /// Returns the allocated block whose requested bytes include `address`, or nullopt. Slower than
-  /// `find`: under the lock it takes one step per 512 bytes before the address, or one per block,
-  /// whichever are fewer.
+  /// `find`: holds the lock for a step per 512 bytes before the address or per block, whichever are
+  /// fewer.
   [[nodiscard]] std::optional<BlockInUse> find_around(const void* address) const;
-  /// Gives the allocated block at `pointer` to the caller, who returns it to the upstream. The pool
-  /// forgets it. Returns nullopt if no block begins there.
+  /// Gives the allocated block at `pointer` to the caller, who returns it to the upstream. Returns
+  /// nullopt if no block begins there.
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
   /// See PoolPlace.
   [[nodiscard]] std::uint16_t device() const noexcept override {
     return state_.options.place.device;
   }
-  /// Returns held bytes and budget at one moment. Admission decides on these.
+  /// Returns held bytes and budget at one moment, for admission.
   [[nodiscard]] Pressure pressure() const override;
   /// Returns all figures at one moment. Call `poll` first for current ones.
   [[nodiscard]] Statistics statistics() const override;
@@ -117,9 +116,8 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   /// Returns the `most` labels that hold the most, as `label: size in n blocks` joined by `; `.
   [[nodiscard]] std::string holders(std::size_t most) const override;
 
-  /// Sets the hard limit and the stages allowed when memory runs out. Throws UsageError if the
-  /// limit exceeds the upstream's capacity. A limit below the reserved bytes stops growth but
-  /// releases nothing.
+  /// Sets the hard limit and the stages of running out. Throws UsageError if the limit exceeds the
+  /// upstream's capacity. A limit below the reserved bytes stops growth and releases nothing.
   void set_limits(Bytes budget, RunningOut running_out);
   /// Returns the hard limit: growth never takes reserved bytes beyond it.
   [[nodiscard]] Bytes budget() const override;
@@ -127,7 +125,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] std::optional<Bytes> block_size(Bytes bytes) const noexcept {
     return state_.options.block_size(bytes);
   }
-  /// Returns the options of construction. `set_limits` does not change them.
+  /// Returns the options of construction, without later `set_limits`.
   [[nodiscard]] const PoolOptions& options() const noexcept { return state_.options; }
 
  private:
@@ -141,28 +139,27 @@ class Pool final : public MemoryStatistics, private TimelineSource {
 
   class Line;
 
-  /// Returns the block for `attempt`, or null.
   [[nodiscard]] void* serve(Attempt& attempt);
 
-  // The stages of one request, in order (pool_stages.cpp). Each takes the lock itself. Returns the
+  // The stages of one request, in order (pool_stages.cpp). Each takes the lock and returns the
   // block, marked allocated, or null. The strategy implements growth and release.
   /// Queues behind waiting requests unless it may pass them.
   [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
   /// Asks up to `streams` streams how far they have come. Sets in `request` whether there were
   /// more.
   [[nodiscard]] Block* take_passed(Attempt& request, std::size_t streams);
-  /// Returns true if it waited for another request's growth.
+  /// Returns whether it waited for another request's growth.
   [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
   [[nodiscard]] Block* hand_over(const Attempt& request);
-  /// Returns true if it waited for a free or release that was under way.
+  /// Returns whether it waited for a free or release under way.
   [[nodiscard]] bool await_transit(const Attempt& request, Line& line);
   /// Returns false if nothing has become free since, and waiting is not allowed or would free
   /// nothing.
   [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
 
   [[nodiscard]] Block* run_stages(Attempt& request);
-  /// Joins the line once. Returns true if it slept, so earlier findings are stale. Leaves the line
-  /// if `stop` ends the sleep.
+  /// Joins the line once. Returns true if it slept, so findings are stale. Leaves the line if
+  /// `stop` ends the sleep.
   [[nodiscard]] bool line_up(Line& line, const std::stop_token& stop, Lock& lock)
       WEIR_REQUIRES(state_.mutex);
   [[nodiscard]] OutOfMemory out_of_memory(const Attempt& attempt) const;
@@ -174,7 +171,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   // For timelines and live views (pool_timeline.cpp).
   void add_figures(LiveFigures& figures) const override WEIR_EXCLUDES(state_.mutex);
   void record_live(TimelineSink& sink) override WEIR_EXCLUDES(state_.mutex);
-  /// Makes the pool visible to others. Last step of construction.
+  /// Last step of construction: others see the pool afterwards.
   void begin_showing();
   void note_self(TimelineSink& sink) WEIR_REQUIRES(state_.mutex);
 
@@ -183,18 +180,17 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   const std::unique_ptr<PoolStrategy> strategy_;
   RunningOut running_out_ WEIR_GUARDED_BY(state_.mutex);
   bool limits_claimed_ WEIR_GUARDED_BY(state_.mutex) = false;  ///< by a PoolLimits
-  /// The line of waiting requests; null if empty.
+  /// The waiting requests; null if none.
   Line* line_first_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
   Line* line_last_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
   FirstInLine first_ WEIR_GUARDED_BY(state_.mutex);  ///< the request of the first
 };
 
-/// The limits of a pool, set by one owner, such as a scheduler. A second owner is refused while
-/// this lives. The limits stay in force afterwards.
+/// The limits of a pool, held by one owner, such as a scheduler. Refuses a second owner. The limits
+/// stay in force afterwards.
 class PoolLimits {
  public:
-  /// Sets the limits as Pool::set_limits does. Throws UsageError as there, and if the pool's limits
-  /// have another owner.
+  /// Sets the limits as Pool::set_limits does. Also throws UsageError if they have another owner.
   PoolLimits(Pool& pool, Bytes budget, RunningOut running_out);
   ~PoolLimits() { end(); }
   PoolLimits(const PoolLimits&) = delete;

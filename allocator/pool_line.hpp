@@ -18,10 +18,10 @@ struct FirstInLine {
 };
 
 /// Returns whether a request may take a cached block of its own stream before `first` is served.
-/// `live` counts allocated bytes and growths under way. The request may, if the device alone can
-/// still make room for the first: once it has passed all work, everything that is not live is room.
-/// This holds only if each block is a whole segment. In other kinds the block may be part of what
-/// the first needs, so nobody passes (`hits_pass_by` in pool_kind.hpp).
+/// `live` counts allocated bytes and growths under way. It may if the device alone can still make
+/// room for the first: once all work is passed, everything not live is room. This needs blocks that
+/// are whole segments. In other kinds the block may be part of what the first needs, so nobody
+/// passes (`hits_pass_by` in pool_kind.hpp).
 [[nodiscard]] constexpr bool may_pass_by(const FirstInLine& first, bool hits_pass_by, Bytes block,
                                          Bytes live, Bytes budget) noexcept {
   return hits_pass_by && first.rounds_left != 0 &&

@@ -27,13 +27,13 @@ enum class PoolKind {
 };
 
 /// Which of MXNet's variables apply beside ours. A `cpu` device stands in for a GPU, so it reads
-/// those of both contexts, the CPU's first.
+/// both contexts' variables.
 enum class MxnetContext {
   kGpu,  ///< MXNET_GPU_* alone
   kCpu,  ///< MXNET_CPU_* first, then MXNET_GPU_*
 };
 
-/// Which memory a pool manages, for tools that show several pools.
+/// Which memory a pool manages, for tools that show several.
 struct PoolPlace {
   std::string name = "pool";  ///< shown to people
   std::uint16_t device = 0;   ///< 1 + the GPU's ordinal, or 0 for no GPU
@@ -53,8 +53,8 @@ struct PoolOptions {
   /// best_fit: bytes requested from the upstream at a time, unless a block is larger; at least 2
   /// MiB. kWholeBudget requests all the room.
   Setting<Bytes> segment = Setting<Bytes>::by_default(mib(64));
-  /// best_fit: a segment takes at most 1/`segment_share` of the budget in force, unless a block is
-  /// larger; above zero. For pools that share a budget.
+  /// best_fit: a segment takes at most 1/`segment_share` of the budget, unless a block is larger;
+  /// above zero. For pools that share a budget.
   std::uint64_t segment_share = 1;
   /// The hard limit, in bytes or as a share of the upstream's capacity.
   Setting<BudgetRequest> budget = Setting<BudgetRequest>::by_default({.percent = 95});
@@ -71,21 +71,21 @@ struct PoolOptions {
 
   /// Reads ours (WEIR_POOL, WEIR_POOL_PAGE_SIZE, WEIR_POOL_LARGE_ROUND_SIZE,
   /// WEIR_POOL_LINEAR_CUTOFF, WEIR_POOL_SEGMENT_SIZE, WEIR_BUDGET, WEIR_ALLOC_LOG,
-  /// WEIR_ALLOC_LOG_LIMIT), then MXNet's. Does not check settings against each other. Throws
-  /// UsageError with the variable, the value and what is allowed.
+  /// WEIR_ALLOC_LOG_LIMIT), then MXNet's. Checks each setting alone. Throws UsageError with the
+  /// variable, the value and what is allowed.
   [[nodiscard]] static PoolOptions from_environment(
       MxnetContext context = MxnetContext::kGpu,
       const Environment& environment = process_environment());
 
-  /// Throws UsageError with the source of a setting that is outside its range.
+  /// Throws UsageError with the source of a setting outside its range.
   void validate() const;
 
-  /// Returns the process's log to that file, or null if `log` is empty. The first call creates it.
-  /// Throws UsageError if it cannot be written.
+  /// Returns the process's log to that file, made by the first call; null if `log` is empty. Throws
+  /// UsageError if it cannot be written.
   [[nodiscard]] AllocationLog* open_log() const;
 
-  /// Returns how much of `room`, what is left of a budget of `limit`, a segment larger than its
-  /// block may take.
+  /// Returns how much of `room`, the rest of a budget of `limit`, a segment larger than its block
+  /// may take.
   [[nodiscard]] Bytes segment_room(Bytes room, Bytes limit) const noexcept;
 
   /// Returns the block size for a request of `bytes`, or nullopt beyond 2^63.
@@ -95,20 +95,20 @@ struct PoolOptions {
 /// Parses `round`, `naive`, `unpooled`, `best_fit` or `paged`, in any case. Throws UsageError with
 /// `name` otherwise.
 [[nodiscard]] PoolKind parse_pool_kind(std::string_view name, std::string_view text);
-/// Parses a number of bytes, plain or with a unit, 32 or more. Throws UsageError otherwise.
+/// Parses bytes, plain or with a unit, 32 or more. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_page(std::string_view name, std::string_view text);
-/// Parses a number of bytes, plain or with a unit, above zero. Throws UsageError otherwise.
+/// Parses bytes, plain or with a unit, above zero. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_large_round(std::string_view name, std::string_view text);
-/// Parses the log2 of a number of bytes, 20 to 34. Throws UsageError otherwise.
+/// Parses the log2 of a size, 20 to 34. Throws UsageError otherwise.
 [[nodiscard]] unsigned parse_cutoff(std::string_view name, std::string_view text);
-/// Parses a number of bytes, plain or with a unit, 2 MiB or more, or `all` for kWholeBudget. Throws
-/// UsageError otherwise.
+/// Parses bytes, plain or with a unit, 2 MiB or more, or `all` for kWholeBudget. Throws UsageError
+/// otherwise.
 [[nodiscard]] Bytes parse_segment(std::string_view name, std::string_view text);
 /// Formats a size so that parse_segment reads it.
 [[nodiscard]] std::string format_segment(Bytes segment);
 /// Parses a file name, in which `%p` is the process id. Throws UsageError if empty.
 [[nodiscard]] std::string parse_log(std::string_view name, std::string_view text);
-/// Parses a number of bytes, plain or with a unit, at least a MiB. Throws UsageError otherwise.
+/// Parses bytes, plain or with a unit, at least a MiB. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_log_limit(std::string_view name, std::string_view text);
 /// Returns the name that parse_pool_kind reads.
 [[nodiscard]] std::string_view to_string(PoolKind kind) noexcept;

@@ -1,4 +1,4 @@
-// The stages of a request, in the order of docs/architecture.md. A stage takes the lock to decide,
+// The stages of a request, in the order of docs/architecture.md. A stage decides under the lock,
 // and releases it to call the upstream or the device.
 
 #include <algorithm>
@@ -14,24 +14,24 @@
 namespace weir {
 namespace {
 
-/// Streams to ask before the pool grows. Any number of streams may have waiting blocks, even
-/// streams that are gone, and each request would ask all of them.
+/// Streams to ask before the pool grows. Any number of streams, even gone ones, may have waiting
+/// blocks, and each request would ask all.
 constexpr std::size_t kAskedFirst = 16;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-/// A place among the requests that wait for memory. Only the first waits for the device; the others
-/// sleep. New requests queue, so freed memory serves the first. A request that finds a block of its
-/// own stream may pass (pool_line.hpp).
+/// A place in the line of requests that wait for memory. Only the first waits for the device; the
+/// others sleep. New requests queue, so freed memory serves the first. A request that finds a block
+/// of its own stream may pass (pool_line.hpp).
 ///
-/// Every sleep here ends. The first waits for submitted work or for calls under way, so each of its
-/// rounds through the stages ends. In kRoundsPassedBy rounds others may pass it. After these nobody
-/// else grows or takes memory, so only frees of blocks handed out before remain to wait for. So it
-/// leaves with a block or a failure, and the next becomes first.
+/// Every sleep ends. The first waits for submitted work or calls under way, so each of its rounds
+/// through the stages ends. Others may pass it in kRoundsPassedBy rounds. Then nobody else grows or
+/// takes memory, and only frees of blocks handed out before remain. So it leaves with a block or a
+/// failure, and the next becomes first.
 ///
-/// Passing makes no request fail that would be served: after each such hit the first still has room
-/// once the device has passed all submitted work.
+/// Passing fails no request that would be served: after each such hit the first still has room once
+/// the device has passed all submitted work.
 class Pool::Line {
  public:
   Line(Pool& pool, Bytes block) noexcept : pool_(pool), block_(block) {}
@@ -80,8 +80,7 @@ Block* Pool::run_stages(Attempt& request) {
     if (line.gave_up_) return nullptr;
     if (Block* block = take_passed(request, kAskedFirst)) return block;
     if (Block* block = strategy_->grow(request)) return block;
-    // The search for room may have polled more streams, and a release would give back a block that
-    // fits.
+    // The search may have polled more streams, and a release would give back a block that fits.
     if (!request.asked_all || request.upstream_refused) {
       if (Block* block = take_passed(request, kAll)) return block;
     }
@@ -98,7 +97,7 @@ Block* Pool::run_stages(Attempt& request) {
 Block* Pool::take_own(const Attempt& request, Line& line) {
   PoolChange change(state_);
   if (line.joined_) {
-    // Counts a round of its own: only the first goes round. A request that gave up is not first.
+    // Only the first goes round. A request that gave up is not first.
     if (!line.gave_up_ && first_.rounds_left != 0) --first_.rounds_left;
   } else if (line_first_ != nullptr &&
              !may_pass_by(first_, kind_.hits_pass_by, request.block,
@@ -121,7 +120,7 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
 Block* Pool::take_passed(Attempt& request, std::size_t streams) {
   request.asked_all = state_.poll(streams);
   const PoolChange change(state_);
-  // A block of the own stream may have stopped awaiting just now; it needs no point.
+  // An own block may have stopped awaiting just now; it needs no point.
   Block* block = state_.index->take_own(request.block, request.stream);
   if (block == nullptr) block = state_.index->take_passed(request.block, request.stream);
   if (block == nullptr) return nullptr;
@@ -162,7 +161,7 @@ Block* Pool::hand_over(const Attempt& request) {
   try {
     state_.progress.make_wait(request.stream, point);
   } catch (...) {
-    // Nothing makes the requesting stream wait, so the block must keep its old stream's point.
+    // The requesting stream does not wait, so the block keeps its old stream's point.
     const PoolChange undoing(state_);
     give_to(*block, &former);
     let_go(former);
@@ -193,7 +192,7 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   if (request.block > state_.statistics.budget) return false;
   if (line_up(line, request.stop, change.lock())) return true;
   // Memory that another thread freed, released or found passed since make_room looked was not
-  // available then, and may not be outstanding any more.
+  // available then, and may not be outstanding now.
   const Bytes taken = state_.taken();
   const Bytes room = minus_or_zero(state_.statistics.budget, taken) + state_.index->releasable();
   if (room > request.growth_room + request.releasable) return true;

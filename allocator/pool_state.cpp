@@ -65,7 +65,7 @@ Freed PoolState::settle_freed(Block& block) noexcept {
                         .requested = block.requested.count,
                         .stream = block.home.value,
                         .kind = TimelineKind::kFree};
-  // From here on the block may be merged into another.
+  // The block may be merged from here on.
   const bool awaits = index->place_freed(block) == BlockState::kAwaiting;
   if (awaits) {
     statistics.awaiting.add(size);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A pool's state under its lock, with its accounting. The stages of a request (pool_stages.cpp) and
-// the pool's strategy (pool_kind.hpp) work on it. Only a PoolChange changes it.
+// A pool's state under its lock, with its accounting. Used by the stages of a request
+// (pool_stages.cpp) and the strategy (pool_kind.hpp). Only a PoolChange changes it.
 
 #include <condition_variable>
 #include <cstdint>
@@ -27,7 +27,6 @@ enum class Freed {
   kAwaiting,  ///< reserved until the device has passed its uses
 };
 
-/// The lock of one pool and the data it guards.
 struct PoolState {
   /// `source` is the pool's number in timelines.
   PoolState(DeviceMemory memory, PoolOptions pool_options, Bytes budget, std::uint16_t source);
@@ -35,23 +34,22 @@ struct PoolState {
   PoolState& operator=(const PoolState&) = delete;
   ~PoolState() = default;
 
-  /// Hands out a block that is new or was taken from the cache. If it throws, the block is cached.
+  /// Hands out a new or cached block. If it throws, the block is cached.
   void hand_out(Block& block, const Attempt& request, TimelineServed served) WEIR_REQUIRES(mutex);
-  /// Counts a freed block, whose points are set, as awaiting or cached. Afterwards the block may be
-  /// merged into another.
+  /// Counts a freed block, whose points are set, as awaiting or cached. It may be merged
+  /// afterwards.
   Freed settle_freed(Block& block) noexcept WEIR_REQUIRES(mutex);
   /// Counts `bytes` of blocks that the index moved from awaiting to cached.
   void became_cached(Bytes bytes) WEIR_REQUIRES(mutex);
-  /// Sets the hard limit.
   void set_budget(Bytes new_budget) WEIR_REQUIRES(mutex);
-  /// Returns the budget in use: reserved bytes plus growths under way.
+  /// Returns the budget in use: reserved bytes and growths under way.
   [[nodiscard]] Bytes taken() const WEIR_REQUIRES(mutex) {
     return statistics.reserved.current + growing;
   }
 
-  /// Counts a free, release or growth that leaves the lock between its two halves.
+  /// Begins a transit: a free, release or growth leaves the lock between its two halves.
   void begin_transit() WEIR_REQUIRES(mutex) { ++transits; }
-  /// Ends the second half. The end of the change wakes the sleepers.
+  /// Ends the transit. The end of the change wakes the sleepers.
   void end_transit() WEIR_REQUIRES(mutex) {
     --transits;
     ++transits_ended;
@@ -60,14 +58,12 @@ struct PoolState {
   /// Sleeps until a transit ends or the line moves.
   void sleep(Lock& lock) WEIR_REQUIRES(mutex);
 
-  /// Asks Progress how far up to `streams` streams have come. Returns true if there are no others.
+  /// Asks up to `streams` streams how far they have come. Returns true if there are no others.
   bool poll(std::size_t streams) WEIR_EXCLUDES(mutex);
 
-  /// Writes `record` to `sink` with the current statistics.
   void note(TimelineSink& sink, TimelineRecord record, std::string_view label = {})
       WEIR_REQUIRES(mutex);
-  /// Writes to the allocation log, if there is one. `sequence` was taken under the lock and orders
-  /// events.
+  /// Writes to the allocation log, if any. `sequence` was taken under the lock and orders events.
   void log_event(AllocationEvent event, std::uint64_t sequence, const void* address, Bytes bytes,
                  StreamId stream = {}) WEIR_EXCLUDES(mutex) {
     if (log == nullptr) return;
@@ -89,14 +85,13 @@ struct PoolState {
   mutable Mutex mutex{LockRank::kPool};
   BlockIndex* index WEIR_PT_GUARDED_BY(mutex) = nullptr;  ///< set and owned by the strategy
   Statistics statistics WEIR_GUARDED_BY(mutex);
-  /// Counts events from 2 (1 is the pool's start in the log). Orders frees and log entries.
+  /// Counts events from 2 (1 is the log's start of the pool). Orders frees and log entries.
   std::uint64_t events WEIR_GUARDED_BY(mutex) = 1;
-  std::uint64_t noted WEIR_GUARDED_BY(mutex) = 0;  ///< records written to recorders, which keeps
-                                                   ///< their order
+  std::uint64_t noted WEIR_GUARDED_BY(mutex) = 0;  ///< records written, in this order
   Bytes most_held WEIR_GUARDED_BY(mutex);          ///< never reset, unlike the peak in `statistics`
-  /// Budget claimed by growths under way, not yet in `reserved`.
+  /// Budget claimed by growths under way.
   Bytes growing WEIR_GUARDED_BY(mutex);
-  /// Frees, releases and growths between their two locked halves. Each ends without waiting.
+  /// Transits under way. Each ends without waiting.
   std::uint64_t transits WEIR_GUARDED_BY(mutex) = 0;
   std::uint64_t transits_ended WEIR_GUARDED_BY(mutex) = 0;
 
@@ -106,18 +101,18 @@ struct PoolState {
   std::uint64_t sleepers WEIR_GUARDED_BY(mutex) = 0;
   std::condition_variable_any changed;  ///< notified at the end of a change that set `wake`
 
-  /// Brings the level up to date. Returns whether to wake the sleepers. For PoolChange. Inline,
-  /// because the three shortest paths end in it.
+  /// Updates the level. Returns whether to wake the sleepers. Inline, because the three shortest
+  /// paths end in it.
   [[nodiscard]] bool conclude() WEIR_REQUIRES(mutex) {
     if (!steady.contains(statistics.held.current)) update_level();
     return std::exchange(wake, false) && sleepers != 0;
   }
-  /// Called when held bytes leave `steady`.
+  /// Call when held bytes have left `steady`.
   void update_level() WEIR_REQUIRES(mutex);
 };
 
-/// A change of a pool's state. Takes the lock. At its end it updates the pressure level, unlocks
-/// and wakes the sleepers.
+/// A change of a pool's state. Takes the lock. Its end updates the pressure level, unlocks and
+/// wakes the sleepers.
 class WEIR_SCOPED_CAPABILITY PoolChange {
  public:
   explicit PoolChange(PoolState& state) WEIR_ACQUIRE(state.mutex)
@@ -128,12 +123,10 @@ class WEIR_SCOPED_CAPABILITY PoolChange {
   PoolChange(const PoolChange&) = delete;
   PoolChange& operator=(const PoolChange&) = delete;
 
-  /// Ends the change before its scope ends.
   void end() WEIR_RELEASE() {
     finish();
     ended_ = true;
   }
-  /// The lock to sleep with.
   [[nodiscard]] Lock& lock() noexcept { return lock_; }
 
  private:
@@ -148,7 +141,7 @@ class WEIR_SCOPED_CAPABILITY PoolChange {
   bool ended_ = false;
 };
 
-/// Budget claimed by a growth (`growing`, `begin_transit`). Ends the claim.
+/// Budget claimed by a growth (`growing`, `begin_transit`), until destruction.
 class PoolClaim {
  public:
   PoolClaim(PoolState& state, Bytes size) noexcept : state_(state), size_(size) {}

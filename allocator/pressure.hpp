@@ -1,14 +1,14 @@
 #pragma once
 
 /// @file
-/// How close a pool is to its budget. The level is a pure function of the held bytes, the budget
-/// and the level before. Hysteresis keeps it from flapping.
+/// How close a pool is to its budget. The level is a pure function of held bytes, budget and the
+/// level before. Hysteresis keeps it from flapping.
 ///
 /// Users read the pressure (Pool::pressure, MemoryStatistics); the pool notifies nobody. A batch
-/// fits by its bytes, and most frees that make room for one leave the level unchanged:
-/// PoolPressure.MostFreesThatMakeRoomLeaveTheLevel counts them. Also, passed memory becomes free
-/// only when somebody polls the pool, so a waiter has to poll anyway. Admission reads the pressure
-/// once per decision (bench/run admission).
+/// fits by its bytes, and most frees that make room leave the level unchanged
+/// (PoolPressure.MostFreesThatMakeRoomLeaveTheLevel). Passed memory becomes free only when somebody
+/// polls, so a waiter must poll anyway. Admission reads the pressure once per decision (bench/run
+/// admission).
 
 #include <algorithm>
 #include <cstdint>
@@ -42,16 +42,16 @@ struct PressureLimits {
   unsigned hard_leave = 85;  ///< percent, below
 };
 
-/// Returns the smallest size that is `percent` of `budget`, at least one byte: held × 100 >= budget
-/// × percent. Computed in parts, since the products could overflow.
+/// Returns the smallest size of at least one byte that is `percent` of `budget`: held × 100 >=
+/// budget × percent. Computed in parts, since products could overflow.
 [[nodiscard]] constexpr Bytes part_of_budget(Bytes budget, unsigned percent) noexcept {
   const std::uint64_t part =
       budget.count / 100 * percent + (budget.count % 100 * percent + 99) / 100;
   return {part == 0 ? 1 : part};
 }
 
-/// Returns the level of a pool that holds `held` of `budget` and was at level `before`. Pure. Zero
-/// held bytes are never pressure.
+/// Returns the level at `held` of `budget`, after the level `before`. Pure. Zero held bytes are
+/// never pressure.
 [[nodiscard]] constexpr PressureLevel pressure_level(Bytes held, Bytes budget, PressureLevel before,
                                                      PressureLimits limits = {}) noexcept {
   const auto at_least = [&](unsigned percent) { return held >= part_of_budget(budget, percent); };
@@ -74,7 +74,7 @@ struct SteadyRange {
 };
 
 /// Returns the range of `held` for which pressure_level(held, budget, level) is `level`, except the
-/// largest number. With it most changes of a pool cost two comparisons.
+/// largest number. So most changes of a pool cost two comparisons.
 [[nodiscard]] constexpr SteadyRange steady_range(Bytes budget, PressureLevel level,
                                                  PressureLimits limits = {}) noexcept {
   const Bytes hard_enter = part_of_budget(budget, limits.hard_enter);

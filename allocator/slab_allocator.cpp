@@ -37,7 +37,7 @@ void SlabAllocator::free_slab(const Slab& slab) noexcept {
       return;
     }
   } catch (const std::exception&) {
-    // Treated like one that is kept.
+    // Treated like a kept slab.
   }
   log(LogLevel::kError, "a block of small tensors could not be freed: it stays allocated");
 }
@@ -98,7 +98,7 @@ SlabAllocator::Slot SlabAllocator::try_allocate(Bytes bytes, StreamId stream, At
 SlabAllocator::Slot SlabAllocator::add_slab(std::unique_ptr<Slab> slab) {
   Slab& added = *slab;
   std::vector<Slab*>& with_room = with_room_[added.stream].at(added.size_class);
-  // Reserve for every slab, so that the return of a slot cannot fail half way.
+  // Reserved for every slab, so that returning a slot cannot fail half way.
   if (with_room.capacity() <= slabs_.size()) with_room.reserve(2 * (slabs_.size() + 1));
   make_room_to_await();
   slabs_.emplace(&added, std::move(slab));
@@ -136,7 +136,7 @@ void SlabAllocator::give_back(std::span<const std::unique_ptr<Slab>> slabs) noex
 void SlabAllocator::deallocate(Slot slot, std::span<const StreamId> others) {
   if (others.size() > kMostOtherStreams) throw UsageError("slab: too many streams used one slot");
   Awaiting awaiting{.slot = slot};
-  // Record each one, passed or not: later work must not count as part of the free.
+  // Record each, passed or not: later work is not part of the free.
   for (const StreamId other : others) awaiting.points.at(awaiting.count++) = try_record(other);
   const bool free_now = all_reached(awaiting.uses());
   std::unique_ptr<Slab> empty;
@@ -269,8 +269,8 @@ bool SlabAllocator::reclaim(bool may_wait, std::uint64_t looked, const std::stop
     }
   }
   for (const Point point : recorded) {
-    // A slot can await one point after another of its points is passed. A wait for a passed point
-    // would return at once, and so would the next call.
+    // A slot can await one point after another is passed. A wait for a passed point would return at
+    // once, and so would the next call.
     if (!progress_.reached(point)) return progress_.wait(point, stop);
   }
   poll();
