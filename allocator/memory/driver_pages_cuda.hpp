@@ -1,7 +1,7 @@
 #pragma once
 
 // Pages by the driver's functions: reserve, create, map, unmap. The CUDA upstream and the swap-in
-// bring their own functions, and care for room and contexts.
+// bring the functions, and care for room and contexts.
 
 #include <cuda.h>
 
@@ -23,7 +23,6 @@ struct PageCalls {
   decltype(&cuMemUnmap) unmap = nullptr;
   decltype(&cuMemSetAccess) set_access = nullptr;
 
-  /// Returns whether the driver has all of them.
   [[nodiscard]] bool complete() const noexcept;
 };
 
@@ -31,24 +30,23 @@ struct PageCalls {
 struct PagesDone {
   std::size_t count = 0;
   CUresult code = CUDA_SUCCESS;
-  const char* call = "";  ///< the driver's function that failed
+  const char* call = "";  ///< that failed
 };
 
 /// Pages of one device's memory. No call checks room, sets a context or logs. Thread-safe.
 class DriverPages {
  public:
-  /// `calls` is complete. Uses the smallest pages that the driver makes; `page_size` is zero if it
-  /// makes none.
+  /// `calls` is complete. Pages are the driver's smallest; `page_size` is zero if it makes none.
   DriverPages(const PageCalls& calls, int device) noexcept;
   [[nodiscard]] Bytes page_size() const noexcept { return page_; }
-  /// Returns null if the addresses are not available.
+  /// Returns null if there are no such addresses.
   [[nodiscard]] void* reserve(Bytes size) const noexcept;
   [[nodiscard]] CUresult unreserve(void* address, Bytes size) const noexcept;
   [[nodiscard]] PagesDone create(std::span<Page> pages) const noexcept;
   /// Tries each page, even after a failure. Reports how many are given back.
   [[nodiscard]] PagesDone destroy(std::span<const Page> pages) const noexcept;
-  /// Gives access to the owning device and to each of `others`. Access is set once per contiguous
-  /// range, by a driver call that may wait for the device (<cuda.h>, note_sync).
+  /// Gives access to the owning device and to `others`, once per contiguous range: that driver call
+  /// may wait for the device (<cuda.h>, note_sync).
   [[nodiscard]] PagesDone map(std::span<const Mapping> mappings,
                               std::span<const int> others = {}) const noexcept;
   /// Unmaps one by one: the driver unmaps only what was mapped in one piece.

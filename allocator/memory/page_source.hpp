@@ -1,10 +1,10 @@
 #pragma once
 
 /// @file
-/// Addresses and the physical pages behind them, separately: the base of the `paged` pool. It
-/// reserves a range of addresses once and maps pages only under live blocks. Only implementations
-/// of this and of upstream.hpp get memory from a driver or the operating system. All are
-/// thread-safe. Call none under a lock of ours.
+/// Addresses and the physical pages behind them, separately, for the `paged` pool: it reserves
+/// addresses once and maps pages only under live blocks. Only implementations of this and of
+/// upstream.hpp get memory from a driver or the operating system. All are thread-safe. Call none
+/// under a lock of ours.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Mapping {
   Page page;                ///< what
 };
 
-/// A source of addresses and pages. A call on many items handles them in order and returns how many
-/// it did. Completed items are kept; the others are unchanged.
+/// A source of addresses and pages. A call on many items handles them in order and returns how
+/// many. Completed items are kept; the others are unchanged.
 class PageSource {
  public:
   PageSource() = default;
@@ -47,7 +47,7 @@ class PageSource {
   virtual void unreserve(void* address, Bytes size) noexcept = 0;
 
   /// Fills the front of `pages` with new pages and returns how many: fewer if memory runs out.
-  /// Throws only for faults other than lack of memory, and has then made no page.
+  /// Throws only for other faults, having made no page.
   [[nodiscard]] virtual std::size_t create(std::span<Page> pages) = 0;
   /// Gives back pages that are not mapped anywhere.
   virtual void destroy(std::span<const Page> pages) noexcept = 0;
@@ -55,9 +55,9 @@ class PageSource {
   /// Maps each page at its address, for reads and writes by the device. Returns how many, from the
   /// front, are mapped now. The addresses must be reserved and unmapped.
   ///
-  /// A page may be mapped at several addresses. A write by one operation at one address is seen at
-  /// another only by operations that a stream orders behind it. CUDA promises this under "Virtual
-  /// Aliasing Support" (CUDA C++ Programming Guide, virtual memory management).
+  /// A page may be mapped at several addresses. A write at one is seen at another only by
+  /// operations that a stream orders behind it: CUDA promises this under "Virtual Aliasing Support"
+  /// (CUDA C++ Programming Guide, virtual memory management).
   [[nodiscard]] virtual std::size_t map(std::span<const Mapping> mappings) noexcept = 0;
   /// Unmaps them. Returns how many, from the front, are unmapped now. The device must be done with
   /// them.

@@ -10,13 +10,13 @@
 
 namespace weir {
 
-/// Mapped memory works with every CUDA function, with two exceptions: other processes get no handle
-/// for it (cudaIpcGetMemHandle), and other GPUs get no access, whatever cudaDeviceEnablePeerAccess
-/// says. Mapping and unmapping may wait for the device.
+/// Mapped memory works with every CUDA function, except that other processes get no handle for it
+/// (cudaIpcGetMemHandle), and other GPUs get no access, whatever cudaDeviceEnablePeerAccess says.
+/// Mapping and unmapping may wait for the device.
 class CudaPages final : public PageSource {
  public:
   /// Opens pages of GPU number `device`, charged to `gauge`, which outlives them. Returns null if
-  /// the driver or the device does not support them. Throws CudaError.
+  /// the driver or device lacks them. Throws CudaError.
   [[nodiscard]] static std::unique_ptr<CudaPages> open(int device, CapacityGauge& gauge);
 
   [[nodiscard]] Bytes page_size() const override { return pages_.page_size(); }

@@ -30,8 +30,7 @@ int open_file() {
 }
 
 /// Sets the file's size once, to all pages of the capacity: a file in memory takes no page before
-/// it is written. Returns fewer if RLIMIT_FSIZE forbids that length, since trying would end the
-/// program.
+/// it is written. Fewer if RLIMIT_FSIZE forbids that length, since trying would end the program.
 std::uint64_t size_file(int file, Bytes capacity) {
   constexpr auto kLongest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   std::uint64_t bytes = std::min(capacity.count, kLongest);
@@ -65,7 +64,7 @@ bool is_next_address(const Mapping& a, const Mapping& b) {
 }
 
 /// Leaves the addresses reserved and unmapped. `fixed` says whether to replace what is there or to
-/// require free addresses. Never munmap: others could get the addresses.
+/// require free addresses. Never munmap: others could get them.
 bool clear(void* address, std::size_t bytes, int fixed) noexcept {
   return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1,
               0) == address;
@@ -205,9 +204,9 @@ bool MemfdPages::map_run(const Mapping& first, std::size_t count) noexcept {
   return false;
 }
 
-/// The last page that was mapped may have brought the process one past the limit, since a hole
-/// splits a mapping in three. Then the operating system refuses every call that could make a
-/// mapping, even this one, which removes two.
+/// The last mapped page may have brought the process one past the limit, since a hole splits a
+/// mapping in three. Then the operating system refuses every call that could make a mapping, even
+/// this one, which removes two.
 bool MemfdPages::clear_mapped(void* address, std::size_t bytes) noexcept {
   if (clear(address, bytes, MAP_FIXED)) return true;
   const Lock lock(mutex_);

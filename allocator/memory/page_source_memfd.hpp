@@ -13,14 +13,14 @@
 namespace weir {
 
 /// Page n is the n-th piece of the file, counted from 1. Pages that are neighbours in the file and
-/// at their addresses form one mapping of the operating system. A process may have some 65,000
-/// mappings (vm.max_map_count); at the limit `map` maps fewer pages. A page that is its own mapping
-/// can still be unmapped then: a spare mapping is kept for this, unless others take its place.
+/// at their addresses form one mapping. A process may have some 65,000 mappings (vm.max_map_count);
+/// at the limit `map` maps fewer pages. A page with its own mapping can still be unmapped then: a
+/// spare mapping is kept for this, unless others take its place.
 ///
 /// The mappings are shared, so that a page keeps its bytes when it moves. A child after fork would
-/// therefore write into its parent's memory, so it does not inherit the mappings (MADV_DONTFORK):
-/// an access ends the child. In such a child no call makes, maps or gives back anything. A child
-/// that runs another program is not affected.
+/// write into its parent's memory, so it does not inherit them (MADV_DONTFORK): an access ends the
+/// child. In it no call makes, maps or gives back anything. A child that runs another program is
+/// not affected.
 class MemfdPages final : public PageSource {
  public:
   /// Charges pages to `gauge`, which outlives this. Throws Error if the system has no such files.
@@ -51,11 +51,11 @@ class MemfdPages final : public PageSource {
   const pid_t owner_;
   const std::uint64_t pages_in_file_;
   Mutex mutex_{LockRank::kLeaf};
-  /// A heap, lowest first: contiguous low pages need fewer mappings. Reserved for every page made,
-  /// so that giving one back needs no memory.
+  /// A heap, lowest first: contiguous pages need fewer mappings. Reserved for every page made, so
+  /// that giving one back needs no memory.
   std::vector<std::uint64_t> free_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t made_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// At the limit, unmapping this makes room for another mapping. Null if there was no room for it.
+  /// At the limit, unmapping this makes room for another. Null if it could not be mapped.
   void* spare_ WEIR_GUARDED_BY(mutex_) = nullptr;
 };
 

@@ -9,8 +9,8 @@
 
 namespace weir {
 
-/// Shares the capacity and the addresses of a SimulatedUpstream. Never reserves an address or makes
-/// a page twice. Does not track mappings: mapping over a mapping is not detected.
+/// Shares the capacity and addresses of a SimulatedUpstream. Never reserves an address or makes a
+/// page twice. Does not detect mapping over a mapping.
 class SimulatedPages final : public PageSource {
  public:
   /// Takes pages from `gauge` and addresses from `next_address`. Both outlive this.

@@ -31,26 +31,24 @@ class Upstream {
   /// Returns the most bytes that it can hand out.
   [[nodiscard]] virtual Bytes capacity() const = 0;
 
-  /// Returns the bytes available now, as far as known: less than `capacity` if others use the same
-  /// memory.
+  /// Returns the bytes available now, as far as known: others may use the same memory.
   [[nodiscard]] virtual Bytes available() const { return capacity(); }
 
-  /// Returns the same memory page by page, under the same capacity, or null if that is not
-  /// supported. Makes the source on the first call. Later calls return the same one, which lives as
-  /// long as this.
+  /// Returns the same memory page by page, under the same capacity; null if not supported. Made by
+  /// the first call. Lives as long as this.
   [[nodiscard]] virtual PageSource* pages() noexcept { return nullptr; }
 
   /// CUDA documents 256 for cudaMalloc; drivers give 512 (CUDA C++ Best Practices, 9.2.1).
   static constexpr std::size_t kAlignment = 512;
 };
 
-/// Bytes in use of a fixed capacity, taken by compare-and-swap. A request that does not fit is
-/// never added to the sum, so it cannot make a smaller one fail.
+/// Bytes in use of a fixed capacity, taken by compare-and-swap: a request that does not fit is
+/// never in the sum, so it cannot make a smaller one fail.
 class CapacityGauge {
  public:
   /// Starts with nothing in use.
   explicit CapacityGauge(Bytes capacity) noexcept : capacity_(capacity) {}
-  /// Takes `size` if it fits. Returns false and takes nothing otherwise.
+  /// Takes `size` if it fits; otherwise takes nothing and returns false.
   [[nodiscard]] bool take(Bytes size) noexcept;
   /// Takes as many of `count` pieces of `size` (not zero) as fit. Returns how many.
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
@@ -68,7 +66,7 @@ class CapacityGauge {
 /// Host memory under a capacity: the device memory of the `cpu` device.
 class HostUpstream final : public Upstream {
  public:
-  /// Hands out at most `capacity` bytes at a time. Reserves none of them in advance.
+  /// Hands out at most `capacity` bytes at a time; reserves none.
   explicit HostUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
@@ -83,8 +81,8 @@ class HostUpstream final : public Upstream {
   PageSourceOnDemand pages_;
 };
 
-/// Host memory under a capacity, in whole pages from the operating system. For programs whose
-/// malloc manages memory by address: they cannot build on memory from malloc.
+/// Host memory under a capacity, in whole pages from the operating system, for programs whose
+/// malloc manages memory by address: they cannot build on malloc's.
 class MappedUpstream final : public Upstream {
  public:
   /// Hands out at most `capacity` bytes at a time.
@@ -102,12 +100,12 @@ class MappedUpstream final : public Upstream {
   PageSourceOnDemand pages_;
 };
 
-/// Addresses without memory, to drive pools at any scale on any machine. Never hands out an address
-/// twice. The addresses must not be dereferenced.
+/// Addresses without memory, to drive pools at any scale on any machine. Never handed out twice.
+/// Must not be dereferenced.
 class SimulatedUpstream final : public Upstream {
  public:
-  /// Hands out at most `capacity` bytes at a time. Pages have `page_size`, a power of two; the
-  /// default is a GPU's.
+  /// Hands out at most `capacity` bytes at a time. `page_size` is a power of two, a GPU's by
+  /// default.
   explicit SimulatedUpstream(Bytes capacity, Bytes page_size = mib(2)) noexcept
       : gauge_(capacity), page_size_(page_size) {}
   [[nodiscard]] void* allocate(Bytes size) override;

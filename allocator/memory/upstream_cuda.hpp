@@ -28,9 +28,9 @@ class CudaUpstream final : public Upstream {
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
   /// Returns what the driver has free now, at most the rest of the capacity.
   [[nodiscard]] Bytes available() const override;
-  /// Returns pages of cuMemCreate, mapped into addresses of cuMemAddressReserve. No other GPU can
-  /// access this memory, and no other process can be given it. Returns null if the driver or the
-  /// device has no virtual memory management.
+  /// Returns pages of cuMemCreate, mapped into addresses of cuMemAddressReserve. No other GPU or
+  /// process can have this memory. Returns null if the driver or the device has no virtual memory
+  /// management.
   [[nodiscard]] PageSource* pages() noexcept override;
   /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
@@ -42,7 +42,7 @@ class CudaUpstream final : public Upstream {
 };
 
 /// Page-locked host memory from cudaHostAlloc: only this kind is copied while the host continues.
-/// Every GPU can use it. A call takes milliseconds, since the kernel locks the pages.
+/// Every GPU can use it. A call takes milliseconds to lock pages.
 class PinnedUpstream final : public Upstream {
  public:
   /// Hands out at most `capacity` bytes at a time. Makes `device` current during the calls.

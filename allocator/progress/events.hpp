@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Reuses events of a driver, since making one takes longer than recording it. The calls are a
-/// parameter: the CUDA runtime's (events_cuda.hpp), or the swap-in's table of driver functions.
+/// Reuses events of a driver, since making one takes longer than recording it. The calls are the
+/// CUDA runtime's (events_cuda.hpp) or the swap-in's table of driver functions.
 
 #include <concepts>
 #include <cstddef>
@@ -47,8 +47,8 @@ template <typename Code>
   return captured ? EventState::kCaptured : EventState::kFailed;
 }
 
-/// Makes events and keeps unused ones. Events move as list nodes, which neither allocates nor
-/// fails. Not thread-safe.
+/// Makes events and keeps unused ones. They move as list nodes, which neither allocates nor fails.
+/// Not thread-safe.
 template <EventCalls Calls>
 class EventStore {
  public:
@@ -65,7 +65,7 @@ class EventStore {
   EventStore& operator=(const EventStore&) = delete;
 
   /// Records an event behind the work on `stream` and appends it to `events`. On failure returns
-  /// the driver's code or throws std::bad_alloc, and leaves `events` unchanged.
+  /// the driver's code or throws std::bad_alloc, with `events` unchanged.
   [[nodiscard]] Code record(Events& events, Stream stream) {
     if (free_.empty()) {
       Events made(1);

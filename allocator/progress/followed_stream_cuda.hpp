@@ -26,8 +26,8 @@ class CudaCompletion {
   CudaCompletion& operator=(const CudaCompletion&) = delete;
   virtual ~CudaCompletion() = default;
   /// Called when the device is done with the work of `mark(tag)`, which took `device_time`. Calls
-  /// come in stream order, one at a time, on any thread that holds no lock of ours. The work's
-  /// point is passed only after the return.
+  /// come in stream order, one at a time, on any thread without a lock of ours. The point is passed
+  /// only after the return.
   virtual void completed(void* tag, std::chrono::nanoseconds device_time) noexcept = 0;
 };
 
@@ -41,13 +41,13 @@ enum class CudaWork : std::uint8_t {
 
 /// A stream that somebody else creates and destroys. Thread-safe.
 ///
-/// If an event reports a device failure, the stream is lost. All tags are then reported as
-/// completed. No point is passed any more, so no memory is reused. Every call that needs the device
-/// throws CudaError.
+/// If an event reports a device failure, the stream is lost: all tags are reported as completed, no
+/// point is passed any more, so no memory is reused, and every call that needs the device throws
+/// CudaError.
 class FollowedCudaStream {
  public:
-  /// The most points of an unmarked stream that share an event. Bounds how long a freed block waits
-  /// for later frees when the device is far behind.
+  /// The most points of an unmarked stream that share an event, so that frees need not all wait for
+  /// the last of many.
   static constexpr std::uint32_t kPointsOfAnEvent = 32;
 
   /// `stream`, of GPU number `device`, and `completion` (may be null) outlive this. `id` is new.
@@ -64,18 +64,18 @@ class FollowedCudaStream {
 
   /// Reserves memory for one `mark`, which must follow. May throw, and then changes nothing.
   void expect_mark();
-  /// Records an event behind the work enqueued so far, and returns the sequence that it covers.
-  /// `since` is when that work began to be enqueued. Call `expect_mark` first. Does not throw: if
-  /// no event can be recorded now, a later one covers the work.
+  /// Records an event behind the work enqueued so far, and returns its sequence. `since` is when
+  /// that work began to be enqueued. Call `expect_mark` first. Never throws: if no event can be
+  /// recorded now, a later one covers the work.
   std::uint64_t mark(void* tag, std::chrono::steady_clock::time_point since) noexcept;
   /// Returns a point behind all work enqueued so far. Throws CudaError if the stream is lost, or if
-  /// the event of marked work cannot be recorded. While an unmarked stream is captured, its points
-  /// are not passed.
+  /// marked work's event cannot be recorded. An unmarked stream's points are not passed while it is
+  /// captured.
   [[nodiscard]] Point record();
   /// Returns the highest passed sequence, as far as known.
   [[nodiscard]] std::uint64_t passed() noexcept;
-  /// Stops using the stream, which may then be destroyed: all points are passed, and it waits for
-  /// nothing. Returns false if a point is not passed yet. Throws CudaError if the stream is lost.
+  /// Stops using the stream, which may then be destroyed: all points count as passed. Returns false
+  /// if a point is not passed yet. Throws CudaError if the stream is lost.
   [[nodiscard]] bool try_close();
   /// Makes `waiter` wait on the device until this stream has passed `sequence`. Throws UsageError
   /// if `waiter` is closed.
@@ -84,14 +84,13 @@ class FollowedCudaStream {
   /// Throws CudaError if `sequence` can never be passed: the stream is lost, or no event covers it
   /// and none can be recorded.
   void require_progress(std::uint64_t sequence);
-  /// Sleeps until the device has passed the oldest open point, if the events support sleeping.
-  /// Returns false if there is none, the stream is lost, or no event covers the work.
+  /// Sleeps until the device has passed the oldest open point, if the events allow it. Returns
+  /// false if there is none, the stream is lost, or no event covers the work.
   bool await_oldest() noexcept;
-  /// Returns when every tag is reported, whatever became of its work. Nobody may call `mark`
-  /// meanwhile.
+  /// Returns when every tag is reported. Nobody may call `mark` meanwhile.
   void drain() noexcept;
-  /// Returns the device time of all tagged marks. Each mark's time starts at the end of the
-  /// previous work or at its own enqueue, whichever is later.
+  /// Returns the device time of all tagged marks, each from the end of the work before or its own
+  /// enqueue to its end.
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept {
     return std::chrono::nanoseconds(busy_.load(std::memory_order_relaxed));
   }
@@ -116,16 +115,16 @@ class FollowedCudaStream {
   };
   using Marks = FenceQueue<Mark>::Fences;
 
-  /// Makes sure that enough spare marks exist for all pushes before the next call.
+  /// Makes sure of spare marks for all pushes before the next call.
   void reserve() WEIR_REQUIRES(mutex_);
   /// Pushes a mark without an event.
   Mark& push() noexcept WEIR_REQUIRES(mutex_);
-  /// Pushes a mark with the tag, and an event if one can be recorded.
+  /// Pushes a mark with the tag, and an event if possible.
   std::uint64_t push(void* tag, Clock::time_point since) noexcept WEIR_REQUIRES(mutex_);
-  /// Records an event behind all work enqueued now. On failure returns false and sets `refused_`.
+  /// Records an event behind all work enqueued now. On failure sets `refused_`.
   bool try_record(CudaEvents::Events& events) noexcept WEIR_REQUIRES(mutex_);
   /// Returns the first mark with an event that covers `sequence`, which is not passed. Records an
-  /// event if there is none; null if that fails.
+  /// event if needed; null if that fails.
   [[nodiscard]] Mark* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
   /// The waiter's half of hold_back, under its lock.
   void wait_behind(cudaEvent_t event);
@@ -135,12 +134,12 @@ class FollowedCudaStream {
   [[nodiscard]] cudaError_t captured() const noexcept;
   void require_not_captured(std::string_view call) const;
   void require_found(const Mark* mark) const WEIR_REQUIRES(mutex_);
-  /// Reports what the device has completed, unless another thread is doing so.
+  /// Reports completed work, unless another thread is doing so.
   void sweep() noexcept;
-  /// Takes the next mark that the device has passed. If there is none, returns not ready or the
-  /// device's error, and the sweep is over.
+  /// Takes the next passed mark. If there is none, returns not ready or the device's error; the
+  /// sweep is over.
   [[nodiscard]] cudaError_t take_done(Told& done) noexcept;
-  /// Returns success if the device has passed `mark`, otherwise not ready or the device's error.
+  /// Returns success if the device has passed `mark`, otherwise not ready or its error.
   [[nodiscard]] cudaError_t ask(const Mark& mark) noexcept WEIR_REQUIRES(mutex_);
   void tell_of_loss(cudaError_t why) noexcept;
   /// Waits for the stream itself when no event can be recorded.
@@ -165,8 +164,8 @@ class FollowedCudaStream {
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;  ///< the stream may be gone
   /// The whole stream was seen to be done up to here, whatever earlier events say.
   std::uint64_t through_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// Why the device failed. Waiters learn it from `lost_`, after the tags are reported: what they
-  /// wait for may be what a tag stands for.
+  /// Why the device failed. Waiters learn it from `lost_`, after the tags are reported: a tag may
+  /// stand for what they wait for.
   cudaError_t failed_ WEIR_GUARDED_BY(mutex_) = cudaSuccess;
   /// Why the last event could not be recorded.
   cudaError_t refused_ WEIR_GUARDED_BY(mutex_) = cudaSuccess;

@@ -33,13 +33,12 @@ class CudaProgress final : public Progress {
   ~CudaProgress() override = default;
 
   /// Follows `stream`, which must exist until `remove`. `completion` receives marked work and
-  /// outlives this. Throws UsageError for a default stream: its handle means another stream on each
-  /// thread or device.
+  /// outlives this. Throws UsageError for a default stream: its handle depends on the thread or
+  /// device.
   StreamId add(cudaStream_t stream, CudaWork work = CudaWork::kUnmarked,
                CudaCompletion* completion = nullptr);
-  /// Waits until the stream has passed everything, even what other threads record meanwhile, and
-  /// forgets it. It may then be destroyed, even if others still ask for it. Its points stay passed.
-  /// Throws CudaError if the device fails.
+  /// Waits until the stream has passed everything, even what others record meanwhile, and forgets
+  /// it. It may then be destroyed. Its points stay passed. Throws CudaError if the device fails.
   void remove(StreamId stream);
   /// Returns a stream between `add` and `remove`. Throws UsageError for any other.
   [[nodiscard]] FollowedCudaStream& followed(StreamId stream) const { return *require(stream); }
@@ -57,7 +56,7 @@ class CudaProgress final : public Progress {
   [[nodiscard]] std::size_t streams() const;
 
  private:
-  /// The ids that this gave out, taken in blocks. A few numbers then identify them, however many
+  /// The ids that this gave out, in blocks, so that a few numbers identify them however many
   /// streams came and went.
   class Ids {
    public:
@@ -70,8 +69,8 @@ class CudaProgress final : public Progress {
     std::uint64_t given_ = kBlock;       ///< in the last block
   };
 
-  /// Returns null for a removed stream. The result stays valid while it is used, even if the stream
-  /// is removed meanwhile.
+  /// Returns null for a removed stream. The result stays valid even if the stream is removed
+  /// meanwhile.
   [[nodiscard]] std::shared_ptr<FollowedCudaStream> find(StreamId stream) const;
   /// Like `find`, but throws UsageError for a removed stream.
   [[nodiscard]] std::shared_ptr<FollowedCudaStream> require(StreamId stream) const;
