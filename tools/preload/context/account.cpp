@@ -45,9 +45,8 @@ std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
 std::size_t Account::claim(std::size_t count, Bytes size) noexcept {
   if (count == 0) return 0;
   const Bytes all = size * count;
-  // Every round ends, since its waits are bounded by the patience; a round that begins without
-  // patience is the last. A waiting claim has taken nothing: two claims would otherwise wait for
-  // each other.
+  // Every round ends, since patience bounds its waits; a round without patience is the last. A
+  // waiting claim has taken nothing: two claims would otherwise wait for each other.
   for (bool last = false; !last;) {
     std::uint64_t ended = 0;
     {
@@ -97,9 +96,9 @@ void Account::end_return() noexcept {
 bool Account::await_room(Bytes bytes, std::uint64_t ended) noexcept {
   if (neighbours_ == nullptr) return false;
   if (is_hopeless(bytes)) return moves_ended() != ended;
-  // Pools keep their memory if it would not make enough room. While this thread waited to ask the
-  // pools, another may have made them give everything back. Then they have nothing more, but there
-  // is room.
+  // Pools keep memory that would not make enough room. While this thread waited to ask them,
+  // another may have made them give everything back: then they have nothing more, but there is
+  // room.
   const Bytes lacks = missing(bytes);
   if (lacks.count == 0 || neighbours_->reclaim(*this, lacks, true).count != 0) return true;
   return missing(bytes).count == 0 || await_move(ended);
@@ -118,7 +117,7 @@ bool Account::reclaim(Bytes bytes, std::uint64_t ended) noexcept {
   if (neighbours_ == nullptr || is_hopeless(bytes)) return false;
   const Bytes lacks = missing(bytes);
   // If the budget has room, the device is full, perhaps of other processes, and nobody says how
-  // much is missing. Otherwise pools keep their memory if it would not make enough room.
+  // much is missing. Otherwise pools keep memory that would not make enough room.
   const bool short_of_budget = lacks.count != 0;
   const Bytes given = neighbours_->reclaim(*this, short_of_budget ? lacks : bytes, short_of_budget);
   return given.count != 0 || await_move(ended);

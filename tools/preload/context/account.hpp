@@ -1,7 +1,7 @@
 #pragma once
 
-// The budget of one device: what its contexts' pools took from the driver, and what the driver
-// served outside them.
+// One device's budget: what its contexts' pools took from the driver, and what the driver served
+// outside them.
 
 #include <cuda.h>
 
@@ -37,7 +37,7 @@ enum class Kind : std::uint8_t {
   kSpilled,   ///< host memory given for device memory (WEIR_SPILL): not against the budget
 };
 inline constexpr std::size_t kKinds = 11;
-/// Returns whether this kind is only device memory and so counts against the budget.
+/// Returns whether this kind is only device memory, so that it counts against the budget.
 [[nodiscard]] constexpr bool counts(Kind kind) noexcept {
   return kind != Kind::kManaged && kind != Kind::kHost && kind != Kind::kSpilled;
 }
@@ -56,16 +56,15 @@ struct Release {
 /// lock.
 class Neighbours {
  public:
-  /// Makes the account's pools give back up to `need` cached bytes, except the pool that the
-  /// calling thread is asking now. Returns how much. With `if_enough`, they give nothing back if
-  /// they cache less.
+  /// Makes pools give back up to `need` cached bytes, except the pool that the calling thread is
+  /// asking. Returns how much. With `if_enough`, gives nothing if they cache less.
   virtual Bytes reclaim(const Account& account, Bytes need, bool if_enough) noexcept = 0;
   /// Returns the oldest work after which a pool can give back more, or nullopt.
   [[nodiscard]] virtual std::optional<Release> oldest_release(
       const Account& account) const noexcept = 0;
-  /// Returns what the pools took from the driver and have not allocated.
+  /// Returns what pools took from the driver and have not allocated.
   [[nodiscard]] virtual Bytes not_in_use(const Account& account) const noexcept = 0;
-  /// Returns how much longer the calling thread's request may wait for other threads.
+  /// Returns how much longer the thread's request may wait for other threads.
   [[nodiscard]] virtual std::chrono::nanoseconds patience() const noexcept = 0;
 
  protected:
@@ -81,7 +80,7 @@ class Account {
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] Bytes total() const noexcept { return total_; }
   [[nodiscard]] Bytes budget() const noexcept { return {budget_.load()}; }
-  /// Sets the budget, at most the total. Bytes already taken stay taken, even above it.
+  /// Sets the budget, at most the total. Bytes taken stay taken, even above it.
   void set_budget(Bytes budget) noexcept { budget_.store(budget.count); }
   /// Call after the budget was raised and the pools know it.
   void note_raise() noexcept { raises_.fetch_add(1); }
@@ -93,15 +92,16 @@ class Account {
   void give_back_what_comes_free(bool on) noexcept {
     gives_back_.store(on);  // in one order with the budget: Process::give_back
   }
-  /// Returns the bytes taken of the budget. Above it if requests that may not be refused took more.
+  /// Returns the bytes taken, which exceed the budget if requests that may not be refused took
+  /// more.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
 
-  /// Takes `bytes` and returns true if they fit. Otherwise takes nothing and returns false.
+  /// Takes `bytes` if they fit; otherwise takes nothing and returns false.
   [[nodiscard]] bool take(Bytes bytes) noexcept;
 
   /// Takes `count` pieces of `size` (not zero), or as many as fit, until the driver has said how
-  /// many it gives. If they do not fit, makes pools give back what they keep. While the request has
-  /// patience, also waits for other threads' claims and returns.
+  /// many it gives. If they do not fit, makes pools give memory back and, while the request has
+  /// patience, waits for other threads' claims and returns.
   class Claim {
    public:
     Claim(Account& account, std::size_t count, Bytes size) noexcept
@@ -122,8 +122,8 @@ class Account {
     const std::size_t count_;
     std::size_t kept_ = 0;
   };
-  /// Marks that the calling thread has the driver free memory of the budget. The thread gives the
-  /// bytes back before the end of its lifetime.
+  /// Marks that the calling thread has the driver free memory of the budget, and returns the bytes
+  /// meanwhile.
   class Return {
    public:
     explicit Return(Account& account) noexcept : account_(account) { account_.begin_return(); }
@@ -139,25 +139,25 @@ class Account {
     const Lock lock(mutex_);
     return moves_ended_;
   }
-  /// Makes pools give memory back for `bytes` that the device had no room for. `ended` is
-  /// `moves_ended()` at that time. Returns true if asking the device again may help: pools gave
-  /// something back, or another claim or return has ended since. Waits for those under way. Returns
-  /// false at once if it is hopeless.
+  /// Makes pools give memory back for `bytes` that the device had no room for at `moves_ended() ==
+  /// ended`. Returns true if asking the device again may help: pools gave something back, or
+  /// another claim or return has ended. Waits for those under way. Returns false at once if
+  /// hopeless.
   [[nodiscard]] bool reclaim(Bytes bytes, std::uint64_t ended) noexcept;
   /// See Neighbours.
   [[nodiscard]] std::optional<Release> oldest_release() const noexcept {
     return neighbours_ != nullptr ? neighbours_->oldest_release(*this) : std::nullopt;
   }
-  /// Returns whether `bytes` would not fit even beside what is allocated or passed, which no
-  /// submitted work frees. Ignores open claims, since their outcome is unknown.
+  /// Returns whether `bytes` do not fit beside allocated and passed memory, which no submitted work
+  /// frees. Ignores open claims.
   [[nodiscard]] bool is_hopeless(Bytes bytes) const noexcept;
   void give_back(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
 
-  /// Takes `bytes` even if they do not fit, because the device has already served them.
+  /// Takes `bytes` even if they do not fit: the device has already served them.
   void charge(Bytes bytes) noexcept { used_.fetch_add(bytes.count, std::memory_order_relaxed); }
 
-  /// Adds memory of `kind` served outside the pools. If the kind counts against the budget, `take`
-  /// or `charge` has taken its bytes already.
+  /// Adds memory of `kind` served outside the pools. If it counts, `take` or `charge` has its
+  /// bytes.
   void add_passed(Kind kind, Bytes bytes);
   void remove_passed(Kind kind, Bytes bytes) noexcept;
   /// Sets the level of `kind` to the driver's figure.
@@ -186,8 +186,7 @@ class Account {
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
   /// Returns whether to try again to take `bytes`, which did not fit when `ended` moves had ended.
   [[nodiscard]] bool await_room(Bytes bytes, std::uint64_t ended) noexcept;
-  /// Waits until a claim or return ends, if any is under way. Returns whether more than `ended`
-  /// have.
+  /// Waits until a claim or return ends, if any is open. Returns whether more than `ended` have.
   [[nodiscard]] bool await_move(std::uint64_t ended) noexcept;
   /// Returns how much the budget lacks for `bytes`.
   [[nodiscard]] Bytes missing(Bytes bytes) const noexcept {
@@ -212,8 +211,7 @@ class Account {
   std::condition_variable_any move_ended_;
 };
 
-/// Memory served outside the pools, by handle or address, so that its end can be counted.
-/// Thread-safe.
+/// Memory served outside the pools, by handle or address, to count its end. Thread-safe.
 class PassedTable {
  public:
   struct Entry {
@@ -224,7 +222,7 @@ class PassedTable {
   };
   void add(std::uint64_t handle, const Entry& entry);
   /// Removes and returns the entry with this handle, of `kind` or a kind that shares its numbers.
-  /// It stays in the account until `settle`. Call before the driver can reuse the handle.
+  /// Counted until `settle`. Call before the driver can reuse the handle.
   [[nodiscard]] std::optional<Entry> take(Kind kind, std::uint64_t handle) noexcept;
   /// Call after `take`. Counts the entry as freed if the driver `freed` it, otherwise puts it back.
   void settle(std::uint64_t handle, const std::optional<Entry>& entry, bool freed) noexcept;

@@ -1,5 +1,5 @@
-// How fences are recorded, queried and waited for. One long file, because every function depends on
-// the same rules of fences.hpp, under one lock.
+// How fences are recorded, queried and waited for. One long file: every function depends on the
+// same rules of fences.hpp, under one lock.
 
 #include "tools/preload/context/fences.hpp"
 
@@ -13,8 +13,8 @@
 namespace weir::preload {
 namespace {
 
-/// When the calling thread's request began. A thread that queues for its turn to wait also checks
-/// it, to know whether it has waited long enough.
+/// When the thread's request began. Also lets a thread that queues for its turn know when it has
+/// waited long enough.
 constinit thread_local Fences::Clock::time_point request_began{};
 constinit thread_local const Fences::Request* this_request = nullptr;
 /// `put_off`: streams were not asked, since the request can grow. `insists`: ask them now.
@@ -144,9 +144,9 @@ CUstream Fences::carrier() {
   return carrier_;
 }
 
-/// Events of streams that are gone belong to their fences and are reused when those are passed, so
-/// another context needs an event of its own. Records it on a stream of ours: on a program's stream
-/// it would make that stream wait.
+/// Events of gone streams belong to their fences and are reused when those are passed, so another
+/// context needs its own event. Records it on a stream of ours: it would make a program's stream
+/// wait.
 void Fences::carry_others(Fence& fence) {
   for (const Point& point : fence.others) {
     for (const Fence& left : followed(point.stream)->queue.fences()) {
@@ -234,8 +234,8 @@ CUresult Fences::remove(CUstream stream) noexcept {
     captured_.erase(gone.id);
     const Inside inside;
     const ContextScope scope(driver_, context_, captures());
-    // Record the last fence even if nobody asked: later it is impossible. This does not affect a
-    // capture elsewhere, but would break one that the stream is part of.
+    // Record the last fence even if nobody asked: later it is impossible. Another stream's capture
+    // is not affected; one that this stream is part of would be broken.
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const bool can = !gone_ && !lost_ && scope.good() &&
                      driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
@@ -429,8 +429,8 @@ CUresult Fences::close_last(Followed& stream) noexcept {
 
 void Fences::record_fence(Followed& stream) {
   if (stream.id == parked_) throw CaptureUnderWay("another context is captured, or ends");
-  // First, since nothing may fail after events are recorded. Taken out of the list, since fences
-  // found passed meanwhile go there.
+  // First, since nothing may fail after events are recorded. Out of the list, since fences found
+  // passed meanwhile go there.
   FenceQueue<Fence>::Fences made;
   if (spare_.empty()) spare_.emplace_back();
   made.splice(made.begin(), spare_, spare_.begin());
@@ -464,8 +464,8 @@ void Fences::cover(Fence& fence, Followed& stream, Reach all) {
 }
 
 /// A blocking stream may wait for work in the legacy stream, and through it for other streams.
-/// Skips needless events, since the device takes a moment to pass one: a program that synchronizes
-/// and then trims should get all its memory.
+/// Avoids needless events, which take the device a moment to pass: a program that synchronizes and
+/// then trims should get all its memory.
 bool Fences::is_behind_others(Followed& stream) {
   if (stream.owner == 0 && !is_blocking(stream)) return false;
   const OwnStreams own = own_streams();
@@ -586,8 +586,8 @@ void Fences::sweep(Followed& stream) noexcept {
   };
   while (stream.queue.take_passed(spare_, passes)) {
     if (stream.id != everything_) continue;
-    // Nothing was under way when the fence was recorded. Using that time saves reading the clock
-    // for each cuMemAlloc that follows the cuMemFree of its block.
+    // Nothing was under way when the fence was recorded. Saves reading the clock for each
+    // cuMemAlloc after the cuMemFree of its block.
     const Fence& fence = spare_.front();
     tell_measures(fence.sequence, was_idle ? fence.recorded : Clock::now());
     threads_ended_ = fence.threads_ended;

@@ -1,7 +1,7 @@
 #pragma once
 
-// How far the streams of one context have come, by fences: events without timing, recorded only
-// when somebody asks or enough was freed. So most frees need no driver call.
+// How far the streams of one context have come, by fences: events without timing, recorded only on
+// request or after enough frees. Most frees need no driver call.
 
 #include <atomic>
 #include <chrono>
@@ -42,7 +42,7 @@ class Fences final : public Progress {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::uint32_t kPointsOfAFence = preload::kPointsOfAFence;
-  /// With fewer streams than this, does not look for streams that are gone.
+  /// Below this number of streams, does not look for gone ones.
   static constexpr std::size_t kFewStreams = 64;
 
   Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait);
@@ -59,26 +59,25 @@ class Fences final : public Progress {
   /// Like `find`, but returns nullopt for a stream that is not followed: it may be another
   /// context's.
   [[nodiscard]] std::optional<StreamId> find_known(CUstream stream, bool per_thread);
-  /// Returns the context of the streams.
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
-  /// Call if the context may have streams whose creation was not seen.
+  /// Notes that the context may have streams whose creation was not seen.
   void expect_unknown_streams() noexcept {
     const Lock lock(mutex_);
     streams_unknown_ = true;
   }
-  /// Call after the driver created the stream: an earlier stream with this handle is another one.
-  /// `blocking` says whether it waits for the legacy stream.
+  /// Call after the driver created the stream: its handle may be reused. `blocking` says whether it
+  /// waits for the legacy stream.
   void created(CUstream stream, bool blocking);
   /// Call before the driver destroys the stream. Returns the driver's code if its last work cannot
-  /// be fenced: then the stream must stay.
+  /// be fenced; the stream must stay then.
   [[nodiscard]] CUresult remove(CUstream stream) noexcept;
   /// Notes that this thread uses its own default stream, which other threads cannot name. From now
-  /// on a fence on everything by another thread has an event on the legacy stream, which waits for
+  /// on another thread's fence on everything has an event on the legacy stream, which waits for
   /// that stream.
   static void use_per_thread() noexcept;
 
-  /// Calls `begin`, which begins a capture of `stream` and may not call back here. Meanwhile no
-  /// fence is recorded or queried.
+  /// Calls `begin`, which begins a capture of `stream` and may not call back here. No fence is
+  /// recorded or queried meanwhile.
   template <typename Begin>
   CUresult begin_capture(StreamId stream, const Begin& begin) {
     const Lock lock(mutex_);
@@ -95,8 +94,8 @@ class Fences final : public Progress {
     return code;
   }
   /// Calls `wait`, by which `stream` waits for an event and so joins the event's capture, in
-  /// whatever context that began. Holds the lock across the driver's call: a fence recorded or
-  /// queried meanwhile could become part of the capture.
+  /// whatever context. Holds the lock across the driver's call: a fence recorded or queried
+  /// meanwhile could become part of the capture.
   template <typename Wait>
   CUresult wait_for_event(StreamId stream, const Wait& wait) {
     const Lock lock(mutex_);
@@ -114,32 +113,30 @@ class Fences final : public Progress {
   }
   /// Call after the program asked the driver to end a capture. `ended` says whether it did.
   void note_end_of_capture(StreamId stream, bool ended) noexcept;
-  /// Call if a capture may be under way that was not seen. From now on no call assumes that all are
-  /// known.
+  /// Notes that an unseen capture may be under way. From now on no call assumes that all are known.
   static void expect_unknown_captures() noexcept { unknown_captures.store(true); }
-  /// Waits for this context's current driver calls. Call after another context was made and before
-  /// the program can begin a capture in it, so that this context knows of it.
+  /// Waits for this context's driver calls. Call after another context was made and before a
+  /// capture can begin in it, so that this context knows of it.
   void await_calls() const { const Lock lock(mutex_); }
-  /// Returns whether a stream of the context is captured: it began or joined a capture.
+  /// Returns whether a stream of the context began or joined a capture.
   [[nodiscard]] bool capturing() const;
 
-  /// Returns events behind all work now on `stream`, or on any busy stream, for another context's
-  /// fences. `adopt` takes them. Throws if none can be recorded now.
+  /// Returns events behind all work on `stream`, or on any busy stream, for another context to
+  /// `adopt`. Throws if none can be recorded now.
   [[nodiscard]] std::vector<CUevent> events_of(StreamId stream);
   /// Makes the next fence on everything cover these events, and destroys them. If it throws, do not
   /// wait for the device.
   void adopt(const std::vector<CUevent>& events);
 
-  /// Returns whether it is still unknown when the device will have passed the point.
+  /// Returns whether it is unknown when the device will have passed the point.
   [[nodiscard]] bool is_parked(Point point) const {
     const Lock lock(mutex_);
     return parked_point(point);
   }
-  /// Returns the last point of parked(), if it needs finishing. Call `finish_parked` with it once
-  /// the next fence on everything covers the work that other contexts had at this call.
+  /// Returns the last point of parked(), if it needs finishing. Pass it to `finish_parked` once the
+  /// next fence on everything covers other contexts' work as of this call.
   [[nodiscard]] std::optional<Point> last_parked();
-  /// Puts everything parked up to the point behind everything(). Returns false if that is not
-  /// possible now.
+  /// Puts everything parked up to the point behind everything(). Returns false if not possible now.
   bool finish_parked(Point last);
 
   /// What fences ask of the current request.
@@ -149,43 +146,42 @@ class Fences final : public Progress {
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
     virtual ~Request() = default;
-    /// Returns whether no submitted work could serve the request, so that it need not wait.
+    /// True if no submitted work could serve the request, so it need not wait.
     [[nodiscard]] virtual bool is_hopeless() const = 0;
-    /// Returns whether new memory would serve the request better than asking very many streams.
+    /// True if new memory would serve it better than asking very many streams.
     [[nodiscard]] virtual bool can_grow() const = 0;
-    /// Returns whether there is new room, which ends the wait. Called while the request waits.
+    /// True if there is new room, which ends the wait. Called during the wait.
     [[nodiscard]] virtual bool has_new_room() const noexcept { return false; }
   };
-  /// Begins the calling thread's next request and the time that it may wait. Calls `request`, which
-  /// must live until `end_request`.
+  /// Begins the thread's next request and the time that it may wait. `request` must live until
+  /// `end_request`.
   static void begin_request(const Request* request = nullptr) noexcept;
   static void end_request() noexcept;
-  /// Returns how much longer the thread's request may wait, of `most` in all.
+  /// Returns how much longer the thread's request may wait, of `most`.
   [[nodiscard]] static std::chrono::nanoseconds left_of_request(
       std::chrono::nanoseconds most) noexcept;
-  /// Returns whether streams were not asked because the thread's request `can_grow`. From now on
-  /// they are.
+  /// Returns whether streams were not asked because the request `can_grow`. From now on they are.
   [[nodiscard]] static bool insist() noexcept;
   /// Records the stream's fence now if a point needs it.
   void fence(StreamId stream) noexcept;
-  /// Returns when the fence of a point that is not passed was recorded, or now if it was not.
+  /// Returns when the fence of an open point was recorded, or now if it was not.
   [[nodiscard]] Clock::time_point recorded(Point point) const;
-  /// Adds to `device_time` the time that the device took for work enqueued since `since`, once it
-  /// has passed the next fence on everything.
+  /// Adds to `device_time` the device's time for work enqueued since `since`, once it has passed
+  /// the next fence on everything.
   void measure(std::atomic<std::int64_t>& device_time, Clock::time_point since);
-  /// Call when the context and all its work are gone.
+  /// Notes that the context and all its work are gone.
   void forget() noexcept;
 
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
-  /// Also returns false if the request has waited its maximum, the thread serves the device, or a
-  /// capture is under way.
+  /// Also false if the request has waited its maximum, the thread serves the device, or a capture
+  /// is under way.
   [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
   /// Throws if the point has no fence and none can be recorded now.
   void make_wait(StreamId waiter, Point point) override;
 
   [[nodiscard]] std::uint64_t fences_recorded() const;
-  /// Returns how many streams are known: all existing ones and at most as many that are gone.
+  /// Returns how many streams are known: all existing ones, and at most as many gone ones.
   [[nodiscard]] std::size_t streams() const {
     const Lock lock(mutex_);
     return streams_.size();
@@ -197,7 +193,6 @@ class Fences final : public Progress {
     Clock::time_point since;
     std::uint64_t sequence;  ///< of the fence on everything that ends the measure
   };
-  /// The driver's event functions, in the current context.
   class EventFunctions {
    public:
     using Event = CUevent;
@@ -237,7 +232,6 @@ class Fences final : public Progress {
     kAll,
     kNext,  ///< all, except what the previous fence on everything covers
   };
-  /// The state of one stream.
   struct Followed {
     // A fence on everything reads the first cache line of each.
     StreamId id;
@@ -261,23 +255,21 @@ class Fences final : public Progress {
     const bool all_known = contexts.load() == 1 && !unknown_captures.load();
     return all_known && captured_.empty() ? Captures::kNone : Captures::kPossible;
   }
-  /// A stream's capture.
   struct Captured {
     CaptureId capture = 0;
     bool began_it = false;  ///< began on this stream, rather than joined
   };
-  /// Returns whether a stream of the context is captured. Forgets captures that are over.
+  /// Returns whether a stream of the context is captured. Forgets ended captures.
   bool captured_now() const WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool parked_point(Point point) const WEIR_REQUIRES(mutex_);
   /// Ends the points of a captured stream that is gone. It was fenced before its capture and did
-  /// nothing since, so the points pass with that fence.
+  /// nothing since, so they pass with that fence.
   void end_captured(Followed& gone) noexcept WEIR_REQUIRES(mutex_);
-  /// Returns a stream of ours, for waits that no stream of the program should do.
+  /// Returns a stream of ours, for waits that no program's stream should do.
   [[nodiscard]] CUstream carrier() WEIR_REQUIRES(mutex_);
-  /// Returns the driver's id of the stream's capture; 0 if none.
+  /// Returns the driver's id of the stream's capture, or 0.
   [[nodiscard]] CaptureId capture_here(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
-  /// Throws if the driver reports that the stream is captured: calls for it would break the
-  /// capture.
+  /// Throws if the stream is captured: calls for it would break the capture.
   void expect_not_captured(CUstream stream) const;
   [[nodiscard]] Followed* followed(StreamId id) WEIR_REQUIRES(mutex_);
   [[nodiscard]] const Followed* followed(StreamId id) const WEIR_REQUIRES(mutex_);
@@ -286,17 +278,14 @@ class Fences final : public Progress {
   [[nodiscard]] bool asks_all(const Followed& stream) const noexcept WEIR_REQUIRES(mutex_) {
     return stream.id == everything_ || stream.handle == CU_STREAM_LEGACY;
   }
-  /// Returns whether learning how far the stream has come would ask more streams than its points
-  /// justify.
+  /// Returns whether asking how far the stream has come costs more than its points justify.
   [[nodiscard]] bool is_costly(StreamId stream) const noexcept WEIR_REQUIRES(mutex_);
-  /// Returns how many streams may be added before the next search for streams that are gone. Large
-  /// enough to cost each stream little. Less than the number found gone but not passed, or their
-  /// number would grow without end behind a slow device.
+  /// Returns how many streams may be added before the next search for gone ones: enough to cost
+  /// each little, but fewer than were gone and not passed, or these would grow without end behind a
+  /// slow device.
   [[nodiscard]] static std::size_t room_for_new(std::size_t live, std::size_t behind) noexcept;
-  /// Forgets streams that are gone and whose work is passed, once there are many. The context is
-  /// current.
+  /// Forgets gone streams whose work is passed, once there are many. The context is current.
   void forget_gone() noexcept WEIR_REQUIRES(mutex_);
-  /// Releases spare fences and events beyond what the streams need.
   void forget_spares() noexcept WEIR_REQUIRES(mutex_);
   /// Like `forget_gone`, but makes the context current: the driver does not report ended threads.
   void forget_ended() noexcept WEIR_REQUIRES(mutex_);
@@ -312,17 +301,16 @@ class Fences final : public Progress {
   /// Returns whether an idle stream may be behind work of others.
   [[nodiscard]] bool is_behind_others(Followed& stream) WEIR_REQUIRES(mutex_);
   void cover_everything(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
-  /// Adds the events given to `adopt`.
   void cover_adopted(Fence& fence) WEIR_REQUIRES(mutex_);
-  /// Adds one event behind all of `fence`'s points of streams that are gone.
+  /// Adds one event behind all of `fence`'s points of gone streams.
   void carry_others(Fence& fence) WEIR_REQUIRES(mutex_);
   void cover_streams(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
   void cover_removed(Fence& fence, Followed& stream, Reach reach, BlockingStreams& blocking)
       WEIR_REQUIRES(mutex_);
-  /// Covers the default streams of threads, also of ended ones.
+  /// Covers threads' default streams, even of ended threads.
   void cover_threads(Fence& fence, BlockingStreams& blocking) WEIR_REQUIRES(mutex_);
-  /// Records the last fence before a capture. Nothing can be recorded during the capture, and the
-  /// stream may be destroyed in it.
+  /// Records the last fence: nothing can be recorded during the capture, and the stream may be
+  /// destroyed in it.
   void fence_before_capture(StreamId stream) noexcept WEIR_REQUIRES(mutex_);
   /// Returns true if the stream has work or is captured. A query would break a capture.
   [[nodiscard]] bool busy(CUstream stream) const;
@@ -360,7 +348,7 @@ class Fences final : public Progress {
   std::uint64_t recorded_ WEIR_GUARDED_BY(mutex_) = 0;
   /// Threads that had ended when the last passed fence on everything was recorded.
   std::uint64_t threads_ended_ WEIR_GUARDED_BY(mutex_) = 0;
-  /// A stream was found whose creation was not seen: there may be more.
+  /// A stream's creation was not seen: there may be more.
   bool streams_unknown_ WEIR_GUARDED_BY(mutex_) = false;
   bool gone_ WEIR_GUARDED_BY(mutex_) = false;
   bool lost_ WEIR_GUARDED_BY(mutex_) = false;  ///< the device failed: nothing passes any more
