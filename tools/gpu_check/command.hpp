@@ -11,8 +11,8 @@ struct Command {
   int (*run)(int argc, char** argv);
 };
 
-/// Prints what the machine has. --json FILE writes it for programs; if FILE is -, JSON goes to
-/// standard output and text for people to standard error. Returns 2 and says why if no GPU answers.
+/// Prints what the machine has. --json FILE writes it for programs; with -, JSON goes to standard
+/// output and text for people to standard error. Returns 2 and says why if no GPU answers.
 int run_info(int argc, char** argv);
 /// Runs the suites that need a GPU. Returns 2 if nothing is selected.
 int run_tests(int argc, char** argv);

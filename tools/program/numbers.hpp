@@ -20,7 +20,7 @@ namespace weir {
 [[nodiscard]] std::string format_count(std::uint64_t count, const std::string& thing,
                                        const std::string& plural = "s");
 
-/// Formats as `0x0801`, with at least `digits` hexadecimal digits.
+/// Formats as `0x0801`, with at least `digits` digits.
 [[nodiscard]] std::string format_hex(std::uint64_t value, int digits = 1);
 
 }  // namespace weir

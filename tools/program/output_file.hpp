@@ -1,7 +1,7 @@
 #pragma once
 
 // A file that is written completely or not at all. The old contents stay until the new ones are
-// safely stored beside them.
+// stored beside them.
 
 #include <span>
 #include <string>
@@ -16,14 +16,14 @@ struct NamedPath {
   std::string path;
 };
 
-/// Throws UsageError if two outputs are the same file, or if an output is a file that the command
-/// reads, which would be lost. Compares files by device and inode, through any links. Ignores
-/// entries without a path. `-` is standard output, or standard input for an input.
+/// Throws UsageError if two outputs are the same file, or an output is a file that the command
+/// reads, which would be lost. Compares files by device and inode, through links. Ignores entries
+/// without a path. `-` is standard output or input.
 void require_different_files(std::span<const NamedPath> outputs,
                              std::span<const NamedPath> inputs = {});
 
-/// Throws UsageError if an output goes to the same place as standard output or standard error,
-/// since its bytes would mix with what is printed.
+/// Throws UsageError if an output goes where standard output or standard error go: its bytes would
+/// mix with what is printed.
 void require_apart_from_streams(const NamedPath& output);
 
 class OutputFile {
@@ -33,8 +33,8 @@ class OutputFile {
   /// a killed process leaves nothing behind.
   ///
   /// Keeps a link, and replaces or creates its target. Writes to terminals, pipes, /dev/null and
-  /// the file behind standard output or standard error without replacing them. Never replaces or
-  /// creates anything under /dev and /proc. `-` is standard output.
+  /// the file behind standard output or standard error in place. Never replaces or creates anything
+  /// under /dev and /proc. `-` is standard output.
   OutputFile(std::string option, std::string path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -44,7 +44,6 @@ class OutputFile {
   void commit(std::string_view contents);
 
  private:
-  /// Writes to the target of the standard stream.
   void use_stream(int stream);
   /// Opens a file beside the target as `descriptor_`.
   void open_partial();

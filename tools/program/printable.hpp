@@ -1,7 +1,7 @@
 #pragma once
 
 // Makes untrusted text safe for a terminal: escapes what could move the cursor or change the text's
-// direction. Widths are in terminal columns. Pure.
+// direction. Widths are in columns. Pure.
 
 #include <cstddef>
 #include <string>
@@ -13,7 +13,6 @@ namespace weir::cli {
 /// replaces other non-ASCII characters by `?`.
 [[nodiscard]] std::string printable(std::string_view text, bool utf8);
 
-/// Returns the columns of a printable text.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 
 enum class Align { kLeft, kRight };

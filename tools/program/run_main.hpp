@@ -1,6 +1,6 @@
 #pragma once
 
-// The common `main` of every program: its first steps, and its error reports.
+// The common `main` of every program.
 
 #include <exception>
 #include <functional>

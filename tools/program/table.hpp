@@ -11,10 +11,9 @@
 
 namespace weir {
 
-/// Formats rows of cells; the first row is the heading. Columns are as wide as their widest cell,
-/// two spaces apart. `alignment` has `l` (left) or `r` (right) per column; further columns are
-/// left-aligned. Without it the first column and a row's last cell are left-aligned, the others
-/// right-aligned.
+/// Formats rows of cells, the first as heading. Columns are as wide as their widest cell, two
+/// spaces apart. `alignment` has `l` or `r` per column; further columns are left-aligned. Without
+/// it the first column and a row's last cell are left-aligned, the others right-aligned.
 [[nodiscard]] std::string format_table(const std::vector<std::vector<std::string>>& rows,
                                        std::string_view alignment = {});
 

@@ -29,7 +29,7 @@ class Staging {
   /// Returns a buffer. The copy out of it is done when `copied` is passed.
   void give_back(float* buffer, Point copied);
 
-  /// Returns the host memory obtained from the upstream, now and at most.
+  /// Returns the memory obtained from the upstream, now and at most.
   [[nodiscard]] Gauge memory() const { return buffers_.reserved(); }
   /// Returns how often the upstream was asked for memory.
   [[nodiscard]] std::uint64_t upstream_calls() const { return buffers_.upstream_calls(); }

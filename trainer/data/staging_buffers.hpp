@@ -2,10 +2,10 @@
 
 // Reusable host buffers for a device to copy from: a free list over an upstream.
 //
-// Memory from the upstream is slow, since a GPU's upstream pins every page. So returned buffers are
-// kept and reused. Sizes may differ: a request gets the smallest free buffer that is large enough.
-// So the number of buffers of at least a size never exceeds the most that were in use at once.
-// docs/performance.md compares this with a jemalloc arena.
+// A GPU's upstream pins every page, which is slow, so returned buffers are reused. Sizes may
+// differ: a request gets the smallest free buffer that is large enough. So no more buffers of a
+// size or above exist than were in use at once. docs/performance.md compares this with a jemalloc
+// arena.
 
 #include <cstdint>
 #include <vector>
@@ -25,7 +25,6 @@ class StagingBuffers {
     Bytes size;  ///< at least the requested size
   };
 
-  /// `upstream` must outlive the buffers.
   explicit StagingBuffers(Upstream& upstream) : upstream_(upstream) {}
   /// Returns all memory to the upstream, including buffers that are still in use.
   ~StagingBuffers();
@@ -35,19 +34,18 @@ class StagingBuffers {
   /// Returns a buffer of at least `size`, not zeroed. If the upstream has no room, first returns
   /// the free buffers, all too small, to it. The pointer is null if that does not help.
   [[nodiscard]] Buffer allocate(Bytes size);
-  /// Keeps the buffer for reuse.
   void deallocate(Buffer buffer) noexcept;
 
-  /// Returns the bytes obtained from the upstream, now and at most.
+  /// Returns the bytes from the upstream, now and at most.
   [[nodiscard]] Gauge reserved() const;
-  /// Returns how often the upstream was asked for memory, including refused requests.
+  /// Returns how often the upstream was asked, including refused requests.
   [[nodiscard]] std::uint64_t upstream_calls() const;
 
  private:
   /// Takes the smallest free buffer of at least `size`. The pointer is null if there is none.
   [[nodiscard]] Buffer take_free(Bytes size);
   [[nodiscard]] Buffer grow(Bytes size);
-  /// Returns all free buffers to the upstream. Returns false if there are none.
+  /// Returns all free buffers to the upstream. False if there are none.
   bool release_free();
 
   Upstream& upstream_;

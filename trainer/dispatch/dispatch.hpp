@@ -1,8 +1,8 @@
 #pragma once
 
 // Repeats the small experiments of the chapter on asynchronous computation in Dive into Deep
-// Learning (d2l.ai) on the real scheduler: y = x + 1 many times, waiting for each or once, beside
-// the chapter's prediction; and a matrix product, timed at its return and at its end.
+// Learning (d2l.ai) on the real scheduler: y = x + 1 many times, with one wait each or one in all,
+// beside the prediction; and a matrix product, timed at its return and its end.
 
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,7 @@
 #pragma once
 
-// y = x + 1 on a device of its own: the stages of one operation, and many operations with one wait
-// each or one in all.
+// y = x + 1 on its own device: the stages of one operation, and many with one wait each or one in
+// all.
 
 #include <atomic>
 #include <chrono>
@@ -31,8 +31,8 @@ struct DispatchRound {
   double issued = 0;  ///< the part of `once` until the last call returned
 };
 
-/// Every operation writes the same y, so that measured time includes no allocation or free. The
-/// policy is `unbounded`, since no batch here could be held back.
+/// Every operation writes the same y, so that the measured time has no allocation or free. The
+/// policy is `unbounded`: no batch here could be held back.
 class Addition {
  public:
   /// Opens the device. Throws OutOfMemory if it cannot hold x and y. A stop request skips queued
@@ -53,7 +53,7 @@ class Addition {
   };
   class Gate;
   struct RoundTrips {
-    double whole = 0;  ///< submit and wait, summed
+    double whole = 0;  ///< submit and wait
     double call = 0;   ///< the part in the call, which wakes the device
     std::uint64_t count = 0;
   };

@@ -21,7 +21,7 @@ struct ProductRound {
   double many_completed = 0;  ///< the same calls plus one wait
 };
 
-/// Computes b = a * a with square matrices on a device of its own.
+/// Computes b = a * a with square matrices on its own device.
 class Product {
  public:
   static constexpr int kMany = 10;

@@ -1,8 +1,7 @@
 #pragma once
 
 // Questions that documentation leaves open and only a driver with a GPU can answer. Most answers
-// decide nothing: docs/results shows those that are not as expected. Weir depends on a few: see
-// `otherwise`.
+// decide nothing; docs/results shows unexpected ones. Weir depends on a few: see `otherwise`.
 
 #include <functional>
 #include <string>

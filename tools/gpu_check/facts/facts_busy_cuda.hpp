@@ -12,9 +12,9 @@ namespace weir::gpu_check {
 /// What keeps a stream busy. A driver may wait for one and not for the other.
 enum class BusyWith { kHostFunction, kKernel };
 
-/// Keeps a stream busy for a tenth of a second or until destruction. Each ends by its own clock,
-/// since a driver may run the host functions of all streams in turn, or return from a launch only
-/// at its end. The stream is then idle by the time of the question.
+/// Keeps a stream busy for a tenth of a second or until destruction. Ends by its own clock, since a
+/// driver may run host functions of all streams in turn, or return from a launch only at its end:
+/// the stream is then idle by the time of the question.
 class BusyStream {
  public:
   BusyStream(const Driver& driver, BusyWith with);

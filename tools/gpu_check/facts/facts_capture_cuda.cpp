@@ -10,7 +10,6 @@
 namespace weir::gpu_check {
 namespace {
 
-/// Captures a stream during its lifetime.
 class Captured {
  public:
   explicit Captured(const Driver& driver) : driver_(driver), stream_(driver) {

@@ -115,15 +115,15 @@ struct Question {
   const char* otherwise = "";
 };
 inline constexpr const char* kMemoryIsEarly = "memory may be handed out early";
-/// Returns questions about pages mapped into reserved addresses, and the cost of mapping.
+/// Pages mapped into reserved addresses, and the cost of mapping.
 [[nodiscard]] std::span<const Question> page_questions();
-/// Returns questions about what waits for streams that are busy with other work.
+/// What waits for streams that are busy with other work.
 [[nodiscard]] std::span<const Question> busy_questions();
-/// Returns questions about captures, and who reports a stream's state.
+/// Captures, and who reports a stream's state.
 [[nodiscard]] std::span<const Question> capture_questions();
-/// Returns questions about the cost of events and stream queries.
+/// The cost of events and stream queries.
 [[nodiscard]] std::span<const Question> cost_questions();
-/// Returns questions about how much memory there is, and who reports it.
+/// How much memory there is, and who reports it.
 [[nodiscard]] std::span<const Question> memory_questions();
 
 }  // namespace weir::gpu_check

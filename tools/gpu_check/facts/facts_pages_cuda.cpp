@@ -129,7 +129,6 @@ std::string cost_of_many(const Driver& driver) {
   return "map " + map.text() + ", set access " + allow.text() + ", unmap " + unmap.text();
 }
 
-/// Returns whether a page is visible at two addresses.
 std::string second_mapping(const Driver& driver) {
   Pages pages(driver, 2);
   pages.map_one();

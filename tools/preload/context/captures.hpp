@@ -1,8 +1,8 @@
 #pragma once
 
 // The captures in progress in this process, in any context. A stream joins one by waiting for one
-// of its events, and may be of another context. So only the driver knows whether a stream is
-// captured; we ask while any capture is in progress. Without one this costs one load.
+// of its events, even from another context. So only the driver knows whether a stream is captured;
+// we ask while any capture is in progress. Without one this costs one load.
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@ using CaptureId = std::uint64_t;
 /// The captures that programs began through the hooks. Thread-safe, lock-free.
 class CapturesUnderWay {
  public:
-  /// Whether any stream may be captured.
+  /// Returns whether any stream may be captured.
   [[nodiscard]] static bool any() noexcept {
     return under_way.load(std::memory_order_relaxed) != 0;
   }
@@ -42,8 +42,8 @@ class CapturesUnderWay {
   return per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
 }
 
-/// Whether work on `stream` (default streams by explicit handle) is being captured now. Also true
-/// if the driver does not say: then it answers the program's call itself.
+/// Returns whether work on `stream` (default streams by explicit handle) is being captured. True if
+/// the driver does not say: it then answers the program's call itself.
 [[nodiscard]] bool is_captured(const Driver& driver, CUstream stream) noexcept;
 
 /// Returns the capture that `stream` is part of; 0 if none or unknown.

@@ -1,8 +1,8 @@
 #pragma once
 
-// Measures the memory that loading code takes, since the driver does not say: the device has less
-// free afterwards. Programs load in parallel and no lock is held across a load, so overlapping
-// loads are measured together and their memory is divided among them.
+// Measures the memory that loading code takes, which the driver does not report: the device has
+// less free afterwards. Programs load in parallel and no lock is held across a load, so overlapping
+// loads are measured together and share the result.
 
 #include <cuda.h>
 
@@ -25,15 +25,15 @@ struct DeviceLevel {
   Bytes used;
 };
 
-/// Returns what loads took between two readings, apart from `counted`: the decrease of free memory
-/// that the account does not explain.
+/// Returns what loads took between two readings: the decrease of free memory that the account and
+/// `counted` do not explain.
 [[nodiscard]] constexpr Bytes taken_by_loads(DeviceLevel before, DeviceLevel after,
                                              Bytes counted) noexcept {
   const Bytes others = minus_or_zero(minus_or_zero(after.used, before.used), counted);
   return minus_or_zero(minus_or_zero(minus_or_zero(before.free, after.free), others), counted);
 }
 
-/// Returns the share of load `index` of `count` in `all`; the last gets the remainder.
+/// Returns the share of load `index` of `count` in `all`; the last gets the rest.
 [[nodiscard]] constexpr Bytes part_of_load(Bytes all, std::size_t index,
                                            std::size_t count) noexcept {
   const Bytes each{all.count / count};

@@ -33,19 +33,19 @@ enum class SpillDecision : std::uint8_t {
   kHostFull,
 };
 /// A framework that looks for the largest block asks for a huge size, then for less, down to half,
-/// until it is served. So a request of at least half of one just refused is refused. Takes at most
-/// half of what the host has, for the sake of the rest of the machine.
+/// until it is served. So refuses a request of at least half of one just refused. Takes at most
+/// half of the host's memory, for the rest of the machine.
 [[nodiscard]] SpillDecision decide_spill(const SpillRequest& request) noexcept;
 
-/// Returns the available memory in a text like /proc/meminfo; zero if missing.
+/// Returns the available memory of a text like /proc/meminfo, or zero.
 [[nodiscard]] Bytes parse_available(std::string_view meminfo) noexcept;
 /// Returns what the control group in `cgroup` (a text like /proc/self/cgroup) may still take: the
-/// minimum over it and its ancestors below `root`. Inactive file pages count as free, because the
-/// system drops them. Returns nothing if no version 2 group has a limit.
+/// minimum of it and its ancestors below `root`. Inactive file pages count as free, because the
+/// system drops them. Returns nullopt if no version 2 group has a limit.
 [[nodiscard]] std::optional<Bytes> group_available(const char* root,
                                                    std::string_view cgroup) noexcept;
-/// Returns what the host could give now: the smaller of the system's figure and the control
-/// groups'.
+/// Returns what the host could give now: the smaller of the system's and the control groups'
+/// figure.
 [[nodiscard]] Bytes host_available() noexcept;
 
 /// Host memory given for device memory. Thread-safe.
@@ -54,9 +54,9 @@ class Spilled {
   /// `max_wait` limits the wait of one request.
   Spilled(const Driver& driver, GiveBackGate& gate, std::chrono::nanoseconds max_wait) noexcept
       : driver_(driver), gate_(gate), max_wait_(max_wait) {}
-  /// Whether the device and the host can use managed memory at once. Logs once if not.
+  /// Returns whether device and host can use managed memory at once. Logs once if not.
   [[nodiscard]] bool is_possible(int device) noexcept;
-  /// Serves a failed request if allowed. Otherwise returns false.
+  /// Serves a failed request if allowed, else returns false.
   [[nodiscard]] bool allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept;
   /// Call when the pool served the thread: no search is in progress.
   static void note_served() noexcept;
@@ -65,15 +65,15 @@ class Spilled {
     Arena* arena = nullptr;
     bool freed = false;  ///< earlier
   };
-  /// Begins to free the memory at `pointer`; nothing if it is not from here.
+  /// Begins to free the memory at `pointer`. Returns nullopt if it is not from here.
   [[nodiscard]] std::optional<Owner> begin_free(CUdeviceptr pointer) noexcept;
   /// Gives it back to the driver once the device has passed `point`; without a point, never.
   void end_free(CUdeviceptr pointer, std::optional<Point> point) noexcept;
   /// Gives back what the device has passed. Cheap if nothing was freed. Returns false if for `most`
-  /// a context is ending or another thread gives back: then a later call does it.
+  /// a context is ending or another thread gives back: a later call does it then.
   bool give_back(std::chrono::nanoseconds most = {}) noexcept;
-  /// Whether `address` lies in memory given here and not yet returned to the driver. While the
-  /// driver is taking it back, waits for a bounded time.
+  /// Returns whether `address` lies in memory from here that the driver does not have back. While
+  /// the driver takes it, waits for a bounded time.
   [[nodiscard]] bool has(CUdeviceptr address) const noexcept;
   /// Drops the context and what was given there.
   void forget(CUcontext context) noexcept;
@@ -94,15 +94,14 @@ class Spilled {
   void advise(CUdeviceptr pointer, Bytes bytes, int device) const noexcept;
   void say_first(const Account& account, Bytes bytes) noexcept;
   [[nodiscard]] std::vector<Waiting> waiting() const;
-  /// Waits for the device to pass one of the arena's frees. Returns false if there is none or the
+  /// Waits until the device passes one of the arena's frees. Returns false if there is none or the
   /// wait failed.
   [[nodiscard]] bool wait_for_one(Arena& arena);
   void give_back_passed();
-  /// Waits, for a bounded time, while the driver takes `address` back. Afterwards the driver says
-  /// whose it is: it may give the address to the program.
+  /// Waits, for a bounded time, while the driver takes `address` back. It may then give the address
+  /// to the program.
   void await_return(Lock& lock, CUdeviceptr address) const;
   void return_to_driver(CUdeviceptr pointer, std::optional<Point> point) noexcept;
-  /// Stops counting a block that no longer exists.
   void discount(const Block& block) noexcept;
 
   const Driver& driver_;
