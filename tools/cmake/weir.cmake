@@ -59,7 +59,7 @@ set(_weir_gcc_12
     $<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,12>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>
 )
 target_compile_options(
-  weir_options INTERFACE $<$<AND:${_weir_gcc_12},$<CONFIG:Release>>:-Wno-restrict>
+  weir_options INTERFACE "$<$<AND:${_weir_gcc_12},$<CONFIG:Release>>:-Wno-restrict;-Wno-stringop-overflow>"
                          "$<$<AND:${_weir_gcc_12},$<CONFIG:RelWithDebInfo>>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
 
 set(_weir_timeout_factor 1)
