@@ -11,6 +11,7 @@
 #include "allocator/base/log.hpp"
 #include "allocator/base/thread_scratch.hpp"
 #include "scheduler/admission/batch_timeline.hpp"
+#include "scheduler/admission/open_grace.hpp"
 
 namespace weir {
 namespace {
@@ -67,9 +68,8 @@ class Admission::InLine : public FairLine::Place {
   std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
 
   // While it waits for open batches:
-  std::uint64_t open = 0;  ///< open batches when its grace began; zero: not begun
-  std::chrono::steady_clock::time_point deadline;  ///< the end of its grace
-  bool grace_over = false;
+  OpenGrace grace;
+  bool grace_over = false;   ///< it was over when the last wait ended
   Pressure books;            ///< the pool's pressure before the last look
   bool looks_again = false;  ///< it wakes again before the grace ends
 
@@ -195,7 +195,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       note_listeners();
       if (given_back_.load() != looked) place.nudged = true;
     } else {
-      place.open = 0;  // the next wait gets a grace of its own
+      place.grace.reset();  // the next wait gets a grace of its own
       place.grace_over = false;
     }
     if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
@@ -285,17 +285,14 @@ void Admission::wait_for_open(InLine& place) {
   constexpr std::chrono::milliseconds kLookAgain{1};
   Lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  if (const std::uint64_t open = ledger_.open_count(); open != place.open) {
-    place.open = open;
-    place.deadline = now + grace_;
-  }
+  place.grace.observe(ledger_.open_count(), now, grace_);
   place.looks_again = memory_.statistics().awaiting.current.count != 0;
   const auto until =
-      place.looks_again ? std::min(place.deadline, now + kLookAgain) : place.deadline;
+      place.looks_again ? std::min(place.grace.end(), now + kLookAgain) : place.grace.end();
   place.asleep_on = &own_sleep();
   (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.books);
   place.asleep_on = nullptr;
-  place.grace_over = std::chrono::steady_clock::now() >= place.deadline;
+  place.grace_over = place.grace.over(std::chrono::steady_clock::now());
 }
 
 // Ends: the device finishes submitted work by itself.
