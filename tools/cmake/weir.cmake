@@ -14,6 +14,17 @@ cmake_path(NORMAL_PATH WEIR_SOURCE_DIR)
 string(REGEX REPLACE "/$" "" WEIR_SOURCE_DIR "${WEIR_SOURCE_DIR}") # which NORMAL_PATH leaves there
 set(WEIR_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 
+# A compiler cache, where there is one, so that a clone need not compile what another has compiled: paths
+# are hashed from the root of the repository. A launcher that is given, an empty one too, is left alone.
+find_program(WEIR_CCACHE ccache)
+mark_as_advanced(WEIR_CCACHE)
+if(PROJECT_IS_TOP_LEVEL AND WEIR_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${WEIR_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${WEIR_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
+endif()
+
 add_library(weir_options INTERFACE)
 # nvcc hands the host's part of a .cu file, rewritten, to the same compiler: what would complain
 # about the rewriting is left out there.
@@ -37,8 +48,12 @@ target_compile_options(
   INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_weir_warnings};${_weir_more_warnings}>
             "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=$<JOIN:${_weir_warnings},$<COMMA>>>")
 # Call sites in messages and timelines are paths from the root of the repository.
+set(_weir_root "${WEIR_SOURCE_DIR}/")
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES CCACHE_BASEDIR) # which hands the compiler relative paths
+  file(RELATIVE_PATH _weir_root "${PROJECT_BINARY_DIR}" "${WEIR_SOURCE_DIR}/")
+endif()
 target_compile_options(
-  weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${WEIR_SOURCE_DIR}/=>")
+  weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${_weir_root}=>")
 if(WEIR_WERROR)
   target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
   # What these report depends on what the optimizer inlined, and GCC 11 to 13 report sound standard
