@@ -54,7 +54,7 @@ TEST(OpenGrace, AfterAResetTheOldEndCountsForNothing) {
   grace.observe(1, kStart, kGrace);
   grace.reset();
   EXPECT_FALSE(grace.over(kStart + kGrace));
-  for (const std::uint64_t open : {0, 1}) {
+  for (const std::uint64_t open : {0U, 1U}) {
     OpenGrace again = grace;
     again.observe(open, kStart + 2 * kGrace, kGrace);
     EXPECT_FALSE(again.over(kStart + 2 * kGrace)) << open << " open";
