@@ -4,9 +4,9 @@
 
 #include <cstdio>
 
-#include "jemalloc.hpp"
+#include "bench/shared/jemalloc.hpp"
+#include "bench/shared/table.hpp"
 #include "kernels/blas/blas.hpp"
-#include "table.hpp"
 #include "tools/program/standard_streams.hpp"
 
 int main(int argc, char** argv) {

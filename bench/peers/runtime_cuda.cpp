@@ -25,9 +25,9 @@ class CudaPoolSubject final : public replay::Subject {
     pool_.record_use(pointer, of(stream));
   }
   [[nodiscard]] replay::Footprint footprint() const override {
-    const Statistics books = pool_.statistics();
-    return {.allocated = books.allocated.current,
-            .reserved = books.reserved.current,
+    const Statistics statistics = pool_.statistics();
+    return {.allocated = statistics.allocated.current,
+            .reserved = statistics.reserved.current,
             .largest_free = {}};
   }
 

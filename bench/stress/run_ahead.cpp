@@ -65,9 +65,10 @@ std::string wrong_after(Scheduler& scheduler, Pool& pool, Frontend& frontend,
     return std::string("smaller batches do not go on: ") + error.what();
   }
   pool.poll();
-  const Statistics books = pool.statistics();
-  const Bytes sum = books.allocated.current + books.awaiting.current + books.cached.current;
-  if (sum != books.reserved.current) return "allocated + awaiting + cached is not reserved";
+  const Statistics statistics = pool.statistics();
+  const Bytes sum =
+      statistics.allocated.current + statistics.awaiting.current + statistics.cached.current;
+  if (sum != statistics.reserved.current) return "allocated + awaiting + cached is not reserved";
   return {};
 }
 
@@ -84,11 +85,11 @@ RunAheadFigures run_ahead(Policy policy, const RunAheadOptions& options) {
   figures.batches = frontend.submit_all();
   figures.ran_out = figures.batches < options.batches;
   scheduler.wait_all();
-  const Statistics books = pool.statistics();
+  const Statistics statistics = pool.statistics();
   const AdmissionStatistics admission = scheduler.admission();
-  figures.peak_reserved = books.reserved.peak;
+  figures.peak_reserved = statistics.reserved.peak;
   figures.waits =
-      books.waits + admission.hard.count + admission.soft.count + scheduler.barriers().count;
+      statistics.waits + admission.hard.count + admission.soft.count + scheduler.barriers().count;
   figures.wrong = wrong_after(scheduler, pool, frontend, figures.batches);
   return figures;
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "bench/stress/books.hpp"
+#include "bench/stress/accounting.hpp"
 
 namespace weir::bench {
 namespace {
@@ -98,7 +98,7 @@ bool serves_smaller(Subject& subject, Run& run, Bytes refused, StreamId stream) 
 /// Afterwards nothing is live.
 std::string wrong_after_refusal(Subject& subject, Run& run, const Operation& refused) {
   const StreamId stream = stream_of(refused.stream);
-  std::string wrong = wrong_with_books(subject, run.requested());
+  std::string wrong = accounting_fault(subject, run.requested());
   if (!wrong.empty()) return wrong;
   const Bytes allocated = subject.footprint().allocated;
   if (serves(subject, refused.bytes, stream)) {
@@ -107,7 +107,7 @@ std::string wrong_after_refusal(Subject& subject, Run& run, const Operation& ref
   if (subject.footprint().allocated != allocated) return "a refusal changes what is allocated";
   if (!serves_smaller(subject, run, refused.bytes, stream)) return "no smaller request is served";
   run.free_all();
-  return wrong_with_books(subject, {});
+  return accounting_fault(subject, {});
 }
 
 }  // namespace

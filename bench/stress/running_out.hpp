@@ -26,7 +26,7 @@ struct RunningOut {
 };
 
 /// Replays `trace` on what `make` makes of `capacity`. Where a request is refused, asks whether
-///  - the books are as they were before it, and agree with themselves and with what is live;
+///  - the byte counts are as they were before it, and agree with each other and with what is live;
 ///  - a smaller request is served: a half of it, a quarter and so on, down to 512 bytes, or else,
 ///  once
 ///    one live buffer is freed, one as large as half of that buffer;

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/stress/books.hpp"
+#include "bench/stress/accounting.hpp"
 #include "bench/stress/running_out.hpp"
 
 namespace weir::bench {
@@ -77,7 +77,7 @@ RunningOut run_out_threads(std::span<const replay::Trace> traces, const replay::
   const ThreadsFigures figures = replay_threads(traces, *subject);
   RunningOut result{.ending = figures.refused == 0 ? Ending::kCompleted : Ending::kClean,
                     .refused_at = figures.refused,
-                    .wrong = wrong_with_books(*subject, {})};
+                    .wrong = accounting_fault(*subject, {})};
   if (!result.wrong.empty()) result.ending = Ending::kUnclean;
   return result;
 }

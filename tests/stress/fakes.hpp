@@ -10,7 +10,7 @@ namespace weir::testing {
 
 enum class Wrong : std::uint8_t {
   kNothing,
-  kCountsARefusal,     ///< what it refused is on its books
+  kCountsARefusal,     ///< what it refused stays in its accounting
   kRefusesFromThenOn,  ///< a refusal is its last word
   kKeepsHalf,          ///< of what was freed half stays allocated
   kChangesItsMind,     ///< serves what it refused when it is asked again

@@ -1,4 +1,4 @@
-#include "table.hpp"
+#include "bench/shared/table.hpp"
 
 #include <algorithm>
 #include <array>

@@ -18,9 +18,9 @@
 #include "allocator/pool.hpp"
 #include "bench/peers/peers.hpp"
 #include "bench/peers/runtime.hpp"
-#include "jemalloc.hpp"
+#include "bench/shared/jemalloc.hpp"
+#include "bench/shared/table.hpp"
 #include "scheduler/device/cpu_device.hpp"
-#include "table.hpp"
 
 namespace weir::bench {
 namespace {

@@ -1,6 +1,6 @@
 """Measures what pools cost for the driver requests of frameworks: docs/swap-in.md, two pools.
 
-usage: python3 bench/swap_in_pools.py FOLDER [--quick]
+usage: python3 bench/swap_in/swap_in_pools.py FOLDER [--quick]
 
 FOLDER has the built tools/weir/weir. The tensors are those of bench/traces. The requests of a
 framework's cache to the driver are computed here from the cache's documentation; no framework runs.
@@ -19,7 +19,7 @@ import tempfile
 
 MIB = 1 << 20
 POOLS = ["naive", "round", "best_fit", "paged"]
-TRACES = pathlib.Path(__file__).parent / "traces"
+TRACES = pathlib.Path(__file__).parent.parent / "traces"
 
 
 class Cache:

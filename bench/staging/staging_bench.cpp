@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "jemalloc_staging.hpp"
-#include "table.hpp"
+#include "bench/shared/table.hpp"
+#include "bench/staging/jemalloc_staging.hpp"
 #include "trainer/data/staging_buffers.hpp"
 
 namespace weir::bench {

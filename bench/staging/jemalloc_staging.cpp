@@ -1,4 +1,4 @@
-#include "jemalloc_staging.hpp"
+#include "bench/staging/jemalloc_staging.hpp"
 
 #include <jemalloc/jemalloc.h>
 #include <sys/mman.h>
@@ -46,8 +46,9 @@ struct JemallocStaging::Hooks {
       if (address != nullptr) return nullptr;  // nobody can promise an address
       Hooks& self = *reinterpret_cast<Hooks*>(hooks);
       *commit = true;
-      // Buffers ask for no more than a page: it is for jemalloc's own books, which want zeros.
-      void* pointer = alignment > kPage ? self.map_books(size, alignment) : self.extend(size);
+      // Buffers ask for no more than a page: it is for jemalloc's own bookkeeping, which needs
+      // zeros.
+      void* pointer = alignment > kPage ? self.map_bookkeeping(size, alignment) : self.extend(size);
       if (pointer != nullptr && *zero) std::memset(pointer, 0, size);
       return pointer;
     };
@@ -61,7 +62,7 @@ struct JemallocStaging::Hooks {
   }
   ~Hooks() {
     for (const Segment& s : segments) upstream.deallocate(s.pointer, s.size);
-    for (const Segment& s : books) munmap(s.pointer, s.size.count);
+    for (const Segment& s : bookkeeping) munmap(s.pointer, s.size.count);
   }
   Hooks(const Hooks&) = delete;
   Hooks& operator=(const Hooks&) = delete;
@@ -77,13 +78,13 @@ struct JemallocStaging::Hooks {
     return aligned(pointer, kPage);
   }
 
-  void* map_books(std::size_t size, std::size_t alignment) {
+  void* map_bookkeeping(std::size_t size, std::size_t alignment) {
     const Bytes padded{size + alignment};
     void* pointer = mmap(nullptr, padded.count, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pointer == MAP_FAILED) return nullptr;
     const std::lock_guard lock(mutex);
-    books.push_back({static_cast<std::byte*>(pointer), padded});
+    bookkeeping.push_back({static_cast<std::byte*>(pointer), padded});
     return aligned(pointer, alignment);
   }
 
@@ -97,7 +98,7 @@ struct JemallocStaging::Hooks {
   Upstream& upstream;
   std::mutex mutex;
   std::vector<Segment> segments;
-  std::vector<Segment> books;
+  std::vector<Segment> bookkeeping;
   Bytes reserved;
   std::uint64_t calls = 0;
 };

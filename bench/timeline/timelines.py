@@ -94,7 +94,7 @@ class Training:
 
 
 def print_publishing(build, quick):
-    words = [str(build / "bench/weir-live-cost"), "1" if quick else "20"]
+    words = [str(build / "bench/timeline/weir-live-cost"), "1" if quick else "20"]
     said = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
     row("weir top: publishing, of a processor", said.split()[-4], "", True)
 
@@ -104,7 +104,7 @@ def print_reports(build, scratch, quick):
     for events in (10**4, 10**5) if quick else (10**6, 10**7):
         for suffix in (".json", ".pftrace"):
             file = scratch / f"made{suffix}"
-            run([str(build / "bench/weir-made-timeline"), str(events), str(file)])
+            run([str(build / "bench/timeline/weir-made-timeline"), str(events), str(file)])
             words = [str(build / "tools/weir/weir"), "timeline", "report", str(file), "-o", str(page)]
             seconds, memory = run(words)
             name = f"{events:.0e} events, {suffix}".replace("e+0", "e")

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu_kernels.hpp"
+#include "bench/gpu/gpu_kernels.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/run_main.hpp"

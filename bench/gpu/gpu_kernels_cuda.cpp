@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "gpu_kernels.hpp"
-#include "gpu_timer_cuda.hpp"
+#include "bench/gpu/gpu_kernels.hpp"
+#include "bench/gpu/gpu_timer_cuda.hpp"
 #include "kernels/blas/blas_cuda.hpp"
 #include "kernels/classification_cuda.hpp"
 #include "kernels/dense_cuda.hpp"

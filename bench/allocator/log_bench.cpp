@@ -11,8 +11,8 @@
 
 #include "allocator/log/allocation_log.hpp"
 #include "allocator/pool.hpp"
+#include "bench/shared/table.hpp"
 #include "scheduler/device/cpu_device.hpp"
-#include "table.hpp"
 
 namespace weir::bench {
 namespace {

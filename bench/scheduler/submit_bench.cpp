@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "rig.hpp"
-#include "table.hpp"
+#include "bench/shared/rig.hpp"
+#include "bench/shared/table.hpp"
 
 namespace weir::bench {
 namespace {

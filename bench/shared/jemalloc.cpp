@@ -1,4 +1,4 @@
-#include "jemalloc.hpp"
+#include "bench/shared/jemalloc.hpp"
 
 #include <dlfcn.h>
 #include <jemalloc/jemalloc.h>

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "rig.hpp"
-#include "table.hpp"
+#include "bench/shared/rig.hpp"
+#include "bench/shared/table.hpp"
 
 namespace weir::bench {
 namespace {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "allocator/pool.hpp"
-#include "jemalloc.hpp"
+#include "bench/shared/jemalloc.hpp"
+#include "bench/shared/table.hpp"
 #include "scheduler/device/cpu_device.hpp"
-#include "table.hpp"
 
 namespace weir::bench {
 namespace {

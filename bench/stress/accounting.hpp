@@ -1,6 +1,6 @@
 #pragma once
 
-// Checks that a subject's byte counts are consistent.
+// Checks a subject's accounting: its byte counts are consistent.
 
 #include <string>
 
@@ -10,6 +10,6 @@ namespace weir::bench {
 
 /// Checks a subject's counts against the `requested` bytes of its live buffers. Returns the fault;
 /// empty if there is none. A peer is checked only against what it reports itself.
-[[nodiscard]] std::string wrong_with_books(const replay::Subject& subject, Bytes requested);
+[[nodiscard]] std::string accounting_fault(const replay::Subject& subject, Bytes requested);
 
 }  // namespace weir::bench

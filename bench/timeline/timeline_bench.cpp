@@ -8,7 +8,7 @@
 #include <span>
 
 #include "allocator/timeline/sink.hpp"
-#include "table.hpp"
+#include "bench/shared/table.hpp"
 #include "tools/timeline/recorder/recorder.hpp"
 
 namespace weir::bench {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allocator/pool.hpp"
-#include "table.hpp"
+#include "bench/shared/table.hpp"
 #include "tests/support/one_counter.hpp"
 
 namespace weir::bench {

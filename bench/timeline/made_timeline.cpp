@@ -1,4 +1,4 @@
-// Writes a synthetic timeline of a simulated trainer, for bench/timelines.py.
+// Writes a synthetic timeline of a simulated trainer, for bench/timeline/timelines.py.
 //
 //   made_timeline EVENTS FILE     .json or .pftrace
 

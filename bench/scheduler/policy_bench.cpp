@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rig.hpp"
-#include "table.hpp"
+#include "bench/shared/rig.hpp"
+#include "bench/shared/table.hpp"
 #include "trainer/model/mlp.hpp"
 
 namespace weir::bench {

@@ -1,10 +1,10 @@
-#include "bench/stress/books.hpp"
+#include "bench/stress/accounting.hpp"
 
 #include "tools/replay/subject/pool_subject.hpp"
 
 namespace weir::bench {
 
-std::string wrong_with_books(const replay::Subject& subject, Bytes requested) {
+std::string accounting_fault(const replay::Subject& subject, Bytes requested) {
   const replay::Footprint footprint = subject.footprint();
   const bool says = footprint.allocated.count != 0 || requested.count == 0;
   if (says && footprint.allocated < requested) {
@@ -17,17 +17,18 @@ std::string wrong_with_books(const replay::Subject& subject, Bytes requested) {
   const auto* const pool = dynamic_cast<const replay::PoolSubject*>(&subject);
   if (pool == nullptr) return {};
 
-  const Statistics books = pool->pool().statistics();
-  if (books.requested.current != requested) {
-    return "the pool has " + format_bytes(books.requested.current) + " requested, and " +
+  const Statistics statistics = pool->pool().statistics();
+  if (statistics.requested.current != requested) {
+    return "the pool has " + format_bytes(statistics.requested.current) + " requested, and " +
            format_bytes(requested) + " are live";
   }
-  const Bytes sum = books.allocated.current + books.awaiting.current + books.cached.current;
-  if (sum != books.reserved.current) {
+  const Bytes sum =
+      statistics.allocated.current + statistics.awaiting.current + statistics.cached.current;
+  if (sum != statistics.reserved.current) {
     return "allocated + awaiting + cached is not reserved: " + format_bytes(sum) + " and " +
-           format_bytes(books.reserved.current);
+           format_bytes(statistics.reserved.current);
   }
-  if (books.reserved.current > books.budget) return "reserved is above the budget";
+  if (statistics.reserved.current > statistics.budget) return "reserved is above the budget";
   return {};
 }
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/shared/table.hpp"
 #include "swap_in_paths.hpp"
-#include "table.hpp"
 
 namespace weir::bench {
 namespace {
