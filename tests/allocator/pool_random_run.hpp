@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "allocator/index/segment_index.hpp"
-#include "allocator/page_source_kit.hpp"
+#include "allocator/memory/page_source_kit.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "allocator/random_memory.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "allocator/page_source_kit.hpp"
+#include "allocator/memory/page_source_kit.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "allocator/pool_random_run.hpp"
 #include "support/log_capture.hpp"

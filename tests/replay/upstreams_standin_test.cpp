@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../device/standin_fixture.hpp"
+#include "scheduler/device/standin_fixture.hpp"
 #include "tools/replay/measure/engine.hpp"
 #include "tools/replay/measure/pools.hpp"
 #include "tools/replay/subject/upstreams.hpp"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rows import main, run
 
-SCRIPT = Path(__file__).with_name("nvml_by_ctypes.py")
+SCRIPT = Path(__file__).with_name("programs") / "nvml_by_ctypes.py"
 BUDGET = {"WEIR_BUDGET": "100MiB", "WEIR_POOL": "naive"}
 MIB = 1 << 20
 REAL = 1 << 40

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tests/standin/driver/capture.hpp"
-#include "tests/standin/driver/memory.hpp"
-#include "tests/standin/driver/stream.hpp"
+#include "tests/standin/driver/memory/memory.hpp"
+#include "tests/standin/driver/streams/capture.hpp"
+#include "tests/standin/driver/streams/stream.hpp"
 
 // Which <cuda.h> makes the later versions' names.
 #undef cuDevicePrimaryCtxRelease

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/standin/driver/memory.hpp"
-#include "tests/standin/driver/stream.hpp"
+#include "tests/standin/driver/memory/memory.hpp"
+#include "tests/standin/driver/streams/stream.hpp"
 #include "tests/standin/standin.hpp"
 
 namespace {

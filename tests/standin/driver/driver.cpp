@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "tests/standin/driver/capture.hpp"
-#include "tests/standin/driver/memory.hpp"
-#include "tests/standin/driver/stream.hpp"
+#include "tests/standin/driver/memory/memory.hpp"
+#include "tests/standin/driver/streams/capture.hpp"
+#include "tests/standin/driver/streams/stream.hpp"
 
 namespace weir::standin {
 namespace {

@@ -1,0 +1,92 @@
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/memory/page_source_kit.hpp"
+#include "allocator/memory/upstream_cuda.hpp"
+#include "support/mapped_cuda.hpp"
+#include "support/sanitized.hpp"
+#include "support/touchable.hpp"
+
+namespace weir::testing {
+namespace {
+
+/// Asked before an access: work that touches what is not mapped would break the context.
+bool has_memory(const void* address) {
+  check_cuda(cudaSetDevice(0), "cudaSetDevice");
+  // The runtime has loaded it, and has no name for this question.
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) throw Error("libcuda.so.1 is not loaded");
+  void* const ask = dlsym(driver, "cuPointerGetAttributes");
+  dlclose(driver);
+  return is_mapped(reinterpret_cast<decltype(&cuPointerGetAttributes)>(ask), address);
+}
+
+class CudaPaged final : public PagedUpstream {
+ public:
+  explicit CudaPaged(Bytes capacity) : upstream_(0, capacity) {}
+  [[nodiscard]] Upstream& upstream() override { return upstream_; }
+  [[nodiscard]] Bytes used() const override { return upstream_.used(); }
+  [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
+    if (!has_memory(to)) return false;
+    check_cuda(cudaMemset(to, value, bytes), "cudaMemset");
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return true;
+  }
+  [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
+    if (!has_memory(from)) return {};
+    std::vector<unsigned char> there(bytes);
+    check_cuda(cudaMemcpy(there.data(), from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return there;
+  }
+
+ private:
+  CudaUpstream upstream_;
+};
+
+/// Memory of the host, which needs no call to be touched.
+class PinnedMemory final : public PagedUpstream {
+ public:
+  explicit PinnedMemory(Bytes capacity) : upstream_(0, capacity) {}
+  [[nodiscard]] Upstream& upstream() override { return upstream_; }
+  [[nodiscard]] Bytes used() const override { return upstream_.used(); }
+  [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
+    if (!is_touchable(to)) return false;
+    std::memset(to, value, bytes);
+    return true;
+  }
+  [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
+    if (!is_touchable(from)) return {};
+    const auto* const first = static_cast<const unsigned char*>(from);
+    return {first, first + bytes};
+  }
+
+ private:
+  PinnedUpstream upstream_;
+};
+
+}  // namespace
+
+std::vector<PageKind> page_kinds() {
+  const auto make = [](Bytes capacity) -> std::unique_ptr<PagedUpstream> {
+    return std::make_unique<CudaPaged>(capacity);
+  };
+  return {{.name = "cuda",
+           .make = make,
+           .many = 100,
+           .rounds = 30,
+           .huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024),
+           .reserve_call = "cuMemAddressReserve"}};
+}
+
+std::vector<PageKind> kinds_without_pages() {
+  const auto make = [](Bytes capacity) -> std::unique_ptr<PagedUpstream> {
+    return std::make_unique<PinnedMemory>(capacity);
+  };
+  return {{.name = "pinned", .make = make, .huge = {}}};
+}
+
+}  // namespace weir::testing

@@ -1,0 +1,274 @@
+// What admission expects of a batch, as its user sees it: what the kind was seen to hold at one
+// time, and no more.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "scheduler/rig.hpp"
+#include "support/log_capture.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+/// What a batch of this kind is charged when it begins and nothing else is under way. It teaches
+/// nothing itself.
+Bytes expected_of(Rig& rig, std::string_view kind) {
+  rig->wait_all();
+  Batch batch = rig->begin_batch(kind);
+  const Bytes charged = rig->admission().charged;
+  batch.abandon();
+  return charged;
+}
+
+/// Runs `body` as a batch and waits for its end.
+void run_batch_of(Rig& rig, const std::function<void()>& body, const BatchOptions& options = {}) {
+  {
+    const Batch batch = rig->begin_batch("train", options);
+    body();
+  }
+  rig->wait_all();
+}
+
+TEST(Learning, ABatchThatStagesOneAfterTheOtherIsChargedWhatItHeldAtOnce) {
+  const LogCapture log;
+  Rig rig({.budget = mib(1)});
+  const Tensor live = rig.filled(kib(64), 1);
+  const auto stage_40 = [&] {
+    for (int i = 0; i < 40; ++i) {
+      Gate& gate = rig.hold(StreamRole::kCompute2);
+      {
+        const Tensor staged = rig.filled(kib(32), 1, StreamRole::kCopyIn);
+        rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
+      }  // it awaits the device now, which is late
+      gate.open();
+      rig->wait_all();
+    }
+  };
+  for (int i = 0; i < 3; ++i) {
+    run_batch_of(rig, stage_40);
+    EXPECT_EQ(expected_of(rig, "train"), kib(32));
+  }
+  EXPECT_THAT(log.containing("no room"), SizeIs(0));
+}
+
+TEST(Learning, ADeviceThatIsLateDoesNotMakeBatchesLarger) {
+  // Here all that the batch stages awaits the device at one time. It comes free again by itself.
+  Rig rig({.budget = mib(4)});
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  {
+    const Batch batch = rig->begin_batch("train");
+    for (int i = 0; i < 40; ++i) {
+      const Tensor staged = rig.filled(kib(32), 1, StreamRole::kCopyIn);
+      rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
+    }
+  }
+  EXPECT_EQ(rig->admission().charged, kib(32 * 40)) << "what it left awaiting";
+  gate.open();
+  EXPECT_EQ(expected_of(rig, "train"), kib(32));
+}
+
+TEST(Learning, WeightsThatTheFirstBatchMakesAreForgottenWithTheSecond) {
+  Rig rig({.budget = mib(4)});
+  std::optional<Tensor> weights;
+  const auto train = [&] {
+    if (!weights) weights = rig.filled(mib(1), 1);
+    (void)rig.filled(kib(64), 1);
+  };
+  run_batch_of(rig, train);
+  for (int i = 0; i < 3; ++i) {
+    run_batch_of(rig, train);
+    EXPECT_EQ(expected_of(rig, "train"), kib(64)) << "after batch " << i + 2;
+  }
+}
+
+TEST(Learning, WeightsThatTheFirstBatchMakesGiveNoFalseWarning) {
+  const LogCapture log;
+  Rig rig({.budget = mib(3)});
+  std::optional<Tensor> weights;
+  const auto train = [&] {
+    if (!weights) weights = rig.filled(mib(2), 1);
+    (void)rig.filled(kib(64), 1);
+  };
+  for (int i = 0; i < 3; ++i) run_batch_of(rig, train);
+  EXPECT_THAT(log.containing("no room"), SizeIs(0));
+}
+
+TEST(Learning, StateThatALaterBatchMakesIsForgottenWithTheNextOne) {
+  Rig rig({.budget = mib(4)});
+  Tensor state;
+  for (int i = 0; i < 8; ++i) {
+    run_batch_of(rig, [&] {
+      if (i == 5) state = rig.filled(mib(1), 1);
+      (void)rig.filled(kib(64), 1);
+    });
+    if (i < 6) continue;
+    EXPECT_EQ(expected_of(rig, "train"), kib(64)) << "after batch " << i + 1;
+  }
+}
+
+TEST(Learning, ACacheThatGrowsWithEachBatchIsExpectedToGrowAgain) {
+  Rig rig({.budget = mib(4)});
+  std::vector<Tensor> cache;
+  for (int i = 0; i < 6; ++i) {
+    run_batch_of(rig, [&] {
+      cache.push_back(rig.filled(kib(128), 1));
+      (void)rig.filled(kib(64), 1);
+    });
+    EXPECT_EQ(expected_of(rig, "train"), kib(128 + 64)) << "after batch " << i + 1;
+  }
+}
+
+TEST(Learning, WhatTheNextBatchFreesIsPartOfTheFootprint) {
+  Rig rig({.budget = mib(4)});
+  Tensor last;
+  for (int i = 0; i < 6; ++i) {
+    run_batch_of(rig, [&] {
+      Tensor fresh = rig.filled(kib(128), 1);
+      last = std::move(fresh);  // double buffering: the one before goes now
+    });
+    EXPECT_EQ(expected_of(rig, "train"), kib(128)) << "after batch " << i + 1;
+  }
+}
+
+TEST(Learning, WhatTheNextBatchFreesCountsAlsoWhenSizesVary) {
+  Rig rig({.budget = mib(4)});
+  Tensor last;
+  for (int i = 0; i < 9; ++i) {
+    run_batch_of(rig, [&] {
+      Tensor fresh = rig.filled(kib(i % 2 == 0 ? 128 : 16), 1);
+      last = std::move(fresh);
+    });
+    EXPECT_GE(expected_of(rig, "train"), kib(112)) << "after batch " << i + 1;
+  }
+}
+
+TEST(Learning, AHintThatIsTenTimesTooHighHoldsNobodyOnceABatchHasEnded) {
+  constexpr Bytes kHint = mib(10);
+  Rig rig({.budget = mib(16), .run_ahead = {.batches = std::nullopt}});
+  run_batch_of(rig, [&] { (void)rig.filled(mib(1), 1); }, {.hint = kHint});
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  const Tensor live = rig.filled(mib(8), 1);  // 8 MiB are left
+  for (int i = 0; i < 99; ++i) {
+    const Batch batch = batches.begin("train", kHint);
+    (void)rig.filled(mib(1), 1);
+  }
+  EXPECT_EQ(rig->admission().hard.count, 0U);
+}
+
+TEST(Learning, ANewKindEveryFiveBatchesHoldsNobodyWhereThereIsRoom) {
+  // Both limits are on: the device time of a kind that is not known is guessed, too.
+  Rig rig({.budget = mib(16), .run_ahead = {.batches = 2, .time = std::chrono::minutes(30)}});
+  run_batch_of(rig, [&] { (void)rig.filled(mib(1), 1); });
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  for (int i = 0; i < 100; ++i) {
+    const Batch batch = batches.begin("kind " + std::to_string(i / 5));
+    (void)rig.filled(mib(1), 1);
+  }
+  const AdmissionStatistics counts = rig->admission();
+  EXPECT_EQ(counts.hard.count + counts.soft.count + counts.turn.count, 0U);
+}
+
+/// A batch that is begun on a thread of its own: those of the calling thread would join it.
+Batch begin_elsewhere(Rig& rig, std::string_view kind) {
+  Batch batch;
+  std::thread([&] { batch = rig->begin_batch(kind); }).join();
+  return batch;
+}
+
+TEST(Learning, ABatchOfAnUnknownKindIsTheOnlyOneThatIsOpen) {
+  // The largest known kind is a guess: beside another open batch each may take what both need.
+  for (const auto& [open, next] : {std::pair{"train", "new"}, std::pair{"new", "train"}}) {
+    Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}});
+    for (int i = 0; i < 2; ++i) run_batch_of(rig, [&] { (void)rig.filled(kib(64), 1); });
+    rig.hold(StreamRole::kCompute);
+    WithoutWaiting batches(rig);
+    {
+      const Batch submitted = batches.begin("train");
+      rig->submit("work", {}, nothing());
+    }
+    Batch other = begin_elsewhere(rig, open);
+    EXPECT_THROW((void)batches.begin(next), Cancelled) << next << " beside " << open;
+    other.close();
+  }
+}
+
+/// A batch of 768 KiB of 1 MiB that is not closed, and where it is begun. On a thread of its own:
+/// the batches of its own thread would join it.
+Batch leak_batch(Rig& rig, std::string& where) {
+  Batch leaked;
+  std::thread([&] { leaked = rig->begin_batch("lost", {.hint = kib(768)}); }).join();
+  where = "learning_test.cpp:" + std::to_string(__LINE__ - 1);
+  return leaked;
+}
+
+TEST(Leaks, ABatchThatIsNeverClosedCostsOneGraceAndIsNamedWithItsCallSite) {
+  const LogCapture log;
+  Rig rig({.budget = mib(1),
+           .run_ahead = {.batches = std::nullopt},
+           .grace = std::chrono::milliseconds(1)});
+  std::string where;
+  Batch leaked = leak_batch(rig, where);
+  for (int i = 0; i < 50; ++i) {
+    run_batch_of(rig, [&] { (void)rig.filled(kib(512), 1); }, {.hint = kib(512)});
+  }
+  EXPECT_EQ(rig->admission().forced, 1U);
+  const auto warnings = log.containing("still open");
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_THAT(warnings.front(), AllOf(HasSubstr("'lost'"), HasSubstr(where)));
+  leaked.close();
+}
+
+void close_many_small(Rig& rig, WithoutWaiting& batches) {
+  for (std::uint64_t i = 0; i < Ledger::kManyBatches; ++i) {
+    const Batch batch = batches.begin("small", kib(4));
+    rig->submit("work", {}, nothing());
+  }
+}
+
+TEST(Leaks, AnOpenBatchKeepsItsPromiseForTheGraceHoweverManyOthersAreClosed) {
+  // As one whose thread reads its input, or has no core to run on.
+  const LogCapture log;
+  Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}});
+  std::string where;
+  Batch slow = leak_batch(rig, where);
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  close_many_small(rig, batches);
+  EXPECT_THROW((void)batches.begin("large", kib(512)), Cancelled);
+  EXPECT_THAT(log.containing("still open"), SizeIs(0));
+  slow.close();
+}
+
+TEST(Leaks, ABatchThatIsNeverClosedIsNamedAlsoWhereTheDeviceIsNeverIdle) {
+  const LogCapture log;
+  Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}, .grace = {}});
+  std::string where;
+  Batch leaked = leak_batch(rig, where);
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  close_many_small(rig, batches);
+  EXPECT_THAT(log.containing("still open"), SizeIs(0)) << "it holds nobody back";
+  const Batch batch = batches.begin("large", kib(512));
+  const auto warnings = log.containing("still open");
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_THAT(warnings.front(), AllOf(HasSubstr("'lost'"), HasSubstr(where)));
+  leaked.close();
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,114 @@
+// Several producers on threads of their own. Each batch fits in the budget and all together do not:
+// who is held back, and that nobody runs out.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/rig.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+
+constexpr Bytes pages(std::uint64_t count) { return kib(4) * count; }
+constexpr Bytes kBudget = pages(64);
+
+/// The pages of a batch's blocks, each a power of two, so that what a batch holds is their sum.
+using Blocks = std::vector<std::uint64_t>;
+
+Bytes sum_of(const Blocks& blocks) {
+  Bytes sum;
+  for (const std::uint64_t count : blocks) sum += pages(count);
+  return sum;
+}
+
+/// Takes all its blocks, on two streams in turn, and gives them back.
+void run_batch(Rig& rig, const Blocks& blocks, const std::string& kind, std::optional<Bytes> hint) {
+  const Batch batch = rig->begin_batch(kind, {.hint = hint});
+  std::vector<Tensor> tensors;
+  for (const std::uint64_t count : blocks) {
+    Tensor tensor = rig->empty(shape_of(pages(count)));
+    if (tensors.empty()) {
+      rig->submit("stage", {.writes = {tensor}, .stream = StreamRole::kCopyIn}, nothing());
+    } else {
+      rig->submit("use", {.reads = {tensors.back()}, .writes = {tensor}}, nothing());
+    }
+    tensors.push_back(std::move(tensor));
+  }
+}
+
+struct Outcome {
+  std::uint64_t out_of_memory = 0;
+  AdmissionStatistics admission;
+};
+
+/// `total` batches of as many producers as there are entries in `each`.
+Outcome produce(const std::vector<Blocks>& each, std::size_t total, bool hinted) {
+  Rig rig({.budget = kBudget});
+  std::atomic<std::size_t> left = total;
+  std::atomic<std::uint64_t> out_of_memory = 0;
+  std::vector<std::future<void>> producers;
+  for (const Blocks& blocks : each) {
+    producers.push_back(std::async(std::launch::async, [&] {
+      const std::string kind = "of " + std::to_string(sum_of(blocks).count);
+      const std::optional<Bytes> hint = hinted ? std::optional(sum_of(blocks)) : std::nullopt;
+      while (left.fetch_sub(1) - 1 < total) {
+        try {
+          run_batch(rig, blocks, kind, hint);
+        } catch (const OutOfMemory&) {
+          ++out_of_memory;
+        }
+      }
+    }));
+  }
+  for (auto& producer : producers) producer.get();
+  expect_idle(rig);
+  return {out_of_memory, rig->admission()};
+}
+
+TEST(Producers, ThreeWithTruthfulHintsOfHalfTheBudgetNeverRunOut) {
+  const Outcome outcome = produce({{16, 16}, {16, 16}, {16, 16}}, 2000, true);
+  EXPECT_EQ(outcome.out_of_memory, 0U) << "of 2000 batches";
+  EXPECT_EQ(outcome.admission.forced, 0U);
+}
+
+TEST(Producers, SixOfThreeEighthsOfTheBudgetNeverRunOut) {
+  const Outcome outcome = produce(std::vector<Blocks>(6, {16, 8}), 2000, false);
+  EXPECT_EQ(outcome.out_of_memory, 0U) << "of 2000 batches";
+}
+
+TEST(Producers, ManyInLineSleepFewTimesForEachBatch) {
+  // One block on one stream: nothing awaits the device, so that nobody looks again by the clock.
+  constexpr std::uint64_t kBatches = 2000;
+  const Outcome outcome = produce(std::vector<Blocks>(64, {32}), kBatches, true);
+  EXPECT_EQ(outcome.out_of_memory, 0U);
+  EXPECT_GT(outcome.admission.sleeps, kBatches / 2) << "hardly anybody had to wait";
+  EXPECT_LT(outcome.admission.sleeps, 4 * kBatches) << "only who becomes first is woken";
+}
+
+/// Batches of 3/8 to all of the budget: each fits alone, and hardly two beside each other.
+class ProducersInTurn : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(ProducersInTurn, NeverRunOutWhereEachBatchFits) {
+  const std::vector<Blocks> sizes{{16, 8}, {16, 16}, {32, 8}, {32, 16, 16}};
+  std::vector<Blocks> each;
+  for (std::size_t i = 0; i < GetParam(); ++i) each.push_back(sizes[i % sizes.size()]);
+  for (const bool hinted : {true, false}) {
+    const Outcome outcome = produce(each, 5000, hinted);
+    EXPECT_EQ(outcome.out_of_memory, 0U) << "of 5000 batches, hinted: " << hinted;
+    EXPECT_EQ(outcome.admission.settled, 5000U);
+    EXPECT_EQ(outcome.admission.forced, 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ProducersInTurn, ::testing::Values(2, 3, 6, 8),
+                         ::testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,298 @@
+// Streams that a program made itself, followed by a CudaProgress and used with a pool.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/pool.hpp"
+#include "scheduler/device/standin_fixture.hpp"
+#include "support/gate.hpp"
+#include "support/refused.hpp"
+
+namespace weir {
+namespace {
+
+using testing::UserStream;
+
+PoolOptions options_of(Bytes budget) {
+  PoolOptions options;
+  options.budget = BudgetRequest{.bytes = budget};
+  return options;
+}
+
+class CudaProgressTest : public testing::StandinTest {
+ protected:
+  void TearDown() override {
+    weir_standin_release(weir_standin_all_streams());
+    for (const StreamId id : {a, b}) progress.remove(id);
+  }
+  UserStream first;
+  UserStream second;
+  CudaUpstream upstream{0};
+  CudaProgress progress{0};
+  const StreamId a = progress.add(first.get());
+  const StreamId b = progress.add(second.get());
+};
+
+/// Work that nobody tells us of.
+void set_late(cudaStream_t stream, void* to, int value) {
+  EXPECT_EQ(cudaMemsetAsync(to, value, 512, stream), cudaSuccess);
+}
+
+TEST_F(CudaProgressTest, APointCoversWorkThatNobodyAnnounced) {
+  void* const block = upstream.allocate({512});
+  weir_standin_hold(first.get());
+  set_late(first.get(), block, 1);
+  const Point point = progress.record(a);
+  testing::give_others_a_chance();
+  EXPECT_FALSE(progress.reached(point));
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(point, {}));
+  EXPECT_TRUE(progress.reached(point));
+  upstream.deallocate(block, {512});
+}
+
+TEST_F(CudaProgressTest, APoolReusesOnItsOwnStreamAndWaitsForOthers) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  void* const x = pool.allocate(kib(4), a);
+  weir_standin_hold(second.get());
+  set_late(second.get(), x, 1);
+  pool.record_use(x, b);
+  EXPECT_EQ(pool.deallocate(x, a), Freed::kAwaiting);
+  void* const y = pool.allocate(kib(4), a);
+  EXPECT_NE(y, x) << "the second stream has not passed its use";
+  weir_standin_release(second.get());
+  EXPECT_TRUE(progress.wait(progress.record(b), {}));
+  pool.poll();
+  void* const z = pool.allocate(kib(4), a);
+  EXPECT_EQ(z, x);
+  pool.deallocate(y, a);
+  pool.deallocate(z, a);
+}
+
+TEST_F(CudaProgressTest, AHandoverHoldsTheOtherStreamBackOnTheDevice) {
+  Pool pool({upstream, progress}, options_of(kib(4)));
+  auto* const x = static_cast<unsigned char*>(pool.allocate(kib(4), a));
+  weir_standin_hold(first.get());
+  set_late(first.get(), x, 1);
+  pool.deallocate(x, a);
+  auto* const y = static_cast<unsigned char*>(pool.allocate(kib(4), b));
+  ASSERT_EQ(y, x);
+  EXPECT_EQ(pool.statistics().handovers, 1U);
+  set_late(second.get(), y, 2);
+  testing::give_others_a_chance();
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(progress.record(b), {}));
+  EXPECT_EQ(y[0], 2) << "the first stream wrote after the second";
+  pool.deallocate(y, b);
+}
+
+TEST_F(CudaProgressTest, APointCostsNoCallOfCudaUntilSomebodyAsks) {
+  weir_standin_hold(first.get());
+  weir_standin_clear_counters();
+  Point last{};
+  for (std::uint32_t i = 1; i < FollowedCudaStream::kPointsOfAnEvent; ++i)
+    last = progress.record(a);
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
+  EXPECT_EQ(weir_standin_calls("cuEventQuery"), 0U);
+  EXPECT_EQ(weir_standin_calls("cuStreamIsCapturing"), 0U);
+  EXPECT_FALSE(progress.reached(last));
+  EXPECT_FALSE(progress.reached(last));
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 1U) << "one event for all of them";
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(last, {}));
+}
+
+TEST_F(CudaProgressTest, SoManyPointsShareAnEventThatIsUsedAgainThoughNobodyAsks) {
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(cudaStreamSynchronize(first.get()), cudaSuccess);
+    for (std::uint32_t k = 0; k < FollowedCudaStream::kPointsOfAnEvent; ++k)
+      (void)progress.record(a);
+  }
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 10U);
+  EXPECT_LE(weir_standin_calls("cuEventCreate"), 2U);
+}
+
+TEST_F(CudaProgressTest, EarlierPointsArePassedBeforeWorkBehindTheirEvent) {
+  Point early{};
+  for (std::uint32_t i = 0; i < FollowedCudaStream::kPointsOfAnEvent; ++i)
+    early = progress.record(a);
+  void* const block = upstream.allocate({512});
+  // Their event has come to its end: a stream that is held goes no further, whatever it has.
+  ASSERT_EQ(cudaStreamSynchronize(first.get()), cudaSuccess);
+  weir_standin_hold(first.get());
+  set_late(first.get(), block, 1);
+  const Point late = progress.record(a);
+  EXPECT_TRUE(progress.wait(early, {}));
+  EXPECT_FALSE(progress.reached(late));
+  weir_standin_release(first.get());
+  EXPECT_TRUE(progress.wait(late, {}));
+  upstream.deallocate(block, {512});
+}
+
+TEST_F(CudaProgressTest, EventsAreUsedAgain) {
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(progress.wait(progress.record(a), {}));
+  EXPECT_LE(weir_standin_calls("cuEventCreate"), 2U);
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 300U);
+}
+
+TEST_F(CudaProgressTest, NoEventIsBlockingSinceNobodySleepsOnIt) {
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(progress.wait(progress.record(a), {}));
+  progress.make_wait(b, progress.record(a));
+  EXPECT_EQ(weir_standin_blocking_records(), 0U);
+  EXPECT_EQ(weir_standin_calls("cuEventSynchronize"), 0U);
+}
+
+TEST_F(CudaProgressTest, TheEventsHaveNoTiming) {
+  testing::expect_refused("cuEventElapsedTime", cudaErrorInvalidResourceHandle);
+  cudaEvent_t timed = nullptr;
+  ASSERT_EQ(cudaEventCreate(&timed), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(timed, first.get()), cudaSuccess);
+  CudaEvents events(CudaEventCalls(0, CudaEventWait::kSpins));
+  CudaEvents::Events made;
+  ASSERT_EQ(events.record(made, first.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventSynchronize(made.front()), cudaSuccess);
+  float milliseconds = 0;
+  EXPECT_EQ(take_cuda_error(cudaEventElapsedTime(&milliseconds, timed, made.front())),
+            cudaErrorInvalidResourceHandle);
+  events.give_back(made);
+  EXPECT_EQ(events.keep(0), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(timed), cudaSuccess);
+}
+
+TEST_F(CudaProgressTest, AStreamThatIsGoneHasPassedItsPoints) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  void* x = nullptr;
+  {
+    const UserStream third;
+    const StreamId c = progress.add(third.get());
+    x = pool.allocate(kib(4), c);
+    weir_standin_hold(third.get());
+    set_late(third.get(), x, 1);
+    pool.deallocate(x, c);
+    const Point last = progress.record(c);
+    std::thread releaser([&] {
+      testing::give_others_a_chance();
+      weir_standin_release(third.get());
+    });
+    progress.remove(c);
+    EXPECT_TRUE(progress.reached(last));
+    releaser.join();
+  }
+  EXPECT_EQ(pool.allocate(kib(4), a), x) << "another stream may have what it left";
+  pool.deallocate(x, a);
+}
+
+TEST_F(CudaProgressTest, AnswersManyThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (const StreamId id : {a, b, a, b}) {
+    threads.emplace_back([this, id] {
+      for (int i = 0; i < 200; ++i) {
+        const Point point = progress.record(id);
+        if (i % 2 == 0) progress.make_wait(id == a ? b : a, point);
+        EXPECT_TRUE(progress.wait(point, {}));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+// ---- Capture. A stream that is captured runs nothing: it only writes down.
+
+class Invariant10 : public CudaProgressTest {};
+
+TEST_F(Invariant10, AFreeDuringACaptureIsParkedAndHarmsNothing) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  void* const x = pool.allocate(kib(4), a);
+  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  set_late(first.get(), x, 1);
+  const Point during = progress.record(a);
+  EXPECT_FALSE(progress.reached(during));
+  EXPECT_THROW((void)progress.wait(during, {}), CudaError) << "no event can be recorded now";
+  pool.deallocate(x, a);
+  pool.poll();
+  EXPECT_EQ(pool.trim(), Bytes{});
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  EXPECT_EQ(cudaStreamIsCapturing(first.get(), &status), cudaSuccess);
+  EXPECT_EQ(status, cudaStreamCaptureStatusActive) << "the capture was broken";
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
+  EXPECT_TRUE(progress.wait(during, {}));
+  EXPECT_TRUE(progress.wait(progress.record(a), {}));
+  EXPECT_EQ(pool.trim(), kib(4));
+}
+
+TEST_F(Invariant10, ABlockIsNotHandedOverToAStreamThatIsCaptured) {
+  Pool pool({upstream, progress}, options_of(kib(4)));
+  void* const x = pool.allocate(kib(4), b);
+  weir_standin_hold(second.get());
+  set_late(second.get(), x, 1);
+  pool.deallocate(x, b);
+  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_THROW((void)pool.allocate(kib(4), a), CudaError);
+  EXPECT_EQ(pool.statistics().handovers, 0U);
+  weir_standin_release(second.get());
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess) << "the capture was broken";
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+TEST_F(Invariant10, AnEventThatFellIntoACaptureIsNeverAskedFor) {
+  const Point point = progress.record(a);
+  // As if a capture had begun between the first look and the event.
+  fail("cuStreamIsCapturing", 2, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_FALSE(progress.reached(point));
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 1U);
+  EXPECT_EQ(weir_standin_calls("cuEventQuery"), 0U);
+  EXPECT_TRUE(progress.wait(point, {})) << "by another event";
+}
+
+TEST_F(Invariant10, AnEventOfACaptureThatIsOverIsRecordedAgain) {
+  const Point point = progress.record(a);
+  fail("cuEventQuery", 1, CUDA_ERROR_CAPTURED_EVENT);
+  EXPECT_FALSE(progress.reached(point));
+  EXPECT_TRUE(progress.wait(point, {}));
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 2U);
+  EXPECT_LE(weir_standin_calls("cuEventCreate"), 1U);
+}
+
+TEST_F(CudaProgressTest, RefusesADefaultStream) {
+  for (cudaStream_t stream : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+    EXPECT_THROW((void)progress.add(stream), UsageError);
+  }
+}
+
+TEST_F(Invariant10, SomebodyElsesGlobalCaptureSurvivesOurCalls) {
+  Pool pool({upstream, progress}, options_of(kib(8)));
+  PinnedUpstream pinned(0, mib(1));
+  weir_standin_hold(second.get());
+  void* const before = pool.allocate(kib(4), b);
+  set_late(second.get(), before, 1);
+  const Point point = progress.record(b);
+  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  std::thread other([&] {
+    void* const x = pool.allocate(kib(4), b);  // cudaMalloc
+    pool.deallocate(x, b);
+    void* const host = pinned.allocate(kib(4));  // cudaHostAlloc
+    EXPECT_NE(host, nullptr);
+    EXPECT_FALSE(progress.reached(point));  // cudaEventQuery
+    weir_standin_release(second.get());
+    EXPECT_TRUE(progress.wait(point, {}));
+    pool.deallocate(before, b);
+    EXPECT_TRUE(progress.wait(progress.record(b), {}));
+    EXPECT_EQ(pool.trim(), kib(8));  // cudaFree
+    pinned.deallocate(host, kib(4));
+  });
+  other.join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess) << "the capture was broken";
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,165 @@
+// Arrays: their bytes are counted against the device, and hold nothing.
+
+#include <algorithm>
+
+#include "tests/standin/driver/memory/memory.hpp"
+#include "tests/standin/driver/streams/stream.hpp"
+
+namespace {
+
+using namespace weir::standin;
+
+/// Bytes of one channel. Zero: not one of the formats with channels.
+std::size_t channel_bytes(CUarray_format format) {
+  switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+bool within(std::size_t value, CUdevice_attribute most) {
+  // Every device has the same limits.
+  return value >= 1 && value <= static_cast<std::size_t>(device_attribute(most, 0));
+}
+
+bool valid_layers(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
+  if (wanted.Height == 0) {
+    return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH) &&
+           within(wanted.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS);
+  }
+  return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH) &&
+         within(wanted.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT) &&
+         within(wanted.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS);
+}
+
+bool valid_extents(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
+  const bool layered = (wanted.Flags & CUDA_ARRAY3D_LAYERED) != 0;
+  if ((wanted.Flags & CUDA_ARRAY3D_CUBEMAP) != 0) {
+    const bool faces = layered ? wanted.Depth % 6 == 0 : wanted.Depth == 6;
+    return wanted.Width == wanted.Height && faces && valid_layers(wanted);
+  }
+  if (layered) return valid_layers(wanted);
+  if (wanted.Depth != 0) {
+    return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH) &&
+           within(wanted.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT) &&
+           within(wanted.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH);
+  }
+  if (wanted.Height != 0) {
+    return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH) &&
+           within(wanted.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT);
+  }
+  return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH);
+}
+
+CUresult check(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
+  constexpr unsigned int kFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
+                                  CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
+  if ((wanted.Flags & ~kFlags) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (wanted.NumChannels != 1 && wanted.NumChannels != 2 && wanted.NumChannels != 4) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Formats that pack or compress are of no use here, and the lowest of them is this one.
+  constexpr int kFirstPacked = 0x50;
+  if (channel_bytes(wanted.Format) == 0) {
+    return wanted.Format >= kFirstPacked ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+  }
+  return valid_extents(wanted) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+std::size_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int level) {
+  const auto extent = [=](std::size_t whole) { return std::max<std::size_t>(whole >> level, 1); };
+  constexpr unsigned int kLayers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
+  // There are as many layers on each level.
+  const std::size_t depth = (wanted.Flags & kLayers) != 0 ? wanted.Depth : extent(wanted.Depth);
+  return channel_bytes(wanted.Format) * wanted.NumChannels * extent(wanted.Width) *
+         extent(wanted.Height) * depth;
+}
+
+/// As many as are wanted and there can be.
+unsigned int levels_of(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int levels) {
+  std::size_t largest = std::max(wanted.Width, wanted.Height);
+  if ((wanted.Flags & CUDA_ARRAY3D_LAYERED) == 0) largest = std::max(largest, wanted.Depth);
+  unsigned int most = 1;
+  for (; largest > 1; largest /= 2) ++most;
+  return std::clamp(levels, 1U, most);
+}
+
+/// `Handle` is of `arrays`, which are those of the driver or the mipmapped ones.
+template <typename Handle>
+CUresult create(Call& call, Handles<Handle, Array>& arrays, Handle* handle,
+                const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int levels) {
+  const CUresult checked = check(wanted);
+  if (checked != CUDA_SUCCESS) return checked;
+  std::size_t bytes = 0;
+  for (unsigned int level = 0; level < levels; ++level) bytes += level_bytes(wanted, level);
+  const std::size_t charged = round_up(bytes, kAlignment);
+  if (!call.context->device->charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+  *handle = arrays.add({.context = call.context, .charged = charged});
+  return CUDA_SUCCESS;
+}
+
+template <typename Handle>
+CUresult destroy(Call& call, Handles<Handle, Array>& arrays, Handle handle) {
+  const Array* found = arrays.find(handle);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Device& device = *found->context->device;
+  const std::size_t charged = found->charged;
+  arrays.remove(handle);
+  wait_for_device(call, device);
+  device.credit(charged);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* wanted) {
+  return api("cuArrayCreate", Needs::kCanCapture, [&](Call& call) {
+    if (array == nullptr || wanted == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR flat{};
+    flat.Width = wanted->Width;
+    flat.Height = wanted->Height;
+    flat.Format = wanted->Format;
+    flat.NumChannels = wanted->NumChannels;
+    return create(call, call.driver.arrays, array, flat, 1);
+  });
+}
+
+CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* wanted) {
+  return api("cuArray3DCreate", Needs::kCanCapture, [&](Call& call) {
+    if (array == nullptr || wanted == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return create(call, call.driver.arrays, array, *wanted, 1);
+  });
+}
+
+CUresult cuArrayDestroy(CUarray array) {
+  return api("cuArrayDestroy", Needs::kCanCapture,
+             [&](Call& call) { return destroy(call, call.driver.arrays, array); });
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* wanted,
+                                unsigned int levels) {
+  return api("cuMipmappedArrayCreate", Needs::kCanCapture, [&](Call& call) {
+    if (array == nullptr || wanted == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return create(call, call.driver.mipmapped_arrays, array, *wanted, levels_of(*wanted, levels));
+  });
+}
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
+  return api("cuMipmappedArrayDestroy", Needs::kCanCapture,
+             [&](Call& call) { return destroy(call, call.driver.mipmapped_arrays, array); });
+}
+
+}  // extern "C"

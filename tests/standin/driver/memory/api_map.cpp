@@ -1,0 +1,332 @@
+// Physical pages, mapped into reserved addresses. Pages are files in memory, so that the same page
+// can be seen at two places and comes back as it was left. They are of the process: of the codes
+// that <cuda.h> lists for these functions none is about a context.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/standin/driver/memory/memory.hpp"
+
+namespace {
+
+using namespace weir::standin;
+
+constexpr int kNoFile = -2;  ///< of pages that are addresses only
+
+/// What a function on pages needs: they are unsafe calls to a capture, unless the program is told
+/// otherwise. Which of both a driver takes them for is unverified; PyTorch maps pages in captures.
+Needs of_pages() {
+  static const bool kSafe = [] {
+    const char* const text = std::getenv("WEIR_STANDIN_PAGES_IN_CAPTURES");
+    return text != nullptr && text[0] == '1';
+  }();
+  return kSafe ? Needs::kDriver : Needs::kDriverCanCapture;
+}
+
+/// Where nothing is mapped or may be accessed; of a reservation, `fixed` tells where.
+void* reserve(std::size_t bytes, void* fixed) {
+  const int flags =
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fixed != nullptr ? MAP_FIXED : 0);
+  void* memory = mmap(fixed, bytes, PROT_NONE, flags, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+/// The reservation that holds all of the range, or false.
+bool is_reserved(const Driver& driver, std::uintptr_t address, std::size_t bytes) {
+  auto after = driver.reservations.upper_bound(address);
+  if (after == driver.reservations.begin()) return false;
+  const auto& [start, size] = *std::prev(after);
+  return address - start < size && bytes <= size - (address - start);
+}
+
+bool is_mapped(const Driver& driver, std::uintptr_t address, std::size_t bytes) {
+  const auto at_or_after = driver.mappings.lower_bound(address);
+  if (at_or_after != driver.mappings.end() && at_or_after->first < address + bytes) return true;
+  if (at_or_after == driver.mappings.begin()) return false;
+  const auto before = std::prev(at_or_after);
+  return before->first + before->second.bytes > address;
+}
+
+/// The mappings that make up exactly this range; empty when they do not.
+std::vector<std::uintptr_t> mappings_of(const Driver& driver, std::uintptr_t address,
+                                        std::size_t bytes) {
+  std::vector<std::uintptr_t> found;
+  std::uintptr_t next = address;
+  while (next < address + bytes) {
+    const auto mapping = driver.mappings.find(next);
+    if (mapping == driver.mappings.end()) return {};
+    found.push_back(next);
+    next += mapping->second.bytes;
+  }
+  return next == address + bytes ? found : std::vector<std::uintptr_t>{};
+}
+
+void close_file(const Pages& pages) {
+  if (pages.file != kNoFile) close(pages.file);
+}
+
+void drop_if_unused(Driver& driver, std::uint64_t handle) {
+  const auto found = driver.pages.find(handle);
+  Pages& pages = found->second;
+  if (pages.references > 0 || pages.mappings > 0) return;
+  if (!pages.imported) pages.device->credit(pages.bytes);
+  close_file(pages);
+  driver.pages.erase(found);
+}
+
+/// The name of a file of pages, by which another process knows whose they are.
+constexpr const char* kFileName = "weir-standin-device-";
+
+int make_file(std::size_t bytes, int device) {
+  const int file = memfd_create((kFileName + std::to_string(device)).c_str(), MFD_CLOEXEC);
+  if (file < 0) return -1;
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+    close(file);
+    return -1;
+  }
+  // As for other memory, only the first part has the pattern: pages may be large.
+  const std::vector<unsigned char> pattern(kPage, kNewByte);
+  if (pwrite(file, pattern.data(), pattern.size(), 0) != static_cast<ssize_t>(pattern.size())) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+/// The device whose pages are in `file`; -1 where it is no file of pages.
+int device_of(int file) {
+  std::array<char, 64> name{};
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  if (readlink(link.c_str(), name.data(), name.size() - 1) <= 0) return -1;
+  const std::string start = std::string("/memfd:") + kFileName;
+  const std::string found(name.data());
+  if (found.compare(0, start.size(), start) != 0) return -1;
+  return std::atoi(found.c_str() + start.size());
+}
+
+}  // namespace
+
+void weir::standin::forget_pages(Driver& driver) {
+  driver.mappings.clear();
+  for (const auto& [start, bytes] : driver.reservations) {
+    munmap(reinterpret_cast<void*>(start), bytes);
+  }
+  driver.reservations.clear();
+  for (const auto& [handle, pages] : driver.pages) {
+    if (!pages.imported) pages.device->credit(pages.bytes);
+    close_file(pages);
+  }
+  driver.pages.clear();
+}
+
+extern "C" {
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags) {
+  return api("cuMemGetAllocationGranularity", Needs::kDriver, [&](Call& /*call*/) {
+    if (granularity == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *granularity = kPage;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t bytes, size_t alignment, CUdeviceptr,
+                             unsigned long long flags) {
+  return api("cuMemAddressReserve", Needs::kDriver, [&](Call& call) {
+    if (pointer == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0 ||
+        (alignment & (alignment - 1)) != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    alignment = std::max(alignment, kPage);
+    void* memory = reserve(bytes + alignment, nullptr);
+    if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    const auto whole = reinterpret_cast<std::uintptr_t>(memory);
+    const std::uintptr_t start = round_up(whole, alignment);
+    if (start > whole) munmap(memory, start - whole);
+    munmap(reinterpret_cast<void*>(start + bytes), whole + alignment - start);
+    call.driver.reservations.emplace(start, bytes);
+    *pointer = start;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes) {
+  return api("cuMemAddressFree", Needs::kDriver, [&](Call& call) {
+    const auto found = call.driver.reservations.find(pointer);
+    if (found == call.driver.reservations.end() || found->second != bytes ||
+        is_mapped(call.driver, pointer, bytes)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    call.driver.reservations.erase(found);
+    munmap(reinterpret_cast<void*>(pointer), bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* properties, unsigned long long flags) {
+  return api("cuMemCreate", of_pages(), [&](Call& call) {
+    if (handle == nullptr || properties == nullptr || bytes == 0 || bytes % kPage != 0 ||
+        flags != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (!call.driver.pages_supported) return CUDA_ERROR_NOT_SUPPORTED;
+    const int ordinal = properties->location.id;
+    if (ordinal < 0 || ordinal >= call.driver.device_count) return CUDA_ERROR_INVALID_DEVICE;
+    Device& device = call.driver.devices.at(static_cast<std::size_t>(ordinal));
+    if (!device.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const int file = call.driver.addresses_only ? kNoFile : make_file(bytes, ordinal);
+    if (file < 0 && file != kNoFile) {
+      device.credit(bytes);
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *handle = call.driver.next_pages++;
+    const bool exportable =
+        (properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+    call.driver.pages.emplace(
+        *handle, Pages{.device = &device, .bytes = bytes, .file = file, .exportable = exportable});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return api("cuMemRelease", of_pages(), [&](Call& call) {
+    const auto found = call.driver.pages.find(handle);
+    if (found == call.driver.pages.end() || found->second.references == 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    --found->second.references;
+    drop_if_unused(call.driver, handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags) {
+  return api("cuMemExportToShareableHandle", Needs::kDriver, [&](Call& call) {
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    const auto found = call.driver.pages.find(handle);
+    if (shareable == nullptr || flags != 0 || found == call.driver.pages.end() ||
+        found->second.references == 0 || !found->second.exportable ||
+        found->second.file == kNoFile) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const int copy = fcntl(found->second.file, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *static_cast<int*>(shareable) = copy;
+    return CUDA_SUCCESS;
+  });
+}
+
+// The memory is charged to the process that made it.
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable,
+                                        CUmemAllocationHandleType type) {
+  return api("cuMemImportFromShareableHandle", Needs::kDriver, [&](Call& call) {
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    const int given = static_cast<int>(reinterpret_cast<std::intptr_t>(shareable));
+    const int ordinal = device_of(given);
+    struct stat about {};
+    if (handle == nullptr || ordinal < 0 || ordinal >= call.driver.device_count ||
+        fstat(given, &about) != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const int file = fcntl(given, F_DUPFD_CLOEXEC, 0);  // the caller closes its own
+    if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *handle = call.driver.next_pages++;
+    call.driver.pages.emplace(
+        *handle, Pages{.device = &call.driver.devices.at(static_cast<std::size_t>(ordinal)),
+                       .bytes = static_cast<std::size_t>(about.st_size),
+                       .file = file,
+                       .exportable = true,
+                       .imported = true});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  return api("cuMemRetainAllocationHandle", of_pages(), [&](Call& call) {
+    auto after = call.driver.mappings.upper_bound(reinterpret_cast<std::uintptr_t>(address));
+    if (handle == nullptr || after == call.driver.mappings.begin()) return CUDA_ERROR_INVALID_VALUE;
+    const auto& [start, mapping] = *std::prev(after);
+    if (reinterpret_cast<std::uintptr_t>(address) - start >= mapping.bytes) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    ++call.driver.pages.at(mapping.pages).references;
+    *handle = mapping.pages;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return api("cuMemMap", of_pages(), [&](Call& call) {
+    const auto found = call.driver.pages.find(handle);
+    if (found == call.driver.pages.end() || found->second.references == 0 || flags != 0 ||
+        offset != 0 || bytes != found->second.bytes || pointer % kPage != 0 ||
+        !is_reserved(call.driver, pointer, bytes)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (is_mapped(call.driver, pointer, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    // Addresses only: they are reserved already, and stay out of reach.
+    if (found->second.file != kNoFile &&
+        mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+             found->second.file, 0) == MAP_FAILED) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    ++found->second.mappings;
+    call.driver.mappings.emplace(pointer, Mapping{bytes, handle});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
+  return api("cuMemUnmap", of_pages(), [&](Call& call) {
+    const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
+    if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
+    for (const std::uintptr_t start : whole) {
+      const Mapping mapping = call.driver.mappings.at(start);
+      call.driver.mappings.erase(start);
+      // The address stays reserved, and an access to it ends the program.
+      (void)reserve(mapping.bytes, reinterpret_cast<void*>(start));
+      --call.driver.pages.at(mapping.pages).mappings;
+      drop_if_unused(call.driver, mapping.pages);
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
+                        size_t count) {
+  return api("cuMemSetAccess", of_pages(), [&](Call& call) {
+    const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
+    if (access == nullptr || count == 0 || whole.empty()) return CUDA_ERROR_INVALID_VALUE;
+    int protection = PROT_NONE;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        protection = PROT_READ | PROT_WRITE;
+      if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
+    }
+    for (const std::uintptr_t start : whole) {
+      const Mapping& mapping = call.driver.mappings.at(start);
+      if (call.driver.pages.at(mapping.pages).file == kNoFile) continue;
+      if (mprotect(reinterpret_cast<void*>(start), mapping.bytes, protection) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,219 @@
+#include "tests/standin/driver/memory/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "tests/standin/driver/memory/graph_memory.hpp"
+#include "tests/standin/driver/memory/shared_memory.hpp"
+
+namespace weir::standin {
+namespace {
+
+/// From here on device memory is mapped, not taken from the heap, and only its ends get the
+/// pattern: a program may well ask for most of a device.
+constexpr std::size_t kLarge = std::size_t{16} << 20;
+
+/// Of mapped memory that was freed, the last few pieces stay where they are, out of reach: what
+/// touches one meets a fault, and not somebody else's new memory.
+constexpr std::size_t kKept = 16;
+
+/// Whether a block of device memory is made so that another process can map it.
+bool is_shareable(BlockKind kind) {
+  static const bool kAsked = [] {
+    const char* const text = std::getenv("WEIR_STANDIN_SHAREABLE");
+    return text != nullptr && std::strcmp(text, "1") == 0;
+  }();
+  return kAsked && kind == BlockKind::kDevice;
+}
+
+bool is_mapped(BlockKind kind, std::size_t bytes) {
+  // Host memory as the driver gives it is whole pages and never the heap's: a program's malloc may
+  // manage what it gets by address, and would take its own memory back for another's.
+  return kind == BlockKind::kHost || bytes >= kLarge;
+}
+
+/// Addresses that nobody else has, with nothing behind them.
+void* take_addresses(std::size_t bytes) {
+  void* memory = mmap(nullptr, round_up(bytes, kAlignment), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void put_out_of_reach(void* memory, std::size_t bytes) {
+  static std::deque<std::pair<void*, std::size_t>> kept;
+  if (mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+           0) == MAP_FAILED) {
+    munmap(memory, bytes);
+    return;
+  }
+  kept.emplace_back(memory, bytes);
+  if (kept.size() <= kKept) return;
+  munmap(kept.front().first, kept.front().second);
+  kept.pop_front();
+}
+
+void fill(void* memory, unsigned char byte, std::size_t bytes) {
+  if (bytes < kLarge) {
+    std::memset(memory, byte, bytes);
+    return;
+  }
+  constexpr std::size_t kEnds = std::size_t{1} << 20;
+  std::memset(memory, byte, kEnds);
+  std::memset(static_cast<char*>(memory) + bytes - kEnds, byte, kEnds);
+}
+
+}  // namespace
+
+void* take_memory(BlockKind kind, std::size_t bytes) {
+  bytes = round_up(bytes, kAlignment);
+  void* memory = nullptr;
+  if (is_shareable(kind)) {
+    memory = take_shareable(bytes);
+  } else if (!is_mapped(kind, bytes)) {
+    memory = std::aligned_alloc(kAlignment, bytes);
+  } else {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) memory = nullptr;
+  }
+  if (memory != nullptr) fill(memory, kNewByte, bytes);
+  return memory;
+}
+
+void give_memory(BlockKind kind, std::uintptr_t address, std::size_t bytes) {
+  bytes = round_up(bytes, kAlignment);
+  auto* memory = reinterpret_cast<void*>(address);
+  if (give_shareable(memory)) {
+    put_out_of_reach(memory, bytes);
+  } else if (!is_mapped(kind, bytes)) {
+    fill(memory, kFreedByte, bytes);
+    // Or the compiler would leave out what nobody may read.
+    asm volatile("" : : "r"(memory) : "memory");
+    std::free(memory);
+  } else {
+    put_out_of_reach(memory, bytes);
+  }
+}
+
+Block* find_block(Driver& driver, std::uintptr_t address, std::uintptr_t* base) {
+  auto after = driver.blocks.upper_bound(address);
+  if (after == driver.blocks.begin()) return nullptr;
+  const auto found = std::prev(after);
+  if (address - found->first >= std::max<std::size_t>(found->second.bytes, 1)) return nullptr;
+  if (base != nullptr) *base = found->first;
+  return &found->second;
+}
+
+void touch(Driver& driver, std::uintptr_t address, std::vector<Touch>& touches) {
+  std::uintptr_t base = 0;
+  const Block* block = find_block(driver, address, &base);
+  if (block != nullptr) touches.push_back({base, block->number});
+}
+
+bool are_there(const Driver& driver, const std::vector<Touch>& touches) {
+  return std::all_of(touches.begin(), touches.end(), [&](const Touch& touched) {
+    const auto found = driver.blocks.find(touched.base);
+    return found != driver.blocks.end() && found->second.number == touched.number;
+  });
+}
+
+void add_block(Driver& driver, std::uintptr_t base, Block block) {
+  block.number = driver.next_block++;
+  driver.blocks.emplace(base, std::move(block));
+}
+
+CUresult allocate_block(Call& call, BlockKind kind, std::size_t bytes, CUdeviceptr* pointer) {
+  if (bytes > SIZE_MAX - kAlignment) return CUDA_ERROR_OUT_OF_MEMORY;
+  Device& device = *call.context->device;
+  const bool anywhere = kind == BlockKind::kManaged && call.driver.concurrent_managed;
+  const std::size_t charged = anywhere ? 0 : round_up(bytes, kAlignment);
+  if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const bool addresses_only = call.driver.addresses_only && kind == BlockKind::kDevice;
+  void* memory = addresses_only ? take_addresses(bytes) : take_memory(kind, bytes);
+  if (memory == nullptr) {
+    device.credit(charged);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *pointer = reinterpret_cast<CUdeviceptr>(memory);
+  add_block(call.driver, *pointer,
+            {.kind = kind,
+             .bytes = bytes,
+             .charged = charged,
+             .context = call.context,
+             .addresses_only = addresses_only});
+  return CUDA_SUCCESS;
+}
+
+void release_block(Driver& driver, std::uintptr_t base) {
+  const auto found = driver.blocks.find(base);
+  if (found == driver.blocks.end()) return;
+  const Block block = found->second;
+  driver.blocks.erase(found);
+  switch (block.kind) {
+    case BlockKind::kDevice:
+    case BlockKind::kManaged:
+      block.context->device->credit(block.charged);
+      break;
+    case BlockKind::kGraph:
+      credit_graph_memory(block);
+      break;
+    case BlockKind::kPooled:
+      block.pool->used -= block.charged;
+      if (block.pool->destroyed) trim_pool(*block.pool, 0);
+      break;
+    case BlockKind::kHost:
+      break;
+    case BlockKind::kRegistered:
+      return;
+    case BlockKind::kImported:
+      munmap(reinterpret_cast<void*>(base), block.bytes);
+      return;
+  }
+  if (block.addresses_only) {
+    munmap(reinterpret_cast<void*>(base), round_up(block.bytes, kAlignment));
+  } else {
+    give_memory(block.kind, base, block.bytes);
+  }
+}
+
+void free_blocks_of(Driver& driver, const Context& context) {
+  std::vector<std::uintptr_t> bases;
+  for (const auto& [base, block] : driver.blocks) {
+    if (block.context == &context) bases.push_back(base);
+  }
+  for (const std::uintptr_t base : bases) release_block(driver, base);
+}
+
+bool charge_pool(Pool& pool, std::size_t bytes) {
+  const std::size_t idle = pool.reserved - pool.used;
+  if (bytes > idle) {
+    const std::size_t more = round_up(bytes - idle, kPage);
+    if (pool.max_size != 0 && pool.reserved + more > pool.max_size) return false;
+    if (!pool.device->charge(more)) return false;
+    pool.reserved += more;
+    pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
+  }
+  pool.used += bytes;
+  pool.used_high = std::max(pool.used_high, pool.used);
+  return true;
+}
+
+void trim_pool(Pool& pool, std::uint64_t keep) {
+  const std::size_t floor = std::max<std::size_t>(round_up(pool.used, kPage), keep);
+  if (pool.reserved <= floor) return;
+  pool.device->credit(pool.reserved - floor);
+  pool.reserved = floor;
+}
+
+void trim_pools(Driver& driver, const Device& device) {
+  for (auto& [handle, pool] : driver.pools.all()) {
+    if (pool->device == &device) trim_pool(*pool, pool->release_threshold);
+  }
+}
+
+}  // namespace weir::standin

@@ -1,0 +1,83 @@
+// weir-train dispatch as its users meet it.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "trainer/child_process.hpp"
+#include "trainer/temporary_directory.hpp"
+
+namespace weir::testing {
+namespace {
+
+const std::vector<std::string> kShort{"dispatch", "--operations",     "20",   "--rounds",
+                                      "2",        "--elements-large", "1000", "--elements-small",
+                                      "2",        "--frontend",       "1",    "--matrix",
+                                      "16",       "--device",         "cpu",  "--json"};
+
+TEST(CliDispatch, PrintsItsTablesAndWritesTheSameFigures) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> arguments = kShort;
+  arguments.push_back(directory.file("figures.json"));
+  const Finished end = run_weir_train(arguments);
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_EQ(end.err,
+            "settings: device=cpu (--device), operations=20 (--operations), rounds=2 (--rounds), "
+            "elements-large=1000 (--elements-large), elements-small=2 (--elements-small), "
+            "frontend=1us (--frontend), matrix=16 (--matrix)\n");
+  for (const char* part : {"n = 20 operations", "\n1000 elements", "\n2 elements, a frontend of",
+                           "\n16 x 16 matrix product"}) {
+    EXPECT_NE(end.out.find(part), std::string::npos) << end.out;
+  }
+  const auto j = nlohmann::json::parse(read_file(directory.file("figures.json")));
+  ASSERT_EQ(j["cases"].size(), 3U);
+  for (const auto& c : j["cases"]) EXPECT_EQ(c["rounds"], 2);
+  EXPECT_EQ(j["settings"].get<std::string>() + "\n", end.err);
+}
+
+TEST(CliDispatch, RefusesBadValuesInOneLineAndKeepsTheOldFile) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  write_file(json, "figures of yesterday");
+  const std::vector<std::pair<const char*, const char*>> bad{{"--operations", "1"},
+                                                             {"--operations", "1000001"},
+                                                             {"--rounds", "0"},
+                                                             {"--elements-large", "many"},
+                                                             {"--elements-large", "100000001"},
+                                                             {"--elements-small", "-1"},
+                                                             {"--frontend", "0"},
+                                                             {"--frontend", "50us"},
+                                                             {"--matrix", "4097"},
+                                                             {"--device", "tpu"}};
+  for (const auto& [flag, value] : bad) {
+    SCOPED_TRACE(std::string(flag) + " " + value);
+    const Finished end = run_weir_train({"dispatch", flag, value, "--json", json});
+    EXPECT_EQ(end.exit_code, 2);
+    EXPECT_EQ(end.out, "");
+    EXPECT_EQ(std::ranges::count(end.err, '\n'), 1) << end.err;
+    EXPECT_TRUE(
+        end.err.starts_with("weir-train: " + std::string(flag) + "='" + value + "' is not allowed"))
+        << end.err;
+  }
+  EXPECT_EQ(read_file(json), "figures of yesterday");
+}
+
+TEST(CliDispatch, EndsWithTheFiguresSoFarWhenInterrupted) {
+  for (const char* operations : {"2", "1000000"}) {  // many short rounds, or one long one
+    const TemporaryDirectory directory;
+    const std::string json = directory.file("figures.json");
+    ChildProcess child({"dispatch", "--operations", operations, "--rounds", "1000000", "--json",
+                        json, "--matrix", "16"});
+    child.await_error_text("settings: ");
+    child.send(SIGINT);
+    const Finished end = child.wait();
+    EXPECT_EQ(end.exit_code, 130) << "signal " << end.signal;
+    EXPECT_NE(end.out.find("interrupted: these are the figures so far"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(read_file(json))["interrupted"], true);
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing

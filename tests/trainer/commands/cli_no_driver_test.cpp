@@ -1,0 +1,39 @@
+// weir-train, with CUDA's own runtime in it, where no driver can be loaded: a file that is none
+// stands in the driver's place, so that this holds on a machine with a GPU too.
+
+#include <gtest/gtest.h>
+
+#include "trainer/child_process.hpp"
+#include "trainer/temporary_directory.hpp"
+
+namespace weir::testing {
+namespace {
+
+struct CliWithoutDriver : ::testing::Test {
+  CliWithoutDriver() { write_file(directory.file("libcuda.so.1"), ""); }
+  [[nodiscard]] Finished run(const std::string& device) const {
+    return run_weir_train({"run", "--batches", "1", "--batch-size", "4", "--device", device},
+                          {{"LD_LIBRARY_PATH", directory.file("")}});
+  }
+  TemporaryDirectory directory;
+};
+
+TEST_F(CliWithoutDriver, RefusesAGpuInOneLine) {
+  const Finished child = run("cuda");
+  EXPECT_EQ(child.exit_code, 2);
+  EXPECT_EQ(child.out, "");
+  EXPECT_EQ(child.err,
+            "weir-train: device cuda:0: there is no NVIDIA driver (libcuda.so.1): install one, or "
+            "use the device cpu\n");
+}
+
+TEST_F(CliWithoutDriver, TakesTheCpuWhereItMayChooseAndSaysWhy) {
+  const Finished child = run("auto");
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_NE(child.err.find("device=cpu (--device: no GPU answers: there is no NVIDIA driver"),
+            std::string::npos)
+      << child.err;
+}
+
+}  // namespace
+}  // namespace weir::testing

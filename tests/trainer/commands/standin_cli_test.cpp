@@ -1,0 +1,75 @@
+// weir-train where the stand-in driver plays the GPU: which device it takes, and what it says of
+// one that cannot be had.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "trainer/child_process.hpp"
+
+namespace weir::testing {
+namespace {
+
+const std::vector<std::string> kRun{"run", "--batches", "2", "--batch-size", "4"};
+
+std::vector<std::string> run_on(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), kRun.begin(), kRun.end());
+  return flags;
+}
+
+void expect_refused(const Finished& child, const std::string& line) {
+  EXPECT_EQ(child.exit_code, 2);
+  EXPECT_EQ(child.out, "");
+  EXPECT_EQ(child.err, "weir-train: " + line + "\n");
+}
+
+TEST(StandinCli, TakesTheGpuWhereOneAnswersAndSaysSo) {
+  const Finished child = run_weir_train(run_on({"--budget", "64MiB"}));
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_NE(child.err.find("device=cuda"), std::string::npos) << child.err;
+}
+
+TEST(StandinCli, TakesTheCpuWhereNoneAnswersAndSaysWhy) {
+  const Finished child =
+      run_weir_train(run_on({"--budget", "64MiB"}), {{"WEIR_STANDIN_DEVICES", "0"}});
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_NE(child.err.find("device=cpu"), std::string::npos) << child.err;
+  EXPECT_NE(child.err.find("the driver sees no GPU"), std::string::npos) << child.err;
+}
+
+TEST(StandinCli, ABudgetMayBeAShareOfTheGpu) {
+  // Too little for the model, so that the report names the budget that it came to.
+  const Finished child = run_weir_train(run_on({"--device", "cuda", "--budget", "80%"}),
+                                        {{"WEIR_STANDIN_MEMORY", "20M"}});
+  EXPECT_EQ(child.exit_code, 3) << child.err;
+  EXPECT_NE(child.err.find("budget 16 MiB"), std::string::npos) << child.err;
+}
+
+TEST(StandinCli, RefusesADriverThatIsTooOld) {
+  const Finished child =
+      run_weir_train(run_on({"--device", "cuda"}), {{"WEIR_STANDIN_DRIVER_VERSION", "11080"}});
+  EXPECT_EQ(child.exit_code, 2);
+  EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
+  EXPECT_NE(
+      child.err.find("the NVIDIA driver is too old: it serves CUDA 11.8, and this build needs"),
+      std::string::npos)
+      << child.err;
+}
+
+TEST(StandinCli, RefusesAGpuThatDoesNotExist) {
+  expect_refused(run_weir_train(run_on({"--device", "cuda:3"})),
+                 "device cuda:3 does not exist: the one GPU here is cuda:0");
+  expect_refused(run_weir_train(run_on({"--device", "cuda"}), {{"WEIR_STANDIN_DEVICES", "0"}}),
+                 "device cuda:0: the driver sees no GPU: plug one in, or use the device cpu");
+}
+
+TEST(StandinCli, RefusesABudgetThatTheGpuDoesNotHave) {
+  const Finished child = run_weir_train(run_on({"--device", "cuda", "--budget", "2GiB"}),
+                                        {{"WEIR_STANDIN_MEMORY", "1G"}});
+  EXPECT_EQ(child.exit_code, 2);
+  EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
+  EXPECT_NE(child.err.find("at most what the device has, 1 GiB"), std::string::npos) << child.err;
+}
+
+}  // namespace
+}  // namespace weir::testing

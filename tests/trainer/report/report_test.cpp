@@ -1,0 +1,218 @@
+#include "trainer/report/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "trainer/jobs.hpp"
+
+namespace weir::testing {
+namespace {
+
+TrainResult made_up_result() {
+  TrainResult result;
+  result.batches = 40;
+  result.seconds = 5;
+  result.measured_from = 1'000;
+  result.measured_to = 5'000'001'000;
+  result.idle_share = 0.0123;
+  result.operations = 1'200;
+  result.pool.reserved.peak = mib(40);
+  result.pool.held.peak = mib(38);
+  result.pool.waits = 7;
+  result.admission.most_submitted = 2;
+  result.admission.forced = 3;
+  result.admission.turn = {.count = 4, .total = std::chrono::milliseconds(250)};
+  result.admission.grace = {.count = 5, .total = std::chrono::milliseconds(750)};
+  result.stalls = {.count = 18, .total = std::chrono::milliseconds(1940)};
+  result.staging = mib(8);
+  result.mean_loss = 0.5;
+  result.samples = {{mib(20), mib(2)}, {mib(30), mib(4)}};
+  return result;
+}
+
+TEST(Report, RunShowsEveryFigure) {
+  const std::string text = format_run(TrainSettings{}, made_up_result());
+  for (const char* line :
+       {"policy           throttled", "result           finished", "batches          40",
+        "batches/s        8.00", "device idle      1.2%", "peak reserved    40 MiB",
+        "peak held        38 MiB", "host staging     8 MiB", "most in flight   2 batches",
+        "dispatch stalls  18, 1.94 s in all", "mean loss        0.500000"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is missing from\n" << text;
+  }
+}
+
+TEST(Report, RunJsonHasTheSameFigures) {
+  const auto j = nlohmann::json::parse(run_json(TrainSettings{}, made_up_result()));
+  EXPECT_EQ(j["policy"], "throttled");
+  EXPECT_EQ(j["settings"], TrainSettings{}.describe());
+  const auto& r = j["result"];
+  EXPECT_EQ(r["outcome"], "finished");
+  EXPECT_EQ(r["batches"], 40);
+  EXPECT_EQ(r["batches_per_second"], 8.0);
+  EXPECT_EQ(r["measured"]["from_ns"], 1'000);
+  EXPECT_EQ(r["measured"]["to_ns"], 5'000'001'000);
+  EXPECT_EQ(r["idle_share"], 0.0123);
+  EXPECT_EQ(r["operations"], 1'200);
+  EXPECT_EQ(r["peak_reserved_bytes"], mib(40).count);
+  EXPECT_EQ(r["peak_held_bytes"], mib(38).count);
+  EXPECT_EQ(r["staging_bytes"], mib(8).count);
+  EXPECT_EQ(r["most_in_flight"], 2);
+  EXPECT_EQ(r["stalls"]["count"], 18);
+  EXPECT_EQ(r["stalls"]["seconds"], 1.94);
+  EXPECT_EQ(r["stalls_turn"]["count"], 4);
+  EXPECT_EQ(r["stalls_memory"]["seconds"], 0.75);
+  EXPECT_EQ(r["admitted_by_force"], 3);
+  EXPECT_EQ(r["mean_loss"], 0.5);
+  EXPECT_EQ(r["pool"]["waits"], 7);
+  EXPECT_EQ(r["held_bytes_per_batch"], (std::vector{mib(20).count, mib(30).count}));
+  EXPECT_EQ(r["staging_bytes_per_batch"], (std::vector{mib(2).count, mib(4).count}));
+  EXPECT_FALSE(r.contains("report"));
+}
+
+TEST(Report, OutOfMemoryNamesTheBatchAndKeepsTheReport) {
+  TrainResult result = made_up_result();
+  result.outcome = Outcome::kOutOfMemory;
+  result.report = "asked\nbudget";
+  result.mean_loss.reset();
+  EXPECT_NE(format_run(TrainSettings{}, result).find("out of memory in batch 41"),
+            std::string::npos);
+  const auto j = nlohmann::json::parse(run_json(TrainSettings{}, result));
+  EXPECT_EQ(j["result"]["report"], "asked\nbudget");
+  EXPECT_FALSE(j["result"].contains("mean_loss"));
+}
+
+Comparison made_up_comparison() {
+  PolicyFigures figures;
+  figures.name = "reference";
+  figures.runs = 6;
+  figures.batches_per_second = 10;
+  figures.idle_share = 0.0123;
+  figures.last = made_up_result();
+  figures.smallest_budget = mib(118);
+  Comparison comparison;
+  comparison.reference = figures;
+  comparison.finished_runs = 12;
+  for (const char* policy : {"unbounded", "backstop", "throttled", "barrier"}) {
+    figures.name = policy;
+    figures.runs = 2;
+    figures.batches_per_second = 9.5;
+    figures.ratio = 0.95;
+    figures.ratio_low = 0.9;
+    figures.ratio_high = 1.01;
+    figures.smallest_budget =
+        policy == std::string("barrier") ? std::nullopt : std::optional(mib(37));
+    figures.searched = true;
+    comparison.policies.push_back(figures);
+  }
+  return comparison;
+}
+
+TEST(Report, ComparisonShowsEveryColumnAndWhatHoldsBelow) {
+  const std::string text = format_comparison(CompareSettings{}, made_up_comparison());
+  for (const char* part :
+       {"MLP 512 -> 2048 -> 512 -> 1, batches of 1024 made on the way, 100 batches a run",
+        "policy     batches/s   to reference (spread)  peak reserved  peak held  staging  stalls  "
+        "stalled  idle  result\n",
+        "reference      10.00                       1         40 MiB     38 MiB    8 MiB      18   "
+        "1.94 s  1.2%  finished\n",
+        "throttled       9.50  0.950 (0.900 to 1.010)         40 MiB     38 MiB    8 MiB      18   "
+        "1.94 s  1.2%  finished\n",
+        "bit-identical in all 12 runs that finished",
+        "smallest budget that finishes: unbounded 37 MiB (the reference's peak), backstop 37 MiB, "
+        "throttled 37 MiB, barrier not found\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
+  }
+  EXPECT_EQ(text.find("interrupted"), std::string::npos);
+}
+
+TEST(Report, ComparisonSaysHowBatchesAreMade) {
+  CompareSettings settings;
+  settings.train.inputs.value = InputKind::kRing;
+  EXPECT_NE(format_comparison(settings, made_up_comparison()).find("1024 made beforehand, "),
+            std::string::npos);
+  settings.train.inputs.value = InputKind::kDrawn;
+  EXPECT_NE(format_comparison(settings, made_up_comparison()).find("1024 drawn on the device, "),
+            std::string::npos);
+}
+
+TEST(Report, ComparisonJsonHasTheSameFigures) {
+  const Comparison c = made_up_comparison();
+  const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, c));
+  EXPECT_EQ(j["weights_identical"], true);
+  EXPECT_EQ(j["interrupted"], false);
+  EXPECT_EQ(j["finished_runs"], 12);
+  EXPECT_EQ(j["reference"]["policy"], "reference");
+  EXPECT_EQ(j["reference"]["last_run"]["peak_held_bytes"], mib(38).count);
+  ASSERT_EQ(j["policies"].size(), c.policies.size());
+  for (std::size_t i = 0; i < c.policies.size(); ++i) {
+    const auto& figures = j["policies"][i];
+    const PolicyFigures& f = c.policies[i];
+    EXPECT_EQ(figures["policy"], f.name);
+    EXPECT_EQ(figures["runs"], f.runs);
+    EXPECT_EQ(figures["batches_per_second"], f.batches_per_second);
+    EXPECT_EQ(figures["ratio_to_reference"], f.ratio);
+    EXPECT_EQ(figures["ratio_low"], f.ratio_low);
+    EXPECT_EQ(figures["ratio_high"], f.ratio_high);
+    EXPECT_EQ(figures["idle_share"], f.idle_share);
+    EXPECT_EQ(figures.contains("smallest_budget_bytes"), f.smallest_budget.has_value());
+    EXPECT_EQ(figures["last_run"]["peak_reserved_bytes"], f.last.pool.reserved.peak.count);
+    EXPECT_EQ(figures["last_run"]["staging_bytes"], f.last.staging.count);
+    EXPECT_EQ(figures["last_run"]["stalls"]["count"], f.last.stalls.count);
+  }
+}
+
+TEST(Report, ComparisonShowsTheLoopWithoutWeirAndWhatTheHostNeeds) {
+  Comparison comparison = made_up_comparison();
+  comparison.plain = comparison.policies[2];
+  comparison.plain->name = "plain";
+  comparison.plain->host_seconds = 20e-6;
+  comparison.reference.host_seconds = 30.04e-6;
+  comparison.policies[2].to_plain = Ratio{.median = 0.98, .low = 0.97, .high = 0.99};
+  const std::string text = format_comparison(CompareSettings{}, comparison);
+  for (const char* part :
+       {"plain           9.50  0.950 (0.900 to 1.010)         40 MiB          -    8 MiB       -"
+        "        -     -  finished\n",
+        "host time per batch, us: reference 30.0, plain 20.0, unbounded 0.0, ",
+        "throttled to plain: 0.980 (0.970 to 0.990)\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
+  }
+  const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, comparison));
+  EXPECT_DOUBLE_EQ(j["plain"]["host_us"], 20);
+  EXPECT_EQ(j["plain"]["last_run"]["outcome"], "finished");
+  EXPECT_FALSE(j["plain"].contains("idle_share"));
+  EXPECT_EQ(j["policies"][2]["to_plain"]["low"], 0.97);
+  EXPECT_FALSE(j["policies"][1].contains("to_plain"));
+}
+
+TEST(Report, ComparisonJsonSaysWhyThereIsNoLoopWithoutWeir) {
+  Comparison comparison = made_up_comparison();
+  comparison.why_no_plain = "it needs a GPU";
+  const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, comparison));
+  EXPECT_EQ(j["plain"]["left_out"], "it needs a GPU");
+  const std::string text = format_comparison(CompareSettings{}, comparison);
+  EXPECT_EQ(text.find("plain"), std::string::npos);
+  EXPECT_EQ(text.find("host time"), std::string::npos);
+}
+
+TEST(Report, ComparisonSaysWhenItWasInterrupted) {
+  Comparison comparison = made_up_comparison();
+  comparison.interrupted = true;
+  EXPECT_NE(format_comparison(CompareSettings{}, comparison)
+                .find("interrupted: these are the figures so far"),
+            std::string::npos);
+  const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, comparison));
+  EXPECT_EQ(j["interrupted"], true);
+}
+
+TEST(Report, ComparisonSaysWhenWeightsDiffer) {
+  Comparison comparison = made_up_comparison();
+  comparison.identical = false;
+  EXPECT_NE(format_comparison(CompareSettings{}, comparison).find("NOT identical in the 12 runs"),
+            std::string::npos);
+  const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, comparison));
+  EXPECT_EQ(j["weights_identical"], false);
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,107 @@
+// How much memory a run takes: the promise that the policies are for.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scheduler/tensor.hpp"
+#include "support/sanitized.hpp"
+#include "trainer/data/reader.hpp"
+#include "trainer/jobs.hpp"
+
+namespace weir::testing {
+namespace {
+
+TEST(TrainerMemory, UnboundedRunsOutOfMemoryWithTheReportWhereTheOthersFinish) {
+  const TrainSettings settings = device_bound_job();
+  const TrainResult unbounded = train_with(settings, Policy::kUnbounded);
+  EXPECT_EQ(unbounded.outcome, Outcome::kOutOfMemory);
+  EXPECT_LT(unbounded.batches, settings.batches.value);
+  EXPECT_LE(unbounded.pool.reserved.peak, mib(5));
+  EXPECT_TRUE(unbounded.weights.empty());
+  for (const char* part : {"budget", "allocated", "awaiting", "cached", "inputs"}) {
+    EXPECT_NE(unbounded.report.find(part), std::string::npos) << unbounded.report;
+  }
+  for (const Policy policy : kBoundedPolicies) {
+    SCOPED_TRACE(to_string(policy));
+    const TrainResult run = train_with(settings, policy);
+    EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    EXPECT_LE(run.pool.reserved.peak, mib(5));
+  }
+}
+
+TEST(TrainerMemory, HeldAndStagingStayFlatUnderThrottledAtTheD2lSize) {
+  const std::uint64_t batches = WEIR_TEST_SANITIZED != 0 ? 30 : 100;
+  const TrainSettings settings = d2l_job(batches);
+  const Footprint footprint = measure_footprint(settings);
+  const TrainResult run = train_with(settings, Policy::kThrottled);
+  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  ASSERT_EQ(run.samples.size(), batches);
+
+  // Flat means a level that does not depend on how many batches there are: two batches in flight,
+  // and host buffers for those, for the one at hand and for the ones that are prefetched. Unbounded
+  // run-ahead passes both levels before batch 30.
+  const Bytes buffer = Shape{1024, 512 + 1}.bytes();
+  const Bytes most_staging = buffer * (2 + 1 + Reader::kPrefetch);
+  const Bytes most_held = footprint.live + footprint.batch * 2;
+  ASSERT_LT(most_held, mib(96)) << "the budget alone would keep it flat";
+  for (std::size_t i = 2; i < run.samples.size(); ++i) {
+    EXPECT_LE(run.samples[i].held, most_held) << "batch " << i + 1;
+    EXPECT_LE(run.samples[i].staging, most_staging) << "batch " << i + 1;
+  }
+  EXPECT_LE(run.pool.reserved.peak, mib(96));
+}
+
+TEST(TrainerMemory, ParametersGradientsAndTwoFootprintsAreEnoughForThrottled) {
+  const TrainSettings settings = d2l_job(8);
+  const Footprint footprint = measure_footprint(settings);
+  const Bytes budget = footprint.live + footprint.batch * 2;
+  const TrainResult run = train_at(settings, Policy::kThrottled, budget);
+  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  EXPECT_LE(run.pool.reserved.peak, budget);
+  EXPECT_EQ(run.admission.most_submitted, 2U) << "enough to overlap two batches";
+}
+
+TEST(TrainerMemory, TwoFootprintsAreEnoughForThrottledWithEveryPool) {
+  for (const PoolKind pool : kAllPools) {
+    SCOPED_TRACE(to_string(pool));
+    TrainSettings settings = scaled_job();
+    settings.pool.kind.value = pool;
+    const Footprint footprint = measure_footprint(settings);
+    EXPECT_GE(footprint.live, kib(256)) << "parameters and gradients";
+    Bytes budget = footprint.live + footprint.batch * 2;
+    // The least that there is of it: one page of the device.
+    if (pool == PoolKind::kPaged) budget = std::max(budget, mib(2));
+    const TrainResult run = train_at(settings, Policy::kThrottled, budget);
+    ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    EXPECT_LE(run.pool.reserved.peak, budget);
+  }
+}
+
+TEST(TrainerMemory, ABatchThatCannotFitAtAllFailsWithTheReportUnderEveryPolicy) {
+  for (const Policy policy : kAllPolicies) {
+    for (const Bytes budget : {kib(4), kib(128), kib(400)}) {
+      SCOPED_TRACE(std::string(to_string(policy)) + " at " + format_bytes(budget));
+      const TrainResult run = train_at(scaled_job(), policy, budget);
+      EXPECT_EQ(run.outcome, Outcome::kOutOfMemory);
+      EXPECT_NE(run.report.find("budget"), std::string::npos) << run.report;
+      EXPECT_EQ(describe_outcome(run), "out of memory in batch 1");
+    }
+  }
+}
+
+TEST(TrainerMemory, InputsThatCannotFitCostNoHostMemory) {
+  TrainSettings settings = scaled_job();
+  settings.batch_size.value = 1'000'000'000;
+  EXPECT_EQ(train(settings).outcome, Outcome::kOutOfMemory);
+}
+
+TEST(TrainerMemory, BudgetIsCheckedAgainstTheDevice) {
+  TrainSettings settings = scaled_job();
+  settings.device_memory.value = mib(8);
+  EXPECT_THROW((void)train_at(settings, Policy::kThrottled, mib(9)), UsageError);
+  EXPECT_EQ(train_at(settings, Policy::kThrottled, mib(8)).outcome, Outcome::kFinished);
+}
+
+}  // namespace
+}  // namespace weir::testing
