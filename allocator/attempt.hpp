@@ -21,9 +21,11 @@ struct Attempt {
   std::string_view label{};  ///< the holder's name; not copied
   std::stop_token stop{};    ///< the caller's; a stop ends the waits, and the request fails
 
-  Bytes growth_room{};             ///< budget left at the last try to grow
-  bool asked_all = true;           ///< every stream with waiting blocks was asked
-  bool upstream_refused = false;   ///< the budget had room, the upstream had none
+  Bytes growth_room{};            ///< budget left at the last try to grow
+  bool asked_all = true;          ///< every stream with waiting blocks was asked
+  bool upstream_refused = false;  ///< the budget had room, the upstream had none
+  /// Statistics::releases before the upstream was asked. If it has grown, asking again may help.
+  std::uint64_t releases_before = 0;
   Bytes releasable{};              ///< cached and passed at the last try to release
   std::uint64_t releases = 0;      ///< segments released for this request
   bool hand_over_allowed = false;  ///< RunningOut::hand_over at that stage

@@ -192,10 +192,13 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   if (request.block > state_.statistics.budget) return false;
   if (line_up(line, request.stop, change.lock())) return true;
   // Memory that another thread freed, released or found passed since make_room looked was not
-  // available then, and may not be outstanding now.
+  // available then, and may not be outstanding now. The same holds for memory that another thread
+  // gave back to the upstream since it refused.
   const Bytes taken = state_.taken();
   const Bytes room = minus_or_zero(state_.statistics.budget, taken) + state_.index->releasable();
   if (room > request.growth_room + request.releasable) return true;
+  if (request.upstream_refused && state_.statistics.releases != request.releases_before)
+    return true;
   const auto point = running_out_.wait ? state_.index->oldest_outstanding() : std::nullopt;
   if (!point) return state_.transits != 0;
   ++state_.statistics.waits;

@@ -89,6 +89,7 @@ Block* PageStrategy::grow(Attempt& request) {
     const Bytes taken = state_.taken();
     request.growth_room = minus_or_zero(state_.statistics.budget, taken);
     request.releasable = paged_.releasable();
+    if (!refused) request.releases_before = state_.statistics.releases;
     if (request.block > state_.statistics.budget) return nullptr;  // reserve no addresses either
     PagedIndex::NewPages allowed{.rather = bytes_to_spare(state_.most_held, taken) / page.count,
                                  .most = request.growth_room.count / page.count};

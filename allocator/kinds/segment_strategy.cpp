@@ -24,6 +24,7 @@ Block* SegmentStrategy::grow(Attempt& request) {
   state_.growing += segment;
   state_.begin_transit();
   request.releases += victims.size();
+  request.releases_before = state_.statistics.releases + victims.size();
   change.end();
   release(victims);
   return grow_claimed(request, segment);
@@ -51,6 +52,7 @@ Block* SegmentStrategy::make_room(Attempt& request) {
     state_.growing += segment;
     state_.begin_transit();
     request.releases += victims.size();
+    request.releases_before = state_.statistics.releases + victims.size();
     change.end();
     release(victims);
     if (Block* block = grow_claimed(request, segment)) return block;

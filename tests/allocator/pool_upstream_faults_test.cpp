@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/error.hpp"
@@ -70,6 +71,20 @@ TEST_P(PoolUpstreamFaults, ARefusalIsWaitedOutWhenTheDeviceWillFreeSomething) {
   refuse_growth(Fault::at(1));
   EXPECT_NE(pool.allocate(unit * 2, a), nullptr);
   EXPECT_EQ(pool.statistics().waits, 1U);
+  expect_books(pool, upstream);
+}
+
+TEST_P(PoolUpstreamFaults, ARefusedRequestAsksAgainForWhatATrimGaveBackMeanwhile) {
+  pool.deallocate(take_apart(pool, 1, unit * 2, a).front(), a);
+  progress.pass_all(a);
+  // What another thread does between the upstream's refusal and the request's look at the cache.
+  bool trimmed = false;
+  before_growth([&](Bytes) {
+    if (!std::exchange(trimmed, true)) (void)pool.trim();
+  });
+  refuse_growth(Fault::at(1));
+  EXPECT_NE(pool.allocate(unit * 4, b), nullptr);
+  EXPECT_EQ(pool.statistics().waits, 0U);
   expect_books(pool, upstream);
 }
 
