@@ -1,6 +1,6 @@
 // Writes a synthetic timeline of a simulated trainer, for bench/timeline/timelines.py.
 //
-//   made_timeline EVENTS FILE     .json or .pftrace
+//   made_timeline EVENTS FILE     of a format by its suffix
 
 #include "tests/timeline/support/made_timeline.hpp"
 
@@ -8,12 +8,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <memory>
 #include <string_view>
 
-#include "tools/timeline/chrome/writer.hpp"
+#include "tools/program/run_main.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/files/write.hpp"
-#include "tools/timeline/perfetto/writer.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -35,9 +34,7 @@ int run(std::uint64_t events, const char* path) {
       {.batches = static_cast<std::uint32_t>(events / kEventsOfABatch), .barrier_every = 10});
   std::ofstream file(path, std::ios::binary);
   StreamSink sink(file);
-  const auto writer = std::string_view(path).ends_with(".pftrace") ? make_perfetto_writer(sink)
-                                                                   : make_chrome_writer(sink);
-  write_timeline(timeline, *writer);
+  write_timeline(timeline, require_format("FILE", path, FormatUse::kRecord), sink);
   if (!file.flush()) {
     std::fprintf(stderr, "made_timeline: cannot write %s\n", path);
     return 1;
@@ -54,8 +51,8 @@ int main(int count, char** arguments) {
   const std::string_view number = count == 3 ? arguments[1] : "";
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), events);
   if (number.empty() || error != std::errc() || end != number.data() + number.size()) {
-    std::fprintf(stderr, "usage: made_timeline EVENTS FILE.json|FILE.pftrace\n");
+    std::fprintf(stderr, "usage: made_timeline EVENTS FILE\n");
     return 2;
   }
-  return weir::timeline::run(events, arguments[2]);
+  return weir::run_main("made_timeline", [&] { return weir::timeline::run(events, arguments[2]); });
 }

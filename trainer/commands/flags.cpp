@@ -86,7 +86,8 @@ void add_timeline_flags(TrainFlags& flags) {
   flags.add(
       "--timeline", [](TrainSettings & s) -> auto& { return s.timeline.file; },
       timeline::parse_timeline_file,
-      "record a timeline to this file: .json, .json.gz or .pftrace (WEIR_TIMELINE)");
+      "record a timeline to this file: " + timeline::list_suffixes(timeline::FormatUse::kRecord) +
+          " (WEIR_TIMELINE)");
   flags.add(
       "--timeline-batches", [](TrainSettings & s) -> auto& { return s.timeline.batches; },
       timeline::parse_batch_range, "10:20 records batches 10 to 19 (WEIR_TIMELINE_BATCHES)");

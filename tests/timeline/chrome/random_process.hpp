@@ -2,6 +2,8 @@
 
 // Recordings that nobody made: every kind, every field, and names that want to break a file.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <random>
@@ -115,6 +117,22 @@ inline std::vector<std::string> shown(const Process& process) {
   std::vector<std::string> lines;
   for (const TimelineRecord& record : process.records) lines.push_back(shown(process, record));
   return lines;
+}
+
+inline void expect_same(const Process& written, const Process& read) {
+  EXPECT_EQ(read.complete, written.complete);
+  EXPECT_EQ(read.lost, written.lost);
+  EXPECT_EQ(read.info.pid, written.info.pid);
+  EXPECT_EQ(read.info.rank, written.info.rank);
+  EXPECT_EQ(read.info.program, valid_utf8(written.info.program));
+  EXPECT_EQ(read.info.host, valid_utf8(written.info.host));
+  EXPECT_EQ(read.info.boot, valid_utf8(written.info.boot));
+  EXPECT_EQ(read.info.monotonic_ns, written.info.monotonic_ns);
+  EXPECT_EQ(read.info.unix_ns, written.info.unix_ns);
+  const std::vector<std::string> want = shown(written);
+  const std::vector<std::string> have = shown(read);
+  ASSERT_EQ(have.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(have[i], want[i]) << i;
 }
 
 }  // namespace weir::timeline::testing

@@ -15,22 +15,6 @@ namespace {
 using weir::testing::random_seed;
 using weir::testing::seed_message;
 
-void expect_same(const Process& written, const Process& read) {
-  EXPECT_EQ(read.complete, written.complete);
-  EXPECT_EQ(read.lost, written.lost);
-  EXPECT_EQ(read.info.pid, written.info.pid);
-  EXPECT_EQ(read.info.rank, written.info.rank);
-  EXPECT_EQ(read.info.program, valid_utf8(written.info.program));
-  EXPECT_EQ(read.info.host, valid_utf8(written.info.host));
-  EXPECT_EQ(read.info.boot, valid_utf8(written.info.boot));
-  EXPECT_EQ(read.info.monotonic_ns, written.info.monotonic_ns);
-  EXPECT_EQ(read.info.unix_ns, written.info.unix_ns);
-  const std::vector<std::string> want = shown(written);
-  const std::vector<std::string> have = shown(read);
-  ASSERT_EQ(have.size(), want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(have[i], want[i]) << i;
-}
-
 TEST(ChromeRoundTrip, EveryFieldOfEveryRecordComesBack) {
   const std::uint64_t seed = random_seed();
   SCOPED_TRACE(seed_message(seed));

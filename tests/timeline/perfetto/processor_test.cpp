@@ -19,8 +19,9 @@
 namespace weir::testing {
 namespace {
 
-using timeline::Format;
 using timeline::Process;
+
+enum class Format { kChrome, kPerfetto };
 
 std::string written(Format format, const std::vector<Process>& processes) {
   StringSink sink;

@@ -39,11 +39,10 @@ TEST(TimelineSettings, ReadsItsVariablesAndSaysWhereTheyCameFrom) {
 }
 
 TEST(TimelineSettings, TheFilesEndingIsItsFormat) {
-  EXPECT_EQ(format_of_name("a.json"), Format::kChrome);
-  EXPECT_EQ(format_of_name("a.json.gz"), Format::kChrome);
-  EXPECT_EQ(format_of_name("a.pftrace"), Format::kPerfetto);
+  EXPECT_EQ(parse_format("x", "a.json").format->name, "Chrome trace JSON");
+  EXPECT_EQ(parse_format("x", "a.json.gz").format->name, "Chrome trace JSON");
+  EXPECT_EQ(parse_format("x", "a.pftrace").format->name, "Perfetto traces");
   for (const char* name : {"a", "a.gz", "a.pickle", "a.JSON", "json", ""}) {
-    EXPECT_FALSE(format_of_name(name)) << name;
     EXPECT_EQ(message_of<UsageError>([&] { (void)parse_timeline_file("WEIR_TIMELINE", name); }),
               "WEIR_TIMELINE='" + std::string(name) +
                   "' is not allowed: the name of a file that ends in .json, .json.gz or .pftrace");

@@ -1,17 +1,15 @@
 #include "tools/timeline/files/read.hpp"
 
 #include <new>
+#include <string_view>
 
 #include "allocator/base/error.hpp"
 #include "allocator/log/allocation_log_reader.hpp"
 #include "tools/timeline/chrome/input.hpp"
-#include "tools/timeline/chrome/reader.hpp"
-#include "tools/timeline/perfetto/reader.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline {
 namespace {
-
-enum class Content : std::uint8_t { kEmpty, kJson, kPerfetto, kAllocationLog, kPickle, kOther };
 
 /// Returns the first bytes, unpacked.
 std::string front_of(const std::string& path) {
@@ -22,53 +20,21 @@ std::string front_of(const std::string& path) {
   return front;
 }
 
-/// Returns the index of the first byte at or after `place` that is not white space.
-std::size_t skip_space(std::string_view text, std::size_t place) {
-  const std::size_t found = text.find_first_not_of(" \t\r\n", place);
-  return found == std::string_view::npos ? text.size() : found;
-}
-
-/// A Perfetto trace begins with the tag of its first packet, which is a newline. So the byte after
-/// the bracket decides whether this is JSON.
-bool is_json(std::string_view front) {
-  const std::size_t bracket = skip_space(front, 0);
-  if (bracket == front.size()) return false;
-  const std::size_t next = skip_space(front, bracket + 1);
-  const char follows = next < front.size() ? front[next] : '}';
-  if (front[bracket] == '{') return follows == '"' || follows == '}';
-  return front[bracket] == '[' && (follows == '{' || follows == ']' || follows == '}');
-}
-
-Content content_of(std::string_view front) {
-  constexpr std::string_view kPickle = "\x80";
-  if (front.empty()) return Content::kEmpty;
-  if (is_allocation_log(front)) return Content::kAllocationLog;
-  if (is_json(front)) return Content::kJson;
-  if (front.starts_with('\n')) return Content::kPerfetto;
-  if (front.starts_with(kPickle)) return Content::kPickle;
-  return Content::kOther;
-}
-
-[[noreturn]] void refuse_content(const std::string& path, const char* what) {
-  throw UsageError(path + ": no timeline: " + what +
-                   "; allowed are Chrome trace JSON (.json, .json.gz) and Perfetto traces "
-                   "(.pftrace)");
+[[noreturn]] void refuse_content(const std::string& path, std::string_view what) {
+  throw UsageError(path + ": no timeline: " + std::string(what) + "; allowed are " +
+                   list_formats(FormatUse::kRead, "and"));
 }
 
 Timeline read(const std::string& path, const ReadLimits& limits) {
-  switch (content_of(front_of(path))) {
-    case Content::kJson:
-      return read_chrome(path, limits);
-    case Content::kPerfetto:
-      return read_perfetto(path, limits);
-    case Content::kEmpty:
-      refuse_content(path, "it is empty");
-    case Content::kAllocationLog:
-      refuse_content(path, "it is an allocation log, which weir replay reads");
-    case Content::kPickle:
-      refuse_content(path, "it is a pickle, which only PyTorch's memory viewer reads");
-    case Content::kOther:
-      break;
+  const std::string front = front_of(path);
+  if (front.empty()) refuse_content(path, "it is empty");
+  if (is_allocation_log(front)) {
+    refuse_content(path, "it is an allocation log, which weir replay reads");
+  }
+  for (const FileFormat& format : file_formats()) {
+    if (!format.recognises(front)) continue;
+    if (format.read == nullptr) refuse_content(path, format.why_not_read);
+    return format.read(path, limits);
   }
   refuse_content(path, "its first bytes are of no known format");
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// Writes a whole timeline with any writer.
+// Writes a whole timeline with any writer or in any format.
 
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
@@ -20,5 +21,7 @@ class ProcessNames final : public Names {
 
 /// Writes all processes and ends the file.
 void write_timeline(const Timeline& timeline, Writer& writer);
+/// Writes a file's bytes, compressed if the suffix says so.
+void write_timeline(const Timeline& timeline, const NamedFormat& as, ByteSink& sink);
 
 }  // namespace weir::timeline

@@ -84,11 +84,4 @@ class Writer {
   virtual void finish(std::uint64_t lost) = 0;
 };
 
-/// The format that a file name requests.
-enum class Format : std::uint8_t {
-  kChrome,    ///< .json, .json.gz
-  kPerfetto,  ///< .pftrace
-  kSnapshot,  ///< .pickle, for PyTorch's memory viewer; only from a finished recording
-};
-
 }  // namespace weir::timeline

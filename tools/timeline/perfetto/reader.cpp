@@ -83,7 +83,7 @@ class Reader {
     while (read_packet()) {
     }
     if (timeline_.processes.empty()) {
-      fail("is no .pftrace that Weir wrote; the readers know .json, .json.gz and .pftrace of Weir");
+      fail("is no .pftrace that Weir wrote, and Weir reads no others");
     }
     for (Process& process : timeline_.processes) {
       repair(process);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -14,8 +15,8 @@
 #include <utility>
 
 #include "allocator/base/output_place.hpp"
-#include "tools/timeline/chrome/words.hpp"
-#include "tools/timeline/perfetto/fields.hpp"
+#include "tools/timeline/files/formats.hpp"
+#include "tools/timeline/recorder/settings.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -23,33 +24,6 @@ namespace {
 constexpr std::string_view kCompressed = ".gz";
 
 constexpr std::size_t kHead = 4096;
-
-/// Returns whether it is a Chrome trace whose first events are ours.
-bool is_our_chrome(std::string_view head) {
-  return head.starts_with('[') && head.find(chrome::kBeginEvent) != std::string_view::npos;
-}
-
-/// Takes a Perfetto varint off the front of `bytes`.
-std::uint64_t take_varint(std::string_view& bytes) {
-  std::uint64_t number = 0;
-  constexpr unsigned kBits = 7;
-  constexpr unsigned kMore = 1U << kBits;
-  for (unsigned shift = 0; !bytes.empty() && shift < 64; shift += kBits) {
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    bytes.remove_prefix(1);
-    number |= std::uint64_t{byte & (kMore - 1)} << shift;
-    if ((byte & kMore) == 0) return number;
-  }
-  return 0;
-}
-
-/// Returns whether it is a Perfetto trace whose first packet is ours.
-bool is_our_perfetto(std::string_view head) {
-  constexpr std::uint64_t kMessage = 2;  // a field's type
-  if (take_varint(head) != (perfetto::kTracePacket << 3U | kMessage)) return false;
-  (void)take_varint(head);  // the packet's length
-  return take_varint(head) == (std::uint64_t{perfetto::packet::kOurProcess} << 3U | kMessage);
-}
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
@@ -195,7 +169,9 @@ bool is_timeline_or_empty(const std::string& path) {
   const int got = gzread(file, head.data(), head.size());
   (void)gzclose(file);
   const std::string_view text(head.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  return is_our_chrome(text) || is_our_perfetto(text);
+  return std::ranges::any_of(file_formats(), [text](const FileFormat& format) {
+    return format.recognises_ours != nullptr && format.recognises_ours(text);
+  });
 }
 
 std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
@@ -209,13 +185,13 @@ std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
     if (place.error != 0) refuse_here(place.error);
     if (place.special || (place.identity && !is_timeline_or_empty(place.path))) refuse_here(0);
   };
+  const NamedFormat format = parse_format(source, path);
   const OutputPlace named = find_output(path);
   check(named);
   // Written uncompressed and compressed at the end, because a partly compressed file opens nowhere.
   // The final name is used from the start, so that the file can be found if the program is killed,
   // and replaces no other file.
   std::string place = named.path;
-  const bool packs = path.ends_with(kCompressed);
 
   const std::string beside = name_beside(place);
   Descriptor file(open_to_write(beside, O_CREAT | O_EXCL | O_APPEND));
@@ -237,19 +213,15 @@ std::unique_ptr<TimelineFile> TimelineFile::open(const std::string& source,
     (void)unlink(beside.c_str());
     throw;
   }
-  std::unique_ptr<TimelineFile> opened(new TimelineFile(file.release(), place, packs));
+  std::unique_ptr<TimelineFile> opened(new TimelineFile(file.release(), place, format));
   if (!note.empty()) opened->note_ = note + ": this one writes to '" + place + "'";
   return opened;
 }
 
-TimelineFile::TimelineFile(int file, std::string path, bool packs)
-    : file_(file), identity_(identity_of(file)), path_(std::move(path)), packs_(packs) {}
+TimelineFile::TimelineFile(int file, std::string path, NamedFormat format)
+    : file_(file), identity_(identity_of(file)), path_(std::move(path)), format_(format) {}
 
 TimelineFile::~TimelineFile() { close(); }
-
-Format TimelineFile::format() const noexcept {
-  return path_.ends_with(".pftrace") ? Format::kPerfetto : Format::kChrome;
-}
 
 void TimelineFile::append(std::string_view bytes) noexcept {
   if (file_ < 0 || !failure_.empty()) return;
@@ -276,7 +248,7 @@ void TimelineFile::complete(const std::function<void()>& advance) {
     failure_ = named ? "another file has taken its name" : text_of(errno);
     return;
   }
-  if (!packs_) return;
+  if (!format_.packed()) return;
   const std::string beside = name_beside(path_);
   int error = compress(path_, beside, advance);
   if (error == 0 && rename(beside.c_str(), path_.c_str()) != 0) error = errno;

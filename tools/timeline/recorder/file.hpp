@@ -10,6 +10,7 @@
 
 #include "allocator/base/output_place.hpp"
 #include "allocator/base/setting.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
@@ -40,7 +41,8 @@ class TimelineFile final : public ByteSink {
   [[nodiscard]] const std::string& note() const noexcept { return note_; }
   /// The path of the recording.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] Format format() const noexcept;
+  /// The format of the name that was asked for.
+  [[nodiscard]] const FileFormat& format() const noexcept { return *format_.format; }
 
   /// Completes the recording: compresses it if its name requires that. Calls `advance` now and
   /// then. On failure the file stays unchanged, and failure() has the reason.
@@ -51,7 +53,7 @@ class TimelineFile final : public ByteSink {
   void leave_to_parent() noexcept;
 
  private:
-  TimelineFile(int file, std::string path, bool packs);
+  TimelineFile(int file, std::string path, NamedFormat format);
 
   /// Returns whether the descriptor still refers to the file; opens a new one if necessary.
   [[nodiscard]] bool find_again() noexcept;
@@ -59,7 +61,7 @@ class TimelineFile final : public ByteSink {
   int file_;
   const std::optional<FileIdentity> identity_;
   const std::string path_;
-  const bool packs_;  ///< compress at the end
+  const NamedFormat format_;
   std::uint64_t size_ = 0;
   std::string failure_;
   std::string note_;

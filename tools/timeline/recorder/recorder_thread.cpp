@@ -38,9 +38,8 @@ bool is_page_or_absent(const std::string& path) {
 
 /// Returns `run` for run.json, run.json.gz and run.pftrace.
 std::string stem_of(std::string path) {
-  for (const std::string_view ending : {".gz", ".json", ".pftrace"}) {
-    if (path.ends_with(ending)) path.resize(path.size() - ending.size());
-  }
+  const auto named = find_format(path, FormatUse::kRecord);
+  if (named) path.resize(path.size() - named->suffix.size());
   return path;
 }
 

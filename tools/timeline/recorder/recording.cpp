@@ -14,9 +14,7 @@
 
 #include "allocator/base/file_size_signal.hpp"
 #include "allocator/base/log.hpp"
-#include "tools/timeline/chrome/writer.hpp"
 #include "tools/timeline/model/exit_in_call.hpp"
-#include "tools/timeline/perfetto/writer.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
 
 namespace weir::timeline {
@@ -41,8 +39,7 @@ std::string number_of_boot() {
 RecorderOutput open_output(const Setting<std::string>& name, const Environment& environment) {
   RecorderOutput output;
   output.file = TimelineFile::open(name.source, expand_name(name, environment));
-  output.writer = output.file->format() == Format::kPerfetto ? make_perfetto_writer(*output.file)
-                                                             : make_chrome_writer(*output.file);
+  output.writer = output.file->format().make_writer(*output.file);
   return output;
 }
 

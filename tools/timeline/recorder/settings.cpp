@@ -28,16 +28,13 @@ std::string rank_in_name(const Setting<std::string>& file, const Environment& en
 
 }  // namespace
 
-std::optional<Format> format_of_name(std::string_view path) noexcept {
-  if (path.ends_with(".json") || path.ends_with(".json.gz")) return Format::kChrome;
-  if (path.ends_with(".pftrace")) return Format::kPerfetto;
-  return std::nullopt;
+NamedFormat parse_format(std::string_view name, std::string_view text) {
+  if (const auto found = find_format(text, FormatUse::kRecord)) return *found;
+  refuse(name, text, "the name of a file that ends in " + list_suffixes(FormatUse::kRecord));
 }
 
 std::string parse_timeline_file(std::string_view name, std::string_view text) {
-  if (!format_of_name(text)) {
-    refuse(name, text, "the name of a file that ends in .json, .json.gz or .pftrace");
-  }
+  (void)parse_format(name, text);
   return std::string(text);
 }
 

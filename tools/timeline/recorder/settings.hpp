@@ -9,7 +9,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/setting.hpp"
-#include "tools/timeline/model/timeline.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline {
 
@@ -39,17 +39,16 @@ struct TimelineSettings {
       const Environment& environment = process_environment());
 };
 
-/// Checks that a name ends in .json, .json.gz or .pftrace. Throws UsageError naming `name`
-/// otherwise.
+/// Returns the format for a file name's suffix. Throws UsageError naming `name` if no recording can
+/// have it.
+[[nodiscard]] NamedFormat parse_format(std::string_view name, std::string_view text);
+/// Returns the file name if parse_format accepts it.
 [[nodiscard]] std::string parse_timeline_file(std::string_view name, std::string_view text);
 /// Parses `10:20` (batches 10 to 19); either number may be omitted. Throws UsageError otherwise.
 [[nodiscard]] std::optional<BatchRange> parse_batch_range(std::string_view name,
                                                           std::string_view text);
 /// Parses a number of bytes, plain or with a unit, at least 1 MiB. Throws UsageError otherwise.
 [[nodiscard]] Bytes parse_timeline_buffer(std::string_view name, std::string_view text);
-
-/// Returns the format for a file name's suffix; nothing for other names.
-[[nodiscard]] std::optional<Format> format_of_name(std::string_view path) noexcept;
 
 /// Returns this process's rank in its job, from the first of these variables that is set: RANK,
 /// OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, LOCAL_RANK.

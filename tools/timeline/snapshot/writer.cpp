@@ -242,4 +242,6 @@ class SnapshotWriter {
 
 std::string to_snapshot(const Timeline& timeline) { return SnapshotWriter().write(timeline); }
 
+bool is_pickle(std::string_view front) { return front.starts_with('\x80'); }
+
 }  // namespace weir::timeline

@@ -4,6 +4,7 @@
 // torch.cuda._memory_viz.
 
 #include <string>
+#include <string_view>
 
 #include "tools/timeline/model/timeline.hpp"
 
@@ -13,5 +14,8 @@ namespace weir::timeline {
 /// the viewer, in the order of processes and pools. Frames are the call site and the batch. Throws
 /// only std::bad_alloc.
 [[nodiscard]] std::string to_snapshot(const Timeline& timeline);
+
+/// Returns whether a file that begins so is a pickle, of any program.
+[[nodiscard]] bool is_pickle(std::string_view front);
 
 }  // namespace weir::timeline

@@ -7,22 +7,29 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/variables.hpp"
+#include "tools/program/json_text.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
+#include "tools/timeline/analysis/report/report.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/files/merge.hpp"
 #include "tools/timeline/files/read.hpp"
+#include "tools/timeline/page/page.hpp"
 #include "tools/timeline/recorder/settings.hpp"
 #include "tools/weir/commands/command.hpp"
-#include "tools/weir/commands/timeline_formats.hpp"
 #include "tools/weir/commands/timeline_output.hpp"
 
 namespace weir::cli {
 namespace {
+
+using timeline::FormatUse;
+using timeline::list_suffixes;
 
 /// A subcommand of `weir timeline`, like Command.
 using Subcommand = Command;
@@ -83,9 +90,9 @@ int report(const FileFlags& flags) {
   if (!flags.output.empty()) page.emplace("--output", flags.output);
   if (!flags.json.empty()) json.emplace("--json", flags.json);
   const timeline::Timeline timeline = read_inputs(flags.inputs);
-  if (page) page->commit(timeline_page(timeline));
-  if (prints) require_printed(print(timeline_text(timeline)));
-  if (json) json->commit(timeline_json(timeline));
+  if (page) page->commit(timeline::make_page(timeline));
+  if (prints) require_printed(print(timeline::report_text(timeline)));
+  if (json) json->commit(json_text(timeline::report_json(timeline)));
   return 0;
 }
 
@@ -93,7 +100,8 @@ Subcommand add_merge(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "merge", "put the timelines of several processes and ranks on one clock, in one file");
   const auto flags = std::make_shared<FileFlags>();
-  app->add_option("FILE", flags->inputs, "timelines: .json, .json.gz or .pftrace")->required();
+  app->add_option("FILE", flags->inputs, "timelines: " + list_suffixes(FormatUse::kRead))
+      ->required();
   app->add_option("-o,--output", flags->output, "the file to write, of a format by its name's end")
       ->required();
   return {app, [flags](const std::vector<std::string>& words) {
@@ -107,11 +115,10 @@ Subcommand add_convert(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("convert", "write a timeline in another format");
   const auto flags = std::make_shared<FileFlags>();
   flags->inputs.resize(1);
-  app->add_option("FILE", flags->inputs.front(), "a timeline: .json, .json.gz or .pftrace")
+  app->add_option("FILE", flags->inputs.front(), "a timeline: " + list_suffixes(FormatUse::kRead))
       ->required();
   app->add_option("-o,--output", flags->output,
-                  "the file to write: .json, .json.gz, .pftrace, or .pickle for PyTorch's memory "
-                  "viewer")
+                  "the file to write: " + timeline::list_formats(FormatUse::kWrite, "or"))
       ->required();
   return {app, [flags](const std::vector<std::string>& words) {
             refuse_words(words, "convert");
@@ -146,8 +153,8 @@ Subcommand add_record(CLI::App& parent) {
                                         "weir timeline record [FLAGS] -- PROGRAM [ARGUMENTS]");
   const auto flags = std::make_shared<RecordFlags>(*app);
   app->add_option("-o,--output", flags->output,
-                  "the file: .json, .json.gz or .pftrace; %p in its name is the process, %r the "
-                  "rank (WEIR_TIMELINE)")
+                  "the file: " + list_suffixes(FormatUse::kRecord) +
+                      "; %p in its name is the process, %r the rank (WEIR_TIMELINE)")
       ->capture_default_str();
   app->add_option("--batches", flags->batches,
                   "record these batches alone, such as 10:20 (WEIR_TIMELINE_BATCHES)");
@@ -157,7 +164,7 @@ Subcommand add_record(CLI::App& parent) {
                   "the program to record is missing: weir timeline record [FLAGS] -- PROGRAM "
                   "[ARGUMENTS]");
             }
-            (void)recording_format("--output", flags->output);
+            (void)timeline::require_format("--output", flags->output, FormatUse::kRecord);
             // Absolute, because the program may change its directory; placeholders in the
             // directory's name are not replaced.
             const std::filesystem::path here =

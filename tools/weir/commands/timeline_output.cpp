@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "allocator/base/error.hpp"
+#include "tools/timeline/files/write.hpp"
 
 namespace weir::cli {
 namespace {
@@ -64,11 +65,12 @@ class SpilledBytes final : public timeline::ByteSink {
 }  // namespace
 
 TimelineOutput::TimelineOutput(const std::string& option, const std::string& path)
-    : format_(timeline_format(option, path)), file_(option, path) {}
+    : format_(timeline::require_format(option, path, timeline::FormatUse::kWrite)),
+      file_(option, path) {}
 
 void TimelineOutput::commit(const timeline::Timeline& timeline) {
   SpilledBytes bytes;
-  write_timeline_as(format_, timeline, bytes);
+  timeline::write_timeline(timeline, format_, bytes);
   file_.commit(bytes.text());
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "tools/program/output_file.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/model/timeline.hpp"
-#include "tools/weir/commands/timeline_formats.hpp"
 
 namespace weir::cli {
 
@@ -21,7 +21,7 @@ class TimelineOutput {
   void commit(const timeline::Timeline& timeline);
 
  private:
-  const TimelineFormat format_;
+  const timeline::NamedFormat format_;
   OutputFile file_;
 };
 
