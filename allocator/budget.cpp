@@ -30,7 +30,7 @@ BudgetRequest parse_budget(std::string_view name, std::string_view text) {
 BudgetRequest parse_reserve(std::string_view name, std::string_view text) {
   const auto percent = parse_whole(text);
   if (!percent || *percent >= 100) {
-    refuse(name, text, "a whole percentage from 0 to 99 (100 would leave no memory to use)");
+    refuse(name, text, "a whole percentage from 0 to 99 (100 leaves no memory)");
   }
   return {.percent = static_cast<double>(100 - *percent)};
 }
@@ -42,7 +42,7 @@ Bytes resolve_budget(const BudgetRequest& request, Bytes total, std::string_view
                           : request.bytes;
   if (bytes.count == 0 || bytes > total) {
     refuse(name, format_budget(request),
-           "more than nothing and at most what the device has, " + format_bytes(total));
+           "above zero and at most the device's memory, " + format_bytes(total));
   }
   return bytes;
 }
@@ -53,12 +53,13 @@ Bytes fit_budget(Bytes budget, Bytes available, Bytes total, std::string_view na
   const std::string free =
       "only " + format_bytes(available) + " of the device's " + format_bytes(total) + " are free: ";
   if (!by_default) {
-    throw UsageError(std::string(name) + " " + format_bytes(budget) + " does not fit: " + free +
-                     "end what else uses the device, or set a budget of at most what is free");
+    throw UsageError(
+        std::string(name) + " " + format_bytes(budget) + " does not fit: " + free +
+        "stop other programs on the device, or set a budget of at most the free memory");
   }
   if (available.count < total.count / kLeastShare) {
     throw UsageError("the device is full: " + free +
-                     "end what else uses the device, or use another one");
+                     "stop other programs on the device, or use another device");
   }
   return available;
 }

@@ -88,7 +88,7 @@ Pool::~Pool() {
   }
   if (!safe) {
     log(LogLevel::kError,
-        "a pool cannot learn that the device is done with its memory: kept for ever");
+        "a pool cannot learn whether the device is done with its memory: the memory is leaked");
     return;
   }
   strategy_->give_back_all();

@@ -18,8 +18,8 @@ PoolLimits::PoolLimits(Pool& pool, Bytes budget, RunningOut running_out) : pool_
     const Lock lock(pool.state_.mutex);
     if (pool.limits_claimed_) {
       throw UsageError(
-          "the pool serves a scheduler already, which sets its limits: end that one first, or give "
-          "each a pool of its own");
+          "the pool already serves a scheduler, which sets its limits: destroy that scheduler "
+          "first, or give each scheduler its own pool");
     }
     pool.limits_claimed_ = true;
   }

@@ -92,12 +92,12 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
   const StageReport room = strategy_->room_found(attempt);
   text += stage(room.stage, room.found);
   text += stage("handover",
-                attempt.hand_over_allowed ? none + " on any stream" : "left out by the policy");
-  text += stage("wait", !attempt.wait_allowed ? "left out by the policy"
-                        : attempt.block > s.budget
-                            ? "in vain: the block is larger than the budget"
-                            : std::to_string(attempt.waits) +
-                                  " waits, nothing is left that the device would free");
+                attempt.hand_over_allowed ? none + " on any stream" : "not allowed by the policy");
+  text += stage(
+      "wait", !attempt.wait_allowed ? "not allowed by the policy"
+              : attempt.block > s.budget
+                  ? "would not help: the block is larger than the budget"
+                  : std::to_string(attempt.waits) + " waits, and no pending work would free more");
   return text;
 }
 

@@ -81,7 +81,7 @@ std::exception_ptr Operation::describe_error(const std::exception_ptr& cause) co
     } catch (const std::exception& thrown) {
       text += thrown.what();
     } catch (...) {
-      text += "something that is no std::exception";
+      text += "an exception that is not a std::exception";
     }
     return std::make_exception_ptr(OperationError(text, cause));
   } catch (...) {

@@ -95,7 +95,7 @@ Owner Scheduler::owner_here() const {
 Owner Scheduler::owner_of(const Batch& batch, std::string_view what) const {
   const Scheduler* scheduler = batch.scheduler_.load();
   if (scheduler != nullptr && scheduler != this) {
-    throw UsageError(std::string(what) + ": the batch is another scheduler's");
+    throw UsageError(std::string(what) + ": the batch belongs to another scheduler");
   }
   if (scheduler == nullptr || !batch.ticket_.accepts()) refuse_closed(what);
   return {batch.ticket_, batch.stop_};
@@ -125,7 +125,7 @@ TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) co
     throw UsageError(std::string(what) + ": an empty tensor handle");
   }
   if (tensor.state_->table != table_.get()) {
-    throw UsageError(std::string(what) + ": the tensor is another scheduler's");
+    throw UsageError(std::string(what) + ": the tensor belongs to another scheduler");
   }
   return *tensor.state_;
 }
@@ -151,7 +151,7 @@ class Scheduler::HostBuffer {
     try {
       pool_.deallocate(data_, stream_);
     } catch (const std::exception& error) {
-      log(LogLevel::kError, std::string("a buffer for copying is lost: ") + error.what());
+      log(LogLevel::kError, std::string("a copy buffer is leaked: ") + error.what());
     }
   }
   HostBuffer(const HostBuffer&) = delete;

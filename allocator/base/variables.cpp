@@ -72,7 +72,8 @@ std::vector<std::string> unknown_variables(const char* const* lines) {
     if (!is_unknown(name)) continue;
     const std::string_view nearest = *std::ranges::min_element(
         kKnown, {}, [name](std::string_view known) { return distance(name, known); });
-    warnings.push_back(std::string(name) + " is set and is no variable of Weir: the nearest is " +
+    warnings.push_back(std::string(name) +
+                       " is set but is not a variable of Weir: the nearest is " +
                        std::string(nearest));
   }
   return warnings;

@@ -167,8 +167,7 @@ Block* PageStrategy::move_pages(Attempt& request, PageMove& move) {
 }
 
 StageReport PageStrategy::room_found(const Attempt& request) const {
-  return {.stage = "pages",
-          .found = format_bytes(request.releasable) + " cached could have been moved"};
+  return {.stage = "pages", .found = format_bytes(request.releasable) + " cached could be moved"};
 }
 
 Bytes PageStrategy::trim(Bytes keep) {
@@ -228,7 +227,7 @@ void PageStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
   if (no_stale) source_.destroy(paged_.spare());
   if (!all_unmapped) {
     log(LogLevel::kError,
-        "pages of a pool could not be unmapped: they and the pool's addresses are kept for ever");
+        "pages of a pool could not be unmapped: they and the pool's addresses are leaked");
     return;
   }
   paged_.for_each_region([&](Segment region) { source_.unreserve(region.pointer, region.size); });

@@ -61,8 +61,8 @@ Block* SegmentStrategy::make_room(Attempt& request) {
 
 StageReport SegmentStrategy::room_found(const Attempt& request) const {
   return {.stage = "release",
-          .found = format_bytes(request.releasable) + " cached could have been given back, " +
-                   std::to_string(request.releases) + " segments were"};
+          .found = format_bytes(request.releasable) + " cached could be released, " +
+                   std::to_string(request.releases) + " segments were released"};
 }
 
 Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {

@@ -72,10 +72,10 @@ std::atomic<std::uint32_t> last_thread{0};
 void warn_of_loss(const std::string& path, std::uint64_t lost, Bytes limit) noexcept {
   if (lost == 0) return;
   try {
-    log(LogLevel::kWarn, "allocation log '" + path + "': " + std::to_string(lost) +
-                             " events are lost, for lack of room on the disk or under the limit "
-                             "of " +
-                             format_bytes(limit));
+    log(LogLevel::kWarn,
+        "allocation log '" + path + "': " + std::to_string(lost) +
+            " events are lost: the disk is full, or the log has reached its limit of " +
+            format_bytes(limit));
   } catch (const std::bad_alloc&) {
     log(LogLevel::kWarn, "an allocation log has lost events");  // the file has the count
   }

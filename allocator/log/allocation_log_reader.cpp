@@ -22,7 +22,7 @@ std::string contents_of(const std::string& path) {
   struct stat status {};
   // Devices such as /dev/zero have no end.
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-    throw UsageError("'" + path + "' cannot be read: it is no regular file");
+    throw UsageError("'" + path + "' cannot be read: it is not a regular file");
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);

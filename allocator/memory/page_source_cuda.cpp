@@ -98,7 +98,7 @@ void CudaPages::unreserve(void* address, Bytes size) noexcept {
   const PagesDone done = on_device(device_, [&]() -> PagesDone {
     return {0, pages_.unreserve(address, size), "cuMemAddressFree"};
   });
-  if (done.code != CUDA_SUCCESS) report(done, "addresses cannot be given back");
+  if (done.code != CUDA_SUCCESS) report(done, "addresses cannot be released");
 }
 
 std::size_t CudaPages::create(std::span<Page> pages) {
@@ -117,7 +117,7 @@ std::size_t CudaPages::create(std::span<Page> pages) {
 void CudaPages::destroy(std::span<const Page> pages) noexcept {
   const PagesDone done = on_device(device_, [&] { return pages_.destroy(pages); });
   gauge_.give_back(page_size() * done.count);
-  if (done.code != CUDA_SUCCESS) report(done, "pages cannot be given back");
+  if (done.code != CUDA_SUCCESS) report(done, "pages cannot be released");
 }
 
 std::size_t CudaPages::map(std::span<const Mapping> mappings) noexcept {

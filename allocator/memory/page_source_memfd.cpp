@@ -115,8 +115,7 @@ void* MemfdPages::reserve(Bytes size) {
 
 void MemfdPages::unreserve(void* address, Bytes size) noexcept {
   if (!in_owner() || munmap(address, size.count) == 0) return;
-  log(LogLevel::kError,
-      format_bytes(size) + " of addresses cannot be given back: " + reason(errno));
+  log(LogLevel::kError, format_bytes(size) + " of addresses cannot be released: " + reason(errno));
 }
 
 std::size_t MemfdPages::create(std::span<Page> pages) {
@@ -161,7 +160,7 @@ void MemfdPages::give_back(Page first, std::size_t count) noexcept {
   if (fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(first),
                 static_cast<off_t>(count * kSize)) != 0) {
     log(LogLevel::kError,
-        format_bytes(kPageSize * count) + " cannot be given back: " + reason(errno));
+        format_bytes(kPageSize * count) + " cannot be released: " + reason(errno));
     return;
   }
   {

@@ -26,7 +26,7 @@ class PageSourceOnDemand {
         source_ = make();
         there_.store(source_.get(), std::memory_order_release);
       } catch (const std::exception& error) {
-        log(LogLevel::kError, std::string("memory cannot be had page by page: ") + error.what());
+        log(LogLevel::kError, std::string("memory cannot be mapped page by page: ") + error.what());
       }
     });
     return source_.get();

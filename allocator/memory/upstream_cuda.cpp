@@ -41,7 +41,7 @@ void deallocate_checked(CapacityGauge& gauge, int device, Bytes size, const char
     check_cuda(call(), name);
     gauge.give_back(size);
   } catch (const std::exception& error) {
-    log(LogLevel::kError, format_bytes(size) + " cannot be given back: " + error.what());
+    log(LogLevel::kError, format_bytes(size) + " cannot be released: " + error.what());
   }
 }
 

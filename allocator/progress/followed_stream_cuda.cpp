@@ -26,7 +26,7 @@ FollowedCudaStream::~FollowedCudaStream() {
   for (Mark& mark : marks_.fences()) events_.give_back(mark.events);
   const cudaError_t code = events_.keep(0);
   if (code != cudaSuccess) {
-    log(LogLevel::kError, "CUDA events are lost: cudaEventDestroy: " + describe_cuda_error(code));
+    log(LogLevel::kError, "CUDA events are leaked: cudaEventDestroy: " + describe_cuda_error(code));
   }
 }
 
@@ -207,7 +207,7 @@ cudaError_t FollowedCudaStream::ask(const Mark& mark) noexcept {
 }
 
 void FollowedCudaStream::tell_of_loss(cudaError_t why) noexcept {
-  log(LogLevel::kError, "the GPU failed, and does nothing more for this program: cudaEventQuery: " +
+  log(LogLevel::kError, "the GPU failed and does no more work for this program: cudaEventQuery: " +
                             describe_cuda_error(why));
   // If the device still works, it may use its memory until it is done.
   (void)take_cuda_error(cudaStreamSynchronize(stream_));

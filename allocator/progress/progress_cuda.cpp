@@ -27,8 +27,7 @@ bool CudaProgress::Ids::gave(StreamId id) const {
 
 StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* completion) {
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    throw UsageError(
-        "a default stream cannot be followed: it is another one on each thread or device");
+    throw UsageError("a default stream cannot be followed: each thread or device has its own");
   }
   const Lock lock(mutex_);
   const StreamId id = ids_.next();

@@ -40,12 +40,12 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--peer", flags.peers, "other allocators, comma-separated: all, none, or names")
       ->capture_default_str();
-  app.add_option("--upstream", flags.upstream, "where memory comes from: simulated or host")
+  app.add_option("--upstream", flags.upstream, "source of memory: simulated or host")
       ->capture_default_str();
   app.add_option("--capacity", flags.capacity,
-                 "memory of the device: 80GiB; by default more than enough");
+                 "device memory, such as 80GiB (default: more than enough)");
   app.add_flag("--no-search", flags.no_search,
-               "do not search the least capacity, which takes longest");
+               "skip the search for the least capacity, the slowest part");
   app.add_flag("--summary", flags.summary,
                "one table for all traces, of reserved and least capacity");
   app.add_option("--json", flags.json,

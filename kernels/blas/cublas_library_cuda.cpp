@@ -37,9 +37,9 @@ void* open_library() {
   if (library != nullptr) return library;
   const char* const path = std::getenv("LD_LIBRARY_PATH");
   throw UsageError("matrix products on the GPU need cuBLAS: install the CUDA toolkit's " +
-                   library_name() + ", or name the folder it is in with LD_LIBRARY_PATH (now '" +
-                   (path != nullptr ? path : "") + "'), or the toolkit's with CUDA_PATH (" +
-                   reasons + ")");
+                   library_name() + ", or name its folder in LD_LIBRARY_PATH (now '" +
+                   (path != nullptr ? path : "") + "'), or the toolkit's in CUDA_PATH (" + reasons +
+                   ")");
 }
 
 /// Returns the file that defines `symbol`.

@@ -358,7 +358,7 @@ void Admission::settle() {
   try {
     if (missing_points_.load(std::memory_order_relaxed)) record_missing();
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("a batch's point is still to be recorded: ") + error.what());
+    log(LogLevel::kDebug, std::string("a batch's point is not recorded yet: ") + error.what());
   }
   std::array<std::uint64_t, kStreamRoles> passed{};
   for (std::size_t i = 0; i < kStreamRoles; ++i) {
@@ -378,11 +378,10 @@ bool Admission::let_forgotten_lapse() {
     const Lock lock(mutex_);
     const Ticket* ticket = ledger_.take_forgotten(std::chrono::steady_clock::now(), grace_);
     if (ticket == nullptr) return false;
-    text =
-        "batch " + describe(*ticket) + ", is still open and has allocated nothing while " +
-        std::to_string(Ledger::kManyBatches) +
-        " others were closed, and for the longest wait that is allowed. It holds others back, so " +
-        format_bytes(ticket->estimate) + " are no longer kept for it. Is it ever closed?";
+    text = "batch " + describe(*ticket) + ", is still open but has allocated nothing while " +
+           std::to_string(Ledger::kManyBatches) +
+           " others were closed, and for the longest allowed wait. It blocks other batches, so " +
+           format_bytes(ticket->estimate) + " are no longer reserved for it. Is it ever closed?";
   }
   log(LogLevel::kWarn, text);
   return true;
@@ -409,10 +408,10 @@ std::string Admission::let_promises_lapse() {
 void Admission::warn_of_force(const AdmissionState& state, std::string_view kind,
                               const std::string& others) {
   log(LogLevel::kWarn, "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
-                           ") goes on without room: after the longest wait that is allowed, " +
+                           ") goes on without room: after the longest allowed wait, " +
                            format_bytes(state.held) + " of " + format_bytes(state.budget) +
                            " are held and " + format_bytes(state.unspent) +
-                           " more are promised to batches that are still open (" + others + ")");
+                           " more are promised to open batches (" + others + ")");
 }
 
 void Admission::count_stall(Decision reason, std::chrono::nanoseconds time) {

@@ -61,7 +61,7 @@ auto require_usable(int ordinal, Call call) {
   } catch (const CudaError& error) {
     const bool full = error.code() == cudaErrorMemoryAllocation;
     throw UsageError("device cuda:" + std::to_string(ordinal) + " cannot be used: " + error.what() +
-                     (full ? ": the GPU is full: end what else uses it, or use another"
+                     (full ? ": the GPU is full: stop other programs on it, or use another GPU"
                            : ": see what nvidia-smi says") +
                      kOrCpu);
   }

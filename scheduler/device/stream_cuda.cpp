@@ -26,7 +26,7 @@ OwnedCudaStream::~OwnedCudaStream() {
     const CudaScope scope(device_);
     check_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("a CUDA stream is lost: ") + error.what());
+    log(LogLevel::kError, std::string("a CUDA stream is leaked: ") + error.what());
   }
 }
 

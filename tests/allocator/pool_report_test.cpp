@@ -84,7 +84,7 @@ TEST_F(PoolReport, SaysWhatEachStageFound) {
     EXPECT_THAT(report, HasSubstr(std::string("\n    ") + stage + " "));
   }
   EXPECT_THAT(report, HasSubstr("the budget had room for 0 B"));
-  EXPECT_THAT(report, HasSubstr("0 segments were"));
+  EXPECT_THAT(report, HasSubstr("0 segments were released"));
   EXPECT_THAT(report, HasSubstr("0 waits, nothing is left"));
 }
 
@@ -92,8 +92,8 @@ TEST_F(PoolReport, SaysWhatThePolicyLeftOut) {
   (void)pool.allocate(kib(64), a);
   pool.set_limits(kib(64), {.hand_over = false, .wait = false});
   const std::string report = failure(kib(4));
-  EXPECT_THAT(report, HasSubstr("handover      left out by the policy"));
-  EXPECT_THAT(report, HasSubstr("wait          left out by the policy"));
+  EXPECT_THAT(report, HasSubstr("handover      not allowed by the policy"));
+  EXPECT_THAT(report, HasSubstr("wait          not allowed by the policy"));
 }
 
 TEST_F(PoolReport, CountsWhatItTried) {

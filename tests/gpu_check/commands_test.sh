@@ -48,7 +48,7 @@ status=0
 ((status == 1)) || wrong "a page with what is not met exits 1, not $status"
 [[ $(tail -n 1 "$scratch/out") == "$scratch/pages/gpu-a-2000-01-01.md" ]] || wrong "its last line names the page"
 made=$scratch/pages/gpu-a-2000-01-01.json
-refuses 2 'another file than that of RUN' "$report" "$made" "$scratch/pages" 2000-01-01
+refuses 2 'a different file from that of RUN' "$report" "$made" "$scratch/pages" 2000-01-01
 rm "$made" && mkdir "$made"
 refuses 2 'a file that can be written' "$report" "$scratch/run" "$scratch/pages" 2000-01-01
 status=0

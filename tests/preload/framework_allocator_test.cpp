@@ -72,8 +72,8 @@ TEST(FrameworkAllocator, WhatTheUserSetForAFrameworkStays) {
 TEST(FrameworkAllocator, TheLineSaysWhatEachModeCostsAndGains) {
   EXPECT_EQ(framework({}).line,
             "allocator framework: frameworks keep their own caches and all their features; Weir "
-            "serves the caches' segments and sees no single tensor (--allocator async: each tensor "
-            "in stream order)");
+            "serves the caches' segments and does not see single tensors (--allocator async: each "
+            "tensor in stream order)");
   EXPECT_EQ(async({}).line,
             "allocator async: PyTorch, JAX and TensorFlow ask Weir for each tensor in stream "
             "order, and no cache keeps freed memory; PyTorch then has no "
@@ -87,7 +87,7 @@ TEST(FrameworkAllocator, TheLineSaysWhatTheUsersVariablesHaveInForce) {
   EXPECT_THAT(
       framework(stream_order).line,
       AllOf(StartsWith("allocator framework: "),
-            HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch asks for each tensor in stream order"),
+            HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch requests each tensor in stream order"),
             HasSubstr(kLacks)));
   EXPECT_EQ(async(stream_order).line, async({}).line) << "as the mode has it";
   const Set newer{{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"}};
@@ -100,7 +100,7 @@ TEST(FrameworkAllocator, TheLineSaysWhatTheUsersVariablesHaveInForce) {
   EXPECT_THAT(framework({{"XLA_PYTHON_CLIENT_ALLOCATOR", "platform"}}).line,
               HasSubstr("; by XLA_PYTHON_CLIENT_ALLOCATOR JAX asks for each tensor and keeps no"));
   EXPECT_THAT(framework({{"TF_GPU_ALLOCATOR", "cuda_malloc_async"}}).line,
-              HasSubstr("; by TF_GPU_ALLOCATOR TensorFlow asks for each tensor in stream order"));
+              HasSubstr("; by TF_GPU_ALLOCATOR TensorFlow requests each tensor in stream order"));
 }
 
 TEST(FrameworkAllocator, AsyncPromisesNothingOfAFrameworkThatTheUserSetOtherwise) {
@@ -112,9 +112,9 @@ TEST(FrameworkAllocator, AsyncPromisesNothingOfAFrameworkThatTheUserSetOtherwise
                      {"XLA_PYTHON_CLIENT_ALLOCATOR", "bfc"},
                      {"TF_GPU_ALLOCATOR", "mine"}})
                   .line,
-              AllOf(StartsWith("allocator async: nothing to set, since your variables decide; "),
+              AllOf(StartsWith("allocator async: nothing to set: your variables decide; "),
                     HasSubstr("JAX keeps its own cache"),
-                    HasSubstr("by TF_GPU_ALLOCATOR TensorFlow allocates as that says")));
+                    HasSubstr("by TF_GPU_ALLOCATOR TensorFlow allocates as this setting says")));
 }
 
 TEST(FrameworkAllocator, AVariableThatChangesNothingIsNotMentioned) {

@@ -147,7 +147,7 @@ TEST_F(ProgramTest, WhatIsNotFoundOrCannotBeRunIsRefused) {
   EXPECT_THAT(not_found("absent"), AllOf(HasSubstr("'absent'"), HasSubstr("PATH")));
   EXPECT_THAT(not_found("./absent"), HasSubstr("'./absent' cannot be run: No such file"));
   EXPECT_THAT(not_found("/"), HasSubstr("is a folder"));
-  EXPECT_THAT(not_found("/dev/null"), HasSubstr("is no file"));
+  EXPECT_THAT(not_found("/dev/null"), HasSubstr("is not a file"));
   EXPECT_THAT(not_found(""), HasSubstr("empty"));
   write_file(directory_.file("plain"), elf_bytes());
   EXPECT_THAT(not_found("plain"), HasSubstr("is not executable"));

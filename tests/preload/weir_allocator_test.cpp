@@ -55,7 +55,7 @@ TEST(WeirAllocator, OneLineAtTheStartAlwaysSaysWhichIsInForce) {
   }
   EXPECT_THAT(
       run_weir(run_words({}, {}), {{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}).err,
-      HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch asks for each tensor in stream order"));
+      HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch requests each tensor in stream order"));
 }
 
 TEST(WeirAllocator, TheLineComesBeforeAllThatTheProgramSays) {

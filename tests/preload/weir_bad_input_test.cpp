@@ -163,7 +163,7 @@ TEST(WeirBadInput, ProgramsThatNothingCanBePreloadedInto) {
   expect_run_refused({}, "'" + fixed + "' is statically linked: nothing can be preloaded into it",
                      {}, fixed);
   expect_run_refused({}, "which runs the script", {}, program("script", "#!" + fixed + "\n"));
-  expect_run_refused({}, "'nowhere' is in no folder of PATH", {}, "nowhere");
+  expect_run_refused({}, "'nowhere' is not in any folder of PATH", {}, "nowhere");
   expect_run_refused({}, "No such file", {}, "/nowhere/program");
   expect_run_refused({}, "is a folder", {}, directory.file(""));
   const std::string plain = program("plain", elf_bytes());

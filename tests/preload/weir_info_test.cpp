@@ -72,7 +72,7 @@ TEST(WeirInfo, JsonIsAFile) {
 
 TEST(WeirInfo, AVariableWithAMistakeInItsNameIsNamedWithTheNearest) {
   const std::string warning =
-      "weir: WEIR_BUGET is set and is no variable of Weir: the nearest is WEIR_BUDGET\n";
+      "weir: WEIR_BUGET is set but is not a variable of Weir: the nearest is WEIR_BUDGET\n";
   const Variables mistaken{{"WEIR_BUGET", "6GiB"}};
   EXPECT_EQ(run_weir({"info"}, mistaken).err, warning);
   EXPECT_THAT(run_weir(run_words({}, {}), mistaken).err, StartsWith(warning));

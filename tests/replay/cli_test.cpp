@@ -144,7 +144,7 @@ TEST_F(WeirReplay, BreaksDownWhatWasReservedWhereItIsAskedTo) {
   };
   // 3 MiB are live on two pages after the second operation.
   const std::string table =
-      "\n\nwhere the reserved memory was when it came to its peak, in MiB / in pages of 2 MiB\n\n"
+      "\n\nwhere the reserved memory was at its peak, in MiB / in pages of 2 MiB\n\n"
       "trace +pool +operation +reserved +requested +rounding +page ends +holes +whole pages\n"
       "trace +paged +2 +4.00 / 2.0 +3.00 / 1.5 +0.00 / 0.0 +1.00 / 0.5 +0.00 / 0.0 +0.00 / 0.0\n"
       "trace +unpooled +2 +3.00 / 1.5 +3.00 / 1.5 +0.00 / 0.0 +0.00 / 0.0 +0.00 / 0.0 "
@@ -197,7 +197,7 @@ TEST_F(WeirReplay, BadInputIsRefusedInOneLine) {
                  "--map='naive' is not allowed: one of the pools that are replayed: round:24");
   expect_refused({trace_, trace_, "--svg", directory_.file("a.svg")}, "a name with %t in it");
   expect_refused({trace_, "--svg", "/nowhere/a.svg"}, "/nowhere/a.svg");
-  expect_refused({trace_, "--", "more"}, "takes no words after --");
+  expect_refused({trace_, "--", "more"}, "takes no arguments after --");
   expect_refused({trace_, "--fast"}, "--fast");
 }
 
@@ -236,14 +236,15 @@ TEST_F(WeirReplay, ReadsStandardInput) {
 }
 
 TEST_F(WeirReplay, WhatHasNoEndIsRefusedBeforeItFillsTheMemory) {
-  expect_refused({"/dev/zero"}, "/dev/zero: no regular file");
+  expect_refused({"/dev/zero"}, "/dev/zero: not a regular file");
   const Finished piped = ChildProcess({"replay", "-"}, {.stdin_path = "/dev/zero"}).wait();
   EXPECT_EQ(piped.exit_code, 2);
-  EXPECT_THAT(piped.err, StartsWith("weir: standard input: no trace: at byte 0 a line begins that "
-                                    "is longer than 1 MiB\n"));
+  EXPECT_THAT(piped.err,
+              StartsWith("weir: standard input: not a trace: at byte 0 a line begins that "
+                         "is longer than 1 MiB\n"));
   const std::string packed = directory_.file("zeros.gz");
   write_file(packed, gzip_of(std::string(8 << 20, '\0')));
-  expect_refused({packed}, packed + ": no trace: at byte 0 a line begins that is longer");
+  expect_refused({packed}, packed + ": not a trace: at byte 0 a line begins that is longer");
 }
 
 TEST_F(WeirReplay, HelpThatCannotBePrintedIsAnError) {
@@ -256,10 +257,11 @@ TEST_F(WeirReplay, ATraceThatIsCutShortIsReplayedAndSaysSo) {
   write_file(trace_, "buffer,start,end,size\n1,0,3,10\n2,4,");
   const Finished weir = replay({trace_, "--pool", "naive"});
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
-  EXPECT_THAT(weir.out, HasSubstr("\n  cut short: line 3 is not whole: no newline ends it\n"));
-  EXPECT_THAT(
-      replay({trace_, "--summary", "--pool", "naive"}).out,
-      HasSubstr("\n" + trace_ + ":\n  cut short: line 3 is not whole: no newline ends it\n"));
+  EXPECT_THAT(weir.out,
+              HasSubstr("\n  cut short: line 3 is incomplete: it does not end with a newline\n"));
+  EXPECT_THAT(replay({trace_, "--summary", "--pool", "naive"}).out,
+              HasSubstr("\n" + trace_ +
+                        ":\n  cut short: line 3 is incomplete: it does not end with a newline\n"));
 }
 
 /// The first block of `language` on `page`, behind `from`.

@@ -24,7 +24,7 @@ Trace read_packed(const std::string& packed) {
 TEST(ReplayCut, ALastLineThatDoesNotEndIsNotRead) {
   const Trace trace = trace_in(kHeader + "1,0,5,10\n2,1,4,2");  // perhaps of 20
   EXPECT_THAT(trace.operations, ElementsAre(allocate(0, 10), release(0, 10)));
-  EXPECT_EQ(trace.cut, "line 3 is not whole: no newline ends it");
+  EXPECT_EQ(trace.cut, "line 3 is incomplete: it does not end with a newline");
 }
 
 TEST(ReplayCut, WhereNothingIsLeftTheRefusalSaysWhy) {
@@ -56,7 +56,7 @@ TEST(ReplayCut, AGzipThatEndsAnywhereIsReadUpToThere) {
   std::size_t last = 0;
   for (std::size_t size = packed.size() / 2; size < packed.size(); size += 97) {
     const Trace trace = read_packed(packed.substr(0, size));
-    EXPECT_THAT(trace.cut, HasSubstr("the gzip ends early"));
+    EXPECT_THAT(trace.cut, HasSubstr("the gzip data ends early"));
     EXPECT_GE(trace.buffers, last);
     EXPECT_LE(trace.buffers, whole.buffers);
     last = trace.buffers;
@@ -68,7 +68,7 @@ TEST(ReplayCut, AGzipWithoutItsChecksumIsCutThoughEveryLineIsThere) {
   const std::string packed = gzip_of(kHeader + "1,0,5,10\n");
   const Trace trace = read_packed(packed.substr(0, packed.size() - 8));
   EXPECT_EQ(trace.operations.size(), 2U);
-  EXPECT_EQ(trace.cut, "the gzip ends early");
+  EXPECT_EQ(trace.cut, "the gzip data ends early");
 }
 
 TEST(ReplayCut, AGzipThatIsBrokenIsRefused) {

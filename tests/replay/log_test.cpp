@@ -63,7 +63,7 @@ TEST_F(ReplayLog, HasWhatThePoolWasAskedAndNotWhatItDid) {
                                                 release(0, 100, 1), allocate(1, 50, 0)));
   EXPECT_EQ(traces[0].cut, "");
   EXPECT_EQ(traces[0].name, path_);
-  EXPECT_THAT(traces[0].notes, ElementsAre("1 request failed in the recording: left out"));
+  EXPECT_THAT(traces[0].notes, ElementsAre("1 request failed in the recording: skipped"));
 }
 
 TEST_F(ReplayLog, IsATraceForEachPoolThatAllocated) {
@@ -81,7 +81,7 @@ TEST_F(ReplayLog, OfACrashIsReadAndSaysSo) {
   write(AllocationEvent::kAllocate, 512, 100);
   const std::vector<Trace> traces = crashed();
   EXPECT_THAT(traces.at(0).operations, ElementsAre(allocate(0, 100)));
-  EXPECT_EQ(traces[0].cut, "the log was not ended: its process crashed, or still runs");
+  EXPECT_EQ(traces[0].cut, "the log has no end: its process crashed or is still running");
 }
 
 TEST_F(ReplayLog, OfACrashIsReadUpToTheFirstEventThatDoesNotFit) {
@@ -113,7 +113,7 @@ TEST_F(ReplayLog, MayBePackedAndItsGzipMayEndEarly) {
   EXPECT_EQ(replay::read_traces(replay::unpack("t", packed)).at(0).operations.size(), 500U);
   const Trace cut =
       replay::read_traces(replay::unpack("t", packed.substr(0, packed.size() / 2))).at(0);
-  EXPECT_EQ(cut.cut, "the gzip ends early");
+  EXPECT_EQ(cut.cut, "the gzip data ends early");
   EXPECT_LT(cut.operations.size(), 500U);
   EXPECT_GT(cut.operations.size(), 0U);
 }

@@ -42,7 +42,7 @@ TEST(ReplayMalformed, LifetimesAreRefusedWithTheLineAndTheReason) {
   EXPECT_THAT(refused("1,2,3,4,s"), at_line_3("the stream is 's'"));
   EXPECT_THAT(refused("1,2,3,4"), at_line_3("4 fields, and the header has 5"));
   EXPECT_THAT(refused("1,2,3,4,0,6"), at_line_3("6 fields, and the header has 5"));
-  EXPECT_THAT(refused("0,2,3,4,0"), at_line_3("buffer '0' is on a line above already"));
+  EXPECT_THAT(refused("0,2,3,4,0"), at_line_3("buffer '0' is already on an earlier line"));
 }
 
 TEST(ReplayMalformed, LinesAreCountedWithCommentsAndEmptyOnes) {

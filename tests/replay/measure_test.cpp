@@ -28,7 +28,7 @@ class ReplayMeasure : public ::testing::Test {
                                3));
     traces_.push_back(trace_of({allocate(0, 1 << 20), release(0, 1 << 20)}, 1));
     traces_[1].name = "second";
-    traces_[1].cut = "the gzip ends early";
+    traces_[1].cut = "the gzip data ends early";
     PoolOptions base;
     base.budget = BudgetRequest{.percent = 100};
     for (const auto& choice : replay::parse_pool_choices("t", "naive,unpooled", base)) {
@@ -86,7 +86,7 @@ TEST_F(ReplayMeasure, TheTableHasARowForEachPoolAndSaysWhatWasCut) {
   EXPECT_THAT(text, ::testing::StartsWith(
                         "upstream simulated of 1 GiB, the device 3 operations behind the host\n"));
   EXPECT_THAT(text, HasSubstr("\nt: 5 operations, 3 buffers, 4 streams, peak requested 8 KiB\n"));
-  EXPECT_THAT(text, HasSubstr("\n  cut short: the gzip ends early\n"));
+  EXPECT_THAT(text, HasSubstr("\n  cut short: the gzip data ends early\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive +8 KiB +16 KiB +2.000 +50.0% +0 B +50.0%"));
   EXPECT_FALSE(replay::any_refused(results));
 }
@@ -128,7 +128,7 @@ TEST_F(ReplayMeasure, OutOfMemoryIsShownWithWhereAndWhatThereWas) {
   EXPECT_THAT(text, HasSubstr("\nnaive: out of memory at operation 1: asked 1 MiB with 0 B "
                               "requested, 0 B allocated, 0 B reserved, largest free block 0 B\n"));
   EXPECT_THAT(replay::summary_text(results, {"simulated", kib(8), 0}),
-              HasSubstr("\nsecond:\n  cut short: the gzip ends early\n"
+              HasSubstr("\nsecond:\n  cut short: the gzip data ends early\n"
                         "  naive: out of memory at operation 1: asked 1 MiB with 0 B requested"));
   const Json json = Json::parse(replay::results_json(results, {"simulated", kib(8), 0}));
   const Json& pool = json.at("traces").at(1).at("pools").at(0);
@@ -152,7 +152,7 @@ TEST_F(ReplayMeasure, JsonHasTheSameFigures) {
   EXPECT_EQ(trace.at("buffers"), 3);
   EXPECT_EQ(trace.at("peak_requested_bytes"), 8192);
   EXPECT_EQ(trace.at("complete"), true);
-  EXPECT_EQ(json.at("traces").at(1).at("cut"), "the gzip ends early");
+  EXPECT_EQ(json.at("traces").at(1).at("cut"), "the gzip data ends early");
   const Json& naive = trace.at("pools").at(0);
   EXPECT_EQ(naive.at("pool"), "naive");
   EXPECT_EQ(naive.at("completed"), true);
@@ -186,7 +186,7 @@ TEST_F(ReplayMeasure, AdviceIsTheVariablesAndTheReason) {
             "driver calls of 20 us\n");
   advice.recommendation->equal = {{.candidate = 0}};
   EXPECT_THAT(replay::advice_text(advice),
-              EndsWith("\n  equal, within what two timings differ by: WEIR_POOL=naive\n"));
+              EndsWith("\n  equal, within the difference of two timings: WEIR_POOL=naive\n"));
   const Json json = Json::parse(replay::results_json({}, {"simulated", gib(1), 0}, advice));
   EXPECT_EQ(json.at("recommendation").at("equal").at(0).at("variables"), "WEIR_POOL=naive");
   advice.recommendation.reset();

@@ -175,7 +175,7 @@ TEST(ReplayPicture, APoolThatTakesTheWholeDeviceIsCutOffAndLeavesTheScaleToTheOt
   EXPECT_THAT(heights_of(svg, replay::look::kLive), Each(AllOf(Gt(0.5), Le(1))));
   EXPECT_THAT(heights_of(svg, replay::look::kReserved), Each(AllOf(Gt(0.5), Le(1))));
   // The map, of the same pool.
-  EXPECT_THAT(svg, HasSubstr("never in use are left out, and 1024 GiB that is held there<"));
+  EXPECT_THAT(svg, HasSubstr("never in use are omitted, and 1024 GiB that is held there<"));
   EXPECT_THAT(svg, ContainsRegex("<path d=\"M[^\"]*\" fill=\"#1f5c99\" shape-rendering"));
 }
 

@@ -77,8 +77,8 @@ TEST(ReplayReaders, RmmLogSaysWhatFailedAndWhatWasEmptyAndLeavesItOut) {
       "1,10:00:00.000003,allocate,(nil),0,0x0\n"
       "1,10:00:00.000004,free,(nil),0,0x0\n");
   EXPECT_THAT(trace.operations, ElementsAre(allocate(0, 1024)));
-  EXPECT_THAT(trace.notes, ElementsAre("2 allocations failed in the recording: left out",
-                                       "1 allocation of 0 bytes: left out"));
+  EXPECT_THAT(trace.notes, ElementsAre("2 allocations failed in the recording: skipped",
+                                       "1 allocation of 0 bytes: skipped"));
 }
 
 }  // namespace

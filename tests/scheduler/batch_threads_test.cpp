@@ -140,7 +140,7 @@ TEST(BatchThreads, WhatIsClosedOrAnothersIsRefused) {
   };
   says(closed, "op: the batch is closed");
   says(none, "op: the batch is closed");
-  says(theirs, "op: the batch is another scheduler's");
+  says(theirs, "op: the batch belongs to another scheduler");
   expect_idle(rig);
 }
 

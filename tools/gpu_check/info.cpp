@@ -70,7 +70,7 @@ std::string format_info(const GpuInfo& info) {
           info.driver_cuda + ", CUDA runtime " + info.runtime + ", built with toolkit " +
           info.toolkit + "\n" + describe(info.cublas) + "\n";
   for (const std::string& setting : info.settings) {
-    text += "set here, and kept from our own tests: " + setting + "\n";
+    text += "set here, ignored by our own tests: " + setting + "\n";
   }
   return text + "Weir " + std::string(kVersion) + ", commit " + kCommit + "\n";
 }

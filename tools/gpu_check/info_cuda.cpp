@@ -92,7 +92,7 @@ GpuInfo find_gpus() {
   const cudaError_t code = take_cuda_error(cudaGetDeviceCount(&devices));
   if (code != cudaSuccess && code != cudaErrorNoDevice) {
     info.why =
-        "the driver does not answer: " + describe_cuda_error(code) + "; nvidia-smi may tell more";
+        "the driver does not answer: " + describe_cuda_error(code) + "; nvidia-smi may say more";
     return info;
   }
   for (int device = 0; device < devices; ++device) info.gpus.push_back(describe(device));

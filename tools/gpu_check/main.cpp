@@ -18,8 +18,8 @@ constexpr std::array kOwn{
     Command{"info", "the GPU, driver, toolkit, cuBLAS and commit; --json FILE for a program",
             run_info},
     Command{"test", "the suites that need a GPU, with GoogleTest's flags", run_tests},
-    Command{"facts", "what only a driver with a GPU can tell, as JSON", run_facts},
-    Command{"timeline", "known work beside what its timeline says: FILE [--small]; count FILE",
+    Command{"facts", "facts that only a driver with a GPU can report, as JSON", run_facts},
+    Command{"timeline", "compare known work with its timeline: FILE [--small]; count FILE",
             run_timeline},
 };
 

@@ -1476,7 +1476,7 @@ def target_of(path, runs):
     for run in runs if exists else ():
         for one in (run, *map(str, pathlib.Path(run).rglob("*"))):
             if os.path.exists(one) and os.path.samefile(one, target):
-                refuse(f"another file than that of RUN, '{one}', which is read")
+                refuse(f"a different file from that of RUN, '{one}', which is read")
     return target
 
 

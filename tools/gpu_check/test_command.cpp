@@ -19,7 +19,7 @@ int run_tests(int argc, char** argv) {
   if (!testing::GTEST_FLAG(list_tests) && tests.test_to_run_count() == 0) {
     std::fprintf(stderr, "%s: no test ran: %s\n", argv[0],
                  tests.total_test_count() == 0 ? "this program was built without any"
-                                               : "none is called like the filter");
+                                               : "no test matches the filter");
     return 2;
   }
   return status;

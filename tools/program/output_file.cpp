@@ -65,14 +65,15 @@ void require_different_files(std::span<const NamedPath> outputs,
     const OutputPlace place = place_of(*file, STDOUT_FILENO);
     for (auto other = file + 1; other != outputs.end(); ++other) {
       if (other->path.empty() || !same_file(place, place_of(*other, STDOUT_FILENO))) continue;
-      refuse(file->name, file->path, "another file than that of " + other->name);
+      refuse(file->name, file->path, "a different file from that of " + other->name);
     }
     for (const NamedPath& input : inputs) {
       if (input.path.empty()) continue;
       const OutputPlace read = place_of(input, STDIN_FILENO);
       if (!is_read(input, read) || !same_file(place, read)) continue;
-      refuse(file->name, file->path,
-             "another file than that of " + input.name + ", '" + input.path + "', which is read");
+      refuse(
+          file->name, file->path,
+          "a different file from that of " + input.name + ", '" + input.path + "', which is read");
     }
   }
 }
@@ -86,8 +87,8 @@ void require_apart_from_streams(const NamedPath& output) {
       output.path == kStandardStream ? STDOUT_FILENO : standard_stream(place.identity);
   if (stream < 0) return;
   refuse(output.name, output.path,
-         stream == STDOUT_FILENO ? "a file of its own: standard output is the table's"
-                                 : "a file of its own: standard error is the messages'");
+         stream == STDOUT_FILENO ? "a separate file: the table goes to standard output"
+                                 : "a separate file: messages go to standard error");
 }
 
 OutputFile::OutputFile(std::string option, std::string path)

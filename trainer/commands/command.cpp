@@ -21,8 +21,7 @@ int exit_code(Outcome outcome, bool diverged) {
 void say_diverged(bool diverged) {
   if (!diverged) return;
   std::fputs(
-      "weir-train: training diverged: its loss or its weights are no finite numbers; try a "
-      "smaller --lr\n",
+      "weir-train: training diverged: its loss or its weights are not finite; try a smaller --lr\n",
       stderr);
 }
 

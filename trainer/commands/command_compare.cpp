@@ -1,4 +1,4 @@
-// weir-train compare: runs the same job under each policy.
+// weir-train compare: runs run the same job under each policy.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -28,10 +28,11 @@ class CompareCommand {
         json_(app, "--json",
               "write the figures to this file; - is standard output, without the table"),
         timelines_(app, "--timeline",
-                   "a folder for a timeline and a page of each policy, each of a run of its own") {
+                   "write a timeline and a page for each policy to this folder; each comes from a "
+                   "separate run") {
     app.add_flag("--small", small_,
                  "a small model and batches of 32, where waiting is a visible share");
-    app.add_flag("--no-search", no_search_, "leave out the search for each smallest budget");
+    app.add_flag("--no-search", no_search_, "skip the search for the smallest budgets");
     own_flags_.add(
         "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count,
         "pairs of reference and policy");
@@ -90,7 +91,7 @@ class CompareCommand {
 }  // namespace
 
 Command add_compare_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("compare", "the same job under each policy");
+  CLI::App* app = program.add_subcommand("compare", "run the same job under each policy");
   const auto command = std::make_shared<CompareCommand>(*app);
   return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
 }

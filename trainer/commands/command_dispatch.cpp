@@ -34,10 +34,10 @@ class DispatchCommand {
         "rounds of stages and runs, whose medians are printed");
     flags_.add(
         "--elements-large", [](S & s) -> auto& { return s.elements_large; }, parse_elements,
-        "of x where the device is to be the slower side");
+        "of x in the runs with a slower device");
     flags_.add(
         "--elements-small", [](S & s) -> auto& { return s.elements_small; }, parse_elements,
-        "of x where the frontend is to be the slower side");
+        "of x in the runs with a slower frontend");
     flags_.add(
         "--frontend", [](S & s) -> auto& { return s.frontend; }, parse_frontend,
         "microseconds that the slow frontend computes before each call");

@@ -26,12 +26,12 @@ class RunCommand {
         save_(app, "--save", "write the trained weights to this file"),
         json_(app, "--json",
               "write the figures to this file; - is standard output, without the table") {
-    app.add_flag("--save-anyway", save_anyway_, "save the weights also where training diverged");
+    app.add_flag("--save-anyway", save_anyway_, "save the weights even if training diverged");
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     flags_.add(
         "--epochs", [](TrainSettings & s) -> auto& { return s.epochs; }, parse_count,
-        "how often each training image of --data is visited");
+        "number of passes over the training images of --data");
     add_batch_size_flag(flags_);
     add_training_flags(flags_);
     add_model_flags(flags_);
@@ -81,10 +81,10 @@ class RunCommand {
       throw UsageError("--epochs needs --data: generated batches have no epochs, use --batches");
     }
     if (epochs_given && settings.batches.source != "default") {
-      throw UsageError("--epochs and --batches both say how long to train: give one of them");
+      throw UsageError("--epochs and --batches both set the length of training: give one of them");
     }
     if (data_.given() && settings.inputs.value != InputKind::kHost) {
-      throw UsageError("--inputs and --data both say where batches come from: give one of them");
+      throw UsageError("--inputs and --data both set the source of batches: give one of them");
     }
     if (data_.given()) {
       settings.use_data(std::make_shared<const DataSet>(read_data_set(data_.name(), data_.text())),
@@ -113,12 +113,11 @@ class RunCommand {
   void commit_weights(OutputFile& file, const TrainSettings& settings,
                       const TrainResult& result) const {
     if (result.weights.empty()) {
-      std::fputs("weir-train: no weights were saved: training did not come to its end\n", stderr);
+      std::fputs("weir-train: no weights were saved: training did not finish\n", stderr);
       return;
     }
     if (diverged(result) && !save_anyway_) {
-      std::fputs("weir-train: no weights were saved: --save-anyway saves them all the same\n",
-                 stderr);
+      std::fputs("weir-train: no weights were saved: --save-anyway saves them anyway\n", stderr);
       return;
     }
     file.commit(encode_weights({.widths = settings.widths, .parameters = result.weights}));

@@ -38,7 +38,7 @@ void add_memory_flags(TrainFlags& flags) {
   using S = TrainSettings;
   flags.add(
       "--device-memory", [](S & s) -> auto& { return s.device_memory; }, parse_device_memory,
-      "what the device is given, such as 2GiB (default: half of the machine's, all of a GPU's)");
+      "device memory, such as 2GiB (default: half of the machine's, all of a GPU's)");
   flags.add(
       "--budget", [](S & s) -> auto& { return s.pool.budget; }, parse_budget,
       "96MiB, or 80% of the device's memory (WEIR_BUDGET)");
@@ -50,14 +50,14 @@ void add_memory_flags(TrainFlags& flags) {
       "smallest unit of a pool in bytes (WEIR_POOL_PAGE_SIZE)");
   flags.add(
       "--pool-linear-cutoff", [](S & s) -> auto& { return s.pool.cutoff; }, parse_cutoff,
-      "log2 of where round's powers of two end, 20 to 34 (WEIR_POOL_LINEAR_CUTOFF)");
+      "log2 of the size where round's powers of two end, 20 to 34 (WEIR_POOL_LINEAR_CUTOFF)");
   flags.add(
       "--pool-segment-size", [](S & s) -> auto& { return s.pool.segment; }, parse_segment,
-      "best_fit asks for so much at a time, 2MiB or more, or all (WEIR_POOL_SEGMENT_SIZE)");
+      "best_fit requests this much at a time: 2MiB or more, or all (WEIR_POOL_SEGMENT_SIZE)");
   flags.add(
       "--pool-large-round-size", [](S & s) -> auto& { return s.pool.large_round; },
       parse_large_round,
-      "naive rounds results above it to multiples of it (WEIR_POOL_LARGE_ROUND_SIZE)");
+      "naive rounds larger sizes to multiples of this (WEIR_POOL_LARGE_ROUND_SIZE)");
   flags.add(
       "--run-ahead", [](S & s) -> auto& { return s.policy.run_ahead; }, parse_run_ahead,
       "auto, a number of batches, a time such as 20ms, or off "

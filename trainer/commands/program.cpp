@@ -24,7 +24,7 @@ int run_program(int argc, char** argv) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
-  CLI::App app{"Trains under a memory budget: the host may run ahead, but only as far as it fits."};
+  CLI::App app{"Trains under a memory budget: the host runs ahead only as far as memory allows."};
   app.set_version_flag("--version", "weir-train " + std::string(kVersion));
   app.require_subcommand(1);
   app.fallthrough(false);

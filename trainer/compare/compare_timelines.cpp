@@ -21,8 +21,8 @@ void make_folder(const Setting<std::string>& folder) {
   (void)std::filesystem::create_directories(folder.value, error);
   if (error || !std::filesystem::is_directory(folder.value, error)) {
     refuse(folder.source, folder.value,
-           "a folder, or a name that one can be made with (" +
-               (error ? error.message() : std::string("it is something else")) + ")");
+           "a folder, or a name for a new one (" +
+               (error ? error.message() : std::string("it is not a folder")) + ")");
   }
 }
 

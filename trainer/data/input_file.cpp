@@ -41,7 +41,7 @@ void InputFile::open() {
   if (fstat(descriptor_, &status) != 0) fail(errno);
   if (S_ISDIR(status.st_mode)) fail(EISDIR);
   if (!S_ISREG(status.st_mode)) {
-    throw UsageError(option_ + ": " + path_ + ": expected a regular file, found another kind");
+    throw UsageError(option_ + ": " + path_ + ": expected a regular file");
   }
   size_ = static_cast<std::size_t>(status.st_size);
   read_to(std::min(size_, kHeader));
@@ -52,7 +52,7 @@ void InputFile::load() {
     bytes_.reserve(size_);
   } catch (const std::exception&) {  // bad_alloc, or more than a vector can hold
     throw UsageError(option_ + ": " + path_ + ": memory for its " + format_bytes({size_}) +
-                     " is not to be had");
+                     " is not available");
   }
   read_to(size_);
 }

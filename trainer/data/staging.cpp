@@ -40,7 +40,7 @@ float* Staging::acquire() {
     (void)progress_.wait(*oldest, {});
   }
   throw OutOfMemory(
-      "out of host memory for batches on their way to the device: a buffer of " +
+      "out of host memory for batches in flight to the device: a buffer of " +
           format_bytes(buffer_size()) + " was refused, " +
           format_bytes(buffers_.reserved().current) + " are in use",
       {.asked = buffer_size(), .block = buffer_size(), .allocated = buffers_.reserved().current});

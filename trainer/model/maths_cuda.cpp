@@ -31,7 +31,7 @@ class CudaMaths final : public Maths {
       const CudaScope scope(ordinal_);
       blas_.reset();
     } catch (const std::exception& error) {
-      log(LogLevel::kError, std::string("a cuBLAS handle is lost: ") + error.what());
+      log(LogLevel::kError, std::string("a cuBLAS handle is leaked: ") + error.what());
     }
   }
   CudaMaths(const CudaMaths&) = delete;

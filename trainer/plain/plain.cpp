@@ -6,7 +6,7 @@ namespace weir {
 
 std::string why_no_plain_run(const TrainSettings& settings) {
   if (cuda_ordinal(settings.device.value) < 0) return "it needs a GPU";
-  if (settings.data != nullptr) return "it reads no data set";
+  if (settings.data != nullptr) return "it does not read a data set";
   if (settings.inputs.value == InputKind::kHost) {
     return "its inputs are drawn or made beforehand, not on the way";
   }

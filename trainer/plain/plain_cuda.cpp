@@ -159,7 +159,7 @@ class PlainRun {
 TrainResult train_plain(const TrainSettings& settings, const TrainHooks& hooks) {
   settings.validate();
   if (const std::string why = why_no_plain_run(settings); !why.empty()) {
-    throw UsageError("there is no run without Weir of this job: " + why);
+    throw UsageError("this job has no run without Weir: " + why);
   }
   TrainResult result;
   try {

@@ -37,7 +37,7 @@ std::stop_token stop_on_interrupt() {
   start_thread([] {
     while (sem_wait(&asked) != 0 && errno == EINTR) continue;
     for (const int signal : {SIGINT, SIGTERM}) (void)std::signal(signal, SIG_DFL);
-    std::fputs("\nweir-train: stopping after the work that is submitted; again to end at once\n",
+    std::fputs("\nweir-train: stopping after the submitted work; interrupt again to stop at once\n",
                stderr);
     kSource->request_stop();
   });

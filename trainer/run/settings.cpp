@@ -43,7 +43,7 @@ double parse_rate(std::string_view name, std::string_view text) {
 }
 
 double parse_momentum(std::string_view name, std::string_view text) {
-  constexpr std::string_view kWant = "a number from 0 up to, but not, 1";
+  constexpr std::string_view kWant = "a number of at least 0 and below 1";
   const double momentum = parse_number(name, text, kWant);
   if (momentum < 0 || static_cast<float>(momentum) >= 1) refuse(name, text, kWant);
   return momentum;
@@ -93,7 +93,7 @@ void TrainSettings::validate() const {
   (void)resolve_budget(pool.budget.value, total_memory(), "budget (" + pool.budget.source + ")");
   if (data != nullptr && inputs.value != InputKind::kHost) {
     throw UsageError(inputs.source + " " + std::string(to_string(inputs.value)) +
-                     " needs generated batches: those of a data set are read from its files");
+                     " needs generated batches: --data reads batches from files");
   }
   if (ring.source != "default" && inputs.value != InputKind::kRing) {
     throw UsageError(ring.source + " needs --inputs ring: " + std::string(to_string(inputs.value)) +

@@ -11,9 +11,9 @@ TEST(Variables, AnUnknownOneIsNamedWithTheNearestThatExists) {
   const Lines lines{"WEIR_BUGET=1GiB", "WEIR_POLICE=barrier", "WEIR_POOL_PAGESIZE=4096", nullptr};
   EXPECT_EQ(unknown_variables(lines.data()),
             (std::vector<std::string>{
-                "WEIR_BUGET is set and is no variable of Weir: the nearest is WEIR_BUDGET",
-                "WEIR_POLICE is set and is no variable of Weir: the nearest is WEIR_POLICY",
-                "WEIR_POOL_PAGESIZE is set and is no variable of Weir: the nearest is "
+                "WEIR_BUGET is set but is not a variable of Weir: the nearest is WEIR_BUDGET",
+                "WEIR_POLICE is set but is not a variable of Weir: the nearest is WEIR_POLICY",
+                "WEIR_POOL_PAGESIZE is set but is not a variable of Weir: the nearest is "
                 "WEIR_POOL_PAGE_SIZE"}));
 }
 

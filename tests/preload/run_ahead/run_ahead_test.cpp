@@ -80,7 +80,7 @@ TEST(SwapInRunAhead, DiesUnderAPolicyThatDoesNotWait) {
   const Finished program = swapped_in({"streamed"}, {{"WEIR_POLICY", "unbounded"}});
   EXPECT_EQ(program.exit_code, 3);
   EXPECT_THAT(program.err, HasSubstr("cudaErrorMemoryAllocation"));
-  EXPECT_THAT(program.err, HasSubstr("left out by the policy"));
+  EXPECT_THAT(program.err, HasSubstr("not allowed by the policy"));
   EXPECT_EQ(reports_in(program.err), 1) << program.err;
 }
 

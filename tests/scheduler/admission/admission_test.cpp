@@ -446,7 +446,7 @@ TEST(Policies, UnboundedFailsAtOnceWithAReportThoughWaitingWouldHelp) {
   const Tensor large = rig->empty(shape_of(mib(1)), "large");
   EXPECT_THAT(message_of<OutOfMemory>([&] { rig->submit("op", {.writes = {large}}, fill(1)); }),
               AllOf(HasSubstr("large"), HasSubstr("1 MiB"), HasSubstr("cached"),
-                    HasSubstr("left out by the policy")));
+                    HasSubstr("not allowed by the policy")));
   EXPECT_EQ(rig.backend.waits(), 0U);
   (void)rig.filled(kib(512), 2);
   EXPECT_EQ(rig.pool.statistics().handovers, 0U);

@@ -99,7 +99,7 @@ TEST_F(OpenGpu, ABudgetThatIsNotFreeIsRefusedAndTheDefaultTakesWhatIs) {
   ASSERT_EQ(cudaMalloc(&others, mib(60).count), cudaSuccess);
   EXPECT_EQ(message_of<UsageError>([&] { Pool(device.memory(), budget({.percent = 80})); }),
             "budget (program) 80 MiB does not fit: only 40 MiB of the device's 100 MiB are free: "
-            "end what else uses the device, or set a budget of at most what is free");
+            "stop other programs on the device, or set a budget of at most the free memory");
   const LogCapture log;
   EXPECT_EQ(Pool(device.memory()).budget(), mib(40));
   EXPECT_FALSE(log.containing("lowered from 95 MiB to what is free, 40 MiB").empty());
@@ -112,8 +112,8 @@ TEST_F(OpenGpu, AFullGpuIsRefused) {
   void* others = nullptr;
   ASSERT_EQ(cudaMalloc(&others, mib(98).count), cudaSuccess);
   EXPECT_EQ(message_of<UsageError>([&] { Pool(device.memory()); }),
-            "the device is full: only 2 MiB of the device's 100 MiB are free: end what else uses "
-            "the device, or use another one");
+            "the device is full: only 2 MiB of the device's 100 MiB are free: stop other programs "
+            "on the device, or use another device");
   EXPECT_EQ(cudaFree(others), cudaSuccess);
 }
 

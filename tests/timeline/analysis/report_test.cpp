@@ -47,7 +47,8 @@ TEST(TimelineSummary, SaysFirstWhatIsMissing) {
   summary.lost = 3;
   EXPECT_THAT(
       in_words(summary),
-      StartsWith("the recording was cut, its last moments may be missing; 3 events lost: peak"));
+      StartsWith(
+          "the recording was cut off, and its last moments may be missing; 3 events lost: peak"));
 }
 
 TEST(TimelineSummary, PrintedPartsAddUpToThePrintedWhole) {
@@ -174,7 +175,7 @@ TEST(TimelineReport, AnEmptyTimelineIsSaidToBeOne) {
   EXPECT_TRUE(report_json({})["processes"].empty());
   Timeline timeline;
   timeline.processes.emplace_back();
-  EXPECT_THAT(report_text(timeline), HasSubstr("no memory of a pool recorded"));
+  EXPECT_THAT(report_text(timeline), HasSubstr("no pool memory recorded"));
 }
 
 }  // namespace

@@ -42,8 +42,7 @@ void expect_dropped(std::string_view event) {
   const Process process = from_chrome(with(event)).processes.at(0);
   ASSERT_EQ(process.records.size(), 1U);
   EXPECT_EQ(process.records[0].kind, TimelineKind::kNote);
-  EXPECT_EQ(process.name(process.records[0].name),
-            "1 events of the file are not as they should be and were left out");
+  EXPECT_EQ(process.name(process.records[0].name), "1 malformed events of the file were skipped");
 }
 
 TEST(ChromeReader, ABadEventIsLeftOutAndCounted) {
@@ -97,7 +96,7 @@ TEST(ChromeReader, WhatIsNoTimelineIsRefusedInOneLine) {
 
 TEST(ChromeReader, AFileThatClaimsTooMuchEndsInOneLine) {
   std::string deep = "[" + std::string(kBegin) + R"(,{"a":)" + std::string(1'000'000, '[');
-  EXPECT_THAT(refusal_of(deep), HasSubstr("more than 64 objects stand within each other"));
+  EXPECT_THAT(refusal_of(deep), HasSubstr("more than 64 objects are nested"));
   EXPECT_THAT(refusal_of(with("\"" + std::string(5'000'000, 'x') + "\"")),
               HasSubstr("a text longer than 1 MiB"));
   EXPECT_THAT(refusal_of(with("\"" + std::string(1'100'000, 'x') + "\"")),
@@ -201,7 +200,7 @@ TEST(ChromeReader, TakesDeviceAndMemoryOfThePyTorchProfilersTrace) {
   EXPECT_EQ(free.bytes, 512U);
   EXPECT_GT(free.sequence, allocate.sequence);
   EXPECT_EQ(process.name(by_kind.at(TimelineKind::kNote).name),
-            "2 events of other kinds were left out");
+            "2 events of other kinds were skipped");
 }
 
 std::string memory_event(const char* time, const char* bytes, const char* address,

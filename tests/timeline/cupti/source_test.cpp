@@ -207,7 +207,7 @@ TEST_P(CuptiSource, ImpossibleTimesAreCountedAsLostAndUnknownKindsAreNoted) {
   EXPECT_THAT(texts(TimelineKind::kNote),
               AllOf(Contains("1 records of CUPTI are lost: they end before they begin"),
                     Contains("1 records of CUPTI are lost: CUPTI had no room for their times"),
-                    Contains("1 records of CUPTI are left out: their kind is not known")));
+                    Contains("1 records of CUPTI are skipped: their kind is not known")));
 }
 
 TEST_P(CuptiSource, WhatCuptiTakesOfTheDeviceIsNoted) {

@@ -85,11 +85,12 @@ TEST_F(WeirTimeline, ConvertsToGzipAndBackWithoutLoss) {
 
 TEST_F(WeirTimeline, NothingThatIsReadIsWritten) {
   const std::string before = read_file(one_);
-  expect_refused({"convert", one_, "-o", one_}, "is not allowed: another file than that of FILE");
-  expect_refused({"merge", one_, two_, "-o", two_}, "another file than that of FILE");
-  expect_refused({"report", one_, "-o", one_}, "another file than that of FILE");
+  expect_refused({"convert", one_, "-o", one_},
+                 "is not allowed: a different file from that of FILE");
+  expect_refused({"merge", one_, two_, "-o", two_}, "a different file from that of FILE");
+  expect_refused({"report", one_, "-o", one_}, "a different file from that of FILE");
   const std::string out = directory_.file("out.json");
-  expect_refused({"report", one_, "-o", out, "--json", out}, "another file than that of");
+  expect_refused({"report", one_, "-o", out, "--json", out}, "a different file from that of");
   EXPECT_EQ(read_file(one_), before);
 }
 
@@ -112,7 +113,7 @@ TEST_F(WeirTimeline, LostEventsAreInTheFirstLineOfTheReportAndInJson) {
 TEST_F(WeirTimeline, AFailureLeavesTheOldFile) {
   const std::string out = directory_.file("old.json");
   write_file(out, "old");
-  expect_refused({"merge", one_, one_, "-o", out}, "the same recording is given twice: p, rank 1");
+  expect_refused({"merge", one_, one_, "-o", out}, "the same recording appears twice: p, rank 1");
   EXPECT_EQ(read_file(out), "old");
   expect_refused({"convert", one_, "-o", "/nowhere/x.json"}, "No such file or directory");
   EXPECT_EQ(timeline({"convert", one_, "-o", "/dev/full"}).exit_code, 2)
@@ -142,7 +143,7 @@ TEST_F(WeirTimeline, BadWordsAreRefusedInOneLine) {
                  "none.json: cannot be read (No such file or directory)");
   expect_refused({"report", one_, "--text", "--json", "-"}, "--text is not allowed");
   expect_refused({"merge", one_, two_, "-o", directory_.file("x.json"), "--", "ls"},
-                 "takes no words after --");
+                 "takes no arguments after --");
   expect_refused({"record"}, "the program to record is missing");
   expect_refused({"record", "-o", "x.pickle", "--", "true"},
                  "a name that ends in .json, .json.gz or .pftrace");

@@ -95,7 +95,7 @@ TEST(TimelineMerge, OneRecordingGivenTwiceIsRefused) {
   EXPECT_THAT(message_of<UsageError>([&] {
                 (void)merge({recording(info), recording(info)});
               }),
-              HasSubstr("the same recording is given twice: p, rank 3, pid 7 on h"));
+              HasSubstr("the same recording appears twice: p, rank 3, pid 7 on h"));
 }
 
 TEST(TimelineMerge, OneProcessNumberOfTwoMachinesIsTwoProcesses) {

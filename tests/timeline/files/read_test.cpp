@@ -44,7 +44,7 @@ TEST(TimelineRead, SaysWhatAFileIsInstead) {
   EXPECT_THAT(refusal_of_bytes("[1, 2]"), HasSubstr("no known format"));
   EXPECT_THAT(refusal_of("/"), HasSubstr("/: cannot be read (Is a directory)"));
   EXPECT_THAT(refusal_of("/nowhere"), HasSubstr("No such file"));
-  EXPECT_THAT(refusal_of("/dev/zero"), HasSubstr("no regular file"));
+  EXPECT_THAT(refusal_of("/dev/zero"), HasSubstr("not a regular file"));
   EXPECT_THAT(refusal_of("-"), HasSubstr("not from standard input"));
 }
 

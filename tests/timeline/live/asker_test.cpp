@@ -135,7 +135,7 @@ TEST(LiveAsker, OpensNoFileThatIsNotTheUsersAlone) {
   EXPECT_THAT(refused([](const std::string& path) { chmod(path.c_str(), 0666); }),
               HasSubstr("is not this user's alone"));
   EXPECT_THAT(refused([](const std::string& path) { EXPECT_EQ(truncate(path.c_str(), 99), 0); }),
-              HasSubstr("is not this user's alone, or is cut"));
+              HasSubstr("is accessible to other users, or truncated"));
   EXPECT_THAT(refused([](const std::string& path) {
                 EXPECT_EQ(rename(path.c_str(), (path + ".old").c_str()), 0);
                 EXPECT_EQ(symlink((path + ".old").c_str(), path.c_str()), 0);

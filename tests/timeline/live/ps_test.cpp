@@ -48,7 +48,7 @@ TEST(Ps, ShowsUsersWhereAsked) {
 TEST(Ps, SaysWhatItDoesNotShow) {
   EXPECT_EQ(ps_text({.unreadable = 2}, false, true),
             "no program runs under Weir\n"
-            "2 programs not shown: another version of Weir publishes otherwise\n");
+            "2 programs not shown: they run under another version of Weir\n");
 }
 
 TEST(Ps, AStrangersNameIsShownAndNotObeyed) {

@@ -140,7 +140,7 @@ TEST(LiveReader, DoesNotBelieveAFileWithTheNameOfAnotherProcess) {
   const LiveSurvey survey = place.survey();
   EXPECT_THAT(survey.programs, IsEmpty());
   EXPECT_EQ(survey.unreadable, 0U);
-  const std::string fault = "is locked by another process than it is named after";
+  const std::string fault = "is locked by a process that it is not named after";
   EXPECT_THAT(faults_of(survey), ElementsAre(fault, fault, fault));
 }
 
@@ -164,7 +164,7 @@ TEST(LiveReader, DoesNotBelieveACopyThatAnotherProcessMade) {
   ASSERT_THAT(survey.programs, SizeIs(1));
   EXPECT_EQ(survey.programs[0].program, "original");
   EXPECT_EQ(survey.programs[0].file, alone.programs[0].file);
-  const std::string fault = "is locked by another process than it is named after";
+  const std::string fault = "is locked by a process that it is not named after";
   EXPECT_THAT(faults_of(survey), ElementsAre(fault, fault));
   // As a file of its own.
   const Forged own(place, &copy, sizeof copy, own_name());
@@ -185,7 +185,7 @@ TEST(LiveReader, DoesNotBelieveFiguresThatNoProgramHas) {
     return faults_of(survey);
   };
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
-  const auto refused = ElementsAre("has figures that no program has");
+  const auto refused = ElementsAre("has impossible figures");
   EXPECT_THAT(faults([](LiveBlock& /*block*/) {}), IsEmpty());
   EXPECT_THAT(faults([](LiveBlock& block) { block.device_samples[2].devices[1].budget = 10; }),
               refused);
@@ -270,7 +270,7 @@ TEST(LiveReader, PassesOverAFileThatOthersMayOpen) {
     const Forged file(place, good_block());
     ASSERT_EQ(chmod((place.path() + "/" + own_name()).c_str(), mode), 0);
     EXPECT_THAT(place.survey().programs, IsEmpty()) << mode;
-    EXPECT_THAT(faults_of(place.survey()), ElementsAre("is open to others")) << mode;
+    EXPECT_THAT(faults_of(place.survey()), ElementsAre("is accessible to other users")) << mode;
   }
 }
 
@@ -280,8 +280,7 @@ TEST(LiveReader, PassesOverAFileOfTwoNames) {
   const std::string name = place.path() + "/" + own_name();
   ASSERT_EQ(link(name.c_str(), (place.path() + "/" + own_name(3)).c_str()), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
-  EXPECT_THAT(faults_of(place.survey()),
-              ElementsAre("has another name as well", "has another name as well"));
+  EXPECT_THAT(faults_of(place.survey()), ElementsAre("has a second name", "has a second name"));
 }
 
 TEST(LiveReader, PassesOverAnotherUsersFile) {
@@ -290,7 +289,7 @@ TEST(LiveReader, PassesOverAnotherUsersFile) {
   const Forged file(place, good_block());
   ASSERT_EQ(chown((place.path() + "/" + own_name()).c_str(), 65534, 65534), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
-  EXPECT_THAT(faults_of(place.survey()), ElementsAre("is not of the folder's owner"));
+  EXPECT_THAT(faults_of(place.survey()), ElementsAre("does not belong to the folder's owner"));
 }
 
 TEST(LiveReader, OfAnotherUsersFolderReadsNothingButForRoot) {
@@ -390,8 +389,7 @@ TEST(LiveReader, LooksAtABoundedNumberOfEntries) {
   }
   const LiveSurvey survey = place.survey();
   EXPECT_THAT(survey.programs, IsEmpty());
-  EXPECT_THAT(faults_of(survey),
-              ElementsAre("has more than 4096 entries: only those were looked at"))
+  EXPECT_THAT(faults_of(survey), ElementsAre("has more than 4096 entries: only 4096 were read"))
       << "programs may be among the others";
 }
 

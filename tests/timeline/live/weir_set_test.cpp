@@ -182,7 +182,7 @@ TEST(WeirSet, OfAProgramThatIsStoppedGivesUp) {
   (void)await_devices(place, any);
   program.send(SIGSTOP);
   expect_refused(place, {program.pid(), "--budget", "16MiB", "--wait", "0.1"}, 1,
-                 "did not answer within 0.1 s: it is stopped; the request was taken back");
+                 "did not answer within 0.1 s: it is stopped; the request was withdrawn");
   program.send(SIGCONT);
   EXPECT_EQ(program.tell("info"), "56 of 64");
 }
@@ -197,7 +197,7 @@ TEST(WeirSet, OfAProgramThatIsNotUnderTheLibraryIsToldThatItsBudgetIsFixed) {
   const std::string pid = std::to_string(place.survey().programs.at(0).pid);
   EXPECT_THAT(run_weir(place, {"ps"}).out, HasSubstr(" cpu "));
   expect_refused(place, {pid, "--budget", "16MiB", "--wait", "60"}, 1,
-                 "is fixed while it runs: it is no program under libweir.so");
+                 "is fixed while it runs: it does not run under libweir.so");
   training.send(SIGINT);
   (void)training.wait();
 }
@@ -247,10 +247,10 @@ TEST(WeirSet, AFileThatIsNotAsItWasMadeIsPassedOverAndTheProgramGoesOn) {
   expect_passed_over([](const std::string& path) { EXPECT_EQ(truncate(path.c_str(), 0), 0); },
                      "is cut");
   expect_passed_over([](const std::string& path) { EXPECT_EQ(chmod(path.c_str(), 0644), 0); },
-                     "is open to others");
+                     "is accessible to other users");
   expect_passed_over(
       [](const std::string& path) { EXPECT_EQ(link(path.c_str(), (path + ".other").c_str()), 0); },
-      "has another name");
+      "has a second name");
   expect_passed_over(
       [](const std::string& path) {
         EXPECT_EQ(rename(path.c_str(), (path + ".other").c_str()), 0);
@@ -302,8 +302,8 @@ TEST(WeirSet, FiguresThatAnotherProgramWroteAreReportedAndNotShown) {
   write_first(changed);
   const Finished ps = run_weir(place, {"ps"});
   EXPECT_EQ(ps.out, "no program runs under Weir\n");
-  EXPECT_EQ(ps.err, "weir: passed over: " + path + " has figures that no program has\n");
-  expect_refused(place, {program.pid(), "--budget", "16MiB"}, 1, "has figures that no program has");
+  EXPECT_EQ(ps.err, "weir: passed over: " + path + " has impossible figures\n");
+  expect_refused(place, {program.pid(), "--budget", "16MiB"}, 1, "has impossible figures");
   write_first(own);
   EXPECT_EQ(run_weir(place, {"set", program.pid(), "--budget", "16MiB"}).exit_code, 0);
   EXPECT_EQ(program.end(), 0);

@@ -166,7 +166,7 @@ TEST_F(TimelineFileTest, SaysThatItWasCutShortAndWritesNoMore) {
   file->append(kHead);
   std::filesystem::resize_file(in("run.json"), 2);
   file->append("two");
-  EXPECT_EQ(file->failure(), "somebody cut the file short");
+  EXPECT_EQ(file->failure(), "the file was truncated by another program");
   EXPECT_EQ(bytes_of(in("run.json")), kHead.substr(0, 2));
 }
 

@@ -66,8 +66,9 @@ TEST(CliData, PredictAgreesWithTheAccuracyOfTheRunThatSavedTheWeights) {
     ASSERT_NE(at, std::string::npos) << child.out;
     EXPECT_NE(run.out.find(child.out.substr(at - 4, 4) + row), std::string::npos) << run.out;
   }
-  expect_refused(predict_on(files, {"--json", files.path("weights")}),
-                 {"--json='" + files.path("weights") + "'", "another file than that of --weights"});
+  expect_refused(
+      predict_on(files, {"--json", files.path("weights")}),
+      {"--json='" + files.path("weights") + "'", "a different file from that of --weights"});
   EXPECT_EQ(run_weir_train(predict_on(files)).exit_code, 0) << "the weights are still there";
 }
 

@@ -65,8 +65,8 @@ TEST(CliOutput, FilesThatAreOneAreRefused) {
   const std::string file = directory.file("a");
   const Finished child = run_weir_train({"run", "--save", file, "--json", directory.file("./a")});
   EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(child.err,
-            "weir-train: --save='" + file + "' is not allowed: another file than that of --json\n");
+  EXPECT_EQ(child.err, "weir-train: --save='" + file +
+                           "' is not allowed: a different file from that of --json\n");
 }
 
 TEST(CliOutput, JsonToStandardOutputFollowsTheTable) {
@@ -151,7 +151,7 @@ TEST(CliOutput, AVariableWithAMistakeInItsNameIsNamedWithTheNearest) {
                                         {{"WEIR_BUGET", "64MiB"}, {"WEIR_LOG", "warn"}});
   EXPECT_EQ(child.exit_code, 0) << child.err;
   EXPECT_TRUE(child.err.starts_with(
-      "weir: WEIR_BUGET is set and is no variable of Weir: the nearest is WEIR_BUDGET\n"))
+      "weir: WEIR_BUGET is set but is not a variable of Weir: the nearest is WEIR_BUDGET\n"))
       << child.err;
 }
 

@@ -192,7 +192,7 @@ TEST(Idx, AFileThatMemoryCannotHoldIsRefused) {
   ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
   const std::string said = refusal(files);
   EXPECT_EQ(setrlimit(RLIMIT_AS, &before), 0);
-  expect_parts(said, {files.path(kTrainImages), "memory for its 64.0 GiB is not to be had"});
+  expect_parts(said, {files.path(kTrainImages), "memory for its 64.0 GiB is not available"});
 }
 #endif
 

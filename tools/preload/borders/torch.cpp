@@ -44,10 +44,10 @@ Text describe_failure(ssize_t size, int device) noexcept {
                   size, device, info.budget.count, info.allocated.count, info.awaiting.count,
                   info.passed.count);
   } else {
-    std::snprintf(text.data(), text.size(),
-                  "CUDA out of memory. Weir has no %zd bytes on device %d, on which nothing was "
-                  "done yet.",
-                  size, device);
+    std::snprintf(
+        text.data(), text.size(),
+        "CUDA out of memory. Weir has no %zd bytes on device %d, which has not been used yet.",
+        size, device);
   }
   return text;
 }
@@ -93,7 +93,7 @@ WEIR_EXPORT void weir_torch_reset() { (void)weir::preload::trim(-1); }
 WEIR_EXPORT void weir_torch_memory_fraction(double fraction, int device) {
   Text text{};
   std::snprintf(text.data(), text.size(),
-                "a memory fraction of %g for device %d is passed over; WEIR_BUDGET sets the budget",
+                "a memory fraction of %g for device %d is ignored; WEIR_BUDGET sets the budget",
                 fraction, device);
   weir::log(LogLevel::kWarn, text.data());
 }

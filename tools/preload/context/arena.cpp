@@ -175,7 +175,7 @@ void Arena::tell(const Attempt& attempt, const std::exception& why, std::string&
   } catch (const OutOfMemory& pool) {
     report = std::string(pool.what()) + "\n    " + report;
   } catch (const std::exception&) {
-    report = "out of memory, of the host too";
+    report = "out of memory, also on the host";
   }
 }
 
@@ -278,7 +278,7 @@ void Arena::keep(CUdeviceptr pointer) noexcept {
   try {
     kept_.insert(pointer);
   } catch (const std::exception&) {
-    log(LogLevel::kError, "memory of a captured graph may be handed out again: the host is full");
+    log(LogLevel::kError, "memory of a captured graph may be reused: host memory is full");
   }
 }
 
@@ -367,7 +367,7 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
     Fences::begin_request();
     (void)fences_.wait(fences_.record(fences_.everything()), {});
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("a barrier was left out: ") + error.what());
+    log(LogLevel::kDebug, std::string("a barrier was skipped: ") + error.what());
   }
 }
 

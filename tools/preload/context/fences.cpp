@@ -517,7 +517,7 @@ void Fences::cover_threads(Fence& fence, BlockingStreams& blocking) {
 
 void Fences::cover_removed(Fence& fence, Followed& stream, Reach reach, BlockingStreams& blocking) {
   if (stream.unfenced && reach != Reach::kBlocking) {
-    throw Error("a stream went without a last fence");
+    throw Error("a stream ended without a last fence");
   }
   if (stream.covered && reach == Reach::kNext) return;
   sweep(stream);
@@ -688,13 +688,13 @@ bool Fences::wait(Point point, std::stop_token stop) {
 void Fences::make_wait(StreamId waiter, Point point) {
   if (waiter == sync_) {
     // The new owner may use the memory on a stream that does not exist yet, or on the host.
-    if (!wait(point, {})) throw Error("the device did not come so far in time");
+    if (!wait(point, {})) throw Error("the device did not reach the fence in time");
     return;
   }
   const Lock lock(mutex_);
   if (passed_locked(point.stream) >= point.sequence) return;
   const Followed* const found = followed(waiter);
-  if (found == nullptr || found->removed) throw Error("the stream that is to wait is gone");
+  if (found == nullptr || found->removed) throw Error("the waiting stream is gone");
   if (captured_now() || lost_) throw Error("no fence can be waited for now");
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());

@@ -105,7 +105,7 @@ void ContextPages::unreserve(void* address, Bytes size) noexcept {
   report_fault(in_driver([&]() -> PagesDone {
                  return {0, pages_.unreserve(address, size), "cuMemAddressFree"};
                }),
-               "addresses cannot be given back");
+               "addresses cannot be released");
 }
 
 std::size_t ContextPages::create(std::span<Page> pages) {
@@ -162,7 +162,7 @@ void ContextPages::release(std::span<const Page> pages) noexcept {
   const PagesDone done = in_driver([&] { return pages_.destroy(pages); });
   // Memory that cannot be returned stays charged permanently.
   account_.give_back(page_size() * done.count);
-  report_fault(done, "pages cannot be given back");
+  report_fault(done, "pages cannot be released");
 }
 
 void ContextPages::give_back_held() noexcept {

@@ -121,8 +121,8 @@ bool Spilled::is_possible(int device) noexcept {
   if (first && !possible) {
     try {
       log(LogLevel::kWarn, "WEIR_SPILL=host has no effect on GPU " + std::to_string(device) +
-                               ": it cannot use managed memory at once with the host; what does "
-                               "not fit in the budget fails as without");
+                               ": it cannot use managed memory while the host does; allocations "
+                               "beyond the budget fail as without it");
     } catch (const std::exception&) {
       log(LogLevel::kWarn, "WEIR_SPILL=host has no effect");
     }
@@ -174,7 +174,7 @@ bool Spilled::allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept
     pointer = taken;
     return true;
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing was taken from the host: ") + error.what());
+    log(LogLevel::kDebug, std::string("no host memory was allocated: ") + error.what());
     return false;
   }
 }
@@ -220,11 +220,10 @@ void Spilled::say_first(const Account& account, Bytes bytes) noexcept {
     log(LogLevel::kWarn,
         "GPU " + std::to_string(account.device()) + ": the budget of " +
             format_bytes(account.budget()) + " is used up, and " + format_bytes(bytes) +
-            " are taken from the host's memory (WEIR_SPILL=host). Work on them goes over PCIe or "
-            "NVLink, and can be 10 to 100 times slower. Said once; the summary has the sum, as "
-            "`spilled`");
+            " are allocated in host memory (WEIR_SPILL=host). Access goes over PCIe or NVLink and "
+            "can be 10 to 100 times slower. Printed once; the summary has the total as `spilled`");
   } catch (const std::exception&) {
-    log(LogLevel::kWarn, "memory is taken from the host (WEIR_SPILL=host)");
+    log(LogLevel::kWarn, "memory is allocated on the host (WEIR_SPILL=host)");
   }
 }
 
@@ -268,7 +267,7 @@ bool Spilled::give_back(std::chrono::nanoseconds most) noexcept {
     if (turn.granted()) give_back_passed();
     return turn.granted();
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("memory of the host is given back later: ") + error.what());
+    log(LogLevel::kDebug, std::string("host memory is released later: ") + error.what());
     return false;
   }
 }
@@ -311,7 +310,7 @@ void Spilled::return_to_driver(CUdeviceptr pointer, std::optional<Point> point) 
   }
   returned_.notify_all();
   if (code != CUDA_SUCCESS) {
-    log(LogLevel::kError, "memory of the host cannot be given back: cuMemFree failed (" +
+    log(LogLevel::kError, "host memory cannot be released: cuMemFree failed (" +
                               std::to_string(static_cast<int>(code)) + ")");
   }
 }

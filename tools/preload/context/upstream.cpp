@@ -54,7 +54,7 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
     return;
   }
   // Memory that cannot be returned stays charged permanently.
-  log(LogLevel::kError, format_bytes(size) + " cannot be given back: cuMemFree failed (" +
+  log(LogLevel::kError, format_bytes(size) + " cannot be released: cuMemFree failed (" +
                             std::to_string(static_cast<int>(code)) + ")");
 }
 
@@ -88,7 +88,7 @@ void DriverUpstream::hold(void* pointer, Bytes size) noexcept {
     const Lock lock(mutex_);
     held_.emplace_back(pointer, size);
   } catch (const std::exception&) {
-    log(LogLevel::kError, format_bytes(size) + " cannot be given back: the host's memory is full");
+    log(LogLevel::kError, format_bytes(size) + " cannot be released: host memory is full");
   }
 }
 

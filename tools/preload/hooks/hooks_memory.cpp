@@ -133,16 +133,14 @@ CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
 }
 
 constexpr const char* kInOrder =
-    "memory in stream order is used again before another process could know; share memory of "
-    "cuMemAlloc";
+    "stream-ordered memory is reused before another process can know; share memory of cuMemAlloc";
 
 /// Takes cuMemAlloc memory, which the driver gave at `base`, out of the pool permanently. Returns
 /// null, or why it must not be shared.
 const char* give_away(Process& process, CUdeviceptr base) noexcept {
   constexpr const char* kPart =
-      "a block of this pool is a part of what the driver gave, and the handle would be for the "
-      "rest "
-      "as well; set WEIR_POOL=naive";
+      "a block of this pool is part of a driver allocation, and a handle would share all of it; "
+      "set WEIR_POOL=naive";
   try {
     for (Arena* const arena : process.arenas()) {
       Bytes given;
@@ -160,7 +158,7 @@ const char* give_away(Process& process, CUdeviceptr base) noexcept {
     }
     return nullptr;
   } catch (const std::exception&) {
-    return "the host's memory is full";
+    return "host memory is full";
   }
 }
 
@@ -280,7 +278,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   }
   if (process != nullptr && process->spilled().has(pointer)) {
     return refuse_handle(
-        "it is memory of the host, given where the budget was used up, and the driver has no "
+        "it is host memory, allocated because the budget was used up, and the driver has no "
         "handles for it; set WEIR_SPILL=off");
   }
   CUdeviceptr base = 0;

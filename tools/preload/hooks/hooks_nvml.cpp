@@ -39,7 +39,7 @@ std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcep
   try {
     return budget_view(*process, *account, free, total);
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("NVML's figures are told as they are: ") + error.what());
+    log(LogLevel::kDebug, std::string("NVML's own figures are reported: ") + error.what());
     return {};
   }
 }

@@ -21,7 +21,7 @@ void for_arenas_of(Process* process, CUmemoryPool pool, const Visit& visit) noex
       if (arena->account().device() == device) visit(*arena);
     }
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("the pool's memory was left as it was: ") + error.what());
+    log(LogLevel::kDebug, std::string("the pool was not trimmed: ") + error.what());
   }
 }
 
@@ -46,7 +46,7 @@ void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total
     free = view.free.count;
     total = view.total.count;
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("the device's memory is told as it is: ") + error.what());
+    log(LogLevel::kDebug, std::string("the device's own figures are reported: ") + error.what());
   }
 }
 

@@ -203,7 +203,7 @@ void record_use_on(int device, void* pointer, CUstream stream) noexcept {
       return;
     }
   } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("a use is not known: ") + error.what());
+    log(LogLevel::kError, std::string("a use is not recorded: ") + error.what());
   }
 }
 

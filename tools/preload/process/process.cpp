@@ -420,7 +420,7 @@ void Process::finish_parked() noexcept {
     }
   } catch (const std::exception& error) {
     all = false;
-    log(LogLevel::kDebug, std::string("memory that was freed is used later: ") + error.what());
+    log(LogLevel::kDebug, std::string("freed memory is reused later: ") + error.what());
   }
   if (!all) parked_.store(true);
 }
@@ -504,7 +504,7 @@ Bytes Process::trim_in_turn(const Account& account, Bytes need) noexcept {
       given += arena->pool().give_back(minus_or_zero(need, given));
     }
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing could be given back: ") + error.what());
+    log(LogLevel::kDebug, std::string("nothing could be released: ") + error.what());
   }
   return given;
 }
@@ -523,7 +523,7 @@ Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexc
     }
     if (!if_enough || spare >= need) given = trim_in_turn(account, need);
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing could be given back: ") + error.what());
+    log(LogLevel::kDebug, std::string("nothing could be released: ") + error.what());
   }
   return given;
 }
@@ -542,7 +542,7 @@ std::optional<Release> Process::oldest_release(const Account& account) const noe
       recorded = its;
     }
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing can be waited for: ") + error.what());
+    log(LogLevel::kDebug, std::string("waiting is not possible: ") + error.what());
   }
   return oldest;
 }
@@ -577,7 +577,7 @@ void Process::drain(const Account& account) noexcept {
       }
     }
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing could be waited for: ") + error.what());
+    log(LogLevel::kDebug, std::string("waiting was not possible: ") + error.what());
   }
 }
 
@@ -625,7 +625,7 @@ void Process::note_end_of_captures() noexcept {
     for (Arena* const arena : arenas()) keep_budget(arena->account());
     finish_parked();
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("memory is given back later: ") + error.what());
+    log(LogLevel::kDebug, std::string("memory is released later: ") + error.what());
   }
 }
 
@@ -688,9 +688,9 @@ void Process::report(const Account& account, const std::string& text) noexcept {
       all += "\n    passed: " + kind.kind + " " + format_bytes(kind.level.current) +
              (kind.counted ? "" : " (not of the budget)");
     }
-    log(LogLevel::kError, all + "\n    said once; the program was told that memory is out");
+    log(LogLevel::kError, all + "\n    printed once; the program got an out-of-memory error");
   } catch (const std::exception&) {
-    log(LogLevel::kError, "out of memory, of the host too");
+    log(LogLevel::kError, "out of memory, also on the host");
   }
 }
 

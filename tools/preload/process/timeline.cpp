@@ -79,7 +79,7 @@ void look_at_budgets() noexcept {
   try {
     for (Account* const account : process->accounts_in_use()) process->keep_budget(*account);
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing was given back: ") + error.what());
+    log(LogLevel::kDebug, std::string("nothing was released: ") + error.what());
   }
 }
 
@@ -116,7 +116,7 @@ bool start_timeline(std::string_view file) noexcept {
   constexpr const char* kSource = "weir_timeline_start";
   try {
     if (Process::is_forked_child()) {  // the parent may have held a pool's lock
-      log(LogLevel::kError, std::string(kSource) + ": a child after a fork records nothing");
+      log(LogLevel::kError, std::string(kSource) + ": a forked child records nothing");
       return false;
     }
     auto settings = timeline::TimelineSettings::from_environment();

@@ -59,7 +59,7 @@ std::string device_text(const DeviceSummary& device) {
   text += line("from the cache", std::to_string(pool.hits) + ", handed over " +
                                      std::to_string(pool.handovers) + ", by growth " +
                                      std::to_string(pool.misses));
-  text += line("given back to the driver", number_of(pool.releases, "segment"));
+  text += line("returned to the driver", number_of(pool.releases, "segment"));
   text += line("waits for memory", waits(pool.waits, pool.waited));
   text += line("retries", std::to_string(pool.retries));
   text += line("requests that failed", std::to_string(pool.failures));

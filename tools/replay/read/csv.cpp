@@ -102,7 +102,7 @@ bool Csv::next() {
 std::string Csv::cut() const {
   if (at_ >= source_.bytes.size()) return source_.cut;
   return (source_.cut.empty() ? "" : source_.cut + ", and ") + std::string("line ") +
-         std::to_string(line_ + 1) + " is not whole: no newline ends it";
+         std::to_string(line_ + 1) + " is incomplete: it does not end with a newline";
 }
 
 void Csv::check_count() const {

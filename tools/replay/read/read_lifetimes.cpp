@@ -93,7 +93,7 @@ class LifetimeReader {
  private:
   void check_new(std::string_view buffer) {
     if (known_.insert(buffer).second) return;
-    throw Malformed("buffer " + shown_text(buffer) + " is on a line above already");
+    throw Malformed("buffer " + shown_text(buffer) + " is already on an earlier line");
   }
   /// Refuses here what the builder would refuse later, while the line number is known.
   void add_to_all(Bytes size) {

@@ -41,7 +41,7 @@ class PoolReader {
     trace.cut = std::move(cut);
     if (failures_ != 0) {
       trace.notes.push_back(format_count(failures_, "request") +
-                            " failed in the recording: left out");
+                            " failed in the recording: skipped");
     }
     return trace;
   }
@@ -64,7 +64,7 @@ Trace read_pool(const std::string& name, std::span<const AllocationRecord> recor
   // Records can be missing: events are lost, and a thread that is stopped between an event and its
   // record leaves that record out. Later records may not fit the earlier ones then.
   const bool may_have_holes = !log.complete || log.lost != 0;
-  if (!log.complete) cut = "the log was not ended: its process crashed, or still runs";
+  if (!log.complete) cut = "the log has no end: its process crashed or is still running";
   if (log.lost != 0)
     cut += (cut.empty() ? "" : "; ") + std::to_string(log.lost) + " events were lost";
   for (const AllocationRecord& record : records) {

@@ -53,10 +53,10 @@ class RmmReader {
     trace.cut = std::move(cut);
     if (failures_ != 0) {
       trace.notes.push_back(format_count(failures_, "allocation") +
-                            " failed in the recording: left out");
+                            " failed in the recording: skipped");
     }
     if (empty_ != 0) {
-      trace.notes.push_back(format_count(empty_, "allocation") + " of 0 bytes: left out");
+      trace.notes.push_back(format_count(empty_, "allocation") + " of 0 bytes: skipped");
     }
     return trace;
   }

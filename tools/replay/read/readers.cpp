@@ -12,8 +12,8 @@ Trace read_csv(const Source& source) {
   Csv csv(source);
   if (is_rmm_log(csv)) return read_rmm_log(source.name, csv);
   if (is_lifetimes(csv)) return read_lifetimes(source.name, csv);
-  throw UsageError(source.name + ": no trace: its first line is " + shown_text(csv.header()) +
-                   "; expected is an allocation log of Weir, RMM's log (Thread,Time,Action,Pointer,"
+  throw UsageError(source.name + ": not a trace: its first line is " + shown_text(csv.header()) +
+                   "; expected an allocation log of Weir, RMM's log (Thread,Time,Action,Pointer,"
                    "Size,Stream) or lifetimes (buffer,start,end,size)");
 }
 

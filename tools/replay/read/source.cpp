@@ -34,7 +34,7 @@ class LineLengths {
     if (newline != std::string_view::npos) line_ = looked_at_ + newline + 1;
     looked_at_ = bytes.size();
     if (bytes.size() - line_ <= kLongestLine.count) return;
-    throw UsageError(name_ + ": no trace: at byte " + std::to_string(line_) +
+    throw UsageError(name_ + ": not a trace: at byte " + std::to_string(line_) +
                      " a line begins that is longer than " + format_bytes(kLongestLine));
   }
 
@@ -101,7 +101,7 @@ class Inflater {
       } else if (code == Z_BUF_ERROR) {
         return false;  // no output and no more input
       } else if (code != Z_OK) {
-        refuse(stream_.msg != nullptr ? stream_.msg : "what follows is not gzip's");
+        refuse(stream_.msg != nullptr ? stream_.msg : "the bytes after it are not gzip");
       }
     }
   }
@@ -149,7 +149,7 @@ Source unpack(std::string name, std::string bytes, Bytes most) {
     return source;
   }
   if (!Inflater(source.name, bytes).unpack_to(source.bytes, most)) {
-    source.cut = "the gzip ends early";
+    source.cut = "the gzip data ends early";
   }
   return source;
 }
@@ -165,7 +165,7 @@ Source read_source(const std::string& path) {
   const std::string name = path == kStandardInput ? "standard input" : path;
   if (const int error = file.fault(); error != 0) refuse_reading(name, error);
   if (!file.may_be_read()) {
-    throw UsageError(name + ": no regular file: what a pipe brings is read with - for its name");
+    throw UsageError(name + ": not a regular file: to read from a pipe, use - as the name");
   }
   const Bytes most = most_bytes();
   std::string bytes;

@@ -108,8 +108,8 @@ void draw_map(Svg& svg, std::string_view name, const AddressMap& map, double top
   const double begin = top + kHeading;
   const auto height = static_cast<double>(std::max<std::uint64_t>(map.height().count, 1));
   const std::string left_out = map.left_out().count == 0
-                                   ? "addresses that were never held are left out"
-                                   : "addresses that were never in use are left out, and " +
+                                   ? "addresses that were never held are omitted"
+                                   : "addresses that were never in use are omitted, and " +
                                          format_bytes(map.left_out()) + " that is held there";
   svg.text({look::kLeft, begin - 26}, std::string(name) + ": what lay where", look::kBold);
   svg.text({look::kLeft + look::kPlot, begin - 26}, left_out, look::kEnd);

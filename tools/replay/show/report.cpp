@@ -197,7 +197,7 @@ std::string advice_text(const Advice& advice) {
   for (const Score& other : found.equal) {
     equal += (equal.empty() ? "" : "; ") + advice.variables[other.candidate];
   }
-  if (!equal.empty()) text += "  equal, within what two timings differ by: " + equal + "\n";
+  if (!equal.empty()) text += "  equal, within the difference of two timings: " + equal + "\n";
   if (found.second) {
     text += "second best: " + advice.variables[found.second->candidate] + "\n  " +
             why(*found.second) + "\n";
@@ -233,7 +233,7 @@ std::string summary_text(std::span<const TraceResults> results, const Setup& set
     }
   }
   return setup_text(setup) +
-         "\npeak reserved / least capacity, each in peaks of what is requested\n\n" +
+         "\npeak reserved / least capacity, each divided by the peak of requested bytes\n\n" +
          format_table(rows) + below;
 }
 
@@ -272,8 +272,8 @@ std::string breakdown_text(std::span<const TraceResults> results) {
     }
   }
   if (rows.size() == 1) return "";
-  return "where the reserved memory was when it came to its peak, in MiB / in pages of " +
-         format_bytes(page) + "\n\n" + format_table(rows);
+  return "where the reserved memory was at its peak, in MiB / in pages of " + format_bytes(page) +
+         "\n\n" + format_table(rows);
 }
 
 std::string results_json(std::span<const TraceResults> results, const Setup& setup,

@@ -190,7 +190,7 @@ class Finder {
   }
   [[noreturn]] void refuse_depth() {
     throw UsageError(path_ + ": at byte " + std::to_string(input_.Tell()) + " more than " +
-                     std::to_string(limits_.max_depth) + " objects stand within each other");
+                     std::to_string(limits_.max_depth) + " objects are nested");
   }
 
   using Which = chrome::Key;  // the method above hides it
@@ -286,7 +286,7 @@ FileFacts read_events(const std::string& path, const ReadLimits& limits, EventTa
       reader.Parse<rapidjson::kParseNumbersAsStringsFlag>(input, finder);
   const bool at_end = input.at_end();
   if (result.IsError() && !at_end) {
-    throw UsageError(path + ": no timeline: at byte " + std::to_string(result.Offset()) + ": " +
+    throw UsageError(path + ": not a timeline: at byte " + std::to_string(result.Offset()) + ": " +
                      rapidjson::GetParseError_En(result.Code()));
   }
   return {.whole = !result.IsError() && !input.cut(), .base_unix_ns = finder.base_unix_ns()};

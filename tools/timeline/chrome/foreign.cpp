@@ -207,13 +207,13 @@ void ForeignTaker::complete_pools(Process& process) {
 
 Timeline ForeignTaker::finish(const FileFacts& facts) {
   if (!any_) {
-    throw UsageError(state_.path + ": no timeline: of its " + std::to_string(left_out_) +
+    throw UsageError(state_.path + ": not a timeline: of its " + std::to_string(left_out_) +
                      " events none is of memory or of a device");
   }
   set_zero(facts);
   if (left_out_ != 0) {
     builder_.add(
-        {.name = builder_.name(std::to_string(left_out_) + " events of other kinds were left out"),
+        {.name = builder_.name(std::to_string(left_out_) + " events of other kinds were skipped"),
          .kind = TimelineKind::kNote});
   }
   builder_.info.program = "another program's trace";

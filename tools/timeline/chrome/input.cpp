@@ -29,7 +29,7 @@ int open_regular(const std::string& path) {
   if (error == 0 && S_ISREG(status.st_mode)) return file;
   close(file);
   if (error != 0) refuse_reading(path, error);
-  throw UsageError(path + ": no regular file; a timeline is read from one");
+  throw UsageError(path + ": not a regular file; a timeline is read from a regular file");
 }
 
 }  // namespace

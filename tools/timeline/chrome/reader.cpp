@@ -24,7 +24,7 @@ class Chooser final : public chrome::EventTaker {
     }
   }
   [[nodiscard]] Timeline finish(const std::string& path, const chrome::FileFacts& facts) {
-    if (!is_ours_) throw UsageError(path + ": no timeline: it has no events");
+    if (!is_ours_) throw UsageError(path + ": not a timeline: it has no events");
     return *is_ours_ ? ours_.finish() : foreign_.finish(facts);
   }
 

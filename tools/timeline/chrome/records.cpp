@@ -180,14 +180,14 @@ bool RecordTaker::take_record(const Event& event, Reading& process) {
 }
 
 Timeline RecordTaker::finish() {
-  if (processes_.empty()) throw UsageError(state_.path + ": no timeline: it names no process");
+  if (processes_.empty()) throw UsageError(state_.path + ": not a timeline: it names no process");
   Timeline timeline;
   for (Reading& process : processes_) {
     if (dropped_ != 0) {
-      process.builder.add({.name = process.builder.name(
-                               std::to_string(dropped_) +
-                               " events of the file are not as they should be and were left out"),
-                           .kind = TimelineKind::kNote});
+      process.builder.add(
+          {.name = process.builder.name(std::to_string(dropped_) +
+                                        " malformed events of the file were skipped"),
+           .kind = TimelineKind::kNote});
       dropped_ = 0;
     }
     timeline.processes.push_back(process.builder.finish());

@@ -36,9 +36,9 @@ void begin() {
     return;
   }
   if (std::exchange(settings.batches.value, std::nullopt)) {
-    log(LogLevel::kWarn, settings.batches.source +
-                             " is left aside: libweir_timeline.so knows of no batches, and records "
-                             "the whole run");
+    log(LogLevel::kWarn,
+        settings.batches.source +
+            " is ignored: libweir_timeline.so does not see batches and records the whole run");
   }
   // On the thread that initializes CUDA, so that the first kernel is recorded as well. The recorder
   // calls start() again, which does nothing.

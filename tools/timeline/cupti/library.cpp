@@ -168,7 +168,7 @@ std::unique_ptr<Library> open_library(const Places& places, std::string& why) {
       find_newer(handle, library->newer) && common && library->common.subscribe2 != nullptr;
   (void)dlerror();
   if (!library->has_older && !library->has_newer) {
-    why = library->path + " is no CUPTI, or too old: 11.0 or later is needed";
+    why = library->path + " is not CUPTI, or too old: 11.0 or later is needed";
     return nullptr;
   }
   return library;

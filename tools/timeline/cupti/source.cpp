@@ -371,7 +371,7 @@ void CuptiSource::tell(TimelineSink& sink, std::vector<TimelineRecord>& records)
   say(dropped_, told_dropped_, "are lost: there was no room for them");
   say(skipped.backwards, told_.backwards, "are lost: they end before they begin");
   say(skipped.untimed, told_.untimed, "are lost: CUPTI had no room for their times");
-  say(skipped.unknown, told_.unknown, "are left out: their kind is not known");
+  say(skipped.unknown, told_.unknown, "are skipped: their kind is not known");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ void refuse_doubles(const std::vector<Process>& processes) {
     // Other programs' traces may lack these fields. Then only their records distinguish them.
     const bool says_when = info.monotonic_ns != 0 || info.unix_ns != 0;
     if (says_when || processes[i - 1].records == processes[i].records) {
-      throw UsageError("the same recording is given twice: " + described(info));
+      throw UsageError("the same recording appears twice: " + described(info));
     }
   }
 }
@@ -86,7 +86,7 @@ void shift(Process& process, std::uint64_t by) {
 }
 
 void note_unknown_clock(Process& process) {
-  process.names.emplace_back("its clock is not known: it is drawn as if it began first");
+  process.names.emplace_back("its clock is unknown: it is drawn as if it began first");
   process.records.insert(
       process.records.begin(),
       {.name = static_cast<std::uint32_t>(process.names.size() - 1), .kind = TimelineKind::kNote});

@@ -61,7 +61,7 @@ Asker::Asker(const LiveProgram& program) : file_(open_block(program)) {
   }
   if (!is_private(found)) {
     throw Error("process " + std::to_string(program.pid) + " is not asked: " + path +
-                " is not this user's alone, or is cut");
+                " is accessible to other users, or truncated");
   }
   if (found.st_ino != program.inode) {
     throw Error("process " + std::to_string(program.pid) + " is not asked: " + path +

@@ -45,7 +45,7 @@ LiveBlock first_block(std::string_view program) {
                   .pid = static_cast<std::uint32_t>(getpid()),
                   .pid_namespace = pid_namespace()};
   const auto self = find_process(block.pid);
-  if (!self) throw Error("/proc does not know this process");
+  if (!self) throw Error("/proc does not list this process");
   block.started = self->started;
   copy_text(block.program, program);
   return block;

@@ -80,7 +80,7 @@ std::optional<Candidate> open_candidate(const OpenFolder& folder, const std::str
   if (!S_ISREG(found.st_mode)) {
     fault = "is no file";
   } else if (found.st_uid != folder_found.st_uid) {
-    fault = "is not of the folder's owner";
+    fault = "does not belong to the folder's owner";
   }
   if (fault != nullptr) return std::nullopt;
   return Candidate{.file = std::move(file),
@@ -139,9 +139,9 @@ struct Found {
 
 /// Adds a program to `found`. Returns null, or the reason why its block is not trusted.
 const char* add_program(LiveProgram program, Holder holder, Found& found) {
-  if (!is_of_running_process(program)) return "names another process than the one that made it";
+  if (!is_of_running_process(program)) return "names a process that did not create it";
   if (!is_name_of(program.file, program.pid)) return "has the name of another process's file";
-  if (!has_possible_figures(program)) return "has figures that no program has";
+  if (!has_possible_figures(program)) return "has impossible figures";
   found.claims.push_back({.pid = program.pid,
                           .started = program.started,
                           .pid_namespace = program.pid_namespace,
@@ -153,9 +153,9 @@ const char* add_program(LiveProgram program, Holder holder, Found& found) {
 /// Returns a fault that does not depend on the figures; null if there is none.
 const char* fault_of(BlockKind kind, Holder holder) {
   if (kind == BlockKind::kNone) return "is no block";
-  if (kind == BlockKind::kCut) return "is cut, or longer than it was made";
+  if (kind == BlockKind::kCut) return "is shorter or longer than when it was created";
   const bool is_others = holder == Holder::kAnother;
-  return is_others ? "is locked by another process than it is named after" : nullptr;
+  return is_others ? "is locked by a process that it is not named after" : nullptr;
 }
 
 /// Reads one file. Returns null, or the reason why it is not trusted.
@@ -164,8 +164,8 @@ const char* read_file(const LiveFolder& place, const OpenFolder& folder, const s
   const char* fault = nullptr;
   const auto candidate = open_candidate(folder, name, fault);
   if (!candidate || !is_locked_block(candidate->file.descriptor())) return fault;
-  if (candidate->mode != 0600U) return "is open to others";
-  if (candidate->names > 1) return "has another name as well";
+  if (candidate->mode != 0600U) return "is accessible to other users";
+  if (candidate->names > 1) return "has a second name";
   const auto copy = std::make_unique<BlockCopy>();
   const BlockKind kind = copy_of(*candidate, *copy);
   const Holder holder = holder_of(*candidate, name, locks);
@@ -196,7 +196,7 @@ void read_folder(const LiveFolder& place, Found& so_far, LiveSurvey& survey) {
   }
   const Names entries = names_in(folder);
   if (!entries.are_all) {
-    survey.faults.push_back({place.path, "has more than 4096 entries: only those were looked at"});
+    survey.faults.push_back({place.path, "has more than 4096 entries: only 4096 were read"});
   }
   LockList locks;  // read after the names, since a file has its lock before its name
   for (const std::string& name : entries.names) {
@@ -213,8 +213,8 @@ void settle(Found found, LiveSurvey& survey) {
     if (is_believed[i]) {
       survey.programs.push_back(std::move(program));
     } else {
-      survey.faults.push_back({program.folder.path + "/" + program.file,
-                               "names a process that another file names as well"});
+      survey.faults.push_back(
+          {program.folder.path + "/" + program.file, "names the same process as another file"});
     }
   }
 }

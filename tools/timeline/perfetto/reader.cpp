@@ -104,7 +104,7 @@ class Reader {
   void add_records(std::string_view message, bool whole);
   void end_process(std::string_view message);
   Process& current() {
-    if (timeline_.processes.empty()) fail("records without a process; it has to be named before");
+    if (timeline_.processes.empty()) fail("records whose process is not named before them");
     return timeline_.processes.back();
   }
   std::optional<wire::Field> next(std::string_view& message) const {
@@ -141,10 +141,10 @@ bool Reader::read_packet() {
   if (!size || (*key & 7U) != static_cast<std::uint64_t>(wire::Type::kBytes)) {
     // Fewer bytes than a head can have, so the file was truncated in it.
     if (seen < kMostOfHead && (!key || !size) && seen < 11) return false;
-    fail("is no packet of a trace; the file is damaged, or no .pftrace");
+    fail("is not a packet of a trace; the file is damaged or not a .pftrace");
   }
   (void)input_.skip(seen - head.size());
-  if (input_.place() > limits_.max_bytes) fail("more bytes than are read");
+  if (input_.place() > limits_.max_bytes) fail("more bytes than this program reads");
   std::string_view start = input_.peek(kMostOfHead);
   start = start.substr(0, std::min<std::uint64_t>(*size, start.size()));
   const auto field = *key >> 3U == perfetto::kTracePacket ? wire::take_varint(start) : std::nullopt;
@@ -158,7 +158,7 @@ bool Reader::read_packet() {
   const auto inside = wire::take_varint(message);
   if (!inside || (whole && *inside != message.size())) {
     if (!whole) return false;
-    fail("a packet of another length than it says; the file is damaged");
+    fail("a packet of the wrong length; the file is damaged");
   }
   read_ours(static_cast<std::uint32_t>(number), message, whole);
   return input_.skip(*size) && whole;
@@ -178,7 +178,8 @@ void Reader::read_ours(std::uint32_t field, std::string_view message, bool whole
 }
 
 void Reader::begin_process(std::string_view message) {
-  if (timeline_.processes.size() >= limits_.max_processes) fail("more processes than are read");
+  if (timeline_.processes.size() >= limits_.max_processes)
+    fail("more processes than this program reads");
   Process process;
   std::uint64_t version = 0;
   while (const auto field = next(message)) {
@@ -237,7 +238,7 @@ void Reader::add_name(std::string_view message) {
          std::to_string(limits_.max_names) + " is allowed");
   }
   name_bytes_ += name.size();
-  if (name_bytes_ > limits_.max_name_bytes) fail("more bytes of names than are read");
+  if (name_bytes_ > limits_.max_name_bytes) fail("more bytes of names than this program reads");
   if (process.names.size() <= number) process.names.resize(number + 1);
   process.names[number] = std::move(name);
 }
@@ -247,7 +248,7 @@ void Reader::add_records(std::string_view message, bool whole) {
   TimelineRecord record;
   for (;;) {
     const Packed::Found found = packed_->unpack(message, record);
-    if (found == Packed::Found::kNonsense) fail("a record of no kind; the file is damaged");
+    if (found == Packed::Found::kNonsense) fail("a record of an unknown kind; the file is damaged");
     if (found == Packed::Found::kCut) {
       if (whole && !message.empty()) fail("a record that ends early; the file is damaged");
       return;

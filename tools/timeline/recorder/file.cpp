@@ -234,7 +234,7 @@ void TimelineFile::append(std::string_view bytes) noexcept {
   }
   if (is_whole) (void)!ftruncate(file_, static_cast<off_t>(size_));  // leave no partial event
   try {
-    failure_ = is_there && !is_whole ? "somebody cut the file short" : text_of(error);
+    failure_ = is_there && !is_whole ? "the file was truncated by another program" : text_of(error);
   } catch (const std::bad_alloc&) {
     failure_ = "no room";  // short enough to need no allocation
   }

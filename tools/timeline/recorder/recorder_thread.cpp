@@ -278,7 +278,7 @@ void Recorder::write_failure_page() {
   const std::string number = made == 0 ? "" : "." + std::to_string(made + 1);
   std::string path = stem_of(drain_.file()->path()) + ".oom" + number + ".html";
   const std::string error =
-      is_page_or_absent(path) ? write_whole(path, page) : "there is something else";
+      is_page_or_absent(path) ? write_whole(path, page) : "the name is taken by another file";
   if (!error.empty()) {
     log(LogLevel::kWarn, "'" + path + "' cannot be written: " + error);
     return;

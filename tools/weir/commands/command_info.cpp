@@ -49,7 +49,7 @@ std::string text_for(const InfoFlags& flags) {
 }
 
 int run(const InfoFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir info takes no words after --");
+  if (!words.empty()) throw UsageError("weir info takes no arguments after --");
   if (!flags.json.empty()) {
     OutputFile file("--json", flags.json);
     file.commit(info_json(find_info()));
@@ -64,14 +64,14 @@ int run(const InfoFlags& flags, const std::vector<std::string>& words) {
 
 Command add_info_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
-      "info", "print devices, memory, driver, library, and which settings come from where");
+      "info", "print devices, memory, driver, library, and the source of each setting");
   const auto flags = std::make_shared<InfoFlags>();
   CLI::Option* hooks = app->add_flag("--hooks", flags->hooks,
                                      "print what the library does to the driver's functions");
   CLI::Option* library =
-      app->add_flag("--library", flags->library, "print the path to preload and nothing else");
-  CLI::Option* json = app->add_option("--json", flags->json,
-                                      "write it for a program to this file; - is standard output");
+      app->add_flag("--library", flags->library, "print only the path to preload");
+  CLI::Option* json =
+      app->add_option("--json", flags->json, "write JSON to this file; - is standard output");
   hooks->excludes(library)->excludes(json);
   library->excludes(json);
   return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};

@@ -34,7 +34,7 @@ Ps look(const Environment& environment) {
 }
 
 int run(const std::string& json, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir ps takes no words after --");
+  if (!words.empty()) throw UsageError("weir ps takes no arguments after --");
   const Environment environment = process_environment();
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
@@ -54,7 +54,7 @@ Command add_ps_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "ps", "list the programs under Weir on this machine, with the budget of each device");
   const auto json = std::make_shared<std::string>();
-  app->add_option("--json", *json, "write it for a program to this file; - is standard output");
+  app->add_option("--json", *json, "write JSON to this file; - is standard output");
   return {app, [json](const std::vector<std::string>& words) { return run(*json, words); }};
 }
 

@@ -130,7 +130,7 @@ std::string text_of(const std::vector<replay::TraceResults>& results, const repl
 }
 
 int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir replay takes no words after --");
+  if (!words.empty()) throw UsageError("weir replay takes no arguments after --");
   const ReplayRequest request = checked(flags);
   require_standard_output();
   set_log_level(log_level_from_environment());
@@ -175,7 +175,7 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
 
 Command add_replay_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
-      "replay", "replay traces of allocations against pools, and print what each of them costs");
+      "replay", "replay allocation traces against pools, and print what each pool costs");
   const auto flags = std::make_shared<ReplayFlags>(*app);
   return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
 }

@@ -121,11 +121,11 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
 
 Command add_run_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("run",
-                                         "run a program with Weir's pool and budget in it: "
+                                         "run a program with Weir's pool and budget: "
                                          "weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
   app->footer(
-      "Flags come before variables, and the program finds them as variables. Its exit code is "
-      "passed on; bad input is exit code 2.");
+      "Flags override variables, and the program receives them as variables. The exit code is the "
+      "program's, or 2 for bad input.");
   const auto flags = std::make_shared<RunFlags>(*app);
   return {app, [flags](const std::vector<std::string>& words) {
             if (words.empty()) {

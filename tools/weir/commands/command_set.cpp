@@ -80,10 +80,9 @@ timeline::LiveProgram find_program(const timeline::LiveSurvey& survey, std::uint
   }
   if (found.empty()) throw Error(printable(why_missing(survey, pid), true));
   if (found.size() > 1) {
-    throw Error(
-        "there are " + std::to_string(found.size()) + " programs of the number " +
-        std::to_string(pid) +
-        ", in containers that share a folder: give each a folder of its own (WEIR_PUBLISH)");
+    throw Error("there are " + std::to_string(found.size()) + " programs with the number " +
+                std::to_string(pid) +
+                ", in containers that share a folder: give each its own folder (WEIR_PUBLISH)");
   }
   if (found.front().uid != geteuid()) {
     throw Error(process_name(pid) + " is " + user_name(found.front().uid) +
@@ -126,14 +125,14 @@ std::string why_silent(Asker::Failure failure, std::uint32_t pid, const std::str
     case Asker::Failure::kEnded:
       return process_name(pid) + " has ended";
     case Asker::Failure::kBusy:
-      return process_name(pid) + " was asked by others all the time, for " + wait + " s";
+      return process_name(pid) + " was busy with other requests for " + wait + " s";
     case Asker::Failure::kBroken:
-      return process_name(pid) + " cannot be asked: its file cannot be written";
+      return process_name(pid) + " cannot be reached: its file cannot be written";
     case Asker::Failure::kSilent:
       break;
   }
   return process_name(pid) + " did not answer within " + wait + " s" +
-         (timeline::is_stopped(pid) ? ": it is stopped" : "") + "; the request was taken back";
+         (timeline::is_stopped(pid) ? ": it is stopped" : "") + "; the request was withdrawn";
 }
 
 std::string why_refused(const BudgetAnswer& answer, const Change& change, std::uint32_t pid) {
@@ -141,18 +140,17 @@ std::string why_refused(const BudgetAnswer& answer, const Change& change, std::u
     case BudgetCode::kOutOfRange:
       return process_name(pid) + " refused " + format_bytes(change.ask.budget) + " for " +
              change.device + ": a budget is " + format_bytes(timeline::kLeastBudget) +
-             " or more, and at most what the device has, " + format_bytes(answer.total);
+             " or more, and at most the device's memory, " + format_bytes(answer.total);
     case BudgetCode::kNoDevice:
       return process_name(pid) + " does not use " + change.device;
     case BudgetCode::kTampered:
-      return process_name(pid) + " did not take it: another program changed the file in which it " +
-             "is asked";
+      return process_name(pid) + " did not accept it: another program changed the request file";
     case BudgetCode::kFixed:
     case BudgetCode::kTaken:
       break;
   }
-  return "the budget of " + process_name(pid) + " is fixed while it runs: it is no program under " +
-         "libweir.so";
+  return "the budget of " + process_name(pid) +
+         " is fixed while it runs: it does not run under libweir.so";
 }
 
 std::string said(const BudgetAnswer& answer, const Change& change, std::uint32_t pid) {
@@ -166,7 +164,7 @@ std::string said(const BudgetAnswer& answer, const Change& change, std::uint32_t
 }
 
 int run(const SetFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir set takes no words after --");
+  if (!words.empty()) throw UsageError("weir set takes no arguments after --");
   const Wanted wanted = parse(flags);
   const Environment environment = process_environment();
   set_log_level(log_level_from_environment());
@@ -190,7 +188,7 @@ int run(const SetFlags& flags, const std::vector<std::string>& words) {
 }  // namespace
 
 Command add_set_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("set", "give a program that runs another budget");
+  CLI::App* app = program.add_subcommand("set", "change the budget of a running program");
   const auto flags = std::make_shared<SetFlags>();
   app->add_option("pid", flags->pid, "the process, as weir ps lists it")->required();
   app->add_option("--budget", flags->budget, "6GiB, 512MiB, or 80% of the device")->required();

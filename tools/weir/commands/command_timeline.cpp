@@ -43,7 +43,7 @@ struct FileFlags {
 
 void refuse_words(const std::vector<std::string>& words, const char* command) {
   if (words.empty()) return;
-  throw UsageError("weir timeline " + std::string(command) + " takes no words after --");
+  throw UsageError("weir timeline " + std::string(command) + " takes no arguments after --");
 }
 
 void begin_command() {
@@ -98,7 +98,7 @@ int report(const FileFlags& flags) {
 
 Subcommand add_merge(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "merge", "put the timelines of several processes and ranks on one clock, in one file");
+      "merge", "merge the timelines of several processes and ranks into one file, on one clock");
   const auto flags = std::make_shared<FileFlags>();
   app->add_option("FILE", flags->inputs, "timelines: " + list_suffixes(FormatUse::kRead))
       ->required();
@@ -106,7 +106,7 @@ Subcommand add_merge(CLI::App& parent) {
       ->required();
   return {app, [flags](const std::vector<std::string>& words) {
             refuse_words(words, "merge");
-            if (flags->inputs.size() < 2) throw UsageError("to merge takes two files or more");
+            if (flags->inputs.size() < 2) throw UsageError("merge takes two or more files");
             return write_file(*flags);
           }};
 }
@@ -128,12 +128,12 @@ Subcommand add_convert(CLI::App& parent) {
 
 Subcommand add_report(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "report", "say what held the memory, what the device did and what it waited for");
+      "report", "report what held the memory, what the device did and what it waited for");
   const auto flags = std::make_shared<FileFlags>();
   app->add_option("FILE", flags->inputs, "timelines, which are merged")->required();
   app->add_option("-o,--output", flags->output, "write a page (HTML) to this file");
   app->add_option("--json", flags->json, "write the figures to this file; - is standard output");
-  app->add_flag("--text", flags->text, "print the report, as without -o and --json");
+  app->add_flag("--text", flags->text, "print the report (default without -o and --json)");
   return {app, [flags](const std::vector<std::string>& words) {
             refuse_words(words, "report");
             return report(*flags);
@@ -149,7 +149,7 @@ struct RecordFlags {
 
 Subcommand add_record(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("record",
-                                        "run a program with Weir in it and record its timeline: "
+                                        "run a program under Weir and record its timeline: "
                                         "weir timeline record [FLAGS] -- PROGRAM [ARGUMENTS]");
   const auto flags = std::make_shared<RecordFlags>(*app);
   app->add_option("-o,--output", flags->output,
@@ -157,7 +157,7 @@ Subcommand add_record(CLI::App& parent) {
                       "; %p in its name is the process, %r the rank (WEIR_TIMELINE)")
       ->capture_default_str();
   app->add_option("--batches", flags->batches,
-                  "record these batches alone, such as 10:20 (WEIR_TIMELINE_BATCHES)");
+                  "record only these batches, such as 10:20 (WEIR_TIMELINE_BATCHES)");
   return {app, [flags](const std::vector<std::string>& words) {
             if (words.empty()) {
               throw UsageError(

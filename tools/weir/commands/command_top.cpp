@@ -32,7 +32,7 @@ std::chrono::milliseconds parse_every(const std::string& text) {
   constexpr double kMost = 3600;
   const auto seconds = parse_decimal(text);
   if (!seconds || *seconds < kLeast || *seconds > kMost) {
-    refuse("--every", text, "seconds between two pictures, 0.1 to 3600");
+    refuse("--every", text, "seconds between two updates, 0.1 to 3600");
   }
   return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
 }
@@ -61,7 +61,7 @@ int show(const Environment& environment, std::chrono::milliseconds every) {
 }
 
 int run(const TopFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir top takes no words after --");
+  if (!words.empty()) throw UsageError("weir top takes no arguments after --");
   const std::chrono::milliseconds every = parse_every(flags.every);
   const Environment environment = process_environment();
   set_log_level(log_level_from_environment());
@@ -90,12 +90,11 @@ Command add_top_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "top", "show the programs under Weir on this machine while they run; q quits");
   const auto flags = std::make_shared<TopFlags>();
-  CLI::Option* once = app->add_flag("--once", flags->once, "print one table and end");
-  app->add_option("--every", flags->every, "seconds between two pictures")
+  CLI::Option* once = app->add_flag("--once", flags->once, "print one table and exit");
+  app->add_option("--every", flags->every, "seconds between two updates")
       ->default_str("1")
       ->excludes(once);
-  app->add_option("--json", flags->json,
-                  "write it for a program to this file, once; - is standard output");
+  app->add_option("--json", flags->json, "write JSON to this file, once; - is standard output");
   return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
 }
 

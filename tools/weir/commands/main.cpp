@@ -20,7 +20,7 @@ int run_program(int argc, char** argv) {
   char** const mark = std::find(argv, end, std::string_view("--"));
   const std::vector<std::string> words(mark == end ? end : mark + 1, end);
 
-  CLI::App app{"Swaps Weir's pool and budget into CUDA programs as they are."};
+  CLI::App app{"Runs unchanged CUDA programs with Weir's pool and budget."};
   app.set_version_flag("--version", "weir " + std::string(kVersion));
   app.require_subcommand(1);
   app.fallthrough(false);
@@ -29,7 +29,7 @@ int run_program(int argc, char** argv) {
       add_top_command(app), add_replay_command(app), add_timeline_command(app)};
   const auto extras_hint = [&] {
     return commands.front().app->parsed()
-               ? " (a program to run stands after --: weir run [FLAGS] -- PROGRAM)"
+               ? " (the program to run comes after --: weir run [FLAGS] -- PROGRAM)"
                : "";
   };
   if (const auto code =

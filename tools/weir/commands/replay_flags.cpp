@@ -61,32 +61,32 @@ ReplayFlags::ReplayFlags(CLI::App& app) {
                  "(buffer,start,end,size), also in gzip; - is standard input")
       ->required();
   app.add_option("--pool", pool,
-                 "which pools, with commas: a pool's name, round:CUTOFF, naive:SIZE, or all, which "
-                 "is the default");
+                 "pools, separated by commas: a name, round:CUTOFF, naive:SIZE, or all (default)");
   app.add_option("--capacity", capacity,
-                 "what the device has: 80GiB; more than enough unless given");
+                 "device memory, such as 80GiB (default: more than enough)");
   app.add_option("--budget", budget, "of the capacity: 6GiB, or 80%")->capture_default_str();
-  app.add_option("--lag", lag, "how many operations the device is behind the host")
+  app.add_option("--lag", lag, "number of operations by which the device lags the host")
       ->capture_default_str();
-  app.add_option("--upstream", upstream, "where memory comes from: simulated, host or cuda")
+  app.add_option("--upstream", upstream, "source of memory: simulated, host or cuda")
       ->capture_default_str();
-  app.add_flag("--no-search", no_search, "leave out the least capacity, which takes the longest");
+  app.add_flag("--no-search", no_search,
+               "skip the search for the least capacity, the slowest part");
   app.add_option("--svg", svg,
                  "draw memory over time to this file; with several traces, %t in its name is the "
                  "trace's number");
-  app.add_option("--map", map,
-                 "the pool whose addresses are drawn; the last one of them unless given");
-  app.add_flag("--recommend", recommend,
-               "try settings of each pool, or those of --pool, and say which to use and why");
+  app.add_option("--map", map, "the pool whose addresses are drawn (default: the last one)");
+  app.add_flag(
+      "--recommend", recommend,
+      "try settings of each pool, or of those in --pool, and recommend one with the reason");
   app.add_flag("--summary", summary, "one table for all traces, of reserved and least capacity");
   app.add_flag("--breakdown", breakdown,
-               "say where the reserved memory was when it came to its peak: live, free beside what "
-               "lives, or on pages on which nothing lives");
+               "show where the reserved memory was at its peak: live, free beside live blocks, or "
+               "on pages without live blocks");
   app.add_option("--json", json,
                  "write the figures to this file; - is standard output, without the table");
   app.footer(
-      "Exit code 3: out of memory with that capacity; 2: bad input. docs/replay.md says what the "
-      "columns mean.");
+      "Exit code 3: out of memory with that capacity; 2: bad input. docs/replay.md explains the "
+      "columns.");
 }
 
 ReplayRequest checked(const ReplayFlags& flags) {

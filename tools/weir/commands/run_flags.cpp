@@ -29,7 +29,7 @@ RunFlags::RunFlags(CLI::App& app)
     : library_{"--library", "WEIR_LIBRARY", nullptr, {}, nullptr},
       json_{"--json", "WEIR_SUMMARY", nullptr, {}, nullptr} {
   add(app, "--budget", "WEIR_BUDGET", check_with<parse_budget>,
-      "of each device: 6GiB, or 80% of its memory");
+      "for each device: 6GiB, or 80% of its memory");
   add(app, "--policy", "WEIR_POLICY", check_with<parse_policy>,
       "throttled, backstop, unbounded or barrier");
   add(app, "--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
@@ -37,22 +37,21 @@ RunFlags::RunFlags(CLI::App& app)
   add(app, "--pool", "WEIR_POOL", preload::check_pool,
       "auto, " + std::string(allowed_kinds_of_pool()));
   add(app, "--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
-      "framework: each framework's own, nothing is set for it (default); async: each tensor in "
-      "stream order, which PyTorch pays for with some features");
+      "framework (default): frameworks keep their own allocators; async: they allocate each tensor "
+      "in stream order, and PyTorch loses some features");
   add(app, "--batch-range", "WEIR_BATCH_RANGE", take_any, "an NVTX range of this name is a batch");
   app.add_flag("--sync-free", sync_free_,
-               "cuMemFree waits for the device, for programs that count on it "
-               "(WEIR_SYNC_FREE)");
+               "cuMemFree waits for the device, for programs that rely on it (WEIR_SYNC_FREE)");
   add(app, "--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>,
-      "the longest that one call is held back, such as 10s");
+      "the longest wait of one call, such as 10s");
   add(app, "--spill", "WEIR_SPILL", check_with<preload::parse_spill>,
-      "off (default), or host: what fits nowhere else is memory of the host, slow, so that the run "
-      "ends");
+      "off (default), or host: allocations that fit nowhere else use slow host memory, so that the "
+      "run can finish");
   add(app, "--log", "WEIR_LOG", check_with<parse_log_level>, "error, warn, info or debug");
-  app.add_flag("--details", details_, "print every figure of the summary, not its three lines");
+  app.add_flag("--details", details_, "print every figure of the summary, not three lines");
   json_.option = app.add_option("--json", json_.text,
-                                "write the summary to this file; with %p in its name, one for each "
-                                "process; - is standard output (WEIR_SUMMARY)");
+                                "write the summary to this file; with %p in its name, one file for "
+                                "each process; - is standard output (WEIR_SUMMARY)");
   library_.option = app.add_option("--library", library_.text,
                                    "the library to preload, if not Weir's own (WEIR_LIBRARY)");
 }

@@ -77,13 +77,13 @@ DriverInfo ask_driver() {
   if (!info.problem.empty()) return info;
   (void)driver.call<int*>("cuDriverGetVersion", &info.version);
   if (const Result error = driver.call<unsigned>("cuInit", 0U); error != 0) {
-    info.problem = "cuInit says error " + std::to_string(error) +
-                   (error == 100 ? ", that it finds no device" : "");
+    info.problem =
+        "cuInit says error " + std::to_string(error) + (error == 100 ? ", no device found" : "");
     return info;
   }
   int count = 0;
   if (driver.call<int*>("cuDeviceGetCount", &count) != 0 || count == 0) {
-    info.problem = "the driver counts no device";
+    info.problem = "the driver reports no device";
   }
   for (int number = 0; number < count; ++number) info.devices.push_back(ask_device(driver, number));
   return info;

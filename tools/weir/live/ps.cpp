@@ -74,7 +74,7 @@ std::string ps_text(const Ps& ps, bool users, bool utf8) {
   std::string note;
   if (ps.unreadable != 0) {
     note = format_count(ps.unreadable, "program") +
-           " not shown: another version of Weir publishes otherwise\n";
+           " not shown: they run under another version of Weir\n";
   }
   if (ps.programs.empty()) return "no program runs under Weir\n" + note;
   std::vector<std::string> heading{"pid"};

@@ -255,7 +255,7 @@ std::string top_text(const Top& top, const Screen& screen) {
   std::string note;
   if (top.unreadable != 0) {
     note = fitted_line(format_count(top.unreadable, "program") +
-                           " not shown: another version of Weir publishes otherwise",
+                           " not shown: they run under another version of Weir",
                        screen.width);
   }
   if (top.rows.empty())

@@ -65,28 +65,29 @@ std::string does(Way way) {
     case Way::kCache:
       return "keeps its own cache, and Weir serves the cache's segments";
     case Way::kStreamOrder:
-      return "asks for each tensor in stream order";
+      return "requests each tensor in stream order";
     case Way::kHandles:
-      return "maps memory by handles, which Weir counts and does not serve";
+      return "maps memory by handles, which Weir counts but does not serve";
     case Way::kUncached:
-      return "asks for each tensor and keeps no cache";
+      return "requests each tensor and keeps no cache";
     case Way::kOther:
       break;
   }
-  return "allocates as that says";
+  return "allocates as this setting says";
 }
 
 /// Describes what the mode does.
 std::string of_mode(AllocatorMode mode, const Frameworks& frameworks) {
   if (mode == AllocatorMode::kFramework) {
     return "frameworks keep their own caches and all their features; Weir serves the caches' "
-           "segments and sees no single tensor (--allocator async: each tensor in stream order)";
+           "segments and does not see single tensors (--allocator async: each tensor in stream "
+           "order)";
   }
   std::vector<std::string_view> names;
   for (const InForce& one : frameworks) {
     if (one.way == Way::kStreamOrder) names.emplace_back(one.framework);
   }
-  if (names.empty()) return "nothing to set, since your variables decide";
+  if (names.empty()) return "nothing to set: your variables decide";
   std::string text = listed(names) + (names.size() == 1 ? " asks" : " ask") +
                      " Weir for each tensor in stream order, and no cache keeps freed memory";
   if (names.front() != kPyTorch) return text;

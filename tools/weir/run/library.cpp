@@ -26,7 +26,8 @@ std::string missing(const fs::path& built, const fs::path& installed) {
 #else
   (void)built;
   (void)installed;
-  return "this build has no library to preload, since it was made without a CUDA toolkit: name one "
+  return "this build has no library to preload, because it was built without a CUDA toolkit: name "
+         "one "
          "with WEIR_LIBRARY or weir run --library";
 #endif
 }
@@ -36,12 +37,12 @@ std::optional<std::string> unfit(const std::string& path) {
   constexpr const char* kWant = "a 64-bit shared library for this machine, ";
   std::error_code error;
   if (!fs::exists(path, error)) return "the path of libweir.so (there is no such file)";
-  if (!fs::is_regular_file(path, error)) return std::string(kWant) + "and this is no file";
+  if (!fs::is_regular_file(path, error)) return std::string(kWant) + "and this is not a file";
   if (!read_front(path, 1)) return std::string(kWant) + "and this cannot be read";
   const std::optional<ElfFile> elf = read_elf(path);
-  if (!elf) return std::string(kWant) + "and this is no ELF file";
-  if (!elf->whole) return std::string(kWant) + "and this is cut off";
-  if (!elf->wide) return std::string(kWant) + "and this is of 32 bits";
+  if (!elf) return std::string(kWant) + "and this is not an ELF file";
+  if (!elf->whole) return std::string(kWant) + "and this is truncated";
+  if (!elf->wide) return std::string(kWant) + "and this is a 32-bit library";
   if (!is_native(*elf)) return std::string(kWant) + "and this is for another";
   if (!elf->shared_object) return std::string(kWant) + "and this is a program";
   if (path.find_first_of(" :") != std::string::npos) {

@@ -33,7 +33,7 @@ std::optional<std::string> not_executable(const std::string& path) {
     return "cannot be run: " + std::generic_category().message(errno);
   }
   if (S_ISDIR(status.st_mode)) return "is a folder, not a program";
-  if (!S_ISREG(status.st_mode)) return "is no file that can be run";
+  if (!S_ISREG(status.st_mode)) return "is not a file that can be run";
   if (access(path.c_str(), X_OK) != 0) return "is not executable (chmod +x makes it so)";
   return std::nullopt;
 }
@@ -59,7 +59,7 @@ void check_elf(const std::string& what, const std::string& path) {
   if (!elf) fail(what, "is neither an ELF program nor a script that names what runs it");
   if (!elf->whole) fail(what, "is damaged: its ELF headers are cut off");
   if (!elf->wide) {
-    fail(what, "is a 32-bit program: CUDA, and the library to preload, are of 64 bits");
+    fail(what, "is a 32-bit program: CUDA, and the library to preload, have 64 bits");
   }
   if (!is_native(*elf)) fail(what, "is a program for another kind of machine");
   if (!elf->has_loader) fail(what, "is statically linked: nothing can be preloaded into it");
@@ -120,7 +120,7 @@ std::string find_program(const std::string& name, const Environment& environment
     if (stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) passed_over = path;
   }
   if (!passed_over.empty()) fail(in_quotes(passed_over), *not_executable(passed_over));
-  fail("the program " + in_quotes(name), "is in no folder of PATH");
+  fail("the program " + in_quotes(name), "is not in any folder of PATH");
 }
 
 Started check_program(const std::string& path, std::vector<std::string> words,
@@ -149,7 +149,8 @@ Started check_program(const std::string& path, std::vector<std::string> words,
     const std::string script = std::exchange(file, file_of(*interpreter, file, environment));
     what = runs(file, script);
   }
-  fail(in_quotes(path), "is a script of a script, more than the kernel follows");
+  fail(in_quotes(path),
+       "is a script whose interpreter is a script, which the kernel does not follow");
 }
 
 }  // namespace weir::cli

@@ -70,7 +70,7 @@ std::vector<Remark> remarks(const Ended& ended, const Collected& collected) {
   std::vector<Remark> all;
   for (const std::string& file : collected.unreadable) {
     all.push_back({LogLevel::kWarn, "the summary " + file +
-                                        " was cut off: its process was ended while it wrote it"});
+                                        " is incomplete: its process was ended while writing it"});
   }
   if (!collected.summaries.empty() || !all.empty()) return all;
   if (ended.signal != 0) {

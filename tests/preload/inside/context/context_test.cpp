@@ -128,7 +128,7 @@ TEST_F(Contexts, ThePoolOfOneThatIsGoneGivesNothingBackToTheDriver) {
   weir_standin_clear_counters();
   EXPECT_EQ(pool.trim(), mib(1));
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
-  EXPECT_THAT(log.containing("cannot be given back"), ::testing::IsEmpty());
+  EXPECT_THAT(log.containing("cannot be released"), ::testing::IsEmpty());
   EXPECT_EQ(used(0), Bytes{});
 }
 

@@ -232,7 +232,7 @@ TEST_F(SpilledMemory, ASecondFreeWhileTheDriverTakesItBackFreesNothing) {
   EXPECT_EQ(again.code, CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(on_host(), 0U);
   EXPECT_EQ(spilled().level.current, Bytes{});
-  EXPECT_TRUE(log.containing("cannot be given back").empty());
+  EXPECT_TRUE(log.containing("cannot be released").empty());
 }
 
 TEST_F(SpilledMemory, WhatTheDriverDoesNotTakeBackStaysCountedAndFreed) {

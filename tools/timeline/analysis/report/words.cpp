@@ -77,7 +77,7 @@ std::array<std::uint64_t, N> share_out(std::uint64_t total,
 }
 
 std::string idle_words(const Summary& summary) {
-  if (!summary.has_device) return "no work of a device recorded";
+  if (!summary.has_device) return "no device work recorded";
   const auto total = nearest(summary.idle_share() * 1000);
   std::string words = "device idle " + tenths(total) + "%";
   const auto shares = share_out(total, summary.idle_causes);
@@ -96,7 +96,7 @@ std::string idle_words(const Summary& summary) {
 }
 
 std::string peak_words(const Summary& summary) {
-  if (summary.pool.empty()) return "no memory of a pool recorded";
+  if (summary.pool.empty()) return "no pool memory recorded";
   const Unit unit = unit_of(summary.peak);
   const Unit of_budget = unit_of(summary.budget);
   std::string words = "peak " + amount(summary.peak, unit);
@@ -112,10 +112,10 @@ std::string peak_words(const Summary& summary) {
 std::string warnings(const Summary& summary) {
   std::string words;
   const auto add = [&words](const std::string& one) { words += (words.empty() ? "" : "; ") + one; };
-  if (!summary.complete) add("the recording was cut, its last moments may be missing");
-  if (summary.began_late) add("it began after the program did");
+  if (!summary.complete) add("the recording was cut off, and its last moments may be missing");
+  if (summary.began_late) add("it began after the program");
   if (summary.lost != 0) add(count_of(summary.lost, "event") + " lost");
-  if (summary.dropped != 0) add(count_of(summary.dropped, "record") + " of unknown kinds left out");
+  if (summary.dropped != 0) add(count_of(summary.dropped, "record") + " of unknown kinds skipped");
   return words;
 }
 
