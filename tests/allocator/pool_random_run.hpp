@@ -1,8 +1,8 @@
 #pragma once
 
-// A random run of one pool beside a trivial model of it: who holds what, which work may still touch
-// which memory, and what is allocated. Every step is checked against the model. In one file, long
-// as it is: every step keeps the same books, and every check reads them.
+// A random run of one pool against a trivial model: who holds what, which work may still touch
+// which memory, and what is allocated. Every step is checked against the model. One long file,
+// because every step updates and every check reads the same state.
 
 #include <gtest/gtest.h>
 
@@ -36,14 +36,14 @@ struct RandomRunOptions {
   std::uint64_t seed = 0;
   int steps = 20'000;
   Bytes budget = kib(256);
-  unsigned scale = 0;  ///< doublings of all sizes; the pages of a run that has any are of 64 KiB
+  unsigned scale = 0;             ///< doublings of all sizes; with any, pages are of 64 KiB
   Bytes segment = mib(2);         ///< of best_fit
-  PagedUpstream* over = nullptr;  ///< where the pool's memory comes from, in place of numbers
-  /// Every block is written to, and holds what was written until it is freed.
+  PagedUpstream* over = nullptr;  ///< source of the pool's memory, in place of simulated addresses
+  /// Writes to every block and checks its contents until it is freed.
   bool touch = false;
-  /// Breaks something before the first step, in place of what `faults` breaks now and then.
+  /// Injects a fault before the first step, in place of the random ones of `faults`.
   std::function<void(FaultyUpstream&)> arm{};
-  /// Called when nothing is to fail any more, before all is freed.
+  /// Called when no more faults are due, before everything is freed.
   std::function<void(FaultyUpstream&)> mend{};
 };
 
@@ -55,7 +55,7 @@ class RandomRun {
   }
   RandomRun(const RandomRun&) = delete;
   RandomRun& operator=(const RandomRun&) = delete;
-  /// All steps; then everything is freed, and the pool ends.
+  /// Runs all steps, frees everything, and destroys the pool.
   void run();
   [[nodiscard]] std::uint64_t aliases_seen() const { return aliases_seen_; }
 
@@ -67,7 +67,7 @@ class RandomRun {
     Bytes requested;
     std::size_t home = 0;
     std::array<bool, kStreams> used_on{};
-    unsigned char stamp = 0;  ///< what is written in it, here and there
+    unsigned char stamp = 0;  ///< written to some of its bytes
   };
   struct Freed {
     Bytes block;
@@ -77,8 +77,7 @@ class RandomRun {
 
   void step();
   void allocate();
-  /// Whether a request of `block` has to be served when the device has passed everything, or is
-  /// waited for.
+  /// Whether a request of `block` must be served once the device has passed everything.
   [[nodiscard]] bool has_room_for(Bytes block);
   [[nodiscard]] bool has_gap_for(Bytes block) const;
   [[nodiscard]] bool has_pages_for(Bytes block);
@@ -91,7 +90,7 @@ class RandomRun {
   void expect_stamped(std::uintptr_t address, const Live& live);
   void expect_nobody_has(AddressRange where) const;
   void expect_work_is_ordered(const Work& work, std::size_t stream) const;
-  /// Nobody has it, and the device has passed every free of what was there.
+  /// Checks that nobody has the range and that the device has passed every free in it.
   void expect_device_is_done(AddressRange where);
   void note_waits();
   void note_use(std::uintptr_t address, Live& live, std::size_t stream);
@@ -117,7 +116,7 @@ class RandomRun {
     });
   }
   [[nodiscard]] Bytes simulated_page() const { return options_.scale == 0 ? kPage : kib(64); }
-  /// Of an upstream that has pages.
+  /// For an upstream that has pages.
   [[nodiscard]] static PoolOptions pool_options(const RandomRunOptions& options) {
     PoolOptions pool = options_of(options.budget, options.kind);
     pool.segment = options.segment;
@@ -144,9 +143,9 @@ class RandomRun {
   Bytes allocated_;
   Bytes requested_;
   std::uint64_t served_ = 0;
-  std::uint64_t aliases_seen_ = 0;  ///< other places of the pages of blocks that were handed out
-  /// What is done before anything that is enqueued on a stream from now on, and how that grew: the
-  /// clock from a place of the stream on.
+  std::uint64_t aliases_seen_ = 0;  ///< other mappings of the pages of blocks handed out
+  /// What precedes all future work of a stream, and its history: the clock from a place in the
+  /// stream on.
   std::array<Clock, kStreams> after_{};
   std::array<std::vector<std::pair<std::uint64_t, Clock>>, kStreams> history_;
   std::size_t waits_seen_ = 0;
@@ -210,7 +209,7 @@ inline void RandomRun::run() {
 inline void RandomRun::end() {
   mend_everything();
   while (!live_.empty()) free_one();
-  // What could not be recorded at first is recorded stream by stream, as each is passed.
+  // A point that could not be recorded at first is recorded stream by stream, as each is passed.
   for (std::size_t i = 0; i <= kStreams; ++i) {
     for (const StreamId stream : streams_) progress_.pass_all(stream);
     pool_->trim();
@@ -219,7 +218,7 @@ inline void RandomRun::end() {
   EXPECT_EQ(s.reserved.current, Bytes{0}) << "lost, or kept for nobody";
   EXPECT_EQ(s.requested.current, Bytes{0});
   expect_model();
-  // No claim on the budget was left behind.
+  // No claim on the budget remains.
   void* const all = pool_->allocate({std::bit_floor(options_.budget.count)}, streams_.front());
   pool_->deallocate(all, streams_.front());
   pool_.reset();
@@ -232,7 +231,7 @@ inline void RandomRun::step() {
   if (what < 68) return free_one();
   if (what < 78) return use_on_some_stream();
   if (what < 91) return progress_.advance(streams_.at(pick(kStreams)), 1 + pick(8));
-  if (what < 92) {  // a moment at which what fits has to be served
+  if (what < 92) {  // a moment at which fitting requests must be served
     for (const StreamId stream : streams_) progress_.pass_all(stream);
     return allocate();
   }
@@ -261,7 +260,7 @@ inline void RandomRun::break_something() {
       return progress_.fail_records(Fault::at(1 + pick(3), 1 + pick(3)));
     case 3:
       return progress_.fail_make_waits(Fault::at(1));
-    // The n-th page: what is half done by then has to go on from there or be given back.
+    // The n-th page: half-finished work must continue from there or be undone.
     case 4:
       return upstream_.pages()->refuse_create(Fault::at(1 + pick(8), 1 + pick(3)));
     case 5:
@@ -321,8 +320,8 @@ inline bool RandomRun::has_room_for(Bytes block) {
   }
 }
 
-/// All that is free between two blocks is three pieces at most: what is left of a run of small ones
-/// at either end, and what is large between. Segments that are free go back.
+/// The free memory between two blocks is at most three pieces: the rest of a run of small blocks at
+/// either end, and a large piece between. Free segments are returned.
 inline bool RandomRun::has_gap_for(Bytes block) const {
   const Bytes ends = block <= HeapIndex::kSmall ? block : SegmentIndex::run_size(options_.budget);
   const Bytes needed = block + ends * 2;
@@ -342,7 +341,7 @@ inline bool RandomRun::has_gap_for(Bytes block) const {
   return kept + block <= options_.budget;
 }
 
-/// Every page that nothing lives on can go to where it is needed.
+/// Every page without a live byte can move to where it is needed.
 inline bool RandomRun::has_pages_for(Bytes block) {
   const std::uint64_t page = raw_page().count;
   std::set<std::uint64_t> pinned;
@@ -371,8 +370,8 @@ inline void RandomRun::take_over(std::uintptr_t address, Bytes requested, std::s
   ++served_;
 }
 
-/// The same of every other place at which its pages are mapped: nobody has a byte by two addresses,
-/// and what was done with it at the other is behind what `stream` does here.
+/// Checks the same for the other mappings of its pages: nobody has a byte by two addresses, and the
+/// work on the other address precedes what `stream` does here.
 inline void RandomRun::expect_aliases_are_over(AddressRange range, std::size_t stream) {
   if (!is_paged()) return;
   const std::uint64_t page = raw_page().count;
@@ -517,8 +516,7 @@ inline void RandomRun::expect_model() {
   EXPECT_TRUE(options_.running_out.hand_over || s.handovers == 0);
 }
 
-/// Right after a poll: what awaits is what was freed and has a point that the device has not
-/// passed.
+/// Right after a poll: awaiting memory is freed memory whose point the device has not passed.
 inline void RandomRun::expect_awaiting() {
   std::erase_if(freed_, [this](const Freed& freed) {
     for (std::size_t s = 0; s < kStreams; ++s) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A program that takes and frees memory at random, from many threads and on many streams, and looks
-// whether anybody else had a block while it was in use.
+// A program that allocates and frees at random, on many threads and streams, and checks that nobody
+// else had a block while it was in use.
 
 #include <array>
 #include <atomic>
@@ -20,7 +20,7 @@ inline constexpr std::size_t kMostStreams = 16;
 inline constexpr std::size_t kMostLive = 24;  // blocks of a thread
 inline constexpr std::size_t kMostBytes = 16384;
 
-/// All operations together; WEIR_TEST_OPERATIONS says otherwise.
+/// Number of operations; WEIR_TEST_OPERATIONS overrides it.
 inline std::uint64_t operations() {
   const char* text = std::getenv("WEIR_TEST_OPERATIONS");
   if (text != nullptr && *text != '\0') return std::strtoull(text, nullptr, 10);
@@ -28,7 +28,7 @@ inline std::uint64_t operations() {
 }
 
 /// Which threads use their per-thread default stream. Fences take other events in each case, and
-/// the process remembers who used one. So each case is a test of its own.
+/// the process remembers who used one, so each case is a separate test.
 enum class PerThread { kNobody, kOneThread, kAll };
 
 /// What the threads of a test do.
@@ -36,7 +36,7 @@ struct Mix {
   PerThread per_thread = PerThread::kAll;
   int threads = 8;
   int streams = 16;                ///< at most kMostStreams
-  std::uint32_t per_blocking = 2;  ///< one stream in so many is a blocking one
+  std::uint32_t per_blocking = 2;  ///< one stream in so many is blocking
   std::uint32_t per_default = 50;  ///< one use in so many is of a default stream
   bool memory_is_short = false;    ///< so that requests may fail
   int devices = 1;                 ///< the streams and the threads are spread over
@@ -47,20 +47,20 @@ struct Held {
   CUdeviceptr pointer = 0;
   std::uint32_t words = 0;
   std::uint32_t pattern = 0;
-  int stream = 0;  ///< whose order its last use is in
+  int stream = 0;  ///< of its last use
 };
 
 inline std::atomic<std::uint64_t> corrupted{0};
 
-/// What a stream is asked to look at when it comes there.
+/// What a host function on a stream checks.
 struct Look {
   CUdeviceptr pointer;
   std::uint32_t words;
   std::uint32_t pattern;
 };
 
-/// Runs in the stream's order, behind the work that wrote the pattern and before whatever the
-/// block's next owner enqueues. Every word costs more than it says: the ends and one in the middle.
+/// Runs in the stream's order, behind the work that wrote the pattern and before any work of the
+/// block's next owner. Each word is slow to check, so it checks the ends and one in the middle.
 inline void look(void* data) {
   const Look what = *static_cast<Look*>(data);
   delete static_cast<Look*>(data);
@@ -70,8 +70,8 @@ inline void look(void* data) {
   }
 }
 
-/// Streams that all threads use, each of them replaced now and then. Stream `i` is of device `i`
-/// modulo their number.
+/// Streams that all threads use, each replaced now and then. Stream `i` is of device `i` modulo
+/// their number.
 struct Streams {
   std::array<std::mutex, kMostStreams> locks;
   std::vector<CUstream> handles;
@@ -98,7 +98,7 @@ class HostileThread {
     for (const CUevent event : events_) EXPECT_EQ(cuEventDestroy(event), CUDA_SUCCESS);
   }
 
-  /// Graphs whose host functions looked, and how often they did and should have.
+  /// Graphs whose host functions checked, and the actual and expected number of checks.
   [[nodiscard]] std::uint64_t looks_due() const { return looks_due_; }
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
 
@@ -106,8 +106,8 @@ class HostileThread {
   std::uint32_t below(std::uint32_t most) {
     return std::uniform_int_distribution<std::uint32_t>(0, most - 1)(random_);
   }
-  /// Calls `body` with stream `index`, which nobody destroys meanwhile. Behind the created streams
-  /// come the legacy stream and this thread's default stream.
+  /// Calls `body` with stream `index`, which nobody destroys meanwhile. The indexes after the
+  /// created streams are the legacy stream and this thread's default stream.
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] int device_of(int index) const {
     return index < mix_.streams ? index % mix_.devices : device_;
@@ -167,7 +167,7 @@ class HostileThread {
     if (block.pointer != 0) held_.push_back(block);
   }
 
-  /// Frees a block behind a look at it: on its stream, on another one that waits for that, or by
+  /// Frees a block behind a check: on its stream, on another one that waits for it, or by
   /// cuMemFree. None of them waits on the host.
   void give(std::size_t index) {
     const Held block = held_.at(index);
@@ -203,7 +203,7 @@ class HostileThread {
     const int index = any_created();
     const std::lock_guard lock(streams_.locks.at(at(index)));
     CUstream& stream = streams_.handles.at(at(index));
-    // What blocks were used for on the old stream goes on being in order on the new one.
+    // Work on a block's old stream must stay ordered before the new one's.
     EXPECT_EQ(cuEventRecord(event_for(index), stream), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
     const bool blocking = below(mix_.per_blocking) == 0;
@@ -221,8 +221,8 @@ class HostileThread {
     EXPECT_EQ(cuMemPoolTrimTo(pool, below(2) == 0 ? 0 : kMib), CUDA_SUCCESS);
   }
 
-  /// Captures work on a stream of each of two devices, and launches what comes of it. Every other
-  /// stream goes on meanwhile, and so does this thread's other memory.
+  /// Captures work on a stream of each of two devices, and launches the graph. Meanwhile every
+  /// other stream and this thread's other memory continue.
   void capture() {
     const int first = any_created();
     const int second = any_created();
@@ -230,7 +230,7 @@ class HostileThread {
     const std::scoped_lock locks(streams_.locks.at(at(first)), streams_.locks.at(at(second)));
     const CUstream origin = streams_.handles.at(at(first));
     const CUstream joined = streams_.handles.at(at(second));
-    // One that waits for the legacy stream would keep the threads that use that from working.
+    // A capture that waits for the legacy stream would stop the threads that use it.
     if (!is_alone(origin) || !is_alone(joined)) return;
     constexpr std::array kModes{CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                 CU_STREAM_CAPTURE_MODE_RELAXED};
@@ -255,8 +255,8 @@ class HostileThread {
     return (flags & CU_STREAM_NON_BLOCKING) != 0;
   }
 
-  /// Memory that is the graph's alone, a pattern in it and a look at it; and memory that is none of
-  /// the graph's. Returns how many looks each launch takes.
+  /// Captures memory of the graph's own with a pattern and a check, and memory that is not the
+  /// graph's. Returns the number of checks of each launch.
   std::uint64_t capture_work(CUstream stream) {
     CUdeviceptr block = 0;
     const std::uint32_t words = 1 + below(kMostBytes / 4 - 1);
@@ -283,7 +283,7 @@ class HostileThread {
     EXPECT_EQ(cuGraphExecDestroy(launchable), CUDA_SUCCESS);
   }
 
-  /// A look that each launch of a graph takes.
+  /// A check by each launch of a graph.
   struct GraphLook {
     Look look;
     std::atomic<std::uint64_t>* count;

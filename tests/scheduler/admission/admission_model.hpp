@@ -1,13 +1,12 @@
 #pragma once
 
 // A small model of producers, a device and one budget that runs the real rules of
-// admission_decision.hpp in every order of steps that there is.
+// admission_decision.hpp in every possible order of steps.
 //
-// A producer runs the steps of its batch once or twice. It joins the line at any place. What it
-// gives back awaits the device; the device passes that, or settles the oldest submitted batch, at
-// any moment. The end of a grace is a
-// step that is there only where nothing else can happen. Memory is counted in a few units and has
-// no sizes, so whatever the budget has room for can be had.
+// A producer runs the steps of its batch once or twice, and joins the line at any place. Memory
+// that it frees awaits the device. The device passes that, or settles the oldest submitted batch,
+// at any moment. A grace ends only where nothing else can happen. Memory is counted in a few units
+// without sizes, so any free unit of the budget can be allocated.
 
 #include <algorithm>
 #include <array>
@@ -32,9 +31,9 @@ struct ModelStep {
   std::uint8_t amount = 0;
 };
 
-/// What a producer does in each of its batches.
+/// The steps of each of a producer's batches.
 struct ModelBatch {
-  std::vector<ModelStep> steps;  ///< kBegin first, kClose last, all given back before
+  std::vector<ModelStep> steps;  ///< kBegin first, kClose last, all freed before
   unsigned estimate = 0;
 
   [[nodiscard]] unsigned peak() const {
@@ -48,7 +47,7 @@ struct ModelBatch {
   }
 };
 
-/// The rules that are searched; a test gives a faulty one to see that the search finds the fault.
+/// The rules under test; a test passes faulty ones to check that the search finds the fault.
 struct ModelRules {
   Decision (*may_start)(const AdmissionState&, const RunAhead&) = [](const AdmissionState& state,
                                                                      const RunAhead& run_ahead) {
@@ -60,14 +59,14 @@ struct ModelRules {
       };
 };
 
-/// What happened in any order of steps.
+/// The results over all orders of steps.
 struct ModelFindings {
   std::uint64_t states = 0;
   std::uint64_t out_of_memory = 0;  ///< steps at which a batch ran out
   std::uint64_t oldest_failed = 0;  ///< of these, the oldest open batch, which fits in the budget
   std::uint64_t graces = 0;         ///< steps at which a grace ended, in an allocation
   std::uint64_t forced = 0;         ///< or before a forced admission
-  std::uint64_t stuck = 0;          ///< states from which nothing leads on, and not all are done
+  std::uint64_t stuck = 0;          ///< states without a next step in which some are not done
 
   ModelFindings& operator+=(const ModelFindings& other) {
     states += other.states;
@@ -86,7 +85,7 @@ class AdmissionModel {
   static constexpr std::size_t kMostProducers = 3;
   static constexpr unsigned kMostRounds = 2;
 
-  /// Each of the producers has as many batches as there are rounds.
+  /// Each producer has as many batches as there are rounds.
   AdmissionModel(std::vector<ModelBatch> producers, unsigned rounds, const RunAhead& run_ahead,
                  ModelRules rules = {})
       : batches_(std::move(producers)), rounds_(rounds), run_ahead_(run_ahead), rules_(rules) {}
@@ -114,12 +113,13 @@ class AdmissionModel {
     std::uint8_t round = 0;
     std::uint8_t net = 0;     ///< allocated
     std::uint8_t awaits = 0;  ///< freed by the open batch and not passed
-    std::uint8_t age = 0;     ///< of its open batch: the oldest has 1; 0 is none open
-    std::uint8_t place = 0;   ///< in the line: the first has 1; 0 is not in it
+    std::uint8_t age = 0;     ///< of its open batch: the oldest has 1; 0: none is open
+    std::uint8_t place = 0;   ///< in the line: the first has 1; 0: not in it
     bool blocked = false;
     bool has_news = false;
     bool fails = false;
-    bool overdue = false;  ///< somebody was forced in beside its batch: it has no promise any more
+    bool overdue =
+        false;  ///< another batch was forced in beside its batch, which has no promise any more
   };
   struct State {
     std::array<Producer, kMostProducers> producers{};
@@ -293,7 +293,7 @@ class AdmissionModel {
     fails.has_news = fails.fails = true;
   }
 
-  /// It runs out: what it holds is given back and its batch ends.
+  /// The batch runs out of memory: it frees everything and ends.
   void fail(State& next, std::size_t p) {
     Producer& self = next.producers[p];
     ++findings_.out_of_memory;

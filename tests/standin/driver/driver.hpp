@@ -24,7 +24,7 @@ struct Fault {
   bool lasting = false;
 };
 
-/// Handles are made up and never used twice, so that a stale one is known for what it is.
+/// Handles are generated and never reused, so that a stale one is recognized.
 template <typename Handle, typename T>
 class Handles {
  public:
@@ -48,7 +48,7 @@ class Handles {
   std::map<Handle, T> values_;
 };
 
-/// The version of the driver that this library takes the place of.
+/// The version of the driver that this library replaces.
 int built_version();
 
 struct Driver {
@@ -56,14 +56,14 @@ struct Driver {
   bool initialized = false;
   int device_count = 1;
   int version = built_version();
-  std::size_t context_memory = 0;      ///< that a context takes of its device
+  std::size_t context_memory = 0;      ///< taken by a context of its device
   std::size_t module_memory = 0;       ///< that a module or library takes
   bool pages_supported = true;         ///< virtual memory management, as the attribute says
   bool concurrent_managed = false;     ///< managed memory may be more than the device has
-  bool addresses_only = false;         ///< new device memory has nothing behind it
-  bool reserved_is_device = false;     ///< addresses without a page pass for device memory
+  bool addresses_only = false;         ///< new device memory is addresses only
+  bool reserved_is_device = false;     ///< addresses without a page count as device memory
   bool launches_block = false;         ///< a launch returns when its stream has run it
-  bool host_functions_serial = false;  ///< one at a time, whatever their streams
+  bool host_functions_serial = false;  ///< one at a time, on all streams
   std::array<Device, kMostDevices> devices;
 
   Handles<CUcontext, std::shared_ptr<Context>> contexts{0x1c0000000000};
@@ -88,7 +88,7 @@ struct Driver {
   std::map<std::uintptr_t, Mapping> mappings;
   std::set<std::shared_ptr<Capture>> captures;  ///< under way
   std::uint64_t next_capture = 1;
-  std::uintptr_t next_node = 0x260000000000;  ///< handles of nodes, which nobody asks for again
+  std::uintptr_t next_node = 0x260000000000;  ///< handles of nodes, never looked up
   std::uint64_t next_context = 1;
   std::uint64_t next_shared = 1;
   std::uint64_t next_block = 1;
@@ -103,26 +103,26 @@ struct Driver {
   std::chrono::nanoseconds delay{0};
 
   std::deque<std::pair<CUhostFn, void*>> dead_objects;  ///< to be destroyed
-  bool objects_served = false;                          ///< there is a thread that does so
+  bool objects_served = false;                          ///< their thread exists
   std::condition_variable object_died;                  ///< it sleeps here
 
-  int loads_to_meet = 0;  ///< loads of code wait for each other inside the driver
+  int loads_to_meet = 0;  ///< loads of code that wait for each other inside the driver
   int loads_waiting = 0;  ///< of those
   std::uint64_t load_meetings = 0;
   std::condition_variable loads_met;
 
-  std::deque<std::shared_ptr<Stream>> unserved;  ///< made, and no thread has come to them
+  std::deque<std::shared_ptr<Stream>> unserved;  ///< created, and not yet taken by a thread
   std::size_t idle_threads = 0;                  ///< of streams that are gone
   std::condition_variable stream_made;           ///< those sleep here
-  bool in_host_function = false;                 ///< one runs, where they run one at a time
+  bool in_host_function = false;                 ///< one runs, if they are serial
   std::condition_variable host_function_ended;   ///< the others sleep here
 
   Driver();
-  /// Device count, memory and version as the environment says.
+  /// Reads device count, memory and version from the environment.
   void read_settings();
 };
 
-/// Made at the first call and never destroyed: threads of streams may outlive static objects.
+/// Created at the first call and never destroyed: threads of streams may outlive static objects.
 Driver& driver();
 
 /// The contexts that a thread has pushed; the last one is current.
@@ -134,7 +134,7 @@ struct Thread {
 };
 Thread& this_thread();
 
-/// Counts a call, and returns the code of the fault that is due. Under the lock.
+/// Counts a call, and returns the code of the fault that is due. Needs the lock.
 int count_call(Driver& driver, const char* name);
 
 enum class Needs {
@@ -145,28 +145,28 @@ enum class Needs {
   kDriverCanCapture,  ///< kDriver, and no capture forbids it
 };
 
-/// What a function works with. The lock is held when it begins.
+/// The state of one call. The lock is held when it begins.
 struct Call {
   Driver& driver;
   Lock lock;
   Context* context = nullptr;  ///< the current one, where one is needed
-  bool uncounted = false;      ///< what it returns is an error that nobody counts
+  bool uncounted = false;      ///< its error is not counted
 };
 
-/// In a child of fork: the threads of streams do not exist there, and as with the real driver
-/// nothing works.
+/// True in a child of fork: it has no threads for streams, and as with the real driver nothing
+/// works.
 bool is_forked();
 
-/// Runs what a test wants to come in between the program's call and the driver.
+/// Runs the function that a test inserts between the program's call and the driver.
 void interrupt(const char* name);
 
-/// Checks what every function has to; anything but success is the function's result.
+/// Makes the checks common to all functions; an error is the function's result.
 CUresult enter(Call& call, const char* name, Needs needs);
 
-/// What every function does at its end: counts errors.
+/// Ends a function: counts errors.
 void leave(Call& call, const char* name, CUresult result);
 
-/// A driver function: `body` is called with a `Call&` once all is checked.
+/// A driver function: calls `body` with a `Call&` after all checks.
 template <typename Body>
 CUresult api(const char* name, Needs needs, Body&& body) noexcept {
   if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;  // and its lock may be another's for ever
@@ -182,14 +182,14 @@ CUresult api(const char* name, Needs needs, Body&& body) noexcept {
 /// Null when there is no such device.
 Device* find_device(Driver& driver, CUdevice ordinal);
 
-/// Of the device that this stands in for; what it does not say is 0.
+/// Attribute of the simulated device; unknown ones are 0.
 int device_attribute(CUdevice_attribute attribute, int ordinal);
 
-/// The context of this handle, while it lives; null otherwise.
+/// Returns the context of this handle while it lives, otherwise null.
 Context* find_context(Driver& driver, CUcontext handle);
-/// Begins a context's life with the memory that it takes. False when the device has no room.
+/// Begins a context's life and takes its memory. Returns false if the device has no room.
 [[nodiscard]] bool begin_context(Driver& driver, Context& context);
-/// Takes away all that belongs to a context. Waits for its streams.
+/// Removes everything that belongs to a context. Waits for its streams.
 void clear_context(Call& call, Context& context);
 
 }  // namespace weir::standin

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the stand-in driver is made of. One mutex, Driver::mutex, guards all of it; only what a
-// stream's thread runs for the program (kernels, copies, host functions) runs without.
+// The objects of the stand-in driver. One mutex, Driver::mutex, guards all of them. Only the
+// program's work on a stream's thread (kernels, copies, host functions) runs without it.
 
 #include <cuda.h>
 
@@ -65,36 +65,36 @@ struct Stream {
   bool closing = false;
   bool held = false;
   std::chrono::nanoseconds delay{0};
-  std::shared_ptr<Capture> capture;  ///< the one under way, also when it is invalid
+  std::shared_ptr<Capture> capture;  ///< the one under way, also if it is invalid
   std::condition_variable work;      ///< the stream's thread sleeps here
   std::condition_variable progress;  ///< all others
 
   [[nodiscard]] bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
 
-/// How far each stream of a capture had come, for somebody who is ordered after all of that.
+/// How far each stream of a capture had come, for work that is ordered after all of that.
 using CaptureClock = std::map<const Stream*, std::uint64_t>;
 
 struct Node {
   std::function<void()> work = {};
   bool is_kernel = false;
   bool is_host_function = false;
-  bool is_memory = false;  ///< takes or gives memory, which is no work
+  bool is_memory = false;  ///< allocates or frees memory, which is not work
   std::vector<Touch> touches = {};
 };
 
-/// Something of the program's that goes with the last graph which has it (cuUserObjectCreate).
+/// An object of the program that is destroyed with the last graph that has it (cuUserObjectCreate).
 struct UserObject {
   CUhostFn destroy = nullptr;
   void* data = nullptr;
 
   UserObject(CUhostFn its_destroy, void* its_data) : destroy(its_destroy), data(its_data) {}
-  ~UserObject();  // hands it to the thread that destroys them, which is none of the program's
+  ~UserObject();  // hands it to the driver's thread that destroys such objects
   UserObject(const UserObject&) = delete;
   UserObject& operator=(const UserObject&) = delete;
 };
 
-/// The nodes in an order that is right on one stream.
+/// The nodes, in an order that is correct on one stream.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<std::shared_ptr<UserObject>> objects;
@@ -113,8 +113,8 @@ struct Capture {
   Stream* origin = nullptr;
   bool invalid = false;
   Graph graph;
-  std::shared_ptr<Graph> target;           ///< a graph with a handle that the nodes go to, if any
-  bool target_is_new = false;              ///< made for this capture: it goes where that fails
+  std::shared_ptr<Graph> target;           ///< an existing graph that receives the nodes, if any
+  bool target_is_new = false;              ///< created for this capture: destroyed if that fails
   std::map<Stream*, CaptureClock> clocks;  ///< of every stream that takes part
   std::uint64_t id = 0;
   bool ended = false;
@@ -163,19 +163,19 @@ struct Block {
   Context* context = nullptr;
   std::shared_ptr<Pool> pool = {};
   unsigned flags = 0;
-  std::uint64_t number = 0;      ///< of all blocks, so that another one at this address is another
-  bool freeing = false;          ///< a stream has been told to free it
-  std::uint64_t shared = 0;      ///< what its handle for other processes says, once there is one
+  std::uint64_t number = 0;      ///< unique, so that another block at this address differs
+  bool freeing = false;          ///< a stream has the order to free it
+  std::uint64_t shared = 0;      ///< number in its handle for other processes, once there is one
   std::uint64_t owner = 0;       ///< process, of an imported one
   unsigned opened = 0;           ///< how often, of an imported one
   GraphMemory* graph = nullptr;  ///< whose memory this is
   std::shared_ptr<GraphMemory> taken = {};  ///< the same, while a launch has it
   bool addresses_only = false;              ///< nothing is behind it
-  bool on_host = false;                     ///< managed memory that is to be there
-  bool accessed = false;                    ///< and the device is to read it from there
+  bool on_host = false;                     ///< managed memory with the host as preferred location
+  bool accessed = false;                    ///< and the device reads it from there
 };
 
-/// What cuArrayCreate and cuMipmappedArrayCreate give: bytes that are counted and hold nothing.
+/// An array of cuArrayCreate or cuMipmappedArrayCreate: counted bytes without contents.
 struct Array {
   Context* context = nullptr;
   std::size_t charged = 0;
@@ -183,7 +183,7 @@ struct Array {
 
 /// A module of a context, or a library.
 struct Module {
-  Context* context = nullptr;  ///< whose device is charged; null once that context is gone
+  Context* context = nullptr;  ///< whose device is charged; null once that context has ended
   std::size_t charged = 0;
 };
 
@@ -209,14 +209,14 @@ struct Context {
   bool primary = false;
   bool active = true;
   unsigned flags = 0;
-  std::uint64_t id = 0;     ///< another one each time that a primary context comes to life
+  std::uint64_t id = 0;     ///< new each time a primary context is created
   std::size_t charged = 0;  ///< for being there
   std::size_t references = 0;
   std::set<const Context*> peers;  ///< whose memory it may access
   CUresult broken = CUDA_SUCCESS;
   std::shared_ptr<Stream> legacy;  ///< made when first used, as those of threads are
   std::map<std::thread::id, std::shared_ptr<Stream>> of_threads;
-  std::set<std::shared_ptr<Stream>> streams;  ///< all, destroyed ones until they have ended
+  std::set<std::shared_ptr<Stream>> streams;  ///< all, also destroyed ones until they have ended
 };
 
 struct Device {
@@ -226,7 +226,7 @@ struct Device {
   std::size_t peak = 0;
   std::size_t graph_reserved = 0;  ///< for what graphs allocate
   std::size_t graph_reserved_high = 0;
-  std::size_t graph_used = 0;  ///< of that: by launches that have not given it back
+  std::size_t graph_used = 0;  ///< of that: launches that have not returned it
   std::size_t graph_used_high = 0;
   std::shared_ptr<Context> primary;
   std::shared_ptr<Pool> default_pool;
