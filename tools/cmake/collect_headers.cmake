@@ -1,10 +1,10 @@
-# Copies the public headers, and what they include of ours, to where they are installed from:
+# Copies the public headers, and those of ours that they include, to the folder that is installed:
 #
 #   cmake -D SOURCE_DIR=... -D GENERATED_DIR=... -D DESTINATION=build/dev/include/weir
 #         -P collect_headers.cmake
 #
-# In the tree a header is "allocator/pool.hpp", in a copy "weir/allocator/pool.hpp": installed,
-# a folder named allocator on everybody's include path would clash with other people's.
+# In the tree a header is "allocator/pool.hpp", in a copy "weir/allocator/pool.hpp": an installed
+# folder named allocator on the include path could clash with other libraries.
 cmake_minimum_required(VERSION 3.22)
 include("${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake")
 

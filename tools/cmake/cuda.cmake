@@ -1,12 +1,12 @@
-# Whether the CUDA parts are built, and with what. Sets
+# Determines whether the CUDA parts are built, and with which toolkit. Sets
 #
 #   WEIR_HAS_CUDA   true or false
-#   WEIR_CUDA_NOTE  one line for people: which toolkit, or why the CUDA parts are left out
+#   WEIR_CUDA_NOTE  one line for people: which toolkit, or why there are no CUDA parts
 #
-# and, where it is true, makes these targets:
+# and, if true, makes these targets:
 #
 #   weir_cuda_headers  the toolkit's headers
-#   weir_cudart        the CUDA runtime. A program that sets its property WEIR_STANDIN gets the
+#   weir_cudart        the CUDA runtime. A program with the property WEIR_STANDIN gets the
 #                      stand-in of tests/standin instead of the toolkit's
 set(WEIR_CUDA
     AUTO
@@ -27,10 +27,10 @@ else()
         "left out: the toolkit in ${CUDAToolkit_BIN_DIR} is ${CUDAToolkit_VERSION}, and ${_weir_least_cuda} or later is needed"
     )
   else()
-    # 8.0 and 9.0 as machine code, and what later devices compile for themselves.
+    # Machine code for 8.0 and 9.0, and PTX, which later devices compile.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
-      # Sanitizers look at the host's side: there machine code is not worth its time.
+      # Sanitizers check the host's side, for which machine code is a waste of time.
       if(WEIR_SANITIZE)
         set(CMAKE_CUDA_ARCHITECTURES 90-virtual)
       endif()
@@ -56,7 +56,7 @@ endif()
 
 enable_language(CUDA)
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # weir_cudart says which
-# nvcc knows C++20 from 12.0 on; CMake, as late as 3.25, does not know that of it.
+# nvcc supports C++20 from 12.0 on; CMake up to 3.25 does not know it.
 foreach(kind IN ITEMS STANDARD EXTENSION)
   if(NOT DEFINED CMAKE_CUDA20_${kind}_COMPILE_OPTION)
     set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")

@@ -1,13 +1,13 @@
-# What weir-gpu is made of. Programs become commands of it, suites part of its `test`:
+# Collects the parts of weir-gpu. Programs become its commands, suites part of its `test`:
 #
 #   weir_gpu_command(NAME train PROGRAM weir-train MAIN main.cpp)   after PROGRAM is made and linked
 #   weir_test(... LABELS gpu)                                       calls _weir_gpu_suite
 #
-# weir-gpu takes their objects as they are. MAIN, the source with the program's main function, is
-# compiled once more under another name. All suites end up in one program: no two may have a test
-# suite of the same name or compile the same helper.
+# weir-gpu takes their objects unchanged. MAIN, the source with the program's main function, is
+# compiled again under another name. All suites end up in one program: no two may have a test suite
+# of the same name or compile the same helper.
 
-# An interface library, so that packages that only the calling folder has found are found again.
+# An interface library, so that packages found only by the calling folder are found again.
 function(_weir_gpu_piece name)
   cmake_parse_arguments(ARG "" "" "OBJECTS;DEPS" ${ARGN})
   add_library(${name} INTERFACE)

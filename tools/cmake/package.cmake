@@ -1,12 +1,12 @@
-# What is installed, and the .deb that CPack makes of it.
+# The install rules, and CPack's .deb.
 #
-# The library is one, libweir-core, of the allocator and the scheduler: it needs nothing but threads.
-# The kernels stay out because they need a BLAS, the trainer's library because it is the program's.
-# It is not called libweir: that is the name of the library that is swapped in with LD_PRELOAD, which
-# a linker given -lweir must not pick up by mistake.
+# There is one library, libweir-core, with the allocator and the scheduler. It needs only threads.
+# The kernels need a BLAS and the trainer's library belongs to its program, so both stay out.
+# libweir is the name of the library for LD_PRELOAD, which a linker given -lweir must not find by
+# mistake.
 #
-# Every name in it is exported. The headers would have to mark each public class for anything else,
-# and until 1.0 the ABI is promised for one minor version only, which is what SOVERSION says.
+# It exports every name, because otherwise the headers would have to mark each public class. Until
+# 1.0 the ABI is promised for one minor version only, as SOVERSION says.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include("${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake")
@@ -30,8 +30,8 @@ add_custom_command(
   VERBATIM)
 add_custom_target(weir_installed_headers ALL DEPENDS "${PROJECT_BINARY_DIR}/installed_headers.stamp")
 
-# Of the objects that the static libraries are made of, so nothing is compiled twice. A program of
-# this tree links those, or this, never both: each has the state of the process (lock ranks, ids).
+# Made of the static libraries' objects, so that nothing is compiled twice. A program of this tree
+# links either those or this, never both: each has the process's state (lock ranks, ids).
 set(_weir_type SHARED)
 if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS)
   set(_weir_type STATIC)
@@ -52,8 +52,9 @@ target_include_directories(weir_core INTERFACE $<BUILD_INTERFACE:${_weir_include
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(weir_core PUBLIC Threads::Threads)
 if(WEIR_HAS_CUDA)
-  # The runtime is in it, the driver is looked for when a GPU is asked for: it loads anywhere. Its
-  # names stay inside: a program that has a runtime of its own must not get this one's.
+  # It contains the runtime, and looks for the driver only when a GPU is opened, so it loads
+  # anywhere. The runtime's names stay inside: a program with its own runtime must not get this
+  # one's.
   target_link_libraries(weir_core PRIVATE CUDA::cudart_static)
   if(NOT (DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS))
     target_link_options(weir_core PRIVATE LINKER:--exclude-libs,libcudart_static.a)
@@ -63,7 +64,7 @@ if(_weir_type STREQUAL "SHARED")
   target_link_options(weir_core PRIVATE -Wl,--no-undefined)
 endif()
 
-# An archive leaves the runtime to the program that links it.
+# A program that links the archive provides the runtime.
 set(_weir_archive_libs " -pthread")
 set(_weir_archive_needs_cuda FALSE)
 if(WEIR_HAS_CUDA AND _weir_type STREQUAL "STATIC")
@@ -86,7 +87,7 @@ weir_pkg_config_file(
 
 install(TARGETS weir_core EXPORT WeirTargets)
 install(TARGETS weir-train weir)
-# In a folder of its own, where no linker looks: it is preloaded, never linked.
+# In a separate folder that no linker searches: it is preloaded, never linked.
 install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir")
 install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.py"
@@ -117,8 +118,8 @@ if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
 
-# A .deb must name who answers for it, as "Name <address>". The project has no address to give:
-# whoever hands packages out puts theirs here.
+# A .deb must name a maintainer, as "Name <address>". The project has no address: whoever
+# distributes packages sets theirs.
 set(WEIR_PACKAGE_MAINTAINER
     "Weir developers"
     CACHE STRING "Who answers for the .deb, as: Name <address>")
@@ -145,7 +146,8 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 weir, which swaps Weir into CUDA programs as they are, and weir-train, a training program that shows what admission is worth.")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, pkg-config")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# What links the library gets a dependency on this package; dpkg refreshes the linker's cache.
+# Programs that link the library get a dependency on this package; dpkg refreshes the linker's
+# cache.
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 include(CPack)

@@ -1,5 +1,5 @@
-# Writes weir.pc. The file finds its tree from where it lies, so that the tree can be moved; a folder
-# that is configured as an absolute path stays where it is.
+# Writes weir.pc. Its paths are relative to the file, so that the tree can be moved; a folder
+# configured as an absolute path stays absolute.
 #
 #   weir_pkg_config_file(OUTPUT file PREFIX path LIBDIR path INCLUDEDIR path TYPE SHARED|STATIC
 #                        ARCHIVE_LIBS flags)
@@ -23,7 +23,7 @@ function(weir_pkg_config_file)
     set(includedir "\${prefix}/${ARG_INCLUDEDIR}")
   endif()
 
-  # A program that links the archive needs what the shared library links itself.
+  # A program that links the archive needs the shared library's own dependencies.
   set(threads "Libs.private: -pthread")
   set(libs)
   if(ARG_TYPE STREQUAL "STATIC")

@@ -1,10 +1,10 @@
-# A program that runs where nothing of ours is installed: with WEIR_PORTABLE what the program needs
-# besides the C library comes from archives and goes into it. CUDA's own libraries stay outside.
+# Programs for machines without our packages: with WEIR_PORTABLE everything but the C library is
+# linked from archives. CUDA's own libraries stay outside.
 #
 #   weir_find_archive(VARIABLE libname.a PACKAGE package [NEAR library])
 #
-# sets VARIABLE to the archive's path: the one beside `library`, so that of several variants the
-# chosen one is taken, else one of the usual folders. It is an error when there is none.
+# sets VARIABLE to the archive's path: the one beside `library`, so that the chosen variant is
+# taken, else one of the usual folders. Fails if there is none.
 option(WEIR_PORTABLE "Link everything but the C library and CUDA into weir-gpu and weir" OFF)
 
 function(weir_find_archive variable name)
@@ -22,8 +22,8 @@ function(weir_find_archive variable name)
       PARENT_SCOPE)
 endfunction()
 
-# zlib from its archive, where there is one: what is swapped into programs must not bring a library
-# that they may have another version of.
+# zlib from its archive, if there is one: a library swapped into programs must not load another
+# version of theirs.
 function(weir_zlib variable)
   find_package(ZLIB REQUIRED)
   get_filename_component(beside "${ZLIB_LIBRARIES}" DIRECTORY)

@@ -1,5 +1,5 @@
-# What users of the library include, and what the reference documents without a gap. Other headers
-# are installed only where one of these includes them: their contents may change in any version.
+# The headers that users include and the reference documents completely. Other headers are installed
+# only if one of these includes them, and may change in any version.
 set(WEIR_PUBLIC_HEADERS
     allocator/log/allocation_log.hpp
     allocator/log/allocation_log_reader.hpp
@@ -28,7 +28,7 @@ set(WEIR_PUBLIC_HEADERS
     scheduler/device/stream.hpp
     scheduler/tensor.hpp)
 
-# Those that need the toolkit's headers: installed by a build that has one.
+# Headers that need the toolkit's: installed by a build that has a toolkit.
 if(WEIR_HAS_CUDA)
   list(
     APPEND

@@ -1,5 +1,5 @@
 # The API reference: `cmake --build --preset dev --target reference` writes it to
-# build/dev/reference/index.html. Only with Doxygen, which the tests ask for.
+# build/dev/reference/index.html. Needs Doxygen, as the tests do.
 find_program(WEIR_DOXYGEN doxygen)
 include("${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake")
 

@@ -1,21 +1,22 @@
-# How Weir's targets are made, so that the folders only list what they are made of:
+# Functions that make Weir's targets, so that a folder only lists its sources:
 #
-#   weir_library(NAME allocator [SOURCES ...] [CUDA_SOURCES ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
+#   weir_library(NAME allocator [SOURCES ...] [CUDA_SOURCES ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS
+#   ...])
 #   weir_room(allocator SOURCES ... [CUDA_SOURCES ...])
 #   weir_program(NAME weir-train SOURCES ... [DEPS ...])
 #   weir_test(NAME allocator_test SOURCES ... [DEPS ...] [TIMEOUT seconds] [LABELS ...])
 #   weir_headers_alone(allocator scheduler ...)
 #
-# Nothing here sets a global flag: what our own code is compiled with hangs on the target
-# weir_options, which every target of ours links privately and no user of the library sees.
+# Nothing here sets a global flag: our compile options are on the target weir_options, which every
+# target of ours links privately and no user of the library sees.
 
 set(WEIR_SOURCE_DIR "${CMAKE_CURRENT_LIST_DIR}/../..")
 cmake_path(NORMAL_PATH WEIR_SOURCE_DIR)
 string(REGEX REPLACE "/$" "" WEIR_SOURCE_DIR "${WEIR_SOURCE_DIR}") # which NORMAL_PATH leaves there
 set(WEIR_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 
-# A compiler cache, where there is one, so that a clone need not compile what another has compiled: paths
-# are hashed from the root of the repository. A launcher that is given, an empty one too, is left alone.
+# Uses a compiler cache if there is one, so that a clone reuses another one's results: paths are
+# hashed from the root of the repository. A launcher that is set, even an empty one, stays.
 find_program(WEIR_CCACHE ccache)
 mark_as_advanced(WEIR_CCACHE)
 if(PROJECT_IS_TOP_LEVEL AND WEIR_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
@@ -26,8 +27,8 @@ if(PROJECT_IS_TOP_LEVEL AND WEIR_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNC
 endif()
 
 add_library(weir_options INTERFACE)
-# nvcc hands the host's part of a .cu file, rewritten, to the same compiler: what would complain
-# about the rewriting is left out there.
+# nvcc passes the host's part of a .cu file, rewritten, to the same compiler. Warnings about the
+# rewriting are off there.
 set(_weir_warnings -Wall -Wextra)
 set(_weir_more_warnings
     -Wpedantic
@@ -56,8 +57,8 @@ target_compile_options(
   weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${_weir_root}=>")
 if(WEIR_WERROR)
   target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
-  # What these report depends on what the optimizer inlined, and GCC 11 to 13 report sound standard
-  # library code at -O2, -O3 and under sanitizers. They stay warnings.
+  # These warnings depend on inlining, and GCC 11 to 13 report correct standard library code at -O2,
+  # -O3 and under sanitizers. They are no errors.
   target_compile_options(
     weir_options
     INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=array-bounds
@@ -67,9 +68,9 @@ if(WEIR_WERROR)
               -Wno-error=stringop-overread>)
 endif()
 
-# GCC 12 reports the standard library's own "text" + std::string: that it copies memory over itself at -O3, and
-# past a string's end at -O2 (its bugs 105651 and 105329; 13 has neither).
-# tests/release_warnings.sh looks for what is left.
+# GCC 12 falsely reports the standard library's "text" + std::string: overlapping copies at -O3, and
+# a write past the end at -O2 (its bugs 105651 and 105329; 13 has neither).
+# tests/release_warnings.sh checks for the rest.
 set(_weir_gcc_12
     $<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,12>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>
 )
@@ -87,7 +88,7 @@ if(WEIR_SANITIZE)
   target_link_options(weir_options INTERFACE -fsanitize=${_weir_sanitizers})
 endif()
 
-# Refuses a call with words that no parameter takes: a misspelt keyword would drop its sources.
+# Refuses unknown words in a call: a misspelt keyword would drop its sources.
 function(_weir_check_arguments function name sources unparsed)
   if(NOT name OR NOT sources)
     message(FATAL_ERROR "${function}: NAME and at least one of SOURCES are needed (NAME '${name}')")
@@ -135,9 +136,9 @@ target_precompile_headers(
   <variant>
   <vector>)
 
-# A static library weir_NAME, known to others as weir::NAME. Its headers are included by their path
-# from the root of the repository: "allocator/pool.hpp". CUDA_SOURCES are left out without a toolkit. A
-# library without sources of its own gets them from rooms.
+# A static library weir_NAME, with the alias weir::NAME. Its headers are included by their path from
+# the root: "allocator/pool.hpp". CUDA_SOURCES need a toolkit. A library without its own sources
+# gets them from rooms.
 function(weir_library)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;CUDA_SOURCES;PUBLIC_DEPS;PRIVATE_DEPS" ${ARGN})
   _weir_check_arguments(weir_library "${ARG_NAME}" from_rooms "${ARG_UNPARSED_ARGUMENTS}")
@@ -162,9 +163,9 @@ function(weir_library)
   set_property(GLOBAL APPEND PROPERTY WEIR_LIBRARIES ${target})
 endfunction()
 
-# Adds the sources of the calling folder, a room, to the library weir_LIBRARY. The folder's CMakeLists.txt
-# says in its first lines what lives there, and in a line "May include:" whose headers it may include,
-# which tests/layers.py holds it to.
+# Adds the sources of the calling folder, a room, to the library weir_LIBRARY. The first lines of
+# the folder's CMakeLists.txt say what lives there, and a line "May include:" which headers it may
+# include (checked by tests/layers.py).
 function(weir_room library)
   cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES" ${ARGN})
   _weir_check_arguments("weir_room" ${library} "${ARG_SOURCES}${ARG_CUDA_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
@@ -174,7 +175,7 @@ function(weir_room library)
   endif()
 endfunction()
 
-# A program, built into the folder of the build directory that answers to the calling one.
+# A program, built into the build directory's counterpart of the calling folder.
 function(weir_program)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPS" ${ARGN})
   _weir_check_arguments(weir_program "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
@@ -184,9 +185,9 @@ function(weir_program)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS})
 endfunction()
 
-# A GoogleTest program, each of whose tests is a test of ctest. TIMEOUT is for one test, 120 s unless
-# told, and four times as much under a sanitizer. With the label gpu it needs a GPU: the test presets
-# leave it out, and it becomes part of weir-gpu.
+# A GoogleTest program, each of whose tests is a test of ctest. TIMEOUT is for one test: 120 s by
+# default, four times as much under a sanitizer. With the label gpu it needs a GPU: the test presets
+# exclude it, and it becomes part of weir-gpu.
 function(weir_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   _weir_check_arguments(weir_test "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
@@ -196,7 +197,7 @@ function(weir_test)
   if(WEIR_TEST_TIMEOUT)  # preset mutants: many a fault hangs
     set(ARG_TIMEOUT ${WEIR_TEST_TIMEOUT})
   endif()
-  # No sanitizer knows a GPU's driver, and the same suites run on the stand-in.
+  # Sanitizers do not support a GPU's driver, and the same suites run on the stand-in.
   if(WEIR_SANITIZE AND gpu IN_LIST ARG_LABELS)
     return()
   endif()
@@ -218,8 +219,8 @@ function(weir_test)
     DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${timeout})
 
-  # Read by ctest after the tests are discovered: a program without tests is a test that fails, and
-  # labels are set here because discovery keeps only the first of a list.
+  # ctest reads this after it has discovered the tests: a program without tests is a test that
+  # fails. Labels are set here because discovery keeps only the first of a list.
   set(tests "\${${ARG_NAME}_TESTS}")
   set(after "${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}_after.cmake")
   file(CONFIGURE OUTPUT "${after}" @ONLY CONTENT "if(NOT @ARG_NAME@_TESTS)
@@ -231,8 +232,8 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${after}")
 endfunction()
 
-# Whether a source beside the header includes it before anything else. Then the header is compiled alone
-# already: tools/test lets clang-tidy read each source by itself.
+# Whether a source of the header's name includes it first. Then the header compiles alone:
+# tools/test lets clang-tidy read each source by itself.
 function(_weir_header_has_source header result)
   set(${result} FALSE PARENT_SCOPE)
   string(REGEX REPLACE "\\.hpp$" ".cpp" source "${WEIR_SOURCE_DIR}/${header}")
@@ -245,11 +246,10 @@ function(_weir_header_has_source header result)
   endif()
 endfunction()
 
-# Compiles each header of the given folders that no source of the same name includes first, in a file of
-# its own that includes it twice and nothing else, so that no header leans on what another one happens to
-# include. Headers named *_cuda.hpp are left out of a build without CUDA, and those of kernels/ always:
-# they are for device code. To be called after the libraries are made, whose public dependencies the
-# headers may include.
+# Compiles each header of the given folders that no source of the same name includes first, in a
+# file that includes it twice and nothing else, so that headers do not depend on earlier includes.
+# Headers named *_cuda.hpp need CUDA, and those of kernels/ are left out: they are for device code.
+# Call it after the libraries, whose public dependencies the headers may include, are made.
 function(weir_headers_alone)
   set(headers allocator/base/version.hpp)
   foreach(folder IN LISTS ARGN)
