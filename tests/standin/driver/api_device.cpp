@@ -7,7 +7,7 @@
 #include "tests/standin/driver/streams/capture.hpp"
 #include "tests/standin/driver/streams/stream.hpp"
 
-// Which <cuda.h> makes the later versions' names.
+// <cuda.h> defines these as the later versions' names.
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 
@@ -165,7 +165,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   });
 }
 
-// Until 11.0, and what runtimes of later versions still ask for.
+// The form until 11.0, for which runtimes of later versions still ask.
 CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
   return cuDevicePrimaryCtxRelease_v2(ordinal);
 }
@@ -191,7 +191,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* 
   });
 }
 
-// In no header of the toolkit any more, but still in the driver.
+// No header of the toolkit has it any more, but the driver does.
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice ordinal) {
   return create_context(context, flags, ordinal);
 }

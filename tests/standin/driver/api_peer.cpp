@@ -1,5 +1,4 @@
-// What one device may do with another's memory. Permissions are kept and answered for; that a
-// kernel has them is not checked.
+// Access between devices. Permissions are stored and returned; a kernel's access is not checked.
 
 #include <span>
 
@@ -11,7 +10,7 @@ using namespace weir::standin;
 
 bool can_access(const Device& device, const Device& peer) { return &device != &peer; }
 
-/// Whether `access` can be given for memory of `owner`.
+/// Whether `access` is possible for memory of `owner`.
 CUresult check_access(Driver& driver, const Device& owner, const CUmemAccessDesc& access) {
   if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
   const Device* device = find_device(driver, access.location.id);
@@ -19,7 +18,7 @@ CUresult check_access(Driver& driver, const Device& owner, const CUmemAccessDesc
   const bool known = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
                      access.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
                      access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  // A device always has its own memory.
+  // A device can always access its own memory.
   const bool revoked = device == &owner && access.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return known && !revoked ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

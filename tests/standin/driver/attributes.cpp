@@ -1,4 +1,4 @@
-// What a device says of itself.
+// The attributes of a device.
 
 #include "tests/standin/driver/driver.hpp"
 

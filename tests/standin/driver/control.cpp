@@ -1,4 +1,4 @@
-// What tests tell the driver and ask of it.
+// The functions by which tests control and query the driver.
 
 #include <algorithm>
 #include <atomic>
@@ -184,7 +184,7 @@ void weir_standin_reset(void) {
   the_driver.late_uses = 0;
   the_driver.read_settings();
   for (Device& device : the_driver.devices) {
-    // Primary contexts that were there stay there, as large as the settings are now.
+    // Existing primary contexts stay, as large as the settings are now.
     device.primary->active = device.primary->active && begin_context(the_driver, *device.primary);
     device.peak = device.used;
     device.graph_used_high = device.graph_reserved_high = 0;

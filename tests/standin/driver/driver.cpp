@@ -34,7 +34,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   }
 }
 
-/// Arrays, modules and permissions: what goes with a context and needs no stream.
+/// Drops arrays, modules and permissions, which end with a context and need no stream.
 void drop_objects_of(Driver& driver, Context& context) {
   const auto of_it = [&](const auto& entry) {
     if (entry.second.context != &context) return false;
@@ -44,7 +44,7 @@ void drop_objects_of(Driver& driver, Context& context) {
   std::erase_if(driver.arrays.all(), of_it);
   std::erase_if(driver.mipmapped_arrays.all(), of_it);
   std::erase_if(driver.modules.all(), of_it);
-  // Libraries belong to no context, only the memory that their code takes does.
+  // Libraries belong to no context; only their code's memory does.
   for (auto& entry : driver.libraries.all()) {
     if (of_it(entry)) entry.second = {};
   }
@@ -96,8 +96,9 @@ Driver& driver() {
 }
 
 Thread& this_thread() {
-  // Programs call the driver in exit handlers too, when the variables of the thread that ends the
-  // process are gone: the main thread keeps its contexts, another one begins anew.
+  // Programs also call the driver in exit handlers, when thread_local variables of the thread that
+  // ends the process are destroyed. The main thread keeps its contexts, another thread starts
+  // without.
   static constinit thread_local Thread* mine = nullptr;
   struct End {
     ~End() {
@@ -138,7 +139,7 @@ bool is_forked() { return forked; }
 CUresult enter(Call& call, const char* name, Needs needs) {
   const int fault = count_call(call.driver, name);
   if (fault != 0) {
-    call.uncounted = true;  // the test that wished for it has named it
+    call.uncounted = true;  // the test that requested it has named it
     return static_cast<CUresult>(fault);
   }
   if (needs == Needs::kNothing) return CUDA_SUCCESS;

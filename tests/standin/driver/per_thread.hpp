@@ -1,6 +1,6 @@
 #pragma once
 
-// The variants of functions for programs whose default stream is each thread's own.
+// Variants of functions for programs with per-thread default streams.
 
 #include <cuda.h>
 

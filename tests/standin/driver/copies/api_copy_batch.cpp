@@ -1,5 +1,4 @@
-// Copies that are enqueued many at a time. They run one after the other, in the order given: a
-// device may take any.
+// Batches of copies. They run in the given order; a device may choose another one.
 
 #include <cuda.h>
 
@@ -19,8 +18,7 @@ bool is_order(CUmemcpySrcAccessOrder order) {
   return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-/// Enqueues what `enqueue(call, i)` enqueues for each of `count` copies, up to the first that
-/// fails.
+/// Calls `enqueue(call, i)` for each of `count` copies, up to the first that fails.
 template <typename Enqueue>
 CUresult batch(const char* name, std::size_t count, std::size_t* failed, CUstream stream,
                Enqueue enqueue) {
@@ -51,7 +49,7 @@ CUresult copies(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
   });
 }
 
-/// Where a layer of a pointer's side begins, and how far its rows are apart.
+/// The start of a layer at one side of a copy, and the distance of its rows.
 struct Layout {
   std::size_t row = 0;
   std::size_t layer = 0;

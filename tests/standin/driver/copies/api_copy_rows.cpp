@@ -17,7 +17,7 @@ struct Rows {
   Side side = Side::kAny;
 };
 
-/// `base` is the first byte of the first row, of which the copy may take only a part.
+/// `base` is the first byte of the first row. The copy may take only a part of the row.
 CUresult find_rows(CUmemorytype type, const void* host, CUdeviceptr device, std::size_t x,
                    std::size_t y, std::size_t pitch, const CUDA_MEMCPY2D& copy, Rows& rows) {
   if (type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
@@ -25,7 +25,7 @@ CUresult find_rows(CUmemorytype type, const void* host, CUdeviceptr device, std:
   if (copy.WidthInBytes > kMostPitch || x > kMostPitch || pitch > kMostPitch) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // One that is not given is that of rows without a gap.
+  // By default rows have no gap.
   rows.pitch = pitch == 0 ? copy.WidthInBytes + x : pitch;
   if (rows.pitch < copy.WidthInBytes + x || y > UINT32_MAX || copy.Height > UINT32_MAX) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -62,7 +62,7 @@ CUresult copy_rows(const char* name, const CUDA_MEMCPY2D* copy, CUstream stream,
   });
 }
 
-/// Whether memory is of the device of this context.
+/// Whether the memory belongs to the device of this context.
 bool is_of(Driver& driver, CUdeviceptr pointer, const Context& context) {
   return find_range(driver, pointer).device == context.device;
 }

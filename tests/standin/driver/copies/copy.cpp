@@ -21,7 +21,7 @@ bool fits(const Range& range, std::uintptr_t address, std::size_t bytes, Side si
   return range.holds(address, bytes);
 }
 
-/// Rows are moved, not copied: those of one copy may overlap.
+/// Moves rows and does not copy them: those of one copy may overlap.
 void move_rows(const Copy& copy, const unsigned char* from) {
   auto* to = reinterpret_cast<unsigned char*>(copy.to);
   for (std::size_t row = 0; row < copy.rows; ++row) {
@@ -29,7 +29,7 @@ void move_rows(const Copy& copy, const unsigned char* from) {
   }
 }
 
-/// The operation of a copy. Pageable memory is read now.
+/// The operation of a copy. Reads pageable memory now.
 Operation make_copy(const Copy& copy, bool staged) {
   const auto* from = reinterpret_cast<const unsigned char*>(copy.from);
   if (!staged) return {.work = [=] { move_rows(copy, from); }};

@@ -1,13 +1,13 @@
 #pragma once
 
-// Copies. What one may leave to the stream depends on the memory: from pageable memory it has read
-// everything when it returns, and to pageable memory it has written everything.
+// Copies. When a copy returns, it has read everything from pageable memory, and has written
+// everything to pageable memory. Other memory is left to the stream.
 
 #include "tests/standin/driver/driver.hpp"
 
 namespace weir::standin {
 
-/// What a function asks of an address.
+/// The kind of address that a function requires.
 enum class Side { kAny, kHost, kDevice };
 
 /// `rows` of `bytes` each, which begin every `to_pitch` and `from_pitch` bytes.

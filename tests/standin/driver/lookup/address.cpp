@@ -1,4 +1,4 @@
-// cuGetProcAddress: which function answers to a name at a version and with a default stream.
+// cuGetProcAddress: finds the function for a name, a version and a default stream.
 
 #include <algorithm>
 #include <climits>
@@ -16,7 +16,7 @@ constexpr CUdriverProcAddressQueryResult kFound = CU_GET_PROC_ADDRESS_SUCCESS;
 constexpr CUdriverProcAddressQueryResult kUnknown = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 constexpr CUdriverProcAddressQueryResult kTooNew = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
 
-/// The first version at which <cudaTypedefs.h> has a function of that name; 0 where it has none.
+/// The first version at which <cudaTypedefs.h> has a function of that name; 0 if it has none.
 int first_version(std::string_view base) {
   int first = INT_MAX;
 #define PLAIN(name, version) \
@@ -28,7 +28,7 @@ int first_version(std::string_view base) {
   return first == INT_MAX ? 0 : first;
 }
 
-/// Of the functions that are not imitated, by their exact name or the latest version of it.
+/// Finds a function without a simulation, by its exact name or the latest version of it.
 void* find_rest(const std::string& name) {
   for (const char* version : {"_v4", "_v3", "_v2", ""}) {
     if (void* function = rest_function((name + version).c_str()); function != nullptr) {
@@ -41,10 +41,10 @@ void* find_rest(const std::string& name) {
 CUdriverProcAddressQueryResult find(const std::string& name, int version, bool per_thread,
                                     int driver_version, void** function) {
   *function = nullptr;
-  // What came after this driver is no name to it.
+  // Functions that came after this driver are unknown to it.
   if (first_version(name) > driver_version) return kUnknown;
-  // A form for per-thread default streams goes before the other one of the same entry. Where the
-  // version is too old for it, the other one is the answer.
+  // A form for per-thread default streams precedes the other form of its entry. If the version is
+  // too old for it, the other form is the result.
   int newest = 0;
   bool known = false;
   const auto offer = [&](int since, void* form) {
@@ -69,7 +69,7 @@ CUresult look_up(const char* symbol, void** function, int version, cuuint64_t fl
   return api("cuGetProcAddress", Needs::kNothing, [&](Call& call) {
     if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (*symbol == '\0') {
-      call.uncounted = true;  // every runtime begins with this, and no tool counts its own calls
+      call.uncounted = true;  // every runtime begins with this call, and no tool counts it
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (version > call.driver.version || flags > 2) return CUDA_ERROR_INVALID_VALUE;
@@ -84,7 +84,7 @@ CUresult look_up(const char* symbol, void** function, int version, cuuint64_t fl
 }  // namespace
 }  // namespace weir::standin
 
-#undef cuGetProcAddress  // which the toolkit makes the second version's name
+// the toolkit defines it as the second version's name
 
 extern "C" {
 
@@ -95,14 +95,14 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, c
   return look_up(symbol, function, version, flags, status);
 }
 
-// Before 12.0: no status, and what is not found is an error.
+// The form before 12.0: it has no status, and returns an error for an unknown name.
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
   const CUresult result = look_up(symbol, function, version, flags, nullptr);
   if (result != CUDA_SUCCESS) return result;
   return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
-/// What the functions of rest.cpp do.
+/// Implements the functions of rest.cpp.
 int weir_standin_rest(const char* name) {
   return api(name, Needs::kNothing, [](Call& /*call*/) { return CUDA_ERROR_NOT_SUPPORTED; });
 }

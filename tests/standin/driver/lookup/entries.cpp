@@ -21,7 +21,7 @@
 
 extern "C" {
 
-// Not in <cuda.h>, or not in that of every toolkit.
+// Not in <cuda.h>, or not in every toolkit's.
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
@@ -44,7 +44,7 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t
                               unsigned long long flags, CUstream stream);
 #endif
 
-// Each has the type of the function that it is a variant of.
+// Each has the type of the function of which it is a variant.
 extern decltype(cuMemcpy) cuMemcpy_ptds;
 extern decltype(cuMemcpyHtoD_v2) cuMemcpyHtoD_v2_ptds;
 extern decltype(cuMemcpyDtoH_v2) cuMemcpyDtoH_v2_ptds;
@@ -104,7 +104,7 @@ extern decltype(cuMemAllocFromPoolAsync) cuMemAllocFromPoolAsync_ptsz;
 namespace weir::standin {
 namespace {
 
-/// The version at which <cudaTypedefs.h> has the per-thread form of what `base` is from `since` on.
+/// The version at which <cudaTypedefs.h> has the per-thread form of `base` as of `since`.
 int per_thread_version(std::string_view base, int since) {
   int first = INT_MAX;
 #define PLAIN(name, version)

@@ -1,5 +1,5 @@
-// What the driver exports and the stand-in does not imitate: it says so. No header of CUDA here:
-// the functions take whatever they are called with.
+// Functions that the driver exports and the stand-in does not simulate: they return "not
+// supported". Includes no CUDA header: the functions accept any arguments.
 
 #include "tests/standin/driver/lookup/rest.hpp"
 
@@ -9,7 +9,7 @@
 
 extern "C" int weir_standin_rest(const char* name);
 
-// Weak, so that the functions which are imitated take their place. The list is made of <cuda.h>.
+// Weak, so that simulated functions replace them. The list is made from <cuda.h>.
 #define REST(name) \
   extern "C" __attribute__((weak)) int name() { return weir_standin_rest(#name); }
 #include "standin_driver_rest.inc"

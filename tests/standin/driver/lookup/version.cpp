@@ -1,4 +1,4 @@
-// Which driver a library of these objects is: the one source that each compiles for itself.
+// The version of a driver library: the only source that each library compiles itself.
 
 #include "tests/standin/driver/driver.hpp"
 

@@ -1,4 +1,4 @@
-// Arrays: their bytes are counted against the device, and hold nothing.
+// Arrays: their bytes are counted against the device, and have no contents.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// Bytes of one channel. Zero: not one of the formats with channels.
+/// Bytes of one channel; 0 for a format without channels.
 std::size_t channel_bytes(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -69,7 +69,7 @@ CUresult check(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
   if (wanted.NumChannels != 1 && wanted.NumChannels != 2 && wanted.NumChannels != 4) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Formats that pack or compress are of no use here, and the lowest of them is this one.
+  // The first of the formats that pack or compress, which are not supported.
   constexpr int kFirstPacked = 0x50;
   if (channel_bytes(wanted.Format) == 0) {
     return wanted.Format >= kFirstPacked ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -80,13 +80,13 @@ CUresult check(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
 std::size_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int level) {
   const auto extent = [=](std::size_t whole) { return std::max<std::size_t>(whole >> level, 1); };
   constexpr unsigned int kLayers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
-  // There are as many layers on each level.
+  // Each level has the same number of layers.
   const std::size_t depth = (wanted.Flags & kLayers) != 0 ? wanted.Depth : extent(wanted.Depth);
   return channel_bytes(wanted.Format) * wanted.NumChannels * extent(wanted.Width) *
          extent(wanted.Height) * depth;
 }
 
-/// As many as are wanted and there can be.
+/// The wanted number of levels, or the possible one if that is less.
 unsigned int levels_of(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int levels) {
   std::size_t largest = std::max(wanted.Width, wanted.Height);
   if ((wanted.Flags & CUDA_ARRAY3D_LAYERED) == 0) largest = std::max(largest, wanted.Depth);

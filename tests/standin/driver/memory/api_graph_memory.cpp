@@ -1,4 +1,4 @@
-// Nodes of graphs that take and give memory, and how much of a device graphs have.
+// Nodes of graphs that allocate and free memory, and the memory of a device that graphs have.
 
 #include "tests/standin/driver/memory/graph_memory.hpp"
 
@@ -8,8 +8,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// Adds to a graph what `add` makes of it, behind all its nodes: so it is behind `dependencies`
-/// too.
+/// Adds the result of `add` to a graph, behind all its nodes and so also behind `dependencies`.
 template <typename Add>
 CUresult add_node(const char* name, CUgraphNode* node, CUgraph handle,
                   const CUgraphNode* dependencies, std::size_t count, Add add) {
@@ -26,7 +25,7 @@ CUresult add_node(const char* name, CUgraphNode* node, CUgraph handle,
   });
 }
 
-/// `Parameters` are those of the node's own function, or those of cuGraphAddNode.
+/// `Parameters` are those of the node's own function, or of cuGraphAddNode.
 template <typename Parameters>
 CUresult add_allocation(const char* name, CUgraphNode* node, CUgraph graph,
                         const CUgraphNode* dependencies, std::size_t count,
@@ -55,7 +54,7 @@ CUresult add_free(const char* name, CUgraphNode* node, CUgraph graph,
 }
 
 #if CUDA_VERSION >= 12020
-/// Nodes of other types are left to captures.
+/// Other types of nodes come only from captures.
 CUresult add_any(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                  std::size_t count, CUgraphNodeParams* parameters) {
   constexpr const char* kName = "cuGraphAddNode";
@@ -147,7 +146,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   });
 }
 
-// There is nothing to trim: what a graph took goes with it.
+// There is nothing to trim: a graph's memory is released with the graph.
 CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
   return with_device("cuDeviceGraphMemTrim", ordinal,
                      [](Device& /*device*/) { return CUDA_SUCCESS; });

@@ -1,5 +1,5 @@
-// Handles of memory and of events for other processes. The process that made one may not open it,
-// as on a device. Another one can where the memory was made for that (shared_memory.hpp).
+// Handles of memory and events for other processes. As on a device, the creating process may not
+// open one. Another one can if the memory was made for that (shared_memory.hpp).
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// What is in a handle's 64 bytes, in front of zeros.
+/// The contents of a handle's 64 bytes, before zeros.
 struct Shared {
   char name[16];
   std::uint64_t process;
@@ -32,7 +32,7 @@ bool is_shared_here(const Driver& driver, std::uint64_t number) {
   return false;
 }
 
-/// Opened again it is the same memory, and has to be closed as often.
+/// Opening it again gives the same memory, which must be closed as often.
 CUresult import(Call& call, const Shared& shared, CUdeviceptr* pointer) {
   for (auto& [base, block] : call.driver.blocks) {
     if (block.kind != BlockKind::kImported || block.shared != shared.block ||
@@ -118,7 +118,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
     if (handle == nullptr || found == nullptr || ((*found)->flags & kNeeded) != kNeeded) {
       return CUDA_ERROR_INVALID_HANDLE;
     }
-    // Another process cannot ask this one's streams: what the event stands for is waited for here.
+    // Another process cannot query this one's streams, so the wait for the event is here.
     if ((*found)->record) wait_for(call, {(*found)->record->point});
     Shared shared{};
     std::memcpy(shared.name, kEventName, sizeof kEventName);

@@ -1,6 +1,6 @@
-// Physical pages, mapped into reserved addresses. Pages are files in memory, so that the same page
-// can be seen at two places and comes back as it was left. They are of the process: of the codes
-// that <cuda.h> lists for these functions none is about a context.
+// Physical pages, mapped into reserved addresses. Pages are files in memory, so that a page can be
+// mapped at two places and keeps its contents. They belong to the process: <cuda.h> lists no code
+// about contexts for these functions.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,8 +21,8 @@ using namespace weir::standin;
 
 constexpr int kNoFile = -2;  ///< of pages that are addresses only
 
-/// What a function on pages needs: they are unsafe calls to a capture, unless the program is told
-/// otherwise. Which of both a driver takes them for is unverified; PyTorch maps pages in captures.
+/// The needs of a function on pages: by default an unsafe call to a capture. Whether it is one for
+/// a driver is unverified; PyTorch maps pages in captures.
 Needs of_pages() {
   static const bool kSafe = [] {
     const char* const text = std::getenv("WEIR_STANDIN_PAGES_IN_CAPTURES");
@@ -31,7 +31,7 @@ Needs of_pages() {
   return kSafe ? Needs::kDriver : Needs::kDriverCanCapture;
 }
 
-/// Where nothing is mapped or may be accessed; of a reservation, `fixed` tells where.
+/// Reserves addresses that cannot be accessed; at `fixed`, if given, inside a reservation.
 void* reserve(std::size_t bytes, void* fixed) {
   const int flags =
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fixed != nullptr ? MAP_FIXED : 0);
@@ -39,7 +39,7 @@ void* reserve(std::size_t bytes, void* fixed) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-/// The reservation that holds all of the range, or false.
+/// Whether one reservation holds the whole range.
 bool is_reserved(const Driver& driver, std::uintptr_t address, std::size_t bytes) {
   auto after = driver.reservations.upper_bound(address);
   if (after == driver.reservations.begin()) return false;
@@ -55,7 +55,7 @@ bool is_mapped(const Driver& driver, std::uintptr_t address, std::size_t bytes) 
   return before->first + before->second.bytes > address;
 }
 
-/// The mappings that make up exactly this range; empty when they do not.
+/// The mappings that make up exactly this range; empty if there are none.
 std::vector<std::uintptr_t> mappings_of(const Driver& driver, std::uintptr_t address,
                                         std::size_t bytes) {
   std::vector<std::uintptr_t> found;
@@ -82,7 +82,7 @@ void drop_if_unused(Driver& driver, std::uint64_t handle) {
   driver.pages.erase(found);
 }
 
-/// The name of a file of pages, by which another process knows whose they are.
+/// File name of pages, by which another process knows their device.
 constexpr const char* kFileName = "weir-standin-device-";
 
 int make_file(std::size_t bytes, int device) {
@@ -92,7 +92,7 @@ int make_file(std::size_t bytes, int device) {
     close(file);
     return -1;
   }
-  // As for other memory, only the first part has the pattern: pages may be large.
+  // As with other memory, only the first part has the pattern: pages may be large.
   const std::vector<unsigned char> pattern(kPage, kNewByte);
   if (pwrite(file, pattern.data(), pattern.size(), 0) != static_cast<ssize_t>(pattern.size())) {
     close(file);
@@ -101,7 +101,7 @@ int make_file(std::size_t bytes, int device) {
   return file;
 }
 
-/// The device whose pages are in `file`; -1 where it is no file of pages.
+/// The device whose pages are in `file`; -1 for another file.
 int device_of(int file) {
   std::array<char, 64> name{};
   const std::string link = "/proc/self/fd/" + std::to_string(file);
@@ -230,7 +230,7 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
   });
 }
 
-// The memory is charged to the process that made it.
+// The memory stays charged to its creator.
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable,
                                         CUmemAllocationHandleType type) {
   return api("cuMemImportFromShareableHandle", Needs::kDriver, [&](Call& call) {
@@ -279,7 +279,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (is_mapped(call.driver, pointer, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    // Addresses only: they are reserved already, and stay out of reach.
+    // Addresses only: they are already reserved and inaccessible.
     if (found->second.file != kNoFile &&
         mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
              found->second.file, 0) == MAP_FAILED) {

@@ -1,4 +1,4 @@
-// Device and host memory, and what is known of a pointer.
+// Device and host memory, and the attributes of a pointer.
 
 #include "tests/standin/driver/memory/graph_memory.hpp"
 #include "tests/standin/driver/memory/memory.hpp"
@@ -66,7 +66,7 @@ CUresult attribute_of(Call& call, void* data, CUpointer_attribute attribute, CUd
   }
 }
 
-/// Of memory that `on_host` says where to keep, or who goes there for it.
+/// Sets where managed memory is, or who accesses it there (`on_host`).
 CUresult advise(const char* name, CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice,
                 bool host) {
   return api(name, Needs::kContext, [&](Call& call) {
@@ -149,7 +149,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     if (!is_of_device(kind)) return CUDA_ERROR_INVALID_VALUE;
     if (kind == BlockKind::kGraph) return free_graph_memory(found->second);
     found->second.freeing = true;
-    // Whoever frees pooled memory this way promises that the device is done with it.
+    // Such a free of pooled memory promises that the device is done with it.
     if (kind != BlockKind::kPooled) wait_for_device(call, *found->second.context->device);
     release_block(call.driver, pointer);
     return CUDA_SUCCESS;
@@ -254,7 +254,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
   return api("cuPointerGetAttributes", Needs::kContext, [&](Call& call) {
     if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; ++i) {
-      // What a pointer does not have reads as nothing, and is no error here.
+      // An attribute that a pointer does not have reads as null, without an error.
       if (attribute_of(call, data[i], attributes[i], pointer) == CUDA_SUCCESS) continue;
       switch (attributes[i]) {
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:

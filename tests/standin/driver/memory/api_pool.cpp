@@ -1,4 +1,4 @@
-// Pools: memory that is taken and given in the order of a stream.
+// Pools: memory allocated and freed in the order of a stream.
 
 #include "tests/standin/driver/memory/graph_memory.hpp"
 #include "tests/standin/driver/memory/memory.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// While capturing, memory is the graph's.
+/// During a capture, memory belongs to the graph.
 CUresult allocate_in_capture(Call& call, CUdeviceptr* pointer, std::size_t bytes,
                              const std::shared_ptr<Pool>& pool, Stream& stream) {
   Capture& capture = *stream.capture;
@@ -27,8 +27,8 @@ CUresult free_in_capture(const Block& block, Stream& stream) {
   return result == CUDA_SUCCESS ? add_to_capture(stream, {.is_memory = true}) : result;
 }
 
-/// Memory is found at the call and given out in the stream's order, which costs no operation: what
-/// the stream did before cannot touch it.
+/// Finds memory at the call and hands it out in the stream's order. That needs no operation:
+/// earlier work of the stream cannot touch it.
 CUresult allocate(Call& call, CUdeviceptr* pointer, std::size_t bytes,
                   const std::shared_ptr<Pool>& pool, CUstream handle) {
   const std::shared_ptr<Stream> stream = find_stream(call, handle);
@@ -256,7 +256,7 @@ CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
 }
 
 #if CUDA_VERSION >= 13000
-// By location: of a device as above, and there are no others.
+// By location: a device, as above; there are no others.
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location,
                                 CUmemAllocationType type) {
   return at_location("cuMemGetDefaultMemPool", location, type, [&](Call& /*call*/, Device& device) {

@@ -10,7 +10,7 @@ namespace {
 
 Block* block_of(Driver& driver, const GraphMemory& memory) {
   const auto found = driver.blocks.find(memory.base);
-  // A context that was reset took its blocks along, and the address may be another's by now.
+  // The reset of a context removed its blocks, and the address may be another block's by now.
   return found != driver.blocks.end() && found->second.graph == &memory ? &found->second : nullptr;
 }
 
@@ -26,7 +26,7 @@ void take(Block& block) {
   device.graph_used_high = std::max(device.graph_used_high, device.graph_used);
 }
 
-/// The caller holds what keeps the memory there, or lets go of it last of all.
+/// The caller keeps the memory alive, or drops it last of all.
 [[nodiscard]] std::shared_ptr<GraphMemory> give(Block& block) {
   block.pool->device->graph_used -= block.charged;
   return std::move(block.taken);

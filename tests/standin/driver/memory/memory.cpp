@@ -14,15 +14,15 @@
 namespace weir::standin {
 namespace {
 
-/// From here on device memory is mapped, not taken from the heap, and only its ends get the
-/// pattern: a program may well ask for most of a device.
+/// From this size on device memory is mapped, not from the heap, and only its ends get the pattern:
+/// a program may request most of a device.
 constexpr std::size_t kLarge = std::size_t{16} << 20;
 
-/// Of mapped memory that was freed, the last few pieces stay where they are, out of reach: what
-/// touches one meets a fault, and not somebody else's new memory.
+/// Number of freed mappings that stay inaccessible: access to one is a fault, and does not reach
+/// new memory of another block.
 constexpr std::size_t kKept = 16;
 
-/// Whether a block of device memory is made so that another process can map it.
+/// Whether another process can map a block of this kind.
 bool is_shareable(BlockKind kind) {
   static const bool kAsked = [] {
     const char* const text = std::getenv("WEIR_STANDIN_SHAREABLE");
@@ -32,12 +32,12 @@ bool is_shareable(BlockKind kind) {
 }
 
 bool is_mapped(BlockKind kind, std::size_t bytes) {
-  // Host memory as the driver gives it is whole pages and never the heap's: a program's malloc may
-  // manage what it gets by address, and would take its own memory back for another's.
+  // The driver's host memory is whole pages, never from the heap: a program's malloc may manage its
+  // memory by address, and would take its own memory for another's.
   return kind == BlockKind::kHost || bytes >= kLarge;
 }
 
-/// Addresses that nobody else has, with nothing behind them.
+/// Takes unique addresses without memory.
 void* take_addresses(std::size_t bytes) {
   void* memory = mmap(nullptr, round_up(bytes, kAlignment), PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -92,7 +92,7 @@ void give_memory(BlockKind kind, std::uintptr_t address, std::size_t bytes) {
     put_out_of_reach(memory, bytes);
   } else if (!is_mapped(kind, bytes)) {
     fill(memory, kFreedByte, bytes);
-    // Or the compiler would leave out what nobody may read.
+    // Otherwise the compiler would drop writes that nobody may read.
     asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   } else {

@@ -5,7 +5,7 @@
 namespace weir::standin {
 namespace {
 
-/// Of an address without a page.
+/// For an address without a page.
 Range find_reserved(Driver& driver, std::uintptr_t address) {
   auto after = driver.reservations.upper_bound(address);
   if (!driver.reserved_is_device || after == driver.reservations.begin()) return {};
@@ -30,7 +30,7 @@ Range find_range(Driver& driver, std::uintptr_t address) {
   if (address - found->first >= found->second.bytes) return find_reserved(driver, address);
   Range range{RangeKind::kDevice, found->first, found->second.bytes,
               driver.pages.at(found->second.pages).device};
-  // Pages that lie side by side are one range to a copy.
+  // To a copy, neighbouring pages are one range.
   for (; after != driver.mappings.end() && after->first == range.start + range.bytes; ++after) {
     range.bytes += after->second.bytes;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What kind of memory a pointer is of.
+// The kind of memory behind a pointer.
 
 #include "tests/standin/driver/driver.hpp"
 
@@ -8,7 +8,7 @@ namespace weir::standin {
 
 enum class RangeKind {
   kPageable,  ///< nothing the driver knows
-  kPinned,    ///< of the host, allocated by the driver or registered
+  kPinned,    ///< host memory, allocated by the driver or registered
   kDevice,
   kManaged,  ///< counts as either
 };
@@ -18,9 +18,9 @@ struct Range {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;  ///< of the block, or of the pages mapped in one piece
   Device* device = nullptr;
-  bool mapped = true;  ///< false: reserved addresses that pass for device memory
+  bool mapped = true;  ///< false: reserved addresses that count as device memory
 
-  /// False when `count` bytes at `address` leave the range. Pageable memory has no known end.
+  /// False if `count` bytes at `address` leave the range. Pageable memory has no known end.
   [[nodiscard]] bool holds(std::uintptr_t address, std::size_t count) const {
     return kind == RangeKind::kPageable || count <= start + bytes - address;
   }

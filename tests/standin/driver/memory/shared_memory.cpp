@@ -55,7 +55,7 @@ void* map_shared(const SharedFile& file) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return nullptr;
   struct stat about {};
-  // The number may be another file's by now.
+  // The descriptor may be another file's by now.
   const bool same = fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
                     static_cast<std::uint64_t>(about.st_size) == file.bytes;
   void* memory = same ? map_file(descriptor, file.bytes) : nullptr;

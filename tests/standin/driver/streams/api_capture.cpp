@@ -1,4 +1,4 @@
-// Stream capture, and the graphs that come of it: their nodes run in the order of the capture.
+// Stream capture, and the resulting graphs, whose nodes run in the order of the capture.
 
 #include <algorithm>
 #include <iterator>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// The end of a capture: what it was, or an error.
+/// The result of a capture, or an error.
 CUresult verdict(const Capture& capture) {
   if (capture.invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   const CaptureClock& reached = capture.clocks.at(capture.origin);
@@ -72,7 +72,7 @@ void append(std::vector<T>& to, std::vector<T>&& more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-/// The handle of what a capture made, which is that of the graph it was to add to.
+/// The handle of a capture's graph: that of the graph which it adds to, if any.
 CUgraph keep_graph(Driver& driver, Capture& capture, Graph&& made) {
   if (!capture.target) return driver.graphs.add(std::make_shared<Graph>(std::move(made)));
   append(capture.target->nodes, std::move(made.nodes));
@@ -95,9 +95,8 @@ bool is_instantiated(Driver& driver, const Graph& graph) {
   });
 }
 
-/// The nodes that the stream's next one comes after. Nodes are not objects here: a handle says
-/// which one it is, and no function takes it. Valid until the thread asks again, as with the
-/// driver.
+/// The nodes that precede the stream's next one. A node is only a number here, and no function
+/// takes it. Valid until the thread's next call, as with the driver.
 const std::vector<CUgraphNode>& last_nodes(const Capture& capture, Stream* stream) {
   thread_local std::vector<CUgraphNode> nodes;
   nodes.clear();
@@ -133,7 +132,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph handle, const CUgr
   return api("cuStreamBeginCaptureToGraph", Needs::kContext, [&](Call& call) {
     const auto* graph = call.driver.graphs.find(handle);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    // Nodes have no handles, and come after all that are there.
+    // Nodes have no handles, and come after all existing ones.
     if (count != 0) return CUDA_ERROR_NOT_SUPPORTED;
     return begin_capture(call, stream, mode, *graph);
   });
@@ -214,7 +213,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph handle, unsigned
     const auto* graph = call.driver.graphs.find(handle);
     if (graph == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (is_instantiated(call.driver, **graph)) return CUDA_ERROR_NOT_SUPPORTED;
-    // A copy: what is added to the graph later is not the executable one's.
+    // A copy: later additions to the graph do not affect the executable one.
     *exec = call.driver.graph_execs.add(
         {.graph = std::make_shared<Graph>(**graph),
          .frees_on_launch = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0});
@@ -232,7 +231,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     const CUresult refused = check_implicit(call, *stream);
     if (refused != CUDA_SUCCESS) return refused;
     if (allocates_memory(*graph)) {
-      // A graph inside another one may not.
+      // A nested graph must not allocate.
       if (stream->capture) return CUDA_ERROR_NOT_SUPPORTED;
       const CUresult had = launch_memory(call.driver, *found);
       if (had != CUDA_SUCCESS) return had;
@@ -245,7 +244,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
                                          .touches = node.touches});
       if (submitted != CUDA_SUCCESS) return submitted;
     }
-    // What it has stays until the launch is over, whatever becomes of the graph.
+    // Its memory and objects stay until the launch is over, even if the graph is destroyed.
     if (allocates_memory(*graph) || !graph->objects.empty()) {
       enqueue(stream, {.settle = [graph] {}});
     }

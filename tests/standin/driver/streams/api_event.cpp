@@ -5,7 +5,7 @@
 #include "tests/standin/driver/streams/capture.hpp"
 #include "tests/standin/driver/streams/stream.hpp"
 
-#undef cuEventElapsedTime  // which later toolkits make the second version's name
+// later toolkits define it as the second version's name
 
 namespace {
 
@@ -44,7 +44,7 @@ CUresult record(const char* name, CUevent event_handle, CUstream stream_handle,
   });
 }
 
-/// What a capture has to say against a question for this event.
+/// The error of a capture for a query of this event.
 CUresult refuse_captured(const Event& event) {
   if (!event.capture) return CUDA_SUCCESS;
   event.capture->invalid = true;
@@ -118,7 +118,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult refused = refuse_captured(*event);
     if (refused != CUDA_SUCCESS) return refused;
-    // The record of now: one that is made meanwhile is not waited for.
+    // Waits for the current record, not for one made meanwhile.
     const std::shared_ptr<Event::Record> recorded = event->record;
     if (recorded) recorded->point.wait(call.lock);
     trim_pools(call.driver, *call.context->device);

@@ -1,4 +1,4 @@
-// Kernels: a launch copies its arguments and leaves the host function to the stream's thread.
+// Kernels: a launch copies its arguments, and the stream's thread runs the host function.
 
 #include <algorithm>
 #include <cstring>
@@ -22,18 +22,18 @@ Kernels& kernels() {
   return *kKernels;
 }
 
-/// The arguments as they were at the launch.
+/// The arguments at the time of the launch.
 class Arguments {
  public:
   Arguments(const std::vector<std::size_t>& sizes, void** arguments) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      // The widest alignment that a parameter can have comes with new.
+      // new provides the widest alignment of a parameter.
       auto& copy = copies_.emplace_back(std::max<std::size_t>(sizes[i], 1));
       std::memcpy(copy.data(), arguments[i], sizes[i]);
       addresses_.push_back(copy.data());
     }
   }
-  /// What looks like a pointer to memory of the driver's is taken for one.
+  /// Treats every value that looks like a pointer to the driver's memory as one.
   void touch(Driver& driver, const std::vector<std::size_t>& sizes,
              std::vector<Touch>& touches) const {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -134,8 +134,8 @@ void weir_standin_register_kernel(const void* symbol, const char* name,
   fill(*kernel);
 }
 
-/// For the stand-in runtime, which asks for it by cuGetProcAddress: the function that runs for a
-/// kernel which is known by its address and not by nvcc's registration. Null when there is none.
+/// For the stand-in runtime, through cuGetProcAddress: the function of a kernel that is known by
+/// its address and not by nvcc's registration. Null if there is none.
 CUfunction weir_standin_function_of(const void* symbol) {
   const Lock lock(driver().mutex);
   return reinterpret_cast<CUfunction>(kernel_by_symbol(symbol));
@@ -212,7 +212,7 @@ CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned 
                         per_thread(stream), arguments, extra);
 }
 
-// All blocks of a grid are there at once on a device; what runs here runs one after the other.
+// On a device all blocks of such a grid run at once; here they run one after the other.
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                                    unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                    unsigned int block_z, unsigned int shared_bytes, CUstream stream,

@@ -1,5 +1,5 @@
-// Modules and libraries. Code of the device is not looked at: each has every kernel that it is
-// asked for, and takes as much of the device as was set.
+// Modules and libraries. Device code is not read: each has every requested kernel, and takes the
+// configured memory of the device.
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// Waits until as many loads are here as are to meet. Long enough for any that are to come.
+/// Waits until the set number of loads have come, long enough for any that will.
 CUresult meet(Call& call) {
   Driver& driver = call.driver;
   if (driver.loads_to_meet < 2) return CUDA_SUCCESS;
@@ -41,7 +41,7 @@ CUresult load_image(const char* name, CUmodule* module, const void* image) {
              [&](Call& call) { return load_module(call, module, image); });
 }
 
-/// A library needs no context. Where there is one, the code is loaded into it.
+/// A library needs no context. If there is one, its code is loaded into it.
 CUresult load_library(Call& call, CUlibrary* library, const void* code) {
   if (library == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Module made;
@@ -56,7 +56,7 @@ CUresult load_library(Call& call, CUlibrary* library, const void* code) {
   return meet(call);
 }
 
-/// False when there is none that can be read.
+/// Whether a readable file has this name.
 bool is_file(const char* name) { return access(name, R_OK) == 0; }
 
 template <typename Handle>

@@ -18,7 +18,7 @@ CUresult create_stream(const char* name, CUstream* handle, unsigned int flags, i
   });
 }
 
-/// A stream's question that a capture forbids.
+/// A query of a stream, which a capture forbids.
 template <typename Body>
 CUresult ask_stream(const char* name, CUstream handle, Body body) {
   return api(name, Needs::kCanCapture, [&](Call& call) {
@@ -97,7 +97,7 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
 }
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-  // XLA's own threads call it where no context is current: a stream that was made has one.
+  // XLA's own threads call it without a current context: a created stream has one.
   const bool of_context =
       handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
   return api("cuLaunchHostFunc", of_context ? Needs::kContext : Needs::kDriver, [&](Call& call) {

@@ -1,4 +1,4 @@
-// Objects of the program that live as long as the graphs which have them.
+// Objects of the program that live as long as the graphs that have them.
 
 #include <thread>
 
@@ -7,7 +7,7 @@
 namespace weir::standin {
 namespace {
 
-/// A thread of the driver's own, for ever, as those of streams are.
+/// The driver's thread for objects. It runs permanently, as those of streams do.
 [[noreturn]] void destroy_objects() {
   Driver& the_driver = driver();
   Lock lock(the_driver.mutex);
@@ -16,13 +16,13 @@ namespace {
     const auto [destroy, data] = the_driver.dead_objects.front();
     the_driver.dead_objects.pop_front();
     lock.unlock();
-    this_thread().in_host_function = true;  // may call nothing of CUDA, as a host function
+    this_thread().in_host_function = true;  // like a host function, it may not call CUDA
     destroy(data);
     lock.lock();
   }
 }
 
-/// Gives `count` of the program's references away.
+/// Removes `count` of the program's references.
 CUresult take_references(Driver& driver, CUuserObject handle, unsigned int count) {
   auto* const owned = driver.user_objects.find(handle);
   if (owned == nullptr || count == 0 || count > owned->references) return CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The kernels that a program registered host functions for.
+// The kernels for which a program has registered host functions.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace weir::standin {
 
-/// What CUfunction and CUkernel point at. Never freed: handles of kernels have no end.
+/// The target of CUfunction and CUkernel. Never freed: handles of kernels do not end.
 struct Kernel {
   std::string name;
   const void* symbol = nullptr;
@@ -18,9 +18,9 @@ struct Kernel {
   std::vector<std::size_t> sizes;
 };
 
-/// The kernel of this name in the device's code; made when it is new.
+/// The kernel of this name in the device's code; created at first use.
 Kernel& kernel_by_name(const std::string& name);
-/// Null when no host function is registered for this address.
+/// Null if no host function is registered for this address.
 Kernel* kernel_by_symbol(const void* symbol);
 
 }  // namespace weir::standin

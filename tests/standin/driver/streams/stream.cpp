@@ -16,8 +16,8 @@ CUresult due_kernel_fault(Driver& driver) {
   return code;
 }
 
-/// A turn among host functions, where they run one at a time. It comes if each of them ends by
-/// itself: one that waits for another one may wait for ever, as on a device.
+/// A turn among host functions, if they run one at a time. It comes if each of them ends by itself:
+/// one that waits for another may wait forever, as on a device.
 class HostTurn {
  public:
   HostTurn(Driver& driver, Lock& lock, const Operation& operation)
@@ -49,7 +49,7 @@ void execute(Driver& driver, Lock& lock, Stream& stream, Operation operation) {
   }
   if (operation.work && stream.context->broken == CUDA_SUCCESS &&
       !are_there(driver, operation.touches)) {
-    // A device may well not notice. Here the memory may be the heap's again.
+    // A device may not notice. Here the memory may belong to the heap again.
     ++driver.late_uses;
     stream.context->broken = CUDA_ERROR_ILLEGAL_ADDRESS;
   }
@@ -59,7 +59,7 @@ void execute(Driver& driver, Lock& lock, Stream& stream, Operation operation) {
   if (delay.count() > 0) std::this_thread::sleep_for(delay);
   if (runs) operation.work();
   if (operation.report) operation.report(broken);
-  operation.work = nullptr;  // what it holds may call back into the driver when it goes
+  operation.work = nullptr;  // its destructor may call the driver
   lock.lock();
   if (operation.settle) operation.settle();
 }
@@ -78,11 +78,11 @@ void serve(Driver& the_driver, Lock& lock, const std::shared_ptr<Stream>& stream
     stream->progress.notify_all();
   }
   stream->context->streams.erase(stream);
-  stream->progress.notify_all();  // from here on the context may go
+  stream->progress.notify_all();  // from here on the context may be destroyed
 }
 
-/// Serves one stream after the other, for ever: a thread that ended at a moment of its own would do
-/// so while the process does, under the eyes of a leak checker.
+/// Serves streams permanently: a thread that ended by itself could do so while the process ends,
+/// which a leak checker would report.
 [[noreturn]] void serve_streams() {
   Driver& the_driver = driver();
   Lock lock(the_driver.mutex);
@@ -112,7 +112,7 @@ std::shared_ptr<Stream> make_stream(Context& context, unsigned flags, int priori
   context.streams.insert(stream);
   Driver& the_driver = driver();
   the_driver.unserved.push_back(stream);
-  // Nobody waits for a thread: a stream that is destroyed goes on until it has ended its work.
+  // Nobody waits for a thread: a destroyed stream finishes its work.
   if (the_driver.idle_threads < the_driver.unserved.size()) std::thread(serve_streams).detach();
   the_driver.stream_made.notify_one();
   return stream;
@@ -146,7 +146,7 @@ void enqueue(const std::shared_ptr<Stream>& stream, Operation operation) {
   } else if (stream->blocking() && context.legacy) {
     operation.after.push_back({context.legacy, context.legacy->enqueued});
   }
-  // A stream's own order needs no wait, and one for itself would never end.
+  // A stream's own order needs no wait, and a wait for itself would never end.
   std::erase_if(operation.after,
                 [&](const Point& point) { return point.stream == stream || point.passed(); });
   stream->queue.push_back(std::move(operation));
