@@ -22,6 +22,7 @@ struct Attempt {
   std::stop_token stop{};    ///< the caller's; a stop ends the waits, and the request fails
 
   Bytes growth_room{};            ///< budget left at the last try to grow
+  std::uint64_t looked = 0;       ///< `PoolState::cached_more` at the last look into the cache
   bool asked_all = true;          ///< every stream with waiting blocks was asked
   bool upstream_refused = false;  ///< the budget had room, the upstream had none
   /// Statistics::releases before the upstream was asked. If it has grown, asking again may help.

@@ -123,6 +123,7 @@ Block* Pool::take_passed(Attempt& request, std::size_t streams) {
   // An own block may have stopped awaiting just now; it needs no point.
   Block* block = state_.index->take_own(request.block, request.stream);
   if (block == nullptr) block = state_.index->take_passed(request.block, request.stream);
+  request.looked = state_.cached_more;
   if (block == nullptr) return nullptr;
   state_.hand_out(*block, request, TimelineServed::kPassed);
   ++state_.statistics.hits;
@@ -200,7 +201,8 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   if (request.upstream_refused && state_.statistics.releases != request.releases_before)
     return true;
   const auto point = running_out_.wait ? state_.index->oldest_outstanding() : std::nullopt;
-  if (!point) return state_.transits != 0;
+  // A freed block may be part of a segment, and then is no room.
+  if (!point) return state_.transits != 0 || state_.cached_more != request.looked;
   ++state_.statistics.waits;
   ++request.waits;
   change.end();

@@ -32,6 +32,7 @@ void PoolState::hand_out(Block& block, const Attempt& request, TimelineServed se
   } catch (...) {
     if (!from_cache) statistics.cached.add(block.size);
     index->put_back(block);
+    ++cached_more;
     throw;
   }
   block.state = BlockState::kAllocated;
@@ -72,6 +73,7 @@ Freed PoolState::settle_freed(Block& block) noexcept {
   } else {
     statistics.held.remove(size);
     statistics.cached.add(size);
+    ++cached_more;
   }
   if (TimelineSink* sink = timeline_sink()) {
     record.detail = awaits ? 1 : 0;
@@ -85,6 +87,7 @@ void PoolState::became_cached(Bytes bytes) {
   statistics.awaiting.remove(bytes);
   statistics.held.remove(bytes);
   statistics.cached.add(bytes);
+  ++cached_more;
   if (TimelineSink* sink = timeline_sink()) {
     note(*sink, {.bytes = bytes.count, .kind = TimelineKind::kSettled});
   }

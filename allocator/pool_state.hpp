@@ -89,6 +89,8 @@ struct PoolState {
   std::uint64_t events WEIR_GUARDED_BY(mutex) = 1;
   std::uint64_t noted WEIR_GUARDED_BY(mutex) = 0;  ///< records written, in this order
   Bytes most_held WEIR_GUARDED_BY(mutex);          ///< never reset, unlike the peak in `statistics`
+  /// How often more came into the cache. A request that fails looks again if it grew.
+  std::uint64_t cached_more WEIR_GUARDED_BY(mutex) = 0;
   /// Budget claimed by growths under way.
   Bytes growing WEIR_GUARDED_BY(mutex);
   /// Transits under way. Each ends without waiting.

@@ -134,6 +134,7 @@ Block* PageStrategy::move_pages(Attempt& request, PageMove& move) {
   Block* block = paged_.finish(move);
   state_.statistics.reserved.add(created);
   state_.statistics.cached.add(created);
+  ++state_.cached_more;
   state_.statistics.unmapped_pages += move.unmapped + move.retired_pages;
   state_.statistics.mapped_pages += move.mapped;
   std::uint64_t sequence = 0;

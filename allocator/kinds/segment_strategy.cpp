@@ -86,6 +86,7 @@ Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
   }
   state_.statistics.reserved.add(segment);
   state_.statistics.cached.add(segment - block->size);
+  if (segment != block->size) ++state_.cached_more;
   const std::uint64_t sequence = ++state_.events;
   if (TimelineSink* sink = timeline_sink()) {
     state_.note(*sink, {.id = reinterpret_cast<std::uintptr_t>(pointer),

@@ -121,6 +121,40 @@ TEST_P(SegmentFaults, AThrowAfterAReleaseLeavesTheBooksRightToo) {
   EXPECT_NE(pool.allocate(unit * 16, a), nullptr);
 }
 
+TEST(RefusedPool, ARequestTakesAPieceThatIsFreedAfterItsLastLook) {
+  SimulatedUpstream raw(gib(1), testing::kPage);
+  FaultyUpstream upstream(raw);
+  ManualProgress progress;
+  Pool pool({upstream, progress}, options_of(mib(64), PoolKind::kBestFit));
+  const StreamId a = StreamId::next();
+  const StreamId b = StreamId::next();
+  // As much was held before, so that nothing is released before the upstream is asked.
+  pool.deallocate(pool.allocate(mib(64), a), a);
+  progress.pass_all(a);
+  (void)pool.trim();
+  pool.deallocate(pool.allocate(mib(8), a), a);
+  void* const half = pool.allocate(mib(4), a);
+  void* const other_half = pool.allocate(mib(4), a);
+  ASSERT_EQ(pool.statistics().reserved.current, mib(8));
+  void* const small = pool.allocate(mib(2), a);
+  pool.deallocate(small, a);
+  progress.pass_all(a);
+  upstream.refuse_calls(Fault::always());
+  // What another thread does while the request releases what is cached. The segment of the piece
+  // stays, so there is no more to release.
+  upstream.before_deallocate = [&](void* pointer, Bytes) {
+    if (pointer != small) return;
+    pool.deallocate(other_half, a);
+    progress.pass_all(a);
+    pool.poll();
+  };
+  EXPECT_EQ(pool.allocate(mib(4), b), other_half);
+  EXPECT_EQ(pool.statistics().waits, 0U);
+  upstream.before_deallocate = nullptr;
+  pool.deallocate(half, a);
+  pool.deallocate(other_half, b);
+}
+
 TEST(Invariant1, ARefusalNeverMakesThePoolGrowPastALoweredBudget) {
   for (const auto& [kind, unit] : testing::kAllUnits) {
     SCOPED_TRACE(to_string(kind));
