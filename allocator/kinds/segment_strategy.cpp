@@ -20,7 +20,7 @@ Block* SegmentStrategy::grow(Attempt& request) {
   const Bytes room = state_.options.segment_room(request.growth_room, budget);
   const Bytes segment = index_->segment_size(request.block, room);
   const Bytes unused = index_->unused_by(taken + segment, state_.most_held);
-  if (unused.count != 0) (void)index_->take_releasable(unused, victims);
+  if (unused.count != 0) (void)take_releasable(unused, victims);
   state_.growing += segment;
   state_.begin_transit();
   request.releases += victims.size();
@@ -45,7 +45,7 @@ Block* SegmentStrategy::make_room(Attempt& request) {
       if (request.releasable.count == 0) return nullptr;
       need = std::max(need, request.block);
     }
-    const Bytes released = index_->take_releasable(need, victims);
+    const Bytes released = take_releasable(need, victims);
     const Bytes room = state_.options.segment_room(minus_or_zero(budget + released, taken), budget);
     const Bytes segment = index_->segment_size(request.block, room);
     // Claim the room before releasing: no other thread may grow into it.
@@ -81,7 +81,9 @@ Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
     block = &index_->add({pointer, segment}, request.block);
   } catch (...) {
     change.end();
+    upstream.begin_return();
     upstream.deallocate(pointer, segment);
+    upstream.end_return();
     throw;
   }
   state_.statistics.reserved.add(segment);
@@ -106,11 +108,19 @@ Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
   return block;
 }
 
+Bytes SegmentStrategy::take_releasable(Bytes need, std::vector<Segment>& taken) {
+  const Bytes sum = index_->take_releasable(need, taken);
+  // Before others see that the pool has them no more.
+  if (!taken.empty()) state_.upstream.begin_return();
+  return sum;
+}
+
 void SegmentStrategy::release(std::vector<Segment>& segments) {
   if (segments.empty()) return;
   for (const Segment& segment : segments) {
     state_.upstream.deallocate(segment.pointer, segment.size);
   }
+  state_.upstream.end_return();
   PoolChange change(state_);
   std::uint64_t sequence = state_.events;
   state_.events += segments.size();
@@ -136,7 +146,7 @@ Bytes SegmentStrategy::trim(Bytes keep) {
   std::vector<Segment> segments;
   PoolChange taking(state_);
   const Bytes sum =
-      index_->take_releasable(minus_or_zero(state_.statistics.reserved.current, keep), segments);
+      take_releasable(minus_or_zero(state_.statistics.reserved.current, keep), segments);
   if (segments.empty()) return {};
   state_.begin_transit();
   taking.end();
@@ -148,8 +158,10 @@ Bytes SegmentStrategy::trim(Bytes keep) {
 
 void SegmentStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
   // No other thread uses the pool any more; no lock during calls of the upstream.
+  state_.upstream.begin_return();
   index_->for_each_segment(
       [this](Segment segment) { state_.upstream.deallocate(segment.pointer, segment.size); });
+  state_.upstream.end_return();
 }
 
 }  // namespace weir

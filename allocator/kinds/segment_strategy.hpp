@@ -24,6 +24,8 @@ class SegmentStrategy : public PoolStrategy {
   void give_back_all() override;
 
  private:
+  /// Takes segments as the index's `take_releasable` does. Pass them to `release`.
+  Bytes take_releasable(Bytes need, std::vector<Segment>& taken) WEIR_REQUIRES(state_.mutex);
   /// Returns segments of `take_releasable` to the upstream. They stay reserved until then.
   void release(std::vector<Segment>& segments);
   /// The caller has claimed the room.

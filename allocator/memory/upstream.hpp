@@ -2,7 +2,8 @@
 
 /// @file
 /// Where raw memory comes from. Only implementations of this and of page_source.hpp get memory from
-/// a driver or the operating system. All are thread-safe. Call none under a lock of ours.
+/// a driver or the operating system. All are thread-safe. Call none under a lock of ours, except
+/// `begin_return` and `end_return`.
 
 #include <atomic>
 
@@ -27,6 +28,13 @@ class Upstream {
 
   /// Gives back what `allocate(size)` returned. The device must be done with it.
   virtual void deallocate(void* pointer, Bytes size) noexcept = 0;
+
+  /// Called when memory, pages too, begins its way back, and once all of it is back. In between,
+  /// requests of others who share the memory may wait for it. Takes only a leaf lock, and calls
+  /// nobody: a pool calls it under its own lock.
+  virtual void begin_return() noexcept {}
+  /// See `begin_return`.
+  virtual void end_return() noexcept {}
 
   /// Returns the most bytes that it can hand out.
   [[nodiscard]] virtual Bytes capacity() const = 0;

@@ -106,6 +106,7 @@ inline void expect_books(const Pool& pool, FaultyUpstream& upstream) {
 inline void expect_all_back(FaultyUpstream& upstream) {
   EXPECT_EQ(upstream.used(), Bytes{0});
   EXPECT_EQ(upstream.segments(), 0U);
+  EXPECT_EQ(upstream.returns(), 0);
   if (upstream.pages() == nullptr) return;
   EXPECT_EQ(upstream.pages()->created(), 0U);
   EXPECT_EQ(upstream.pages()->mapped(), 0U);

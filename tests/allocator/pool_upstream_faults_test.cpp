@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -86,6 +87,28 @@ TEST_P(PoolUpstreamFaults, ARefusedRequestAsksAgainForWhatATrimGaveBackMeanwhile
   EXPECT_NE(pool.allocate(unit * 4, b), nullptr);
   EXPECT_EQ(pool.statistics().waits, 0U);
   expect_books(pool, upstream);
+}
+
+TEST_P(PoolUpstreamFaults, OneReturnLastsUntilAllThatATrimTookIsBack) {
+  const auto cached = take_apart(pool, 3, unit, a);
+  for (void* block : cached) pool.deallocate(block, a);
+  progress.pass_all(a);
+  std::vector<int> under_way;
+  const auto look = [&] { under_way.push_back(upstream.returns()); };
+  upstream.before_deallocate = [&](void*, Bytes) { look(); };
+  upstream.after_deallocate = [&](Bytes) { look(); };
+  upstream.pages()->before_unmap = [&](std::span<const Mapping>) { look(); };
+  const int begun = upstream.returns_begun();
+  EXPECT_EQ(pool.trim(), unit * 3);
+  EXPECT_EQ(upstream.returns_begun(), begun + 1);
+  EXPECT_EQ(upstream.returns(), 0);
+  EXPECT_FALSE(under_way.empty());
+  EXPECT_THAT(under_way, ::testing::Each(1));
+  EXPECT_EQ(pool.trim(), Bytes{0});
+  EXPECT_EQ(upstream.returns_begun(), begun + 1) << "nothing was on its way back";
+  upstream.before_deallocate = nullptr;
+  upstream.after_deallocate = nullptr;
+  upstream.pages()->before_unmap = nullptr;
 }
 
 TEST_P(PoolUpstreamFaults, ALastingRefusalIsAFailureThatChangesNothing) {

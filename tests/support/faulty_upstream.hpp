@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -66,6 +67,15 @@ class FaultyUpstream final : public Upstream {
     if (after_deallocate) after_deallocate(size);
   }
 
+  void begin_return() noexcept override {
+    ++returns_begun_;
+    ++returns_;
+  }
+  void end_return() noexcept override { EXPECT_GE(--returns_, 0); }
+  /// Returns of memory that have begun and not ended, and all.
+  [[nodiscard]] int returns() const noexcept { return returns_; }
+  [[nodiscard]] int returns_begun() const noexcept { return returns_begun_; }
+
   [[nodiscard]] Bytes capacity() const override { return inner_.capacity(); }
   [[nodiscard]] FaultyPageSource* pages() noexcept override {
     std::call_once(pages_once_, [this] {
@@ -119,6 +129,8 @@ class FaultyUpstream final : public Upstream {
 
  private:
   Upstream& inner_;
+  std::atomic<int> returns_ = 0;
+  std::atomic<int> returns_begun_ = 0;
   mutable std::mutex mutex_;
   std::uint64_t calls_ = 0;
   std::uint64_t segments_ = 0;

@@ -122,8 +122,11 @@ class Account {
     const std::size_t count_;
     std::size_t kept_ = 0;
   };
-  /// Marks that the calling thread has the driver free memory of the budget, and returns the bytes
-  /// meanwhile.
+  /// Marks that memory of the budget is on its way back to the driver, until `end_return`. The
+  /// bytes are returned meanwhile.
+  void begin_return() noexcept;
+  void end_return() noexcept;
+  /// Both, around a scope.
   class Return {
    public:
     explicit Return(Account& account) noexcept : account_(account) { account_.begin_return(); }
@@ -180,8 +183,6 @@ class Account {
  private:
   [[nodiscard]] std::size_t claim(std::size_t count, Bytes size) noexcept;
   void end_claim(Bytes claimed, Bytes given_back) noexcept;
-  void begin_return() noexcept;
-  void end_return() noexcept;
   /// Takes as many of `count` pieces of `size` (not zero) as fit. Returns how many.
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
   /// Returns whether to try again to take `bytes`, which did not fit when `ended` moves had ended.

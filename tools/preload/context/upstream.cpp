@@ -47,7 +47,6 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
     if (!fences_.capturing()) give_back_held();  // the capture ended meanwhile
     return;
   }
-  const Account::Return returns(account_);
   const CUresult code = give_back(pointer, size);
   if (code == CUDA_SUCCESS) {
     account_.give_back(size);
@@ -110,6 +109,8 @@ void DriverUpstream::give_back_held() noexcept {
   Lock lock(mutex_);
   const auto held = std::exchange(held_, {});
   lock.unlock();
+  if (held.empty()) return;
+  const Account::Return returns(account_);
   for (const auto& [pointer, size] : held) deallocate(pointer, size);
 }
 

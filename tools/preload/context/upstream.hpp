@@ -29,7 +29,10 @@ class DriverUpstream final : public Upstream {
       : driver_(driver), context_(context), account_(account), fences_(fences) {}
   /// Returns null if the budget or the device has no more. Throws DriverError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
+  /// Call between `begin_return` and `end_return`.
   void deallocate(void* pointer, Bytes size) noexcept override;
+  void begin_return() noexcept override { account_.begin_return(); }
+  void end_return() noexcept override { account_.end_return(); }
   /// Returns the device's total: the budget may be raised to it, and `Account::take` enforces the
   /// current one.
   [[nodiscard]] Bytes capacity() const override { return account_.total(); }
