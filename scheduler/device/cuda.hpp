@@ -36,7 +36,4 @@ struct DefaultDevice {
 /// Returns the total memory of GPU number `ordinal`. UsageError as above.
 [[nodiscard]] Bytes cuda_memory(int ordinal);
 
-/// Returns N for `cuda:N`, 0 for `cuda`, and -1 if `name` is not a GPU.
-[[nodiscard]] int cuda_ordinal(std::string_view name) noexcept;
-
 }  // namespace weir

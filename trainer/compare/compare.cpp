@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "allocator/base/log.hpp"
-#include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device_kind.hpp"
 #include "scheduler/tensor.hpp"
 #include "tools/program/median.hpp"
 #include "trainer/compare/compare_timelines.hpp"
@@ -24,7 +24,9 @@ TrainSettings with_policy(TrainSettings settings, Policy policy) {
 /// programs, so its default is what is free.
 TrainSettings reference_settings(TrainSettings settings) {
   settings.pool.budget = PoolOptions{}.budget;
-  if (cuda_ordinal(settings.device.value) < 0) settings.pool.budget = {{.percent = 100}, "compare"};
+  if (kind_of(parse_device_id(settings.device.value)).on_host) {
+    settings.pool.budget = {{.percent = 100}, "compare"};
+  }
   return with_policy(std::move(settings), Policy::kUnbounded);
 }
 

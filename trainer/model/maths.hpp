@@ -86,11 +86,12 @@ class Maths {
   virtual void sgd_momentum(Stream& stream, Out w, In g, Out v, float rate, float momentum) = 0;
 };
 
-/// Returns the maths for this kind of device. Throws Error if the GPU's libraries fail.
+/// Returns the maths for this kind of device. Throws UsageError for a device that open_device does
+/// not know, and Error if the GPU's libraries fail.
 [[nodiscard]] std::unique_ptr<Maths> make_maths(const Device& device);
 
 /// Returns the scratch memory that the device's maths needs, without opening the device.
-[[nodiscard]] Bytes workspace_of(std::string_view device) noexcept;
+[[nodiscard]] Bytes workspace_of(std::string_view device);
 
 /// Uses kernels/ and needs no workspace.
 [[nodiscard]] std::unique_ptr<Maths> make_cpu_maths();

@@ -6,7 +6,7 @@
 #include "allocator/base/scope_cuda.hpp"
 #include "kernels/elementwise/elementwise_cuda.hpp"
 #include "kernels/elementwise/random_cuda.hpp"
-#include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device_kind.hpp"
 #include "scheduler/device/stream_cuda.hpp"
 #include "tools/program/median.hpp"
 #include "trainer/data/reader.hpp"
@@ -163,7 +163,7 @@ TrainResult train_plain(const TrainSettings& settings, const TrainHooks& hooks) 
   }
   TrainResult result;
   try {
-    const int ordinal = cuda_ordinal(settings.device.value);
+    const int ordinal = parse_device_id(settings.device.value).ordinal;
     const CudaScope scope(ordinal);
     PlainRun run(ordinal, settings);
     run.train(result, settings.batches.value, hooks);

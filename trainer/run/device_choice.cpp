@@ -1,12 +1,10 @@
 #include "trainer/run/device_choice.hpp"
 
-#include "scheduler/device/cpu_device.hpp"
 #include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device_kind.hpp"
 
 namespace weir {
 namespace {
-
-bool is_gpu(std::string_view device) noexcept { return cuda_ordinal(device) >= 0; }
 
 /// Returns `text` up to the first colon outside parentheses: the reason without the advice.
 std::string_view first_clause(std::string_view text) {
@@ -22,16 +20,14 @@ std::string_view first_clause(std::string_view text) {
 /// Returns a reason for the settings line, which must not fill with advice on a machine without a
 /// GPU.
 std::string short_reason(const DefaultDevice& found) {
-  if (is_gpu(found.name)) return found.why;
+  if (!kind_of(parse_device_id(found.name)).on_host) return found.why;
   return "no GPU answers: " + std::string(first_clause(found.why));
 }
 
 }  // namespace
 
 std::string parse_device(std::string_view name, std::string_view text) {
-  if (text != "cpu" && text != "auto" && !is_gpu(text)) {
-    refuse(name, text, "cpu, cuda, cuda:N for GPU number N, or auto");
-  }
+  if (text != "auto" && !find_device(text)) refuse(name, text, allowed_devices());
   return std::string(text);
 }
 
@@ -40,20 +36,22 @@ Setting<std::string> choose_device(const Setting<std::string>& asked) {
     const DefaultDevice found = default_device();
     return {found.name, asked.source + ": " + short_reason(found)};
   }
-  if (is_gpu(asked.value)) (void)cuda_memory(cuda_ordinal(asked.value));
+  (void)most_device_memory(asked.value);  // refuses a device that does not exist
   return asked;
 }
 
 Bytes most_device_memory(std::string_view device) {
-  return is_gpu(device) ? cuda_memory(cuda_ordinal(device)) : machine_memory();
+  const DeviceId id = parse_device_id(device);
+  return kind_of(id).most_memory(id.ordinal);
 }
 
 Bytes default_device_memory(std::string_view device) {
-  return is_gpu(device) ? cuda_memory(cuda_ordinal(device)) : default_cpu_memory();
+  const DeviceId id = parse_device_id(device);
+  return kind_of(id).default_memory(id.ordinal);
 }
 
-MxnetContext mxnet_context(std::string_view device) noexcept {
-  return is_gpu(device) ? MxnetContext::kGpu : MxnetContext::kCpu;
+MxnetContext mxnet_context(std::string_view device) {
+  return kind_of(parse_device_id(device)).on_host ? MxnetContext::kCpu : MxnetContext::kGpu;
 }
 
 }  // namespace weir

@@ -25,7 +25,7 @@ namespace weir {
 /// Returns the default memory: half of the machine's, or all of the GPU's. UsageError as above.
 [[nodiscard]] Bytes default_device_memory(std::string_view device);
 
-/// Returns which of MXNet's variables apply to it.
-[[nodiscard]] MxnetContext mxnet_context(std::string_view device) noexcept;
+/// Returns which of MXNet's variables apply to it. Throws UsageError for an unknown name.
+[[nodiscard]] MxnetContext mxnet_context(std::string_view device);
 
 }  // namespace weir

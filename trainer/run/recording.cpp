@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device_kind.hpp"
 #include "tools/program/table.hpp"
 #include "tools/timeline/begin.hpp"
 #include "tools/timeline/live/publisher.hpp"
@@ -14,8 +14,9 @@ namespace weir {
 // set for many programs, and must not end any of them.
 Recording::Recording(const TrainSettings& settings)
     : recorder_(timeline::record_program(
-          settings.timeline, {.gpu = cuda_ordinal(settings.device.value) >= 0,
-                              .required = settings.timeline.file.source.starts_with("--")})) {}
+          settings.timeline,
+          {.gpu = parse_device_id(settings.device.value).kind == DeviceKind::kCuda,
+           .required = settings.timeline.file.source.starts_with("--")})) {}
 
 std::optional<timeline::RecordingResult> Recording::end() noexcept {
   timeline::Recorder* const recorder = std::exchange(recorder_, nullptr);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "kernels/blas/blas.hpp"
-#include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device_kind.hpp"
 #include "tools/program/median.hpp"
 
 namespace weir {
@@ -13,7 +13,7 @@ namespace {
 /// with an error, because OpenBLAS may then wait for its own threads forever. A GPU does not need
 /// it.
 Device open_for(const TrainSettings& settings) {
-  if (cuda_ordinal(settings.device.value) < 0) {
+  if (kind_of(parse_device_id(settings.device.value)).on_host) {
     reserve_blas_memory();
     set_blas_threads(1);  // the bits of a product depend on the number of threads
   }
@@ -21,9 +21,10 @@ Device open_for(const TrainSettings& settings) {
 }
 
 PoolOptions options_for(const TrainSettings& settings) {
+  const DeviceId id = parse_device_id(settings.device.value);
   PoolOptions options = settings.pool;
-  options.place = {.name = settings.device.value,
-                   .device = static_cast<std::uint16_t>(cuda_ordinal(settings.device.value) + 1)};
+  options.place.name = settings.device.value;
+  if (!kind_of(id).on_host) options.place.device = static_cast<std::uint16_t>(id.ordinal + 1);
   return options;
 }
 

@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "../scheduler/faulty_device.hpp"
 #include "allocator/base/error.hpp"
 #include "support/print.hpp"
 #include "trainer/model/mlp.hpp"
@@ -147,8 +148,14 @@ TEST(Operations, TheWorkspaceIsOfTheBudget) {
   EXPECT_EQ(workspace_of("cpu"), Bytes{});
 }
 
-TEST(Operations, ADeviceThatIsNoGpuGetsTheMathsOfTheCpu) {
+TEST(Operations, TheCpuDeviceGetsTheMathsOfTheCpu) {
   EXPECT_EQ(make_maths(open_device("cpu", {.memory = mib(1)}))->workspace(), Bytes{});
+}
+
+TEST(Operations, ADeviceOfAnUnknownNameGetsNoMaths) {
+  const Device device(std::make_unique<FaultyDevice>(mib(1)));
+  EXPECT_THROW((void)make_maths(device), UsageError);
+  EXPECT_THROW((void)workspace_of("tpu"), UsageError);
 }
 
 }  // namespace
