@@ -16,6 +16,7 @@
 #include "tools/program/output_file.hpp"
 #include "tools/program/run_main.hpp"
 #include "tools/program/standard_streams.hpp"
+#include "tools/program/table.hpp"
 
 namespace {
 
@@ -24,19 +25,17 @@ using weir::bench::KernelTime;
 double gigabytes_per_second(const KernelTime& time) { return time.bytes / time.microseconds / 1e3; }
 double teraflops(const KernelTime& time) { return time.flops / time.microseconds / 1e6; }
 
-void print_table(const std::string& device, const std::vector<KernelTime>& times) {
-  std::printf("%s\n%-31s %-16s %11s %11s %9s %9s %6s %11s\n", device.c_str(), "kernel", "shape",
-              "median us", "fastest us", "GB/s", "TFLOP/s", "floor", "over floor");
+std::string table_of(const std::string& device, const std::vector<KernelTime>& times) {
+  using weir::format_number;
+  std::vector<std::vector<std::string>> rows{
+      {"kernel", "shape", "median us", "fastest us", "GB/s", "TFLOP/s", "floor", "over floor"}};
   for (const KernelTime& time : times) {
-    std::printf("%-31s %-16s %11.1f %11.1f %9.0f ", time.name.c_str(), time.shape.c_str(),
-                time.microseconds, time.fastest, gigabytes_per_second(time));
-    if (time.flops > 0) {
-      std::printf("%9.1f", teraflops(time));
-    } else {
-      std::printf("%9s", "-");
-    }
-    std::printf(" %6s %11.2f\n", time.floor_of.c_str(), time.over_floor());
+    rows.push_back({time.name, time.shape, format_number(time.microseconds, 1),
+                    format_number(time.fastest, 1), format_number(gigabytes_per_second(time), 0),
+                    time.flops > 0 ? format_number(teraflops(time), 1) : "-", time.floor_of,
+                    format_number(time.over_floor(), 2)});
   }
+  return device + "\n" + weir::format_table(rows, "llrrrrlr");
 }
 
 std::string json_of(const std::string& device, const std::vector<KernelTime>& times) {
@@ -82,8 +81,7 @@ int run(int argc, char** argv) {
   const auto json =
       json_path.empty() ? nullptr : std::make_unique<weir::OutputFile>("--json", json_path);
   const std::vector<KernelTime> times = weir::bench::time_kernels(size);
-  if (json_path != "-") print_table(device, times);
-  const int print_error = weir::print("");
+  const int print_error = weir::print(json_path == "-" ? "" : table_of(device, times));
   if (json) json->commit(json_of(device, times));
   weir::require_printed(print_error);
   return 0;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <string>
@@ -14,6 +15,7 @@
 #include "kernels/parts/workspace_cuda.hpp"
 #include "kernels/sgd_cuda.hpp"
 #include "kernels/sums/reduce_cuda.hpp"
+#include "tools/program/median.hpp"
 
 namespace weir::bench {
 namespace {
@@ -58,12 +60,12 @@ class Rig {
 
   template <typename Enqueue>
   KernelTime& timed(std::string name, std::string shape, const Enqueue& enqueue) {
-    const std::vector<double> runs = timer_.sorted_runs(enqueue, sizes_.runs);
+    const std::vector<double> runs = timer_.runs(enqueue, sizes_.runs);
     KernelTime time;
     time.name = std::move(name);
     time.shape = std::move(shape);
-    time.microseconds = runs[runs.size() / 2];
-    time.fastest = runs.front();
+    time.microseconds = median(runs);
+    time.fastest = std::ranges::min(runs);
     times_.push_back(std::move(time));
     return times_.back();
   }

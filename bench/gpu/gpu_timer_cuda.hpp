@@ -4,7 +4,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,13 +53,13 @@ class GpuTimer {
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
 
-  /// Returns the microseconds of each of `runs` runs of what `enqueue` enqueues on the stream,
-  /// ascending. A few warm-up runs do not count.
+  /// Returns the microseconds of each of `count` runs of what `enqueue` enqueues on the stream. A
+  /// few warm-up runs do not count.
   template <typename Enqueue>
-  [[nodiscard]] std::vector<double> sorted_runs(const Enqueue& enqueue, int runs) {
+  [[nodiscard]] std::vector<double> runs(const Enqueue& enqueue, int count) {
     for (int i = 0; i < kWarmUps; ++i) enqueue();
     std::vector<double> times;
-    for (int i = 0; i < runs; ++i) {
+    for (int i = 0; i < count; ++i) {
       check_cuda(cudaEventRecord(begin_, stream_), "cudaEventRecord");
       enqueue();
       check_cuda(cudaEventRecord(end_, stream_), "cudaEventRecord");
@@ -69,7 +68,6 @@ class GpuTimer {
       check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
       times.push_back(1e3 * static_cast<double>(milliseconds));
     }
-    std::sort(times.begin(), times.end());
     return times;
   }
 

@@ -53,6 +53,10 @@ TEST(Median, IsTheMiddleOrTheMeanOfTheTwoThere) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
   EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(quantile({2, 0.5, 1}, 0.25), 0.75);
+  EXPECT_EQ(quantile({2, 0.5, 1}, 0.75), 1.5);
+  EXPECT_EQ(quantile({7}, 0.75), 7);
+  EXPECT_EQ(quantile({}, 0.25), 0);
 }
 
 }  // namespace

@@ -2,13 +2,14 @@
 
 // Measures the cost of calls.
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include "tools/program/median.hpp"
 
 namespace weir::gpu_check {
 
@@ -33,11 +34,8 @@ class Times {
     call();
     times_.push_back(microseconds_since(start) / static_cast<double>(parts));
   }
-  [[nodiscard]] std::string text() {
-    if (times_.empty()) return "?";
-    const auto middle = times_.begin() + static_cast<std::ptrdiff_t>(times_.size() / 2);
-    std::nth_element(times_.begin(), middle, times_.end());
-    return in_microseconds(*middle);
+  [[nodiscard]] std::string text() const {
+    return times_.empty() ? "?" : in_microseconds(median(times_));
   }
 
  private:
