@@ -27,22 +27,23 @@ class DispatchCommand {
         "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device,
         "cpu: its closures run on the host");
     flags_.add(
-        "--operations", [](S & s) -> auto& { return s.operations; }, parse_operations,
+        "--operations", [](S & s) -> auto& { return s.operations; },
+        WholeNumber{.least = 2},  // the scheduler keeps every queued operation: some 500 bytes each
         "times that y = x + 1 is computed in a run");
     flags_.add(
-        "--rounds", [](S & s) -> auto& { return s.rounds; }, parse_rounds,
+        "--rounds", [](S & s) -> auto& { return s.rounds; }, WholeNumber{},
         "rounds of stages and runs, whose medians are printed");
     flags_.add(
-        "--elements-large", [](S & s) -> auto& { return s.elements_large; }, parse_elements,
-        "of x in the runs with a slower device");
+        "--elements-large", [](S & s) -> auto& { return s.elements_large; },
+        WholeNumber{.most = 100'000'000}, "of x in the runs with a slower device");
     flags_.add(
-        "--elements-small", [](S & s) -> auto& { return s.elements_small; }, parse_elements,
-        "of x in the runs with a slower frontend");
+        "--elements-small", [](S & s) -> auto& { return s.elements_small; },
+        WholeNumber{.most = 100'000'000}, "of x in the runs with a slower frontend");
     flags_.add(
-        "--frontend", [](S & s) -> auto& { return s.frontend; }, parse_frontend,
+        "--frontend", [](S & s) -> auto& { return s.frontend; }, WholeNumber{},
         "microseconds that the slow frontend computes before each call");
     flags_.add(
-        "--matrix", [](S & s) -> auto& { return s.matrix; }, parse_matrix,
+        "--matrix", [](S & s) -> auto& { return s.matrix; }, WholeNumber{.most = 4096},
         "rows and columns of the matrix product");
   }
 

@@ -12,16 +12,6 @@ namespace {
 /// Few rounds for the product, which takes long and varies little.
 constexpr std::uint64_t kMostProductRounds = 5;
 
-std::uint64_t parse_up_to(std::string_view name, std::string_view text, std::uint64_t least,
-                          std::uint64_t most) {
-  const auto count = parse_whole(text);
-  if (!count || *count < least || *count > most) {
-    refuse(name, text,
-           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  }
-  return *count;
-}
-
 std::string describe_case(const DispatchCase& what) {
   return std::to_string(what.elements) + " elements";
 }
@@ -35,21 +25,11 @@ std::string parse_dispatch_device(std::string_view name, std::string_view text) 
   return std::string(text);
 }
 
-// The scheduler keeps every queued operation: some 500 bytes each.
-std::uint64_t parse_operations(std::string_view name, std::string_view text) {
-  return parse_up_to(name, text, 2, 1'000'000);
-}
-std::uint64_t parse_rounds(std::string_view name, std::string_view text) {
-  return parse_up_to(name, text, 1, 1'000'000);
-}
-std::uint64_t parse_elements(std::string_view name, std::string_view text) {
-  return parse_up_to(name, text, 1, 100'000'000);
-}
-std::uint64_t parse_frontend(std::string_view name, std::string_view text) {
-  return parse_up_to(name, text, 1, 1'000'000);
-}
-std::uint64_t parse_matrix(std::string_view name, std::string_view text) {
-  return parse_up_to(name, text, 1, 4096);
+std::uint64_t WholeNumber::operator()(std::string_view name, std::string_view text) const {
+  const auto count = parse_whole(text);
+  if (count && *count >= least && *count <= most) return *count;
+  refuse(name, text,
+         "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 std::string DispatchSettings::describe() const {

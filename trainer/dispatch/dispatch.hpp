@@ -8,6 +8,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "allocator/base/setting.hpp"
@@ -32,13 +33,13 @@ struct DispatchSettings {
 
 /// Accepts `cpu`. Throws UsageError for other devices: the timed operations are host closures.
 [[nodiscard]] std::string parse_dispatch_device(std::string_view name, std::string_view text);
-/// Parses whole numbers from 1 to what the experiment can queue or hold. Throws UsageError
-/// otherwise.
-[[nodiscard]] std::uint64_t parse_operations(std::string_view name, std::string_view text);
-[[nodiscard]] std::uint64_t parse_rounds(std::string_view name, std::string_view text);
-[[nodiscard]] std::uint64_t parse_elements(std::string_view name, std::string_view text);
-[[nodiscard]] std::uint64_t parse_frontend(std::string_view name, std::string_view text);
-[[nodiscard]] std::uint64_t parse_matrix(std::string_view name, std::string_view text);
+/// Parses whole numbers within limits. Throws UsageError otherwise.
+struct WholeNumber {
+  std::uint64_t least = 1;
+  std::uint64_t most = 1'000'000;
+
+  [[nodiscard]] std::uint64_t operator()(std::string_view name, std::string_view text) const;
+};
 
 struct CaseFigures {
   DispatchCase what{};

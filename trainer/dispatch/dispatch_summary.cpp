@@ -1,26 +1,18 @@
 #include "trainer/dispatch/dispatch_summary.hpp"
 
-#include <algorithm>
+#include <utility>
+
+#include "tools/program/median.hpp"
 
 namespace weir {
 namespace {
-
-/// Returns the value below which `quarters` quarters of the values lie, interpolated.
-double quantile(std::vector<double> values, int quarters) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const double place = static_cast<double>(values.size() - 1) * quarters / 4;
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
-}
 
 template <typename Row, typename Value>
 double median_of(const std::vector<Row>& rows, const Value& value) {
   std::vector<double> values;
   values.reserve(rows.size());
   for (const Row& row : rows) values.push_back(value(row));
-  return quantile(std::move(values), 2);
+  return median(std::move(values));
 }
 
 using Predict = double (*)(std::uint64_t, const Stages&) noexcept;
@@ -44,9 +36,9 @@ Prediction compare(const Model& model, const std::vector<DispatchRound>& rounds,
           .formula = model.formula,
           .measured = median_of(rounds, [&](const DispatchRound& r) { return r.*model.measured; }),
           .predicted = median_of(rounds, predicted),
-          .ratio = quantile(ratios, 2),
-          .low = quantile(ratios, 1),
-          .high = quantile(ratios, 3),
+          .ratio = median(ratios),
+          .low = quantile(ratios, 0.25),
+          .high = quantile(ratios, 0.75),
           .expected = expected};
 }
 
@@ -79,12 +71,12 @@ CaseSummary summarize(const CaseFigures& figures, std::uint64_t operations) {
 }
 
 ProductRound summarize(const std::vector<ProductRound>& rounds) {
-  ProductRound median;
+  ProductRound medians;
   for (double ProductRound::*time : {&ProductRound::returned, &ProductRound::completed,
                                      &ProductRound::many_returned, &ProductRound::many_completed}) {
-    median.*time = median_of(rounds, [&](const ProductRound& r) { return r.*time; });
+    medians.*time = median_of(rounds, [&](const ProductRound& r) { return r.*time; });
   }
-  return median;
+  return medians;
 }
 
 }  // namespace weir
