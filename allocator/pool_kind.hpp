@@ -1,8 +1,8 @@
 #pragma once
 
 // What differs between pool kinds: a strategy for memory, and an entry in the table of kinds, both
-// implemented in allocator/kinds. A new kind without its own settings changes only that folder and
-// PoolKind (pool_options.hpp).
+// implemented in allocator/kinds. A new kind changes only that folder and PoolKind; a new setting
+// also is a member of PoolOptions (pool_options.hpp).
 
 #include <memory>
 #include <optional>
@@ -47,9 +47,25 @@ class PoolStrategy {
   PoolState& state_;
 };
 
+/// A setting that only some kinds have, for programs that parse, show or try it.
+struct PoolSetting {
+  std::string_view name;      ///< for people
+  std::string_view variable;  ///< the environment variable
+  bool is_size;               ///< in bytes, so that it may be shown with a unit
+  /// Throws UsageError with `source` if the value is not allowed.
+  void (*set)(PoolOptions& options, std::string_view source, std::string_view text);
+  /// Returns the value, as `set` reads it; a size without a unit.
+  std::string (*text)(const PoolOptions& options);
+  std::string (*source)(const PoolOptions& options);
+};
+
 struct KindOfPool {
   PoolKind kind;
   std::string_view name;
+  /// Frees keep memory for later requests.
+  bool caches;
+  /// The upstream must map memory page by page.
+  bool needs_pages;
   /// A block can be part of what another request needs.
   bool splits;
   /// A hit may pass a waiting request (may_pass_by), since a block is a whole segment.
@@ -58,6 +74,17 @@ struct KindOfPool {
   std::optional<Bytes> (*block_size)(const PoolOptions& options, Bytes bytes);
   /// Makes the strategy and index. Throws UsageError if the upstream cannot serve the kind.
   std::unique_ptr<PoolStrategy> (*make)(PoolState& state);
+
+  /// All settings of its own.
+  std::span<const PoolSetting* const> settings{};
+  /// The one that `NAME:VALUE` sets in replays; null if none.
+  const PoolSetting* main = nullptr;
+  /// Show the value of `main` in names also if it is the default.
+  bool always_named = false;
+  /// Values of `main` to replay beside the default, where every pool is asked for.
+  std::span<const std::string_view> beside{};
+  /// Values of `main` to try for a recommendation.
+  std::span<const std::string_view> to_try{};
 };
 
 /// Every kind, in the order of PoolKind.

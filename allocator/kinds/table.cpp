@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "allocator/base/error.hpp"
 #include "allocator/index/free_bins.hpp"
@@ -10,6 +12,7 @@
 #include "allocator/index/size_class.hpp"
 #include "allocator/index/size_class_index.hpp"
 #include "allocator/kinds/page_strategy.hpp"
+#include "allocator/kinds/pool_settings.hpp"
 #include "allocator/kinds/segment_strategy.hpp"
 #include "allocator/kinds/unpooled_strategy.hpp"
 #include "allocator/pool_kind.hpp"
@@ -41,49 +44,85 @@ std::unique_ptr<PoolStrategy> make_best_fit(PoolState& state) WEIR_NO_THREAD_SAF
       state, std::make_unique<SegmentIndex>(state.options.segment.value, state.statistics.budget));
 }
 
+std::string kinds_without_pages();
+
 std::unique_ptr<PoolStrategy> make_paged(PoolState& state) {
   PageSource* const pages = state.upstream.pages();
   if (pages == nullptr) {
     throw UsageError("pool (" + state.options.kind.source +
                      "): 'paged' needs memory that is mapped page by page, and this device has "
-                     "none; allowed: best_fit, round, naive, unpooled");
+                     "none; allowed: " +
+                     kinds_without_pages());
   }
   return std::make_unique<PageStrategy>(state, *pages);
 }
 
+constexpr std::array kRoundSettings{&kPageSetting, &kCutoffSetting};
+constexpr std::array<std::string_view, 2> kRoundBeside{"24", "28"};
+constexpr std::array<std::string_view, 5> kRoundToTry{"20", "22", "24", "26", "28"};
+
+constexpr std::array kNaiveSettings{&kPageSetting, &kLargeRoundSetting};
+constexpr std::array<std::string_view, 4> kNaiveToTry{"512KiB", "2MiB", "8MiB", "32MiB"};
+
+constexpr std::array kBestFitSettings{&kSegmentSetting};
+constexpr std::array<std::string_view, 1> kBestFitBeside{"all"};
+constexpr std::array<std::string_view, 3> kBestFitToTry{"16MiB", "256MiB", "all"};
+
 constexpr std::array<KindOfPool, 5> kKinds{{
     {.kind = PoolKind::kUnpooled,
      .name = "unpooled",
+     .caches = false,
+     .needs_pages = false,
      .splits = false,
      .hits_pass_by = false,
      .block_size = exact,
      .make = make_unpooled},
     {.kind = PoolKind::kNaive,
      .name = "naive",
+     .caches = true,
+     .needs_pages = false,
      .splits = false,
      .hits_pass_by = true,
      .block_size =
          [](const PoolOptions& options, Bytes bytes) {
            return naive_block(bytes, options.page.value, options.large_round.value);
          },
-     .make = make_size_classes},
+     .make = make_size_classes,
+     .settings = kNaiveSettings,
+     .main = &kLargeRoundSetting,
+     .to_try = kNaiveToTry},
     {.kind = PoolKind::kRound,
      .name = "round",
+     .caches = true,
+     .needs_pages = false,
      .splits = false,
      .hits_pass_by = true,
      .block_size =
          [](const PoolOptions& options, Bytes bytes) {
            return round_block(bytes, options.page.value, options.cutoff.value);
          },
-     .make = make_size_classes},
+     .make = make_size_classes,
+     .settings = kRoundSettings,
+     .main = &kCutoffSetting,
+     .always_named = true,
+     .beside = kRoundBeside,
+     .to_try = kRoundToTry},
     {.kind = PoolKind::kBestFit,
      .name = "best_fit",
+     .caches = true,
+     .needs_pages = false,
      .splits = true,
      .hits_pass_by = false,
      .block_size = whole_granules,
-     .make = make_best_fit},
+     .make = make_best_fit,
+     .settings = kBestFitSettings,
+     .main = &kSegmentSetting,
+     .beside = kBestFitBeside,
+     .to_try = kBestFitToTry},
     {.kind = PoolKind::kPaged,
      .name = "paged",
+     .caches = true,
+     .needs_pages = true,
      .splits = true,
      .hits_pass_by = false,
      .block_size = whole_granules,
@@ -95,6 +134,14 @@ static_assert([] {
   }
   return true;
 }());
+
+std::string kinds_without_pages() {
+  std::string names;
+  for (auto kind = kKinds.rbegin(); kind != kKinds.rend(); ++kind) {
+    if (!kind->needs_pages) names.append(names.empty() ? "" : ", ").append(kind->name);
+  }
+  return names;
+}
 
 }  // namespace
 

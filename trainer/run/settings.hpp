@@ -78,10 +78,14 @@ struct TrainSettings {
 };
 
 /// `name=value (source)`, as in `describe`.
+[[nodiscard]] inline std::string describe_setting(const std::string& name, const std::string& value,
+                                                  const std::string& source) {
+  return name + "=" + value + " (" + source + ")";
+}
 template <typename T>
 [[nodiscard]] std::string describe_setting(const std::string& name, const std::string& value,
                                            const Setting<T>& setting) {
-  return name + "=" + value + " (" + setting.source + ")";
+  return describe_setting(name, value, setting.source);
 }
 
 [[nodiscard]] std::uint64_t parse_count(std::string_view name, std::string_view text);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "allocator/pool_kind.hpp"
 #include "trainer/model/weights.hpp"
 #include "trainer/run/settings.hpp"
 
@@ -47,21 +48,9 @@ std::string TrainSettings::describe_memory() const {
             std::string(to_string(policy.policy.value)) + ")";
   }
   text += kSeparator + describe_setting("pool", std::string(to_string(pool.kind.value)), pool.kind);
-  if (pool.kind.value == PoolKind::kRound || pool.kind.value == PoolKind::kNaive) {
-    text += kSeparator + describe_setting("page", std::to_string(pool.page.value.count), pool.page);
-  }
-  if (pool.kind.value == PoolKind::kRound) {
-    text += kSeparator +
-            describe_setting("linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
-  }
-  if (pool.kind.value == PoolKind::kBestFit) {
+  for (const PoolSetting* own : kind_of_pool(pool.kind.value).settings) {
     text +=
-        kSeparator + describe_setting("segment", format_segment(pool.segment.value), pool.segment);
-  }
-  if (pool.kind.value == PoolKind::kNaive) {
-    text +=
-        kSeparator + describe_setting("large-round", std::to_string(pool.large_round.value.count),
-                                      pool.large_round);
+        kSeparator + describe_setting(std::string(own->name), own->text(pool), own->source(pool));
   }
   if (!pool.log.value.empty()) {
     text += kSeparator + describe_setting("alloc-log", pool.log.value, pool.log);

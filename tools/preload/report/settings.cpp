@@ -50,7 +50,7 @@ std::string format_time(std::chrono::nanoseconds time) {
 class Lines {
  public:
   void add(std::string_view name, std::string value, const std::string& source) {
-    lines_.push_back({name, std::move(value), source});
+    lines_.push_back({std::string(name), std::move(value), source});
   }
   template <typename T>
   void add(std::string_view name, std::string value, const Setting<T>& setting) {
@@ -60,18 +60,8 @@ class Lines {
     const PoolOptions& pool = settings.pool;
     const bool both = settings.auto_pools.value;
     add("pool", pool_name(settings), both ? settings.auto_pools.source : pool.kind.source);
-    if (pool.kind.value == PoolKind::kRound || pool.kind.value == PoolKind::kNaive) {
-      add("pool-page-size", std::to_string(pool.page.value.count), pool.page);
-    }
-    if (pool.kind.value == PoolKind::kNaive) {
-      add("pool-large-round-size", std::to_string(pool.large_round.value.count), pool.large_round);
-    }
-    if (pool.kind.value == PoolKind::kBestFit || both) {
-      add("pool-segment-size", format_segment(pool.segment.value), pool.segment);
-    }
-    if (pool.kind.value == PoolKind::kRound) {
-      add("pool-linear-cutoff", std::to_string(pool.cutoff.value), pool.cutoff);
-    }
+    add_own(pool.kind.value, pool);
+    if (both) add_own(PoolKind::kBestFit, pool);
     add("budget", without_space(format_budget(pool.budget.value)), pool.budget);
     add("alloc-log", or_none(pool.log.value), pool.log);
     if (pool.log.value.empty()) return;
@@ -87,6 +77,17 @@ class Lines {
   [[nodiscard]] std::vector<SettingLine> take() { return std::move(lines_); }
 
  private:
+  /// Adds the settings that only this kind has: WEIR_POOL_PAGE_SIZE as `pool-page-size`.
+  void add_own(PoolKind kind, const PoolOptions& pool) {
+    for (const PoolSetting* own : kind_of_pool(kind).settings) {
+      std::string name(own->variable.substr(std::string_view("WEIR_").size()));
+      std::ranges::transform(name, name.begin(), [](unsigned char c) {
+        return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+      });
+      add(name, own->text(pool), own->source(pool));
+    }
+  }
+
   std::vector<SettingLine> lines_;
 };
 

@@ -78,7 +78,7 @@ void check_pool(std::string_view name, std::string_view text);
 
 /// One setting for people: `budget`, `80%`, `WEIR_BUDGET`.
 struct SettingLine {
-  std::string_view name;
+  std::string name;
   std::string value;
   std::string source;
 };

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <span>
+#include <optional>
+
+#include "allocator/pool_kind.hpp"
 
 namespace weir::replay {
 namespace {
@@ -14,18 +16,12 @@ void add_once(std::vector<PoolChoice>& choices, PoolChoice choice) {
   if (!known) choices.push_back(std::move(choice));
 }
 
-/// Adds `round` with two cutoffs: 24, the default, and 28, which suits traces with few large sizes.
-/// Adds `best_fit` also with one segment for all its memory.
 void add_all(std::vector<PoolChoice>& choices, std::string_view flag, const PoolOptions& base) {
-  for (const PoolKind kind : pool_kinds()) {
-    const std::string name(to_string(kind));
+  for (const KindOfPool& kind : kinds_of_pool()) {
+    const std::string name(kind.name);
     add_once(choices, parse_pool_choice(flag, name, base));
-    if (kind == PoolKind::kRound) {
-      add_once(choices, parse_pool_choice(flag, name + ":24", base));
-      add_once(choices, parse_pool_choice(flag, name + ":28", base));
-    }
-    if (kind == PoolKind::kBestFit) {
-      add_once(choices, parse_pool_choice(flag, name + ":all", base));
+    for (const std::string_view value : kind.beside) {
+      add_once(choices, parse_pool_choice(flag, name + ":" + std::string(value), base));
     }
   }
 }
@@ -41,17 +37,15 @@ std::string typed_size(Bytes bytes) {
   return std::to_string(bytes.count) + kUnits[unit];
 }
 
-bool has_page(PoolKind kind) { return kind == PoolKind::kRound || kind == PoolKind::kNaive; }
+/// Returns the setting's value as people type it.
+std::string typed(const PoolSetting& setting, const PoolOptions& options) {
+  std::string text = setting.text(options);
+  const auto bytes = setting.is_size ? parse_whole(text) : std::nullopt;
+  return bytes ? typed_size(Bytes{*bytes}) : text;
+}
 
-/// The settings to try after the colon.
-std::span<const std::string_view> settings_to_try(PoolKind kind) {
-  static constexpr std::array<std::string_view, 5> kCutoffs{"20", "22", "24", "26", "28"};
-  static constexpr std::array<std::string_view, 4> kRoundings{"512KiB", "2MiB", "8MiB", "32MiB"};
-  if (kind == PoolKind::kRound) return kCutoffs;
-  if (kind == PoolKind::kNaive) return kRoundings;
-  static constexpr std::array<std::string_view, 3> kSegments{"16MiB", "256MiB", "all"};
-  if (kind == PoolKind::kBestFit) return kSegments;
-  return {};
+bool is_default(const PoolSetting& setting, const PoolOptions& options) {
+  return setting.text(options) == setting.text({});
 }
 
 }  // namespace
@@ -61,29 +55,17 @@ PoolChoice parse_pool_choice(std::string_view flag, std::string_view text,
   const std::size_t colon = text.find(':');
   PoolChoice choice{.name = {}, .options = base};
   choice.options.kind = {parse_pool_kind(flag, text.substr(0, colon)), std::string(flag)};
-  const PoolKind kind = choice.options.kind.value;
+  const KindOfPool& kind = kind_of_pool(choice.options.kind.value);
   if (colon != std::string_view::npos) {
-    const std::string_view value = text.substr(colon + 1);
-    if (kind == PoolKind::kRound) {
-      choice.options.cutoff = {parse_cutoff(flag, value), std::string(flag)};
-    } else if (kind == PoolKind::kNaive) {
-      choice.options.large_round = {parse_large_round(flag, value), std::string(flag)};
-    } else if (kind == PoolKind::kBestFit) {
-      choice.options.segment = {parse_segment(flag, value), std::string(flag)};
-    } else {
-      refuse(flag, text, std::string(to_string(kind)) + " takes no setting after a colon");
+    if (kind.main == nullptr) {
+      refuse(flag, text, std::string(kind.name) + " takes no setting after a colon");
     }
+    kind.main->set(choice.options, flag, text.substr(colon + 1));
   }
   choice.options.validate();
-  choice.name = to_string(kind);
-  if (kind == PoolKind::kRound) choice.name += ":" + std::to_string(choice.options.cutoff.value);
-  if (kind == PoolKind::kNaive && choice.options.large_round.value != mib(2)) {
-    choice.name += ":" + typed_size(choice.options.large_round.value);
-  }
-  const Bytes segment = choice.options.segment.value;
-  if (kind == PoolKind::kBestFit && segment == PoolOptions::kWholeBudget) choice.name += ":all";
-  if (kind == PoolKind::kBestFit && segment != mib(64) && segment != PoolOptions::kWholeBudget) {
-    choice.name += ":" + typed_size(segment);
+  choice.name = kind.name;
+  if (kind.main != nullptr && (kind.always_named || !is_default(*kind.main, choice.options))) {
+    choice.name += ":" + typed(*kind.main, choice.options);
   }
   return choice;
 }
@@ -107,11 +89,11 @@ std::vector<PoolChoice> parse_pool_choices(std::string_view flag, std::string_vi
 std::vector<PoolChoice> recommendable_choices(const PoolOptions& base) {
   constexpr std::string_view kName = "--recommend";
   std::vector<PoolChoice> choices;
-  for (const PoolKind kind : pool_kinds()) {
-    if (kind == PoolKind::kUnpooled) continue;
-    const std::string name(to_string(kind));
-    for (const std::string_view setting : settings_to_try(kind)) {
-      add_once(choices, parse_pool_choice(kName, name + ":" + std::string(setting), base));
+  for (const KindOfPool& kind : kinds_of_pool()) {
+    if (!kind.caches) continue;
+    const std::string name(kind.name);
+    for (const std::string_view value : kind.to_try) {
+      add_once(choices, parse_pool_choice(kName, name + ":" + std::string(value), base));
     }
     add_once(choices, parse_pool_choice(kName, name, base));
   }
@@ -120,35 +102,22 @@ std::vector<PoolChoice> recommendable_choices(const PoolOptions& base) {
 
 std::string variables_of(const PoolChoice& choice) {
   const PoolOptions& options = choice.options;
-  const PoolKind kind = options.kind.value;
-  std::string text = "WEIR_POOL=" + std::string(to_string(kind));
-  const auto add = [&text](const char* name, const std::string& value) {
-    text += std::string(" ") + name + "=" + value;
+  const KindOfPool& kind = kind_of_pool(options.kind.value);
+  std::string text = "WEIR_POOL=" + std::string(kind.name);
+  const auto add = [&](const PoolSetting& setting) {
+    text.append(" ").append(setting.variable).append("=").append(typed(setting, options));
   };
-  if (kind == PoolKind::kRound) {
-    add("WEIR_POOL_LINEAR_CUTOFF", std::to_string(options.cutoff.value));
-  }
-  if (kind == PoolKind::kBestFit) {
-    const Bytes segment = options.segment.value;
-    add("WEIR_POOL_SEGMENT_SIZE",
-        segment == PoolOptions::kWholeBudget ? format_segment(segment) : typed_size(segment));
-  }
-  if (kind == PoolKind::kNaive) {
-    add("WEIR_POOL_LARGE_ROUND_SIZE", typed_size(options.large_round.value));
-  }
-  if (has_page(kind) && options.page.source != "default") {
-    add("WEIR_POOL_PAGE_SIZE", typed_size(options.page.value));
+  if (kind.main != nullptr) add(*kind.main);
+  for (const PoolSetting* setting : kind.settings) {
+    if (setting != kind.main && setting->source(options) != "default") add(*setting);
   }
   return text;
 }
 
 bool PoolChoice::by_default() const {
-  const PoolOptions usual;
-  const PoolKind kind = options.kind.value;
-  if (has_page(kind) && options.page.value != usual.page.value) return false;
-  if (kind == PoolKind::kRound) return options.cutoff.value == usual.cutoff.value;
-  if (kind == PoolKind::kNaive) return options.large_round.value == usual.large_round.value;
-  return kind != PoolKind::kBestFit || options.segment.value == usual.segment.value;
+  return std::ranges::all_of(
+      kind_of_pool(options.kind.value).settings,
+      [this](const PoolSetting* setting) { return is_default(*setting, options); });
 }
 
 Candidate candidate_of(const PoolChoice& choice, const MakeUpstream& upstream, std::uint64_t lag) {
