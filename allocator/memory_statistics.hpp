@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// The figures by which admission decides, of one pool or summed over several.
+// The figures by which admission decides, of one pool or summed over several.
 
 #include <cstddef>
 #include <cstdint>

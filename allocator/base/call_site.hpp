@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// The place of a call, for messages.
+// The place of a call, for messages.
 
 namespace weir {
 

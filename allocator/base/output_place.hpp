@@ -1,8 +1,7 @@
 #pragma once
 
-/// @file
-/// Follows the links of an output path. Every writer calls this first: a rename by root could
-/// replace the machine's /dev/stdout.
+// Follows the links of an output path. Every writer calls this first: a rename by root could
+// replace the machine's /dev/stdout.
 
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,7 @@
 #pragma once
 
-/// @file
-/// Scopes for our CUDA runtime calls: they select the device and allow calls during another
-/// thread's capture.
+// Scopes for our CUDA runtime calls: they select the device and allow calls during another
+// thread's capture.
 
 #include <cuda_runtime_api.h>
 

@@ -1,8 +1,7 @@
 #pragma once
 
-/// @file
-/// The cheapest clock: the processor's tick counter if the kernel found it even and in step on all
-/// cores, else the monotonic clock.
+// The cheapest clock: the processor's tick counter if the kernel found it even and in step on all
+// cores, else the monotonic clock.
 
 #include <cstdint>
 

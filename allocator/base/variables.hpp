@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// The variables that Weir reads, and warnings of misspelt ones.
+// The variables that Weir reads, and warnings of misspelt ones.
 
 #include <span>
 #include <string>

@@ -1,8 +1,7 @@
 #pragma once
 
-/// @file
-/// Reuses events of a driver, since making one takes longer than recording it. The calls are the
-/// CUDA runtime's (events_cuda.hpp) or the swap-in's table of driver functions.
+// Reuses events of a driver, since making one takes longer than recording it. The calls are the
+// CUDA runtime's (events_cuda.hpp) or the swap-in's table of driver functions.
 
 #include <concepts>
 #include <cstddef>

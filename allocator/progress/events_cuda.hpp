@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// The CUDA runtime's calls for events without timing.
+// The CUDA runtime's calls for events without timing.
 
 #include <cuda_runtime_api.h>
 

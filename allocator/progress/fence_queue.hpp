@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// The points of one stream, and the fences that the device has not passed.
+// The points of one stream, and the fences that the device has not passed.
 
 #include <cstdint>
 #include <list>

@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// One CUDA stream as a sequence of points, each covered by a later event.
+// One CUDA stream as a sequence of points, each covered by a later event.
 
 #include <cuda_runtime_api.h>
 

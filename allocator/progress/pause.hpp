@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// How a thread pauses between two polls of a device.
+// How a thread pauses between two polls of a device.
 
 #include <chrono>
 #include <thread>

@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// One event of a timeline, in memory and as read from a file.
+// One event of a timeline, in memory and as read from a file.
 
 #include <cstdint>
 #include <string_view>

@@ -1,8 +1,7 @@
 #pragma once
 
-/// @file
-/// Pools, schedulers and devices report events to the process's only sink. Without a sink, a report
-/// costs one load of a pointer.
+// Pools, schedulers and devices report events to the process's only sink. Without a sink, a report
+// costs one load of a pointer.
 
 #include <atomic>
 #include <cstdint>

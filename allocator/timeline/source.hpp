@@ -1,8 +1,7 @@
 #pragma once
 
-/// @file
-/// The pools, schedulers and devices of a process. Each registers itself, so that a late recording
-/// and a live view find it.
+// The pools, schedulers and devices of a process. Each registers itself, so that a late recording
+// and a live view find it.
 
 #include <array>
 #include <chrono>

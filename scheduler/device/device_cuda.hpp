@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// The device `cuda:N`: the memory of one GPU, page-locked host memory, and four CUDA streams.
+// The device `cuda:N`: the memory of one GPU, page-locked host memory, and four CUDA streams.
 
 #include <array>
 #include <memory>

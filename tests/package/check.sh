@@ -55,8 +55,9 @@ expected_files() {
 
 public_headers() {
   local headers
-  headers=$(grep -oE '(allocator|scheduler)/[a-z_]+\.hpp' "$WEIR_SOURCE/tools/cmake/public_headers.cmake")
-  [[ -n $headers ]] || fail "public_headers.cmake names no headers"
+  headers=$(cd "$WEIR_SOURCE" && grep -rlx '/// @file' --include='*.hpp' --include='*.hpp.in' allocator scheduler |
+    sed 's/\.in$//')
+  [[ -n $headers ]] || fail "no header has the line '/// @file'"
   # Those that need CUDA are installed by a build that has it.
   if [[ -z $WEIR_CUDA_INCLUDE ]]; then
     headers=$(grep -v '_cuda\.hpp$' <<<"$headers")

@@ -1,40 +1,15 @@
-# The headers that users include and the reference documents completely. Other headers are installed
-# only if one of these includes them, and may change in any version.
-set(WEIR_PUBLIC_HEADERS
-    allocator/log/allocation_log.hpp
-    allocator/log/allocation_log_reader.hpp
-    allocator/attempt.hpp
-    allocator/budget.hpp
-    allocator/base/bytes.hpp
-    allocator/base/error.hpp
-    allocator/base/log.hpp
-    allocator/memory/page_source.hpp
-    allocator/pool.hpp
-    allocator/pool_options.hpp
-    allocator/pressure.hpp
-    allocator/progress/progress.hpp
-    allocator/base/setting.hpp
-    allocator/statistics.hpp
-    allocator/memory/upstream.hpp
-    allocator/base/version.hpp
-    scheduler/admission/admission.hpp
-    scheduler/batch.hpp
-    scheduler/device/cuda.hpp
-    scheduler/device/device.hpp
-    scheduler/kernel.hpp
-    scheduler/operation.hpp
-    scheduler/admission/policy.hpp
-    scheduler/scheduler.hpp
-    scheduler/device/stream.hpp
-    scheduler/tensor.hpp)
-
-# Headers that need the toolkit's: installed by a build that has a toolkit.
-if(WEIR_HAS_CUDA)
-  list(
-    APPEND
-    WEIR_PUBLIC_HEADERS
-    allocator/base/error_cuda.hpp
-    allocator/progress/progress_cuda.hpp
-    allocator/memory/upstream_cuda.hpp
-    scheduler/device/stream_cuda.hpp)
-endif()
+# WEIR_PUBLIC_HEADERS: the headers that users include and the reference documents completely, marked by a
+# line "/// @file". Other headers are installed only if one of these includes them, and may change in any
+# version. Those that need the toolkit's headers are installed by a build that has a toolkit.
+get_filename_component(_weir_public_root "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+file(GLOB_RECURSE _weir_public_candidates RELATIVE "${_weir_public_root}"
+     "${_weir_public_root}/allocator/*.hpp" "${_weir_public_root}/allocator/*.hpp.in"
+     "${_weir_public_root}/scheduler/*.hpp")
+set(WEIR_PUBLIC_HEADERS)
+foreach(_weir_candidate IN LISTS _weir_public_candidates)
+  file(STRINGS "${_weir_public_root}/${_weir_candidate}" _weir_marked LIMIT_COUNT 1 REGEX "^/// @file$")
+  if(_weir_marked AND (WEIR_HAS_CUDA OR NOT _weir_candidate MATCHES "_cuda\\.hpp$"))
+    string(REGEX REPLACE "\\.in$" "" _weir_candidate "${_weir_candidate}")
+    list(APPEND WEIR_PUBLIC_HEADERS "${_weir_candidate}")
+  endif()
+endforeach()
