@@ -1,4 +1,4 @@
-// Batches: how they begin and end, and what they are charged.
+// Batches: their begin, their end and their charge.
 
 #include <gtest/gtest.h>
 
@@ -181,7 +181,7 @@ TEST(Batch, TheChargeOfASubmittedOneIsWhatItLeftAwaiting) {
     const Tensor local = rig.filled(kib(256), 1);
     rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
   }
-  // The handles went before the batch, as those of a loop's body do.
+  // The handles ended before the batch, like those of a loop's body.
   EXPECT_EQ(rig->admission().charged, kib(64));
   gate.open();
   expect_idle(rig);

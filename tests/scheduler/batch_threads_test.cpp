@@ -1,4 +1,4 @@
-// Batches that other threads work for, and that are closed elsewhere than where they were begun.
+// Batches that other threads work for, and that another thread closes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A batch's stop token ends its waits for memory, wherever one stands.
+// A batch's stop token ends each of its waits for memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr Bytes kWholeBudget = kib(64);  // also a block of small tensors
 
-/// All memory is freed while the second stream, which is held, uses it.
+/// Frees all memory while the second stream, which is held, uses it.
 void fill_with_awaiting(Rig& rig, Bytes each) {
   std::vector<Tensor> tensors;
   for (Bytes made; made < kWholeBudget; made += each) tensors.push_back(rig.filled(each, 1));
@@ -30,7 +30,7 @@ void fill_with_awaiting(Rig& rig, Bytes each) {
   }
 }
 
-/// A batch on a thread of its own that asks for `bytes`; what the wait for them ended with.
+/// Requests `bytes` in a batch on its own thread. Returns the result of the wait.
 std::future<std::string> ask_in_a_batch(Rig& rig, Bytes bytes, const std::stop_token& stop) {
   return std::async(std::launch::async, [&rig, bytes, stop]() -> std::string {
     try {

@@ -1,5 +1,5 @@
-// A file of its own, so that no caller sees both an operator new and what its delete does:
-// compilers that do report a mismatch of the two.
+// A separate file, so that no caller sees both operator new and the code of its delete: some
+// compilers report a mismatch of the two.
 
 #include "counted_new.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Counts the allocations of the general heap, on all threads, in a program that links
-// counted_new.cpp: that replaces operator new.
+// Counts heap allocations on all threads, in a program that links counted_new.cpp, which replaces
+// operator new.
 
 #include <cstdint>
 

@@ -15,7 +15,7 @@ namespace {
 using testing::random_seed;
 using testing::seed_message;
 
-/// All accesses ever, and by search which of them a next one must come after.
+/// All accesses so far, and a search for those that the next one must follow.
 class Model {
  public:
   void note(bool write, StreamRole role, std::uint64_t sequence) {
@@ -44,7 +44,7 @@ class Model {
 /// A device of four streams on which a wait also brings what the awaited stream waited for.
 class Order {
  public:
-  /// Enqueues on `role` behind `waits`; its sequence.
+  /// Enqueues on `role` behind `waits`. Returns its sequence.
   std::uint64_t enqueue(StreamRole role, const Waits& waits) {
     Waits& known = known_.at(index_of(role));
     for (const StreamRole other : kAllRoles) {
@@ -57,7 +57,7 @@ class Order {
     log.push_back(known);
     return log.size();
   }
-  /// Whether everything in `waits` comes before what is enqueued next on `role`.
+  /// Whether everything in `waits` precedes the next operation on `role`.
   [[nodiscard]] bool covers(StreamRole role, const Waits& waits) const {
     for (std::size_t i = 0; i < kStreamRoles; ++i) {
       if (known_.at(index_of(role)).at(i) < waits.at(i)) return false;

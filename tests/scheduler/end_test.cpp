@@ -1,5 +1,5 @@
-// How schedulers begin and end: handles that end on other threads meanwhile, and one pool after the
-// other.
+// How schedulers begin and end: with handles that end on other threads meanwhile, and several on
+// one pool in turn.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 using ::testing::HasSubstr;
 
-/// The free of a tensor stands half-way at a gate while the scheduler ends.
+/// Ends the scheduler while the free of a tensor waits half-way at a gate.
 void end_while_a_handle_ends(Bytes size) {
   const LogCapture log;
   Gate gate;
@@ -59,7 +59,7 @@ TEST(SchedulerEnd, WaitsForAHandleOfASmallTensorThatEndsOnAnotherThread) {
   end_while_a_handle_ends({4});
 }
 
-/// For the sanitizers: handles end before, while and after their scheduler does.
+/// For the sanitizers: handles end before, during and after the end of their scheduler.
 TEST(SchedulerEnd, HandlesThatEndOnOtherThreadsMeanwhileAreFreedOnce) {
   constexpr std::size_t kThreads = 3;
   constexpr std::size_t kEach = 40;

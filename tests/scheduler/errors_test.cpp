@@ -1,4 +1,4 @@
-// What becomes of an operation that throws, and of what depends on it.
+// The effects of an operation that throws, on itself and its dependents.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Every step made to fail once, at its n-th call for every n that there is. Afterwards nothing may
-// be charged, the books add up, and the same program gives the right result.
+// Makes every step fail once, at each of its calls. Afterwards nothing may be charged, the
+// accounting must be consistent, and the same program must give the right result.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ const Program& program() {
   return kProgram;
 }
 
-/// What must hold whatever failed before, with `rig` as it was left.
+/// Checks what must hold after any failure, with `rig` in its current state.
 void expect_recovered(Rig& rig) {
   rig.backend.upstream().refuse_calls(Fault::never());
   rig.backend.upstream().throw_calls(Fault::never());
@@ -40,7 +40,7 @@ void expect_recovered(Rig& rig) {
       << "nothing but slabs of small tensors is left";
 }
 
-/// Runs the program and lets whatever fails fail; true when nothing did.
+/// Runs the program and ignores failures. Returns true if there were none.
 bool run(Rig& rig) {
   try {
     EXPECT_EQ(program().run(rig.scheduler()), program().expected())
@@ -51,8 +51,8 @@ bool run(Rig& rig) {
   }
 }
 
-/// Runs the program with the n-th call failing, for every n until none fails any more. `arm` sets
-/// the fault, `struck` says whether it has come.
+/// Runs the program with the n-th call failing, for every n until none fails. `arm` sets the fault,
+/// `struck` says whether it has occurred.
 void fail_each(const RigOptions& options, const std::function<void(Rig&, std::uint64_t)>& arm,
                const std::function<bool(Rig&, std::uint64_t)>& struck) {
   constexpr std::uint64_t kMost = 2000;
@@ -78,7 +78,7 @@ class EveryFailure : public ::testing::TestWithParam<PoolKind> {
   [[nodiscard]] static RigOptions tight() {
     return {.budget = Program::kLeastBudget, .kind = GetParam()};
   }
-  LogCapture log;  // faults are logged where nobody can be told
+  LogCapture log;  // faults without a caller to report to are logged
 };
 
 TEST_P(EveryFailure, OfTheUpstreamThatHasNoRoom) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// A cpu device whose calls fail on demand, and which checks at each call what the seam demands of
-// its callers: no lock of ours is held (but for the order lock where that is allowed), no thread
-// that serves the device waits, and nothing is waited for that was not submitted.
+// A cpu device whose calls fail on demand. Each call checks the callers' duties: no lock of ours is
+// held (except the order lock where that is allowed), no thread that serves the device waits, and
+// nothing is awaited that was not submitted.
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
     return !stages_copies && inner_.copies_late(host);
   }
 
-  /// The coming calls that throw.
+  /// Makes the coming calls throw.
   void fail(DeviceCall call, Fault fault) {
     const std::lock_guard lock(mutex_);
     faults_.at(static_cast<std::size_t>(call)) = fault;
@@ -69,16 +69,16 @@ class FaultyDevice final : public DeviceBackend, private Progress {
   std::function<void()> before_record;
   /// Called before each task is enqueued; set before other threads start.
   std::function<void()> before_enqueue;
-  /// As a GPU, which runs closures in `enqueue`; set before anything is enqueued.
+  /// Runs closures in `enqueue`, like a GPU; set before anything is enqueued.
   bool at_once = false;
-  /// As a GPU, which copies the program's memory late only by way of memory that it knows.
+  /// Copies late only from memory that it knows, like a GPU.
   bool stages_copies = false;
 
   [[nodiscard]] std::uint64_t waits() const {
     const std::lock_guard lock(mutex_);
     return waits_;
   }
-  /// Returns when `count` waits on the host have begun; false when `unless` was set first and
+  /// Returns when `count` waits on the host have begun. Returns false if `unless` was set first and
   /// announced by `nudge`, so that a test of who has to wait fails and does not hang.
   bool await_waits(std::uint64_t count, const std::atomic<bool>* unless = nullptr) {
     std::unique_lock lock(mutex_);

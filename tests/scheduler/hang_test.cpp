@@ -1,6 +1,6 @@
-// Schedules that hang if somebody waits for what only another frontend would do. That none does is
-// shown by each test ending: the only watchdog is ctest's limit. In one file, long as it is: the
-// cases are variations of two batches that need each other's memory.
+// Schedules that hang if somebody waits for what only another frontend would do. Each test shows by
+// its end that none does: the only watchdog is ctest's limit. One long file, because the cases are
+// variations of two batches that need each other's memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 using ::testing::Each;
 
-/// What a data loader and a trainer have between them.
+/// The queue between a data loader and a trainer.
 class HostQueue {
  public:
   void push(Tensor tensor) {
@@ -49,8 +49,8 @@ class HostQueue {
 
 TEST(Hang, AnOpenBatchThatWaitsForAnotherProducersBatch) {
   for (const Policy policy : kAllPolicies) {
-    // Room for all that the queue can hold: what is in it is live, and no wait would free it.
-    // One batch of an unknown kind is promised all, and the other has to be admitted beside it.
+    // Room for everything in the queue: that is live, and no wait would free it. One batch of an
+    // unknown kind is promised all, and the other must be admitted beside it.
     Rig rig({.budget = mib(4),
              .policy = policy,
              .run_ahead = {.batches = 1, .time = {}},
@@ -102,7 +102,7 @@ TEST(Hang, NestedBatchesWhileNothingMoreIsAdmitted) {
   Rig rig({.budget = mib(1), .run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(-1)}});
   const Batch outer = rig->begin_batch("train", {.hint = kib(64)});
   rig.hold(StreamRole::kCompute);
-  std::thread([&] {  // admitted while nothing is submitted, and submitted ever after
+  std::thread([&] {  // admitted while nothing is submitted, and submits continuously
     const Batch other = rig->begin_batch("other", {.hint = kib(64)});
     rig->submit("work", {}, nothing());
   })
@@ -153,12 +153,11 @@ TEST(Hang, AnOperationThatWaitsForMemoryWhileAReaderOfItsOutputIsSubmitted) {
   (void)rig.filled(kib(512), 1);  // cached behind the gate
   const Tensor fresh = rig->empty(shape_of(kib(768)));
   auto writer = std::async(std::launch::async, [&rig, own = shared, out = fresh] {
-    // 768 KiB are a block of 1 MiB: it can never fit, but what is cached has to be waited for
-    // first.
+    // 768 KiB are a block of 1 MiB, which can never fit, but cached memory must be awaited first.
     EXPECT_THROW(rig->submit("both", {.reads = {own}, .writes = {own, out}}, add(1)), OutOfMemory);
   });
   rig.backend.await_waits(1);
-  // The waiting operation is not visible and holds no lock: others read what it would write.
+  // The waiting operation is invisible and holds no lock: others read what it would write.
   EXPECT_THAT(rig->read(shared), Each(1));
   EXPECT_THROW((void)rig->read(fresh), UsageError);
   EXPECT_GE(rig->memory_info().allocated, kib(256));
@@ -198,7 +197,7 @@ class TwoOpenBatches : public ::testing::Test {
     older.emplace(rig->begin_batch("older", {.hint = Bytes{}}));
     mine.emplace(rig.filled(kib(512), 1));
   }
-  /// Opens the younger batch on another thread and asks for more than is left.
+  /// Opens the younger batch on another thread and requests more than is left.
   std::future<bool> younger_runs_out(Rig& rig) {
     return std::async(std::launch::async, [&rig, this] {
       const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
@@ -372,7 +371,7 @@ TEST(Hang, ABlockGivenBackAndABatchClosedBetweenTwoLooksIsNotMissed) {
   Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
   for (int round = 0; round < 300; ++round) {
     std::latch both(2);
-    // Kinds that nothing was learned of: both are admitted, though they need all the memory.
+    // Unknown kinds: both are admitted, though they need all the memory.
     const std::string number = std::to_string(round);
     std::optional<Batch> older(rig->begin_batch("older " + number, {.hint = Bytes{}}));
     std::optional<Tensor> all(rig.filled(mib(1), 1));

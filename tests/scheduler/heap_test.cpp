@@ -1,4 +1,4 @@
-// What a warm training loop takes from the general heap, on all threads: nothing.
+// A warm training loop allocates nothing from the heap, on any thread.
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ namespace {
 using testing::start_counting_new;
 using testing::stop_counting_new;
 
-/// One batch as a trainer makes it: inputs come in on one stream, two others work, a small tensor
-/// is kept a while, temporaries are dropped.
+/// A trainer's batch: inputs arrive on one stream, two others work, one small tensor stays a while,
+/// temporaries are dropped.
 void step(Scheduler& scheduler, const Tensor& weights, const std::vector<float>& host,
           std::array<Tensor, 8>& losses, std::size_t i) {
   const Batch batch = scheduler.begin_batch("train");
@@ -43,8 +43,8 @@ void step(Scheduler& scheduler, const Tensor& weights, const std::vector<float>&
 
 constexpr std::size_t kRunAhead = 4;
 
-/// As many batches as there can be, behind a device that stands still on one stream: afterwards the
-/// pool and every list have been as large as they can become.
+/// Makes as many batches as possible, behind a device that stands still on one stream. Then the
+/// pool and every list have had their maximum size.
 void fill_the_queue(Scheduler& scheduler, StreamRole late, auto& one_step) {
   testing::Gate gate;
   scheduler.submit("hold", {.stream = late}, [&gate](Stream&, Inputs, Outputs) { gate.pass(); });
@@ -67,7 +67,7 @@ TEST_P(Submit, OnceWarmAllocatesNothingFromTheGeneralHeap) {
   auto one_step = [&, i = std::size_t{0}]() mutable {
     step(scheduler, weights, host, losses, i++);
   };
-  one_step();  // a kind that is not known yet would be held back below
+  one_step();  // an unknown kind would be blocked below
   scheduler.wait_all();
   for (int round = 0; round < 3; ++round) {
     for (const StreamRole role : kAllRoles) fill_the_queue(scheduler, role, one_step);
@@ -80,8 +80,8 @@ TEST_P(Submit, OnceWarmAllocatesNothingFromTheGeneralHeap) {
   EXPECT_EQ(stop_counting_new(), 0U);
 }
 
-/// Which operation of the list a submission gets is a matter of timing. So none may take memory for
-/// having read less before.
+/// Timing decides which operation of the list a submission gets. So none may allocate because it
+/// has read less before.
 TEST(SubmitHeap, AnOperationTakesNothingForUsesThatItHasNotHadBefore) {
   constexpr std::size_t kWaiting = 20;
   Device device(std::make_unique<CpuDevice>(mib(64)));
@@ -90,8 +90,8 @@ TEST(SubmitHeap, AnOperationTakesNothingForUsesThatItHasNotHadBefore) {
   const std::vector<float> host(4096, 1.0F);
   const Tensor a = scheduler.copy_in(host, {host.size()}, "a");
   const Tensor b = scheduler.copy_in(host, {host.size()}, "b");
-  // The pool takes something for the first use of a block on a second stream, and for the first
-  // block of a size on a stream.
+  // The pool allocates for the first use of a block on a second stream, and for the first block of
+  // a size on a stream.
   const Tensor first = scheduler.empty({host.size()}, "first");
   scheduler.submit("first", {.reads = {a, b}, .writes = {first}}, [](Stream&, Inputs, Outputs) {});
   std::array<Tensor, kWaiting> made;
@@ -114,7 +114,7 @@ TEST(SubmitHeap, AnOperationTakesNothingForUsesThatItHasNotHadBefore) {
   EXPECT_EQ(stop_counting_new(), 0U);
 }
 
-// Unpooled is left out: each of its requests is the upstream's, which is the heap.
+// Without unpooled: each of its requests goes to the upstream, which is the heap.
 INSTANTIATE_TEST_SUITE_P(PoolKinds, Submit,
                          ::testing::Values(PoolKind::kNaive, PoolKind::kRound, PoolKind::kBestFit,
                                            PoolKind::kPaged),

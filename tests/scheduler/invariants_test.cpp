@@ -1,5 +1,4 @@
-// One test for each invariant of docs/invariants.md that the scheduler has a part in, named after
-// it.
+// One test for each invariant of docs/invariants.md that involves the scheduler, named after it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +41,7 @@ TEST(Invariant1, ReservedNeverExceedsTheBudget) {
         } catch (const OutOfMemory&) {
           EXPECT_EQ(policy, Policy::kUnbounded) << "the others wait";
         }
-        // The upstream's own count, and the pool's: neither ever went above.
+        // Neither the upstream's own count nor the pool's was ever higher.
         EXPECT_LE(rig.backend.upstream().peak(), budget);
         EXPECT_LE(rig.pool.statistics().reserved.peak, budget);
         EXPECT_GT(rig.backend.upstream().peak(), Bytes{});
@@ -108,7 +107,7 @@ TEST(Invariant3, WhatCannotFitFailsAtAllocationWithAReportAndChangesNothing) {
 
 TEST(Invariant4, AWaitingFrontendHoldsNoLockAndWaitsOnlyForSubmittedWork) {
   // FaultyDevice checks each wait for locks and for points that nobody submitted. Here others also
-  // call everything there is while one frontend stands in its wait.
+  // call every function while one frontend waits.
   for (const bool for_admission : {true, false}) {
     Rig rig({.budget = mib(1) + kib(64), .run_ahead = batches(1)});
     Gate& in_wait = rig.gate();
@@ -131,7 +130,7 @@ TEST(Invariant4, AWaitingFrontendHoldsNoLockAndWaitsOnlyForSubmittedWork) {
       }
     });
     in_wait.await_arrival();
-    // Nothing here takes new memory: who waits for that is served first.
+    // Nothing here needs new memory: waiters for that are served first.
     rig->submit("add", {.reads = {tensor}, .writes = {tensor}, .stream = StreamRole::kCompute2},
                 add(1));
     EXPECT_THAT(rig->read(tensor), Each(3));
@@ -166,7 +165,7 @@ TEST(Invariant5, AThreadThatServesTheDeviceIsNeverMadeToWait) {
   expect_idle(rig);
 }
 
-/// Writes a pattern that only this operation writes, and finds it still there a while later.
+/// Writes a pattern that only this operation writes, and finds it unchanged later.
 auto own(float pattern) {
   return [pattern](Stream&, Inputs in, Outputs out) {
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -188,8 +187,8 @@ TEST(Invariant6, ABlockIsNeverInTwoHands) {
   std::uint64_t handovers = 0;
   std::uint64_t waits = 0;
   for (const PoolKind kind : kAllPoolKinds) {
-    // Where best_fit has its holes is the device's doing: with so much, one of those between the
-    // few blocks that live at a time holds a block of small tensors.
+    // The device decides where best_fit has its holes. With so much memory, one between the few
+    // live blocks holds a block of small tensors.
     Rig rig({.budget = kind == PoolKind::kBestFit ? mib(1) : kib(256), .kind = kind});
     std::atomic<float> patterns = 1;
     std::vector<std::future<void>> producers;
@@ -199,7 +198,7 @@ TEST(Invariant6, ABlockIsNeverInTwoHands) {
         const auto role = [&] { return kAllRoles.at(random() % kStreamRoles); };
         const auto next = [&] { return patterns.fetch_add(1, std::memory_order_relaxed); };
         for (int i = 0; i < 300; ++i) {
-          // 4 to 16 KiB: blocks of three sizes wander between four streams and two frontends.
+          // 4 to 16 KiB: blocks of three sizes move between four streams and two frontends.
           const Shape shape = shape_of(kib(std::uint64_t{4} << random() % 3));
           const Tensor a = rig->empty(shape);
           rig->submit("a", {.writes = {a}, .stream = role()}, own(next()));
@@ -276,14 +275,14 @@ TEST(Invariant8, AHostSlowerThanTheDeviceNeverMakesTheRunAheadTargetGrow) {
     };
     for (int i = 0; i < 50; ++i) {
       step();
-      rig->wait_all();  // the host is slow: the device is done with each batch before the next
+      rig->wait_all();  // a slow host: the device finishes each batch before the next
     }
     EXPECT_EQ(rig->admission().most_submitted, 1U) << "never more than the floor in flight";
     EXPECT_EQ(rig->admission().soft.count, 0U);
-    // The target is what it was: so many batches, and the next is held back.
+    // The target is unchanged: after so many batches the next is blocked.
     Gate& gate = rig.hold(StreamRole::kCompute);
     const std::uint64_t waits = rig.backend.waits();
-    if (target.time > std::chrono::nanoseconds(0)) continue;  // so short that no batch is held back
+    if (target.time > std::chrono::nanoseconds(0)) continue;  // so short that no batch is blocked
     for (std::uint64_t i = 0; i < *target.batches; ++i) step();
     EXPECT_EQ(rig.backend.waits(), waits);
     auto held = std::async(std::launch::async, step);

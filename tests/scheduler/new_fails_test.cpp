@@ -1,5 +1,5 @@
-// A scheduler in a program whose heap runs out: each allocation of each call fails once. The call
-// throws, nothing stays charged, and everything works afterwards.
+// A scheduler in a program whose heap is exhausted: each allocation of each call fails once. The
+// call throws, nothing stays charged, and everything works afterwards.
 
 #include <gtest/gtest.h>
 
@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::size_t kFloats = 4096;
 
-/// A device, a pool and a scheduler, which has settled one batch.
+/// A device, a pool and a scheduler that has settled one batch.
 class Parts {
  public:
   Parts() { step(*scheduler); }
 
-  /// A batch as a program makes it.
+  /// A typical batch.
   static void step(Scheduler& scheduler) {
-    // It stays: where a call throws, the device may have yet to copy it.
+    // It stays: after a call that throws, the device may still copy from it.
     static const std::vector<float> kHost(kFloats, 1.0F);
     const Batch batch = scheduler.begin_batch("a kind of a name that is long");
     const Tensor x = scheduler.copy_in(kHost, {kFloats});
@@ -58,8 +58,8 @@ class Parts {
   std::unique_ptr<Scheduler> scheduler = std::make_unique<Scheduler>(device, pool);
 };
 
-/// `act` with its first allocation failing, then its second, until it gets through; each time after
-/// `prepare`, which lacks nothing.
+/// Calls `act` with its first allocation failing, then its second, until it succeeds; each time
+/// after `prepare`, which does not fail.
 void fail_each(
     const std::function<void(Parts&)>& act,
     const std::function<void(Parts&)>& prepare = [](Parts&) {}) {

@@ -1,4 +1,4 @@
-// In which order operations run, over streams and frontend threads; and what a closure may not do.
+// The order of operations over streams and frontend threads, and what a closure may not do.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(Order, TheHostNeverWaitsForAnEvent) {
   EXPECT_EQ(rig.backend.waits(), 0U);
 }
 
-/// With closures that run late, as on the cpu device, and with closures that run at once.
+/// With closures that run late, as on the cpu device, and closures that run at once.
 class OrderOfThreads : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Closures, OrderOfThreads, ::testing::Bool(),
                          [](const auto& at_once) { return at_once.param ? "AtOnce" : "Late"; });

@@ -1,7 +1,7 @@
 #pragma once
 
-// A small training loop over three streams, whose every bit is known: what it computes must not
-// depend on how the scheduler, the pool or a fault on the way let it get there.
+// A small training loop over three streams with a known result, to the bit. It must not depend on
+// the scheduler, the pool or a fault on the way.
 
 #include <cstdint>
 #include <vector>
@@ -13,8 +13,8 @@ namespace weir::testing {
 class Program {
  public:
   static constexpr std::size_t kElements = 4096;  // 16 KiB, a block of its own
-  /// The least budget that it runs in when frees are waited for: five tensors of 16 KiB at once,
-  /// one of them awaiting, and a slab of small tensors.
+  /// The least budget in which it runs when frees are awaited: five tensors of 16 KiB at once, one
+  /// of them awaiting, and a slab of small tensors.
   static constexpr Bytes kLeastBudget = kib(64 + 5 * 16);
 
   explicit Program(std::size_t steps) : inputs_(steps, std::vector<float>(kElements)) {
@@ -27,7 +27,7 @@ class Program {
     }
   }
 
-  /// Weights and losses after all steps. The inputs outlive every copy: they are this object's.
+  /// Returns weights and losses after all steps. This object's inputs outlive every copy.
   [[nodiscard]] std::vector<float> run(Scheduler& scheduler) const {
     const Tensor weights = scheduler.empty({kElements}, "weights");
     scheduler.submit("init", {.writes = {weights}}, fill(0.5F));
@@ -60,7 +60,7 @@ class Program {
   }
 
  private:
-  // A multiplication by a power of two is exact, so a fused multiply-add would change no bit.
+  // A multiplication by a power of two is exact, so a fused multiply-add changes no bit.
   template <typename Out, typename X, typename W>
   static void multiply(Out&& y, const X& x, const W& w) {
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = x[i] * w[i];

@@ -1,6 +1,6 @@
-// Random programs of several producers against a model that runs each of them as plain sequential
-// code. Each producer works on tensors of its own and reads some that all share, so its results do
-// not depend on the others; what is random about the schedule must not show.
+// Random programs of several producers against a model that runs each as plain sequential code.
+// Each producer has its own tensors and reads some shared ones, so its results depend neither on
+// the others nor on the random schedule.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ constexpr std::size_t kSlots = 8;
 constexpr std::size_t kShared = 4;
 constexpr std::size_t kSharedElements = 500;
 
-/// A tensor and what the model says of it.
+/// A tensor and its contents by the model.
 struct Slot {
   Tensor tensor;
   std::size_t elements = 0;
@@ -44,8 +44,8 @@ struct Slot {
 
 using Contents = std::vector<std::vector<float>>;
 
-/// out[i] = k + sum of in[j][i mod its size] / 2: exact enough to compare bit for bit, as model and
-/// device add in the same order.
+/// out[i] = k + sum of in[j][i mod its size] / 2: exact to the bit, because model and device add in
+/// the same order.
 template <typename Out, typename In>
 void combine(Out&& out, const std::vector<In>& in, float k) {
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -65,7 +65,7 @@ class Producer {
     }
   }
 
-  /// A batch, or a stretch outside any, of random steps, until all are done.
+  /// Runs batches of random steps, or steps outside any batch, until all are done.
   void run() {
     while (steps_ < kOperationsPerProducer) {
       if (chance(5)) {
@@ -124,7 +124,7 @@ class Producer {
     }
   }
 
-  /// What failed for want of memory changed nothing: the model does not move either.
+  /// A call that fails for lack of memory changes nothing, so the model does not change either.
   template <typename Call>
   bool fits(const Call& call) {
     try {
@@ -267,7 +267,7 @@ Totals run_schedule(const RigOptions& options, std::uint64_t seed) {
   return totals;
 }
 
-/// Room for all that can be live at once and for every slab that a small tensor can hold down.
+/// Room for everything live at once and for every slab that a small tensor can hold.
 constexpr Bytes kEnough = kib(kProducers * (kSlots + 2) * 16) + SlabAllocator::kSlab * 12 +
                           SlabAllocator::kSlab * (kProducers * kSlots + kShared);
 

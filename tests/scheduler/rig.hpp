@@ -1,7 +1,6 @@
 #pragma once
 
-// A device, a pool and a scheduler as one value, gates that make the device late, and a few
-// kernels.
+// A device, a pool and a scheduler as one value, gates that delay the device, and a few kernels.
 
 #include <gtest/gtest.h>
 
@@ -39,13 +38,13 @@ struct RigOptions {
   bool at_once = false;  ///< FaultyDevice::at_once
 };
 
-/// A tensor of this many bytes; a power of two from a page on is a block of its own size.
+/// A tensor of this many bytes; a power of two from a page on is a block of exactly its size.
 [[nodiscard]] inline Shape shape_of(Bytes bytes) { return {bytes.count / sizeof(float)}; }
 
 [[nodiscard]] inline auto fill(float value) {
   return [value](Stream&, Inputs, Outputs out) { std::ranges::fill(out[0], value); };
 }
-/// out[0] = in[0] + value, element by element; in place when both are the same tensor.
+/// out[0] = in[0] + value, element by element; in place if both are the same tensor.
 [[nodiscard]] inline auto add(float value) {
   return [value](Stream&, Inputs in, Outputs out) {
     for (std::size_t i = 0; i < out[0].size(); ++i) out[0][i] = in[0][i] + value;
@@ -57,7 +56,7 @@ struct RigOptions {
 [[nodiscard]] inline auto pass(Gate& gate) {
   return [&gate](Stream&, Inputs, Outputs) { gate.pass(); };
 }
-/// What the operations of a test throw.
+/// The exception that tests' operations throw.
 struct Broken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -90,9 +89,9 @@ class Rig {
     scheduler_.reset();
   }
 
-  /// A gate that is opened at the latest when the rig ends.
+  /// A gate that opens at the latest when the rig ends.
   [[nodiscard]] Gate& gate() { return gates_.emplace_back(); }
-  /// Makes a stream late: the device stands at the gate when this returns.
+  /// Delays a stream: the device is at the gate when this returns.
   Gate& hold(StreamRole role) {
     Gate& held = gate();
     scheduler_->submit("hold", {.stream = role}, pass(held));
@@ -115,7 +114,7 @@ class Rig {
     return pool;
   }
 
-  std::deque<Gate> gates_;  // operations stand at them: outlives the scheduler
+  std::deque<Gate> gates_;  // operations wait at them: outlives the scheduler
 
  public:
   Device device;
@@ -126,7 +125,7 @@ class Rig {
   std::optional<Scheduler> scheduler_;
 };
 
-/// Begins batches that must not wait: where one does wait, for the device, it throws Cancelled.
+/// Begins batches that must not wait: one that does wait for the device throws Cancelled.
 class WithoutWaiting {
  public:
   explicit WithoutWaiting(Rig& rig) : rig_(rig) {
@@ -145,7 +144,7 @@ class WithoutWaiting {
   std::stop_source stop_;
 };
 
-/// The books add up now, whatever the device is doing.
+/// Checks that the accounting is consistent, whatever the device is doing.
 inline void expect_books(Rig& rig) {
   const MemoryInfo info = rig->memory_info();
   EXPECT_EQ(info.free + info.allocated + info.awaiting, info.total);
@@ -157,7 +156,7 @@ inline void expect_books(Rig& rig) {
   EXPECT_LE(rig.backend.upstream().peak(), s.budget);
 }
 
-/// Waits until nothing runs, and drops the errors of a test that made some on purpose.
+/// Waits until nothing runs, and drops the errors that a test made on purpose.
 inline void settle(Rig& rig) {
   try {
     rig->wait_all();
@@ -166,7 +165,8 @@ inline void settle(Rig& rig) {
   }
 }
 
-/// Nothing runs: no batch is charged for anything, nothing awaits the device, the books add up.
+/// Checks that nothing runs: no batch has a charge, nothing awaits the device, the accounting is
+/// consistent.
 inline void expect_idle(Rig& rig) {
   settle(rig);
   const AdmissionStatistics admission = rig->admission();

@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 
-// What a training loop does that keeps its losses on the device until the end.
+// A training loop that keeps its losses on the device until the end.
 TEST(Scalars, HundredThousandKeptOnTheDeviceStayUnder64MiBWithoutAStall) {
   constexpr std::size_t kLosses = 100'000;
   constexpr std::size_t kPerBatch = 100;
@@ -17,7 +17,7 @@ TEST(Scalars, HundredThousandKeptOnTheDeviceStayUnder64MiBWithoutAStall) {
   std::vector<Tensor> losses;
   losses.reserve(kLosses);
   while (losses.size() < kLosses) {
-    // A hint, so that memory alone could stall: the first batch of a kind is charged all there is.
+    // A hint, so that memory alone could stall: the first batch of a kind is charged all of it.
     const Batch batch = rig->begin_batch("train", {.hint = kib(64)});
     for (std::size_t i = 0; i < kPerBatch; ++i) {
       losses.push_back(rig->empty({1}, "loss"));

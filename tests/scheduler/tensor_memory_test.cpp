@@ -1,5 +1,5 @@
-// Small tensors share blocks of the pool. That must never make a request fail which the memory of
-// freed small tensors could serve.
+// Small tensors share blocks of the pool. No request may fail that the memory of freed small
+// tensors could serve.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

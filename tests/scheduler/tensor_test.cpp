@@ -1,4 +1,4 @@
-// Tensors: when they get memory, when it goes, and what can be read of them.
+// Tensors: when they get memory, when they free it, and what can be read from them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a scheduler tells whoever records.
+// What a scheduler reports to a recorder.
 
 #include <gtest/gtest.h>
 
@@ -159,7 +159,7 @@ TEST(SchedulerTimeline, AStallSaysWhatItWaitedForAndIsCountedOnce) {
   EXPECT_GT(soft + hard, 0U);
 }
 
-/// A task that stands at a gate.
+/// A task that waits at a gate.
 class Stands final : public Task {
  public:
   explicit Stands(Gate& gate) : gate_(gate) {}

@@ -1,5 +1,5 @@
-// How an allocation waits for other batches' memory, without threads: a deadline that is over makes
-// every sleep end at once, so that only what was known before it counts.
+// How an allocation waits for other batches' memory, without threads: a deadline in the past ends
+// every sleep at once, so that only earlier knowledge counts.
 
 #include <gtest/gtest.h>
 

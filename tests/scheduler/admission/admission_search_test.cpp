@@ -1,5 +1,5 @@
-// The rules of admission in every small state of two and three producers, and that this search
-// finds the faults of other rules.
+// The rules of admission in every small state of two and three producers. The search must also find
+// the faults of other rules.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using namespace testing;  // NOLINT: the fakes and helpers of the suite
 
 constexpr unsigned kRoom = AdmissionModel::kBudget;
 
-/// A batch that takes and gives back as `amounts` say: what is below zero is given back.
+/// A batch that allocates the positive `amounts` and frees the negative ones.
 ModelBatch batch_of(const std::vector<int>& amounts) {
   ModelBatch batch{.steps = {{ModelStep::kBegin}}};
   for (const int amount : amounts) {
@@ -29,7 +29,7 @@ ModelBatch batch_of(const std::vector<int>& amounts) {
 }
 
 /// Batches that fit in the budget: from a quarter to all of it, at once, in steps, and with memory
-/// that is given back and taken again.
+/// that is freed and allocated again.
 const std::vector<ModelBatch>& fitting() {
   static const std::vector<ModelBatch> kAll{
       batch_of({1, -1}), batch_of({2, -2}),        batch_of({1, 1, -2}), batch_of({3, -3}),
@@ -44,7 +44,7 @@ const std::vector<RunAhead>& targets() {
   return kAll;
 }
 
-/// Every choice of as many producers from `batches`; their order says nothing.
+/// Every choice of as many producers from `batches`; order does not matter.
 ModelFindings search_all(const std::vector<ModelBatch>& batches, std::size_t producers,
                          unsigned rounds, const ModelRules& rules = {}) {
   ModelFindings all;
@@ -107,7 +107,7 @@ TEST(AdmissionSearch, NoSmallStateIsStuckWhateverTheEstimates) {
 }
 
 TEST(AdmissionSearch, ABatchThatNeedsAnotherProducersIsForcedInAndNoStateIsStuck) {
-  // Each of the first producer's batches takes what it has, then needs one of the second's.
+  // Each of the first producer's batches allocates its memory, then needs one of the second's.
   ModelBatch waits = batch_of({2, -2});
   waits.steps.insert(waits.steps.begin() + 2, {ModelStep::kPop});
   for (const ModelBatch& other : {batch_of({2, -2}), batch_of({3, -3})}) {
@@ -118,14 +118,14 @@ TEST(AdmissionSearch, ABatchThatNeedsAnotherProducersIsForcedInAndNoStateIsStuck
   }
 }
 
-/// Admits whenever nothing is submitted, whatever open batches were promised.
+/// Admits whenever nothing is submitted, and ignores promises to open batches.
 Decision forgets_open_batches(const AdmissionState& state, const RunAhead& run_ahead) {
   AdmissionState seen = state;
   seen.open = 0;
   return decide(seen, run_ahead);
 }
 
-/// Lets nobody fail: each waits for its grace.
+/// Fails nobody: each waits for its grace.
 BlockedAllocation* nobody(std::uint64_t /*open*/, std::span<BlockedAllocation* const> /*all*/) {
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// Who is admitted when, under each policy, with a device that the test makes late. In one file,
-// long as it is: every case drives the same rig and reads the same few counts.
+// Who is admitted when, under each policy, with a device that the test delays. One long file,
+// because every case drives the same rig and reads the same few counts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,13 +30,13 @@ constexpr RunAhead batches(std::uint64_t n) {
   return {.batches = n, .time = std::chrono::nanoseconds(-1)};
 }
 
-/// A batch whose work stands behind the gate; `hint` is its estimate.
+/// A batch whose work waits at the gate; `hint` is its estimate.
 void submit_batch(Rig& rig, Bytes hint = {}) {
   const Batch batch = rig->begin_batch("train", {.hint = hint});
   rig->submit("work", {}, nothing());
 }
 
-/// A batch that begins and ends on a thread of its own, which may be held back.
+/// A batch that begins and ends on its own thread, which may be blocked.
 class Elsewhere {
  public:
   Elsewhere(Rig& rig, const BatchOptions& options, std::string_view kind = "train")
@@ -46,12 +46,12 @@ class Elsewhere {
         })) {}
 
   void get() { future_.get(); }
-  /// It is held back: the wait after the first `waits` has begun, and it is not done.
+  /// Checks that it is blocked: the wait after the first `waits` has begun, and it is not done.
   void expect_waiting(std::uint64_t waits = 0) {
     EXPECT_TRUE(rig_.backend.await_waits(waits + 1, &done_)) << "it was admitted";
     EXPECT_FALSE(done_);
   }
-  /// It waits for the device, and goes on when the gate is opened.
+  /// Checks that it waits for the device, and continues when the gate opens.
   void expect_held_back(Gate& gate, std::uint64_t waits = 0) {
     expect_waiting(waits);
     gate.open();
@@ -145,7 +145,7 @@ TEST(Admission, NobodyIsAdmittedBesideAnOpenBatchOfAnUnknownKindWhileWorkIsSubmi
 }
 
 TEST(Admission, DecidesOnThePoolsPressure) {
-  // Nothing here is any batch's: a decision from charges alone would admit.
+  // This memory belongs to no batch: a decision from charges alone would admit.
   Rig rig({.budget = mib(1), .run_ahead = kOff});
   const Tensor live = rig.filled(kib(512), 1);
   Gate& gate = rig.hold(StreamRole::kCompute);
@@ -197,14 +197,14 @@ TEST(Admission, PromisesToOpenBatchesCount) {
   EXPECT_EQ(rig->admission().forced, 0U);
 }
 
-/// With nothing submitted, beside an open batch that was promised half of the budget.
+/// Nothing is submitted, and an open batch has a promise of half of the budget.
 class BesideAnOpenBatch : public ::testing::Test {
  protected:
   explicit BesideAnOpenBatch(std::chrono::nanoseconds grace = std::chrono::minutes(10))
       : rig({.budget = mib(1), .run_ahead = kOff, .grace = grace}),
         open(rig->begin_batch("first", {.hint = kib(512)})) {}
 
-  /// Until so many threads have gone to sleep since the beginning.
+  /// Waits until so many threads have gone to sleep since the beginning.
   void await_sleeps(std::uint64_t count) {
     while (rig->admission().sleeps < count) std::this_thread::yield();
   }
@@ -266,7 +266,7 @@ TEST_F(BesideAnOpenBatch, WhatWasFreedAndAwaitsTheDeviceIsLookedForAgain) {
   }).join();
   Elsewhere held(rig, {.hint = kib(512)});
   await_sleeps(1);
-  staged.reset();  // awaits the device, which stands at the gate
+  staged.reset();  // awaits the device, which is at the gate
   await_sleeps(2);
   EXPECT_EQ(rig->admission().open, 1U);
   gate.open();
@@ -342,7 +342,7 @@ TEST(Admission, TheNextInLineIsWokenWhenTheFirstIsCancelled) {
   submit_batch(rig);
   std::stop_source stop;
   Elsewhere first(rig, {.hint = Bytes{}, .stop = stop.get_token()});
-  first.expect_waiting();  // the first waits for the device, whoever comes now for its turn
+  first.expect_waiting();  // the first waits for the device, whoever else joins the line
   Elsewhere second(rig, {.hint = Bytes{}});
   stop.request_stop();
   EXPECT_THROW(first.get(), Cancelled);

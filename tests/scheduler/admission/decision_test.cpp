@@ -1,5 +1,5 @@
-// The admission rule of docs/architecture.md, over all small states, against a statement of it that
-// is written another way.
+// The admission rule of docs/architecture.md in all small states, against a second formulation of
+// it.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-/// The rule as its sentences: each says when a batch is not admitted.
+/// The rule as sentences: each says when a batch is not admitted.
 Decision stated(const AdmissionState& s, const RunAhead& run_ahead) {
   const auto held = static_cast<std::int64_t>(s.held.count);
   const auto wanted = held + static_cast<std::int64_t>(s.unspent.count + s.estimate.count);

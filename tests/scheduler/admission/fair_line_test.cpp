@@ -22,7 +22,7 @@ class Busy {
     sizes_[id] = batch;
     line_.join(places_[id], id, batch);
   }
-  /// Serves whoever is first, who lines up again; its producer.
+  /// Serves the first producer, who lines up again. Returns the producer.
   std::uint64_t serve() {
     for (auto& [id, place] : places_) {
       if (!line_.is_first(place)) continue;
@@ -60,7 +60,7 @@ TEST(FairLine, LargeAndSmallBatchesGetTheSameBytes) {
   busy.producer(1, mib(64));
   busy.producer(2, mib(1));
   for (int i = 0; i < 65 * 20; ++i) busy.serve();
-  // Start-time fair queueing: never apart by more than one batch of each.
+  // Start-time fair queueing: shares differ by at most one batch of each.
   const auto large = static_cast<double>(busy.served(1).count);
   const auto small = static_cast<double>(busy.served(2).count);
   EXPECT_NEAR(large, small, static_cast<double>((mib(64) + mib(1)).count));
@@ -112,7 +112,8 @@ TEST(FairLine, TimeAwayIsNotSavedUp) {
     line.join(a, 1, mib(1));
     line.serve(a);
   }
-  // Back again, it gets its turn, and then producer 1 has one too: no thousand batches in a row.
+  // When it is back, it gets its turn, and then producer 1 has one too: no thousand batches in a
+  // row.
   int in_a_row = 0;
   line.join(a, 1, mib(1));
   line.join(b, 2, mib(1));

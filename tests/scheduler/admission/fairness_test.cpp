@@ -1,6 +1,6 @@
-// Producers of different batches share the device's bytes: the real line, ledger and decision, over
-// a host and a device whose time is counted in steps. No threads, so each run is the same. That
-// admission applies them is the last test's.
+// Producers of different batches share the device's bytes: the real line, ledger and decision, on a
+// host and a device whose time is counted in steps. No threads, so each run is the same. The last
+// test checks that admission uses them.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@
 namespace weir {
 namespace {
 
-constexpr Bytes kStepBytes = kib(256);  ///< what the device works off in one step
+constexpr Bytes kStepBytes = kib(256);  ///< the device's work in one step
 
 struct ProducerOptions {
   std::vector<Bytes> batches;  ///< what its batches hold, again and again
@@ -31,14 +31,14 @@ struct ProducerOptions {
   std::optional<Bytes> hint{};
 };
 
-/// Jain, Chiu, Hawe 1984: 1 when all have the same, 1/n when one has everything.
+/// Jain, Chiu, Hawe 1984: 1 if all have the same, 1/n if one has everything.
 double jain_index(const std::vector<double>& shares) {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   const double squares = std::inner_product(shares.begin(), shares.end(), shares.begin(), 0.0);
   return sum * sum / (static_cast<double>(shares.size()) * squares);
 }
 
-/// One device that works off batches in the order of their closing, and producers that always have
+/// One device that runs batches in the order of their closing, and producers that always have
 /// another batch.
 class SharedDevice {
  public:
@@ -48,7 +48,7 @@ class SharedDevice {
     for (Producer& producer : producers_) join(producer);
   }
 
-  /// What each producer's batches held that the device worked off in `steps`.
+  /// Bytes of each producer's batches that the device ran in `steps`.
   std::vector<double> run(int steps) {
     for (int step = 0; step < steps; ++step) {
       work();
@@ -120,7 +120,7 @@ class SharedDevice {
     join(producer);
   }
 
-  /// Whoever is first asks, as long as somebody is admitted.
+  /// Lets the first in line ask until somebody is not admitted.
   void admit() {
     for (;;) {
       const auto first = std::ranges::find_if(producers_, [this](const Producer& producer) {
@@ -165,7 +165,7 @@ void expect_shared(Bytes budget, const std::vector<ProducerOptions>& producers,
   SCOPED_TRACE(format_run_ahead(run_ahead) + ", " + format_bytes(budget));
   const std::vector<double> shares = SharedDevice(budget, producers, run_ahead).run(kSteps);
   EXPECT_GE(jain_index(shares), 0.95) << shares[0] << " and " << shares[1] << " bytes";
-  // Not for the price of a device that stands still.
+  // Without idling the device.
   EXPECT_GE(shares[0] + shares[1], 0.97 * kSteps * static_cast<double>(kStepBytes.count));
 }
 
@@ -198,7 +198,7 @@ TEST(Fairness, WrongHintsChangeNoShare) {
 }
 
 TEST(Fairness, WhatABatchHeldCountsAndNotWhatWasExpectedOfIt) {
-  // One batch of ten is large, and all ten are expected to be nearly that.
+  // One batch of ten is large, and each is expected to be nearly that large.
   std::vector<Bytes> uneven(10, mib(1));
   uneven.front() = mib(10);
   for (const std::uint64_t room : {4U, 16U}) {

@@ -1,5 +1,5 @@
-// What admission expects of a batch, as its user sees it: what the kind was seen to hold at one
-// time, and no more.
+// What admission expects of a batch, as its user sees it: the kind's largest footprint so far, and
+// no more.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-/// What a batch of this kind is charged when it begins and nothing else is under way. It teaches
-/// nothing itself.
+/// The charge of a batch of this kind that begins alone. Teaches nothing.
 Bytes expected_of(Rig& rig, std::string_view kind) {
   rig->wait_all();
   Batch batch = rig->begin_batch(kind);
@@ -52,7 +51,7 @@ TEST(Learning, ABatchThatStagesOneAfterTheOtherIsChargedWhatItHeldAtOnce) {
       {
         const Tensor staged = rig.filled(kib(32), 1, StreamRole::kCopyIn);
         rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
-      }  // it awaits the device now, which is late
+      }  // it awaits the device, which is late
       gate.open();
       rig->wait_all();
     }
@@ -65,7 +64,7 @@ TEST(Learning, ABatchThatStagesOneAfterTheOtherIsChargedWhatItHeldAtOnce) {
 }
 
 TEST(Learning, ADeviceThatIsLateDoesNotMakeBatchesLarger) {
-  // Here all that the batch stages awaits the device at one time. It comes free again by itself.
+  // All memory that the batch stages awaits the device at once, and is then freed by itself.
   Rig rig({.budget = mib(4)});
   Gate& gate = rig.hold(StreamRole::kCompute2);
   {
@@ -137,7 +136,7 @@ TEST(Learning, WhatTheNextBatchFreesIsPartOfTheFootprint) {
   for (int i = 0; i < 6; ++i) {
     run_batch_of(rig, [&] {
       Tensor fresh = rig.filled(kib(128), 1);
-      last = std::move(fresh);  // double buffering: the one before goes now
+      last = std::move(fresh);  // double buffering: frees the previous one
     });
     EXPECT_EQ(expected_of(rig, "train"), kib(128)) << "after batch " << i + 1;
   }
@@ -170,7 +169,7 @@ TEST(Learning, AHintThatIsTenTimesTooHighHoldsNobodyOnceABatchHasEnded) {
 }
 
 TEST(Learning, ANewKindEveryFiveBatchesHoldsNobodyWhereThereIsRoom) {
-  // Both limits are on: the device time of a kind that is not known is guessed, too.
+  // Both limits are on: the device time of an unknown kind is a guess, too.
   Rig rig({.budget = mib(16), .run_ahead = {.batches = 2, .time = std::chrono::minutes(30)}});
   run_batch_of(rig, [&] { (void)rig.filled(mib(1), 1); });
   rig.hold(StreamRole::kCompute);
@@ -183,7 +182,7 @@ TEST(Learning, ANewKindEveryFiveBatchesHoldsNobodyWhereThereIsRoom) {
   EXPECT_EQ(counts.hard.count + counts.soft.count + counts.turn.count, 0U);
 }
 
-/// A batch that is begun on a thread of its own: those of the calling thread would join it.
+/// Begins a batch on its own thread: one of the calling thread would join its batch.
 Batch begin_elsewhere(Rig& rig, std::string_view kind) {
   Batch batch;
   std::thread([&] { batch = rig->begin_batch(kind); }).join();
@@ -207,8 +206,8 @@ TEST(Learning, ABatchOfAnUnknownKindIsTheOnlyOneThatIsOpen) {
   }
 }
 
-/// A batch of 768 KiB of 1 MiB that is not closed, and where it is begun. On a thread of its own:
-/// the batches of its own thread would join it.
+/// A batch of 768 KiB of 1 MiB that is not closed, and the line that begins it. On its own thread,
+/// whose later batches would join it.
 Batch leak_batch(Rig& rig, std::string& where) {
   Batch leaked;
   std::thread([&] { leaked = rig->begin_batch("lost", {.hint = kib(768)}); }).join();
@@ -241,7 +240,7 @@ void close_many_small(Rig& rig, WithoutWaiting& batches) {
 }
 
 TEST(Leaks, AnOpenBatchKeepsItsPromiseForTheGraceHoweverManyOthersAreClosed) {
-  // As one whose thread reads its input, or has no core to run on.
+  // Its thread may read its input, or have no core to run on.
   const LogCapture log;
   Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}});
   std::string where;

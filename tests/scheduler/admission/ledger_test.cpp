@@ -1,5 +1,5 @@
-// What batches are charged and what is learned of them, without a device or a clock. In one file,
-// long as it is: every case writes the same books by the same few calls.
+// The charges of batches and what is learned from them, without a device or a clock. One long file,
+// because every case changes the same ledger by the same few calls.
 
 #include "scheduler/admission/ledger.hpp"
 
@@ -26,7 +26,7 @@ class LedgerTest : public ::testing::Test {
     return ledger.open(ledger.kind(kind), estimate);
   }
   static TicketRef ref(Ticket& ticket) { return {&ticket, ticket.serial}; }
-  /// Closes a batch that touched one stream, whose point is `point`.
+  /// Closes a batch that used one stream, at `point`.
   void close(Ticket& ticket, std::uint64_t point, bool learn = true) {
     ticket.touched = {true};
     std::array<Point, kStreamRoles> points{};
@@ -39,7 +39,7 @@ class LedgerTest : public ::testing::Test {
     bool learn = true;
     std::int64_t device_time = 0;
   };
-  /// One batch from its beginning to its end, which gives `peak` back.
+  /// Runs a batch from begin to end, which frees `peak`.
   void run(Bytes peak, const Course& course) {
     Ticket& ticket = open({}, course.kind);
     ledger.note_allocated(ref(ticket), course.keeps);
@@ -50,7 +50,7 @@ class LedgerTest : public ::testing::Test {
     ASSERT_EQ(ledger.settle({sequence}), 1U);
   }
   void run(Bytes peak) { run(peak, Course{}); }
-  /// The same, but what it held is still held.
+  /// The same, but its memory stays held.
   TicketRef run_and_hold(Bytes peak) {
     Ticket& ticket = open({});
     ledger.note_allocated(ref(ticket), peak);

@@ -26,8 +26,8 @@ TEST(OpenGrace, IsNotOverBeforeItBegins) {
   EXPECT_FALSE(grace.over(kStart));
 }
 
-// The last open batch closed between the decision to wait for it and the wait. The wait is a short
-// one, but another batch may overtake in the line, and open, before it looks again.
+// The last open batch closed between the decision to wait for it and the wait. The wait is short,
+// but another batch may overtake in the line, and open, before it looks again.
 TEST(OpenGrace, LastsItsWholeTimeAlsoWhereNoBatchIsOpen) {
   OpenGrace grace;
   grace.observe(0, kStart, kGrace);

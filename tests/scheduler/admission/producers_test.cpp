@@ -1,5 +1,5 @@
-// Several producers on threads of their own. Each batch fits in the budget and all together do not:
-// who is held back, and that nobody runs out.
+// Several producers on their own threads. Each batch fits in the budget, all together do not:
+// checks who is blocked, and that nobody runs out of memory.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using namespace testing;  // NOLINT: the fakes and helpers of the suite
 constexpr Bytes pages(std::uint64_t count) { return kib(4) * count; }
 constexpr Bytes kBudget = pages(64);
 
-/// The pages of a batch's blocks, each a power of two, so that what a batch holds is their sum.
+/// The pages of a batch's blocks, each a power of two, so that the batch holds their sum.
 using Blocks = std::vector<std::uint64_t>;
 
 Bytes sum_of(const Blocks& blocks) {
@@ -28,7 +28,7 @@ Bytes sum_of(const Blocks& blocks) {
   return sum;
 }
 
-/// Takes all its blocks, on two streams in turn, and gives them back.
+/// Allocates all its blocks, on two streams in turn, and frees them.
 void run_batch(Rig& rig, const Blocks& blocks, const std::string& kind, std::optional<Bytes> hint) {
   const Batch batch = rig->begin_batch(kind, {.hint = hint});
   std::vector<Tensor> tensors;
@@ -48,7 +48,7 @@ struct Outcome {
   AdmissionStatistics admission;
 };
 
-/// `total` batches of as many producers as there are entries in `each`.
+/// Runs `total` batches of as many producers as `each` has entries.
 Outcome produce(const std::vector<Blocks>& each, std::size_t total, bool hinted) {
   Rig rig({.budget = kBudget});
   std::atomic<std::size_t> left = total;
@@ -84,7 +84,7 @@ TEST(Producers, SixOfThreeEighthsOfTheBudgetNeverRunOut) {
 }
 
 TEST(Producers, ManyInLineSleepFewTimesForEachBatch) {
-  // One block on one stream: nothing awaits the device, so that nobody looks again by the clock.
+  // One block on one stream: nothing awaits the device, so nobody polls by the clock.
   constexpr std::uint64_t kBatches = 2000;
   const Outcome outcome = produce(std::vector<Blocks>(64, {32}), kBatches, true);
   EXPECT_EQ(outcome.out_of_memory, 0U);
@@ -92,7 +92,7 @@ TEST(Producers, ManyInLineSleepFewTimesForEachBatch) {
   EXPECT_LT(outcome.admission.sleeps, 4 * kBatches) << "only who becomes first is woken";
 }
 
-/// Batches of 3/8 to all of the budget: each fits alone, and hardly two beside each other.
+/// Batches of 3/8 to all of the budget: each fits alone, and hardly two together.
 class ProducersInTurn : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(ProducersInTurn, NeverRunOutWhereEachBatchFits) {

@@ -1,4 +1,4 @@
-// Who is woken when a stream of the cpu device passes a point.
+// Which waiters wake when a stream of the cpu device passes a point.
 
 #include "scheduler/device/cpu_stream.hpp"
 
@@ -21,7 +21,7 @@ class HeldTask final : public Task {
   Gate gate;
 };
 
-/// Two threads wait for two points of one stream; `later_first`: which of them goes to sleep first.
+/// Two threads wait for two points of one stream; `later_first` selects which sleeps first.
 void expect_the_earlier_wakes(bool later_first) {
   HeldTask first;
   HeldTask second;
