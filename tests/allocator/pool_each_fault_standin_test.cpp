@@ -1,6 +1,6 @@
-// Pools over the memory of a GPU, on the stand-in driver, with each call of the driver failing
-// once: a short random run for the first, then for the second, and so on for all there are. At the
-// end the driver has everything back.
+// Pools over a GPU's memory, on the stand-in driver, with each driver call failing once: a short
+// random run for the first call, then for the second, and so on. At the end the driver has
+// everything back.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ struct DriverCall {
   }
 };
 
-/// Calls that only give something back are left out: what they cannot give back stays with the
-/// driver, and in the upstream's books (CudaPagesTest.ThatCannotBeGivenBackStayInTheBooks).
+/// Without calls that only release: what they cannot release stays with the driver, and in the
+/// upstream's accounting (CudaPagesTest.ThatCannotBeGivenBackStayInTheBooks).
 std::vector<DriverCall> driver_calls() {
   std::vector<DriverCall> calls;
   for (const CUresult code : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE}) {
@@ -65,7 +65,7 @@ class EachDriverFault : public ::testing::TestWithParam<DriverCall> {
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "a stale error was left behind";
     weir_standin_reset();
   }
-  /// A run with the `n`-th call failing; whether there were so many.
+  /// Runs with the `n`-th call failing. Returns whether there were so many.
   static bool fail_nth(std::uint64_t n, std::uint64_t seed) {
     SCOPED_TRACE("call " + std::to_string(n));
     const auto& [pool, pinned, call, code] = GetParam();
@@ -74,7 +74,8 @@ class EachDriverFault : public ::testing::TestWithParam<DriverCall> {
     const auto over = kind.make(mib(64));
     std::uint64_t made = 0;
     RandomRunOptions options{.kind = pool, .faults = true, .seed = seed, .steps = 60};
-    if (pool == PoolKind::kPaged) options.steps = 300;  // or hardly any page would be unmapped
+    if (pool == PoolKind::kPaged)
+      options.steps = 300;  // otherwise hardly any page would be unmapped
     options.budget = mib(16);
     options.scale = 6;
     options.over = over.get();

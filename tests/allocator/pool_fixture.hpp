@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of Pool start from: a device that the test moves, an upstream that counts,
+// The base of the tests of Pool: a device that the test moves, an upstream that counts, and
 // streams.
 
 #include <gtest/gtest.h>
@@ -22,19 +22,19 @@ namespace weir::testing {
 
 inline constexpr std::array kAllKinds{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound,
                                       PoolKind::kBestFit, PoolKind::kPaged};
-/// Those that hand freed blocks out again.
+/// Kinds that reuse freed blocks.
 inline constexpr std::array kKeepingKinds{PoolKind::kNaive, PoolKind::kRound, PoolKind::kBestFit,
                                           PoolKind::kPaged};
 
-/// Whether blocks are cut from what the upstream gave; otherwise each is all of it.
+/// Whether blocks are cut from a larger piece of the upstream; otherwise each is a whole one.
 [[nodiscard]] inline bool splits_blocks(PoolKind kind) {
   return kind == PoolKind::kBestFit || kind == PoolKind::kPaged;
 }
 
-/// Pages of simulated memory: so small that budgets of KiB are many.
+/// Pages of simulated memory, small enough for budgets of KiB.
 inline constexpr Bytes kPage = kib(4);
 
-/// Segments of best_fit are as small as can be: a block of 2 MiB or more has one of its own.
+/// best_fit with the smallest segments: a block of 2 MiB or more has its own.
 [[nodiscard]] inline PoolOptions options_of(Bytes budget, PoolKind kind = PoolKind::kRound) {
   PoolOptions options;
   options.kind = kind;
@@ -43,8 +43,8 @@ inline constexpr Bytes kPage = kib(4);
   return options;
 }
 
-/// Tests of what is alike for kinds, but for the size at which a block is all that it came with: a
-/// segment, or pages.
+/// Tests that are the same for several kinds, except for the size at which a block is all that it
+/// came with: a segment, or pages.
 struct KindAndUnit {
   PoolKind kind;
   Bytes unit;
@@ -59,12 +59,12 @@ inline constexpr KindAndUnit kBestFitUnits{PoolKind::kBestFit, mib(4)};
 inline constexpr KindAndUnit kPagedUnits{PoolKind::kPaged, kPage};
 inline constexpr std::array kAllUnits{kUnpooledUnits, kNaiveUnits, kRoundUnits, kBestFitUnits,
                                       kPagedUnits};
-/// Of kinds that hand freed blocks out again.
+/// Of kinds that reuse freed blocks.
 inline constexpr std::array kKeepingUnits{kNaiveUnits, kRoundUnits, kBestFitUnits, kPagedUnits};
-/// Of those that get and give back whole segments.
+/// Of kinds that get and return whole segments.
 inline constexpr std::array kSegmentUnits{kNaiveUnits, kRoundUnits, kBestFitUnits};
 
-/// What a suite over kinds calls its instances.
+/// Names a suite's instances after their kinds.
 [[nodiscard]] inline std::string kind_name(const ::testing::TestParamInfo<PoolKind>& info) {
   return std::string(to_string(info.param));
 }
@@ -72,7 +72,8 @@ inline constexpr std::array kSegmentUnits{kNaiveUnits, kRoundUnits, kBestFitUnit
   return std::string(to_string(info.param.kind));
 }
 
-/// What the upstream has given, segment by segment or page by page, is what is reserved.
+/// Checks that the reserved memory is what the upstream has given, segment by segment or page by
+/// page.
 inline void expect_given(const Pool& pool, FaultyUpstream& upstream) {
   const Statistics s = pool.statistics();
   EXPECT_EQ(s.reserved.current, upstream.used());
@@ -88,7 +89,8 @@ inline void expect_given(const Pool& pool, FaultyUpstream& upstream) {
   EXPECT_TRUE(pages == nullptr || pages->created() + pages->reserved().count == 0);
 }
 
-/// The books add up, and what is reserved is what the upstream has given and within the budget.
+/// Checks that the accounting is consistent, and that the reserved memory is what the upstream has
+/// given and within the budget.
 inline void expect_books(const Pool& pool, FaultyUpstream& upstream) {
   const Statistics s = pool.statistics();
   EXPECT_EQ(s.allocated.current + s.awaiting.current + s.cached.current, s.reserved.current);
@@ -102,7 +104,7 @@ inline void expect_books(const Pool& pool, FaultyUpstream& upstream) {
   }
 }
 
-/// The upstream has everything back: segments, pages and addresses.
+/// Checks that the upstream has everything back: segments, pages and addresses.
 inline void expect_all_back(FaultyUpstream& upstream) {
   EXPECT_EQ(upstream.used(), Bytes{0});
   EXPECT_EQ(upstream.segments(), 0U);
@@ -124,30 +126,30 @@ struct PoolFixture : ::testing::Test {
   const StreamId c = StreamId::next();
 };
 
-/// The same for one kind and its unit, with one name for what each kind asks of the upstream.
+/// The same for one kind and its unit, with one name for each kind's calls to the upstream.
 struct UnitFixture : PoolFixture, ::testing::WithParamInterface<KindAndUnit> {
   [[nodiscard]] bool is_paged() const { return GetParam().kind == PoolKind::kPaged; }
   [[nodiscard]] PoolOptions options(std::size_t units) const {
     return options_of(unit * units, GetParam().kind);
   }
-  /// Calls for segments, or for pages to be made.
+  /// Number of calls that allocate segments or create pages.
   [[nodiscard]] std::uint64_t growths() {
     return upstream.calls() + upstream.pages()->create_calls();
   }
-  /// Coming calls for segments, or pages that are to be made.
+  /// Refuses coming calls that allocate segments or create pages.
   void refuse_growth(Fault fault) {
     is_paged() ? upstream.pages()->refuse_create(fault) : upstream.refuse_calls(fault);
   }
   void throw_growth(Fault fault) {
     is_paged() ? upstream.pages()->throw_create(fault) : upstream.throw_calls(fault);
   }
-  /// Calls `act` with how much is asked for, before it is.
+  /// Calls `act` with the requested size before each growth.
   void before_growth(const std::function<void(Bytes)>& act) {
     upstream.before_allocate = act;
     upstream.pages()->before_create = [act](std::size_t pages) { act(kPage * pages); };
   }
-  /// `count` blocks of `size` of `stream`, each with one of a unit behind it that stays: no two can
-  /// be joined.
+  /// Allocates `count` blocks of `size` on `stream`, each followed by a unit that stays, so that no
+  /// two can be joined.
   std::vector<void*> take_apart(Pool& pool, std::size_t count, Bytes size, StreamId stream) {
     std::vector<void*> taken(count);
     for (void*& pointer : taken) {
@@ -156,8 +158,8 @@ struct UnitFixture : PoolFixture, ::testing::WithParamInterface<KindAndUnit> {
     }
     return taken;
   }
-  /// From now on `taken_from` has what went back from under free blocks, in that order: segments to
-  /// the upstream, pages to where they are needed.
+  /// From now on `taken_from` lists what is taken from under free blocks, in order: segments
+  /// returned to the upstream, pages moved.
   void watch_returns() {
     upstream.before_deallocate = [this](void* pointer, Bytes) { taken_from.push_back(pointer); };
     upstream.pages()->before_unmap = [this](std::span<const Mapping> mappings) {

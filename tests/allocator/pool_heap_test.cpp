@@ -1,5 +1,5 @@
-// Pools in a program whose own heap runs out: each allocation of each call fails once. The call
-// throws, and everything else is as it was.
+// Pools in a program whose heap is exhausted: each allocation of each call fails once. The call
+// throws, and changes nothing else.
 
 #include <gtest/gtest.h>
 
@@ -50,13 +50,13 @@ constexpr StreamId kB{2};
 constexpr StreamId kC{3};
 constexpr Bytes kBudget = mib(64);
 
-/// A pool in use, of which every block is known.
+/// A pool in use, with every block known.
 class Scene {
  public:
   /// Nothing is allocated.
   Scene(PoolKind kind, Bytes budget) : pool_({upstream_, progress_}, options_of(budget, kind)) {}
   explicit Scene(PoolKind kind) : Scene(kind, kBudget) {
-    // Of both areas; every second one is freed, of two streams, and the device has passed one.
+    // In both areas; every second one is freed, on two streams, and the device has passed one.
     for (int i = 0; i < 8; ++i) {
       take(kib(6), kA);
       take(mib(3), kA);
@@ -92,7 +92,7 @@ class Scene {
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   void free_last(StreamId stream) { free(held_.size() - 1, stream); }
-  /// What a take that threw left behind.
+  /// Removes what an allocation that threw left behind.
   void settle() { std::erase(held_, nullptr); }
 
   void expect_books() const {
@@ -115,7 +115,7 @@ class Scene {
   std::vector<void*> held_;
 };
 
-/// Counts the addresses that are reserved, and needs no heap for it.
+/// Counts the reserved addresses without heap memory.
 class CountedAddresses final : public Upstream, private PageSource {
  public:
   CountedAddresses() { (void)inner_.pages(); }  // made now
@@ -154,7 +154,7 @@ class CountedAddresses final : public Upstream, private PageSource {
 
 class PoolHeap : public ::testing::TestWithParam<PoolKind> {
  protected:
-  /// `act` with its first allocation failing, then its second, until it gets through.
+  /// Calls `act` with its first allocation failing, then its second, until it succeeds.
   void fail_each(const std::function<void(Scene&)>& act) {
     bool struck = true;
     for (std::uint64_t n = 1; struck && !HasFailure(); ++n) {
@@ -258,7 +258,7 @@ TEST_P(PoolHeap, RunsOutWhileThePoolIsTrimmed) {
   });
 }
 
-// Bins that there is no memory for are done without.
+// Bins work without memory for their trees.
 TEST(FreeBins, FindPiecesThoughTheHeapHasRunOut) {
   constexpr std::size_t kPieces = 60;
   std::array<Block, kPieces> pieces;
@@ -291,7 +291,7 @@ TEST(FreeBins, FindPiecesThoughTheHeapHasRunOut) {
   expect_found(0);
   bins.remove(pieces[0]);
   expect_found(1);
-  // What there is memory for again is sorted in, and the rest found as before.
+  // Pieces with memory are sorted in, and the rest found as before.
   bins.insert(pieces[0]);
   expect_found(0);
   bins.reserve(pieces[kPieces - 1].size);
@@ -322,7 +322,7 @@ TEST(PoolHeapPaged, RunsOutWhileAddressesAreReservedAndGivesThemBack) {
 }
 
 TEST(PoolHeapPaged, RunsOutWhilePagesMoveHoweverFullTheTableOfBlocksIs) {
-  // Memory for blocks is had for a number of them at once: some request meets the end of it.
+  // Blocks' memory is allocated for several at once: some request meets its end.
   constexpr std::size_t kOthers = 140;
   constexpr std::size_t kSingle = 40;
   constexpr Bytes kPage = testing::kPage;
@@ -333,7 +333,7 @@ TEST(PoolHeapPaged, RunsOutWhilePagesMoveHoweverFullTheTableOfBlocksIs) {
       Scene scene(PoolKind::kPaged, kPage * (kSingle + others));
       for (std::size_t i = 0; i < kSingle + others; ++i) scene.take(kPage, kA);
       for (std::size_t i = 0; i < kSingle / 2; ++i) scene.free(i, kA);  // of two one stays
-      scene.free_last(kA);  // where the block is going to begin
+      scene.free_last(kA);  // where the block will begin
       scene.progress().pass_all();
       testing::fail_new_at(n);
       try {

@@ -1,4 +1,4 @@
-// Who may pass by a request that waits for memory, and for how long.
+// Who may pass a request that waits for memory, and for how long.
 
 #include "allocator/pool_line.hpp"
 
@@ -41,13 +41,13 @@ TEST(MayPassBy, OnlyInSoManyRoundsAndWhereNoBlockIsCutFromAnother) {
   }
 }
 
-/// Every block is awaited by the device, and none is handed over: who lacks one waits on the host.
+/// The device awaits every block, and none is handed over: a request without one waits on the host.
 struct PoolLine : testing::UnitFixture {
   Pool pool{memory(), options(4)};
   std::vector<std::thread> passers;
 
   PoolLine() { pool.set_limits(unit * 4, {.hand_over = false}); }
-  /// To be called before what the passers use goes away: the pool's end waits for the device, too.
+  /// Call it before the passers' objects are destroyed: the pool's end waits for the device, too.
   void join_passers() {
     for (std::thread& passer : passers) passer.join();
     passers.clear();
@@ -108,7 +108,7 @@ TEST_P(PoolLine, AHitThatTheFirstWouldLackLinesUpBehindIt) {
 
 TEST_P(PoolLine, WhoWaitsIsPassedByInSoManyRoundsOnly) {
   // Each of four streams uses its own block again and again, so that its last free is never passed
-  // for long. Two of these blocks are what the first in line waits for.
+  // for long. The first in line waits for two of these blocks.
   std::array<StreamId, 4> streams{};
   std::array<void*, 4> blocks{};
   for (std::size_t i = 0; i < streams.size(); ++i) {

@@ -1,5 +1,5 @@
-// A point that was passed before its block became free is never told again: pools know it all the
-// same, those that join blocks among them.
+// A point that was passed before its block became free is not reported again. Pools must know it
+// all the same, those that join blocks among them.
 
 #include <gtest/gtest.h>
 

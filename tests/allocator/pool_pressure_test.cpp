@@ -1,4 +1,4 @@
-// How a pool tells its pressure.
+// How a pool reports its pressure.
 
 #include <gtest/gtest.h>
 
@@ -13,11 +13,11 @@ namespace {
 using testing::options_of;
 
 struct PoolPressure : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
-  /// Each change of level so far, as recorders are told it.
+  /// Each change of level so far, as recorders receive it.
   [[nodiscard]] std::vector<TimelineRecord> heard() const {
     return told.of(TimelineKind::kPressure);
   }
-  /// The level that the last of them changed to.
+  /// The last reported level.
   [[nodiscard]] PressureLevel last_heard() const {
     return static_cast<PressureLevel>(heard().back().detail);
   }

@@ -1,4 +1,4 @@
-// Seeded random runs, one thread: pool_random_run.hpp has the model.
+// Seeded random runs on one thread; pool_random_run.hpp has the model.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::string description(const RandomRunOptions& o) {
          (o.scale != 0 ? ", sizes times 2^" + std::to_string(o.scale) : "");
 }
 
-/// One run after the other, each with a seed of its own, until one fails.
+/// Runs all, each with its own seed, until one fails.
 void run_each(const std::vector<RandomRunOptions>& all) {
   std::uint64_t seed = testing::random_seed();
   for (RandomRunOptions options : all) {
@@ -32,7 +32,7 @@ void run_each(const std::vector<RandomRunOptions>& all) {
   }
 }
 
-/// Requests from bytes to megabytes: blocks of both areas, many of them smaller than a page.
+/// Requests from bytes to megabytes: blocks of both areas, many smaller than a page.
 RandomRunOptions large(RandomRunOptions options) {
   constexpr unsigned kScale = 6;
   options.scale = kScale;
@@ -40,7 +40,7 @@ RandomRunOptions large(RandomRunOptions options) {
   return options;
 }
 
-/// As much memory as blocks are cut from both ends of, in one segment.
+/// So much memory that blocks are cut from both ends, in one segment.
 RandomRunOptions wide(RandomRunOptions options) {
   constexpr unsigned kScale = 12;
   options.scale = kScale;

@@ -1,5 +1,5 @@
-// Random use by real threads on real memory. Who overwrites another's block is found by the stamps
-// in it; what the pool forgets to lock, by the thread sanitizer.
+// Random use by real threads on real memory. Stamps in the blocks show who overwrites another's;
+// the thread sanitizer shows what the pool forgets to lock.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kThreads = 4;
 
-/// A device of counters that orders nothing between threads, so that the sanitizer sees the pool's
-/// own synchronization and no other.
+/// A device of counters that orders nothing between threads, so that the sanitizer sees only the
+/// pool's own synchronization.
 class RelaxedProgress final : public Progress {
  public:
   RelaxedProgress() {
@@ -185,8 +185,8 @@ TEST(PoolRandomThreads, HoldTheirBlocksAloneAndTheBooksAddUp) {
         ThreadsRun run{.kind = kind,
                        .running_out = {.hand_over = hand_over, .wait = wait},
                        .seed = seed += 100};
-        // The host's pages are of 2 MiB: less than a few of them would be no pool. Blocks of both
-        // areas then, too.
+        // The host's pages have 2 MiB: a pool needs more than a few. Blocks of both areas then,
+        // too.
         if (kind == PoolKind::kPaged) run.scale = 7;
         if (run.scale != 0) run.steps /= 4;
         run_threads(run);

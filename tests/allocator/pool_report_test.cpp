@@ -1,4 +1,4 @@
-// What a failed request says.
+// The text of a failed request.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST_F(PoolReport, SaysWhatEachStageFound) {
   }
   EXPECT_THAT(report, HasSubstr("the budget had room for 0 B"));
   EXPECT_THAT(report, HasSubstr("0 segments were released"));
-  EXPECT_THAT(report, HasSubstr("0 waits, nothing is left"));
+  EXPECT_THAT(report, HasSubstr("0 waits, and no pending work"));
 }
 
 TEST_F(PoolReport, SaysWhatThePolicyLeftOut) {
@@ -102,7 +102,7 @@ TEST_F(PoolReport, CountsWhatItTried) {
   pool.record_use(one, b);
   pool.deallocate(one, a);
   // First for the use on the second stream, then for the free itself.
-  EXPECT_THAT(failure(kib(64)), HasSubstr("2 waits, nothing is left"));
+  EXPECT_THAT(failure(kib(64)), HasSubstr("2 waits, and no pending work"));
 }
 
 TEST_F(PoolReport, SaysSoWhenTheBudgetIsTooSmallForTheBlock) {

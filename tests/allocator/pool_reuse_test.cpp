@@ -1,5 +1,5 @@
-// Who may have a freed block, and when: the pools that keep blocks. Each block here is a segment of
-// its own, or pages.
+// Who may reuse a freed block, and when, in pools that keep blocks. Each block here is a whole
+// segment, or pages.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -79,7 +79,7 @@ TEST_P(PoolReuse, ABlockAwaitsASecondStreamAlsoForOthersThanItsOwn) {
   pool.record_use(pointer, b);
   pool.deallocate(pointer, a);
   progress.pass_all(b);
-  // The second stream is done, the own one is not: only the own stream may have it.
+  // The second stream has passed, the own one has not: only the own stream may have it.
   EXPECT_NE(pool.allocate(unit, c), pointer);
   EXPECT_EQ(pool.allocate(unit, a), pointer);
 }
@@ -118,7 +118,7 @@ TEST_P(PoolReuse, AUseThatCannotBeRecordedKeepsTheBlockFromEveryone) {
 }
 
 TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
-  // On a device whose points are not entries the late point can be one that is known to be passed.
+  // On a device whose points are not entries, the late point may be one that is known to be passed.
   progress.record_without_entries();
   void* parked = pool.allocate(unit, a);
   void* plain = pool.allocate(unit * 2, a);
@@ -128,7 +128,7 @@ TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
   pool.deallocate(plain, a);
   progress.pass_all(a);
   progress.fail_records(Fault::at(1));
-  pool.poll();  // learns how far the stream is, and cannot record yet
+  pool.poll();  // sees how far the stream is, and cannot record yet
   pool.poll();
   EXPECT_EQ(pool.statistics().awaiting.current, Bytes{0});
   expect_books(pool, upstream);
@@ -137,7 +137,7 @@ TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
 
 TEST_P(PoolReuse, APointRecordedLateIsOnlyForWhatWasFreedBefore) {
   void* first = pool.allocate(unit, a);
-  (void)pool.allocate(unit, c);  // or they would be one piece, with one point
+  (void)pool.allocate(unit, c);  // otherwise they would be one piece, with one point
   void* second = pool.allocate(unit, a);
   progress.fail_records(Fault::at(1));
   pool.deallocate(first, a);
@@ -146,7 +146,7 @@ TEST_P(PoolReuse, APointRecordedLateIsOnlyForWhatWasFreedBefore) {
   progress.after_record = [&](Point point) {
     if (use.sequence != 0) return;
     late = point;
-    // Another thread, between that and the pool's taking note of it.
+    // Another thread, before the pool takes note of it.
     use = progress.enqueue(a);
     progress.fail_records(Fault::at(1));
     pool.deallocate(second, a);
@@ -161,7 +161,7 @@ TEST_P(PoolReuse, APointRecordedLateIsOnlyForWhatWasFreedBefore) {
   EXPECT_EQ(pool.allocate(unit, b), second);
 }
 
-/// What holds where a block is one of its size class for ever: neither split nor joined.
+/// Tests that need blocks with a fixed size class: neither split nor joined.
 struct PoolSizeClasses : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
   Pool pool{memory(), options_of(mib(16), GetParam())};
 };

@@ -1,5 +1,5 @@
-// The stages of a request one by one: what each does, and that it is not reached when an earlier
-// one serves. Those that hold the device or the host up are in pool_waiting_test.cpp.
+// The stages of a request one by one: what each does, and that it is not reached if an earlier one
+// serves. Stages that block the device or the host are in pool_waiting_test.cpp.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_P(PoolRunningOut, ThenABlockThatTheDeviceHasPassedRatherThanGrowth) {
 }
 
 TEST_P(PoolRunningOut, ThenGrowthRatherThanReleaseOrHandover) {
-  // As much was held before, so that nobody takes what is cached for memory that is not needed.
+  // As much was held before, so that cached memory does not count as unneeded.
   pool.deallocate(pool.allocate(unit * 8, a), a);
   progress.pass_all(a);
   (void)pool.trim();

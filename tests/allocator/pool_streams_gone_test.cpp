@@ -1,4 +1,4 @@
-// Streams that came, used a pool and went: they cost nothing from then on.
+// Streams that used a pool and ended cost nothing afterwards.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST_P(PoolOfStreamsThatAreGone, KeepsNoHostMemoryForThem) {
   EXPECT_LE(testing::host_bytes(), before_many + kib(64).count) << "a hundred at a time";
 }
 
-/// Passes nothing until it is told, and counts who asks.
+/// Passes nothing until told to, and counts queries.
 class CountedQuestions final : public Progress {
  public:
   [[nodiscard]] Point record(StreamId stream) override { return {stream, 1}; }
@@ -66,7 +66,7 @@ class CountedQuestions final : public Progress {
   StreamId passed_one;
 };
 
-/// A pool, of which each of many streams has freed a block that the device has yet to pass.
+/// A pool with many streams, each of which has freed a block that the device has yet to pass.
 class PoolOfManyPendingStreams : public ::testing::TestWithParam<PoolKind> {
  protected:
   static constexpr std::uint64_t kStreams = 200;
@@ -177,7 +177,7 @@ TEST(BlockIndex, ForgetsTheStreamsThatABlockOfOneStreamWasUsedOn) {
     block->other_points().front().sequence = 1;
     ASSERT_EQ(index.place_freed(*block), BlockState::kAwaiting);
     ASSERT_EQ(index.note_passed(user, 1), mib(2));
-    block = index.take_own(mib(2), kHome);  // whose point is not passed: the owner stays
+    block = index.take_own(mib(2), kHome);  // its point is not passed: the owner stays
     ASSERT_NE(block, nullptr);
     ASSERT_LE(index.streams(), BlockIndex::kIdleStreams + 2);
   }
@@ -194,7 +194,7 @@ Block& add_awaiting(BlockIndex& index, std::uint64_t sequence) {
   return block;
 }
 
-/// Streams that come and go, of which each free looks for streams to forget.
+/// Streams come and go, and each free looks for streams to forget.
 void let_many_come_and_go(BlockIndex& index) {
   std::uint64_t at = mib(4).count;
   for (std::uint64_t i = 10; i < 200; ++i, at += mib(2).count) {

@@ -1,5 +1,5 @@
-// What a request does when it meets another one half way. Gates hold the threads at the seams, so
-// each meeting is certain.
+// Requests that meet another one half way. Gates hold the threads at the seams, so each meeting is
+// certain.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct PoolThreads : testing::UnitFixture {
   Gate gate;  // before the pool, whose end still calls the seams that lead here
   Pool pool{memory(), options(4)};
 
-  /// A request on a thread of its own, which is running; null when it runs out of memory.
+  /// Starts a request on its own thread; null if it runs out of memory.
   std::future<void*> request(Bytes size, StreamId stream) {
     auto started = std::make_shared<std::promise<void>>();
     auto result = std::async(std::launch::async, [this, size, stream, started]() -> void* {
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PoolThreads, ::testing::ValuesIn(testing::kKeepi
 
 TEST_P(PoolThreads, ARequestAwaitsAGrowthThatIsInItsWayAndThenGrowsItself) {
   void* other = pool.allocate(unit, a);
-  pool.deallocate(other, a);  // could be handed over, were there no growth to wait for
+  pool.deallocate(other, a);  // could be handed over if there were no growth to wait for
   before_growth([&](Bytes size) {
     if (size == unit * 2) gate.pass();
   });
@@ -110,8 +110,7 @@ TEST_P(PoolThreads, ARequestAwaitsATrimThatIsUnderWay) {
   expect_books(pool, upstream);
 }
 
-/// Of requests that meet a free between two stages, where no seam lies: the meeting is left to
-/// chance, many times over.
+/// Requests that meet a free between two stages, where no seam is: left to chance, many times.
 struct BetweenTwoStages : testing::UnitFixture {};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, BetweenTwoStages, ::testing::ValuesIn(testing::kAllUnits),
@@ -151,7 +150,7 @@ TEST_P(BetweenTwoStages, WhatAnotherThreadMakesFreeIsNotMissed) {
   EXPECT_EQ(missed, 0) << "nobody held anything";
 }
 
-/// Gives the one address that it has again as soon as it is back, as drivers and malloc do.
+/// Returns its only address again as soon as it is back, as drivers and malloc do.
 class OneAddressUpstream final : public Upstream {
  public:
   explicit OneAddressUpstream(Bytes capacity) : capacity_(capacity) {}
@@ -213,7 +212,7 @@ TEST_P(PoolThreads, WhatIsFreedServesTheFirstInLine) {
   progress.before_wait = [&](Point) { gate.pass(); };
   auto first = request(unit * 4, a);
   gate.await_arrival();
-  // The device is done, and the first in line has yet to hear of it: a good moment to cut in.
+  // The device has passed, and the first in line does not know yet: a chance to pass it.
   progress.pass(use);
   auto second = request(unit * 4, a);
   give_others_a_chance();
@@ -243,7 +242,7 @@ TEST_P(PoolThreads, TheLineMovesOnWhenItsFirstFails) {
 TEST(Invariant4, ARequestWaitsWithoutALockAndOnlyForSubmittedWork) {
   for (const PoolKind kind : testing::kAllKinds) {
     SCOPED_TRACE(to_string(kind));
-    // That no lock is held, and that the point was recorded, is what the fakes check at each call.
+    // The fakes check at each call that no lock is held and that the point was recorded.
     SimulatedUpstream raw(gib(1), testing::kPage);
     testing::FaultyUpstream upstream(raw);
     testing::ManualProgress progress;
@@ -256,7 +255,7 @@ TEST(Invariant4, ARequestWaitsWithoutALockAndOnlyForSubmittedWork) {
     pool.deallocate(pointer, a);
     std::uint64_t through_while_waiting = 0;
     progress.before_wait = [&](Point) {
-      // Another thread gets through: nothing is held.
+      // Another thread gets through: no lock is held.
       std::thread([&] { through_while_waiting = pool.statistics().waits; }).join();
     };
     void* again = pool.allocate(kib(16), a);

@@ -1,5 +1,5 @@
-// What a pool tells whoever records: each change of its books, in their order, with the books after
-// it. The books are rebuilt here from the events alone.
+// What a pool reports to a recorder: each change of its accounting, in order, with the new values.
+// The tests rebuild the accounting from the events alone.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using testing::RandomRunOptions;
 using testing::ToldTimeline;
 using Kind = TimelineKind;
 
-/// The books of one pool, moved by its events.
+/// The accounting of one pool, rebuilt from its events.
 struct Rebuilt {
   std::uint64_t allocated = 0;
   std::uint64_t awaiting = 0;
@@ -254,7 +254,7 @@ TEST(TimelineSources, DevicesThatHaveNoRoomAreLeftOut) {
   EXPECT_EQ(figures.of(3)->device, 3);
 }
 
-// Ends: each thread makes a fixed number of pools, and a visit waits for none of them.
+// This ends: each thread makes a fixed number of pools, and a visit waits for none of them.
 TEST(TimelineSources, ComeAndGoWhileOthersLook) {
   SimulatedUpstream upstream(mib(1));
   ManualProgress progress;

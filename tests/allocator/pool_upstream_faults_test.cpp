@@ -1,4 +1,4 @@
-// A pool over an upstream that refuses although the budget has room, or breaks.
+// A pool over an upstream that refuses although the budget has room, or fails.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::options_of;
 
 struct PoolUpstreamFaults : testing::UnitFixture {
   PoolUpstreamFaults() {
-    // As much was held before, so that nobody takes what is cached for memory that is not needed.
+    // As much was held before, so that cached memory does not count as unneeded.
     pool.deallocate(pool.allocate(unit * 16, a), a);
     progress.pass_all(a);
     (void)pool.trim();
@@ -34,7 +34,7 @@ struct PoolUpstreamFaults : testing::UnitFixture {
 INSTANTIATE_TEST_SUITE_P(Kinds, PoolUpstreamFaults, ::testing::ValuesIn(testing::kKeepingUnits),
                          testing::unit_name);
 
-/// What is about segments that go back. Pages move instead: paged_test.cpp.
+/// Cases with returned segments. Pages move instead: paged_test.cpp.
 struct SegmentFaults : PoolUpstreamFaults {};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SegmentFaults, ::testing::ValuesIn(testing::kSegmentUnits),
@@ -53,7 +53,7 @@ TEST_P(PoolUpstreamFaults, ARefusalTakesWhatIsPassedFromUnderFreeBlocksAndAsksAg
 }
 
 TEST_P(SegmentFaults, ARefusalDoesNotStopWhileThereIsMoreToRelease) {
-  // As on a driver whose free memory is in pieces: what was released first does not join up.
+  // As on a driver whose free memory is in pieces: the first released ones are not neighbours.
   std::vector<void*> cached(4);
   for (void*& pointer : cached) pointer = pool.allocate(unit * 2, a);
   for (void* pointer : cached) pool.deallocate(pointer, a);

@@ -1,5 +1,5 @@
-// Every kind of pool over every upstream that this program has a kit for: memory that is written
-// to, moves, runs out and goes back, and a random run against the model.
+// Every kind of pool over every upstream of this program's kit: memory that is written, moved,
+// exhausted and returned, and a random run against the model.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class PoolOverUpstream : public ::testing::TestWithParam<PoolAndUpstream> {
   }
   [[nodiscard]] static PoolKind kind() { return std::get<PoolKind>(GetParam()); }
   [[nodiscard]] static bool has_memory() { return std::get<PageKind>(GetParam()).has_memory; }
-  /// Sets all of a block, the last byte of its last page among them.
+  /// Sets all of a block, the last byte of its last page included.
   void fill(void* block, unsigned char value, Bytes size) {
     if (!has_memory()) return;
     ASSERT_TRUE(over->write(block, value, size.count)) << "no memory is there";
@@ -78,7 +78,7 @@ class PoolOverUpstream : public ::testing::TestWithParam<PoolAndUpstream> {
             .touch = has_memory()};
   }
 
-  const testing::LogCapture log;  // what fails on purpose is told there
+  const testing::LogCapture log;  // receives the faults made on purpose
   const std::unique_ptr<PagedUpstream> over;
   const Bytes used_before = over->used();
   FaultyUpstream upstream;
@@ -102,7 +102,7 @@ TEST_P(PoolOverUpstream, BlocksHoldWhatWasWrittenWhateverIsFreedBesideThem) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back().pointer) % Upstream::kAlignment, 0U);
     fill(blocks.back().pointer, value, size);
   };
-  // Every second one goes, and what then comes fits none of the holes.
+  // Every second one is freed, and the next ones fit none of the holes.
   for (const std::uint64_t size : {3U << 20U, 2U << 20U, 700'000U, 4096U, 4U << 20U, 100'000U,
                                    5U << 20U, 2U << 20U, 1U << 20U, 513U, 2U << 20U, 300'000U}) {
     take({size}, blocks.size() % 3 == 0 ? b : a);

@@ -1,4 +1,4 @@
-// The two stages that hold something up: handover (the device waits) and the wait on the host.
+// The two stages that wait: handover (the device waits) and the wait on the host.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Dependency = ManualProgress::Dependency;
 struct PoolWaiting : testing::UnitFixture {
   Pool pool{memory(), options(4)};
 
-  /// A block of `size`, freed again on `stream`; the point of the free is that stream's tail.
+  /// Allocates a block of `size` and frees it on `stream`, at that stream's tail.
   void* freed(Bytes size, StreamId stream) {
     void* pointer = pool.allocate(size, stream);
     progress.enqueue(stream);
@@ -92,7 +92,7 @@ TEST_P(PoolWaiting, AHandoverThatTheDeviceRefusesKeepsTheBlockBehindItsPoint) {
   EXPECT_THROW((void)pool.allocate(unit * 4, b), std::runtime_error);
   expect_books(pool, upstream);
   EXPECT_EQ(pool.statistics().handovers, 0U);
-  // The stream that asked was not made to wait, so the block is not its to have.
+  // The requesting stream was not made to wait, so it may not have the block.
   EXPECT_EQ(pool.allocate(unit * 4, b), pointer);
   EXPECT_THAT(progress.dependencies(), ElementsAre(Dependency{b, point}));
 }
@@ -111,7 +111,7 @@ TEST_P(PoolWaiting, TheHostWaitsForTheOldestFreeFirst) {
   pool.deallocate(third, a);
   EXPECT_NE(pool.allocate(unit * 4, a), nullptr);
   std::vector<Point> expected{first_use, first_free, second_free, tail(d)};
-  // Pages of its own, next to what is everybody's, are the stream's before they are passed.
+  // A stream may use its own pages next to shared ones before they are passed.
   if (!is_paged()) expected.push_back(tail(a));
   EXPECT_EQ(progress.waits(), expected);
   EXPECT_EQ(pool.statistics().waits, expected.size());
@@ -123,7 +123,7 @@ TEST_P(PoolWaiting, TheHostWaitsUntilThereIsRoom) {
     (void)freed(unit, stream);
     points.push_back(tail(stream));
   }
-  // Of a stream that has nothing of its own: pages of its own would serve it without a wait.
+  // On a stream without free memory: its own pages would serve it without a wait.
   EXPECT_NE(pool.allocate(unit * 2, StreamId::next()), nullptr)
       << "one unit is unused, one more is needed";
   EXPECT_THAT(progress.waits(), ElementsAre(points.at(0)));

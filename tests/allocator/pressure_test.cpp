@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array kLevels{PressureLevel::kNone, PressureLevel::kSoft, PressureLevel::kHard};
 
-/// `held` is at least `percent` of `budget`, and something.
+/// Whether `held` is at least `percent` of `budget` and above zero.
 bool reaches(std::uint64_t held, std::uint64_t budget, unsigned percent) {
   return held > 0 && held * 100 >= budget * percent;
 }

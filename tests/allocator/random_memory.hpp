@@ -1,7 +1,7 @@
 #pragma once
 
-// What the model of a random run knows of memory: which work may still touch which bytes. Pools
-// that split hand out parts of what they got, so it is kept by ranges of addresses.
+// The random run's model of memory: which work may still touch which bytes. It is kept by ranges of
+// addresses, because pools that split hand out parts.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace weir::testing {
 inline constexpr std::size_t kRandomStreams = 4;
 using Clock = std::array<std::uint64_t, kRandomStreams>;  ///< a place on each stream
 
-/// Each place at least that of `to`.
+/// Raises each place to at least that of `to`.
 inline void raise(Clock& clock, const Clock& to) {
   for (std::size_t s = 0; s < clock.size(); ++s) clock.at(s) = std::max(clock.at(s), to.at(s));
 }
@@ -27,17 +27,17 @@ struct AddressRange {
   std::uintptr_t end = 0;
 };
 
-/// All work that was ever enqueued for some bytes, by the last place on each stream.
+/// All work ever enqueued on some bytes, by the last place on each stream.
 struct Work {
   Clock uses{};
-  Clock second_uses{};  ///< of their latest life, on streams other than its own
-  Clock frees{};        ///< the points of frees, on each stream of what was freed
+  Clock second_uses{};  ///< since the last allocation, on streams other than its own
+  Clock frees{};        ///< the points of frees, on each stream of the freed block
 };
 
-/// Work by ranges that had the same.
+/// Ranges with the same work.
 class WorkByAddress {
  public:
-  /// Calls `visit(Work&)` for each range within `where`, one after the other.
+  /// Calls `visit(Work&)` for each range within `where`, in order.
   template <typename Visit>
   void visit(AddressRange where, const Visit& visit) {
     cut(where.begin);
@@ -53,8 +53,8 @@ class WorkByAddress {
       visit(range->second.work);
     }
   }
-  /// One range from here on, with the latest of all that was known of its parts. Whoever has it
-  /// now is behind all of that, so nobody is held back by it who would not have been.
+  /// Makes it one range with the latest work of its parts. Its current owner is behind all of that,
+  /// so this blocks nobody additionally.
   Work& join(AddressRange where) {
     Work all;
     visit(where, [&](const Work& part) {
@@ -67,7 +67,7 @@ class WorkByAddress {
     first->second = {where.end, all};
     return first->second.work;
   }
-  /// Of what was joined and not cut since.
+  /// For a range that was joined and not cut since.
   [[nodiscard]] Work& at(std::uintptr_t begin) { return ranges_.at(begin).work; }
 
  private:

@@ -1,4 +1,4 @@
-// What the slab allocator gives back when the pool has run out.
+// What the slab allocator returns when the pool has run out.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST_F(SlabReclaim, SeesASlotThatAnotherThreadsPollLooksAt) {
   progress.after_query = [&](StreamId) {
     if (!held.exchange(true)) gate.pass();
   };
-  // Of another size, so it looks whether a slot has come back.
+  // Of another size, so it checks for returned slots.
   auto polling = std::async(std::launch::async, [&] { (void)take(a, {1024}); });
   gate.await_arrival();
   EXPECT_TRUE(reclaim(true));
@@ -136,7 +136,7 @@ TEST_F(SlabReclaim, AwaitsASlabThatAnotherThreadIsGivingBack) {
     return slabs.reclaim(false, looked);
   });
   called.await_arrival();
-  give_others_a_chance();  // to fall asleep: a slab that then comes back must wake it
+  give_others_a_chance();  // so that it falls asleep: a slab that then comes back must wake it
   gate.open();
   freeing.get();
   EXPECT_TRUE(reclaiming.get());

@@ -31,7 +31,7 @@ struct SlabTest : testing::PoolFixture {
   void free(SlabAllocator::Slot slot, std::vector<StreamId> others = {}) {
     slabs.deallocate(slot, others);
   }
-  /// Takes slots until the pool has to give one slab more; all that were taken.
+  /// Takes slots until the pool must give one slab more. Returns all of them.
   std::vector<SlabAllocator::Slot> fill(Bytes bytes, StreamId stream) {
     std::vector<SlabAllocator::Slot> slots;
     Attempt attempt;

@@ -1,6 +1,6 @@
 #pragma once
 
-// An environment made of a map, so that no test touches that of the process.
+// An environment made of a map, so that no test changes the process's.
 
 #include <map>
 #include <memory>

@@ -1,5 +1,5 @@
-// A file of its own, so that no caller sees both an operator new and what its delete does:
-// compilers that do report a mismatch of the two.
+// A separate file, so that no caller sees both operator new and the code of its delete: some
+// compilers report a mismatch of the two.
 
 #include "support/failing_new.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-thread_local std::uint64_t coming = 0;  ///< allocations up to the one that fails; 0 when none does
+thread_local std::uint64_t coming = 0;  ///< allocations until the one that fails; 0: none
 thread_local bool all_fail = false;
 thread_local bool failed = false;
 

@@ -15,7 +15,7 @@ class Fault {
   [[nodiscard]] static Fault always() { return {0, UINT64_MAX}; }
   [[nodiscard]] static Fault never() { return {}; }
 
-  /// Counts one call; true when it is to fail.
+  /// Counts one call. Returns true if it must fail.
   [[nodiscard]] bool strikes() {
     if (skip_ > 0) {
       --skip_;

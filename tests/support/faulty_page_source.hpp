@@ -1,7 +1,7 @@
 #pragma once
 
-// A page source around another one that refuses or throws on demand, counts, checks that it is used
-// as its contract says, and that no lock of ours is held when it is called.
+// Wraps a page source: refuses or throws on demand, counts, and checks that calls follow the
+// contract and hold no lock of ours.
 
 #include <gtest/gtest.h>
 
@@ -20,11 +20,11 @@
 
 namespace weir::testing {
 
-/// Faults strike at single pages: what came before one in the same call is done, the rest is not. A
-/// call that throws does nothing.
+/// Faults hit single pages: those before it in the same call are done, the rest are not. A call
+/// that throws does nothing.
 class FaultyPageSource final : public PageSource {
  public:
-  /// What is made counts in `used` as well, if there is one.
+  /// Created pages also count in `used`, if given.
   explicit FaultyPageSource(PageSource& inner, Level* used = nullptr)
       : inner_(inner), used_(used), page_(inner.page_size().count) {}
 
@@ -87,7 +87,7 @@ class FaultyPageSource final : public PageSource {
   void destroy(std::span<const Page> pages) noexcept override {
     expect_no_lock("destroy");
     {
-      // Before they are inner's again: a peak that only a late subtraction made would be ours.
+      // Before they are inner's again: otherwise a late subtraction could raise our peak.
       const std::lock_guard lock(mutex_);
       for (const Page page : pages) {
         const auto found = pages_.find(page.id);
@@ -146,12 +146,12 @@ class FaultyPageSource final : public PageSource {
   void refuse_map(Fault fault) { set(refusing_map_, fault); }
   void refuse_unmap(Fault fault) { set(refusing_unmap_, fault); }
 
-  /// Called without the fake's lock, with what is asked for; set before other threads start.
+  /// Called without the fake's lock, with the requested number; set before other threads start.
   std::function<void(std::size_t pages)> before_create;
   std::function<void(std::span<const Mapping>)> before_map;
   std::function<void(std::span<const Mapping>)> before_unmap;
 
-  /// Calls `visit` with every other address that the page at `address` is mapped at.
+  /// Calls `visit` with every other address of the page at `address`.
   void for_each_alias(std::uintptr_t address,
                       const std::function<void(std::uintptr_t)>& visit) const {
     std::vector<std::uintptr_t> others;
@@ -168,7 +168,7 @@ class FaultyPageSource final : public PageSource {
     for (const std::uintptr_t other : others) visit(other);
   }
 
-  /// Pages that exist, pages that are mapped, bytes of addresses: now, and the most at once.
+  /// Pages that exist, pages that are mapped, bytes of addresses: now, and the peak.
   [[nodiscard]] std::uint64_t created() const { return created_.now(); }
   [[nodiscard]] std::uint64_t peak_created() const { return created_.peak(); }
   [[nodiscard]] std::uint64_t mapped() const { return mapped_.now(); }
@@ -176,14 +176,14 @@ class FaultyPageSource final : public PageSource {
   [[nodiscard]] Bytes reserved() const { return {reserved_.now()}; }
   [[nodiscard]] Bytes peak_reserved() const { return {reserved_.peak()}; }
 
-  /// Calls, those that did nothing among them.
+  /// Number of calls, those without effect included.
   [[nodiscard]] std::uint64_t create_calls() const { return read(create_calls_); }
   [[nodiscard]] std::uint64_t map_calls() const { return read(map_calls_); }
   [[nodiscard]] std::uint64_t unmap_calls() const { return read(unmap_calls_); }
   /// Pages that were mapped and unmapped so far.
   [[nodiscard]] std::uint64_t mapped_pages() const { return read(mapped_pages_); }
   [[nodiscard]] std::uint64_t unmapped_pages() const { return read(unmapped_pages_); }
-  /// How often something failed on demand.
+  /// Number of failures on demand.
   [[nodiscard]] std::uint64_t struck() const { return read(struck_); }
 
  private:
@@ -193,7 +193,7 @@ class FaultyPageSource final : public PageSource {
   static void expect_no_lock(const char* call) {
     EXPECT_EQ(held_lock_ranks(), 0U) << call << " was called while a lock is held";
   }
-  /// How many of `count` come before the fault strikes.
+  /// How many of `count` come before the fault.
   std::size_t until(Fault& fault, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       if (strikes(fault)) return i;
@@ -255,7 +255,7 @@ class FaultyPageSource final : public PageSource {
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, Bytes> ranges_;            ///< reserved
   std::map<std::uintptr_t, std::uint64_t> mappings_;  ///< which page is where
-  std::map<std::uint64_t, std::uint64_t> pages_;      ///< at how many places each page is mapped
+  std::map<std::uint64_t, std::uint64_t> pages_;      ///< number of places of each page
   Level created_;
   Level mapped_;
   Level reserved_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// An upstream around another one that refuses or throws on demand, counts, and checks that no lock
-// of ours is held when it is called. Its pages are behind a FaultyPageSource.
+// Wraps an upstream: refuses or throws on demand, counts, and checks that no lock of ours is held
+// in a call. Its pages are behind a FaultyPageSource.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace weir::testing {
 
 class FaultyUpstream final : public Upstream {
  public:
-  /// A segment that came back, in the order in which they did.
+  /// A returned segment, in order of return.
   struct Returned {
     void* pointer;
     Bytes size;
@@ -56,8 +56,7 @@ class FaultyUpstream final : public Upstream {
     EXPECT_EQ(held_lock_ranks(), 0U) << "deallocate was called while a lock is held";
     if (before_deallocate) before_deallocate(pointer, size);
     {
-      // Before the segment is inner's again: a peak that only a late subtraction made would be
-      // ours.
+      // Before the segment is inner's again: otherwise a late subtraction could raise our peak.
       const std::lock_guard lock(mutex_);
       --segments_;
       used_.fall(size.count);
@@ -104,7 +103,7 @@ class FaultyUpstream final : public Upstream {
   std::function<void(void*, Bytes)> before_deallocate;
   std::function<void(Bytes)> after_deallocate;
 
-  /// Calls of `allocate`, those that failed among them.
+  /// Calls of `allocate`, failed ones included.
   [[nodiscard]] std::uint64_t calls() const {
     const std::lock_guard lock(mutex_);
     return calls_;
@@ -113,13 +112,13 @@ class FaultyUpstream final : public Upstream {
     const std::lock_guard lock(mutex_);
     return segments_;
   }
-  /// How often something failed on demand, of pages as well.
+  /// Number of failures on demand, those of pages included.
   [[nodiscard]] std::uint64_t struck() {
     const std::uint64_t of_pages = pages() != nullptr ? pages()->struck() : 0;
     const std::lock_guard lock(mutex_);
     return struck_ + of_pages;
   }
-  /// Bytes that are out, pages among them: now, and the most at once.
+  /// Allocated bytes, pages included: now, and the peak.
   [[nodiscard]] Bytes used() const { return {used_.now()}; }
   [[nodiscard]] Bytes peak() const { return {used_.peak()}; }
   [[nodiscard]] std::vector<Returned> returned() const {

@@ -1,7 +1,6 @@
 #pragma once
 
-// Files that this process and its children write end after so many bytes, as on a disk that is
-// full.
+// Limits the files of this process and its children to so many bytes, like a full disk.
 
 #include <sys/resource.h>
 

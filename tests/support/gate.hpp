@@ -1,6 +1,6 @@
 #pragma once
 
-// Holds a thread at a known place until the test lets it go on, so that no test has to sleep.
+// Stops a thread at a known place until the test lets it continue, so that no test has to sleep.
 
 #include <gtest/gtest.h>
 
@@ -13,17 +13,16 @@
 
 namespace weir::testing {
 
-/// Time for a thread that goes wrong to do so. What a test expects never depends on how much that
-/// is.
+/// Time for a faulty thread to do harm. No expected result depends on how long it is.
 inline void give_others_a_chance() {
   for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
 }
 
-/// Nobody waits at a gate for ever: where a test cannot open it, because a call of its own waits
-/// for who stands there, the wait ends by itself and the test fails.
+/// Nobody waits at a gate forever: if a test cannot open it, because its own call waits for the
+/// stopped thread, the wait ends by itself and the test fails.
 class Gate {
  public:
-  /// The held thread: says that it is here, and stays until the gate is open.
+  /// The stopped thread: reports its arrival, and waits until the gate is open.
   void pass() {
     std::unique_lock lock(mutex_);
     ++arrived_;
@@ -44,8 +43,8 @@ class Gate {
   }
 
  private:
-  /// Far beyond what a test takes that is right. Where one gate was not opened, most likely none of
-  /// the program is: the later ones hold so short that the whole program ends in time.
+  /// Far longer than a correct test takes. If one gate was not opened, most likely no gate of the
+  /// program is, so later ones are short enough for the whole program to end in time.
   [[nodiscard]] static std::chrono::milliseconds longest() {
     return std::chrono::milliseconds(starved() ? 100 : 60'000);
   }

@@ -6,7 +6,7 @@
 
 namespace weir::testing {
 
-/// What the process has from the heap. Under a sanitizer it says nothing.
+/// Bytes that the process has from the heap. Meaningless under a sanitizer.
 [[nodiscard]] inline std::size_t host_bytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 
 }  // namespace weir::testing

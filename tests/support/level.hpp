@@ -1,6 +1,6 @@
 #pragma once
 
-// How much of something there is now, and was at the most.
+// A current amount and its peak.
 
 #include <algorithm>
 #include <cstdint>

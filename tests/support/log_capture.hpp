@@ -1,7 +1,6 @@
 #pragma once
 
-// Collects what is logged while it lives, instead of letting it go to standard error. One at a
-// time.
+// Collects log lines while it lives, in place of standard error. One at a time.
 
 #include <mutex>
 #include <string>
@@ -40,7 +39,7 @@ class LogCapture {
     LogLevel level;
     std::string text;
   };
-  // A sink is a plain function, so what it fills is static.
+  // A sink is a plain function, so its target is static.
   static std::mutex& mutex() {
     static std::mutex mutex;
     return mutex;

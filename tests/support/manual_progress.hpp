@@ -2,10 +2,10 @@
 
 // A device whose every step the test decides. Streams are counters: work, waits and recorded points
 // enqueue an entry each, and the device passes what the test lets it pass. A wait on the host
-// models a device that finishes what was submitted, in the order that make_wait asked for.
+// models a device that finishes submitted work in the order that make_wait asked for.
 //
-// Each call checks what the real seam demands of its callers: no lock of ours is held, and nothing
-// is waited for that was not submitted.
+// Each call checks the real seam's demands on callers: no lock of ours is held, and nothing is
+// awaited that was not submitted.
 
 #include <gtest/gtest.h>
 
@@ -84,14 +84,14 @@ class ManualProgress final : public Progress {
     s.barriers.push_back({s.tail++, point});
   }
 
-  // What the test makes of the device.
+  // The test's control of the device.
 
   /// Enqueues work on `stream` and returns its place.
   Point enqueue(StreamId stream) {
     const std::lock_guard lock(mutex_);
     return {stream, ++streams_[stream].tail};
   }
-  /// The device passes `point`, and first what the point's stream was made to wait for.
+  /// The device passes `point`, and before it what the point's stream was made to wait for.
   void pass(Point point) {
     const std::lock_guard lock(mutex_);
     finish(point);
@@ -101,7 +101,7 @@ class ManualProgress final : public Progress {
     const std::lock_guard lock(mutex_);
     finish({stream, streams_[stream].tail});
   }
-  /// The device goes on by at most `steps` on `stream`, not past a point that it must wait for.
+  /// The device advances at most `steps` on `stream`, and stops at a point that it must wait for.
   void advance(StreamId stream, std::uint64_t steps) {
     const std::lock_guard lock(mutex_);
     Stream& s = streams_[stream];
@@ -120,7 +120,7 @@ class ManualProgress final : public Progress {
     const std::lock_guard lock(mutex_);
     points_are_entries_ = false;
   }
-  /// `stream` ends: its work is done, and no point can be recorded there any more.
+  /// Ends `stream`: its work is done, and no point can be recorded there any more.
   void destroy(StreamId stream) {
     const std::lock_guard lock(mutex_);
     finish({stream, streams_[stream].tail});
@@ -161,7 +161,7 @@ class ManualProgress final : public Progress {
     const std::lock_guard lock(mutex_);
     return records_;
   }
-  /// Calls of `passed` by those under test.
+  /// Calls of `passed` by the code under test.
   [[nodiscard]] std::uint64_t queries() const {
     const std::lock_guard lock(mutex_);
     return queries_;
@@ -174,14 +174,14 @@ class ManualProgress final : public Progress {
     const std::lock_guard lock(mutex_);
     return dependencies_;
   }
-  /// The dependencies from the `first` on, so that a long run can follow them.
+  /// The dependencies from `first` on, so that a long run can follow them.
   void dependencies_since(std::size_t first, std::vector<Dependency>& out) const {
     const std::lock_guard lock(mutex_);
     out.assign(dependencies_.begin() + static_cast<std::ptrdiff_t>(first), dependencies_.end());
   }
 
  private:
-  /// The stream goes past `place` when `until` is passed.
+  /// The stream passes `place` only when `until` is passed.
   struct Barrier {
     std::uint64_t place;
     Point until;

@@ -1,7 +1,6 @@
 #pragma once
 
-// Whether memory of a device can be touched, found out without the work that would break its
-// context.
+// Checks whether device memory can be accessed, without work that would break its context.
 
 #include <cuda.h>
 
@@ -12,8 +11,8 @@
 namespace weir::testing {
 
 /// Whether there is memory behind `address`. `ask` is the driver's cuPointerGetAttributes, which
-/// returns no error for any address; a context is current. The type of the memory does not tell: a
-/// driver may say "device" of reserved addresses without a page too (unverified).
+/// returns no error for any address; a context is current. The memory's type is no evidence: a
+/// driver may report reserved addresses without a page as device memory (unverified).
 [[nodiscard]] inline bool is_mapped(decltype(&cuPointerGetAttributes) ask, const void* address) {
   CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MAPPED;
   std::uint64_t mapped = 0;  // as wide as any attribute

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a call that must throw has to say.
+// The message of a call that must throw.
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 namespace weir::testing {
 
-/// The message of the `Expected` that `call` throws; a failure of the test, and nothing, if it
-/// throws none.
+/// Returns the message of the `Expected` that `call` throws. If it throws none, the test fails and
+/// the message is empty.
 template <typename Expected, typename Call>
 [[nodiscard]] std::string message_of(const Call& call) {
   try {

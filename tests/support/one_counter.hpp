@@ -7,7 +7,7 @@
 
 namespace weir::testing {
 
-/// A device of one counter: it keeps nothing of a stream, and is asked for nothing that takes time.
+/// A device of one counter: it keeps no state for a stream, and its calls take no time.
 class OneCounter final : public Progress {
  public:
   void pass_all() { passed_ = last_; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// How failures of tests show our types. Found by argument-dependent lookup, so every test of one
+// How failures of tests print our types. Found by argument-dependent lookup, so every test of one
 // program includes it or none does.
 
 #include <ostream>

@@ -1,7 +1,7 @@
 #pragma once
 
 // The seed of the random tests. WEIR_TEST_SEED replays a run; write
-// SCOPED_TRACE(seed_message(seed)) so that a failure says which one it was.
+// SCOPED_TRACE(seed_message(seed)) so that a failure shows its seed.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,6 @@
 #pragma once
 
-// Whether a sanitizer is in this build: 1 or 0. Code runs slower then, and needs far more address
-// space.
+// Whether this build has a sanitizer: 1 or 0. Code is then slower and needs far more address space.
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define WEIR_TEST_SANITIZED 1

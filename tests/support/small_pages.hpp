@@ -1,7 +1,7 @@
 #pragma once
 
-// Host memory in pages of 4 KiB, the operating system's own: a pool over pages can be tight at
-// budgets of KiB there, where the pages of HostUpstream would each be more than all of it.
+// Host memory in pages of 4 KiB, the operating system's own: a pool over pages can then be tight at
+// budgets of KiB, where one page of HostUpstream would exceed the budget.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ class SmallPages final : public PageSource {
   void unreserve(void* address, Bytes size) noexcept override { munmap(address, size.count); }
   [[nodiscard]] std::size_t create(std::span<Page> pages) override {
     const std::lock_guard lock(mutex_);
-    // For all of them on their way back, which cannot fail.
+    // Room for the return of all of them, which cannot fail.
     const std::size_t most = std::min(made_ + pages.size(), pages_);
     if (free_.capacity() < most) free_.reserve(2 * most);
     std::size_t made = 0;
@@ -89,7 +89,7 @@ class SmallPages final : public PageSource {
   std::vector<Page> free_;
 };
 
-/// HostUpstream with those. Whole segments and pages have a capacity each.
+/// HostUpstream with these pages. Whole segments and pages have separate capacities.
 class SmallPagesUpstream final : public Upstream {
  public:
   explicit SmallPagesUpstream(Bytes capacity) : whole_(capacity), pages_(capacity) {}

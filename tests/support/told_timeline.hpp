@@ -12,7 +12,7 @@
 
 namespace weir::testing {
 
-/// A sink that keeps all it is told, while it lives. One at a time. Its clock is a count of calls.
+/// A sink that keeps everything it receives, while it lives. One at a time. Its clock counts calls.
 class ToldTimeline {
  public:
   ToldTimeline() {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Whether memory of this process can be read and written, found out without dying of it: the kernel
-// says EFAULT where the program would get a signal.
+// Checks whether this process can read and write memory, without dying of it: the kernel returns
+// EFAULT where the program would get a signal.
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 namespace weir::testing {
 
-/// Looks at the byte at `address` alone, and leaves it as it is. Not for memory that others change.
+/// Checks only the byte at `address`, and leaves it unchanged. Not for memory that others change.
 [[nodiscard]] inline bool is_touchable(void* address) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return false;

@@ -1,4 +1,4 @@
-// Files that must not grow, written in a process that is not ours.
+// Files that must not grow, written in a child process.
 
 #include "allocator/base/file_size_signal.hpp"
 
@@ -13,7 +13,7 @@
 namespace weir {
 namespace {
 
-/// A write that the system refuses with this signal. Exits with 0 if it came to no more than that.
+/// A write that the system refuses with this signal. Exits with 0 if nothing else happens.
 [[noreturn]] void write_too_much() {
   (void)std::signal(SIGXFSZ, SIG_DFL);
   std::FILE* const file = std::tmpfile();
@@ -32,7 +32,7 @@ bool is_pending() {
   return sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
 }
 
-/// Exits with 0 if a signal that the program holds back itself is still there afterwards.
+/// Exits with 0 if a signal that the program itself blocks is still pending afterwards.
 [[noreturn]] void keep_the_programs_own() {
   sigset_t own;
   sigemptyset(&own);

@@ -25,7 +25,7 @@ TEST(TickClock, AgreesWithTheMonotonicClockBetweenAnyTwoReadings) {
   const std::uint64_t second = clock.now();
   const std::chrono::duration<double, std::nano> outside =
       std::chrono::steady_clock::now() - before;
-  // The ticks lie between 20 ms and what has passed outside of them, but for the rate's error.
+  // The ticks lie between 20 ms and the time measured outside, up to the rate's error.
   const double ns = static_cast<double>(second - first) * clock.ns_per_tick();
   EXPECT_GE(ns, 20e6 * 0.99 - 1e6);
   EXPECT_LE(ns, outside.count() * 1.01);

@@ -29,7 +29,7 @@ TEST(BlockTable, ABlockErasedIsNotFoundAndItsAddressCanComeAgain) {
   EXPECT_EQ(table.size(), 1U);
 }
 
-/// Inserts and erases at random, mostly the one and then mostly the other, beside a map.
+/// Inserts and erases at random, mostly one and then mostly the other, against a map.
 class AgainstAMap : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(AgainstAMap, FindsEveryBlockWhereItWasAndNothingElse) {

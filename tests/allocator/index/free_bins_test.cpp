@@ -13,7 +13,7 @@
 namespace weir {
 namespace {
 
-/// Sizes of two large bins, of one far below, and of one that holds one size alone.
+/// Sizes of two large bins, of one far below, and of one with a single size.
 Bytes draw_size(std::mt19937_64& random) {
   const Bytes more = FreeBins::kGranule * (random() % 40);
   switch (random() % 3) {
@@ -39,7 +39,7 @@ TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
   std::multiset<Bytes> model;
   std::uint64_t narrow = 0;
   for (std::uint64_t step = 1; step <= 40'000; ++step) {
-    // They fill and empty again and again, so that bins are of few and of many pieces, and of none.
+    // They fill and empty repeatedly, so that bins have few, many and no pieces.
     const bool fills = step / 10'000 % 2 == 0;
     const std::size_t i = (fills ? random() : step) % pieces.size();
     if (is_in[i] && (!fills || random() % 16 == 0)) {
@@ -74,7 +74,7 @@ TEST(FreeBins, VisitEachPieceOnceFromTheLargestBinOnAndUntilTheyAreToldToStop) {
   bins.reserve(mib(8));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
-    // In two bins, in both a tree.
+    // In two bins, each with a tree.
     pieces[i].size = mib(2 + 2 * (i % 2)) + FreeBins::kGranule * (i % 7);
     bins.insert(pieces[i]);
   }
@@ -93,7 +93,7 @@ TEST(FreeBins, VisitEachPieceOnceFromTheLargestBinOnAndUntilTheyAreToldToStop) {
 }
 
 TEST(FreeBins, VisitPiecesThatFitFromTheSizesNextToTheRequestOn) {
-  // In the own bin of the request three, one of which is too small; in each larger one of a few.
+  // Three in the request's own bin, one of which is too small, and a few in each larger one.
   const Bytes size = mib(1) + kib(8);
   std::vector<Block> pieces(6);
   const std::vector<Bytes> sizes{mib(1) + kib(4),  size,   size + kib(1),
@@ -143,14 +143,14 @@ TEST(FreeBins, AreNoLongListWhereTheyHaveToFindASize) {
   std::vector<Block> pieces(100'000);
   FreeBins bins;
   bins.reserve(mib(4));
-  // Of one bin: nothing tells by the bin whether one of them fits.
+  // In one bin, which does not tell whether one of them fits.
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
     pieces[i].size = mib(2) + FreeBins::kGranule * (i % 32);
     bins.insert(pieces[i]);
   }
   EXPECT_EQ(bins.best(mib(2) + FreeBins::kGranule * 32), nullptr);
-  // A list leads through all of them by one of the two links.
+  // One of the two links makes a list of all of them.
   std::size_t most = 0;
   for (std::size_t i = 0; i < pieces.size(); i += 97) {
     std::size_t steps = 0;

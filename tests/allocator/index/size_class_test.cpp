@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kLimit = std::uint64_t{1} << 63U;
 
-// Checked while compiling: MXNet's own examples, page 4096, cutoff 24.
+// Checked at compile time: MXNet's own examples, page 4096, cutoff 24.
 static_assert(round_block({1}, kib(4), 24) == Bytes{4096});
 static_assert(round_block({4096}, kib(4), 24) == Bytes{4096});
 static_assert(round_block({4097}, kib(4), 24) == Bytes{8192});
@@ -26,7 +26,7 @@ static_assert(naive_block(mib(2) + Bytes{1}, kib(4), mib(2)) == mib(4));
 static_assert(!round_block({kLimit + 1}, kib(4), 24));
 static_assert(!naive_block({UINT64_MAX}, kib(4), mib(2)));
 
-/// ceil(log2 s) by counting, as the formula of `round` is written.
+/// ceil(log2 s) by counting, as in the formula of `round`.
 unsigned ceil_log2(std::uint64_t s) {
   unsigned log = 0;
   while ((std::uint64_t{1} << log) < s) ++log;

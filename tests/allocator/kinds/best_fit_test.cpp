@@ -1,4 +1,4 @@
-// best_fit by small cases made by hand: what is split and joined, for whom, and what goes back.
+// best_fit in small hand-made cases: what is split and joined, for whom, and what is returned.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr Bytes kBudget = kRun * SegmentIndex::kRunShare;
 constexpr RunningOut kNoWaiting{.hand_over = false, .wait = false};
 
 struct BestFit : testing::PoolFixture {
-  /// Segments are as large as the budget or `segment`, and nobody waits for anything.
+  /// Segments are as large as the budget or `segment`, and nobody waits.
   void open(Bytes budget, Bytes segment = gib(1)) {
     PoolOptions options = options_of(budget, PoolKind::kBestFit);
     options.segment = segment;
@@ -32,12 +32,12 @@ struct BestFit : testing::PoolFixture {
   }
   void* take(Bytes size, StreamId stream) { return pool->allocate(size, stream); }
   void free(void* pointer, StreamId stream) { pool->deallocate(pointer, stream); }
-  /// Null when it does not fit.
+  /// Null if it does not fit.
   void* try_take(Bytes size, StreamId stream) {
     Attempt attempt;
     return pool->try_allocate(size, stream, {}, attempt);
   }
-  /// The device passes what is on `stream`, and the pool learns of it.
+  /// The device passes the work on `stream`, and the pool is told.
   void pass(StreamId stream) {
     progress.pass_all(stream);
     pool->poll();
@@ -151,7 +151,7 @@ TEST_F(BestFit, AStreamJoinsAllItsPiecesThatTouchWhatIsEverybodys) {
   open(kib(40));
   void* first = take(kib(4), a);
   void* between = take(kib(4), b);
-  void* second = take(kib(4), a);  // the first takes this in as well
+  void* second = take(kib(4), a);  // the first one covers this one too
   (void)take(kib(4), c);
   void* third = take(kib(4), a);
   void* large = take(kib(20), b);
@@ -231,7 +231,7 @@ TEST_F(BestFit, WhatIsCutFromTheEndOfAnOddSegmentIsAligned) {
 
 TEST_F(BestFit, FindsAPieceThatFitsBehindAnyNumberThatAreHardlyTooSmall) {
   open(mib(64));
-  const Bytes large = mib(2) + kib(16);  // of one bin with 2 MiB, which no other size here is in
+  const Bytes large = mib(2) + kib(16);  // in one bin with 2 MiB, and with no other size here
   std::vector<void*> blocks;
   for (int i = 0; i < 9; ++i) {
     blocks.push_back(take(i < 8 ? mib(2) : large, a));

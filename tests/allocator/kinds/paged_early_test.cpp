@@ -1,5 +1,5 @@
-// Pages that paged maps at a second place before the device has passed their free: whose, what
-// becomes of the first place, and what is left of it where a step fails.
+// Pages that paged maps at a second place before the device has passed their free: whose pages, the
+// state of the first place, and the state after a failed step.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ using testing::Fault;
 using ::testing::IsEmpty;
 using testing::options_of;
 
-/// Four pages at most: two freed, one live, one freed, of stream a. Three in a row are at the end
-/// only if the two come there.
+/// At most four pages: two freed, one live, one freed, of stream a. Three are in a row at the end
+/// only if the first two move there.
 struct PagedEarly : testing::PoolFixture {
   PagedEarly() {
     pool = std::make_unique<Pool>(memory(), options_of(testing::kPage * 4, PoolKind::kPaged));
@@ -107,7 +107,7 @@ TEST_F(PagedEarly, TheOldPlaceIsNobodysUntilItIsUnmapped) {
   EXPECT_EQ(source().mapped(), 6U);
   EXPECT_THAT(unmapped, IsEmpty());
   pass(a);
-  // The next move unmaps it; from then on it is addresses as others are.
+  // The next move unmaps it; then it is a normal range of addresses.
   pool->set_limits(testing::kPage * 6, {.hand_over = false, .wait = false});
   EXPECT_NE(take(3, a), nullptr);
   EXPECT_THAT(unmapped, ElementsAre(hole, second_page_of_hole()));
@@ -161,7 +161,7 @@ TEST_F(PagedEarly, AnOldPlaceThatCannotBeUnmappedAtTheEndKeepsAllPages) {
   EXPECT_GT(source().reserved(), Bytes{0});
 }
 
-/// The index alone, where the device passes a point while a move is under way.
+/// The index alone, with a device that passes a point during a move.
 struct PagedIndexEarly : ::testing::Test {
   PagedIndexEarly() {
     index.add_region(reinterpret_cast<void*>(kRegion), testing::kPage * 64, testing::kPage);
@@ -182,8 +182,8 @@ struct PagedIndexEarly : ::testing::Test {
     if (block != nullptr) index.hand_out(*block, stream);
     return block;
   }
-  /// Three free pages in a row, at point 2. Two of them are mapped at old places, too, from
-  /// point 1.
+  /// Frees three pages in a row, at point 2. Two of them are still mapped at old places, from point
+  /// 1.
   void free_with_two_old_places() {
     Block* const hole = allocate(2);
     (void)allocate(1);
@@ -210,7 +210,7 @@ struct PagedIndexEarly : ::testing::Test {
 TEST_F(PagedIndexEarly, APieceWhosePointIsPassedDuringAMoveThatFailsIsEverybodysThen) {
   free_at(*allocate(4), 1);
   in_between = [this] { (void)index.note_passed(stream, 1); };
-  // All of it is the target, and one more page is lacking: nothing is mapped.
+  // All of it is the target, and one page is missing: nothing is mapped.
   most = 1;
   EXPECT_EQ(allocate(5, 0), nullptr);
   EXPECT_EQ(index.releasable(), testing::kPage * 5) << "four free ones and a spare one";
@@ -231,7 +231,7 @@ TEST_F(PagedIndexEarly, AsManyPiecesLendAsABlockNeedsPages) {
 
 TEST_F(PagedIndexEarly, APlaceThatNeedsNoMorePagesThanThereAreIsFoundBesideAShorterRun) {
   free_with_two_old_places();
-  // A run of four pages pins as many, but all of them are new: two may be lent, and one be made.
+  // A run of four pages pins as many, but all new: two may be lent, and one be created.
   index.add_region(reinterpret_cast<void*>(kRegion * 2), testing::kPage * 4, testing::kPage);
   const Block* const block = allocate(4);
   ASSERT_NE(block, nullptr);
@@ -286,7 +286,7 @@ TEST_F(PagedIndexEarly, NoMorePlacesAreOldThanThereArePages) {
   for (std::size_t i = 0; i < 8; ++i) blocks.push_back(allocate(1));
   for (std::size_t i = 0; i < 8; i += 2) free_at(*blocks.at(i), ++point);
   most = 0;
-  // Each round leaves three free pages that do not lie together, so that the next goes elsewhere.
+  // Each round leaves three free pages that are not neighbours, so the next goes elsewhere.
   Block* middle = nullptr;
   std::size_t rounds = 0;
   for (Block* run = allocate(3); run != nullptr && rounds < 10; run = allocate(3), ++rounds) {

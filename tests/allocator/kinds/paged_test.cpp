@@ -1,6 +1,6 @@
-// paged by small cases made by hand: where a request goes, which pages move for it and when, and
-// what is left of a move that fails half way. Sizes are in pages. In one file, long as it is: all
-// cases stand on one fixture and one way to write down where pages are.
+// paged in small hand-made cases: where a request goes, which pages move for it and when, and the
+// state after a move that fails half way. Sizes are in pages. One long file, because all cases
+// share one fixture and one notation of where pages are.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 using testing::options_of;
 
 struct Paged : testing::PoolFixture {
-  /// So many pages at most, and nobody waits for anything. Notes which pages are unmapped.
+  /// At most so many pages, and nobody waits. Notes which pages are unmapped.
   void open(std::size_t pages) {
     pool = std::make_unique<Pool>(memory(), options_of(in_pages(pages), PoolKind::kPaged));
     pool->set_limits(in_pages(pages), {.hand_over = false, .wait = false});
@@ -44,13 +44,13 @@ struct Paged : testing::PoolFixture {
     for (void*& block : blocks) block = take(1, stream);
     return blocks;
   }
-  /// Null when it does not fit.
+  /// Null if it does not fit.
   void* try_take(std::size_t pages, StreamId stream) {
     Attempt attempt;
     return pool->try_allocate(in_pages(pages), stream, {}, attempt);
   }
   void free(void* pointer, StreamId stream) { pool->deallocate(pointer, stream); }
-  /// The device passes what is on `stream`, and the pool learns of it.
+  /// The device passes the work on `stream`, and the pool is told.
   void pass(StreamId stream) {
     progress.pass_all(stream);
     pool->poll();
@@ -183,7 +183,7 @@ TEST_F(Paged, APageMovesOnlyWhenTheDeviceHasPassedEveryFreeOnIt) {
   pool->record_use(half, c);
   free(half, a);
   free(other_half, b);
-  // The page that moves would do for each of them.
+  // The page that moves would serve each of them.
   const auto request = [&] {
     Attempt attempt;
     return pool->try_allocate(testing::kPage, c, {}, attempt);
@@ -256,7 +256,7 @@ TEST_F(Paged, AMapThatFailsHalfWayLeavesNothingBehindAndItsPagesServeTheNext) {
   open(8);
   void* live = take(1, a);
   for (const std::size_t mapped_then : {0U, 1U, 2U, 4U}) {
-    // What is mapped of it stays for the next.
+    // Pages that were mapped stay for the next request.
     source().refuse_map(Fault::at(mapped_then + 1 - (source().mapped() - 1)));
     EXPECT_EQ(try_take(5, a), nullptr);
     EXPECT_EQ(source().mapped(), 1U + mapped_then);
@@ -381,7 +381,7 @@ TEST_F(Paged, GivesEverythingBackAtTheEnd) {
   expect_all_back(upstream);
 }
 
-/// Memory in one piece only, as of a device without virtual memory management.
+/// Memory in one piece only, as on a device without virtual memory management.
 class WithoutPages final : public Upstream {
  public:
   [[nodiscard]] void* allocate(Bytes) override { return nullptr; }

@@ -1,4 +1,4 @@
-// What every kind of pool promises, checked on each of them.
+// The promises of every kind of pool, checked on each.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct EveryPool : testing::PoolFixture, ::testing::WithParamInterface<PoolKind>
   [[nodiscard]] PoolOptions options(Bytes budget) const { return options_of(budget, GetParam()); }
   [[nodiscard]] bool keeps_blocks() const { return GetParam() != PoolKind::kUnpooled; }
   [[nodiscard]] bool splits() const { return testing::splits_blocks(GetParam()); }
-  /// How many pieces, segments or pages, `bytes` in one block of 2 MiB or more came in.
+  /// Number of pieces (segments or pages) for `bytes` in one block of 2 MiB or more.
   [[nodiscard]] std::uint64_t pieces_of(Bytes bytes) const {
     return GetParam() == PoolKind::kPaged ? bytes.count / testing::kPage.count : 1;
   }
@@ -153,7 +153,7 @@ TEST_P(EveryPool, PeaksAreTheHighestSinceTheyWereReset) {
   EXPECT_EQ(s.held.peak, kib(96));
   EXPECT_EQ(s.awaiting.peak, kib(64));
   EXPECT_EQ(s.reserved.peak, high.reserved.current);
-  // The first block of a pool that splits is cut from what is cached from then on.
+  // A pool that splits cuts its first block from memory that is cached from then on.
   EXPECT_EQ(s.cached.peak, std::max(high.cached.peak, high.reserved.current - kib(32)));
   pool.reset_peaks();
   s = pool.statistics();
@@ -272,7 +272,7 @@ TEST_P(EveryPool, RecordsPointsWhenABlockIsFreedAndNotWhenItIsUsed) {
   const Point late_use = progress.enqueue(b);
   pool.deallocate(pointer, a);
   EXPECT_EQ(progress.records(), 3U);
-  // Work that was enqueued between the use and the free is covered.
+  // Covers work that was enqueued between the use and the free.
   progress.pass_all(a);
   progress.pass_all(c);
   progress.pass(late_use);
@@ -327,7 +327,7 @@ TEST_P(EveryPool, TrimKeepsSoMuchWhenItIsTold) {
   Pool pool(memory(), options(mib(64)));
   void* first = pool.allocate(mib(4), a);
   void* second = pool.allocate(mib(4), a);
-  pool.record_use(first, b);  // or an unpooled pool would give it back at once
+  pool.record_use(first, b);  // otherwise an unpooled pool would release it at once
   pool.record_use(second, b);
   pool.deallocate(second, a);
   pool.deallocate(first, a);
@@ -378,7 +378,7 @@ TEST_P(EveryPool, ALoweredBudgetReleasesNothingAndStopsGrowth) {
   EXPECT_THROW((void)pool.allocate({1}, a), OutOfMemory);
   pool.deallocate(held, a);
   EXPECT_NE(pool.allocate(mib(16), a), nullptr);
-  // What is split needs no other segment and no other page.
+  // A split needs no other segment and no other page.
   EXPECT_LE(pool.statistics().reserved.current, splits() ? mib(32) : mib(16));
 }
 

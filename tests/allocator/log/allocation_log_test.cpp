@@ -1,5 +1,5 @@
-// The log as a file: what is written, what is left of it after crashes, forks, full disks and torn
-// copies. In one file, long as it is: every case reads the same log in the same few ways.
+// The log as a file: its contents, and what survives crashes, forks, full disks and torn copies.
+// One long file, because every case reads the same log in the same few ways.
 
 #include "allocator/log/allocation_log.hpp"
 
@@ -48,7 +48,7 @@ class AllocationLogTest : public ::testing::Test {
     all.replace(offset, with.size(), with);
     replace(all);
   }
-  /// Begins a log anew, and ends it.
+  /// Begins a new log, and ends it.
   void write_log(std::uint64_t records) const {
     std::filesystem::remove(path_);
     AllocationLog log("--log", path_, kMuch);
@@ -64,7 +64,7 @@ class AllocationLogTest : public ::testing::Test {
                  .event = AllocationEvent::kAllocate});
     }
   }
-  /// What reading the file is refused with.
+  /// The error of reading the file.
   [[nodiscard]] std::string refusal() const {
     try {
       (void)read_allocation_log(path_);
@@ -151,7 +151,7 @@ TEST_F(AllocationLogTest, ReadsAFileThatEndsAnywhereBehindItsHeader) {
 TEST_F(AllocationLogTest, ACopyThatWasCutEndsThereAndWhatIsBehindItIsRead) {
   write_log(3 * kPerChunk);
   const std::string whole = bytes();
-  for (std::size_t pages = 1; pages < 16; ++pages) {  // where a write that has no more room ends
+  for (std::size_t pages = 1; pages < 16; ++pages) {  // a write that runs out of room ends there
     replace(whole);
     const std::size_t copy = AllocationLogHeader::kBytes + AllocationLog::kChunk.count;
     const std::size_t there = pages * 4096;
@@ -225,7 +225,7 @@ TEST_F(AllocationLogTest, CountsWhatTheLimitLeavesNoRoomForAndWarns) {
 }
 
 TEST_F(AllocationLogTest, CountsWhatAFullDiskLeavesNoRoomFor) {
-  const pid_t child = fork();  // the limit is a process's, and its signal is ignored there
+  const pid_t child = fork();  // the limit is per process, which ignores its signal
   ASSERT_GE(child, 0);
   if (child == 0) {
     std::signal(SIGXFSZ, SIG_IGN);
@@ -269,13 +269,13 @@ TEST_F(AllocationLogTest, ALogThatCannotBeHadReplacesNone) {
   }
 }
 
-#if WEIR_TEST_SANITIZED == 0  // a sanitizer's own allocator may not be whole after such a fork
+// after such a fork a sanitizer's own allocator may be broken
 TEST_F(AllocationLogTest, AForkedChildEndsThoughAnotherThreadHeldALockWhenItForked) {
   std::optional<AllocationLog> log(std::in_place, "--log", path_, kMuch);
   AllocationLog other("--log", path_ + ".other", kMuch);
   std::atomic<bool> stop = false;
   std::thread busy([&] {
-    // A thread that goes from one log to another takes the locks each time, and does little else.
+    // A thread that alternates between two logs takes the locks each time, and does little else.
     for (std::uint64_t i = 1; !stop; ++i) {
       write(*log, i, 1);
       write(other, i, 1);
@@ -285,7 +285,7 @@ TEST_F(AllocationLogTest, AForkedChildEndsThoughAnotherThreadHeldALockWhenItFork
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      alarm(20);  // a child that hangs is ended, and seen below
+      alarm(20);  // ends a child that hangs, which is seen below
       log.reset();
       _exit(0);
     }
@@ -305,8 +305,8 @@ TEST_F(AllocationLogTest, OfTheProcessTakesEventsAfterItsEndWasMarked) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    // As a pool that outlives every static object: called after the log's own end, where this is
-    // the first log of the process.
+    // Like a pool that outlives every static object: called after the log's own end, if this is the
+    // first log of the process.
     static AllocationLog* log = nullptr;
     (void)std::atexit([] { write(*log, 6, 5); });
     log = &AllocationLog::of_process("--log", path, kMuch);
@@ -337,7 +337,7 @@ TEST_F(AllocationLogTest, ThroughALinkItIsMadeOrReplacedWhereTheLinkPoints) {
 }
 
 TEST_F(AllocationLogTest, ALinkToWhatIsNoFileIsRefusedAndStays) {
-  // By links, so that a mistake costs the link and not the machine's device.
+  // Through links, so that a mistake costs the link and not the machine's device.
   for (const char* target : {"/dev/null", "/dev/weir-test-nowhere", "/proc/self/fd/777"}) {
     std::filesystem::create_symlink(target, path_);
     EXPECT_THROW(AllocationLog("--log", path_, kMuch), UsageError) << target;

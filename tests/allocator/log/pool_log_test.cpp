@@ -1,4 +1,4 @@
-// What a pool writes to the allocation log: enough to replay what was asked of it.
+// What a pool writes to the allocation log: enough to replay its requests.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr StreamId kStream{1};
 constexpr StreamId kOther{2};
 
-/// Logs live as long as the process: each test has its own.
+/// Logs live as long as the process, so each test has its own.
 class PoolLog : public ::testing::Test {
  protected:
   PoolLog()
@@ -84,7 +84,7 @@ TEST_F(PoolLog, PoolsOfOneProcessShareAFileAndHaveNumbers) {
   EXPECT_EQ(of_pool, (std::map<std::uint16_t, int>{{1, 3}, {2, 3}}));
 }
 
-/// Replays a log: no address is out twice, and every free is of one that is out.
+/// Replays a log: no address is handed out twice, and every free is of a live one.
 void expect_consistent(const std::vector<AllocationRecord>& log) {
   std::map<std::uint64_t, std::uint64_t> out;
   std::uint64_t last = 0;
@@ -107,7 +107,7 @@ TEST_F(PoolLog, ReplaysWithoutContradictionWhateverTheThreadsDid) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&pool, t] {
-      // All on one stream, so that what one thread frees another gets at once.
+      // All on one stream, so that one thread gets at once what another frees.
       std::minstd_rand random(static_cast<unsigned>(t + 1));
       for (int i = 0; i < 2000; ++i) {
         pool.deallocate(pool.allocate(kib(4 + random() % 8), kStream), kStream);

@@ -1,4 +1,4 @@
-// The fake itself: that it fails where it is told to, counts, and finds each misuse.
+// The fake itself: it fails on demand, counts, and finds each misuse.
 
 #include "support/faulty_page_source.hpp"
 

@@ -1,4 +1,4 @@
-// What every page source promises, checked on each of those that this program has a kit for.
+// The promises of every page source, checked on each source in this program's kit.
 
 #include <gtest/gtest.h>
 
@@ -22,11 +22,11 @@ using testing::FaultyPageSource;
 using testing::PagedUpstream;
 using testing::PageKind;
 
-/// The source is used through a fake that checks how: a test that misuses it fails.
+/// The source is used through a fake that fails a test which misuses it.
 class EveryPageSource : public ::testing::TestWithParam<PageKind> {
  protected:
-  /// With room for as many pages, of the size that the capacities here are of. Throws otherwise:
-  /// there is nothing to go on with.
+  /// Makes room for as many pages, of the size on which the capacities here are based. Throws
+  /// otherwise: the test cannot continue.
   void open(std::size_t pages) {
     paged = GetParam().make(mib(2) * pages);
     PageSource* const its = paged->upstream().pages();

@@ -1,7 +1,7 @@
 #pragma once
 
 // What the suites of page sources, and of pools over upstreams, need of each kind. A program links
-// one kit: the host's, or the GPU's, which runs on the stand-in driver and on a real one alike.
+// one kit: the host's, or the GPU's, which runs on the stand-in driver and on a real one.
 
 #include <cstddef>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace weir::testing {
 
-/// An upstream that has pages, but for those of kinds_without_pages, and a way to touch its memory.
+/// An upstream with pages, except for kinds_without_pages, and a way to access its memory.
 class PagedUpstream {
  public:
   PagedUpstream() = default;
@@ -22,20 +22,20 @@ class PagedUpstream {
 
   [[nodiscard]] virtual Upstream& upstream() = 0;
   [[nodiscard]] virtual Bytes used() const = 0;
-  /// Sets `bytes` bytes from `to` on; false, with none set, where they cannot be touched.
+  /// Sets `bytes` bytes from `to` on. Returns false, with none set, if they cannot be accessed.
   [[nodiscard]] virtual bool write(void* to, unsigned char value, std::size_t bytes) = 0;
-  /// The bytes from `from` on; none where they cannot be touched.
+  /// The bytes from `from` on; none if they cannot be accessed.
   [[nodiscard]] virtual std::vector<unsigned char> read(void* from, std::size_t bytes) = 0;
 };
 
 struct PageKind {
   const char* name;
   std::unique_ptr<PagedUpstream> (*make)(Bytes capacity);
-  bool has_memory = true;  ///< false: addresses and numbers only, which are not to be touched
-  std::size_t many = 0;    ///< pages that a test may make without filling the machine
-  int rounds = 0;  ///< of threads that make and destroy pages: new ones may cost their bytes
+  bool has_memory = true;  ///< false: addresses and numbers only, without access
+  std::size_t many = 0;    ///< pages that a test may create without filling the machine
+  int rounds = 0;  ///< of threads that create and destroy pages: new ones may cost their bytes
   Bytes huge;      ///< addresses that may well be refused
-  const char* reserve_call = nullptr;  ///< of a driver, which refuses what no machine has
+  const char* reserve_call = nullptr;  ///< driver call that refuses what no machine has
 };
 
 inline std::ostream& operator<<(std::ostream& out, const PageKind& kind) {
@@ -44,7 +44,7 @@ inline std::ostream& operator<<(std::ostream& out, const PageKind& kind) {
 
 /// Those of this program.
 [[nodiscard]] std::vector<PageKind> page_kinds();
-/// Upstreams of this program that give whole allocations alone.
+/// Upstreams of this program that give only whole allocations.
 [[nodiscard]] std::vector<PageKind> kinds_without_pages();
 
 }  // namespace weir::testing

@@ -14,10 +14,10 @@
 namespace weir::testing {
 namespace {
 
-/// Asked before an access: work that touches what is not mapped would break the context.
+/// Checked before an access: work on unmapped memory would break the context.
 bool has_memory(const void* address) {
   check_cuda(cudaSetDevice(0), "cudaSetDevice");
-  // The runtime has loaded it, and has no name for this question.
+  // The runtime has loaded it, and has no name for this call.
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) throw Error("libcuda.so.1 is not loaded");
   void* const ask = dlsym(driver, "cuPointerGetAttributes");
@@ -47,7 +47,7 @@ class CudaPaged final : public PagedUpstream {
   CudaUpstream upstream_;
 };
 
-/// Memory of the host, which needs no call to be touched.
+/// Host memory, accessible without a call.
 class PinnedMemory final : public PagedUpstream {
  public:
   explicit PinnedMemory(Bytes capacity) : upstream_(0, capacity) {}

@@ -41,8 +41,8 @@ std::unique_ptr<PagedUpstream> make(Bytes capacity) {
 }  // namespace
 
 std::vector<PageKind> page_kinds() {
-  // The thread sanitizer has shadows for an address space of its own size, and ends the program
-  // over more.
+  // The thread sanitizer has shadows only for an address space of a fixed size, and ends the
+  // program beyond it.
   const Bytes huge = WEIR_TEST_SANITIZED != 0 ? gib(64) : gib(16 * 1024);
   const std::size_t many = WEIR_TEST_SANITIZED != 0 ? 500 : 4000;
   return {{"host", make<HostUpstream>, true, many, 300, huge},

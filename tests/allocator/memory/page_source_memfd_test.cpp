@@ -1,5 +1,5 @@
-// What pages of a file in memory promise beside the conformance suite: towards the operating
-// system, and a child.
+// Promises of pages of a file in memory beyond the conformance suite: towards the operating system,
+// and a child.
 
 #include "allocator/memory/page_source_memfd.hpp"
 
@@ -33,7 +33,7 @@ std::size_t lines_of(const char* path) {
   return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
 }
 
-/// How many pieces the operating system has the range in.
+/// Number of the operating system's mappings in the range.
 std::size_t mappings_in(const void* range, Bytes size) {
   const auto start = reinterpret_cast<std::uintptr_t>(range);
   std::ifstream file("/proc/self/maps");
@@ -46,8 +46,8 @@ std::size_t mappings_in(const void* range, Bytes size) {
   return count;
 }
 
-/// Whether this process has any page of any source. What lies at an address of one would not say:
-/// in a child it may be somebody else's by then.
+/// Whether this process has any page of any source. The memory at a page's address would not say:
+/// in a child it may already be somebody else's.
 bool has_pages_mapped() {
   std::ifstream file("/proc/self/maps");
   const std::string all(std::istreambuf_iterator<char>(file), {});
@@ -150,7 +150,7 @@ TEST_F(MemfdPagesTest, ManyRemapsLeaveNoMappingsBehind) {
   pages.unreserve(range, kPage * 2 * kCount);
 }
 
-/// Mappings that the operating system joins with no other: each is of an object of its own.
+/// Mappings that the operating system cannot join: each has its own object.
 class OwnMappings {
  public:
   explicit OwnMappings(std::size_t count) {
@@ -168,8 +168,8 @@ class OwnMappings {
   std::vector<void*> made_;
 };
 
-/// With so many further mappings beside: a page takes two, so an even and an odd number differ in
-/// where the limit is met.
+/// With so many other mappings: a page takes two, so the limit is met at another place for an even
+/// and an odd number.
 class AtTheLimitOnMappings : public MemfdPagesTest,
                              public ::testing::WithParamInterface<std::size_t> {};
 
@@ -188,7 +188,7 @@ TEST_P(AtTheLimitOnMappings, FewerAreMappedAndNothingIsLost) {
   const auto mappings = place(make(count), range, 2);
   const std::size_t done = pages.map(mappings);
   const std::size_t after = pages.map(std::span(mappings).subspan(done));
-  // At the limit nothing may be asserted that takes a mapping, so what is seen there is kept.
+  // At the limit no assertion may take a mapping, so the observations are kept.
   const bool last_is_there = is_touchable(mappings[done - 1].address);
   const bool next_is_there = is_touchable(mappings[done].address);
   const std::size_t unmapped = pages.unmap(std::span(mappings).first(done));
@@ -217,7 +217,7 @@ TEST_F(MemfdPagesTest, FilesThatMayNotBeLongHaveFewerPages) {
   EXPECT_EQ(room.used(), Bytes{});
 }
 
-/// The status that a child ends with which does `what`: 0, or the signal.
+/// The status with which a child ends that runs `what`: 0, or the signal.
 template <typename What>
 int ends_with(const What& what) {
   const pid_t child = fork();
@@ -241,7 +241,7 @@ TEST_F(MemfdPagesTest, AChildHasNoneOfIt) {
               const bool none = !has_pages_mapped() && pages.create(one) == 0 &&
                                 pages.map(place(made, range)) == 0 &&
                                 pages.reserve(kPage) == nullptr;
-              // As a pool does that ends with the child.
+              // Like a pool that ends with the child.
               const bool ended = pages.unmap(place(made, range)) == 2;
               pages.destroy(made);
               pages.unreserve(range, kPage * 2);

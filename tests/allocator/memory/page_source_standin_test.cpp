@@ -1,4 +1,4 @@
-// Pages of a GPU on the stand-in driver: which calls are made, and what is left where one fails.
+// Pages of a GPU on the stand-in driver: the calls, and the state after a failed one.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class CudaPagesTest : public ::testing::Test {
   static void fail(const char* call, std::uint64_t nth, CUresult code) {
     weir_standin_fail(call, nth, static_cast<int>(code), kWeirStandinOnce);
   }
-  /// Everything is given back, and nothing is left with the driver.
+  /// Releases everything, and checks that the driver has nothing left.
   void close() {
     source->destroy(pages);
     source->unreserve(range, kPage * 16);

@@ -1,4 +1,4 @@
-// What every upstream promises, checked on each of them.
+// The promises of every upstream, checked on each.
 
 #include "allocator/memory/upstream.hpp"
 

@@ -1,4 +1,4 @@
-// The store of events and the queue of fences, over a driver that is a few numbers.
+// The store of events and the queue of fences, over a driver that consists of a few numbers.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-/// What the driver has been asked, and what it answers.
+/// The calls to the driver and its results.
 struct FakeDriver {
   int made = 0;
   int destroyed = 0;

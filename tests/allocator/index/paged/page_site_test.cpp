@@ -1,4 +1,4 @@
-// Where paged puts a block among voids and pieces, by hand: sizes are in pages.
+// Where paged puts a block among voids and pieces, in hand-made cases: sizes are in pages.
 
 #include "allocator/index/paged/page_site.hpp"
 

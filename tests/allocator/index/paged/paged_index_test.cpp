@@ -1,4 +1,4 @@
-// What the index of paged plans and takes over, where no pool shows it.
+// Plans and updates of paged's index that no pool shows.
 
 #include "allocator/index/paged/paged_index.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 struct PagedIndexTest : ::testing::Test {
   PagedIndexTest() { index.add_region(reinterpret_cast<void*>(kRegion), kPage * 64, kib(1)); }
-  /// A block of `pages`, handed out to `stream`, of pages that are all new.
+  /// A block of `pages` new pages, handed out to `stream`.
   Block* allocate(std::size_t pages) {
     PageMove move;
     EXPECT_EQ(index.plan(kPage * pages, kStream, {.most = 64}, move), PagedIndex::Plan::kMade);
@@ -132,7 +132,7 @@ TEST_F(PagedIndexTest, APlanTakesAsMuchWorkAsItMovesPagesHoweverManyAreFree) {
   index.add_region(reinterpret_cast<void*>(kRegion * 2), kPage * 4096, kib(1));
   std::vector<Block*> blocks(2000);
   for (Block*& block : blocks) block = allocate(1);
-  // Free ones between living ones, the oldest of them in the middle.
+  // Free blocks between live ones, the oldest in the middle.
   for (std::size_t i = 0; i < blocks.size(); i += 2) {
     free_passed(*blocks[(i + blocks.size() / 2) % blocks.size()]);
   }
