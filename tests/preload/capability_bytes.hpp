@@ -1,6 +1,6 @@
 #pragma once
 
-// File capabilities as the attribute `security.capability` has them.
+// File capabilities in the format of the attribute `security.capability`.
 
 #include <linux/capability.h>
 

@@ -1,5 +1,5 @@
-// The hooks are linked in, so a call of the driver's here is one of a program that Weir is swapped
-// into. Each test is a process of its own.
+// The hooks are linked in, so a driver call here is one of a program under Weir. Each test is a
+// separate process.
 
 #include <cuda.h>
 #include <gtest/gtest.h>

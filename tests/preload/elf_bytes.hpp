@@ -1,7 +1,7 @@
 #pragma once
 
-// ELF files of a few headers and nothing else: what is read of them before a program is started,
-// and enough for the kernel to refuse them.
+// ELF files of a few headers: enough for the checks before a program starts, and for the kernel to
+// refuse them.
 
 #include <elf.h>
 
@@ -42,7 +42,7 @@ struct ElfBytes {
   return bytes(header) + bytes(first) + bytes(second);
 }
 
-/// As the file of a 32-bit program begins.
+/// The beginning of a 32-bit program's file.
 [[nodiscard]] inline std::string elf32_bytes() {
   Elf32_Ehdr header{};
   std::string("\177ELF").copy(reinterpret_cast<char*>(header.e_ident), SELFMAG);

@@ -1,12 +1,12 @@
-// A program on the stand-in driver that ends in an unusual way. Its word says how:
+// A program on the stand-in driver that ends in an unusual way, selected by its argument:
 //
 //   exit-in CALL   exit(0) in a signal handler, just before the driver answers a CALL that
 //                  libweir.so makes for the program
 //   exit-beside    from main, while another thread is stuck in a call with a lock of libweir.so
-//   exit           from main, with nothing under way
-//   cancel-first   a thread whose cancellation is pending at its first call of CUDA, with a wrong
-//                  name in the environment that a line warns of
-//   cancel-failing the same at an allocation that fails, of which a report is printed
+//   exit           from main, with no call under way
+//   cancel-first   a thread whose cancellation is pending at its first CUDA call, with a wrong
+//                  name in the environment that causes a warning
+//   cancel-failing the same at an allocation that fails and prints a report
 //   cancel-waiting the same while an allocation waits for queued work
 
 #include <cuda.h>
@@ -36,7 +36,7 @@ void use_device() {
   }
 }
 
-/// With work on `stream` that uses it, if that is given.
+/// With work on `stream` that uses it, if given.
 void allocate_and_free(std::size_t bytes, CUstream stream = nullptr) {
   CUdeviceptr pointer = 0;
   if (cuMemAlloc(&pointer, bytes) != CUDA_SUCCESS ||
@@ -46,7 +46,7 @@ void allocate_and_free(std::size_t bytes, CUstream stream = nullptr) {
   }
 }
 
-/// Blocks of many sizes, so that not all of them are cached, and of a stream that is behind.
+/// Blocks of many sizes, so that not all are cached, on a stream that is behind.
 int exit_in(const char* call) {
   constexpr std::size_t kRounds = 16;
   use_device();
@@ -87,14 +87,14 @@ int exit_with_nothing_under_way() {
 
 void cancel_this_thread(void* /*data*/) { (void)pthread_cancel(pthread_self()); }
 
-/// Runs `body` on a thread of its own: 0 if the thread was cancelled, in the program's own code.
+/// Runs `body` on its own thread. Returns 0 if the thread was cancelled in the program's own code.
 int run_cancelled(void* (*body)(void*)) {
   pthread_t thread{};
   void* result = nullptr;
   if (pthread_create(&thread, nullptr, body, nullptr) != 0) return kNeverCalled;
   if (pthread_join(thread, &result) != 0) return kNeverCalled;
   use_device();
-  allocate_and_free(kBytes);  // nothing of the library is left half done
+  allocate_and_free(kBytes);  // works: the library's state is consistent
   return result == PTHREAD_CANCELED ? 0 : kNeverCalled;
 }
 
@@ -125,7 +125,7 @@ int cancel_failing() {
   });
 }
 
-/// The work goes on once the thread has been asked to end and has slept some times.
+/// The work continues once the thread has been asked to end and has slept some times.
 void cancel_and_release(void* held) {
   using Clock = std::chrono::steady_clock;
   static Clock::time_point asked;

@@ -1,11 +1,11 @@
-// A program for `weir run` to start. Its words are done one after the other:
+// A program for `weir run` to start. It executes its arguments in order:
 //
 //   print NAME     NAME=value of a variable on standard output, or `NAME is not set`
 //   say TEXT       TEXT on standard output
-//   process        its number on standard output
-//   summary        what libweir.so does at the end of a program that used CUDA
+//   process        its process number on standard output
+//   summary        the output of libweir.so at the end of a program that used CUDA
 //   cut            the same, ended in the middle
-//   children N     N processes of this program, each with a summary, one after the other
+//   children N     N processes of this program in turn, each with a summary
 //   catch          `ready`, then `got SIGNAL` for each until SIGTERM, on standard error
 //   raise N        ends itself by that signal
 //   exit N

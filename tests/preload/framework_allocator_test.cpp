@@ -1,4 +1,4 @@
-// Which allocator the frameworks use under `weir run`, and the line that says so.
+// Which allocator the frameworks use under `weir run`, and the line that reports it.
 
 #include "tools/weir/run/framework_allocator.hpp"
 
@@ -35,7 +35,7 @@ FrameworkAllocator async(const Set& set) { return choose(AllocatorMode::kAsync, 
 
 auto of_name(const char* name) { return Field("name", &Variable::name, name); }
 
-/// What PyTorch loses in stream order.
+/// The features that PyTorch loses in stream order.
 const char* const kLacks = "no torch.compile(mode=\"reduce-overhead\")";
 
 TEST(FrameworkAllocator, TheDefaultSetsNothingWhateverIsSet) {
@@ -152,7 +152,7 @@ struct TorchCase {
   const char* variable;
 };
 
-// PyTorch 2.15 answers so to torch.cuda.get_allocator_backend() with these variables.
+// PyTorch 2.15's result of torch.cuda.get_allocator_backend() with these variables.
 TEST(Frameworks, PyTorchsVariablesAreReadAsPyTorchReadsThem) {
   const char* const older = kTorchOlder;
   const char* const newer = kTorchNewer;

@@ -1,6 +1,6 @@
-// What the management library tells a program of its own memory. The hooks are linked in, so the
-// calls of it here are those of a program that is linked with the library. Each test is a process
-// of its own.
+// What the management library reports to a program about its own memory. The hooks are linked in,
+// so its calls here are those of a program linked with the library. Each test is a separate
+// process.
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ namespace weir::preload {
 namespace {
 
 constexpr std::size_t kOneMiB = 1U << 20U;
-constexpr unsigned long long kReal = 1ULL << 40U;  ///< that a device has as the stand-in has it
+constexpr unsigned long long kReal = 1ULL << 40U;  ///< a device's memory in the stand-in
 constexpr unsigned kVersion = sizeof(NvmlMemoryV2) | 2U << 24U;
 
 class NvmlView : public ::testing::Test {
@@ -80,7 +80,7 @@ TEST_F(NvmlView, IsThatOfCuMemGetInfo) {
   EXPECT_EQ(told.total, 100 * kOneMiB);
   EXPECT_EQ(told.used, 30 * kOneMiB);
   expect_budget(told);
-  // Cached memory is free, though the device has given it.
+  // Cached memory is free, though taken from the device.
   ASSERT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
   EXPECT_GE(weir_standin_used(0), 30 * kOneMiB);
   told = memory(handle());
@@ -145,7 +145,7 @@ TEST_F(NvmlView, IsTheLibrarysWhereTheProgramWantsIt) {
   EXPECT_EQ(list[1].used, weir_standin_used(0));
 }
 
-// By its own number the library's first device is CUDA's last here, as CUDA_VISIBLE_DEVICES can do.
+// The library's first device is CUDA's last here, as CUDA_VISIBLE_DEVICES can cause.
 void expect_the_device_that_is_used(void* first, void* last) {
   NvmlMemory of_first{};
   NvmlMemory of_last{};
@@ -186,7 +186,7 @@ TEST_F(NvmlView, OfWeirItselfIsTheLibrarys) {
   weir_standin_set_context_memory(5 * kOneMiB);
   setenv("WEIR_STANDIN_CONTEXT_MEMORY", "5M", 1);
   ASSERT_NO_FATAL_FAILURE(start());
-  // What the context takes was counted by the real figures, and is in those that the program gets.
+  // The context's memory was measured by the real figures, and is in the program's.
   const NvmlMemory told = memory(handle());
   EXPECT_EQ(told.used, 5 * kOneMiB);
   expect_budget(told);

@@ -1,4 +1,4 @@
-// Programs into which the dynamic loader preloads nothing.
+// Programs for which the dynamic loader ignores preloading.
 
 #include "tools/weir/run/privileges.hpp"
 

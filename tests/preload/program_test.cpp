@@ -1,4 +1,4 @@
-// What is refused before a program is started, and why.
+// Programs that are refused before they start, and the reasons.
 
 #include "tools/weir/run/program.hpp"
 
@@ -27,7 +27,7 @@ using weir::testing::message_of;
 using weir::testing::TemporaryDirectory;
 using weir::testing::write_file;
 
-/// An executable file of these contents, in a folder that is the whole PATH.
+/// An executable file with these contents, in a folder that is the whole PATH.
 class ProgramTest : public ::testing::Test {
  protected:
   std::string program(const std::string& name, const std::string& contents) {
@@ -42,7 +42,7 @@ class ProgramTest : public ::testing::Test {
   std::string refusal(const std::string& path) {
     return message_of<UsageError>([&] { (void)started(path); });
   }
-  /// What is started for `path a b`.
+  /// The program started for `path a b`.
   Started started(const std::string& path) {
     return check_program(path, {path, "a", "b"}, environment());
   }

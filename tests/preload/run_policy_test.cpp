@@ -1,5 +1,4 @@
-// What `weir run` decides: the program's environment, what becomes of signals, what it says at the
-// end.
+// The decisions of `weir run`: the program's environment, signals, and its last output.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A summary in which no two figures are alike, so that none can pass for another.
+// A summary in which all figures differ, so that a mix-up shows.
 
 #include "tools/preload/report/summary.hpp"
 

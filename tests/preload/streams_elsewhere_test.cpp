@@ -1,7 +1,6 @@
-// Memory of one context and work of another: whatever stream a free is ordered on, the block is
-// handed out again only behind the work that was enqueued. The hooks are linked in, so a call of
-// the driver's here is one of a program that Weir is swapped into. Each test is a process of its
-// own.
+// Memory of one context and work of another: whatever stream orders a free, the block is reused
+// only behind the enqueued work. The hooks are linked in, so a driver call here is one of a program
+// under Weir. Each test is a separate process.
 
 #include <cuda.h>
 #include <gtest/gtest.h>
@@ -53,7 +52,7 @@ class StreamsElsewhere : public ::testing::Test {
     return pointer;
   }
 
-  /// What the context hands out next for a block of the same size.
+  /// The context's next block of the same size.
   CUdeviceptr next_of(std::size_t context) {
     CUdeviceptr pointer = 0;
     use(context);
@@ -117,7 +116,7 @@ TEST_F(StreamsElsewhere, AFreeWaitsForAStreamOfAPeerThatIsGone) {
   use(0);
   ASSERT_EQ(cuCtxEnablePeerAccess(contexts_.at(1), 0), CUDA_SUCCESS);
   const CUdeviceptr pointer = block_in_late_use(1);
-  weir_standin_hold(weir_standin_all_streams());  // one that is gone has no name to release it by
+  weir_standin_hold(weir_standin_all_streams());  // a destroyed one has no handle to release it by
   weir_standin_release(streams_.at(0));
   ASSERT_EQ(cuStreamDestroy(streams_.at(0)), CUDA_SUCCESS);
   use(1);
@@ -163,7 +162,7 @@ TEST_F(StreamsElsewhere, AStreamThatGoesDuringItsCaptureIsWaitedForAllTheSame) {
   ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
   CUdeviceptr next = 0;
   ASSERT_EQ(cuMemAlloc(&next, kBytes), CUDA_SUCCESS);
-  // The stand-in breaks the context of a copy or set that comes to memory of somebody else.
+  // The stand-in breaks the context of a copy or set that reaches another block's memory.
   ASSERT_EQ(cuMemFree(next), CUDA_SUCCESS);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   streams_.at(0) = nullptr;
@@ -251,7 +250,7 @@ TEST(SwapInLog, IsWritten) {
   CUdeviceptr pointer = 0;
   EXPECT_EQ(cuMemAlloc(&pointer, kBytes), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(pointer), CUDA_SUCCESS);
-  struct stat written {};  // by its name: the log replaces what was there
+  struct stat written {};  // by its name: the log replaces the old file
   EXPECT_EQ(stat(path.c_str(), &written), 0);
   EXPECT_GT(written.st_size, 0);
   close(file);

@@ -1,4 +1,4 @@
-// `weir run` and the allocators of frameworks, as their users meet them.
+// `weir run` and the frameworks' allocators, as users see them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(WeirAllocator, TheLineComesBeforeAllThatTheProgramSays) {
 }
 
 TEST(WeirAllocator, WithoutAReaderOfTheLineTheProgramRuns) {
-  // Behind the loop the reader of the pipe is gone for sure.
+  // After the loop the reader of the pipe has certainly ended.
   const Finished shell = run_weir(run_words(
       {},
       {"-c", "{ { (while printf x; do :; done); " WEIR_TRAIN_PROGRAM " run --library " FAKE_LIBRARY

@@ -1,5 +1,4 @@
-// Bad input of `weir`: one clear line and exit 2, before the program is started, and nothing is
-// lost.
+// Bad input of `weir`: one clear line and exit 2 before the program starts, and nothing is lost.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// `weir WORDS` refuses in one line that has `named` in it.
+/// `weir WORDS` fails with one line that contains `named`.
 void expect_refused(const Words& words, const std::string& named, const Variables& variables = {}) {
   std::string line = "weir";
   for (const std::string& word : words) line.append(" '").append(word).append("'");
@@ -34,7 +33,7 @@ void expect_refused(const Words& words, const std::string& named, const Variable
   EXPECT_THAT(weir.err, HasSubstr(named));
 }
 
-/// The same for `weir run FLAGS -- PROGRAM`: an old file of --json stays, and no folder is left.
+/// The same for `weir run FLAGS -- PROGRAM`: an old file of --json stays, and no folder remains.
 void expect_run_refused(Words flags, const std::string& named, Variables variables = {},
                         const std::string& program = FAKE_PROGRAM) {
   const TemporaryDirectory directory;
@@ -182,7 +181,7 @@ TEST(WeirBadInput, AProgramThatOnlyTheKernelFindsFault) {
   const Finished weir =
       run_weir(run_words({"--json", json}, {}, path), {{"TMPDIR", temporary.file("")}});
   EXPECT_EQ(weir.exit_code, 2);
-  // The kernel is asked last, when the allocator has been said.
+  // The kernel is asked last, after the line about the allocator.
   const std::string err = after_allocator(weir.err);
   EXPECT_TRUE(err.starts_with("weir: '" + path + "' cannot be started: ")) << weir.err;
   EXPECT_EQ(std::ranges::count(err, '\n'), 1) << weir.err;
@@ -191,7 +190,7 @@ TEST(WeirBadInput, AProgramThatOnlyTheKernelFindsFault) {
   EXPECT_EQ(temporary.entries(), 0U);
 }
 
-// Another user can be made the owner only by root; ProgramTest has the rule for everyone.
+// Only root can make another user the owner; ProgramTest has the rule for everyone.
 TEST(WeirBadInput, AProgramThatChangesItsUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   const TemporaryDirectory directory;
@@ -217,10 +216,10 @@ Finished run_as_other(Words words) {
       .wait();
 }
 
-/// Root alone becomes another user, and a build may lie where others may not look.
+/// Only root can become another user, and a build may be unreadable to others.
 bool others_can_run_weir() { return geteuid() == 0 && run_as_other({"--version"}).exit_code == 0; }
 
-// Root reads every file, so another user has to start it.
+// Root can read every file, so another user must start it.
 TEST(WeirBadInput, AProgramThatChangesItsUserAndCannotBeRead) {
   if (!others_can_run_weir()) GTEST_SKIP() << "it takes root, and a build that others can read";
   const TemporaryDirectory directory;
@@ -233,13 +232,13 @@ TEST(WeirBadInput, AProgramThatChangesItsUserAndCannotBeRead) {
   EXPECT_EQ(weir.out, "") << "the program was started";
   EXPECT_THAT(weir.err, HasSubstr("' changes its user or group"));
   EXPECT_EQ(std::ranges::count(weir.err, '\n'), 1) << weir.err;
-  if (WEIR_TEST_SANITIZED != 0) return;  // a sanitizer reads the program that it is in
+  if (WEIR_TEST_SANITIZED != 0) return;  // a sanitizer reads its own program
   ASSERT_EQ(chmod(path.c_str(), 0711), 0);
   const Finished plain = run_as_other(run_words({}, {"say", "started"}, path));
   EXPECT_EQ(plain.out, "started\n") << plain.err;
 }
 
-// Root has every capability already, so that another user has to start it.
+// Root already has every capability, so another user must start it.
 TEST(WeirBadInput, AProgramWithFileCapabilities) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("capable");

@@ -1,4 +1,4 @@
-// How programs end that the real library is in: as they would without it.
+// Programs with the real library end as they would without it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// The program by itself, with the library in it and with these variables.
+/// The program, with the library and with these variables.
 Finished run_ending(const Words& words, Variables variables = {}) {
   variables.insert({{"LD_PRELOAD", SWAP_IN_LIBRARY},
                     {"LD_LIBRARY_PATH", STANDIN_FOLDER},
@@ -27,7 +27,7 @@ Finished run_ending(const Words& words, Variables variables = {}) {
       .wait();
 }
 
-/// Calls that the library makes with locks of its own, and without any.
+/// Calls that the library makes while it holds locks, and while it holds none.
 constexpr std::array kOwnCalls{"cuCtxGetCurrent", "cuMemAlloc", "cuStreamQuery", "cuEventRecord",
                                "cuEventQuery"};
 
@@ -56,7 +56,7 @@ TEST(WeirEnding, AThreadThatIsStuckInACallDoesNotKeepTheProgram) {
   EXPECT_THAT(ended.err, HasSubstr("weir: no summary: another thread is stuck in a call"));
 }
 
-/// Whose cancellation comes in the middle of a call: it is cancelled behind it, in its own code.
+/// A cancellation in the middle of a call takes effect after it, in the program's own code.
 TEST(WeirEnding, APthreadThatIsCancelledEndsAlone) {
   for (const char* when : {"cancel-first", "cancel-failing", "cancel-waiting"}) {
     const Finished ended = run_ending({when}, {{"WEIR_STANDIN_MEMORY", "1G"}});

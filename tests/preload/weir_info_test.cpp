@@ -1,4 +1,4 @@
-// `weir info` as its users meet it.
+// `weir info` as users see it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,8 +83,8 @@ TEST(WeirInfo, LibraryIsAPathAndNothingElse) {
   EXPECT_EQ(run_weir({"info", "--library"}).out, FAKE_LIBRARY "\n");
 }
 
-/// What `weir info --library` says when the program lies at `program`, and libweir.so where
-/// `library` says, both relative to one folder.
+/// The output of `weir info --library` with the program at `program` and libweir.so at `library`,
+/// both relative to one folder.
 Finished ask_copy(const std::string& program, const std::string& library) {
   const TemporaryDirectory tree;
   for (const std::string& path : {program, library}) {
@@ -92,7 +92,7 @@ Finished ask_copy(const std::string& program, const std::string& library) {
   }
   fs::copy_file(WEIR_TRAIN_PROGRAM, tree.file(program));
   fs::copy_file(FAKE_LIBRARY, tree.file(library));
-  // This `weir` starts the other, which finds no WEIR_LIBRARY.
+  // This `weir` starts the other, without WEIR_LIBRARY.
   Finished ended = run_weir({"run", "--log", "error", "--library", FAKE_LIBRARY, "--",
                              tree.file(program), "info", "--library"},
                             {{"WEIR_LIBRARY", ""}});

@@ -1,7 +1,6 @@
 #pragma once
 
-// `weir` as a process. The library that it preloads is a stand-in that does nothing: what is tested
-// here is all around it.
+// `weir` as a process, for tests of everything around the library: the preloaded one does nothing.
 
 #include <cstdlib>
 #include <string>
@@ -23,11 +22,11 @@ using Words = std::vector<std::string>;
   return flags;
 }
 
-/// What every `weir run` of these tests has in its environment; the test's own comes before it.
+/// The environment of every `weir run` of these tests; the test's own variables precede it.
 [[nodiscard]] inline Variables with_library(Variables variables) {
   variables.emplace("WEIR_LIBRARY", FAKE_LIBRARY);
   variables.emplace("PATH", "/usr/bin:/bin");
-  // The sanitizer wants to be the first library, which is what is preloaded.
+  // The sanitizer must be the first library, and the preloaded one would be.
   const char* const asan = std::getenv("ASAN_OPTIONS");
   variables["ASAN_OPTIONS"] =
       std::string(asan != nullptr ? asan : "") + ":verify_asan_link_order=0";
@@ -39,12 +38,10 @@ using Words = std::vector<std::string>;
   return ChildProcess(words, {.environment = with_library(std::move(variables))}).wait();
 }
 
-/// What the default allocator's line begins with, and what `weir run` then prints before anything
-/// else.
+/// The beginning of the default allocator's line, which `weir run` prints first.
 inline constexpr const char* kAllocatorLine = "weir: allocator framework: ";
 
-/// Standard error of `weir run` behind the line of the allocator, which must be there, once and
-/// first.
+/// Standard error of `weir run` after the allocator's line, which must come first and once.
 [[nodiscard]] inline std::string after_allocator(const std::string& err) {
   const std::size_t second = err.find(kAllocatorLine, 1);
   if (!err.starts_with(kAllocatorLine) || second != std::string::npos) {

@@ -1,4 +1,4 @@
-// `weir run` as its users meet it.
+// `weir run` as users see it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-/// What is said of the tests' program, which uses no CUDA.
+/// The line about the tests' program, which uses no CUDA.
 constexpr const char* kNoCuda =
     "weir: there is no summary: the program used no CUDA, or ended without writing one\n";
 
@@ -91,7 +91,7 @@ TEST(WeirRun, ScriptsAndProgramsInPathAreRun) {
   EXPECT_EQ(by_name.out, "script two\n") << by_name.err;
 }
 
-/// An executable file of these contents in `directory`, where everybody can read it.
+/// An executable file with these contents in `directory`, readable by everybody.
 std::string script_in(const TemporaryDirectory& directory, const std::string& name,
                       const std::string& contents) {
   std::string path = directory.file(name);

@@ -27,8 +27,7 @@ TEST(WeirSwapIn, AProgramThatUsesCudaLeavesItsFigures) {
   const std::string json = directory.file("summary.json");
   const Finished weir = run_weir(
       run_words({"--budget", "50%", "--json", json}, {"legacy"}, STANDIN_PROGRAM), on_standin());
-  // Not its exit code: it looks whether the driver has all memory back, some of which the pool
-  // keeps.
+  // Not its exit code: it checks that the driver has all memory back, some of which the pool keeps.
   ASSERT_EQ(weir.signal, 0);
   EXPECT_THAT(weir.err, HasSubstr("served by Weir"));
   const Json device = Json::parse(read_file(json)).at("devices").at(0);
@@ -40,7 +39,7 @@ TEST(WeirSwapIn, ASummaryThatNoLauncherAskedForReplacesNothingButASummary) {
   const TemporaryDirectory directory;
   const std::string file = directory.file("file");
   Variables variables = on_standin();
-  // Set for the program alone, past `weir run`, which would take it for itself.
+  // Set for the program alone; `weir run` would use it itself.
   const auto run_to = [&] {
     return run_weir(
         run_words({}, {"-c", "WEIR_SUMMARY=" + file + " exec " STANDIN_PROGRAM " legacy"},

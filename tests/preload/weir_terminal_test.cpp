@@ -1,5 +1,5 @@
-// `weir run` under a terminal and under a shell that stops jobs. A process of its own group, which
-// ChildProcess does not make.
+// `weir run` under a terminal and under a shell with job control. It needs its own process group,
+// which ChildProcess does not make.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 namespace weir::testing {
 namespace {
 
-/// `weir run -- FAKE_PROGRAM catch exit 7`, its output and its death in the test's hands.
+/// `weir run -- FAKE_PROGRAM catch exit 7`, whose output and end the test controls.
 class Job {
  public:
   enum class Under { kTerminal, kShell };
@@ -42,7 +42,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Reads until `text` came so many times.
+  /// Reads until `text` has come so many times.
   void await(const std::string& text, int times = 1) {
     constexpr int kDeadlineMs = 100'000;
     while (count(text) < times) {
@@ -75,7 +75,7 @@ class Job {
       setpgid(0, 0);
       dup2(output, STDERR_FILENO);
     } else {
-      // An interrupt otherwise throws away what was written and not yet read.
+      // Otherwise an interrupt drops output that was not read yet.
       termios settings{};
       tcgetattr(STDIN_FILENO, &settings);
       settings.c_lflag |= NOFLSH;
@@ -99,11 +99,11 @@ TEST(WeirTerminal, AnInterruptFromTheTerminalReachesTheProgramOnce) {
   Job job(Job::Under::kTerminal);
   job.await("ready");
   constexpr char kInterrupt = 3;  // Ctrl-C
-  constexpr int kRounds = 20;     // a second one that comes too soon is one with the first
+  constexpr int kRounds = 20;     // a second one that comes too soon merges with the first
   for (int round = 1; round <= kRounds; ++round) {
     job.type(kInterrupt);
     job.await("got SIGINT", round);
-    // Behind whatever `weir` made of the interrupt.
+    // After `weir` has handled the interrupt.
     job.send(SIGUSR1);
     job.await("got SIGUSR1", round);
   }
@@ -119,7 +119,7 @@ TEST(WeirTerminal, StopsAndGoesOnWithTheProgram) {
   job.await("ready");
   job.send(SIGTSTP);
   ASSERT_TRUE(WIFSTOPPED(job.wait()));
-  // Before it goes on: the kernel drops a stop that is still pending then.
+  // Before it continues: the kernel drops a pending stop then.
   job.await("got SIGTSTP");
   job.send(SIGCONT);
   job.await("got SIGCONT");

@@ -51,8 +51,7 @@ std::vector<std::string> take_calls() {
 
 }  // namespace fake
 
-// A batch of the kind `held` is held back until another one begins, or half a minute: then it is
-// passed over.
+// A batch of the kind `held` waits until another one begins, or half a minute: then it is ignored.
 bool begin_batch(std::string_view kind) noexcept {
   note("begin " + std::string(kind));
   std::unique_lock lock(mutex);

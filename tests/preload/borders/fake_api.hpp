@@ -1,6 +1,6 @@
 #pragma once
 
-// An inside of the library that does nothing but remember what it was asked.
+// An inside of the library that only records its calls.
 
 #include <string>
 #include <vector>
@@ -12,12 +12,12 @@ struct Answers {
   bool knows = true;      ///< memory_info, settings_text
   bool allocates = true;  ///< allocate_on
 };
-/// What is answered from now on, by all threads. To be set while one thread runs.
+/// The result from now on, for all threads. Set it while one thread runs.
 void answer(Answers answers);
-/// Where allocate_on's memory is.
+/// The memory of allocate_on.
 [[nodiscard]] void* memory();
-/// What was asked since the last call of this, a line for each. In a program that WEIR_FAKE_CALLS
-/// names a file to, each line is added to that as well.
+/// The calls since the last call of this, a line for each. If WEIR_FAKE_CALLS names a file, each
+/// line is also added to it.
 [[nodiscard]] std::vector<std::string> take_calls();
 
 }  // namespace weir::preload::fake

@@ -1,5 +1,5 @@
-// Loads the library as PyTorch loads one, and catches what its allocation throws with the program's
-// own C++ library: the one inside the library is another.
+// Loads the library as PyTorch does, and catches its allocation's exception with the program's own
+// C++ library, which is not the one inside the library.
 
 #include <dlfcn.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
-// The hostile program of hostile.hpp: 10^6 operations, in half a minute; fewer where blocking
-// streams are few, and under a sanitizer. And the same on two devices, with captures that span
-// them, over each pool.
+// The hostile program of hostile.hpp: 10^6 operations in half a minute; fewer with few blocking
+// streams and under a sanitizer. The same on two devices, with captures that span them, over each
+// pool.
 
 #include "tests/preload/inside/hostile.hpp"
 
@@ -29,8 +29,8 @@ TEST_F(Hostile, NobodyHasABlockThatIsInUseWhereOneThreadUsesAPerThreadStream) {
 
 class HostileShort : public Hostile, public ::testing::WithParamInterface<const char*> {};
 
-/// Less memory than the threads would have: releases, handovers, waits and failures on the way. Of
-/// the two pools of `auto` each hands over less, and waits for what the other has of the budget.
+/// Less memory than the threads want, so that releases, handovers, waits and failures occur. Each
+/// of the two pools of `auto` hands over less, and waits for the other's part of the budget.
 TEST_P(HostileShort, NobodyHasABlockThatIsInUse) {
   const std::uint64_t seed = weir::testing::random_seed() + 1;
   SCOPED_TRACE(weir::testing::seed_message(seed - 1));

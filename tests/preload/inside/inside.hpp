@@ -1,7 +1,7 @@
 #pragma once
 
-// A program that the swap-in serves: its hooks are linked in, in front of the stand-in driver. What
-// a test calls by the driver's names is what a program would call.
+// A program under the swap-in: its hooks are linked in, in front of the stand-in driver. A test's
+// calls by the driver's names are what a program would call.
 
 #include <cuda.h>
 #include <gtest/gtest.h>
@@ -33,10 +33,10 @@ namespace weir::preload::testing {
 using weir::testing::expect_refused;
 
 inline constexpr std::size_t kMib = std::size_t{1} << 20;
-/// A block of the size that most tests need no other than.
+/// A block of the size that suffices for most tests.
 inline constexpr std::size_t kBytes = 8192;
 
-/// Whether `condition` came true before a time that only a fault can use up.
+/// Waits until `condition` is true. Returns false after a time that only a fault can exceed.
 template <typename Condition>
 [[nodiscard]] bool eventually(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -53,14 +53,14 @@ class Inside : public ::testing::Test {
 
   ~Inside() override { release_all(); }
 
-  /// The program begins: with these variables alone, and the first device's primary context. To be
-  /// asserted, as each of a test's preparations: ASSERT_NO_FATAL_FAILURE(start()).
+  /// Begins the program, with only these variables and the first device's primary context. Assert
+  /// it, like each preparation: ASSERT_NO_FATAL_FAILURE(start()).
   static void start(Variables variables = {}) { start_with(std::vector(variables)); }
   static void start_with(const std::vector<Variables::value_type>& variables) {
     ASSERT_EQ(Process::get_if_any(), nullptr)
         << "settings are read once, so each of these tests needs a process of its own: use ctest";
     forget_variables();
-    // A thread more would be in the way of what forks.
+    // A further thread would disturb tests that fork.
     setenv("WEIR_PUBLISH", "0", 1);
     for (const auto& [name, value] : variables) setenv(name, value, 1);
     weir_standin_reset();
@@ -93,7 +93,7 @@ class Inside : public ::testing::Test {
   static void free(CUdeviceptr pointer, CUstream stream) {
     EXPECT_EQ(cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
   }
-  /// Work on `stream` that uses the memory, and goes on until the stream is released.
+  /// Enqueues work on `stream` that uses the memory, and continues until the stream is released.
   static void keep_busy(CUstream stream, CUdeviceptr pointer) {
     hold(stream);
     EXPECT_EQ(cuMemsetD8Async(pointer, 1, 1, stream), CUDA_SUCCESS);
@@ -106,7 +106,7 @@ class Inside : public ::testing::Test {
     for (const CUstream stream : held()) weir_standin_release(stream);
     weir_standin_release(weir_standin_all_streams());
   }
-  /// Whether any of several new blocks is `pointer`; they are given back.
+  /// Whether any of several new blocks is `pointer`; frees them.
   [[nodiscard]] static bool is_handed_out(CUdeviceptr pointer, std::size_t bytes) {
     return is_among(
         pointer, [&] { return allocate(bytes); }, [](CUdeviceptr p) { free(p); });
@@ -117,10 +117,10 @@ class Inside : public ::testing::Test {
         pointer, [&] { return allocate(bytes, stream); }, [&](CUdeviceptr p) { free(p, stream); },
         requests);
   }
-  /// Lets everything end, and the pool learn of it.
+  /// Lets everything end, and the pool notice it.
   static void settle() {
     release_all();
-    // An event that is recorded by the first poll is passed by the next.
+    // The next poll passes an event that the first one recorded.
     for (int i = 0; i < 3; ++i) {
       EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
       arena().pool().poll();
@@ -133,8 +133,8 @@ class Inside : public ::testing::Test {
     return *found;
   }
   [[nodiscard]] static Statistics books() { return arena().pool().statistics(); }
-  /// Calls of the driver since the counters were cleared, but for the question which context is
-  /// current: each call of a program begins with it.
+  /// Driver calls since the counters were cleared, without the query of the current context, with
+  /// which each call of a program begins.
   [[nodiscard]] static std::uint64_t calls() {
     return weir_standin_calls(nullptr) - weir_standin_calls("cuCtxGetCurrent");
   }

@@ -9,7 +9,7 @@
 namespace weir::preload {
 namespace {
 
-/// What a command writes. A failure of it is one of the test.
+/// The output of a command. Its failure fails the test.
 std::istringstream output_of(const std::string& command) {
   std::string text;
   std::FILE* const pipe = popen(command.c_str(), "r");
@@ -28,7 +28,7 @@ std::istringstream output_of(const std::string& command) {
 }  // namespace
 
 Names exported_by(const std::string& library) {
-  // Lines of a name, a letter for its kind, and where it is. Kind A are names of versions.
+  // Lines of a name, a letter for its kind, and its place. Kind A are names of versions.
   auto lines =
       output_of(WEIR_NM " -D --extern-only --defined-only --format=posix '" + library + "'");
   Names names;

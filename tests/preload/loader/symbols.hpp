@@ -1,6 +1,6 @@
 #pragma once
 
-// What a shared library exports and needs, as the toolchain's own tools tell it.
+// The exports and needs of a shared library, from the toolchain's tools.
 
 #include <set>
 #include <string>
@@ -11,7 +11,7 @@ using Names = std::set<std::string>;
 
 /// The functions that it exports, without their versions.
 [[nodiscard]] Names exported_by(const std::string& library);
-/// The libraries that have to be there when it is loaded.
+/// The libraries that it needs when it is loaded.
 [[nodiscard]] Names needed_by(const std::string& library);
 
 }  // namespace weir::preload

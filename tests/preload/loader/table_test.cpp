@@ -45,13 +45,13 @@ std::vector<Version> versions_of_toolkit() {
 #undef PER_THREAD
 }
 
-/// Versions of hooked functions that came after the latest one which is hooked.
+/// Versions of hooked functions that are newer than the latest hooked one.
 std::vector<Version> newer_than_hooked(const std::vector<Version>& all) {
   std::vector<Version> newer;
   for (const Version& one : all) {
     int latest = 0;
     for (const Hook& hook : hooks()) {
-      // A form for per-thread default streams alone has the version of those, not the function's.
+      // A form for per-thread default streams alone has their version, not the function's.
       if (hook.symbol != nullptr && hook.base == one.base) latest = std::max(latest, hook.since);
     }
     if (latest != 0 && one.version > latest) newer.push_back(one);
@@ -59,7 +59,7 @@ std::vector<Version> newer_than_hooked(const std::vector<Version>& all) {
   return newer;
 }
 
-/// Those that are left to the driver on purpose: {{"base", version}}, with the reason above it.
+/// Those deliberately left to the driver: {{"base", version}}, with the reason above it.
 const std::vector<Version> kLeftToTheDriver{};
 
 TEST(Hooks, AreFunctionsOfTheDriver) {
@@ -71,7 +71,7 @@ TEST(Hooks, AreFunctionsOfTheDriver) {
 }
 
 #ifdef WEIR_OLDER_DRIVER
-// What the tests on an older driver count on: it lets out exactly what was there then.
+// The tests on an older driver rely on this: it exports exactly what existed then.
 TEST(Hooks, OfLaterVersionsAreMissingInTheOlderStandIn) {
   const Names driver = exported_by(WEIR_OLDER_DRIVER);
   int missing = 0;
@@ -107,7 +107,7 @@ TEST(Hooks, AreLookedUpByOneNameOnce) {
   }
 }
 
-// A look-up takes the first that fits, and a driver that knows only the older ones gives the same
+// A look-up takes the first that fits, and a driver that knows only the older ones returns the same
 // function for the newer.
 TEST(Hooks, OfOneNameStandFromTheOldestOn) {
   std::map<std::string, int> latest;
@@ -131,10 +131,10 @@ TEST(Hooks, AreAllThatTheLibraryLetsOutBesideItsBorders) {
   EXPECT_EQ(exported_by(WEIR_SWAP_IN), expected);
 }
 
-// One that is missing would keep every program from starting.
+// A missing library would keep every program from starting.
 TEST(Hooks, NeedTheCLibraryAlone) {
   Names needed = needed_by(WEIR_SWAP_IN);
-  needed.erase("ld-linux-x86-64.so.2");  // the loader itself, which is there before it
+  needed.erase("ld-linux-x86-64.so.2");  // the loader itself, which is loaded before
   EXPECT_EQ(needed, Names{"libc.so.6"});
 }
 

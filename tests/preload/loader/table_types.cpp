@@ -1,4 +1,4 @@
-// The table against the types of the toolkit: that this compiles is the test.
+// Checks the table against the toolkit's types at compile time.
 
 // So that the toolkit's headers have the types of older versions too.
 #define __CUDA_API_VERSION_INTERNAL
@@ -20,7 +20,7 @@ struct Text {
   char letters[Size] = {};
 };
 
-/// What cuGetProcAddress gives for a name at a version, for per-thread default streams.
+/// The type of cuGetProcAddress's result for a name at a version, for per-thread default streams.
 template <Text Base, int Version>
 struct PerThread;
 #define PLAIN(base, version)

@@ -1,5 +1,5 @@
-// Programs that run ahead of a slow device until its memory is full, each a process of its own:
-// with nothing preloaded, and with libweir.so.
+// Programs that run ahead of a slow device until its memory is full, each in its own process:
+// without a preloaded library, and with libweir.so.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-/// Nine batches of 1 MiB and a little, of which there are twenty-four.
+/// Room for nine batches of 1 MiB and a little, of twenty-four.
 constexpr const char* kMemory = "10M";
 
 Finished alone(const Words& words) {
@@ -30,7 +30,7 @@ Finished swapped_in(const Words& words, Variables variables = {}) {
   return ChildProcess(words, {.environment = std::move(variables)}).wait();
 }
 
-/// The device's part of the summary that the program leaves behind.
+/// The device's part of the program's summary.
 Json summary_of(const Words& words, Variables variables) {
   const TemporaryDirectory folder;
   const std::string path = folder.file("summary.json");
@@ -97,7 +97,7 @@ TEST(SwapInRunAhead, MarksDoNothingWithoutTheLibrary) {
 TEST(SwapInRunAhead, AFreeThatWaitsForTheDeviceAloneDoesNotWaitHere) {
   expect_finished(alone({"freed"}));
   const Json device = summary_of({"freed"}, {});
-  // One block would do for a program whose frees wait.
+  // One block would suffice for a program whose frees wait.
   EXPECT_GT(peak_reserved(device), 3U << 20U);
 }
 
@@ -106,7 +106,7 @@ TEST(SwapInRunAhead, AFreeWaitsWhereItIsToldTo) {
   EXPECT_LT(peak_reserved(device), 3U << 20U);
 }
 
-/// What the program itself keeps no wait of ours gives back, unless it says where a batch begins.
+/// No wait of ours releases what the program itself keeps, unless it marks where a batch begins.
 TEST(SwapInRunAhead, AListOfBuffersInUseNeedsMarkedBatches) {
   EXPECT_EQ(alone({"listed"}).exit_code, 3);
   EXPECT_EQ(swapped_in({"listed"}).exit_code, 3);

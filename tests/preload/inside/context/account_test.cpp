@@ -1,4 +1,4 @@
-// The books of what the driver serves past the pools, by themselves.
+// The account of memory that the driver serves past the pools, tested alone.
 
 #include "tools/preload/context/account.hpp"
 
@@ -15,7 +15,7 @@
 namespace weir::preload::testing {
 namespace {
 
-/// A context that is only ever compared.
+/// A context that is only compared.
 CUcontext context_of(int& number) { return reinterpret_cast<CUcontext>(&number); }
 
 TEST(AccountTest, WhatAGraphGaveBackIsFreeAgain) {
@@ -54,7 +54,8 @@ class PoolsThatKeep final : public Neighbours {
   }
   [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override { return patience_; }
   [[nodiscard]] int asked() const { return asked_; }
-  /// What another thread does while the pools are asked the next time: they give nothing any more.
+  /// Done by another thread when the pools are next asked to release; from then on they release
+  /// nothing.
   void give_nothing(std::function<void()> meanwhile, std::chrono::nanoseconds patience = {}) {
     gives_nothing_ = true;
     meanwhile_ = std::move(meanwhile);

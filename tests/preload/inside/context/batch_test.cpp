@@ -9,7 +9,7 @@ namespace {
 
 class Batches : public Inside {
  protected:
-  /// One batch whose work stays on a stream that is held.
+  /// One batch whose work stays on a held stream.
   static void run_batch(CUstream stream, CUdeviceptr block) {
     ASSERT_TRUE(begin_batch("step"));
     ASSERT_EQ(cuMemsetD8Async(block, 1, 1, stream), CUDA_SUCCESS);

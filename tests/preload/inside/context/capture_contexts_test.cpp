@@ -1,5 +1,5 @@
-// A capture that begins on a stream of one context and is joined by a stream of another. In one
-// file, long as it is: every case has the same two devices and the same capture over them.
+// A capture that begins on a stream of one context and is joined by a stream of another. One long
+// file, because every case has the same two devices and the same capture over them.
 
 #include <atomic>
 
@@ -10,7 +10,7 @@ namespace {
 
 class CaptureOverContexts : public Inside {
  protected:
-  /// Two devices with an arena each; the second one's context is current afterwards.
+  /// Sets up two devices with an arena each; the second one's context is current afterwards.
   void start_two(Variables variables = {{"WEIR_STANDIN_DEVICES", "2"}}) {
     ASSERT_NO_FATAL_FAILURE(start(variables));
     ASSERT_EQ(cuCtxGetCurrent(&first_), CUDA_SUCCESS);
@@ -68,7 +68,7 @@ class CaptureOverContexts : public Inside {
   [[nodiscard]] bool capturing(CUcontext context) const {
     return arena_of(context).fences().capturing();
   }
-  /// Whether nothing of ours broke it.
+  /// Whether none of our calls broke it.
   [[nodiscard]] bool is_whole() const {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     EXPECT_EQ(cuStreamIsCapturing(origin_, &status), CUDA_SUCCESS);
@@ -107,7 +107,7 @@ TEST_F(CaptureOverContexts, AnAllocationOnTheStreamThatJoinedIsTheGraphs) {
   free(block, joined_);
   EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
   EXPECT_EQ(weir_standin_calls("cuMemFreeAsync"), 1U);
-  // It is nobody's while the graph is there.
+  // Nobody may use it while the graph exists.
   EXPECT_FALSE(is_handed_out(block, kBytes));
   const CUgraphExec launchable = instantiate(end());
   EXPECT_FALSE(is_handed_out(block, kBytes));
@@ -169,7 +169,7 @@ TEST_F(CaptureOverContexts, CostsNothingWhereNoneIsUnderWay) {
   EXPECT_EQ(weir_standin_calls("cuStreamGetCaptureInfo"), 0U);
 }
 
-/// Neither of these forbids our calls to other threads, or to this one.
+/// Neither of these forbids our calls on this or other threads.
 TEST_F(CaptureOverContexts, OfEveryModeIsLeftWhole) {
   ASSERT_NO_FATAL_FAILURE(start_two());
   for (const auto mode : {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED,
@@ -305,7 +305,7 @@ TEST_F(CaptureOverContexts, IsNotJoinedByAWaitForWorkOfAnotherStream) {
   EXPECT_FALSE(CapturesUnderWay::any());
 }
 
-/// Each by its own number: the end of one says nothing of the other.
+/// Each has its own number: the end of one does not end the other.
 TEST_F(CaptureOverContexts, OfTwoAtOnceEachEndsForItself) {
   ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
@@ -334,7 +334,7 @@ TEST_F(CaptureOverContexts, IsJoinedAgainByTheSameStream) {
   }
 }
 
-/// As by a library that has the driver's functions from elsewhere.
+/// Like a library that gets the driver's functions elsewhere.
 TEST_F(CaptureOverContexts, IsNotBrokenWhereNobodySawTheStreamJoin) {
   ASSERT_NO_FATAL_FAILURE(start_two());
   const Driver& driver = Process::get()->driver();  // past the hooks
@@ -360,7 +360,7 @@ TEST_F(CaptureOverContexts, ThatNobodySawBeginIsNotBrokenOnceItIsExpected) {
   ASSERT_NO_FATAL_FAILURE(start_two());
   const Driver& driver = Process::get()->driver();
   use(first_);
-  CapturesUnderWay::expect_unknown();  // as where its context was not to be had
+  CapturesUnderWay::expect_unknown();  // as if its context was not available
   Fences::expect_unknown_captures();
   ASSERT_EQ(driver.cuStreamBeginCapture_v2(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(join());
@@ -393,7 +393,7 @@ TEST_F(CaptureOverContexts, OfAThreadsDefaultStreamEndsWithTheThread) {
   EXPECT_FALSE(CapturesUnderWay::any());
 }
 
-/// A fence on the streams of both contexts cannot be had while one of them is captured.
+/// No fence on the streams of both contexts is possible while one of them is captured.
 TEST_F(CaptureOverContexts, AFreeThatWaitsForBothContextsIsDoneAtItsEnd) {
   ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_EQ(cuCtxEnablePeerAccess(first_, 0), CUDA_SUCCESS);
@@ -428,7 +428,7 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForItsEndGoesWithItsContext) {
   free(block);
   ASSERT_EQ(cuDevicePrimaryCtxReset(1), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(use_device(1));
-  std::vector<CUdeviceptr> blocks;  // one of them may well have the address
+  std::vector<CUdeviceptr> blocks;  // one of them may have the address
   for (int i = 0; i < 8; ++i) blocks.push_back(allocate(kBytes));
   use(first_);
   CUgraph graph = nullptr;
@@ -438,7 +438,7 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForItsEndGoesWithItsContext) {
   for (const CUdeviceptr each : blocks) free(each);
 }
 
-/// As often as a program captures anew: what its host functions are called by goes with the graphs.
+/// With many captures in turn: the objects for their host functions end with the graphs.
 TEST_F(CaptureOverContexts, HostFunctionsAreLeftToTheirGraphs) {
   ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
@@ -461,7 +461,7 @@ TEST_F(CaptureOverContexts, HostFunctionsAreLeftToTheirGraphs) {
   EXPECT_TRUE(eventually([&] { return runs == 4; }));
 }
 
-/// A driver that cannot tell when a graph is gone.
+/// A driver that does not report the end of a graph.
 TEST_F(CaptureOverContexts, HostFunctionsStayWhereTheGraphCannotHaveThem) {
   ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());

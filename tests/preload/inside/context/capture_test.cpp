@@ -1,4 +1,4 @@
-// While a stream is captured: nothing of ours touches the capture, and memory goes on.
+// While a stream is captured, our calls do not touch the capture, and allocations continue.
 
 #include "tests/preload/inside/inside.hpp"
 
@@ -15,7 +15,7 @@ class Capture : public Inside {
     EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     EXPECT_NE(graph, nullptr);
   }
-  /// A block that was freed while `stream` goes on to use it, so that an event stands for it.
+  /// Frees a block while `stream` continues to use it, so that an event covers it.
   [[nodiscard]] static CUdeviceptr freed_in_use(CUstream stream) {
     const CUdeviceptr block = allocate(kBytes);
     keep_busy(stream, block);
@@ -74,7 +74,7 @@ TEST_F(Capture, OtherStreamsAreServedFromTheCache) {
   settle();
   ASSERT_NO_FATAL_FAILURE(begin(captured));
   weir_standin_clear_counters();
-  // Both are everybody's by now, in whichever order.
+  // By now both are available to everybody, in any order.
   const CUdeviceptr first = allocate(kBytes, stream);
   const CUdeviceptr second = allocate(kBytes);
   EXPECT_TRUE((first == block && second == any) || (first == any && second == block));
@@ -119,7 +119,7 @@ TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
   EXPECT_EQ(cuStreamDestroy(brief), CUDA_SUCCESS);
   expect_end(captured);
 
-  // What was freed meanwhile is usable afterwards.
+  // Memory freed meanwhile is usable afterwards.
   settle();
   EXPECT_EQ(books().awaiting.current, Bytes{});
   (void)allocate(8 * kMib);
@@ -258,7 +258,7 @@ TEST_F(Capture, AWaitOnTheLegacyStreamMeanwhileIsNoFence) {
   expect_end(captured);
 }
 
-/// How a stream that joined a capture is destroyed while it is a part of it.
+/// How to destroy a stream that has joined a capture.
 enum class Destroyed : std::uint8_t {
   kBeforeTheEnd,
   kOfOneThatBroke,
@@ -288,8 +288,8 @@ TEST_P(CapturedStream, ThatIsDestroyedLeavesMemoryUsable) {
   weir::testing::expect_any_refused();  // what ends is broken
   ASSERT_NO_FATAL_FAILURE(
       start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "50ms"}, {"WEIR_STANDIN_DEVICES", "2"}}));
-  // Of another context, so that only the stream that waits for it holds the memory up here; and one
-  // that is destroyed cannot be released.
+  // Of another context, so that only the stream that waits for it blocks the memory here; a
+  // destroyed one could not be released.
   ASSERT_NO_FATAL_FAILURE(use_device(1));
   const CUstream gate = make_stream();
   hold(gate);

@@ -1,4 +1,4 @@
-// Contexts that end, several of one device, several devices.
+// Contexts that end, several contexts of one device, several devices.
 
 #include <gmock/gmock.h>
 
@@ -13,14 +13,14 @@
 namespace weir::preload::testing {
 namespace {
 
-/// So large that the stand-in does not use the address again at once.
+/// So large that the stand-in does not reuse the address at once.
 constexpr std::size_t kLarge = 32 * kMib;
 
-/// A call that another thread makes while this thread is inside one of its own.
+/// A call that another thread makes while this thread is inside a call.
 class Meanwhile {
  public:
-  /// Begins when this thread makes its `nth` call of the driver's `name`, which waits until `call`
-  /// has returned, or has come as far as it can without this thread.
+  /// Begins at this thread's `nth` call of the driver's `name`, which waits until `call` has
+  /// returned, or can get no further without this thread.
   Meanwhile(const char* name, int nth, std::function<void()> call)
       : left_(nth), call_(std::move(call)) {
     weir_standin_set_interrupt(
@@ -29,7 +29,7 @@ class Meanwhile {
   ~Meanwhile() { end(); }
   Meanwhile(const Meanwhile&) = delete;
   Meanwhile& operator=(const Meanwhile&) = delete;
-  /// Waits for `call`, which is made now where it was not yet.
+  /// Waits for `call`, and makes it now if it has not begun.
   void end() {
     weir_standin_set_interrupt(nullptr, nullptr, nullptr);
     if (left_ > 0) begin();
@@ -82,8 +82,7 @@ class Contexts : public Inside {
   static void release(int device = 0) {
     EXPECT_EQ(cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
   }
-  /// Ends a context on another thread, which waits for its work, that is held, and calls
-  /// `meanwhile`.
+  /// Ends a context on another thread, which waits for its held work, and calls `meanwhile`.
   template <typename Call>
   static void while_one_ends(const Call& meanwhile) {
     const CUcontext first = current();
@@ -170,7 +169,7 @@ TEST_F(Contexts, ARetainDuringTheLastReleaseHasAContextThatIsKnown) {
     Meanwhile other("cuDevicePrimaryCtxGetState", nth, [] { use_device(0); });
     release();
     other.end();
-    // The one that was there, if it came first.
+    // The existing one, if it came first.
     EXPECT_EQ(used(0), Bytes{weir_standin_used(0)}) << nth;
     release();
     EXPECT_EQ(used(0), Bytes{}) << nth;
@@ -194,7 +193,7 @@ TEST_F(Contexts, ADeviceWaitsForNoReleaseOfAnother) {
   keep_busy(make_stream(), allocate(kMib));
   weir_standin_clear_counters();
   std::thread other([] { release(0); });
-  // One is our own, of a reference for the time of a question; the last waits for the work.
+  // One is ours, on a reference for the time of a query; the last waits for the work.
   EXPECT_TRUE(eventually([] { return weir_standin_calls("cuDevicePrimaryCtxRelease") == 2; }));
   use_device(1);
   free(allocate(kMib));
@@ -261,7 +260,7 @@ TEST_F(Contexts, ContextsOfOneDeviceShareItsBudget) {
 }
 
 TEST_F(Contexts, WhatCannotFitIsRefusedAtOnceWhileOneEnds) {
-  // With a wait that would outlast the test.
+  // With a wait longer than the test.
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   (void)allocate(8 * kMib);
   while_one_ends([] {
@@ -354,8 +353,8 @@ TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
   EXPECT_TRUE(is_handed_out(block, kMib, home, 5));
 }
 
-// As PyTorch's pluggable allocator does for the first tensor: its runtime has made no context yet,
-// and cudaMalloc, which stands there without Weir, would make one.
+// As PyTorch's pluggable allocator does for the first tensor: its runtime has not created a context
+// yet, and cudaMalloc, which it would call without Weir, would create one.
 TEST_F(Contexts, MemoryForAFrameworkMakesTheDevicesContextWhereThereIsNone) {
   expect_refused("cuDevicePrimaryCtxGetState", CUDA_ERROR_INVALID_DEVICE);
   ASSERT_NO_FATAL_FAILURE(
@@ -372,7 +371,7 @@ TEST_F(Contexts, MemoryForAFrameworkMakesTheDevicesContextWhereThereIsNone) {
   EXPECT_NE(more, nullptr);
   free_on(1, more, nullptr);
   free_on(1, memory, nullptr);
-  // One reference, to the end: the program's own come and go.
+  // One reference, until the end: the program's own come and go.
   CUcontext second = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
   ASSERT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);

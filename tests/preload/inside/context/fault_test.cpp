@@ -23,7 +23,7 @@ class DriverFault : public Inside, public ::testing::WithParamInterface<FaultCas
   static void expect_allowed(CUresult code) {
     EXPECT_TRUE(code == CUDA_SUCCESS || code == CUDA_ERROR_OUT_OF_MEMORY || code == kCode) << code;
   }
-  /// More requests than the budget has room for, by each of both ways; none may get `busy`.
+  /// Makes more requests than fit in the budget, in both ways; none may get `busy`.
   static void ask_for_all(CUdeviceptr busy, CUstream stream) {
     for (int i = 0; i < 6; ++i) {
       CUdeviceptr pointer = 0;
@@ -34,7 +34,7 @@ class DriverFault : public Inside, public ::testing::WithParamInterface<FaultCas
       EXPECT_NE(pointer, busy);
     }
   }
-  /// The program goes on: what is freed now is freed, and the books agree.
+  /// Checks that the program continues: frees succeed, and the accounting is consistent.
   static void expect_books_agree() {
     const Statistics now = books();
     EXPECT_EQ(now.allocated.current + now.awaiting.current + now.cached.current,
@@ -85,7 +85,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyWhoseStreamIsDestroyed) {
   ASSERT_EQ(cuMemsetD8Async(for_all, 1, 1, stream), CUDA_SUCCESS);
   free(in_order, stream);
   break_it();
-  // It stays where its last work cannot be fenced, and the program is told.
+  // It stays where its last work cannot be fenced, and the program gets an error.
   expect_allowed(cuStreamDestroy(stream));
   free(for_all);
   ask_for_all(for_all, other);
@@ -107,13 +107,13 @@ TEST_P(DriverFault, AHandoverThatFailsGivesNothing) {
   const CUresult code = cuMemAllocAsync(&pointer, kMib, other);
   expect_allowed(code);
   if (code == CUDA_SUCCESS) {
-    // Then it waits on the device, whatever failed on the way.
+    // Then it waits on the device, after any failure.
     EXPECT_EQ(pointer, block);
     EXPECT_GE(weir_standin_calls("cuStreamWaitEvent"), 1U);
     EXPECT_NE(weir_standin_pending(other), 0U);
   } else {
     EXPECT_EQ(books().handovers, 0U);
-    // Its own stream's it still is.
+    // It still belongs to its own stream.
     weir_standin_clear_faults();
     EXPECT_EQ(allocate(kMib, stream), block);
   }

@@ -1,4 +1,4 @@
-// Who gives back in a context, and who ends one, keep out of each other's way.
+// Releases in a context and the end of a context exclude each other.
 
 #include "tools/preload/context/give_back_gate.hpp"
 

@@ -1,5 +1,5 @@
 // The legacy stream: an event on it makes all blocking streams wait for each other, and without one
-// some work is behind no event. What a fence takes it for, and what it keeps from it.
+// some work is behind no event. Tests when a fence uses one and when it must not.
 
 #include <algorithm>
 #include <atomic>
@@ -37,7 +37,7 @@ class LegacyStream : public Inside {
     EXPECT_EQ(driver()->cuStreamCreate(&stream, CU_STREAM_DEFAULT), CUDA_SUCCESS);
     return stream;
   }
-  /// Whether work that is enqueued now ends although other streams are held.
+  /// Whether work enqueued now ends although other streams are held.
   [[nodiscard]] static bool goes_on(CUstream stream) {
     EXPECT_EQ(cuMemsetD8Async(allocate(kBytes), 3, kBytes, stream), CUDA_SUCCESS);
     return eventually([&] { return cuStreamQuery(stream) == CUDA_SUCCESS; });
@@ -45,7 +45,7 @@ class LegacyStream : public Inside {
   static void use(CUdeviceptr block, CUstream stream) {
     EXPECT_EQ(driver()->cuMemsetD8Async(block, 1, kBytes, stream), CUDA_SUCCESS);
   }
-  /// Everything has ended: whoever asks for enough blocks gets that one, too.
+  /// Everything has ended: a request for enough blocks gets that one, too.
   [[nodiscard]] static bool comes_back(CUdeviceptr block) {
     settle();
     std::vector<CUdeviceptr> taken(16);
@@ -54,7 +54,7 @@ class LegacyStream : public Inside {
     for (const CUdeviceptr each : taken) free(each);
     return found;
   }
-  /// The fence of what was freed is recorded.
+  /// Records the fence of the freed memory.
   static void expect_fence() {
     const std::uint64_t before = arena().fences().fences_recorded();
     arena().pool().poll();
@@ -162,7 +162,7 @@ TEST_F(LegacyStream, StandsForABlockingStreamThatNobodySawWhereNoOtherIsBusy) {
   EXPECT_TRUE(comes_back(block));
 }
 
-// Its first work names it, on whichever thread.
+// Its first work names it, on any thread.
 TEST_F(LegacyStream, StandsForAStreamThatNobodySawFromItsFirstWorkOn) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
@@ -178,7 +178,7 @@ TEST_F(LegacyStream, StandsForAStreamThatNobodySawFromItsFirstWorkOn) {
   EXPECT_TRUE(comes_back(block));
 }
 
-// One that is named shows that streams are made past the hooks: there may be more of them.
+// A named one shows that streams are created past the hooks: there may be more of them.
 TEST_F(LegacyStream, StandsForStreamsThatNobodySawOnceOneOfThemIsNamed) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();

@@ -1,4 +1,4 @@
-// Launches that are held back: the decision for each small state, and who is held back by it.
+// Launches that wait: the decision for each small state, and which calls wait by it.
 
 #include "tools/preload/context/pace.hpp"
 
@@ -11,8 +11,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Of a budget of 6400: more than 100 has to await the device, held is hard from 6080 on, and what
-/// would be left has to be below 5440.
+/// Of a budget of 6400: more than 100 must await the device, held is hard from 6080 on, and the
+/// rest must be below 5440.
 struct State {
   Bytes held;
   Bytes awaiting;
@@ -59,8 +59,8 @@ class Pacing : public Inside {
   static constexpr std::size_t kBudget = 8 * kMib;
   static constexpr int kOfAPoint = 32;  // launches of a thread
 
-  /// The whole budget, freed while a stream that is held still uses it: hard pressure, and queued
-  /// work holds it.
+  /// Frees the whole budget while a held stream still uses it: the pressure is hard, because of
+  /// queued work.
   [[nodiscard]] static CUstream queue_the_budget() {
     const CUstream stream = make_stream();
     const CUdeviceptr block = allocate(kBudget);
@@ -69,8 +69,7 @@ class Pacing : public Inside {
     return stream;
   }
   static void launch(int count, CUstream stream) {
-    // Page-locked: from other memory the host would wait for the copy. Two bytes of each call's
-    // own.
+    // Page-locked: from other memory the host would wait for the copy. Two bytes for each call.
     static CUdeviceptr at = pinned();
     at += 2;
     for (int i = 0; i < count; ++i) {
@@ -150,7 +149,7 @@ class PacingBatches : public Pacing {
   }
 };
 
-// As CUDA 12.8 has them.
+// As in CUDA 12.8.
 TEST_F(PacingBatches, OfCopiesAreHeldBack) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   expect_held_back({
@@ -198,7 +197,7 @@ TEST_F(PacingBatches, OfCopiesAreHeldBackInTheirLaterForm) {
 #endif
 
 TEST_F(Pacing, WithoutMemoryToBeReleasedNothingIsHeldBack) {
-  // With waits that would outlast the test: it ends, so there were none.
+  // With waits longer than the test: it ends, so there were none.
   ASSERT_NO_FATAL_FAILURE(
       start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}, {"WEIR_RUN_AHEAD", "1us"}}));
   const CUstream stream = make_stream();
@@ -219,7 +218,7 @@ TEST_F(Pacing, WithRoomLeftTheRunAheadDecides) {
     EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
     weir_standin_release(stream);
   });
-  // The fence of the frees is recorded by the first look, so the second is late for certain.
+  // The first look records the fence of the frees, so the second is late for certain.
   launch(2 * kOfAPoint, other);
   releasing.join();
   EXPECT_GE(arena().paced().count, 1U);
@@ -270,7 +269,7 @@ TEST_F(Pacing, ACaptureIsNotHeldBack) {
   EXPECT_EQ(arena().paced().count, 0U);
 }
 
-/// What a callback, which runs on its stream's own thread, does with the driver.
+/// Driver calls of a callback, which runs on its stream's own thread.
 void launch_in_callback(void* data) {
   (void)cuCtxSetCurrent(*static_cast<CUcontext*>(data));
   for (int i = 0; i < 1000; ++i) (void)cuMemsetD8Async(0, 0, 0, nullptr);

@@ -1,5 +1,5 @@
-// The swap-in's pages, for the conformance suite. A program is set up once, so each test needs a
-// process of its own, which ctest gives it.
+// The swap-in's pages, for the conformance suite. A program is set up once, so ctest runs each test
+// as a separate process.
 
 #include <stdexcept>
 #include <string>

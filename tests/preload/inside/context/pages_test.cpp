@@ -1,5 +1,5 @@
-// Pages of a context: under its budget, past the hooks, gone with it, and in no hand that would be
-// hurt when they move.
+// Pages of a context: under its budget, past the hooks, gone with it, and never moved from a user
+// who would notice.
 
 #include "tools/preload/context/pages.hpp"
 
@@ -100,7 +100,7 @@ TEST_F(ContextPagesTest, GoWithTheirContext) {
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
   expect_nothing_left();
   EXPECT_EQ(account.used(), Bytes{});
-  // Its pool may still come with what it knew.
+  // Its pool may still use what it knew.
   EXPECT_EQ(source->map(mappings), 0U);
   EXPECT_EQ(source->create(pages), 0U);
   EXPECT_EQ(source->reserve({kPage}), nullptr);
@@ -138,7 +138,7 @@ TEST_F(ContextPagesTest, StayWhereTheyAreDuringACapture) {
   const CUstream stream = make_stream();
   ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
   EXPECT_EQ(source->unmap(mappings), 0U);
-  // What is needed can be had all the same.
+  // Needed pages can still be created.
   std::vector<Page> more(2);
   ASSERT_EQ(source->create(more), 2U);
   const Mapping extra{range + 8 * kPage, more[0]};
@@ -264,8 +264,8 @@ TEST_F(PagedSwapIn, LosesEverythingWithItsContextAndGoesOnInAnother) {
   ASSERT_NO_FATAL_FAILURE(use_device(0));
   const CUdeviceptr fresh = allocate(64 * kMib);
   EXPECT_EQ(cuMemsetD8(fresh, 1, 64 * kMib), CUDA_SUCCESS);
-  if (fresh != lost) {  // else the address is the new block's
-    // An address within what is served now is no question for the driver.
+  if (fresh != lost) {  // otherwise the address is the new block's
+    // The driver is not asked about an address in served memory.
     if (!Process::get()->serves(lost)) expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuMemFree(lost), CUDA_ERROR_INVALID_VALUE);
   }

@@ -1,5 +1,5 @@
-// Memory that is freed behind the work of several contexts, while those are captured, end, or are
-// asked by several threads.
+// Memory freed behind the work of several contexts, while those are captured, end, or are queried
+// by several threads.
 
 #include <atomic>
 #include <thread>
@@ -27,7 +27,7 @@ class FreeBehindPeers : public Inside {
   }
   static void use(CUcontext context) { ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS); }
 
-  /// Two devices that use each other's memory, of which the second is captured. The first one's
+  /// Sets up two devices that use each other's memory, the second being captured. The first one's
   /// context is current.
   void start_captured() {
     ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
@@ -58,7 +58,7 @@ class FreeBehindPeers : public Inside {
   CUstream there_ = nullptr;  ///< of the second device
 };
 
-/// Whether a fence stands for the other context's work before that context ends.
+/// Whether a fence covers the other context's work before that context ends.
 class FreeBehindOneThatEnds : public FreeBehindPeers, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(FreeBehindOneThatEnds, IsComplete) {
@@ -78,12 +78,12 @@ TEST_P(FreeBehindOneThatEnds, IsComplete) {
 
 INSTANTIATE_TEST_SUITE_P(Fenced, FreeBehindOneThatEnds, ::testing::Bool());
 
-// Ends: a fixed number of contexts.
+// This ends: a fixed number of contexts.
 TEST_F(FreeBehindPeers, SucceedsWhileOtherContextsComeAndGo) {
   ASSERT_NO_FATAL_FAILURE(start());
   const weir::testing::LogCapture log;
   const CUcontext stays = current();
-  (void)make_context();  // from where memory of the first is freed
+  (void)make_context();  // memory of the first is freed from here
   std::atomic<bool> ended{false};
   std::thread other([&] {
     for (int i = 0; i < 300; ++i) {
@@ -131,7 +131,7 @@ TEST_F(FreeBehindPeers, OfTwoThreadsWhileOneIsCapturedSucceedsOnce) {
     std::thread thread{};
     CUresult code = CUDA_SUCCESS;
   } again{first_, allocate(kBytes)};
-  // Between the question whether the other context is captured and what follows from it.
+  // Between the check whether the other context is captured and its consequence.
   weir_standin_set_interrupt(
       "cuThreadExchangeStreamCaptureMode",
       [](void* data) {
@@ -141,7 +141,7 @@ TEST_F(FreeBehindPeers, OfTwoThreadsWhileOneIsCapturedSucceedsOnce) {
           use(its.context);
           its.code = cuMemFree(its.block);
         });
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it comes so far as it can
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it gets as far as it can
       },
       &again);
   const CUresult code = cuMemFree(again.block);

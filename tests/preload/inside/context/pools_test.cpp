@@ -1,4 +1,4 @@
-// Which pool serves what, and what pools of one device do for each other when memory runs out.
+// Which pool serves a request, and how pools of one device help each other when memory runs out.
 
 #include <gmock/gmock.h>
 
@@ -23,7 +23,7 @@ class PoolsInside : public Inside {
     EXPECT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
     return context;
   }
-  /// `serves: kind` of each pool that there is.
+  /// `serves: kind` of each existing pool.
   static std::vector<std::string> kinds() {
     std::vector<std::string> all;
     for (const Pools::Part& part : arena().pool().parts()) {
@@ -55,7 +55,7 @@ TEST_F(PoolsInside, StreamOrderIsServedFromPagesAndCuMemAllocByAllocationsOfItsO
   ASSERT_EQ(cuMemGetAddressRange(&base, &size, segment), CUDA_SUCCESS);
   EXPECT_EQ(base, segment);
   EXPECT_EQ(size, 20 * kMib);
-  // Each may be freed as the other is.
+  // Each may be freed by the other's function.
   free(tensor);
   free(segment, stream);
   settle();
@@ -84,7 +84,7 @@ TEST_F(PoolsInside, SegmentsOfStreamOrderLeaveTheBudgetToCuMemAlloc) {
   EXPECT_EQ(books().reserved.current, mib(4));  // a 16th
   const CUdeviceptr segment = allocate(58 * kMib);
   free(segment);
-  // What is larger has a segment of its own.
+  // A larger request has its own segment.
   const CUdeviceptr large = allocate(12 * kMib, nullptr);
   EXPECT_EQ(arena().pool().in_order().reserved.current, mib(16));
   free(large, nullptr);
@@ -174,8 +174,8 @@ TEST_F(PoolsInside, TheDefaultPoolsFiguresAreOfStreamOrderAlone) {
   free(segment);
 }
 
-/// A budget of 8 MiB, and a request that another thread makes while a call of the driver is under
-/// way in a request of this one.
+/// A budget of 8 MiB, and a request by another thread during a driver call in this thread's
+/// request.
 class PoolsUnderWay : public PoolsInside {
  protected:
   static void begin() {
@@ -185,7 +185,7 @@ class PoolsUnderWay : public PoolsInside {
     weir_standin_set_interrupt(nullptr, nullptr, nullptr);
     if (other_.joinable()) other_.join();
   }
-  /// At the next call of `name` the other thread makes `request`, and comes so far as it can.
+  /// At the next call of `name` the other thread makes `request`, and gets as far as it can.
   void request_at(const char* name, std::function<CUresult()> request) {
     request_ = std::move(request);
     weir_standin_set_interrupt(
@@ -198,7 +198,7 @@ class PoolsUnderWay : public PoolsInside {
     other_.join();
     return answer_;
   }
-  /// A page of stream order that cannot go back.
+  /// A page of stream order that cannot be released.
   static void keep_a_page(CUstream stream) {
     (void)allocate(kBytes, stream);
     ASSERT_EQ(used(), mib(2));
@@ -262,11 +262,10 @@ TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatTheDriverRefusedToAnotherPool) {
   EXPECT_EQ(books().failures, 1U);
 }
 
-/// A budget of 8 MiB, full of what another pool of the device has: another context's, or the one of
-/// memory in stream order.
+/// A budget of 8 MiB, full of another pool's memory: another context's, or the one in stream order.
 enum class Other { kContext, kStreamOrder, kCuMemAlloc };
 
-/// How the report names the pool that is full.
+/// The full pool's name in the report.
 const std::map<Other, const char*> kNames{{Other::kContext, "cuMemAlloc (naive)"},
                                           {Other::kStreamOrder, "stream order (paged)"},
                                           {Other::kCuMemAlloc, "cuMemAlloc (naive)"}};
@@ -277,7 +276,7 @@ class PoolsOfOneDevice : public PoolsInside, public ::testing::WithParamInterfac
     ASSERT_NO_FATAL_FAILURE(
         start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_POLICY", policy}, {"WEIR_MAX_WAIT", max_wait}}));
   }
-  /// All of the budget in the other pool, in blocks of `bytes`.
+  /// Fills the budget from the other pool, in blocks of `bytes`.
   void fill(std::size_t bytes = 4 * kMib) {
     stream_ = make_stream();
     for (std::size_t i = 0; i < 8 * kMib / bytes; ++i) {

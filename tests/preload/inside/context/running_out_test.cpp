@@ -10,7 +10,7 @@ namespace {
 
 class RunningOutInside : public Inside {
  protected:
-  /// A budget's worth of memory, freed while work on a stream that is held still uses it.
+  /// Frees the whole budget while work on a held stream still uses it.
   [[nodiscard]] static CUstream fill_and_free(std::size_t bytes) {
     const CUstream stream = make_stream();
     const CUdeviceptr block = allocate(bytes);
@@ -66,7 +66,7 @@ TEST_F(RunningOutInside, GivesUpAfterTheLongestWaitAndSaysSoOnce) {
   ASSERT_EQ(log.containing("said once").size(), 1U);
   EXPECT_NE(log.containing("said once").front().find("GPU 0"), std::string::npos);
   EXPECT_EQ(log.containing("").size(), 1U);
-  // Smaller requests are not harmed by it.
+  // It does not harm smaller requests.
   const CUdeviceptr small = allocate(4 * kMib);
   free(small);
 }
@@ -86,7 +86,7 @@ TEST_F(RunningOutInside, TheReportGoesToStandardError) {
 }
 
 TEST_F(RunningOutInside, AProbeBeyondTheBudgetFailsWithoutWaiting) {
-  // With a wait that would outlast the test.
+  // With a wait longer than the test.
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   (void)fill_and_free(8 * kMib);
   for (std::size_t bytes = std::size_t{1} << 40; bytes > 16 * kMib; bytes /= 2) {
@@ -118,7 +118,7 @@ TEST_F(RunningOutInside, ACallbackIsNeverMadeToWait) {
   expect_refused("cuMemAlloc", CUDA_ERROR_NOT_PERMITTED);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   (void)fill_and_free(8 * kMib);
-  // On its own stream's thread; it would wait for ever, for a test's purposes.
+  // On its own stream's thread, where it would wait practically forever.
   struct Shared {
     CUcontext context = nullptr;
     CUresult code = CUDA_SUCCESS;

@@ -1,4 +1,5 @@
-// WEIR_SPILL=host: what fits nowhere else is memory of the host, and what must not be is refused.
+// WEIR_SPILL=host: allocations that fit nowhere else get host memory, and those that must not are
+// refused.
 
 #include "tools/preload/context/spill.hpp"
 
@@ -122,7 +123,7 @@ class SpilledMemory : public Inside {
     return {};
   }
   static std::size_t on_host() { return weir_standin_live().host_preferred_bytes; }
-  /// The budget is used up by what lives.
+  /// Fills the budget with live memory.
   static CUdeviceptr fill() { return allocate(8 * kMib); }
 };
 
@@ -222,7 +223,7 @@ TEST_F(SpilledMemory, ASecondFreeWhileTheDriverTakesItBackFreesNothing) {
           use_device(0);
           its.code = cuMemFree(its.block);
         });
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it comes so far as it can
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it gets as far as it can
       },
       &again);
   free(again.block);
@@ -339,7 +340,7 @@ TEST_F(SpilledMemory, ADriverThatHasNoneFailsTheRequest) {
   EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(pointer, 0U);
   EXPECT_EQ(spilled().calls, 0U);
-  // Advice is no more than that.
+  // Advice has no further effect.
   weir_standin_fail("cuMemAdvise", 1, CUDA_ERROR_INVALID_DEVICE, kWeirStandinFromThenOn);
   free(allocate(kMib));
 }

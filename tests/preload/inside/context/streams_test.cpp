@@ -1,4 +1,4 @@
-// A block that cuMemFree frees is nobody's while any stream works, whichever it is.
+// A block freed by cuMemFree is not reused while any stream works.
 
 #include <malloc.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ class FreedBySync : public Inside {
     settle();
     EXPECT_EQ(books().awaiting.current, Bytes{});
     weir_standin_clear_counters();
-    // Those that were asked for above are there, too, and one of them may be taken first.
+    // Those requested above exist, too, and one of them may be taken first.
     bool found = false;
     for (int i = 0; i < 13 && !found; ++i) found = allocate(kBytes) == block;
     EXPECT_TRUE(found);
@@ -110,7 +110,7 @@ TEST_F(FreedBySync, AwaitsAGraph) {
 
 class StreamsThatAreGone : public Inside {
  protected:
-  /// The most streams that were known at a time, of so many that each had a block and ended.
+  /// The peak of known streams, of so many that each had a block and ended.
   static std::size_t come_and_go(int streams) {
     std::size_t most = 0;
     for (int i = 0; i < streams; ++i) {
@@ -133,7 +133,7 @@ TEST_F(StreamsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "naive"}}));
   const CUstream late = make_stream();
   const CUdeviceptr block = allocate(2 * kBytes, late);
-  // Behind a stream that is held, since one that is gone could not be released.
+  // Behind a held stream, since a destroyed one could not be released.
   const CUstream gate = make_stream();
   keep_busy(gate, block);
   CUevent behind = nullptr;
@@ -151,7 +151,7 @@ TEST_F(StreamsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
 class ThreadsThatAreGone : public Inside {
  protected:
   /// Each thread has a block on its own default stream, and ends; `at_a_time` of them together.
-  /// The most streams that were known at a time.
+  /// Returns the peak of known streams.
   static std::size_t come_and_go(std::size_t threads, std::size_t at_a_time) {
     std::size_t most = 0;
     for (std::size_t done = 0; done < threads; done += at_a_time) {
@@ -162,7 +162,7 @@ class ThreadsThatAreGone : public Inside {
     }
     return most;
   }
-  /// The same, and now and then the device does all that it has to do.
+  /// The same, and now and then the device finishes all work.
   static std::size_t come_and_go_awaited(std::size_t threads, std::size_t at_a_time) {
     constexpr std::size_t kAwaited = 40;
     std::size_t most = 0;
@@ -176,7 +176,7 @@ class ThreadsThatAreGone : public Inside {
     ASSERT_NO_FATAL_FAILURE(use_device(0));
     free(allocate(kBytes, CU_STREAM_PER_THREAD), CU_STREAM_PER_THREAD);
   }
-  /// Without the stand-in's device memory, which is in the heap, too, but for its pages.
+  /// Without the stand-in's device memory, which is also in the heap, except its pages.
   [[nodiscard]] static std::size_t host_bytes() {
     const Pool& of_segments = *arena().pool().parts().front().pool;
     return weir::testing::host_bytes() - of_segments.statistics().reserved.current.count;
@@ -193,7 +193,7 @@ TEST_F(ThreadsThatAreGone, KeepNoHostMemory) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer keeps what is freed";
   ASSERT_NO_FATAL_FAILURE(start());
   mallopt(M_ARENA_MAX, 1);  // what threads take is counted, too
-  // The least of several times: tables that grow now and then are twice as large for a moment.
+  // The minimum of several times: tables that grow are twice as large for a moment.
   const auto least_kept = [] {
     std::size_t least = SIZE_MAX;
     for (int round = 0; round < 4; ++round) {
@@ -207,7 +207,7 @@ TEST_F(ThreadsThatAreGone, KeepNoHostMemory) {
   EXPECT_LE(least_kept(), before + 262'144) << "13 bytes for each thread";
 }
 
-// Nobody asks how far the device has come with what they freed.
+// Nobody asks whether the device has passed their frees.
 TEST_F(ThreadsThatAreGone, AreForgottenThoughNobodyAllocatesAnyMore) {
   ASSERT_NO_FATAL_FAILURE(start());
   std::vector<CUdeviceptr> blocks(1000);
@@ -244,20 +244,20 @@ TEST_F(ThreadsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
   EXPECT_TRUE(is_handed_out(block, 2 * kBytes, nullptr, 16));
 }
 
-// Destructors of a thread's variables may free memory, and run after the thread was told ended.
+// Destructors of a thread's variables may free memory, and run after the thread's reported end.
 TEST_F(ThreadsThatAreGone, MayFreeInTheOrderOfTheirStreamUntilTheVeryEnd) {
   ASSERT_NO_FATAL_FAILURE(start());
   static CUdeviceptr block = 0;
   static int calls = 0;
 #if defined(__SANITIZE_THREAD__)
-  // In the last round of all the thread sanitizer knows the thread no more.
+  // In the last round the thread sanitizer no longer knows the thread.
   static constexpr int kRounds = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
 #else
   static constexpr int kRounds = PTHREAD_DESTRUCTOR_ITERATIONS;
 #endif
   pthread_key_t late = 0;
   const auto at_end = [](void* key) {
-    // Again and again: behind whatever other destructor there is.
+    // Repeatedly, to be behind any other destructor.
     if (++calls < kRounds) {
       pthread_setspecific(*static_cast<pthread_key_t*>(key), key);
     } else {
@@ -279,8 +279,8 @@ TEST_F(ThreadsThatAreGone, MayFreeInTheOrderOfTheirStreamUntilTheVeryEnd) {
 
 class FreedInStreamOrder : public Inside {
  protected:
-  /// Iterations of frees and then launches on a stream that is busy meanwhile, so that its fences
-  /// take events. Nobody asks how far it has come.
+  /// Iterations of frees and then launches on a busy stream, so that its fences take events. Nobody
+  /// queries it.
   static void iterate(int iterations, std::uint32_t frees, std::uint32_t launches) {
     const CUstream stream = make_stream();
     const CUdeviceptr scratch = allocate(kBytes, stream);

@@ -1,5 +1,5 @@
-// Very many streams and threads, that are there or are gone: what they cost is counted, in calls of
-// the driver and in bytes of the host, and is the same however many there are.
+// Very many streams and threads, existing or ended: their cost in driver calls and host bytes must
+// not depend on their number.
 
 #include <malloc.h>
 
@@ -13,13 +13,14 @@ namespace weir::preload::testing {
 namespace {
 
 constexpr int kVeryMany = WEIR_TEST_SANITIZED != 0 ? 2'000 : 100'000;
-/// Of a stand-in whose streams are threads each.
+/// On a stand-in whose streams are threads.
 constexpr int kAlive = WEIR_TEST_SANITIZED != 0 ? 300 : 3'000;
 constexpr std::size_t kGib = std::size_t{1} << 30;
 
 class Turnover : public Inside {
  protected:
-  /// On a device with so much memory that frees may wait for others, and none behind it.
+  /// On a device with so much memory that frees may wait for others, and no memory behind
+  /// addresses.
   static void start_large(Variables variables = {}) {
     std::vector all(variables);
     all.emplace_back("WEIR_STANDIN_MEMORY", "80G");
@@ -34,21 +35,21 @@ class Turnover : public Inside {
   static void pairs(int count) {
     for (int i = 0; i < count; ++i) pair();
   }
-  /// Calls of the driver that each of `count` operations makes.
+  /// Driver calls of each of `count` operations.
   template <typename Operation>
   [[nodiscard]] static double calls_of(int count, const Operation& operation) {
     weir_standin_clear_counters();
     for (int i = 0; i < count; ++i) operation();
     return static_cast<double>(calls()) / count;
   }
-  /// Of pairs, the least of several times: where the machine is busy a question is asked again now
-  /// and then, and what each pair costs shows every time.
+  /// For pairs, the minimum of several runs: on a busy machine a query is sometimes repeated, while
+  /// the cost of each pair shows in every run.
   [[nodiscard]] static double calls_of_pairs() {
     double least = calls_of(64, pair);
     for (int i = 0; i < 4; ++i) least = std::min(least, calls_of(64, pair));
     return least;
   }
-  /// A stream that has a block, works and ends, without anybody waiting for it.
+  /// A stream that has a block, works and ends; nobody waits for it.
   static void come_and_go() {
     const CUstream stream = make_stream();
     const CUdeviceptr block = allocate(kBytes, stream);
@@ -58,7 +59,7 @@ class Turnover : public Inside {
     free(block, stream);
     EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
   }
-  /// So many of them, the device never far behind.
+  /// So many of them, with the device never far behind.
   static void many_come_and_go(int streams) {
     for (int i = 1; i <= streams; ++i) {
       come_and_go();
@@ -111,11 +112,11 @@ TEST_F(Turnover, ThreadsThatAreGoneCostNeitherCallsNorMemory) {
   }
   pairs(100);
   settle();
-  // Not an event on the legacy stream for each fence, as while their work is under way.
+  // Without an event on the legacy stream for each fence, as while their work is under way.
   EXPECT_LE(calls_of_pairs(), before);
 }
 
-// So far that none is passed at once, and all are when somebody synchronizes.
+// So far behind that none is passed at once, and all are when somebody synchronizes.
 TEST_F(Turnover, ThreadsThatAreGoneAreForgottenThoughTheDeviceIsBehind) {
   ASSERT_NO_FATAL_FAILURE(start_large());
   weir_standin_delay(weir_standin_all_streams(), 50'000);
@@ -226,7 +227,7 @@ TEST_F(Turnover, LaunchesOnManyStreamsInTurnLookAtNone) {
   EXPECT_LE(weir_standin_calls("cuCtxGetCurrent"), 10'000U / 32 + 100);
 }
 
-/// A stream that is gone with work that is held, and blocks that are freed afterwards.
+/// A stream that has ended with held work, and blocks that are freed afterwards.
 class BehindAStreamThatIsGone : public Turnover {
  protected:
   static void leave_late() {

@@ -1,4 +1,4 @@
-// cuMemAllocAsync and cuMemFreeAsync: who may have a block again, and when.
+// cuMemAllocAsync and cuMemFreeAsync: who may reuse a block, and when.
 
 #include "tests/preload/inside/inside.hpp"
 
@@ -10,7 +10,7 @@ class Async : public Inside {
   static void use(CUdeviceptr block, CUstream stream) {
     EXPECT_EQ(cuMemsetD32Async(block, 7, kBytes / 4, stream), CUDA_SUCCESS);
   }
-  /// All that was freed and is passed can be had again without the driver.
+  /// All memory that was freed and passed can be allocated again without the driver.
   static void expect_cached_after_settling(std::uint64_t bytes) {
     settle();
     EXPECT_EQ(books().awaiting.current, Bytes{});
@@ -68,8 +68,8 @@ TEST_F(Async, AFreeOnAnotherStreamAwaitsItsHomeForAThird) {
   expect_cached_after_settling(kBytes);
 }
 
-/// The default stream and those that block with it wait for each other, so a free on one of them
-/// comes behind the work of the other, though it has none itself.
+/// The default stream and blocking streams wait for each other, so a free on one of them follows
+/// the other's work, even without work of its own.
 TEST_F(Async, AFreeOnABlockingStreamAwaitsTheDefaultStream) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream(CU_STREAM_DEFAULT);
@@ -97,10 +97,10 @@ TEST_F(Async, PyTorchsEventsAndWaitsGiveNoEarlyReuse) {
   const CUstream freeing = make_stream();
   const CUdeviceptr block = allocate(kBytes, home);
   use(block, home);
-  // As a program would order the streams: a fence of ours does not.
+  // The program orders the streams this way; a fence of ours does not.
   ASSERT_EQ(cuStreamSynchronize(home), CUDA_SUCCESS);
-  // As a framework frees memory that a side stream used: behind an event of that stream, on yet
-  // another stream.
+  // As a framework frees memory that a side stream used: behind an event of that stream, on a third
+  // stream.
   CUevent event = nullptr;
   ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
   keep_busy(side, block);
@@ -152,7 +152,7 @@ TEST_F(Async, AStreamThatIsDestroyedLeavesItsBlocksBehindItsWork) {
   EXPECT_FALSE(is_handed_out(held, 2 * kBytes, make_stream()));
   settle();
   // Four blocks of the same size were the new stream's, and then cuMemAlloc's, since the stream is
-  // idle; what the stream that is gone left is for anybody.
+  // idle. Anybody may use the memory of the ended stream.
   weir_standin_clear_counters();
   for (int i = 0; i < 5; ++i) (void)allocate(kBytes, next);
   EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
@@ -198,7 +198,7 @@ TEST_F(Async, ABlockOfAThreadThatIsGoneAwaitsItsDefaultStream) {
     free(block, CU_STREAM_PER_THREAD);
   }).join();
   EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
-  // The next thread may get the last one's number from the system, and not its blocks.
+  // The next thread may get the last one's number from the system, but not its blocks.
   std::thread([&] {
     ASSERT_NO_FATAL_FAILURE(use_device(0));
     EXPECT_FALSE(is_handed_out(block, kBytes, CU_STREAM_PER_THREAD));
@@ -215,14 +215,14 @@ TEST_F(Async, ABlockGoesToAnotherStreamBehindAWaitOnTheDevice) {
   ASSERT_EQ(cuMemsetD32Async(block, 1, kMib / 4, first), CUDA_SUCCESS);
   free(block, first);
   weir_standin_clear_counters();
-  // The first stream never ends its work before this returns, so no wait of the host is in it.
+  // The first stream never ends its work before this returns, so the host does not wait.
   ASSERT_EQ(allocate(kMib, second), block);
   EXPECT_EQ(weir_standin_calls("cuStreamWaitEvent"), 1U);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
   EXPECT_EQ(books().handovers, 1U);
   EXPECT_EQ(books().waits, 0U);
   ASSERT_EQ(cuMemsetD32Async(block, 2, kMib / 4, second), CUDA_SUCCESS);
-  // Time for the second stream to come to its work too early.
+  // Gives the second stream time to start its work too early.
   const CUstream third = make_stream();
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(cuLaunchHostFunc(

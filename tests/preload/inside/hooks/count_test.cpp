@@ -1,4 +1,4 @@
-// Memory that the driver serves past the pool, against the budget.
+// Memory that the driver serves past the pool, counted against the budget.
 
 #include <cstring>
 
@@ -102,7 +102,7 @@ TEST_F(Counted, TheDevicesQueuedWorkMakesRoomForThem) {
   keep_busy(stream, block);
   free(block);
   std::thread other([&] {
-    // Its fence is asked for once by the trim, and then again and again by who waits.
+    // The trim asks for its fence once, and waiters then ask repeatedly.
     EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
     weir_standin_release(stream);
   });
@@ -113,7 +113,7 @@ TEST_F(Counted, TheDevicesQueuedWorkMakesRoomForThem) {
 }
 
 TEST_F(Counted, WhatNoQueuedWorkMakesRoomForIsRefusedAtOnce) {
-  // With a wait that would outlast the test.
+  // With a wait longer than the test.
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   keep_busy(make_stream(), allocate(8 * kMib));
   const CUmemAllocationProp properties = on_device();
@@ -222,7 +222,7 @@ TEST_F(Counted, ManagedMemoryByItselfAndItLessensNothing) {
   EXPECT_EQ(passed("managed"), Bytes{});
   EXPECT_EQ(used(), mib(512)) << "nothing of the device's was given back for it";
   free(block);
-  // In the books of other programs, and at the end.
+  // In the accounting of other programs, and at the end.
   for (const Passed& each : arena().account().passed_kinds()) EXPECT_FALSE(each.counted);
 }
 
@@ -265,7 +265,7 @@ TEST_F(Counted, CodeByWhatTheDeviceHasLessForIt) {
   EXPECT_EQ(used(), Bytes{});
 }
 
-/// Each of them is inside the driver while the other one is: it refuses them otherwise.
+/// Both are inside the driver at once: it refuses them otherwise.
 TEST_F(Counted, CodeThatIsLoadedInParallel) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MODULE_MEMORY", "3M"}}));
   weir_standin_set_loads_meet(2);

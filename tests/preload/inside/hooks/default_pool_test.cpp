@@ -1,4 +1,4 @@
-// The default pool, as a program that asks it finds ours in it.
+// The default pool: a program that queries it gets the figures of ours.
 
 #include "tests/preload/inside/inside.hpp"
 

@@ -1,5 +1,5 @@
-// Frees of what nobody has: refused with the driver's code, and never given to the driver, which
-// would take a whole segment back.
+// Frees of pointers that nobody owns: refused with the driver's code, and never passed to the
+// driver, which would release a whole segment.
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +23,8 @@ class DoubleFree : public Inside, public ::testing::WithParamInterface<const cha
   static std::uint64_t driver_frees() {
     return weir_standin_calls("cuMemFree") + weir_standin_calls("cuMemFreeAsync");
   }
-  /// `pointer` is nobody's now: every way of freeing it is refused, here and by `streams`.
+  /// Checks that every way of freeing `pointer`, which nobody owns, is refused, here and by
+  /// `streams`.
   static void expect_refused_here(CUdeviceptr pointer, const std::vector<CUstream>& streams = {}) {
     const Statistics before = books();
     const std::uint64_t frees = driver_frees();
@@ -44,7 +45,7 @@ class DoubleFree : public Inside, public ::testing::WithParamInterface<const cha
   }
 };
 
-/// Of pools that keep what is freed.
+/// Of pools that keep freed memory.
 class DoubleFreeOfCached : public DoubleFree {};
 
 TEST_P(DoubleFree, IsRefusedAndItsNeighboursLive) {
@@ -54,7 +55,7 @@ TEST_P(DoubleFree, IsRefusedAndItsNeighboursLive) {
     const CUdeviceptr first = allocate(kBytes);
     const CUdeviceptr second = allocate(kBytes);
     const CUdeviceptr third = allocate(kBytes, stream);
-    weir_standin_hold(weir_standin_all_streams());  // so that no pool gives it back
+    weir_standin_hold(weir_standin_all_streams());  // so that no pool releases it
     EXPECT_EQ(cuMemsetD8Async(first, 1, kBytes / 2, stream), CUDA_SUCCESS);
     EXPECT_EQ(cuMemsetD8Async(first + kBytes / 2, 1, kBytes / 2, nullptr), CUDA_SUCCESS);
     EXPECT_EQ(free_by(how, first), CUDA_SUCCESS);
@@ -128,7 +129,7 @@ TEST_P(DoubleFree, InACaptureIsRefusedAndBreaksNothing) {
 }
 
 TEST_P(DoubleFree, OfManyThreadsSucceedsOnce) {
-  weir::testing::expect_any_refused();  // unpooled: of what the driver has back
+  weir::testing::expect_any_refused();  // unpooled: of memory that the driver has back
   ASSERT_NO_FATAL_FAILURE(start_pool());
   constexpr int kThreads = 4;
   constexpr int kRounds = 200;

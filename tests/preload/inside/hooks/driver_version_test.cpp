@@ -1,4 +1,4 @@
-// What becomes of calls that the driver is too old for. On the stand-in of 12.4 they are missing.
+// Calls for which the driver is too old. On the stand-in of 12.4 they are missing.
 
 #include "tests/preload/inside/inside.hpp"
 

@@ -1,5 +1,5 @@
-// Handles for other processes: what another process has by one is what it would have without Weir.
-// The other one is this program again, with the same test and the handle in its environment.
+// Handles for other processes: another process gets by one what it would get without Weir. It is
+// this program again, with the same test and the handle in its environment.
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -36,10 +36,10 @@ class Ipc : public Inside {
  protected:
   static void start_shareable(Variables variables = {}) {
     start(variables);
-    // Read when the first block is made.
+    // Read when the first block is created.
     setenv("WEIR_STANDIN_SHAREABLE", "1", 1);
   }
-  /// Runs the same test in another process, which finds the handle; its exit code.
+  /// Runs the same test in another process, which finds the handle. Returns its exit code.
   static int run_elsewhere(const CUipcMemHandle& handle, std::size_t size) {
     const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
     std::string filter =
@@ -60,8 +60,8 @@ class Ipc : public Inside {
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  /// Whether this is the other process. Then it has looked: 7 stands in all of the allocation, and
-  /// 8 from now on.
+  /// Whether this is the other process. If so, it has checked that all of the allocation contains
+  /// 7, and has set it to 8.
   static bool is_the_other_one() {
     if (std::getenv(kHandle) == nullptr) return false;
     const std::size_t size = std::strtoull(std::getenv(kSize), nullptr, 10);
@@ -84,7 +84,8 @@ class Ipc : public Inside {
     const auto* const first = reinterpret_cast<const unsigned char*>(memory);
     EXPECT_EQ(std::count(first, first + bytes, byte), static_cast<std::ptrdiff_t>(bytes));
   }
-  /// Another process has what the driver gave at `pointer`, by the handle of `pointer + offset`.
+  /// Checks that another process gets the driver's allocation at `pointer` by the handle of
+  /// `pointer + offset`.
   static void expect_shared(CUdeviceptr pointer, std::size_t offset, std::size_t asked) {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
@@ -93,7 +94,7 @@ class Ipc : public Inside {
     EXPECT_EQ(bytes, asked);
     CUipcMemHandle handle{};
     ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer + offset), CUDA_SUCCESS);
-    // What is shared is all that the driver gave.
+    // The whole driver allocation is shared.
     ASSERT_EQ(cuMemGetAddressRange(&base, &bytes, pointer), CUDA_SUCCESS);
     EXPECT_EQ(base, pointer);
     EXPECT_GE(bytes, asked);
@@ -104,7 +105,7 @@ class Ipc : public Inside {
     EXPECT_EQ(std::memcmp(&handle, &again, sizeof handle), 0);
     EXPECT_EQ(run_elsewhere(handle, bytes), 0);
     expect_all(pointer, bytes, 8);
-    // It is the driver's from the handle on, and freed there.
+    // The handle makes it the driver's, which frees it.
     weir_standin_clear_counters();
     free(pointer);
     EXPECT_EQ(weir_standin_calls("cuMemFree"), 1U);

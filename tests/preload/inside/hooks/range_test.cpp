@@ -1,5 +1,5 @@
-// Where an allocation begins and how large it is, as the program is told: what it asked for,
-// whatever the pool made of it, and what the driver says where Weir does not serve the memory.
+// The begin and size of an allocation that the program sees: what it requested, whatever the pool
+// made of it, and the driver's answer for memory that Weir does not serve.
 
 #include <array>
 #include <ostream>
@@ -9,7 +9,7 @@
 namespace weir::preload::testing {
 namespace {
 
-/// An answer: the code, and, where that is success, what was told.
+/// A result: the code, and on success the values.
 struct Answer {
   CUresult code = CUDA_SUCCESS;
   CUdeviceptr begin = 0;
@@ -35,7 +35,7 @@ class Ranges : public Inside {
               answer.code);
     return answer;
   }
-  /// Among others, one of which is looked at.
+  /// One attribute among others.
   static Answer attributes_at_once(CUdeviceptr pointer, int expected_device = 0) {
     int device = -1;
     unsigned type = 0;
@@ -47,20 +47,20 @@ class Ranges : public Inside {
     EXPECT_EQ(device, expected_device);
     return answer;
   }
-  /// All three calls tell of the program's `bytes` at `begin`.
+  /// Checks that all three calls report the program's `bytes` at `begin`.
   static void expect_told(CUdeviceptr pointer, CUdeviceptr begin, std::size_t bytes) {
     const Answer told{.begin = begin, .bytes = bytes};
     EXPECT_EQ(range(pointer), told);
     EXPECT_EQ(attribute_by_attribute(pointer), told);
     EXPECT_EQ(attributes_at_once(pointer), told);
   }
-  /// The driver is asked about what it does not know, and refuses.
+  /// Checks that the driver is asked about unknown memory, and refuses.
   static void expect_driver_refuses() {
     expect_refused("cuMemGetAddressRange", CUDA_ERROR_NOT_FOUND);
     expect_refused("cuPointerGetAttribute", CUDA_ERROR_INVALID_VALUE);
     expect_nobodys(12345);
   }
-  /// As the driver tells of what nobody has.
+  /// The driver's answer for memory that nobody has.
   static void expect_nobodys(CUdeviceptr pointer) {
     EXPECT_EQ(range(pointer), Answer{CUDA_ERROR_NOT_FOUND});
     EXPECT_EQ(attribute_by_attribute(pointer), Answer{CUDA_ERROR_INVALID_VALUE});

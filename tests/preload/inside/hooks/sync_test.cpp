@@ -1,4 +1,4 @@
-// cuMemAlloc and cuMemFree, where nobody uses the memory late.
+// cuMemAlloc and cuMemFree, if nobody uses the memory late.
 
 #include <atomic>
 
@@ -35,7 +35,7 @@ TEST_F(Sync, RowsOfAPitchedBlockBeginAtMultiplesOf512) {
 TEST_F(Sync, RowsThatAreMoreThanAnyMemoryAreRefused) {
   expect_refused("cuMemAllocPitch", CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_NO_FATAL_FAILURE(start());
-  // Rows of 512 bytes, so many that their sum is a small number again.
+  // Rows of 512 bytes, so many that their sum overflows to a small number.
   constexpr std::size_t kAround = SIZE_MAX / 512 + 1;
   for (const std::size_t height : {kAround / 2 + 1, kAround, kAround + 1, SIZE_MAX}) {
     for (const std::size_t width : {std::size_t{1}, std::size_t{512}, SIZE_MAX / 2, SIZE_MAX}) {
@@ -90,7 +90,7 @@ TEST_F(Sync, FreesShareFences) {
   ASSERT_EQ(cuStreamSynchronize(idle), CUDA_SUCCESS);
   weir_standin_clear_counters();
   for (const CUdeviceptr block : blocks) free(block);
-  // One event for each fence, of the busy stream alone; the default stream is asked, too.
+  // One event for each fence, on the busy stream alone; the default stream is queried, too.
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), kFences);
   EXPECT_EQ(weir_standin_calls("cuStreamQuery"), 3 * kFences);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);

@@ -1,4 +1,4 @@
-// What the program is told of the device's memory.
+// The device memory that the program sees.
 
 #include "tests/preload/inside/inside.hpp"
 
@@ -42,7 +42,7 @@ TEST_F(BudgetView, FreeIsWhatTheProgramCouldStillHave) {
   // The driver's own cuMemFree would have waited for the stream, and the memory would be free.
   EXPECT_EQ(told().free, 64 * kMib);
   settle();
-  // It is kept, and still the program's to have.
+  // It is cached, and still available to the program.
   EXPECT_EQ(weir_standin_used(0), 16 * kMib);
   EXPECT_EQ(told().free, 64 * kMib);
 }
@@ -55,7 +55,7 @@ TEST_F(BudgetView, FreeIsNoMoreThanTheDeviceHas) {
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   CUmemGenericAllocationHandle others = 0;
   {
-    // As another process's: not counted here.
+    // Like another process's: not counted here.
     const preload::Inside inside;
     ASSERT_EQ(cuMemCreate(&others, 40 * kMib, &properties, 0), CUDA_SUCCESS);
   }

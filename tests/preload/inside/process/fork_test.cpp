@@ -1,4 +1,4 @@
-// A child of fork: its calls go to the driver, which has nothing to give there.
+// A child of fork: its calls go to the driver, which fails them.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace {
 
 class Fork : public Inside {};
 
-/// Zero, or the number of the check that failed.
+/// Zero, or the number of the failed check.
 int in_child(CUdeviceptr block) {
   if (Process::get() != nullptr || Process::get_if_any() != nullptr) return 1;
   CUdeviceptr pointer = 0;

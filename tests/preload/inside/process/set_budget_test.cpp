@@ -1,4 +1,4 @@
-// Another budget while the program runs.
+// A budget that changes while the program runs.
 
 #include <atomic>
 
@@ -96,7 +96,7 @@ TEST_F(SetBudget, WhatWorkStillUsesGoesBackOnceTheDeviceIsDoneWithIt) {
   EXPECT_EQ(set(mib(16)).used, mib(32)) << "not before";
   release_all();
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  // As the thread does that publishes.
+  // As the thread that publishes does.
   EXPECT_TRUE(eventually([] {
     Process::get()->keep_budget(arena().account());
     return weir_standin_used(0) == 0;
@@ -214,7 +214,7 @@ TEST_F(SetBudget, IsSaidInTheLogAndShownOutside) {
   EXPECT_EQ(figures.budget, mib(16));
 }
 
-// Ends: each thread does a fixed number of things.
+// This ends: each thread does a fixed number of steps.
 TEST_F(SetBudget, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeAndGo) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "10ms"}}));
   (void)allocate(kMib);

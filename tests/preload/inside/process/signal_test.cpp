@@ -1,5 +1,5 @@
-// Calls of CUDA in a signal handler that interrupts one of ours: on the same thread, with our locks
-// taken and our tables half changed.
+// CUDA calls in a signal handler that interrupts one of ours on the same thread, with our locks
+// held and our tables half changed.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 namespace weir::preload::testing {
 namespace {
 
-/// What the handler does, and what came of it. A handler has no argument of ours.
+/// What the handler does, and its result. A handler takes no argument of ours.
 struct Handler {
   void (*run)() = nullptr;
   int runs = 0;
@@ -32,7 +32,7 @@ void on_signal(int /*signal*/) {
   handler.run();
 }
 
-/// Where the signal comes: just before the driver's answer to a call of Weir's own, or of the
+/// When the signal comes: just before the driver's answer to a call of Weir's own, or of the
 /// program's.
 class SignalHandler : public Inside {
  protected:
@@ -67,7 +67,7 @@ void free_there() { handler.code = cuMemFree(handler.pointer); }
 void free_in_order_there() { handler.code = cuMemFreeAsync(handler.pointer, handler.stream); }
 void set_there() { handler.code = cuMemsetD8Async(handler.pointer, 1, kBytes, handler.stream); }
 
-/// The calls of the driver that Weir makes while it serves these, each with what it holds then.
+/// The driver calls that Weir makes while it serves these, each with the locks held.
 constexpr std::array kOwnCalls{"cuCtxGetCurrent", "cuMemAlloc", "cuStreamQuery", "cuEventRecord",
                                "cuEventQuery"};
 
@@ -92,7 +92,7 @@ TEST_F(SignalHandler, AllocatesFromTheDriverAndItIsCounted) {
 
 TEST_F(SignalHandler, AllocatesWhereverWeirIsInterrupted) {
   ASSERT_NO_FATAL_FAILURE(start_with(&allocate_there));
-  std::size_t bytes = kMib;  // another one each time, so that nothing is cached
+  std::size_t bytes = kMib;  // different each time, so that nothing is cached
   for (const char* call : kOwnCalls) {
     SCOPED_TRACE(call);
     bytes += 2 * kMib;
@@ -176,7 +176,7 @@ TEST_F(SignalHandler, MoreFreesThanThereIsRoomForFailAndLoseNothing) {
   (void)allocate(2 * kMib);
   stop();
   EXPECT_EQ(handler.code, CUDA_ERROR_OUT_OF_MEMORY);
-  // The first one was the block, the others are addresses in its middle.
+  // The first one was the block, the others are addresses inside it.
   EXPECT_EQ(books().allocated.current, mib(2));
   EXPECT_FALSE(log.containing("cuMemFree in a signal handler failed (1)").empty());
 }
@@ -213,7 +213,8 @@ TEST_F(SignalHandler, EndsAStreamWhoseLastWorkIsFenced) {
   ASSERT_NO_FATAL_FAILURE(start_with([] { handler.code = cuStreamDestroy(handler.stream); }));
   handler.stream = make_stream();
   const CUdeviceptr block = allocate(kBytes);
-  weir_standin_hold(weir_standin_all_streams());  // by its handle it cannot be released any more
+  weir_standin_hold(
+      weir_standin_all_streams());  // a stream that has ended cannot be released by its handle
   EXPECT_EQ(cuMemsetD8Async(block, 1, 1, handler.stream), CUDA_SUCCESS);
   interrupt("cuMemAlloc");
   (void)allocate(kMib);
@@ -225,7 +226,7 @@ TEST_F(SignalHandler, EndsAStreamWhoseLastWorkIsFenced) {
   EXPECT_EQ(books().awaiting.current, Bytes{});
 }
 
-/// Nothing in the child would ever do what is left for later: it has no driver either.
+/// Nothing in the child would ever do deferred work: it has no driver either.
 TEST_F(SignalHandler, AChildThatItForksIsToldWhatTheDriverSaysOfAStreamsEnd) {
   ASSERT_NO_FATAL_FAILURE(start_with([] {
     const pid_t child = fork();
@@ -249,7 +250,7 @@ TEST_F(SignalHandler, DuringTheDriversOwnWorkIsServedAsEver) {
   const CUdeviceptr cached = allocate(kBytes);
   free(cached);
   settle();
-  interrupt("cuArrayCreate");  // passed: none of our tables is touched meanwhile
+  interrupt("cuArrayCreate");  // passed: does not touch our tables
   CUDA_ARRAY_DESCRIPTOR flat{};
   flat.Width = flat.Height = 16;
   flat.Format = CU_AD_FORMAT_FLOAT;
@@ -261,8 +262,8 @@ TEST_F(SignalHandler, DuringTheDriversOwnWorkIsServedAsEver) {
   EXPECT_EQ(handler.pointer, cached);
 }
 
-/// It has none of our locks, and no summary and no timeline's end are made. Each in a process of
-/// its own, which starts anew: a forked one would pass everything.
+/// It takes none of our locks, and makes no summary and no timeline end. Each runs in a process
+/// that starts anew: a forked one would pass everything.
 TEST_F(SignalHandler, EndsTheProgramWhereverWeirIsInterrupted) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string file = ::testing::TempDir() + "ends_in_call_%p.json";
@@ -285,7 +286,7 @@ TEST_F(SignalHandler, EndsTheProgramWhereverWeirIsInterrupted) {
   }
 }
 
-/// The settings are read, and one of them is warned of, while everybody else waits for that.
+/// The settings are read, with a warning, while all other threads wait for that.
 TEST_F(SignalHandler, DuringTheSetUpAllocatesFromTheDriver) {
   static CUcontext context = nullptr;
   static const Driver* driver = nullptr;

@@ -1,5 +1,5 @@
-// What recorders are told of a program that Weir is swapped into, and the functions that begin and
-// stop its timeline.
+// What recorders receive from a program under Weir, and the functions that start and stop its
+// timeline.
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 using weir::testing::ToldTimeline;
 using Kind = TimelineKind;
 
-/// Notes what a profiler would be told.
+/// Records what a profiler would receive.
 class Marker final : public TimelineMarker {
  public:
   void push(std::uint32_t batch, std::uint32_t /*site*/) noexcept override { pushed = batch; }

@@ -1,5 +1,5 @@
-// A driver of later times, as far as look-ups go: from 99.0 on cuMemAlloc is another function, with
-// other parameters. To 99.0 it is the one that is exported.
+// The look-ups of a later driver: from 99.0 on cuMemAlloc is another function, with other
+// parameters; up to 99.0 it is the exported one.
 
 #include <cuda.h>
 

@@ -1,6 +1,6 @@
-// A driver that is nothing but its look-ups: every function of <cudaTypedefs.h>, each version and
-// each form of it a function of its own. LOADER_DRIVER_VERSION says which driver it is, 12040 for
-// 12.4. It writes the look-ups down in the file that LOADER_LOOK_UPS names.
+// A driver of look-ups alone: every function of <cudaTypedefs.h>, each version and form as a
+// separate function. LOADER_DRIVER_VERSION sets its version, 12040 for 12.4. It records the
+// look-ups in the file named by LOADER_LOOK_UPS.
 
 #include "table_driver.hpp"
 
@@ -36,8 +36,8 @@ CUresult look_up(const char* base, void** function, int version, cuuint64_t flag
   return CUDA_SUCCESS;
 }
 
-/// What every function does, with as many parameters as any that works here. A runtime comes as far
-/// with that as to look up all that it ever calls.
+/// The body of every function, with as many parameters as any that works here. It suffices for a
+/// runtime to look up all that it ever calls.
 CUresult called(const char* base, void* first, void* second, int third, cuuint64_t fourth) {
   if (std::strcmp(base, "cuGetProcAddress") == 0) {
     return look_up(static_cast<const char*>(first), static_cast<void**>(second), third, fourth);
@@ -82,7 +82,7 @@ const TableForm* weir_table_answer(const char* base, int version, cuuint64_t fla
   for (const TableForm& form : kForms) {
     if (std::strcmp(form.base, base) != 0 || form.version > version) continue;
     if (form.per_thread && flags != CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) continue;
-    // Of one version the form for per-thread default streams is the one that was meant.
+    // At the same version, prefers the form for per-thread default streams.
     const bool newer = best == nullptr || form.version > best->version ||
                        (form.version == best->version && form.per_thread);
     if (newer) best = &form;

@@ -1,5 +1,5 @@
-// Opens a cuBLAS, with the runtime that is inside it, and starts it. 77 where there is none. What
-// the start comes to is printed: on the stand-in driver it fails.
+// Opens a cuBLAS, with the runtime inside it, and starts it; exit code 77 if there is none. Prints
+// the result of the start: on the stand-in driver it fails.
 
 #include <dlfcn.h>
 

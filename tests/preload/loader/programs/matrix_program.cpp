@@ -1,6 +1,6 @@
-// What a program finds of each hook on the driver that it has: a line for each of its symbols, with
-// its class, whose function dlsym gives for it by the driver's handle, and whose cuGetProcAddress
-// gives at the version that the hook is made for: weir, driver or nothing.
+// Prints what a program finds of each hook on its driver, a line for each symbol: its class, and
+// whose function (weir, driver or nothing) it gets by dlsym with the driver's handle, and by
+// cuGetProcAddress at the hook's version.
 
 #include <cuda.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Loads the toolkit's own runtime and makes one call: the runtime then looks up all that it ever
-// asks of a driver. What the call returns does not matter.
+// Loads the toolkit's own runtime and makes one call: the runtime then looks up every driver
+// function that it ever calls. The result of the call does not matter.
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-// Which functions a program gets from table_driver.cpp that has Weir before it: for each look-up
-// the hook that stands in front of what the driver gives, where there is one, and the driver's own
-// function otherwise. The look-ups are every one that <cudaTypedefs.h> allows (`all`), or those of
-// a file. 0, or 1 and lines that say what is not so.
+// Checks which functions a program gets from table_driver.cpp with Weir in front: for each look-up
+// the hook for the driver's result, if there is one, otherwise the driver's own function. The
+// look-ups are all that <cudaTypedefs.h> allows (`all`), or those of a file. Returns 0, or 1 with
+// lines about the differences.
 
 #include <dlfcn.h>
 
@@ -37,7 +37,7 @@ Driver driver_of(void* library) {
           reinterpret_cast<decltype(Driver::get)>(dlsym(library, "cuGetProcAddress_v2"))};
 }
 
-/// The version of the per-thread form of what a hook is: the types have none for every version.
+/// The version of a hook's per-thread form: the types do not have one for every version.
 int per_thread_version(const Driver& driver, const Hook& hook) {
   std::size_t count = 0;
   const TableForm* const forms = driver.forms(&count);
@@ -50,7 +50,7 @@ int per_thread_version(const Driver& driver, const Hook& hook) {
   return first;
 }
 
-/// The hook that stands in front of a form of a function; null where none does.
+/// The hook for a form of a function; null if there is none.
 const char* hook_of(const Driver& driver, const TableForm& form) {
   for (const Hook& hook : weir::preload::hooks()) {
     if (std::strcmp(form.base, hook.base) != 0) continue;
@@ -65,7 +65,7 @@ const char* hook_of(const Driver& driver, const TableForm& form) {
   return nullptr;
 }
 
-/// Each form at its own version and at one that is newer, for each kind of default stream.
+/// Each form at its own version and at a newer one, for each kind of default stream.
 std::vector<LookUp> all_look_ups(const Driver& driver, int newest) {
   std::size_t count = 0;
   const TableForm* const forms = driver.forms(&count);
@@ -85,7 +85,7 @@ std::vector<LookUp> look_ups_of(const char* path) {
   return all;
 }
 
-/// What is not so of the answer to a look-up; empty where it is as it should be. `swapped` counts.
+/// The error in the result of a look-up; empty if it is right. `swapped` counts.
 std::string fault_of(const Driver& driver, const LookUp& asked, int& swapped) {
   const TableForm* const form = driver.answer(asked.base.c_str(), asked.version, asked.flags);
   void* found = nullptr;

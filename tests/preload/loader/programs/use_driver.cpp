@@ -1,4 +1,4 @@
-// Each way by which programs come to the driver's functions. Made into a program that links the
+// Every way in which programs reach the driver's functions. Built as a program that links the
 // driver (LOADER_LINKED), one that does not, and a library.
 
 #include "use_driver.hpp"
@@ -41,7 +41,7 @@ bool find_by_name(void* library, Functions& f) {
          set(f.calls, dlsym(library, "weir_standin_calls"));
 }
 
-/// By cuGetProcAddress as it was before 12.0 or is since.
+/// By cuGetProcAddress in its form before or since 12.0.
 bool find_by_address(void* library, bool old, Functions& f) {
   using Old = CUresult (*)(const char*, void**, int, cuuint64_t);
   using New = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);

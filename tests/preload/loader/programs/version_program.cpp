@@ -1,5 +1,6 @@
-// Which look-ups at newer_driver.cpp get Weir's functions: those of a version that it is made for,
-// in the form for the default stream that is meant. 0, or 1 and lines that say what is not so.
+// Checks which look-ups at newer_driver.cpp return Weir's functions: those at a version that Weir
+// supports, in the form for the right default stream. Returns 0, or 1 with lines about the
+// differences.
 
 #include <cuda.h>
 #include <dlfcn.h>
