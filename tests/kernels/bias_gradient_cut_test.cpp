@@ -1,4 +1,4 @@
-// How a bias gradient is cut: what it costs by count. What it takes on a device is measured there.
+// How a bias gradient is cut, and its cost by counting. The time on a device is measured there.
 
 #include "kernels/bias_gradient_cut.hpp"
 
@@ -19,10 +19,10 @@ constexpr std::size_t kWorkspace = 1U << 20U;  // 4 MiB, the least
 
 constexpr std::size_t ceiling(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-/// What the order of the sums costs beside the bytes of dy.
+/// The cost of the sums' order, without the bytes of dy.
 struct Steps {
   std::size_t launches = 0;
-  std::size_t additions = 0;  ///< of run totals that have to follow each other, over all launches
+  std::size_t additions = 0;  ///< dependent additions of run totals, over all launches
   std::size_t tiles = 0;      ///< loads that no addition hides: the first of each launch
   std::size_t blocks = 0;     ///< of the second launch of a piece, at most
 };
@@ -71,7 +71,7 @@ TEST(BiasGradientCut, ATileHasAllRunsOfAPieceOrTheFewestColumns) {
   }
 }
 
-// The bound is 1.3 times what the bytes alone take. Taken for an H100: 3.0 TB/s (its data sheet
+// The bound is 1.3 times the time of the bytes alone. Assumed for an H100: 3.0 TB/s (its data sheet
 // says 3.35), 2.5 us for a launch that depends on the one before it, 6 cycles at 1.7 GHz for an
 // addition, 1 us for a load that nothing hides. `weir-gpu bench` measures it.
 TEST(BiasGradientCut, OfManyRowsStaysNearItsFloorByCount) {

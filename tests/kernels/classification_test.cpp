@@ -139,7 +139,7 @@ TEST(SoftmaxCrossEntropyGradient, EqualsTheFloat64ReferenceForEveryShape) {
 }
 
 TEST(SoftmaxCrossEntropyGradient, IsTheSlopeOfTheFloat64Loss) {
-  // Differences of the reference's loss, so that a shared mistake in the formula would show.
+  // Differences of the reference's loss, so that a common mistake in the formula would show.
   constexpr LogitShape kShape{3, 4};
   constexpr float kStep = 0x1p-10F;
   std::vector<float> z = random_logits(kShape, 5);

@@ -47,8 +47,8 @@ double correlation(const std::vector<float>& a, const std::vector<float>& b, std
 /// The share of N(0, 1) below x.
 double normal_share_below(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
-// These bits also come out of a second, independent writing of the same steps, in Python with each
-// result rounded to float.
+// A second, independent implementation of the same steps, in Python with each result rounded to
+// float, gives these bits too.
 TEST(FillNormal, DrawsTheBitsThatEveryDeviceMustDraw) {
   constexpr std::array<std::uint32_t, 8> kStart{0x3f5977c1, 0xbe4c2c43, 0xbfd2c2a9, 0xbeccdada,
                                                 0xbd819087, 0x3ecb0c8d, 0xbeb21a1e, 0x3f99fc15};

@@ -39,7 +39,7 @@ constexpr std::array<std::size_t, 16> kSizes{0,
 
 static_assert(weir::kSumLanes == 32 && weir::kSumTile == 1024, "the stated error is for these");
 
-/// The order as reduce.hpp writes it, pass by pass, every tile filled up with zeros.
+/// The order of reduce.hpp, pass by pass, with every tile filled up with zeros.
 float sum_as_written(std::vector<float> terms) {
   do {
     std::vector<float> sums;

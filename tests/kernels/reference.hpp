@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kernels are compared with: plain loops in double, and bounds on what float may differ.
+// References for the kernels: plain loops in double, and bounds on the difference of float.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,10 +27,10 @@ inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 }
 
 /// The one rounding of a float operation. In double, products of floats are exact, and the second
-/// rounding of a sum does no harm (53 >= 2 * 24 + 2 bits).
+/// rounding of a sum is harmless (53 >= 2 * 24 + 2 bits).
 [[nodiscard]] inline float rounded(double value) { return static_cast<float>(value); }
 
-/// A number in double and how far a float result may lie from it.
+/// A number in double and the largest allowed difference of a float result.
 struct Bounded {
   double value = 0;
   double error = 0;
@@ -48,8 +48,8 @@ struct Matrix {
   }
 };
 
-/// sum_i a(row, i) b(i, column), i < k. In whatever order BLAS adds, fused or not, k products and
-/// sums err by at most (k + 1) u sum |a b|, with 1 % for the terms of higher order.
+/// sum_i a(row, i) b(i, column), i < k. For any order of BLAS's additions, fused or not, k products
+/// and sums err by at most (k + 1) u sum |a b|, with 1 % for the terms of higher order.
 [[nodiscard]] inline Bounded dot(const Matrix& a, const Matrix& b, std::size_t row,
                                  std::size_t column, std::size_t k) {
   Bounded result;

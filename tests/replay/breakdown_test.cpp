@@ -1,5 +1,5 @@
-// Where the bytes are that a pool has reserved: by hand, against a count byte by byte, and of a
-// real trace.
+// Where the reserved bytes of a pool are: by hand, against a count byte by byte, and for a real
+// trace.
 
 #include "tools/replay/measure/breakdown.hpp"
 
@@ -38,7 +38,7 @@ Bytes sum_of(const Breakdown& parts) {
   return parts.requested + parts.rounding + parts.page_ends + parts.holes + parts.whole_pages;
 }
 
-/// The parts but for what was requested, which is what remains of what was reserved.
+/// All parts but the requested one, which is the rest of the reserved bytes.
 void expect_parts(const Holdings& now, Bytes rounding, Bytes page_ends, Bytes holes,
                   Bytes whole_pages) {
   const Breakdown parts = break_down(now);
@@ -57,7 +57,7 @@ TEST(ReplayBreakdown, WhatIsHandedOutBeyondTheRequestIsRounding) {
 }
 
 TEST(ReplayBreakdown, FreeBytesUpToWhereNothingLivesAreAPagesEnds) {
-  // Nothing before it is held, and on the page behind it nothing lives.
+  // Nothing before it is held, and the page after it has nothing live.
   expect_parts(holdings({{110, 130}}, {{100, 200}, {200, 300}}), {0}, {80}, {0}, {100});
   // A block on two pages: the end of each, and none where they meet.
   expect_parts(holdings({{150, 230}}, {{100, 200}, {200, 300}}), {0}, {120}, {0}, {0});
@@ -84,7 +84,7 @@ TEST(ReplayBreakdown, APageThatIsMappedTwiceOrNowhereCountsOnce) {
 }
 
 TEST(ReplayBreakdown, OfMoreThanAPageThePagesCountFromItsBegin) {
-  // The last page, of 30 bytes, has nothing on it; the middle one ends where a page would.
+  // The last page, of 30 bytes, is empty; the middle one ends where a page would.
   expect_parts(holdings({{160, 180}}, {{50, 280}}), {0}, {80}, {0}, {130});
   expect_parts(holdings({{270, 280}}, {{50, 280}}), {0}, {20}, {0}, {200});
 }
@@ -94,7 +94,7 @@ TEST(ReplayBreakdown, WithNothingLiveAllOfItIsWholePages) {
   expect_parts(holdings({}, {}), {0}, {0}, {0}, {0});
 }
 
-/// What each byte of a few pages is, from the first byte of the first page.
+/// The state of each byte of a few pages, from the first byte of the first page.
 struct Count {
   std::uint64_t page_ends = 0, holes = 0, whole_pages = 0;
 
@@ -104,7 +104,7 @@ struct Count {
       return std::find(begin, begin + static_cast<std::ptrdiff_t>(page), true) !=
              begin + static_cast<std::ptrdiff_t>(page);
     };
-    /// Whether a live byte comes before a page on which nothing lives.
+    /// Whether a live byte precedes a page without live bytes.
     const auto meets_block = [&](std::size_t byte, int step) {
       for (; byte < live.size() && occupied(byte); byte += static_cast<std::size_t>(step)) {
         if (live[byte]) return true;
@@ -171,8 +171,8 @@ TEST(ReplayBreakdown, IsOfTheFirstOperationAfterWhichTheMostWasReserved) {
                4),
       candidate("naive", 0).make, gib(1));
   ASSERT_TRUE(parts);
-  // 6 MiB are kept; blocks of 1 MiB are not of their size, and neither is the last, of 6 MiB, taken
-  // from the driver again.
+  // 6 MiB are cached. Blocks of 1 MiB do not have their size, nor does the last one, of 6 MiB,
+  // which comes from the driver.
   EXPECT_EQ(parts->operation, 4U);
   EXPECT_EQ(parts->page, mib(2));
   EXPECT_EQ(parts->reserved, mib(8));
@@ -208,7 +208,7 @@ TEST(ReplayBreakdown, OfARealTraceItAddsUpToWhatThePoolHas) {
   }
 }
 
-/// Has one block out at a time, whose end is always at the same address.
+/// Has one live block at a time, whose end is always at the same address.
 struct SameEndUpstream final : Upstream {
   [[nodiscard]] void* allocate(Bytes size) override {
     return reinterpret_cast<void*>(gib(1).count - size.count);  // NOLINT: an address only

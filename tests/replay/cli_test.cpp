@@ -1,4 +1,4 @@
-// `weir replay` as its users meet it.
+// `weir replay` as users see it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST_F(WeirReplay, PrintsOneTableForSeveralTraces) {
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\npool +trace +other\n"
                                                  "naive +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n"
                                                  "round:24 +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n$"));
-  // One that took the whole of what is hardly enough is told from one that took a whole device.
+  // A pool that took all of a tight capacity differs from one that took a whole device.
   const auto table_for = [&](const std::string& capacity) {
     return replay({other, "--summary", "--pool", "naive,best_fit:all", "--capacity", capacity}).out;
   };
@@ -272,7 +272,7 @@ std::string block_of(const std::string& page, const std::string& language,
   return page.substr(begin, page.find("```\n", begin) - begin);
 }
 
-/// The cells of each line, without the times, which no two runs have in common.
+/// The cells of each line, without the times, which differ in each run.
 std::vector<std::vector<std::string>> cells_of(const std::string& table) {
   std::vector<std::vector<std::string>> rows;
   std::size_t time = std::string::npos;

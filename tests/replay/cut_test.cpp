@@ -1,4 +1,4 @@
-// Files that end early are read up to there, and say so; those that are broken are refused.
+// Truncated files are read up to their end, with a note; damaged ones are refused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

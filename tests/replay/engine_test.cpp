@@ -1,4 +1,4 @@
-// Replays of traces so small that what comes of them can be told by hand.
+// Replays of traces small enough to know the result by hand.
 
 #include "tools/replay/measure/engine.hpp"
 
@@ -38,7 +38,7 @@ TEST(ReplayEngine, FiguresOfFiveOperationsAreThoseByHand) {
   EXPECT_EQ(figures.peak_allocated, kib(12));  // a page, and two
   EXPECT_EQ(figures.peak_reserved, kib(12));
   EXPECT_EQ(figures.waste, kib(12) - Bytes{5100});
-  EXPECT_EQ(figures.driver_calls, 2U);  // the third buffer lies where the first one did
+  EXPECT_EQ(figures.driver_calls, 2U);  // the third buffer is where the first one was
   EXPECT_EQ(figures.mapped_pages, 0U);
   EXPECT_EQ(figures.waits, 0U);
   EXPECT_EQ(figures.fragmentation(), 0.0);
@@ -47,7 +47,7 @@ TEST(ReplayEngine, FiguresOfFiveOperationsAreThoseByHand) {
 }
 
 TEST(ReplayEngine, FragmentationIsWhatIsReservedAndNotAllocatedAtThePeaks) {
-  // Two buffers of a page leave their blocks, which are of no use for one of two pages.
+  // Two buffers of a page leave their blocks, which do not serve a request of two pages.
   const Trace trace = trace_of({allocate(0, 4096), allocate(1, 4096), release(0, 4096),
                                 release(1, 4096), allocate(2, 8192), release(2, 8192)},
                                3);
@@ -92,7 +92,7 @@ TEST(ReplayEngine, ARefusalSaysWhereAndWhatThereWas) {
   const Trace trace = trace_of(
       {allocate(0, 4096), allocate(1, 4096), release(0, 4096), allocate(2, 8192), release(1, 4096)},
       3);
-  // The freed page cannot be given back while it is of use: there is room for three pages.
+  // The freed page cannot be released while it is in use: there is room for three pages.
   const Figures figures = figures_of(trace, "naive", kib(8));
   ASSERT_TRUE(figures.refusal);
   EXPECT_EQ(figures.operations, 3U);
@@ -123,7 +123,8 @@ TEST(ReplayEngine, ObserversSeeEachOperationWithItsPointerAndLevels) {
   EXPECT_THAT(requested, ::testing::ElementsAre(100, 100, 0));
 }
 
-// The device behind the host: stream 1 may have what stream 0 freed once the device is past it.
+// With the device behind the host, stream 1 may have stream 0's freed block once the device has
+// passed it.
 
 Trace handed_on() {
   return trace_of({allocate(0, 4096, 0), release(0, 4096, 0), allocate(1, 4096, 1)}, 2);
@@ -139,8 +140,7 @@ TEST(ReplayLag, AFreeIsPassedThatManyOperationsLater) {
 }
 
 TEST(ReplayLag, WhatIsAwaitedTakesTheDeviceThereAndIsCounted) {
-  // The block was used on stream 1, so that not even stream 0 may have it before the device is
-  // past.
+  // The block was used on stream 1, so not even stream 0 may have it before the device has passed.
   const Trace trace = trace_of({allocate(0, 4096, 0), use(0, 4096, 1), release(0, 4096, 0),
                                 allocate(1, 4096, 0), release(1, 4096, 0)},
                                2);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `gzip` makes of a text.
+// Compresses a text as `gzip` does.
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -86,7 +86,7 @@ TEST_F(ReplayLog, OfACrashIsReadAndSaysSo) {
 
 TEST_F(ReplayLog, OfACrashIsReadUpToTheFirstEventThatDoesNotFit) {
   write(AllocationEvent::kAllocate, 512, 100);
-  write(AllocationEvent::kAllocate, 512, 200);  // its free was not written any more
+  write(AllocationEvent::kAllocate, 512, 200);  // its free was not written
   write(AllocationEvent::kAllocate, 1024, 300);
   const std::vector<Trace> traces = crashed();
   EXPECT_THAT(traces.at(0).operations, ElementsAre(allocate(0, 100)));

@@ -1,4 +1,4 @@
-// Several traces against several pools, and how the figures are shown.
+// Several traces against several pools, and the output of the figures.
 
 #include "tools/replay/measure/measure.hpp"
 
@@ -57,7 +57,7 @@ TEST_F(ReplayMeasure, EveryPairIsMeasuredAndTold) {
   EXPECT_EQ(naive.subject, "naive");
   EXPECT_EQ(naive.figures.peak_reserved, kib(16));
   ASSERT_TRUE(naive.least);
-  EXPECT_EQ(naive.least->capacity, kib(8));  // both pages are given back when they are in the way
+  EXPECT_EQ(naive.least->capacity, kib(8));  // both pages are released when they are in the way
   EXPECT_EQ(naive.at_least->peak_reserved, kib(8));
   EXPECT_EQ(naive.at_least->driver_calls, 5U);
   EXPECT_GT(naive.ns_per_operation, 0);

@@ -95,7 +95,7 @@ std::vector<std::string> rows_of(const replay::Raster& raster) {
 }
 
 TEST(ReplayPicture, MapShowsWhatIsLiveWhatIsAHoleAndWhatIsNotHeld) {
-  // Two pages come from the driver at operation 0 and 2, far apart; the first goes back at 6.
+  // Two pages come from the driver at operations 0 and 2, far apart; the first returns at 6.
   AddressMap map(8);
   const auto pointer = [](std::uint64_t address) { return reinterpret_cast<const void*>(address); };
   const replay::Footprint footprint;
@@ -146,7 +146,7 @@ TEST(ReplayPicture, HasABandForEachPoolALegendAxesAndUnits) {
   }
 }
 
-/// How much of its plot's height each path of `look` takes, in the order in which they are drawn.
+/// The share of its plot's height for each path of `look`, in drawing order.
 std::vector<double> heights_of(const std::string& svg, const std::string& look) {
   std::vector<double> heights;
   const std::regex path("<path d=\"M[0-9.]+ ([0-9.]+)([^\"]*)\" " + look + "/>");

@@ -1,4 +1,4 @@
-// Traces that are read as they are written.
+// Traces that are read unchanged.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What is promised of the real traces in bench/traces, on each of them. The peaks are computed
-// here, from the files alone, by code that shares nothing with the readers and the engine.
+// Promises about the real traces in bench/traces, checked on each. The peaks are computed from the
+// files alone, by code that shares nothing with the readers and the engine.
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -37,7 +37,7 @@ std::vector<std::string> real_traces() {
   return paths;
 }
 
-/// The most bytes that are live at one time in a file of lifetimes, each `buffer,start,end,size`.
+/// The peak of live bytes in a file of lifetimes, each `buffer,start,end,size`.
 std::uint64_t peak_by_hand(const std::string& path) {
   const gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr) return 0;
@@ -52,7 +52,7 @@ std::uint64_t peak_by_hand(const std::string& path) {
     changes.emplace_back(end, -size);
   }
   gzclose(file);
-  std::ranges::sort(changes);  // what ends at a time comes before what starts then
+  std::ranges::sort(changes);  // ends at a time precede starts
   std::int64_t live = 0;
   std::int64_t peak = 0;
   for (const auto& [time, change] : changes) peak = std::max(peak, live += change);
@@ -60,7 +60,7 @@ std::uint64_t peak_by_hand(const std::string& path) {
 }
 
 struct OnEachTrace : ::testing::TestWithParam<std::string> {
-  /// 1.03 times the peak and two pages, for the one stream of each.
+  /// 1.03 times the peak and two pages for its one stream.
   [[nodiscard]] Bytes bound() const {
     const std::uint64_t peak = peak_by_hand(GetParam());
     return Bytes{peak + peak * 3 / 100} + kPage * 2;
@@ -131,7 +131,7 @@ TEST_P(OnEachTrace, BestFitWithAllMemoryCompletesWhereTheBestOfRmmDoes) {
       trace, *subject("best_fit:all", std::make_unique<SimulatedUpstream>(capacity))));
 }
 
-/// How many mappings this process has of pages of the host's.
+/// Number of this process's mappings of host pages.
 std::size_t page_mappings() {
   std::ifstream maps("/proc/self/maps");
   std::size_t count = 0;
@@ -143,7 +143,7 @@ std::size_t page_mappings() {
 
 TEST_P(OnEachTrace, ScatteredMapsStayFarUnderTheLimitOnMappings) {
   constexpr std::size_t kLimit = 65'530;  // vm.max_map_count, unless somebody changed it
-  constexpr std::uint64_t kEach = 500;    // to look costs more than an operation
+  constexpr std::uint64_t kEach = 500;    // a look costs more than an operation
   std::size_t most = 0;
   const auto subject_on_host = subject("paged", std::make_unique<HostUpstream>(gib(16)));
   const Figures figures = replay::replay(trace, *subject_on_host, [&](const replay::Step& step) {
@@ -155,8 +155,8 @@ TEST_P(OnEachTrace, ScatteredMapsStayFarUnderTheLimitOnMappings) {
   RecordProperty("mappings", static_cast<int>(most));
 }
 
-/// Of heaps of some 30 to 130 pages each page counts: those that paged takes at its peak, where the
-/// device is not behind and where it is.
+/// In heaps of some 30 to 130 pages each page counts. The pages of paged at its peak, with the
+/// device behind and not behind.
 TEST(SmallTrace, PagedReservesNoMorePagesThanItsPageSays) {
   constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> kPages{
       {{"small_gpt_growing", 92},
@@ -183,7 +183,7 @@ TEST(RealTrace, FixedShapesMapAndUnmapNothingOnceTheirIterationsRepeat) {
                       replay::parse_pool_choice("test", "paged", base).options, 0);
   const replay::Trace trace =
       replay::read_traces(std::string(WEIR_TRACES) + "/gpt_fixed.csv.gz").front();
-  // Ten iterations: the first has the optimizer's state to make, the next ones find their places.
+  // Ten iterations: the first creates the optimizer's state, the next ones find their places.
   std::uint64_t mapped = 0;
   std::uint64_t unmapped = 0;
   const Figures figures = replay::replay(trace, subject, [&](const replay::Step& step) {

@@ -10,7 +10,7 @@
 
 namespace weir::testing {
 
-/// The one trace in `text`, as a file of the name `t` would have it.
+/// The one trace in `text`, read as a file named `t`.
 [[nodiscard]] inline replay::Trace trace_in(std::string_view text) {
   std::vector<replay::Trace> traces =
       replay::read_traces(replay::Source{.name = "t", .bytes = std::string(text), .cut = {}});

@@ -1,4 +1,4 @@
-// Where the memory of a replay comes from, and how what is asked of it is counted.
+// The sources of a replay's memory, and the count of calls to them.
 
 #include "tools/replay/subject/upstreams.hpp"
 
@@ -41,7 +41,7 @@ TEST(ReplayUpstreams, HaveRoomForAnyTraceUnlessTheMemoryIsReal) {
   EXPECT_LT(host, gib(65536));
 }
 
-/// Pages that are numbers, of which a call maps two at most.
+/// Simulated pages, of which a call maps at most two.
 class FewPages final : public PageSource {
  public:
   [[nodiscard]] Bytes page_size() const override { return kib(4); }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Whether a text is well-formed XML, as far as pictures need: elements that nest, attributes in
-// double quotes and each once, and nothing in the text that would have to be escaped.
+// Whether a text is well-formed XML, as far as pictures need it: nested elements, unique attributes
+// in double quotes, and no text that must be escaped.
 
 #include <set>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace weir::testing {
 
-/// What is wrong with `text` first; empty when nothing is.
+/// The first error of `text`; empty if there is none.
 [[nodiscard]] inline std::string xml_fault(std::string_view text) {
   const auto fault = [&](std::string_view what, std::size_t at) {
     return std::string(what) + " at " + std::to_string(at) + ": " +

@@ -1,7 +1,7 @@
 #pragma once
 
-// Codes of the driver and the runtime with the runtime's names and CUDA's texts; the driver's names
-// where they differ in more than the prefix. The two number alike.
+// Codes of the driver and the runtime with the runtime's names and CUDA's texts, and the driver's
+// names if they differ in more than the prefix. Both use the same numbers.
 
 #include <algorithm>
 #include <array>
@@ -124,7 +124,7 @@ inline constexpr std::array kCodes{
     Code{999, "CUDA_ERROR_UNKNOWN", "cudaErrorUnknown", "unknown error"},
 };
 
-/// Null when the code is not among them.
+/// Null for an unknown code.
 constexpr const Code* find_code(int number) {
   const auto* found = std::find_if(kCodes.begin(), kCodes.end(),
                                    [=](const Code& code) { return code.number == number; });

@@ -1,6 +1,6 @@
 #pragma once
 
-// A stand-in as it is at the start of a program, for each test.
+// A stand-in in its initial state for each test.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 class StandIn : public ::testing::Test {
  protected:
   StandIn() {
-    weir::testing::expect_any_refused();  // what is refused is what most of these tests are about
+    weir::testing::expect_any_refused();  // most of these tests are about refused calls
     weir_standin_reset();
     EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
     (void)cudaGetLastError();
@@ -45,7 +45,7 @@ class StandIn : public ::testing::Test {
     EXPECT_EQ(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), cudaSuccess);
     return static_cast<unsigned char*>(memory);
   }
-  /// Device memory is memory of the host here, so a test can look at it.
+  /// Device memory is host memory here, so a test can read it.
   static bool all_bytes(const unsigned char* memory, unsigned char value, std::size_t bytes = 512) {
     return std::all_of(memory, memory + bytes, [=](unsigned char byte) { return byte == value; });
   }

@@ -1,5 +1,5 @@
-// Part of every test program that runs on the stand-in: a test fails when the driver or the runtime
-// refused a call of it which it did not name (support/refused.hpp), or refused none that it named.
+// Part of every test program on the stand-in: a test fails if the driver or the runtime refused one
+// of its calls that it did not name (support/refused.hpp), or did not refuse one that it named.
 
 #include <gtest/gtest.h>
 

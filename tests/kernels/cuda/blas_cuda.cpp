@@ -32,7 +32,7 @@ class GemmOnDevice : public weir::testing::GpuTest {
     const std::vector<float> before = random(shape.m * shape.n);
     const DeviceArray<float> device_a(a, offset);
     const DeviceArray<float> device_b(b, offset);
-    // With beta = 0 what is there must not matter: it is a NaN.
+    // With beta = 0 the old value must not matter: it is a NaN.
     DeviceArray<float> c(
         options.beta == 0 ? std::vector<float>(before.size(), weir::reference::kNan) : before,
         offset);

@@ -17,8 +17,8 @@ using weir::testing::expect_same_bits;
 using weir::testing::fresh_seed;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-/// Few and many classes, on both sides of a warp, a tile and two tiles; and rows beyond one pass of
-/// the sum.
+/// Few and many classes, around the sizes of a warp, a tile and two tiles; and rows beyond one pass
+/// of the sum.
 constexpr std::array<LogitShape, 13> kLogitShapes{{{1, 1},
                                                    {3, 1},
                                                    {1, 10},
@@ -157,13 +157,13 @@ TEST_F(ClassificationOnDevice, RowsWhoseTermsDoNotFitAtOnceHaveTheCpusBits) {
 }
 #endif
 
-// Two tiles behind the first 1024 are each lost when they are added to the first tile's sum alone,
-// and are not when they are added to each other first.
+// Two tiles behind the first 1024 are lost if each is added to the first tile's sum, and not if
+// they are first added to each other.
 TEST_F(ClassificationOnDevice, TheThirdPassOfARowsSumIsAPassOfItsOwn) {
   constexpr LogitShape kShape{1, (1U << 20U) + 1029};
   std::vector<float> z(kShape.classes, -200.0F);  // their exponentials are 0
   std::fill_n(z.begin(), 1024, 0.0F);
-  z[1U << 20U] = -9.81F;  // 0.45 of what 1024 and the next float lie apart
+  z[1U << 20U] = -9.81F;  // 0.45 of the distance from 1024 to the next float
   z[(1U << 20U) + 1024] = -9.81F;
   const std::vector<float> labels{5};
   std::vector<float> expected(z.size());
@@ -188,7 +188,7 @@ TEST_F(ClassificationOnDevice, CountsTheRowsWhoseLabelHasTheFirstOfTheLargestLog
     SCOPED_TRACE(describe(shape));
     std::vector<float> z = random_logits(shape);
     std::vector<float> labels = random_labels(shape);
-    // Whole numbers, so that the largest is often there twice; and half of the labels right.
+    // Whole numbers, so that the largest often occurs twice; half of the labels are right.
     for (float& value : z) value = std::nearbyint(value / 4);
     for (std::size_t i = 0; i < shape.rows; i += 2) {
       const auto row = z.begin() + static_cast<std::ptrdiff_t>(i * shape.classes);

@@ -19,7 +19,7 @@ using weir::testing::expect_within;
 constexpr std::array<DenseShape, 7> kProducts{
     {{1, 1, 1}, {3, 5, 7}, {4, 0, 5}, {33, 64, 68}, {64, 1, 129}, {67, 255, 1}, {129, 31, 64}}};
 /// m rows of n columns: nothing, one, rows around a run, rows with and without whole fours, runs
-/// around what a block of few, some and many columns has at once.
+/// around the capacity of a block of few, some and many columns.
 constexpr std::array<DenseShape, 16> kMatrices{{{0, 1, 3},
                                                 {3, 1, 0},
                                                 {1, 1, 1},

@@ -1,6 +1,6 @@
 #pragma once
 
-// Device memory in the hands of a test: filled with a pattern, watched on both sides.
+// Device memory for a test: filled with a pattern, and checked on both sides.
 
 #include <cuda_runtime_api.h>
 
@@ -14,9 +14,9 @@
 
 namespace weir::testing {
 
-/// `size` elements that start `offset` elements behind a boundary of 256 bytes, with as much in
-/// front of that boundary and behind the last element that must not change. As a float, what is not
-/// written yet is a NaN. Copies wait for the whole device.
+/// `size` elements that start `offset` elements behind a boundary of 256 bytes, with guards before
+/// that boundary and behind the last element. Unwritten elements are NaNs as floats. Copies wait
+/// for the whole device.
 template <typename T>
 class DeviceArray {
  public:
@@ -31,7 +31,7 @@ class DeviceArray {
     assign(values);
   }
   ~DeviceArray() {
-    (void)take_cuda_error(cudaDeviceSynchronize());  // a kernel may still be at it
+    (void)take_cuda_error(cudaDeviceSynchronize());  // a kernel may still use it
     (void)take_cuda_error(cudaFree(memory_));
   }
   DeviceArray(const DeviceArray&) = delete;
@@ -52,7 +52,7 @@ class DeviceArray {
     return found;
   }
 
-  /// Whether nothing was written around the elements.
+  /// Whether the guards are unchanged.
   [[nodiscard]] bool guards_hold() const {
     std::vector<T> all(total());
     copy(all.data(), memory_, total() * sizeof(T));
@@ -65,7 +65,7 @@ class DeviceArray {
   }
 
  private:
-  /// A NaN that no operation gives: its results are quiet.
+  /// A NaN that no operation returns: their results are quiet.
   static constexpr std::uint32_t kPattern = 0x7FBADBADU;
   static constexpr std::size_t kGuard = 256 / sizeof(T);
 
@@ -77,7 +77,7 @@ class DeviceArray {
     if (bytes == 0) return;
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
-    // Pageable memory may still be on its way when the copy returns, and a stream that does not
+    // The copy from pageable memory may not have ended when it returns, and a stream that does not
     // wait for the default one would overtake it.
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }

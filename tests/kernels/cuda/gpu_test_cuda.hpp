@@ -1,8 +1,7 @@
 #pragma once
 
-// What the tests of the device's kernels share. They are written once and run on a GPU and, in
-// another program, on an emulation of one. There is nothing in them to skip: without a device they
-// fail.
+// Common parts of the tests of device kernels. They run on a GPU and, in another program, on an
+// emulation of one. They skip nothing: without a device they fail.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -33,7 +32,7 @@ struct Extent {
   std::size_t offset = 0;
 };
 
-/// Sizes around what a thread, a warp and a tile take, at every offset from 16 bytes; a large one;
+/// Sizes around those of a thread, a warp and a tile, at every offset from 16 bytes; a large one;
 /// and one that takes three passes of a sum.
 [[nodiscard]] inline std::vector<Extent> extents() {
   std::vector<Extent> all;
@@ -50,7 +49,7 @@ struct Extent {
   return std::to_string(extent.size) + " elements at offset " + std::to_string(extent.offset);
 }
 
-/// Another seed in each run, unless WEIR_TEST_SEED replays one.
+/// A new seed in each run, unless WEIR_TEST_SEED replays one.
 [[nodiscard]] inline std::uint64_t fresh_seed() {
   static const std::uint64_t kSeed = [] {
     const char* const text = std::getenv("WEIR_TEST_SEED");
@@ -62,7 +61,7 @@ struct Extent {
   return kSeed;
 }
 
-/// Equal in every bit, except that one NaN is as good as another.
+/// Equal in every bit, except that any NaN equals any other.
 inline void expect_same_bits(const std::vector<float>& found, const std::vector<float>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -72,7 +71,7 @@ inline void expect_same_bits(const std::vector<float>& found, const std::vector<
   }
 }
 
-/// found[i] lies as near to a value in double as its bound says. `bounded(i)` gives both.
+/// Whether found[i] is as near to a value in double as its bound requires. `bounded(i)` gives both.
 template <typename BoundedOf>
 void expect_within(const std::vector<float>& found, const BoundedOf& bounded) {
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -1,4 +1,4 @@
-// How often the device is asked, and for what, which only the stand-in tells.
+// The number and kind of calls to the device, which only the stand-in reports.
 
 #include "kernels/blas/blas_cuda.hpp"
 #include "kernels/dense_cuda.hpp"

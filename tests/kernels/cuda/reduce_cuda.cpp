@@ -86,7 +86,7 @@ TEST_F(ReduceOnDevice, NanAndInfinityAreKept) {
   EXPECT_TRUE(std::isnan(total.values()[0]));
 }
 
-// What sums of more than 2^29 terms come to, with a scratch memory that fills up earlier.
+// Sums of more than 2^29 terms, with a scratch memory that fills up earlier.
 TEST_F(ReduceOnDevice, TilesThatExceedTheScratchMemoryAreAddedInTheSameOrder) {
   constexpr std::size_t kScratch = 4 * weir::kSumTile;
   constexpr std::size_t kPiece = weir::kSumTile;

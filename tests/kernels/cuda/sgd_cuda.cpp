@@ -18,7 +18,7 @@ using weir::testing::extents;
 constexpr float kRate = 0.03F;
 constexpr float kMomentum = 0.9F;
 
-/// a + b c, the product and the sum rounded, b and c floats and a known up to `error`.
+/// a + b c with product and sum rounded; b and c are floats, and a is known up to `error`.
 Bounded step(double a, double b, double c, double error = 0) {
   const double product = b * c;
   const double sum = a + product;

@@ -1,4 +1,4 @@
-// That every operation waits for the stream that it is given, and for no other.
+// Every operation waits for its stream, and for no other.
 
 #include <functional>
 
@@ -65,15 +65,15 @@ class StreamsWhileHeld : public weir::testing::GpuTest {
     GpuTest::TearDown();
   }
 
-  /// Every operation, each of which changes `out`, and some `also` what they must have besides.
+  /// Every operation. Each changes `out`, and some `also` other things.
   std::vector<Operation> operations(weir::cuda::CublasHandle& blas, std::span<const float> x,
                                     std::span<const float> labels, std::span<float> out,
                                     std::span<float> also);
 
-  /// What is there now, without waiting for the stream under test.
+  /// The current contents, without a wait for the stream under test.
   std::vector<float> read_beside(std::span<const float> out) {
     std::vector<float> found(out.size());
-    // What was enqueued on the default stream by mistake is to have happened.
+    // Work enqueued on the default stream by mistake must have ended.
     check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
     check_cuda(
         cudaMemcpyAsync(found.data(), out.data(), out.size_bytes(), cudaMemcpyDefault, other_),
@@ -144,7 +144,7 @@ TEST_F(StreamsWhileHeld, EveryOperationWaitsForItsOwn) {
   for (const Operation& operation :
        operations(blas, x.view(), labels.view(), out.span(), also.span())) {
     SCOPED_TRACE(operation.name);
-    // Once without the hold: a kernel that is used for the first time may wait for everything.
+    // Once without the hold: the first use of a kernel may wait for everything.
     out.assign(before);
     operation.enqueue();
     EXPECT_NE(out.values(), before);

@@ -1,5 +1,5 @@
 // With several streams held at once. Not for a GPU: a gate there is a host function, and CUDA may
-// run host functions one after the other, whatever their streams.
+// run host functions of all streams one after the other.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class AllWhileHeld : public ::testing::Test {
     for (Gate& gate : gates) gate.open();
   }
 
-  std::array<Gate, kStreamRoles> gates;  // operations stand at them: outlives the scheduler
+  std::array<Gate, kStreamRoles> gates;  // operations wait at them: outlives the scheduler
   Device device{kit().open(mib(8))};
   Pool pool{device.memory()};
   Scheduler scheduler{device, pool};

@@ -1,4 +1,4 @@
-// What every device promises, on whichever kind this program has a kit for.
+// The promises of every device, on the kind in this program's kit.
 
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ class DeviceTest : public ::testing::Test {
   std::uint64_t enqueue_step(StreamRole role, const std::function<void()>& step) {
     return enqueue(role, [step](Stream& stream) { kit().step(stream, step); });
   }
-  /// The device stands at the gate when this returns.
+  /// The device is at the gate when this returns.
   void hold(StreamRole role) {
     testing::expect_named_while_held();
     enqueue_step(role, [this] { gate.pass(); });
@@ -211,7 +211,7 @@ TEST_F(DeviceWhileHeld, CountsTheTimeThatItWorkedAndNotTheTimeThatItWaited) {
   EXPECT_EQ(device->busy(StreamRole::kCopyIn).count(), 0);
 }
 
-/// What a live view shows of this process.
+/// The live view of this process.
 LiveFigures live_figures() {
   LiveFigures figures;
   for_each_source([&figures](const TimelineSource& source) { source.add_figures(figures); });

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the device suites need of the kind of device that they run on. A program links one kit: the
-// cpu's, or the GPU's, which runs on the stand-in driver and on a real one alike.
+// What the device suites need of a kind of device. A program links one kit: the cpu's, or the
+// GPU's, which runs on the stand-in driver and on a real one.
 
 #include <functional>
 #include <memory>
@@ -18,14 +18,13 @@ class DeviceKit {
   virtual ~DeviceKit() = default;
 
   [[nodiscard]] virtual std::unique_ptr<DeviceBackend> open(Bytes memory) = 0;
-  /// Enqueues a step that runs on the host when the stream comes to it. It must call nothing of the
-  /// device.
+  /// Enqueues a host step in the stream's order. It must not call the device.
   virtual void step(Stream& stream, std::function<void()> step) = 0;
-  /// Enqueues that `size` bytes of device memory be set.
+  /// Enqueues a set of `size` bytes of device memory.
   virtual void set_bytes(Stream& stream, void* to, int value, Bytes size) = 0;
 };
 
-/// The one of this program.
+/// This program's kit.
 [[nodiscard]] DeviceKit& kit();
 
 }  // namespace weir::testing

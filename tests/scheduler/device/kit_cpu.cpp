@@ -6,7 +6,7 @@
 namespace weir::testing {
 namespace {
 
-/// A closure runs late here as a whole, so what it enqueues may run at once.
+/// A closure runs late here as a whole, so its work may run at once.
 class CpuKit final : public DeviceKit {
  public:
   [[nodiscard]] std::unique_ptr<DeviceBackend> open(Bytes memory) override {

@@ -1,6 +1,5 @@
-// The scheduler and the pool on whichever kind of device this program has a kit for: each test
-// holds one stream and would see wrong bytes, or a free that came too early, were an order between
-// two streams lost.
+// The scheduler and the pool on the device in this program's kit: each test holds one stream and
+// would see wrong bytes, or a free that came too early, if an order between two streams were lost.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +28,7 @@ using testing::kit;
 constexpr std::size_t kElements = 4096;
 constexpr Bytes kTensor{kElements * sizeof(float)};
 
-/// The float that each element of a tensor is when all its bytes are `byte`.
+/// The float whose bytes are all `byte`.
 float value_of(unsigned char byte) {
   const std::uint32_t word = 0x01010101U * byte;
   return std::bit_cast<float>(word);
@@ -61,7 +60,7 @@ class SchedulingTest : public ::testing::Test {
     scheduler = std::make_unique<Scheduler>(device, *pool, SchedulerOptions{.policy = policy});
   }
 
-  /// The stream stands at the gate when this returns.
+  /// The stream is at the gate when this returns.
   Gate& hold(StreamRole role) {
     testing::expect_named_while_held();
     Gate& gate = gates_.emplace_back();
@@ -88,7 +87,7 @@ class SchedulingTest : public ::testing::Test {
   }
 
  private:
-  std::deque<Gate> gates_;  // operations stand at them: outlives the scheduler
+  std::deque<Gate> gates_;  // operations wait at them: outlives the scheduler
 
  protected:
   Device device{kit().open(mib(8))};

@@ -1,5 +1,5 @@
-// Closures that take long to enqueue their work: who has to wait for one, and who has not. On the
-// cpu device a closure runs late, so there nobody waits for it at all.
+// Closures that take long to enqueue their work: who must wait for one, and who must not. On the
+// cpu device a closure runs late, so nobody waits for it.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class SlowClosure : public ::testing::Test {
     scheduler.submit("set", {.writes = {tensor}, .stream = role}, set_bytes_to(byte));
     return tensor;
   }
-  /// Submits, on a thread of its own, a closure that stands at the gate before it enqueues `then`.
+  /// Submits, on its own thread, a closure that waits at the gate before it enqueues `then`.
   template <typename Then>
   void submit_slowly(Tensor reads, Tensor writes, StreamRole role, Then then) {
     submitter = std::thread([this, role, then, in = std::move(reads), out = std::move(writes)] {
@@ -61,7 +61,7 @@ class SlowClosure : public ::testing::Test {
     EXPECT_EQ(std::ranges::count(values, value), std::ssize(values));
   }
 
-  Gate gate;  // an operation stands at it: outlives the scheduler
+  Gate gate;  // an operation waits at it: outlives the scheduler
   std::thread submitter;
   Device device{kit().open(mib(8))};
   Pool pool{device.memory()};
@@ -157,7 +157,7 @@ TEST_F(SlowClosure, TheNextOneOfItsStreamIsCalledBehindIt) {
 TEST_F(SlowClosure, ManyOnAllStreamsGiveTheResultOfOneOrder) {
   constexpr int kThreads = 4;
   constexpr int kEach = 100;
-  int count = 0;  // not atomic: the order of the tensor's writes is the order of the steps
+  int count = 0;  // not atomic: the tensor's writes order the steps
   const Tensor counter = made(0);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {

@@ -1,5 +1,5 @@
-// CUDA calls that fail, one at a time: each failure gives back what it took, says what failed, and
-// leaves no wait without an end.
+// CUDA calls that fail, one at a time: each failure releases its resources, reports what failed,
+// and leaves no wait without an end.
 
 #include <gtest/gtest.h>
 
@@ -170,7 +170,7 @@ TEST_F(CudaFaultsUnderWork, AnEventThatErrsEndsEveryWaitAndReusesNothing) {
   EXPECT_FALSE(scheduler->reached(scheduler->written(x)));
   EXPECT_FALSE(log.containing("the GPU failed").empty());
   close();
-  // The pool could not learn that the device was done with its memory, so it kept it.
+  // The pool could not learn whether the device was done with its memory, so it kept it.
   EXPECT_GT(weir_standin_live().device_blocks, 0U);
   weir_standin_reset();
 }
@@ -183,7 +183,7 @@ TEST_F(CudaFaultsUnderWork, WhatALostDeviceMayStillUseStaysUntilItHasEnded) {
   used.reset();
   fail("cuEventQuery", 1, CUDA_ERROR_INVALID_VALUE);
   std::thread looker([this] {
-    // Meets the error, and then stays until the stream has come to its end.
+    // Meets the error, and then stays until the stream has ended.
     (void)device->backend().progress().passed(device->backend().stream(StreamRole::kCompute));
   });
   while (log.containing("the GPU failed").empty()) std::this_thread::yield();
@@ -214,7 +214,7 @@ TEST_F(CudaFaultsUnderWork, AnEndAfterAFailureWaitsForTheStreamsThatStillWork) {
   closer.join();
   EXPECT_TRUE(watched.expired());
   close();
-  weir_standin_reset();  // the memory that the failed stream may still use is kept
+  weir_standin_reset();  // memory that the failed stream may still use is kept
 }
 
 TEST_F(CudaFaultsUnderWork, AnEndWithoutEventsAsksTheStreamsThemselves) {
@@ -262,7 +262,7 @@ TEST_F(CudaFaultsUnderWork, AStreamThatCannotBeMadeToWaitTakesNoBlock) {
 
 TEST_F(CudaFaultsUnderWork, TheThreadOfAStreamSleepsUntilTheDeviceIsDone) {
   hold();
-  // Only that thread looks here. It asks a few times, and then sleeps in one call.
+  // Only that thread polls here. It asks a few times, and then sleeps in one call.
   const auto asked = [] { return weir_standin_calls("cuEventQuery"); };
   while (weir_standin_calls("cuEventSynchronize") == 0 && asked() < 100'000) {
     std::this_thread::yield();
@@ -280,7 +280,7 @@ TEST_F(CudaFaultsUnderWork, APointBehindATaskIsNoCallOfCudas) {
   hold();
   while (weir_standin_calls("cuEventSynchronize") == 0) std::this_thread::yield();
   // The stream's thread sleeps in that call. Those of the other streams may still have to start,
-  // which takes each a few calls.
+  // with a few calls each.
   const std::uint64_t before = weir_standin_calls(nullptr);
   Progress& progress = device->backend().progress();
   const StreamId stream = device->backend().stream(StreamRole::kCompute);
@@ -299,7 +299,7 @@ TEST_F(CudaFaultsUnderWork, NoCallPinsMemoryOnceReadersAreWarm) {
   EXPECT_EQ(weir_standin_calls("cuMemHostAlloc"), 0U);
   EXPECT_EQ(weir_standin_calls("cuMemFreeHost"), 0U);
   EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
-  // One that a thread still sleeps on, when the next is recorded, is not to be had again yet.
+  // An event on which a thread still sleeps when the next is recorded cannot be reused yet.
   EXPECT_LE(weir_standin_calls("cuEventCreate"), 4U);
   close();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What tests of the CUDA code on the stand-in driver start from: no faults, and at the end nothing
-// that was not given back.
+// The base of tests of the CUDA code on the stand-in driver: no faults at the start, and at the end
+// nothing unreleased.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class StandinTest : public ::testing::Test {
  protected:
   StandinTest() {
     weir_standin_reset();
-    // A runtime whose first call finds no GPU says so ever after.
+    // A runtime whose first call finds no GPU never finds one.
     int devices = 0;
     EXPECT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
   }
@@ -46,7 +46,7 @@ class StandinTest : public ::testing::Test {
   }
 };
 
-/// A stream of the program's own, as users have them.
+/// A stream made by the program, as users do.
 class UserStream {
  public:
   UserStream() {

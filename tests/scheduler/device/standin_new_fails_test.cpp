@@ -1,5 +1,5 @@
-// A device of CUDA in a program whose heap is empty: what it cannot enqueue it says, and the rest
-// goes on.
+// A CUDA device in a program whose heap is exhausted: it reports what it cannot enqueue, and the
+// rest continues.
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ class Counted final : public Task {
 class CudaNewFails : public testing::StandinTest {
  protected:
   ~CudaNewFails() override { weir_standin_release(weir_standin_all_streams()); }
-  /// Calls `act` so often with an empty heap, and again where that is not enough for it. How often
-  /// it was not.
+  /// Calls `act` several times with an exhausted heap, and again where it failed. Returns the
+  /// number of failures.
   template <typename Act>
   static int repeat(int times, const Act& act) {
     int refused = 0;
@@ -62,7 +62,7 @@ TEST_F(CudaNewFails, AWaitThatFindsNoMemoryIsNoWait) {
   const Point point{device.stream(StreamRole::kCopyIn), last};
   const StreamId waiter = device.stream(StreamRole::kCompute);
   weir_standin_clear_counters();
-  // Their marks are not passed, so the next one needs memory, and that before it calls CUDA.
+  // Their marks are not passed, so the next one needs memory, before it calls CUDA.
   for (int i = 0; i < 64; ++i) device.progress().make_wait(waiter, point);
   testing::fail_new_at(1);
   EXPECT_THROW(device.progress().make_wait(waiter, point), std::bad_alloc);

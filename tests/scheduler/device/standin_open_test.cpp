@@ -1,4 +1,4 @@
-// Opening a GPU: by name, with part of its memory, and where that cannot be.
+// Opening a GPU: by name, with part of its memory, and the errors.
 
 #include <gtest/gtest.h>
 

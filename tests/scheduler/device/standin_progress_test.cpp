@@ -1,4 +1,4 @@
-// Streams that a program made itself, followed by a CudaProgress and used with a pool.
+// Streams of the program, followed by a CudaProgress and used with a pool.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class CudaProgressTest : public testing::StandinTest {
   const StreamId b = progress.add(second.get());
 };
 
-/// Work that nobody tells us of.
+/// Work that Weir does not see.
 void set_late(cudaStream_t stream, void* to, int value) {
   EXPECT_EQ(cudaMemsetAsync(to, value, 512, stream), cudaSuccess);
 }
@@ -121,7 +121,7 @@ TEST_F(CudaProgressTest, EarlierPointsArePassedBeforeWorkBehindTheirEvent) {
   for (std::uint32_t i = 0; i < FollowedCudaStream::kPointsOfAnEvent; ++i)
     early = progress.record(a);
   void* const block = upstream.allocate({512});
-  // Their event has come to its end: a stream that is held goes no further, whatever it has.
+  // Their event has passed: a held stream goes no further.
   ASSERT_EQ(cudaStreamSynchronize(first.get()), cudaSuccess);
   weir_standin_hold(first.get());
   set_late(first.get(), block, 1);
@@ -200,7 +200,7 @@ TEST_F(CudaProgressTest, AnswersManyThreadsAtOnce) {
   for (auto& thread : threads) thread.join();
 }
 
-// ---- Capture. A stream that is captured runs nothing: it only writes down.
+// ---- Capture. A captured stream runs nothing: it only records.
 
 class Invariant10 : public CudaProgressTest {};
 
@@ -244,7 +244,7 @@ TEST_F(Invariant10, ABlockIsNotHandedOverToAStreamThatIsCaptured) {
 
 TEST_F(Invariant10, AnEventThatFellIntoACaptureIsNeverAskedFor) {
   const Point point = progress.record(a);
-  // As if a capture had begun between the first look and the event.
+  // As if a capture had begun between the first check and the event.
   fail("cuStreamIsCapturing", 2, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   EXPECT_FALSE(progress.reached(point));
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 1U);

@@ -1,4 +1,4 @@
-// Streams that a program made, gave to a CudaProgress and took away again: they cost nothing then.
+// Streams that a program added to a CudaProgress and removed again cost nothing afterwards.
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 class CudaStreamsThatAreGone : public testing::StandinTest {
  protected:
-  /// So many streams come and go, `at_a_time` of them. One handle stands for all: each time that it
-  /// is added it is another stream.
+  /// So many streams come and go, `at_a_time` of them. One handle serves for all: each time it is
+  /// added it is another stream.
   void use(std::size_t streams, std::size_t at_a_time) {
     std::vector<StreamId> ids(at_a_time);
     for (std::size_t done = 0; done < streams; done += at_a_time) {
@@ -105,7 +105,7 @@ TEST_F(CudaStreamsThatAreGone, MayGoWhileOthersAskForThem) {
   EXPECT_EQ(progress.streams(), 0U);
 }
 
-/// Work on `stream` that goes on until `gate` is released.
+/// Work on `stream` that lasts until `gate` is released.
 void enqueue_behind(cudaStream_t gate, cudaStream_t stream, void* memory) {
   weir_standin_hold(gate);
   cudaEvent_t event = nullptr;
@@ -142,7 +142,7 @@ TEST_F(CudaStreamsThatAreGone, AreAwaitedWithWhatIsRecordedMeanwhile) {
   upstream.deallocate(memory, {512});
 }
 
-// As a thread does that looked the stream up before it was removed.
+// Like a thread that looked the stream up before it was removed.
 TEST_F(CudaStreamsThatAreGone, AreNotAskedByWhoHadThemBefore) {
   FollowedCudaStream followed{StreamId::next(), 0, stream.get(), CudaWork::kUnmarked, nullptr};
   const Point point = followed.record();
@@ -158,10 +158,10 @@ TEST_F(CudaStreamsThatAreGone, AreNotAskedByWhoHadThemBefore) {
   EXPECT_EQ(weir_standin_calls(nullptr), 0U);
 }
 
-// The stand-in refuses a handle that is destroyed, which fails the test.
+// The stand-in refuses a destroyed handle, which fails the test.
 class CudaStreamsThatGo : public CudaStreamsThatAreGone {
  protected:
-  /// Streams go while another thread calls `use` for each of them, until that says that it is gone.
+  /// Removes streams while another thread calls `use` for each of them, until that reports it gone.
   template <typename Use>
   void let_go_meanwhile(const Use& use) {
     for (int i = 0; i < 100; ++i) {

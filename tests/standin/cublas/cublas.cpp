@@ -1,5 +1,5 @@
-// A stand-in cuBLAS: matrix products of float that OpenBLAS computes on the stream's thread, as one
-// kernel each. It has a runtime of its own linked in, as the toolkit's has.
+// A stand-in cuBLAS: products of float matrices that OpenBLAS computes on the stream's thread, each
+// as one kernel. It links its own runtime, as the toolkit's does.
 
 #include <cblas.h>
 #include <cublas_v2.h>
@@ -40,8 +40,8 @@ void run_gemm(const WeirStandinLaunch* launch) {
               gemm.a, gemm.lda, gemm.b, gemm.ldb, gemm.beta, gemm.c, gemm.ldc);
 }
 
-/// What this library asks of the stand-in driver beside CUDA. Not by linking it: like the
-/// toolkit's, the library can be loaded where there is no driver.
+/// Functions of the stand-in driver beyond CUDA. Not linked: like the toolkit's, the library can be
+/// loaded without a driver.
 struct StandIn {
   decltype(&weir_standin_take_fault) take_fault = nullptr;
   decltype(&weir_standin_register_kernel) register_kernel = nullptr;
@@ -66,13 +66,13 @@ const StandIn& stand_in() {
   return kStandIn;
 }
 
-/// Counts the call of `name`, and fails it when that was asked for.
+/// Counts the call of `name`, and fails it on demand.
 cublasStatus_t enter(const char* name) {
   if (stand_in().take_fault == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   return static_cast<cublasStatus_t>(stand_in().take_fault(name));
 }
 
-/// `body` once the call of `name` is known to go ahead with a handle.
+/// Calls `body` if the call of `name` may proceed and has a handle.
 template <typename Body>
 cublasStatus_t with(const char* name, cublasHandle_t handle, Body body) {
   const cublasStatus_t entered = enter(name);
@@ -80,7 +80,7 @@ cublasStatus_t with(const char* name, cublasHandle_t handle, Body body) {
   return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : body();
 }
 
-/// Of a matrix of `rows` by `columns`, as it is stored.
+/// Of a matrix of `rows` by `columns`, as stored.
 bool valid_stride(int stride, int rows) { return stride >= std::max(1, rows); }
 
 CBLAS_TRANSPOSE transpose_of(cublasOperation_t operation) {
@@ -104,7 +104,7 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   return with("cublasDestroy", handle, [&] {
-    // As the toolkit's does: what was enqueued with the handle is done when it is gone.
+    // Like the toolkit's: work enqueued with the handle ends before the handle does.
     (void)cudaDeviceSynchronize();
     delete handle;
     return CUBLAS_STATUS_SUCCESS;

@@ -1,4 +1,4 @@
-// Devices, contexts, and what is left when one is reset.
+// Devices, contexts, and what remains after a reset.
 
 #include <cstdlib>
 #include <string_view>

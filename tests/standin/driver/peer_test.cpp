@@ -1,4 +1,4 @@
-// Two devices, and two processes: what one may do with the other's memory.
+// Access to the memory of another device and of another process.
 
 #include <cstring>
 #include <vector>
@@ -94,7 +94,7 @@ TEST_F(StandInPeer, MayUseAPoolThatSaysSo) {
   EXPECT_EQ(access_of(pool_of(1), 0), cudaMemAccessFlagsProtNone);
   EXPECT_EQ(set_access(pool, 1, cudaMemAccessFlagsProtNone), cudaSuccess);
   EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtNone);
-  // Its own device keeps it.
+  // Its own device keeps access.
   EXPECT_EQ(set_access(pool, 0, cudaMemAccessFlagsProtNone), cudaErrorInvalidValue);
   EXPECT_EQ(set_access(pool, 2, cudaMemAccessFlagsProtReadWrite), cudaErrorInvalidDevice);
 }

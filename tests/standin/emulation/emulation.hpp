@@ -1,8 +1,8 @@
 #pragma once
 
-// Included before everything else in a .cu file that a host compiler compiles as C++: what the
-// device's code takes for granted, on the threads of grid.hpp. Kernels are started by `launch` of
-// kernels/parts/launch_cuda.hpp, which this replaces.
+// Included first in a .cu file that a host compiler compiles as C++: the built-ins of device code,
+// on the threads of grid.hpp. Kernels are started by `launch` of kernels/parts/launch_cuda.hpp,
+// which this replaces.
 
 #include <cuda_runtime.h>
 
@@ -17,7 +17,7 @@
 #include "allocator/base/error_cuda.hpp"
 #include "tests/standin/emulation/grid.hpp"
 
-// A block runs on one thread, and nothing else does meanwhile.
+// A block runs on one thread, and nothing else runs meanwhile.
 #undef __shared__
 #define __shared__ static thread_local
 #undef __launch_bounds__
@@ -70,7 +70,7 @@ T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
   return weir::standin::shuffle(
       mask, value, weir::standin::segment(lanes) + static_cast<unsigned>(source) % lanes);
 }
-// Who would read beyond its segment gets its own value.
+// A lane that would read beyond its segment gets its own value.
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
   const auto lanes = static_cast<unsigned>(width);

@@ -1,4 +1,4 @@
-// The project's way of starting kernels, with kernels compiled by the host's compiler.
+// The project's launches, with kernels compiled by the host's compiler.
 
 #include <numeric>
 #include <vector>

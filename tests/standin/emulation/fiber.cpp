@@ -27,9 +27,9 @@ thread_local Fiber* starting = nullptr;
 
 #if defined(__x86_64__)
 
-// Saves what a call must keep on the stack, leaves its top in *from, and goes on where `to` was
-// left the same way. Without the system call that swapcontext makes for the signal mask: a kernel
-// changes stacks a thousand times.
+// Saves callee-saved registers on the stack, stores its top in *from, and continues where `to` was
+// saved the same way. Without swapcontext's system call for the signal mask: a kernel changes
+// stacks a thousand times.
 extern "C" void weir_standin_switch_stack(void** from, void* to);
 asm(R"(
 .text
@@ -55,10 +55,10 @@ weir_standin_switch_stack:
 
 namespace {
 
-/// A stack on which the switch above finds `enter` to return to.
+/// A stack on which the switch above returns to `enter`.
 void* prepare(void* stack, void (*enter)()) {
   auto* top = reinterpret_cast<void**>(static_cast<char*>(stack) + kStack);
-  *--top = nullptr;  // where a call would have left its return address
+  *--top = nullptr;  // the place of a call's return address
   *--top = reinterpret_cast<void*>(enter);
   for (int i = 0; i < 6; ++i) *--top = nullptr;  // the registers
   return static_cast<void*>(top);
@@ -125,7 +125,7 @@ bool Fiber::resume() {
 void Fiber::pause() { switch_out(); }
 
 void Fiber::enter() {
-  // Read before anything else runs: the variable is the next fiber's by the first pause.
+  // Read before anything else runs: after the first pause the variable is the next fiber's.
   Fiber* self = starting;
   self->loop();
 }

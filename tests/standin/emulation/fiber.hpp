@@ -1,7 +1,7 @@
 #pragma once
 
-// Stacks that take turns on one thread. Each runs until it pauses itself, and goes on from there
-// when it is resumed. For as many of them as a block has threads.
+// Stacks that take turns on one thread. Each runs until it pauses itself, and continues there when
+// resumed. As many as a block has threads.
 
 #include <cstddef>
 
@@ -11,14 +11,14 @@ class Fiber {
  public:
   /// `run(argument)` is called again each time the fiber is resumed after it has ended.
   Fiber(void (*run)(void*), void* argument);
-  /// The fiber must not run; what is on its stack is not destroyed.
+  /// The fiber must not run; objects on its stack are not destroyed.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// By the thread that made it: runs it until it pauses or `run` ends. True when it ended.
+  /// For its creator's thread: runs it until it pauses or `run` ends. Returns true if it ended.
   bool resume();
-  /// By the fiber itself: back to resume()'s caller.
+  /// For the fiber itself: returns to resume()'s caller.
   void pause();
 
  private:
@@ -33,7 +33,7 @@ class Fiber {
   void* own_place_ = nullptr;     ///< where it goes on
   void* caller_place_ = nullptr;  ///< where resume()'s caller goes on
   bool ended_ = false;
-  // What the sanitizers want to know of a change of stacks.
+  // What the sanitizers need to know of a change of stacks.
   [[maybe_unused]] void* own_fake_stack_ = nullptr;
   [[maybe_unused]] const void* caller_stack_ = nullptr;
   [[maybe_unused]] std::size_t caller_stack_bytes_ = 0;

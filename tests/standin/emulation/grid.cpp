@@ -23,7 +23,7 @@ constexpr unsigned kLanes = 32;
 enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kEnded };
 
 struct Warp {
-  /// What lanes give each other; two, as a lane may be one exchange ahead of another.
+  /// Values that lanes exchange; two, as a lane may be one exchange ahead of another.
   std::array<std::array<std::uint64_t, kLanes>, 2> given{};
 };
 
@@ -39,8 +39,8 @@ struct Thread {
   std::unique_ptr<Fiber> fiber;
 };
 
-/// The threads of the block that runs. They stay for the next block and the next kernel: making
-/// stacks takes longer than most kernels.
+/// The threads of the running block. They stay for the next block and kernel: making stacks takes
+/// longer than most kernels.
 class Block {
  public:
   void run(const WeirStandinLaunch& launch, void (*thread)(const WeirStandinLaunch&));
@@ -48,7 +48,7 @@ class Block {
   Warp& warp_of(const Thread& thread) { return warps_[thread.number / kLanes]; }
   void pause(State state, unsigned mask = 0);
   unsigned count = 0;       ///< of block_count: those who said yes
-  unsigned last_count = 0;  ///< of the one that all have come to
+  unsigned last_count = 0;  ///< of the last one that all have come to
 
  private:
   static void run_thread(void* thread);
@@ -83,8 +83,8 @@ void Block::pause(State state, unsigned mask) {
   self.fiber->pause();
 }
 
-/// False when nobody was ready. The order alternates: in one order alone a thread that races with
-/// another between two barriers would win each time.
+/// Returns false if no thread was ready. The order alternates: with one order, a thread that races
+/// with another between two barriers would always win.
 bool Block::run_ready() {
   bool ran = false;
   for (std::size_t turn = 0; turn < size_; ++turn) {
@@ -114,7 +114,7 @@ bool Block::release_block() {
   return any;
 }
 
-/// Lets those go on whose lanes have all come, or ended.
+/// Releases threads whose lanes have all come, or ended.
 bool Block::release_warps() {
   bool any = false;
   for (std::size_t first = 0; first < size_; first += kLanes) {

@@ -3,7 +3,7 @@
 namespace weir::standin::testing {
 namespace {
 
-/// Each block turns its part of `numbers` around, through shared memory.
+/// Each block reverses its part of `numbers`, through shared memory.
 __global__ void reverse_kernel(float* numbers) {
   __shared__ float staged[256];
   const unsigned last = blockDim.x - 1;
@@ -14,7 +14,7 @@ __global__ void reverse_kernel(float* numbers) {
 }
 
 /// sums[block] = the sum of the block's numbers: lanes by shuffles, warps through shared memory.
-/// Lanes beyond `count` take part in the shuffles with nothing.
+/// Lanes beyond `count` contribute zero.
 __global__ void __launch_bounds__(256)
     sum_kernel(const float* numbers, std::size_t count, float* sums) {
   __shared__ float of_warps[8];
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(256)
   sums[blockIdx.x] = total;
 }
 
-/// What each lane sees of the others: four numbers a lane.
+/// The values that each lane gets from the others: four numbers a lane.
 __global__ void lanes_kernel(int* seen) {
   const int lane = static_cast<int>(threadIdx.x);
   seen[4 * lane] = __shfl_sync(0xFFFFFFFFU, lane, 5);
@@ -40,7 +40,7 @@ __global__ void lanes_kernel(int* seen) {
   seen[4 * lane + 3] = static_cast<int>(__ballot_sync(0xFFFFFFFFU, lane < 4 ? 1 : 0));
 }
 
-/// Counts its threads; half of them end before the barrier that the others wait at.
+/// Counts its threads; half of them end before the barrier at which the others wait.
 __global__ void leave_kernel(int* counted) {
   atomicAdd(counted, 1);
   if (threadIdx.x % 2 == 1) return;
@@ -48,7 +48,7 @@ __global__ void leave_kernel(int* counted) {
   if (threadIdx.x == 0) counted[1] = left;
 }
 
-/// A barrier that only half of the threads come to, while the others wait at another.
+/// A barrier for only half of the threads, while the others wait at another.
 __global__ void hang_kernel(int* seen) {
   if (threadIdx.x % 2 == 0) {
     __syncthreads();

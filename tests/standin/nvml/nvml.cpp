@@ -1,5 +1,5 @@
-// A stand-in for the management library (libnvidia-ml.so.1), as far as it tells of devices and
-// their memory. It asks the stand-in driver what is in use. Each device has 1 TiB here, more than
+// A stand-in for the parts of the management library (libnvidia-ml.so.1) about devices and their
+// memory. It asks the stand-in driver for the memory in use. Each device has 1 TiB here, more than
 // any there, and another process that uses 7 MiB.
 
 #include <dlfcn.h>
@@ -46,7 +46,7 @@ unsigned number_of(void* device) {
 bool is_part(void* device) { return (reinterpret_cast<std::uintptr_t>(device) & kPart) != 0; }
 void* handle_of(unsigned number) { return reinterpret_cast<void*>(std::uintptr_t{number} + 1); }
 
-/// What is in use of a device, nothing where no driver is loaded; or a code.
+/// The memory in use of a device, zero if no driver is loaded; or a code.
 int ask_used(void* device, unsigned long long& bytes) {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   bytes = 0;
@@ -115,7 +115,7 @@ int nvmlDeviceGetPciInfo_v3(void* device, NvmlPciInfo* info) {
   return 0;
 }
 
-// As the driver's cuDeviceGetUuid has it; where a device is in parts, that is of its part.
+// As the driver's cuDeviceGetUuid; for a device in parts, that is its part's.
 int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
   if (is_on("WEIR_STANDIN_NVML_NO_UUID")) return kNotSupported;
   if (size < 41) return kInsufficientSize;
@@ -159,8 +159,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, NvmlP
   return list_processes(device, count, processes);
 }
 
-// In MIG mode a device has two places for parts. One is used, and its memory is all of the
-// device's.
+// In MIG mode a device has two places for parts. One is used, with all of the device's memory.
 int nvmlDeviceGetMigMode(void* /*device*/, unsigned* current, unsigned* pending) {
   *current = is_in_parts() ? 1 : 0;
   *pending = *current;
@@ -176,8 +175,8 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** par
   return 0;
 }
 
-// Not imitated, but a library that takes all that it may call at once (PyTorch's libc10_cuda.so)
-// wants them to be there.
+// Not simulated, but a library that looks up all its functions at once (PyTorch's libc10_cuda.so)
+// needs them to exist.
 int nvmlDeviceGetNvLinkRemoteDeviceType() { return kNotSupported; }
 int nvmlDeviceGetNvLinkRemotePciInfo_v2() { return kNotSupported; }
 int nvmlSystemGetCudaDriverVersion_v2() { return kNotSupported; }

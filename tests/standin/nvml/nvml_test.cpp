@@ -1,4 +1,4 @@
-// The stand-in of the management library names the devices of the driver.
+// The stand-in of the management library reports the driver's devices.
 
 #include <cuda.h>
 #include <dlfcn.h>

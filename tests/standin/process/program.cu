@@ -1,5 +1,5 @@
-// A program as nvcc makes them, for the stand-in to run as it would the toolkit's users'. Says what
-// went otherwise than it should, and ends with 1 then; 77 says that it could not be tried here.
+// A program made by nvcc, which the stand-in must run as it would run users' programs. Reports
+// differences and returns 1; 77 means that it could not be tried here.
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ void expect(bool holds, const char* what) {
   ++failures;
 }
 
-/// Not linked: the program has to come to the driver as others do.
+/// Not linked: the program must reach the driver as others do.
 template <typename F>
 F* stand_in(const char* name, F* /*like*/) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -37,7 +37,7 @@ F* stand_in(const char* name, F* /*like*/) {
 }
 #define STAND_IN(name) stand_in(#name, static_cast<decltype(&(name))>(nullptr))
 
-/// What the kernel does, on the host.
+/// The kernel's work, on the host.
 void scale_on_host(const WeirStandinLaunch* launch) {
   auto* numbers = *static_cast<float**>(launch->arguments[0]);
   const float factor = *static_cast<float*>(launch->arguments[1]);

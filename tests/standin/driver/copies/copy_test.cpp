@@ -222,7 +222,7 @@ TEST_F(StandInCopy, BatchesOfCubesKeepTheirLayout) {
   cube.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
   ASSERT_EQ(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream), CUDA_SUCCESS);
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  // Of the second layer the second row.
+  // The second row of the second layer.
   EXPECT_TRUE(std::equal(to + 24, to + 32, from + 80));
 }
 #endif

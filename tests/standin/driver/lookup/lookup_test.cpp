@@ -1,4 +1,4 @@
-// How the runtime comes by the driver's functions.
+// How the runtime gets the driver's functions.
 
 #include <set>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 constexpr cuuint64_t kLegacy = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
-/// One form of a function that the toolkit has a type of: its name, its version, whether it is of
+/// One form of a function with a type in the toolkit: its name, its version, and whether it is for
 /// per-thread default streams.
 using Form = std::tuple<std::string, int, bool>;
 
@@ -85,7 +85,7 @@ TEST_F(StandInLookup, AgreesWithTheToolkitsTypesOnVersions) {
         << name << " begins at " << version << (per_thread ? ", per thread" : "");
   };
   for (const std::string& name : names) {
-    // What is not imitated has no version here: it is found before there was any CUDA.
+    // A function without a simulation has no version here: every look-up finds it.
     if (find(name.c_str(), 1) != nullptr) continue;
     void* before = nullptr;
     bool own_before = false;
@@ -118,7 +118,7 @@ TEST_F(StandInLookup, OfAnOlderDriverKnowsNothingThatCameLater) {
     EXPECT_EQ(status_of(name, function), CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND) << name;
     EXPECT_EQ(function, nullptr) << name;
   }
-  // Of names with versions on both sides, the older one.
+  // If both names have versions, the older one.
   EXPECT_EQ(status_of("cuCtxCreate", function), CU_GET_PROC_ADDRESS_SUCCESS);
   EXPECT_NE(function, address(&cuCtxCreate_v4));
   EXPECT_EQ(status_of("cuGraphAddNode", function), CU_GET_PROC_ADDRESS_SUCCESS);
@@ -141,7 +141,7 @@ TEST_F(StandInLookup, RefusesWhatTheRealOneRefuses) {
   EXPECT_EQ(cuGetProcAddress("cuNoSuchFunction", &function, 11030, 0), CUDA_ERROR_NOT_FOUND);
 }
 
-/// What the runtime finds; the form that names a version is of 12.5.
+/// The runtime's result; the form that names a version is of 12.5.
 cudaError_t find_by_runtime(const char* name, void** function,
                             cudaDriverEntryPointQueryResult* status) {
 #if CUDART_VERSION >= 12050

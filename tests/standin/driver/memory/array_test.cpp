@@ -1,4 +1,4 @@
-// Arrays: how many bytes they take, and which descriptors there are none of.
+// Arrays: their size in bytes, and invalid descriptors.
 
 #include <limits>
 
@@ -20,7 +20,7 @@ class StandInArray : public StandIn {
     wanted.Flags = flags;
     return wanted;
   }
-  /// What an array takes of the device, and that it gives it back.
+  /// The device memory of an array, which it releases.
   static std::size_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
     CUarray array = nullptr;
     EXPECT_EQ(cuArray3DCreate_v2(&array, &wanted), CUDA_SUCCESS);
@@ -88,7 +88,7 @@ TEST_F(StandInArray, OfAnInvalidDescriptorIsRefused) {
   EXPECT_EQ(create(floats(131073, 0, 0)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(create(floats(16, 65537, 0)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(create(floats(16, 16, 16385)), CUDA_ERROR_INVALID_VALUE);
-  // Depth without height is a list of layers, and has to say so.
+  // Depth without height is a list of layers, and must say so.
   EXPECT_EQ(create(floats(16, 0, 4)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(create(floats(16, 16, 0, CUDA_ARRAY3D_LAYERED)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(create(floats(16, 8, 6, CUDA_ARRAY3D_CUBEMAP)), CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,4 @@
-// Memory that a graph allocates: from the capture until nothing of the graph is left.
+// Memory that a graph allocates: from the capture until nothing of the graph exists.
 
 #include "tests/standin/fixture.hpp"
 
@@ -33,7 +33,7 @@ class StandInGraphMemory : public StandIn {
     EXPECT_EQ(cudaGraphInstantiate(&exec, graph, flags), cudaSuccess);
     return exec;
   }
-  /// What a graph of one allocation and a set is made into, with the graph gone.
+  /// An instance of a graph of one allocation and a set, with the graph destroyed.
   cudaGraphExec_t make_exec(unsigned char** memory, unsigned long long flags = 0) {
     begin();
     *memory = take(kMiB);
@@ -68,7 +68,7 @@ TEST_F(StandInGraphMemory, IsTheGraphsWhenTakenAndGivenInIt) {
   EXPECT_TRUE(all_bytes(result, 8));
   EXPECT_EQ(used(), 0U);
   EXPECT_EQ(ask(cudaGraphMemAttrUsedMemHigh), 2 * kMiB);
-  // What the graph gives back itself is nobody else's to free.
+  // Nobody else may free what the graph frees itself.
   EXPECT_EQ(cudaFreeAsync(memory, stream_), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
   ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);

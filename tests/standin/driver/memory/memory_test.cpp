@@ -1,4 +1,4 @@
-// Memory of the device and of the host: what is counted, what is refused, what it holds.
+// Device and host memory: what is counted, what is refused, and its contents.
 
 #include <cstdint>
 
@@ -64,7 +64,7 @@ TEST_F(StandInMemory, CanBeAddressesOnlyOfADeviceOfAnySize) {
   EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
   ASSERT_EQ(cudaFree(half), cudaSuccess);
   EXPECT_EQ(free_bytes(), kLarge / 2);
-  weir_standin_set_addresses_only(0);  // of what is allocated from now on
+  weir_standin_set_addresses_only(0);  // for later allocations
   unsigned char* memory = make_memory(kMiB);
   memory[0] = 1;
   ASSERT_EQ(cudaFree(rest), cudaSuccess);
@@ -88,7 +88,7 @@ TEST_F(StandInMemory, NewMemoryHoldsNoZeros) {
 
 #if !WEIR_TEST_SANITIZED
 TEST_F(StandInMemory, FreedMemoryIsNotWhatItWas) {
-  // The heap itself writes into the first bytes of what it gets back.
+  // The heap itself writes into the first bytes of freed memory.
   unsigned char* memory = make_memory(4096);
   ASSERT_EQ(cudaMemset(memory, 1, 4096), cudaSuccess);
   ASSERT_EQ(cudaFree(memory), cudaSuccess);
@@ -218,7 +218,7 @@ TEST_F(StandInMemory, FreedTooEarlyIsNotTouched) {
   ASSERT_EQ(cudaMallocAsync(&memory, 4096, stream), cudaSuccess);
   weir_standin_hold(late);
   ASSERT_EQ(cudaMemsetAsync(memory, 1, 4096, late), cudaSuccess);
-  // Nobody told this stream of the other.
+  // This stream is not ordered behind the other.
   ASSERT_EQ(cudaFreeAsync(memory, stream), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(weir_standin_late_uses(), 0U);

@@ -1,4 +1,4 @@
-// What a stream capture forbids, what breaks it, and what comes of one.
+// What a stream capture forbids, what breaks it, and its result.
 
 #include <atomic>
 #include <thread>
@@ -19,7 +19,7 @@ class StandInCapture : public StandIn {
     EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
     return status;
   }
-  /// What the driver calls its capture; 0 for none.
+  /// The driver's number of its capture; 0 for none.
   static cuuint64_t number_of(cudaStream_t stream) {
     CUstreamCaptureStatus status{};
     cuuint64_t id = 0;
@@ -34,7 +34,7 @@ class StandInCapture : public StandIn {
   void begin(cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
     ASSERT_EQ(cudaStreamBeginCapture(stream_, mode), cudaSuccess);
   }
-  /// Ends the capture and says how that went.
+  /// Ends the capture and returns its result.
   cudaError_t end() {
     cudaGraph_t graph = nullptr;
     const cudaError_t error = cudaStreamEndCapture(stream_, &graph);

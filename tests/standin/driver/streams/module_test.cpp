@@ -1,4 +1,4 @@
-// What contexts, modules and libraries take of a device.
+// The device memory of contexts, modules and libraries.
 
 #include <thread>
 
@@ -9,7 +9,7 @@ namespace {
 
 class StandInModule : public StandIn {
  protected:
-  /// A context that begins with what is set.
+  /// A context that begins with the current settings.
   static void begin_again() {
     ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
@@ -80,7 +80,7 @@ TEST_F(StandInModule, TakesWhatWasSetFromLoadToUnload) {
   ASSERT_EQ(cuModuleLoadFatBinary(&modules[2], &image_), CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_used(0), 9 * kMiB);
   EXPECT_EQ(weir_standin_live().modules, 3U);
-  // What a module took stays what it took.
+  // The size of a loaded module does not change.
   weir_standin_set_module_memory(kMiB);
   for (CUmodule module : modules) EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_used(0), 0U);
@@ -138,7 +138,7 @@ TEST_F(StandInModule, AndLibrariesGiveTheirMemoryBackWithTheContext) {
   begin_again();
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
-  // A library is of no context.
+  // A library belongs to no context.
   EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
