@@ -32,7 +32,7 @@ std::string describe(const std::string& call, int code) {
          (known == nullptr ? "" : std::string(" (") + known->text + ")");
 }
 
-/// What the test was marked with.
+/// The test's mark.
 std::set<std::string> expected_of(const ::testing::TestResult& result) {
   std::set<std::string> expected;
   for (int i = 0; i < result.test_property_count(); ++i) {
@@ -44,7 +44,7 @@ std::set<std::string> expected_of(const ::testing::TestResult& result) {
 
 class Listener final : public ::testing::EmptyTestEventListener {
  public:
-  /// Nothing that a test names: what SetUpTestSuite, or anything else before the test, was refused.
+  /// Calls that were refused before the test, as in SetUpTestSuite: no test can name them.
   void OnTestStart(const ::testing::TestInfo& /*test*/) override {
     fail_all("before the test, where nobody can expect it");
   }
@@ -56,13 +56,13 @@ class Listener final : public ::testing::EmptyTestEventListener {
       ADD_FAILURE() << describe(call, code) << ", and the test does not say expect_refused(\""
                     << call << "\", " << code << ")";
     }
-    // A skipped or failed test may not have come to the call.
+    // A skipped or failed test may not have reached the call.
     if (test.result()->Failed() || test.result()->Skipped()) return;
     for (const std::string& missing : expected) {
       ADD_FAILURE() << missing << " was expected, and did not happen";
     }
   }
-  /// What TearDownTestSuite was refused: it cannot name it.
+  /// Calls that TearDownTestSuite was refused: it cannot name them.
   void OnTestSuiteEnd(const ::testing::TestSuite& /*suite*/) override {
     fail_all("behind the last test of a suite");
   }
@@ -75,8 +75,8 @@ class Listener final : public ::testing::EmptyTestEventListener {
   }
 };
 
-// GoogleTest owns it. Listeners hear of an end in reverse order, so the printer hears of what
-// fails.
+// GoogleTest owns it. Listeners are notified of an end in reverse order, so the printer hears of
+// failures.
 [[maybe_unused]] const bool kListens = [] {
   ::testing::UnitTest::GetInstance()->listeners().Append(new Listener);
   return true;

@@ -1,4 +1,4 @@
-// Tests that must fail, each because of what it says or does not say of calls that are refused.
+// Tests that must fail, each because of the refused calls that it names or does not name.
 
 #include <cuda.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A subject that counts, and does one thing wrong when it is told to.
+// A subject that counts, and makes one mistake on demand.
 
 #include <cstdint>
 
@@ -12,13 +12,13 @@ enum class Wrong : std::uint8_t {
   kNothing,
   kCountsARefusal,     ///< what it refused stays in its accounting
   kRefusesFromThenOn,  ///< a refusal is its last word
-  kKeepsHalf,          ///< of what was freed half stays allocated
-  kChangesItsMind,     ///< serves what it refused when it is asked again
+  kKeepsHalf,          ///< half of the freed memory stays allocated
+  kChangesItsMind,     ///< serves a refused request at the second try
   kCannotBegin,        ///< refuses everything
-  kNeverGivesBack,     ///< what was freed once may be used again only for as much or less
+  kNeverGivesBack,     ///< freed memory serves only requests of the same size or less
 };
 
-/// Thread-safe in no way.
+/// Not thread-safe.
 class CountingSubject final : public replay::Subject {
  public:
   CountingSubject(Bytes capacity, Wrong wrong) : capacity_(capacity), wrong_(wrong) {}

@@ -1,4 +1,4 @@
-// The stress benchmarks' patterns: that they are whole, stay in their size, and are what they say.
+// The stress benchmarks' patterns: they are complete, keep their size, and match their description.
 
 #include "bench/stress/patterns.hpp"
 
@@ -123,8 +123,8 @@ TEST(Pattern, AgainstNaiveIsAByteAboveItsMultiples) {
 
 TEST(Pattern, AgainstBestFitAsksForMoreThanAnyHoleWhileSmallBlocksStay) {
   const Trace trace = against_best_fit_pattern(kSmall);
-  // In each round blocks and small ones in turn, then all of the blocks are freed: between two
-  // holes one of the small ones stays.
+  // In each round large and small blocks alternate, then all large ones are freed: between two
+  // holes a small one stays.
   Bytes hole;
   int rounds = 0;
   std::size_t i = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How failures of tests, and their list, show a pattern. Found by argument-dependent lookup.
+// How failures and lists of tests print a pattern. Found by argument-dependent lookup.
 
 #include <ostream>
 

@@ -1,4 +1,4 @@
-// Out of memory by run-ahead: who runs out of it, and that the scheduler goes on.
+// Out of memory by run-ahead: who runs out, and that the scheduler continues.
 
 #include "bench/stress/run_ahead.hpp"
 
@@ -19,7 +19,7 @@ RunAheadOptions options_with(std::function<void()> work) {
 }
 
 TEST(StressRunAhead, UnboundedRunsOutBehindADeviceThatStandsAndGoesOnAfterIt) {
-  // The device stands until the frontend has run out: it gives the signal once it asks for less.
+  // The device stands still until the frontend has run out, which signals by a smaller request.
   std::promise<void> out;
   const std::shared_future<void> ran_out = out.get_future().share();
   RunAheadOptions options = options_with([ran_out] { ran_out.wait(); });

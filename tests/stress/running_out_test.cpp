@@ -1,5 +1,4 @@
-// Whether the check of a failure tells a clean one from one that is not, and what our pools say to
-// it.
+// Whether the check of a failure recognizes a clean one, and its results for our pools.
 
 #include "bench/stress/running_out.hpp"
 
@@ -48,7 +47,7 @@ TEST(RunningOut, FindsEachWrong) {
       {Wrong::kChangesItsMind, "served when it is asked for again"},
       {Wrong::kNeverGivesBack, "once all is freed"}};
   for (const auto& [wrong, text] : wrongs) {
-    // The teeth of a comb leave no time for anything to be freed before the refusal.
+    // The teeth of a comb leave no time for a free before the refusal.
     const RunningOut result =
         run_out(comb_pattern(kScarce), counting(wrong), {kScarce.most.count / 2});
     EXPECT_EQ(result.ending, Ending::kUnclean) << text;

@@ -18,7 +18,7 @@ namespace weir::testing {
 namespace {
 
 using namespace std::chrono_literals;
-/// Far beyond what any of these runs takes, also under a sanitizer.
+/// Far longer than any of these runs takes, also under a sanitizer.
 constexpr auto kDeadline = 100s;
 
 struct Pipe {
@@ -41,13 +41,13 @@ void fill(int write_end) {
   fcntl(write_end, F_SETFL, flags);
 }
 
-/// The test's variables, and what tells a sanitizer in the child how to report.
+/// The test's variables, and the child's settings for a sanitizer's reports.
 std::vector<std::string> environment_lines(Variables variables) {
   for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name)) variables.emplace(name, value);
   }
   variables.emplace("CUDA_VISIBLE_DEVICES", "-1");
-  // Otherwise each child sleeps for a second at its end, in case a late thread has a race.
+  // Otherwise each child sleeps for a second at its end, for races of a late thread.
   variables["TSAN_OPTIONS"] += ":atexit_sleep_ms=0";
   std::vector<std::string> lines;
   for (const auto& [name, value] : variables) lines.emplace_back(name).append("=").append(value);
@@ -62,7 +62,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-/// Appends what can be read now; at the end of the stream closes it.
+/// Appends available output; closes the stream at its end.
 void drain(int& descriptor, std::string& text) {
   std::array<char, 4096> block{};
   const ssize_t count = read(descriptor, block.data(), block.size());
@@ -98,7 +98,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, ChildOptio
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, options.stdout_path.c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
   }
-  // Whatever started the tests may ignore or block signals; the child must not inherit that.
+  // The child must not inherit ignored or blocked signals.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;

@@ -1,9 +1,9 @@
 #pragma once
 
-// The program under test as a child process with an environment that the test names whole, and no
-// GPU unless the test names one (CUDA_VISIBLE_DEVICES): its figures are those of the cpu. Nothing
-// here sleeps: a test waits for what the child writes, for its end, or for a pipe. The deadline is
-// only there so that a hang is a failure with a message.
+// The program under test as a child process with an environment that the test sets completely, and
+// without a GPU unless the test names one (CUDA_VISIBLE_DEVICES): its figures are the cpu's.
+// Nothing here sleeps: a test waits for the child's output, its end, or a pipe. The deadline only
+// turns a hang into a failure with a message.
 
 #include <sys/types.h>
 
@@ -29,7 +29,7 @@ struct ChildOptions {
   std::string stdout_path{};  ///< a file instead of the pipe
   std::string stdin_path = "/dev/null";
   bool stdout_is_closed = false;
-  bool stdout_is_full = false;  ///< a pipe with no room: the child blocks when it writes there
+  bool stdout_is_full = false;  ///< a pipe without room: the child blocks when it writes there
   bool stdout_has_no_reader = false;
 };
 
@@ -42,14 +42,14 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Reads until standard error contains `text`. A failure of the test if it ends before.
+  /// Reads until standard error contains `text`. Fails the test if it ends before.
   void await_error_text(std::string_view text);
   void send(int signal) const;
   /// Reads both streams to their end and reaps the child.
   [[nodiscard]] Finished wait();
 
  private:
-  /// One round of reading. False: nothing is left to read, or the deadline passed.
+  /// One round of reading. Returns false at the end of the output, or after the deadline.
   bool read_more();
   void close_pipes();
 

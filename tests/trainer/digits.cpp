@@ -26,7 +26,7 @@ constexpr std::array<Glyph, kDigits> kGlyphs{{
 }};
 // clang-format on
 
-/// A word for each use in each image; those of one image start at its number.
+/// A random word for each use in each image; those of one image start at its number.
 class RandomWords {
  public:
   RandomWords(std::uint64_t seed, std::size_t image)

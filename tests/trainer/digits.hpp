@@ -1,6 +1,6 @@
 #pragma once
 
-// A small data set of digits, drawn here, in MNIST's file format.
+// A small generated data set of digits, in MNIST's file format.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace weir::testing {
 inline constexpr std::size_t kDigitSide = 10;  ///< pixels
 inline constexpr std::size_t kDigits = 10;     ///< classes
 
-/// Digits 0 to 9 in turn, each at one of nine places, of its own brightness, in noise.
+/// Digits 0 to 9 in turn, each at one of nine places, with its own brightness, in noise.
 [[nodiscard]] LabelledImages draw_digits(std::size_t count, std::uint64_t seed);
-/// 603 to train on and 201 to test with: neither is a whole number of batches.
+/// 603 for training and 201 for tests: neither is a whole number of batches.
 [[nodiscard]] std::shared_ptr<const DataSet> digit_set();
 
 /// The bytes of the two files.
 [[nodiscard]] std::string idx_images(const LabelledImages& images);
 [[nodiscard]] std::string idx_labels(const LabelledImages& images);
 
-/// The files of a data set in a directory that goes away with it.
+/// The files of a data set in a temporary directory.
 class DigitFiles {
  public:
   DigitFiles() : DigitFiles(*digit_set()) {}

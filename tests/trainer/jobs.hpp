@@ -1,6 +1,6 @@
 #pragma once
 
-// Training jobs of sizes that suit tests, and the names that failures show.
+// Training jobs of sizes for tests, and their names in failures.
 
 #include <array>
 #include <cstdint>
@@ -24,13 +24,13 @@ namespace weir::testing {
 
 inline constexpr std::array kAllPolicies{Policy::kThrottled, Policy::kBackstop, Policy::kUnbounded,
                                          Policy::kBarrier};
-/// Those that make the most of a budget that is too small for unbounded run-ahead.
+/// Policies that finish in a budget too small for unbounded run-ahead.
 inline constexpr std::array kBoundedPolicies{Policy::kThrottled, Policy::kBackstop,
                                              Policy::kBarrier};
 inline constexpr std::array kAllPools{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound,
                                       PoolKind::kBestFit, PoolKind::kPaged};
-/// Those whose need is the same in each run. That of best_fit depends on where its holes are, which
-/// depends on how far the device has come at each free.
+/// Pools whose need is the same in each run. That of best_fit depends on where its holes are, which
+/// depends on what the device has passed at each free.
 inline constexpr std::array kExactPools{PoolKind::kUnpooled, PoolKind::kNaive, PoolKind::kRound,
                                         PoolKind::kPaged};
 
@@ -56,9 +56,9 @@ inline constexpr std::array kExactPools{PoolKind::kUnpooled, PoolKind::kNaive, P
   return settings;
 }
 
-/// A job whose batches keep the device busy for some fifty times as long as the host needs to
-/// submit them, at a budget that bounds run-ahead: unbounded needs 256 KiB more for each batch that
-/// it is ahead.
+/// A job whose batches keep the device busy some fifty times as long as the host needs to submit
+/// them, at a budget that bounds run-ahead: unbounded needs 256 KiB more for each batch that it is
+/// ahead.
 [[nodiscard]] inline TrainSettings device_bound_job() {
   TrainSettings settings;
   settings.widths = {256, 512, 256, 1};
@@ -70,7 +70,7 @@ inline constexpr std::array kExactPools{PoolKind::kUnpooled, PoolKind::kNaive, P
   return settings;
 }
 
-/// The d2l experiment at its own size and the budget that unbounded run-ahead cannot live in.
+/// The d2l experiment at its own size and a budget too small for unbounded run-ahead.
 [[nodiscard]] inline TrainSettings d2l_job(std::uint64_t batches) {
   TrainSettings settings;
   settings.batches.value = batches;
@@ -87,7 +87,7 @@ inline constexpr std::array kExactPools{PoolKind::kUnpooled, PoolKind::kNaive, P
   return train_with(std::move(settings), policy);
 }
 
-/// What one batch holds beside what is live all the time, from a run with memory to spare.
+/// Memory of one batch beyond the live memory, from a run with enough memory.
 struct Footprint {
   Bytes live{};
   Bytes batch{};

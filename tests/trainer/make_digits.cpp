@@ -1,4 +1,4 @@
-// make_digits DIR: writes the tests' data set of digits, to try `weir-train run --data DIR` on.
+// make_digits DIR: writes the tests' data set of digits, for trying `weir-train run --data DIR`.
 
 #include <cstdio>
 #include <exception>

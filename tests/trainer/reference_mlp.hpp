@@ -1,7 +1,7 @@
 #pragma once
 
-// What training is compared with: the same model, loss and optimizer in double, in plain loops that
-// share no code with the kernels or with the trainer's model.
+// A reference for training: the same model, loss and optimizer in double, in plain loops that share
+// no code with the kernels or the trainer's model.
 
 #include <cmath>
 #include <cstddef>
@@ -22,7 +22,7 @@ using Numbers = std::vector<double>;
 
 class ReferenceMlp {
  public:
-  /// Starts from the bits that the trainer starts from: drawn and scaled in float.
+  /// Starts from the trainer's initial bits: drawn and scaled in float.
   ReferenceMlp(std::vector<std::size_t> widths, std::uint64_t seed) : widths_(std::move(widths)) {
     for (std::size_t l = 0; l + 1 < widths_.size(); ++l) {
       std::vector<float> weights(widths_[l] * widths_[l + 1]);
@@ -114,7 +114,7 @@ class ReferenceMlp {
           db[j] += d;
           for (std::size_t i = 0; i < k; ++i) {
             dw[i * n + j] += x[r * k + i] * d;
-            // A relu let through what is above zero now; the input itself has no relu.
+            // A relu passed values that are now above zero; the input itself has no relu.
             if (x[r * k + i] > 0) dx[r * k + i] += d * parameters[2 * l][i * n + j];
           }
         }
@@ -147,7 +147,7 @@ class ReferenceMlp {
   std::vector<Numbers> velocities_;
 };
 
-/// The largest difference between corresponding elements; infinite when shapes differ.
+/// The largest difference between corresponding elements; infinite if shapes differ.
 [[nodiscard]] inline double largest_difference(const std::vector<std::vector<float>>& ours,
                                                const std::vector<Numbers>& reference) {
   if (ours.size() != reference.size()) return INFINITY;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A directory of the test's own, gone with it, and files in it.
+// A temporary directory for a test, and files in it.
 
 #include <cstdlib>
 #include <filesystem>
@@ -29,7 +29,7 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   [[nodiscard]] std::string file(std::string_view name) const { return (path_ / name).string(); }
-  /// How many files there are, so that what was left behind shows.
+  /// Number of files, so that leftovers show.
   [[nodiscard]] std::size_t entries() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
   }

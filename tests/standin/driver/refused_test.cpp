@@ -1,4 +1,4 @@
-// Calls that return an error are counted, and a test that has one and does not say so fails.
+// Calls that return an error are counted, and a test fails that has one and does not say so.
 
 #include <cuda.h>
 

@@ -1,5 +1,5 @@
-// A driver that forgives less: launches that block, host functions one after the other, and
-// reserved addresses that look like memory.
+// A stricter driver: launches that block, host functions one after the other, and reserved
+// addresses that look like memory.
 
 #include <cuda.h>
 #include <gtest/gtest-spi.h>
@@ -21,7 +21,7 @@ using weir::testing::Gate;
 
 class StandInStrict : public StandIn {
  protected:
-  /// Whether `launch` on `stream` returns while that is held.
+  /// Whether `launch` on a held `stream` returns.
   template <typename Launch>
   static bool returns_while_held(cudaStream_t stream, const Launch& launch) {
     weir_standin_hold(stream);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// False when there is no such format.
+/// False if there is no such format.
 bool find_format(cudaChannelFormatKind kind, int bits, CUarray_format* format) {
   const int step = bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : -1;
   if (step < 0) return false;
@@ -27,7 +27,7 @@ bool find_format(cudaChannelFormatKind kind, int bits, CUarray_format* format) {
   }
 }
 
-/// Channels are as wide as the first, and those that are not there have no bits.
+/// Channels are as wide as the first, and absent ones have no bits.
 bool describe(const cudaChannelFormatDesc& wanted, CUDA_ARRAY3D_DESCRIPTOR* out) {
   const std::array bits{wanted.x, wanted.y, wanted.z, wanted.w};
   unsigned int channels = 0;

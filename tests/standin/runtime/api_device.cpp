@@ -1,4 +1,4 @@
-// Devices, versions, and looking up functions of the driver.
+// Devices, versions, and look-ups of driver functions.
 
 #include <cuda_profiler_api.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// Attributes of the driver's names, one after the other, until one fails.
+/// Reads attributes by the driver's names, until one fails.
 class Attributes {
  public:
   Attributes(const Calls& driver, int device) : driver_(driver), device_(device) {}
@@ -110,7 +110,7 @@ cudaError_t cudaGetDevice(int* device) {
     CUcontext current = nullptr;
     const CUresult asked = driver.cuCtxGetCurrent(&current);
     if (asked != CUDA_SUCCESS) return asked;
-    // The program may have made another context current at the driver.
+    // The program may have made another context current through the driver.
     CUdevice of_current = 0;
     const bool known = current != nullptr && driver.cuCtxGetDevice(&of_current) == CUDA_SUCCESS;
     *device = known ? of_current : chosen_device();
@@ -195,7 +195,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
       [&](const Calls& driver) { return driver.cuDeviceGetPCIBusId(text, length, device); });
 }
 
-// No profiler can be there to start or stop. PyTorch does not load without them.
+// There is no profiler to start or stop, but PyTorch does not load without these.
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
 

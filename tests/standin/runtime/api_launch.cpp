@@ -1,4 +1,4 @@
-// Launches and what is known of a kernel.
+// Launches, and attributes of a kernel.
 
 #include "tests/standin/runtime/registry.hpp"
 #include "tests/standin/runtime/runtime.hpp"
@@ -7,7 +7,7 @@ namespace {
 
 using namespace weir::standin;
 
-/// The runtime's words for what the driver says of a launch.
+/// The runtime's code for the driver's result of a launch.
 CUresult of_launch(CUresult result) {
   if (result == CUDA_ERROR_NOT_FOUND) return static_cast<CUresult>(cudaErrorInvalidDeviceFunction);
   if (result == CUDA_ERROR_INVALID_VALUE) {
@@ -28,7 +28,7 @@ cudaError_t launch(DefaultStream meant, CUfunction function, dim3 grid, dim3 blo
   });
 }
 
-/// A look-up needs a context, as the launch does.
+/// A look-up needs a context, like the launch.
 cudaError_t launch_symbol(DefaultStream meant, const void* symbol, dim3 grid, dim3 block,
                           void** arguments, std::size_t shared_bytes, cudaStream_t stream) {
   const cudaError_t error = use_device();
@@ -75,7 +75,7 @@ cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const voi
   return launch_config(DefaultStream::kPerThread, config, symbol, arguments);
 }
 
-// What nvcc makes of a launch with <<<>>>.
+// nvcc's code for a launch with <<<>>>.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* symbol) {
   return with_function(symbol, [&](const Calls& /*driver*/, CUfunction function) {
     *kernel = reinterpret_cast<cudaKernel_t>(function);

@@ -1,4 +1,4 @@
-// Memory of the device and the host, and pools.
+// Device and host memory, and pools.
 
 #include "tests/standin/runtime/runtime.hpp"
 

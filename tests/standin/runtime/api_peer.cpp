@@ -24,7 +24,7 @@ CUipcMemHandle driver_handle(const cudaIpcMemHandle_t& handle) {
   return own;
 }
 
-/// `body` gets the context of the other device, which the current one can access.
+/// Calls `body` with the context of the other device, which the current one can access.
 template <typename Body>
 cudaError_t with_peer(int peer, Body body) {
   return with_context([&](const Calls& driver) {

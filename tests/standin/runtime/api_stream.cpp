@@ -63,7 +63,7 @@ cudaError_t set_async(void* pointer, int value, std::size_t bytes, cudaStream_t 
 }
 
 #if CUDART_VERSION >= 13000
-/// What the driver says of a capture, in the runtime's types.
+/// The driver's state of a capture, in the runtime's types.
 template <DefaultStream Meant>
 cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
                          unsigned long long* id, cudaGraph_t* graph,
@@ -108,7 +108,7 @@ cudaError_t copy_rows(void* to, std::size_t to_pitch, const void* from, std::siz
   });
 }
 
-/// A callback that has the runtime's types, until it was called, which is once.
+/// A callback with the runtime's types, until its single call.
 struct Callback {
   cudaStreamCallback_t function;
   void* data;

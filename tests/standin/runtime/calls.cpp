@@ -22,7 +22,8 @@ void look_up_all(const Library& library, cuuint64_t flags, Calls& calls) {
 #undef CALL
 }
 
-/// As the toolkit's runtime goes about it: one symbol by dlsym, which is then asked for itself.
+/// As the toolkit's runtime does: one symbol by dlsym, through which it looks up everything, itself
+/// too.
 bool find_lookup(Library& library) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) return false;
@@ -42,7 +43,7 @@ bool find_lookup(Library& library) {
                                    &library.version) == CUDA_SUCCESS;
 }
 
-/// Of the runtime, which takes no driver of an older major version.
+/// The runtime refuses a driver of an older major version.
 int required_version() {
   const char* const text = std::getenv("WEIR_STANDIN_RUNTIME_VERSION");
   return text != nullptr ? std::atoi(text) : CUDART_VERSION;

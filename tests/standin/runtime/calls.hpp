@@ -1,6 +1,6 @@
 #pragma once
 
-// The driver as the runtime reaches it: opened at the first use, every function of it looked up
+// The driver as the runtime reaches it: opened at the first use, with every function looked up
 // through cuGetProcAddress.
 
 #include <cuda.h>
@@ -15,9 +15,9 @@ struct Calls {
 #undef CALL
 };
 
-/// What became of the driver.
+/// The driver, or the reason why there is none.
 struct Library {
-  cudaError_t status = cudaSuccess;  ///< anything else: there is none that can be used
+  cudaError_t status = cudaSuccess;  ///< otherwise no driver can be used
   int version = 0;                   ///< 0: none at all
   Calls legacy;
   Calls per_thread;  ///< functions without such a variant are the same ones
@@ -26,7 +26,7 @@ struct Library {
   void (*refuse)(int code) = nullptr;                       ///< likewise
 };
 
-/// Opens the driver once. Thread-safe, and ready before objects with constructors are.
+/// Opens the driver once. Thread-safe, also before constructors of static objects.
 const Library& library();
 
 }  // namespace weir::standin

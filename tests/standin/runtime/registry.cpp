@@ -14,7 +14,7 @@
 namespace weir::standin {
 namespace {
 
-/// One per program or library that nvcc compiled. nvcc's code holds it as a void**.
+/// One per program or library compiled by nvcc, whose code holds it as a void**.
 struct Module {
   void* code = nullptr;
   CUlibrary library = nullptr;
@@ -46,7 +46,7 @@ struct Launch {
 
 thread_local std::vector<Launch> configurations;
 
-/// Under the registry's lock.
+/// Needs the registry's lock.
 CUkernel load(KernelOf& known) {
   const Calls& driver = library().legacy;
   if (known.kernel != nullptr) return known.kernel;
@@ -124,7 +124,7 @@ void __cudaRegisterFunction(void** handle, const char* host_function, char* /*de
   known.kernels[host_function] = {found->second.get(), device_name, nullptr};
 }
 
-// Variables of the device are not imitated: who asks for one is told so.
+// Device variables are not simulated: a query of one returns an error.
 void __cudaRegisterVar(void** /*handle*/, char* /*variable*/, char* /*address*/,
                        const char* /*name*/, int /*extern*/, size_t /*bytes*/, int /*constant*/,
                        int /*global*/) {}

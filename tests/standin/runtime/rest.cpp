@@ -1,6 +1,6 @@
-// What the runtime has and the stand-in does not imitate: it says so. No header of CUDA here: the
-// functions take whatever they are called with. Weak, so that the ones which are imitated take
-// their place. The list is made of <cuda_runtime_api.h>.
+// Functions of the runtime without a simulation: they return an error. Includes no CUDA header: the
+// functions accept any arguments. Weak, so that simulated ones replace them. The list is made from
+// <cuda_runtime_api.h>.
 
 extern "C" int weir_standin_runtime_rest();
 

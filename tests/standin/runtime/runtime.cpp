@@ -25,7 +25,7 @@ Devices& devices() {
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
-/// What a device does not recover from.
+/// Errors from which a device does not recover.
 bool is_fault(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:
@@ -44,7 +44,7 @@ bool is_fault(cudaError_t error) {
   }
 }
 
-/// Whether asking for the last error leaves it there.
+/// Whether a query of the last error keeps it.
 bool stays(cudaError_t error) {
   if (error == cudaSuccess) return false;
   if (error == library().status) return true;
@@ -53,7 +53,7 @@ bool stays(cudaError_t error) {
   return static_cast<cudaError_t>(library().legacy.cuCtxGetDevice(&device)) == error;
 }
 
-/// Under the lock of `known`.
+/// Needs the lock of `known`.
 CUresult retain(Devices& known, int device, CUcontext* context) {
   const auto index = static_cast<std::size_t>(device);
   if (!known.retained.at(index)) {
@@ -75,7 +75,7 @@ cudaError_t make_current(int device) {
   return static_cast<cudaError_t>(library().legacy.cuCtxSetCurrent(context));
 }
 
-/// Whether `context` is this thread's device as it was before somebody reset it.
+/// Whether `context` is this thread's device from before somebody reset it.
 bool was_reset(CUcontext context) {
   Devices& known = devices();
   const std::lock_guard lock(known.mutex);
@@ -165,5 +165,5 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 }  // extern "C"
 
-/// What the functions of rest.cpp do.
+/// Implements the functions of rest.cpp.
 extern "C" int weir_standin_runtime_rest() { return note_own(cudaErrorNotSupported); }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What every function of the runtime does around its call of the driver.
+// Common code of every function of the runtime around its driver call.
 
 #include <utility>
 
@@ -8,22 +8,22 @@
 
 namespace weir::standin {
 
-/// What the driver has answered this thread before is no answer to the call that begins.
+/// Forgets this thread's earlier result of the driver, at the start of a call.
 void forget_answers();
 /// Remembers an error for cudaGetLastError.
 cudaError_t note(cudaError_t error);
-/// The same, for an error that no call of the driver has returned.
+/// The same, for an error that no driver call has returned.
 cudaError_t note_own(cudaError_t error);
 inline cudaError_t note(CUresult result) { return note(static_cast<cudaError_t>(result)); }
 
-/// Makes the device that this thread chose current, with its primary context.
+/// Makes this thread's device current, with its primary context.
 cudaError_t use_device();
 /// The device that this thread chose.
 int chosen_device();
 cudaError_t choose_device(int device);
-/// The primary context of another device, made where it is not there.
+/// The primary context of another device, created if needed.
 cudaError_t context_of(int device, CUcontext* context);
-/// The primary context of `device` was reset: it is retained anew when next used.
+/// The primary context of `device` was reset: retains it again at the next use.
 void forget_device(int device);
 
 /// A function that needs the driver, and no context.
@@ -41,10 +41,10 @@ cudaError_t with_context(Body&& body) {
   return error == cudaSuccess ? note(std::forward<Body>(body)(library().legacy)) : note(error);
 }
 
-/// Which functions of the driver a function's variant uses.
+/// The driver functions that a variant uses.
 enum class DefaultStream { kLegacy, kPerThread };
 
-/// A function that takes a stream: `body` gets the functions that know what stream 0 means.
+/// A function with a stream: `body` gets the functions with the right meaning of stream 0.
 template <typename Body>
 cudaError_t on_stream(DefaultStream meant, Body&& body) {
   const cudaError_t error = use_device();

@@ -1,4 +1,4 @@
-// The books of pools, rebuilt from events.
+// The accounting of pools, rebuilt from events.
 
 #include "tools/timeline/analysis/counters.hpp"
 
@@ -66,7 +66,7 @@ TEST(TimelineCounters, ALostEventIsAGapAndNotADisagreement) {
   EXPECT_EQ(series.peak_held, 4 * (16U << 20U) + 10 * (1U << 20U) - 4 * (1U << 20U));
 }
 
-/// The process as a recording that begins at `from` has it: the pool and its live blocks first.
+/// The process in a recording that begins at `from`: first the pool and its live blocks.
 Process begun_late(const Process& whole, std::uint64_t from) {
   Process late = whole;
   std::map<std::uint64_t, TimelineRecord> live;

@@ -108,7 +108,7 @@ TEST(TimelineIdle, ALimitOfOneBatchIsFound) {
             0.95 * static_cast<double>(idle.idle));
 }
 
-/// A run in which a limit of one batch held the frontend back, told as if it were another wait.
+/// A run in which a limit of one batch blocked the frontend, reported as if it were another wait.
 Process held_back(TimelineKind kind, TimelineStall why) {
   Process process = made_process({.run_ahead = 1, .wake_ns = 500'000});
   for (TimelineRecord& record : process.records) {

@@ -1,4 +1,4 @@
-// Records of no sense do no harm: what is promised of sums holds for them, too.
+// Meaningless records do no harm: the promises about sums hold for them, too.
 
 #include <gtest/gtest.h>
 

@@ -30,7 +30,7 @@ TimelineRecord work(const Piece& piece, TimelineKind kind = TimelineKind::kKerne
   return {.begin = piece.from, .end = piece.to, .id = piece.id, .kind = kind};
 }
 
-/// The value that holds at `time`.
+/// The value in force at `time`.
 std::uint64_t value_at(const Steps& steps, std::uint64_t time) {
   std::uint64_t value = 0;
   for (const auto& step : steps) {
@@ -174,7 +174,7 @@ TEST_F(QueuedTimeOf, OperationsCountFromTheirSubmissionToTheirEnd) {
   expect_sums(finish(), {{3, 10, 20, 70}});
 }
 
-// The recorder reads the worker's records after the frontend's: an execution can be read a round
+// The recorder reads the worker's records after the frontend's: it may read an execution a round
 // before its submission.
 TEST_F(QueuedTimeOf,
        AnOperationCountsFromItsSubmissionAlsoWhereItIsReadALongTimeAfterTheExecution) {

@@ -26,7 +26,7 @@ inline std::string to_chrome(const Timeline& timeline) {
   return sink.text;
 }
 
-/// A file that lies on no disk.
+/// A file in memory.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : file_(memfd_create("f", MFD_CLOEXEC)) {

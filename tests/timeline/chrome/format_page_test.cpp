@@ -1,4 +1,4 @@
-// docs/timeline-format.md says what is in a file.
+// docs/timeline-format.md describes the contents of a file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

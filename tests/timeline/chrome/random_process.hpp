@@ -1,6 +1,6 @@
 #pragma once
 
-// Recordings that nobody made: every kind, every field, and names that want to break a file.
+// Random recordings: every kind, every field, and names that try to break a file.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ struct RandomOptions {
   std::uint64_t length = 10'000'000;  ///< nanoseconds
 };
 
-/// Times of slices are sound, everything else is any number. Sorted; sequences are unique.
+/// Times of slices are consistent, everything else is any number. Sorted; sequences are unique.
 inline Process random_process(std::mt19937_64& random, const RandomOptions& options = {}) {
   const auto below = [&random](std::uint64_t limit) { return random() % limit; };
   const auto any = [&random, &below](std::uint64_t most) -> std::uint64_t {
@@ -100,7 +100,8 @@ inline Process random_process(std::mt19937_64& random, const RandomOptions& opti
   return process;
 }
 
-/// A record for people, its names as texts, so that recordings with other numbers can be compared.
+/// A readable record, with its names as texts, so that recordings with other numbers can be
+/// compared.
 inline std::string shown(const Process& process, const TimelineRecord& r) {
   std::string text(kind_name(r.kind));
   for (const std::uint64_t each :

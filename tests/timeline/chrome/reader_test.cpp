@@ -1,4 +1,4 @@
-// Files that nobody should have written, and those of other programs.
+// Malformed files, and those of other programs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::string refusal_of(std::string_view bytes, const ReadLimits& limits = {}) {
   return message;
 }
 
-/// The file of one bad event: nothing but a note that it was left out.
+/// The result for a file of one bad event: only a note that it was skipped.
 void expect_dropped(std::string_view event) {
   SCOPED_TRACE(event);
   const Process process = from_chrome(with(event)).processes.at(0);
@@ -128,7 +128,7 @@ TEST(ChromeReader, AGzipIsReadAndACutOneIsWhatThereIsOfIt) {
   EXPECT_LT(half.records.size(), 2000U);
   std::string broken = packed;
   for (std::size_t i = packed.size() / 2; i < packed.size() / 2 + 50; ++i) broken[i] ^= '\x5a';
-  try {  // where zlib cannot tell at once, what it gives is no JSON
+  try {  // where zlib cannot tell at once, its output is no JSON
     EXPECT_LT(from_chrome(broken).processes.at(0).records.size(), 2000U);
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), ::testing::AnyOf(HasSubstr("the gzip is broken"), HasSubstr("byte")));
@@ -211,7 +211,7 @@ std::string memory_event(const char* time, const char* bytes, const char* addres
          R"(, "Device Id": 0, "Device Type": 1}})";
 }
 
-// The profiler says what is reserved, and not when it changes; and nothing of what was handed out
+// The profiler reports reserved memory, but not when it changes, and nothing that was handed out
 // before it began.
 TEST(ChromeReader, TheBooksOfAPyTorchTraceAgreeWithItsEvents) {
   const std::string trace = "[" + memory_event("10", "512", "4096", "1536", "2048") + "," +

@@ -1,4 +1,4 @@
-// What was written is what is read.
+// Reading returns what was written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

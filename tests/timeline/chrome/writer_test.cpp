@@ -76,7 +76,7 @@ TEST(ChromeWriter, SlicesOfATrackNeverOverlap) {
   for (auto& [track, spans] : tracks) {
     std::stable_sort(spans.begin(), spans.end(),
                      [](const Span& a, const Span& b) { return a.first < b.first; });
-    std::vector<std::int64_t> ends;  // of the slices that the next one may lie in
+    std::vector<std::int64_t> ends;  // of the slices that may contain the next one
     for (const auto& [begin, end] : spans) {
       while (!ends.empty() && ends.back() <= begin) ends.pop_back();
       ASSERT_TRUE(ends.empty() || end <= ends.back()) << "track " << track << " at " << begin;

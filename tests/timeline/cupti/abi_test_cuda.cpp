@@ -1,4 +1,4 @@
-// What abi.hpp declares is what the toolkit's headers say.
+// The declarations of abi.hpp match the toolkit's headers.
 
 #include <cupti.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
   static_assert(offsetof(ours, field) == offsetof(theirs, name) && \
                 sizeof(ours::field) == sizeof(theirs::name))
 
-// The newest and the oldest that is called by its own name in these headers.
+// The newest and the oldest that these headers call by their own names.
 #define SAME_KERNEL(theirs)                               \
   SAME(KernelRecord, kind, theirs, kind);                 \
   SAME(KernelRecord, start, theirs, start);               \

@@ -1,4 +1,4 @@
-// A program that CUDA would load libweir_timeline.so into: LIBRARY [STAND-IN CUPTI]. Ends with 3.
+// A program into which CUDA would load libweir_timeline.so: LIBRARY [STAND-IN CUPTI]. Exits with 3.
 
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-// CUPTI in programs of their own, until they end: with libweir_timeline.so, and with a recording of
+// CUPTI in separate programs, until their end: with libweir_timeline.so, and with a recording of
 // some batches.
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST_F(TimelineInjection, KernelsOfTheProgramAreInTheFile) {
   }
 }
 
-// Of what a program loads, what came last ends first: here that is CUPTI.
+// Libraries end in the reverse order of loading: here CUPTI is first.
 TEST_F(TimelineInjection, CuptiThatIsOpenedInAWindowIsAskedBeforeItEnds) {
   for (const std::string cupti : {WEIR_STANDIN_OLDER, WEIR_STANDIN_NEWER}) {
     const Outcome outcome = run_program(

@@ -108,7 +108,7 @@ TEST_F(CuptiParser, ACopyBetweenDevicesHasItsCorrelationIdElsewhere) {
   copy.copy_kind = 10;
   copy.start = 1;
   copy.end = 2;
-  copy.source_device = 99;  // where other copies have their correlation id
+  copy.source_device = 99;  // other copies have their correlation id there
   copy.correlation = 12;
   read(copy, 96);
   EXPECT_EQ(only(TimelineKind::kCopy).id, 12U);

@@ -1,4 +1,4 @@
-// The libcupti that is installed here.
+// This machine's libcupti.
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>

@@ -19,7 +19,7 @@ namespace weir::testing {
 inline constexpr std::size_t kKernelBytes = 216;
 inline constexpr std::size_t kCopyBytes = 96;
 
-/// The bytes of a record, of the size that CUPTI reports: cut, or with fields that nobody knows.
+/// The bytes of a record, of the size that CUPTI reports: truncated, or with unknown fields.
 template <typename Record>
 [[nodiscard]] std::vector<std::uint8_t> bytes_of(const Record& record,
                                                  std::size_t size = sizeof(Record)) {

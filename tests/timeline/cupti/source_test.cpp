@@ -1,5 +1,5 @@
-// The source over both stand-ins of CUPTI. In one file, long as it is: every case runs through the
-// same set-up, once for each generation.
+// The source over both stand-ins of CUPTI. One long file, because every case runs through the same
+// set-up, once for each generation.
 
 #include "tools/timeline/cupti/source.hpp"
 
@@ -416,7 +416,7 @@ TEST_P(CuptiSource, ThreadsNameTheirBatchesWhileARecordingEnds) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Every function of CUPTI, with whether a recording can do without it.
+/// Every function of CUPTI, and whether a recording works without it.
 struct Failing {
   const char* function;
   bool needed;
@@ -546,7 +546,7 @@ TEST(CuptiSourceNewer, WithNoDriverBothGenerationsAreTriedAndOneLineSaysSo) {
             "driver, and a GPU?");
 }
 
-// Of CUDA 13.2 without a driver every call ends the program: its stack is full at once.
+// Without a driver every call of CUDA 13.2's ends the program: it overflows the stack at once.
 TEST(CuptiSourceBetween, WithoutADriverItIsAskedNothingAndOneLineSaysSo) {
   if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "left out: there is a driver";
   StandinCupti& cupti = open_standin(WEIR_STANDIN_BETWEEN);

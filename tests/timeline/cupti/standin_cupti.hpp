@@ -1,9 +1,9 @@
 #pragma once
 
-// A stand-in CUPTI, which a test drives and asks. It comes as two libraries: one has the older
-// generation alone, like CUPTI up to 13.1; the other has both, like CUPTI from 13.3 on. It delivers
-// the records that it is given. It calls back under a lock of its own, as the real one does, and
-// notes every call that breaks a rule of CUPTI's documentation.
+// A stand-in CUPTI that a test controls and queries. It comes as two libraries: one has only the
+// older generation, like CUPTI up to 13.1; the other has both, like CUPTI from 13.3 on. It delivers
+// the records that it is given. It calls back under its own lock, as the real one does, and notes
+// every call that breaks a rule of CUPTI's documentation.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace weir::testing {
 
-/// What a test sees of it. One for each library.
+/// A test's view of it. One for each library.
 class StandinCupti {
  public:
   using Kind = timeline::cupti::Kind;
@@ -29,13 +29,13 @@ class StandinCupti {
 
   // Drives it.
 
-  /// As it was when it was loaded.
+  /// Restores the state after loading.
   virtual void reset() = 0;
-  /// From now on `function` answers `result`; 0: it works.
+  /// From now on `function` returns `result`; 0: it works.
   virtual void answer(const std::string& function, Result result) = 0;
   /// This other subscriber holds it.
   virtual void hold(const std::string& name) = 0;
-  /// CUPTI writes a record. False, and it is counted as dropped, where there is no buffer.
+  /// CUPTI writes a record. Returns false, and counts it as dropped, if there is no buffer.
   virtual bool emit(const std::vector<std::uint8_t>& record) = 0;
   /// Hands the buffers that have records to the subscriber, from the calling thread.
   virtual void deliver() = 0;
@@ -49,7 +49,7 @@ class StandinCupti {
   [[nodiscard]] virtual std::set<Kind> enabled() = 0;
   [[nodiscard]] virtual std::size_t enabled_calls() = 0;
   [[nodiscard]] virtual std::uint64_t
-  timestamp() = 0;  ///< what the subscriber's clock says; 0: it has none
+  timestamp() = 0;  ///< the time of the subscriber's clock; 0: it has none
   [[nodiscard]] virtual bool held() = 0;
   [[nodiscard]] virtual Generation generation() = 0;
   /// The functions that were called.

@@ -1,5 +1,4 @@
-// The newer function by which CUPTI 13.2 is known: it has a few of them, and reads no records by
-// one.
+// The newer function that identifies CUPTI 13.2: it has a few of them, and reads no records by one.
 
 #include "timeline/cupti/standin_cupti_library.hpp"
 

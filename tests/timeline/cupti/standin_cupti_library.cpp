@@ -158,7 +158,8 @@ StandinCupti::Result StandinCuptiLibrary::check(timeline::cupti::Subscriber subs
 StandinCupti::Result StandinCuptiLibrary::unsubscribe(timeline::cupti::Subscriber subscriber) {
   const Locked locked(mutex_);
   if (check(subscriber) != kSuccess) complain("unsubscribed without a subscription");
-  const bool works = answers_.empty();  // else they may be enabled because nothing disabled them
+  const bool works =
+      answers_.empty();  // otherwise they may be enabled because nothing disabled them
   if (works && (!enabled_.empty() || !calls_.empty()))
     complain("unsubscribed with records enabled");
   subscriber_ = 0;

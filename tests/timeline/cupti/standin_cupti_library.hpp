@@ -1,6 +1,6 @@
 #pragma once
 
-// The stand-in's state, and what its functions do with it.
+// The stand-in's state and its functions' work on it.
 
 #include <map>
 #include <mutex>
@@ -33,7 +33,7 @@ class StandinCuptiLibrary final : public StandinCupti {
 
   // For the functions of the library.
 
-  /// Notes a call. Returns what it is to answer.
+  /// Notes a call. Returns its result.
   Result enter(const char* function, Generation generation);
   Result subscribe(timeline::cupti::Subscriber* subscriber, std::string* old, Generation with);
   Result check(timeline::cupti::Subscriber subscriber);
@@ -83,7 +83,7 @@ class StandinCuptiLibrary final : public StandinCupti {
   std::map<const std::uint8_t*, std::vector<std::size_t>> places_;  // of the records in a buffer
 };
 
-/// The one of the library. Ends the program where that has ended before.
+/// The library's instance. Ends the program if that has ended before.
 [[nodiscard]] StandinCuptiLibrary& standin_cupti_library();
 
 inline constexpr auto kOlder = StandinCupti::Generation::kOlder;
@@ -92,7 +92,7 @@ inline constexpr auto kBoth = StandinCupti::Generation::kNone;
 
 }  // namespace weir::testing
 
-// Notes the call, and answers what the test wants answered.
+// Notes the call, and returns the result that the test wants.
 #define ENTER(function, generation)                                                          \
   if (const auto answer =                                                                    \
           weir::testing::standin_cupti_library().enter(function, weir::testing::generation); \

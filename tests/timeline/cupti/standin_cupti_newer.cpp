@@ -1,4 +1,4 @@
-// What CUPTI exports beside that since 13.3, for several subscribers side by side.
+// CUPTI's additional exports since 13.3, for several simultaneous subscribers.
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What CUPTI exported until 13.1, and exports still.
+// CUPTI's exports until 13.1, which later versions still have.
 
 #include <algorithm>
 #include <cstring>

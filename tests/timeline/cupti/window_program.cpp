@@ -1,5 +1,5 @@
-// A program whose recording begins with its second batch, and which ends in it: STAND-IN CUPTI.
-// What is recorded where, the environment says. Ends with 3.
+// A program whose recording begins with its second batch, in which it ends: STAND-IN CUPTI. The
+// environment sets what is recorded where. Exits with 3.
 
 #include <dlfcn.h>
 

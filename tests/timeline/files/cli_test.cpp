@@ -1,4 +1,4 @@
-// `weir timeline` as its users meet it.
+// `weir timeline` as users see it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

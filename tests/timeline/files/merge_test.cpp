@@ -27,7 +27,7 @@ Timeline recording(ProcessInfo info, std::uint64_t time = 100) {
 }
 
 TEST(TimelineMerge, ProcessesOfOneMachineAreJoinedByItsMonotonicClock) {
-  // Their times of day are a second apart from what the monotonic clock says.
+  // Their times of day differ by a second from the monotonic clock.
   const Timeline merged =
       merge({recording({.pid = 1, .boot = "b", .monotonic_ns = 5000, .unix_ns = 70}),
              recording({.pid = 2, .boot = "b", .monotonic_ns = 8000, .unix_ns = 1'000'000'070})});

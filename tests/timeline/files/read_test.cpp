@@ -1,4 +1,4 @@
-// Which file is read as what.
+// How each file's format is recognized.
 
 #include "tools/timeline/files/read.hpp"
 

@@ -1,4 +1,4 @@
-// A program that is asked for another budget, and who asks.
+// A request for another budget, from both sides.
 
 #include "tools/timeline/live/asker.hpp"
 
@@ -22,10 +22,10 @@ namespace {
 using ::testing::HasSubstr;
 using weir::testing::message_of;
 
-/// Nothing that goes right takes so long.
+/// Longer than anything that works takes.
 constexpr std::chrono::seconds kPatience{60};
 
-/// What was asked of this process.
+/// The requests to this process.
 struct Asked {
   std::mutex mutex;
   std::vector<BudgetAsk> asks;

@@ -1,4 +1,4 @@
-// A block as one process writes it and the reader finds it.
+// A block that one process writes and the reader finds.
 
 #include "tools/timeline/live/block_file.hpp"
 
@@ -131,7 +131,7 @@ TEST(LiveBlockFile, AChildNeitherHasNorRemovesIt) {
   }
   waitpid(child, nullptr, 0);
   EXPECT_THAT(place.survey().programs, SizeIs(1));
-  // A child that lives on does not keep it alive either.
+  // Nor does a surviving child keep it alive.
   const Child other([](const std::function<void()>& ready) { ready(); });
   ASSERT_TRUE(other.ready());
   EXPECT_THAT(place.survey().programs, SizeIs(1));
@@ -216,7 +216,7 @@ TEST(LiveBlockFile, EachProgramHasItsOwn) {
   EXPECT_LT(survey.programs[0].pid, survey.programs[1].pid);
 }
 
-/// Figures of devices at the time of sample `i`, every field another.
+/// Figures of devices at sample `i`, with different values in every field.
 LiveDeviceSample devices_at(std::uint64_t i) {
   LiveDeviceSample sample{.count = 2};
   for (std::uint64_t device = 0; device < sample.count; ++device) {

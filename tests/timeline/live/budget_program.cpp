@@ -1,10 +1,10 @@
-// A program that uses CUDA as it is told, a line at a time, and knows nothing of Weir. It answers
-// each line with one:
+// A program that uses CUDA by commands, one a line, and knows nothing of Weir. It answers each line
+// with one:
 //
 //   take MIB     `took N`, where N is the number of the memory, or `refused`
 //   free N       `freed`
-//   info         `FREE of TOTAL`, in MiB, as the driver tells it
-//   device N     `device N`: what follows is on that one
+//   info         `FREE of TOTAL`, in MiB, as the driver reports it
+//   device N     `device N`: later commands are for that one
 //
 // It ends with its input.
 

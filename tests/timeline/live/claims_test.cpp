@@ -1,4 +1,4 @@
-// Which of the files that name a program is believed, and who the kernel says has them.
+// Which file that names a program is trusted, by the process that the kernel reports for it.
 
 #include "tools/timeline/live/claims.hpp"
 

@@ -1,5 +1,5 @@
-// A program that uses CUDA in batches until it is interrupted. It knows nothing of Weir, but for
-// the marks around its batches, which do nothing without it.
+// A program that uses CUDA in batches until it is interrupted. It knows nothing of Weir except the
+// marks of its batches, which do nothing without Weir.
 
 #include <cuda_runtime_api.h>
 #include <unistd.h>

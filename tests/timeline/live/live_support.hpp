@@ -21,10 +21,10 @@
 
 namespace weir::timeline::testing {
 
-/// Between two samples, in tests.
+/// Time between two samples in tests.
 inline constexpr std::chrono::milliseconds kShort{1};
 
-/// In memory, as the users' folders are. Removed at the test's end.
+/// In memory, like the users' folders. Removed at the test's end.
 class Place {
  public:
   Place() {
@@ -48,7 +48,7 @@ class Place {
   std::vector<LiveFolder> folders_;
 };
 
-/// Sample number `i`, every field another.
+/// Sample number `i`, with different values in every field.
 [[nodiscard]] inline LiveSample numbered(std::uint64_t i) {
   return {.time_ns = 1000 + i,
           .budget = i + 1,
@@ -68,7 +68,7 @@ class Place {
           .busy_ns = i + 14};
 }
 
-/// A file in the folder, made and locked by this process as a running program has its own.
+/// A file in the folder, created and locked by this process like a running program's.
 class Forged {
  public:
   Forged(const Place& place, const void* bytes, std::size_t size, const std::string& name)
@@ -77,7 +77,7 @@ class Forged {
     EXPECT_EQ(write(descriptor_, bytes, size), static_cast<ssize_t>(size));
     EXPECT_EQ(flock(descriptor_, LOCK_EX), 0);
   }
-  /// Under a name that a file of the block's process may have.
+  /// Under a valid name for a file of the block's process.
   Forged(const Place& place, const LiveBlock& block)
       : Forged(place, &block, sizeof block, std::to_string(block.pid) + "-2.live") {}
   ~Forged() { close(descriptor_); }
@@ -90,17 +90,17 @@ class Forged {
   const int descriptor_;
 };
 
-/// What a block's file holds now.
+/// The current contents of a block's file.
 [[nodiscard]] inline LiveBlock contents_of(const std::string& path) {
   LiveBlock block;
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&block), sizeof block);
   return block;
 }
 
-/// Runs `body` in a child, which says that it is ready and then waits for its end.
+/// Runs `body` in a child, which reports that it is ready and then waits for its end.
 class Child {
  public:
-  /// `body` is given what to call when it is ready; that call does not return.
+  /// `body` gets the function to call when it is ready, which does not return.
   explicit Child(const std::function<void(const std::function<void()>& ready)>& body) {
     int ends[2] = {-1, -1};
     if (pipe(ends) != 0) return;

@@ -1,4 +1,4 @@
-// Programs as they are, shown by `weir top` while they run: weir-train, and one with libweir.so.
+// Running programs in `weir top`: weir-train, and one with libweir.so.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20U;
 
-/// What `weir top` says of the programs that publish in `place`.
+/// The output of `weir top` about the programs that publish in `place`.
 Json programs_in(const Place& place) {
   const Finished top = ChildProcess({"top", "--once", "--json", "-"},
                                     {.environment = {{"WEIR_PUBLISH", place.path()}}})
@@ -33,8 +33,8 @@ Json programs_in(const Place& place) {
   return Json::parse(top.out).at("programs");
 }
 
-/// The one program there, once `shows` is true of it. Null if it never is: after so many tries that
-/// a machine may be slow, or keep the program's own thread waiting.
+/// The only program there, once `shows` is true of it. Null after enough tries for a slow machine,
+/// or one that delays the program's thread.
 Json await_program(const Place& place, const std::function<bool(const Json&)>& shows) {
   constexpr int kTries = 1500;
   constexpr std::chrono::milliseconds kPause{20};
@@ -48,13 +48,13 @@ Json await_program(const Place& place, const std::function<bool(const Json&)>& s
   return nullptr;
 }
 
-/// Its device is named, which is a sample later than it is used, and batches go by.
+/// Its device has a name, a sample after its first use, and batches pass.
 bool is_under_way(const Json& program) {
   return !program["devices"].empty() && program["batches_per_second"].is_number() &&
          program["batches_per_second"] > 0 && program["allocated_bytes"] > 0;
 }
 
-/// What holds of any program with a budget of `budget`.
+/// Checks what holds for any program with this `budget`.
 void expect_whole(const Json& program, std::uint64_t budget) {
   EXPECT_EQ(program["budget_bytes"], budget);
   EXPECT_GT(program["settled_batches"], 0);
@@ -71,7 +71,7 @@ void expect_gone(const Place& place) {
   EXPECT_EQ(programs_in(place), Json::array());
 }
 
-/// Trains with `program` until it is shown as training is.
+/// Trains with `program` until it is shown as training.
 void expect_training_shown(const std::string& program, const std::string& device) {
   constexpr int kInterrupted = 130;
   const Place place;

@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 using weir::testing::environment_of;
 using weir::testing::LogCapture;
 
-/// A source whose figures a test knows.
+/// A source with figures known to the test.
 class FakeSource final : public TimelineSource {
  public:
   FakeSource() { enlist(); }
@@ -43,7 +43,7 @@ class FakeSource final : public TimelineSource {
   mutable std::atomic<std::uint64_t> asked_{0};
 };
 
-/// In a child, which must not run this process's destructors: publishes, and its exit code.
+/// Publishes in a child, which must not run this process's destructors. Returns its exit code.
 template <typename Body>
 int in_child(const Body& body) {
   const pid_t child = fork();
@@ -157,7 +157,7 @@ TEST(LivePublisher, TheThreadTakesNoSignalOfTheProgram) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
-    // Blocked here, it would go to any other thread that takes it.
+    // Blocked here, the signal would go to any other thread that accepts it.
     pthread_sigmask(SIG_BLOCK, &set, &usual);
     kill(getpid(), SIGUSR1);
     (void)publisher.wait_for_samples(5);

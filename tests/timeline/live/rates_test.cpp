@@ -52,7 +52,7 @@ TEST(LiveRates, OfACounterThatJustWentBackAreNotKnown) {
 }
 
 TEST(LiveRates, OfACounterThatWentBackAreOfTheTimeSince) {
-  // The next scheduler has counted more by the end than the first had.
+  // By its end the next scheduler has counted more than the first had.
   const std::vector<LiveSample> samples{{.time_ns = 1 * kSecond, .settled = 5, .stalled_ns = 7},
                                         {.time_ns = 2 * kSecond, .settled = 9, .stalled_ns = 8},
                                         {.time_ns = 3 * kSecond, .settled = 1, .stalled_ns = 8},

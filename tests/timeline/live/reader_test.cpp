@@ -32,7 +32,7 @@ using ::testing::UnorderedElementsAre;
 
 using Bytes = std::array<char, sizeof(LiveBlock)>;
 
-/// As this process might publish it.
+/// A block as this process might publish it.
 LiveBlock good_block() {
   LiveBlock block{.magic = kLiveMagic,
                   .version = kLiveVersion,
@@ -45,12 +45,12 @@ LiveBlock good_block() {
   return block;
 }
 
-/// A name that a file of this process may have.
+/// A valid name for a file of this process.
 std::string own_name(int number = 2) {
   return std::to_string(getpid()) + "-" + std::to_string(number) + ".live";
 }
 
-/// What is said of the files that were not believed.
+/// The messages about the files that were not trusted.
 std::vector<std::string> faults_of(const LiveSurvey& survey) {
   std::vector<std::string> faults;
   for (const LiveFault& fault : survey.faults) faults.push_back(fault.what);
@@ -157,7 +157,7 @@ TEST(LiveReader, DoesNotBelieveACopyThatAnotherProcessMade) {
   LiveBlock copy = contents_of(place.path() + "/" + alone.programs[0].file);
   copy.program[0] = 'O';
   const Forged plain(place, copy);
-  // As if it were of a container.
+  // As if it were in a container.
   copy.pid_namespace += 1;
   const Forged other(place, &copy, sizeof copy, std::to_string(copy.pid) + "-3.live");
   const LiveSurvey survey = place.survey();
@@ -197,8 +197,8 @@ TEST(LiveReader, DoesNotBelieveFiguresThatNoProgramHas) {
   EXPECT_THAT(faults([](LiveBlock& block) { block.samples[1].budget = kMost; }), refused);
 }
 
-/// Enters a pid namespace of its own, with a /proc of it, as process number 1. What enters it ends
-/// with this process. False where this user may not.
+/// Enters a new pid namespace with its own /proc, as process number 1. Everything in it ends with
+/// this process. Returns false if this user may not.
 bool enter_container() {
   if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return false;
   const pid_t first = fork();

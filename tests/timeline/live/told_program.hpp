@@ -1,6 +1,6 @@
 #pragma once
 
-// A program that uses CUDA as a test tells it (budget_program.cpp), with libweir.so in it.
+// A program that uses CUDA as a test commands (budget_program.cpp), with libweir.so.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class ToldProgram {
     return answer;
   }
   void send(int signal) const { kill(pid_, signal); }
-  /// Waits for its end, which its input's end is; the exit code.
+  /// Closes its input and waits for its end. Returns the exit code.
   int end() {
     std::fclose(to_);
     std::fclose(from_);

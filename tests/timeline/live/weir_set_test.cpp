@@ -1,4 +1,4 @@
-// `weir ps` and `weir set` beside programs that run under libweir.so.
+// `weir ps` and `weir set` beside programs under libweir.so.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -32,8 +32,7 @@ std::map<std::string, std::string> in(const Place& place, const std::string& bud
   return {{"WEIR_PUBLISH", place.path()}, {"WEIR_BUDGET", budget}};
 }
 
-/// The devices of the one program in `place`, as `weir ps` shows them, once `shows` is true of
-/// them.
+/// The devices of the only program in `place` from `weir ps`, once `shows` is true of them.
 nlohmann::json await_devices(const Place& place,
                              const std::function<bool(const nlohmann::json&)>& shows) {
   constexpr int kTries = 3000;
@@ -53,7 +52,7 @@ nlohmann::json await_devices(const Place& place,
 
 bool any(const nlohmann::json& /*devices*/) { return true; }
 
-/// What `weir set` says of a program that does not do it.
+/// The message of `weir set` about a program that refuses.
 void expect_refused(const Place& place, Words words, int code, const std::string& why) {
   words.insert(words.begin(), "set");
   const Finished set = run_weir(place, words);
@@ -290,7 +289,7 @@ TEST(WeirSet, FiguresThatAnotherProgramWroteAreReportedAndNotShown) {
   ASSERT_EQ(program.tell("take 8"), "took 0");
   (void)await_devices(place, any);
   const std::string path = place.path() + "/" + place.survey().programs.at(0).file;
-  // The first of 30 s: the program writes there again when they are over.
+  // The first of 30 s, after which the program writes there again.
   const auto write_first = [&path](const LiveSample& sample) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(offsetof(LiveBlock, samples));

@@ -140,14 +140,14 @@ TEST(WeirTop, BadInputIsOneLine) {
               StartsWith("weir: WEIR_PUBLISH='maybe' is not allowed: "));
 }
 
-/// `weir top` on a terminal of its own.
+/// `weir top` on its own terminal.
 class OnTerminal {
  public:
   explicit OnTerminal(const Place& place, const char* kind = "xterm") {
     const winsize size{.ws_row = 10, .ws_col = 60, .ws_xpixel = 0, .ws_ypixel = 0};
     int its = -1;
     if (openpty(&terminal_, &its, nullptr, nullptr, &size) != 0) ADD_FAILURE() << "no terminal";
-    tcgetattr(terminal_, &before_);  // before it has the terminal, and changes them
+    tcgetattr(terminal_, &before_);  // before it has the terminal, whose settings it changes
     process_ = fork();
     if (process_ != 0) {
       close(its);
@@ -174,7 +174,7 @@ class OnTerminal {
   OnTerminal(const OnTerminal&) = delete;
   OnTerminal& operator=(const OnTerminal&) = delete;
 
-  /// Reads until `text` comes, after what was read before.
+  /// Reads until `text` comes, after the text read before.
   void await(const std::string& text) {
     for (;;) {
       const std::size_t at = text_.find(text, seen_);
@@ -185,7 +185,7 @@ class OnTerminal {
       ASSERT_TRUE(read_more()) << "no '" << text << "' in: " << text_;
     }
   }
-  /// What it wrote up to its end.
+  /// Its output until its end.
   [[nodiscard]] std::string read_all() {
     while (read_more()) continue;
     return text_;
@@ -202,7 +202,7 @@ class OnTerminal {
     if (!WIFSTOPPED(status)) process_ = -1;
     return status;
   }
-  /// Whether the terminal's settings are what they were before.
+  /// Whether the terminal has its original settings.
   [[nodiscard]] bool is_restored() const {
     termios now{};
     tcgetattr(terminal_, &now);
@@ -304,7 +304,7 @@ TEST(WeirTopOnATerminal, StopsAsAJobWithTheShellsScreenAndComesBack) {
   top.await("no program runs under Weir");
   top.send(SIGTSTP);
   top.await(kLeave);
-  // Nobody but a shell could make it go on, so the kernel may let it run on; both are in order.
+  // Only a shell could continue it, so the kernel may let it run on; both are correct.
   top.send(SIGCONT);
   top.await(kEnter);
   top.await("no program runs under Weir");

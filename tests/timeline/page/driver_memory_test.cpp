@@ -1,4 +1,4 @@
-// Memory from the driver as the page draws it: over time, and by library.
+// Driver memory in the page: over time, and by library.
 
 #include "timeline/support/driver_memory.hpp"
 
@@ -28,7 +28,7 @@ class DriverPicture : public ::testing::Test {
     ADD_FAILURE() << "no picture of " << name;
     return {};
   }
-  /// The bytes of a library in each row; of none where the picture has no such layer.
+  /// The bytes of a library in each row; none if the picture has no such layer.
   [[nodiscard]] std::vector<std::uint64_t> layer(const MemoryPicture& drawn,
                                                  const std::string& library) const {
     const auto& keys = drawn.keys[static_cast<std::size_t>(Keying::kLabel)];

@@ -1,5 +1,4 @@
-// What is drawn: thinned series and runs keep what people look for, and blocks are those of the
-// analysis.
+// The drawn data: thinned series and runs keep what matters, and blocks are those of the analysis.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kDuration = 1'000'000;
 
-// The largest value that holds at any time of a column, and the last.
+// The largest value in force at any time of a column, and the last.
 struct ColumnFacts {
   std::int64_t most = INT64_MIN;
   std::int64_t least = INT64_MAX;
@@ -75,7 +74,7 @@ TEST(Series, KeepsTheLargestSmallestAndLastRowOfEachColumnAsTheyWere) {
     const Series thinned = thin(whole, columns);
     EXPECT_LE(thinned.rows(), 4U * 64U);
     EXPECT_EQ(facts_of(thinned, columns), facts_of(whole, columns));
-    // Each row is a moment that was: a page also draws the difference of two columns.
+    // Each row is a real moment: a page also draws the difference of two columns.
     const auto rows = rows_of(whole);
     const auto kept = rows_of(thinned);
     EXPECT_TRUE(std::includes(rows.begin(), rows.end(), kept.begin(), kept.end()));

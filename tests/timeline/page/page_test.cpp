@@ -1,4 +1,4 @@
-// The texts, sizes and order of a page; browser_test.py looks at what a browser makes of it.
+// The texts, sizes and order of a page; browser_test.py checks it in a browser.
 
 #include "tools/timeline/page/page.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Timelines whose pages the tests look at: one frontend without a limit, with a barrier after each
-// batch, and held back; one that runs out of memory; and names that mean harm.
+// Timelines for tests of pages: one frontend without a limit, with a barrier after each batch, and
+// throttled; one that runs out of memory; and malicious names.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace weir::timeline::testing {
 
-/// Loads in less time than the device computes, so that inputs pile up where nothing limits them.
+/// Loads faster than the device computes, so that inputs pile up without a limit.
 [[nodiscard]] inline MadeOptions fast_loader() {
   MadeOptions options;
   options.batches = 60;
@@ -75,7 +75,7 @@ namespace weir::timeline::testing {
   return timeline;
 }
 
-/// What somebody could call a tensor, a file or a program.
+/// Possible names of a tensor, a file or a program.
 [[nodiscard]] inline std::vector<std::string> harmful_names() {
   return {"</script><script>document.title='harmed'</script>",
           "<img src=x onerror=\"document.title='harmed'\">",

@@ -1,6 +1,6 @@
-// Writes the pages that browser_test.py opens into the folder that is named, and beside each what
-// `weir timeline report --json` says of the same timeline. With a number of batches it writes one
-// page of so many, and what it cost.
+// Writes the pages that browser_test.py opens into the named folder, each with the output of `weir
+// timeline report --json` for the same timeline. With a number of batches it writes one page of so
+// many, and its cost.
 
 #include <malloc.h>
 
@@ -37,7 +37,7 @@ void write(const std::string& folder, const std::string& name, const Timeline& t
   }
 }
 
-// The most memory since the last call, of which the system forgets the peak then.
+// The peak of memory since the last call, which resets it.
 double peak_mib() {
   std::ifstream status("/proc/self/status");
   double kib = 0;

@@ -1,4 +1,4 @@
-// What is written as .pftrace is read back, whole or cut.
+// A .pftrace is read back as written, whole or truncated.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ std::string written(const std::vector<Process>& processes) {
   return sink.bytes();
 }
 
-/// Names are equal where records use them.
+/// Names are equal if records use them.
 void expect_equal(const Process& read, const Process& wrote) {
   EXPECT_EQ(read.info.pid, wrote.info.pid);
   EXPECT_EQ(read.info.rank, wrote.info.rank);
@@ -72,7 +72,7 @@ TEST(Perfetto, RecordsThatComeLateAreReadInTheirPlace) {
   writer->begin(run.info);
   const VectorNames names(run.names);
   const std::span<const TimelineRecord> all(run.records);
-  // Slices come a flush later than what happened within them.
+  // Slices come a flush later than the events within them.
   std::vector<TimelineRecord> slices;
   for (std::size_t at = 0; at < all.size(); at += 100) {
     std::vector<TimelineRecord> now = std::move(slices);
@@ -110,7 +110,7 @@ TEST(Perfetto, AFileThatIsCutAnywhereGivesWhatIsWholeInIt) {
     ASSERT_EQ(read.processes.size(), 1U);
     const Process& process = read.processes[0];
     EXPECT_EQ(process.complete, size == bytes.size());
-    // No more than one record comes with a byte: a cut loses the last one alone.
+    // At most one record ends at a byte: a truncation loses only the last one.
     ASSERT_LE(process.records.size(), before + 1) << "of " << size << " bytes";
     ASSERT_GE(process.records.size(), before);
     before = process.records.size();

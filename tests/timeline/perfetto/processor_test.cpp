@@ -1,4 +1,4 @@
-// Perfetto's real trace processor opens what we write, and finds in it what the records say.
+// Perfetto's real trace processor opens our files and finds the contents of the records.
 
 #include "tests/timeline/perfetto/processor.hpp"
 
@@ -31,7 +31,7 @@ std::string written(Format format, const std::vector<Process>& processes) {
   return sink.bytes();
 }
 
-/// What a viewer has to show of a run.
+/// What a viewer must show of a run.
 struct Expected {
   std::size_t slices = 0;  ///< but for those of batches
   std::size_t flows = 0, batches = 0, submits = 0, stalls = 0, barriers = 0;
@@ -45,7 +45,7 @@ struct Expected {
       // A batch is a slice while it is open, and one while it is queued.
       const bool begins = kind == TimelineKind::kAdmit || kind == TimelineKind::kClose;
       if (begins) ++batches;
-      // Moments are slices of no length: all in JSON, those that are few in .pftrace.
+      // Moments are slices without length: all in JSON, the few ones in .pftrace.
       const bool moment = format == Format::kChrome ? !begins && kind != TimelineKind::kSettle
                                                     : kind == TimelineKind::kReserve;
       if (timeline::is_slice(kind) || moment) ++slices;
@@ -92,7 +92,7 @@ std::vector<std::string> queries() {
       "SELECT count(*) AS n FROM slice WHERE dur < 0",
       "SELECT category, count(*) AS n FROM slice WHERE category IN "
       "('open', 'in flight', 'submit', 'stall', 'barrier') GROUP BY category",
-      // What a stall, and the slice of a batch, carry.
+      // The arguments of a stall and of a batch's slice.
       "SELECT DISTINCT a.key AS key, a.display_value AS value FROM slice s JOIN args a USING "
       "(arg_set_id) WHERE s.category = 'stall' AND s.name = 'train' AND "
       "a.display_value IS NOT NULL",
@@ -145,7 +145,7 @@ void expect_shown(const nlohmann::json& rows, const Expected& expected, std::siz
   EXPECT_EQ(rows[9][0]["n"], expected.submits + expected.barriers + expected.batches / 2);
 }
 
-/// The arrows, and the most device time that is queued: 10, 5, 2 and 1 ms from the calls.
+/// The arrows, and the peak of queued device time: 10, 5, 2 and 1 ms from the calls.
 std::vector<std::string> queries_of_profiled() {
   return {kTroubles,
           "SELECT a.name AS a, b.name AS b FROM flow f JOIN slice a ON f.slice_out = a.id JOIN "
@@ -176,7 +176,7 @@ void expect_profiled(const nlohmann::json& rows, Format format) {
   nlohmann::json arrows{{{"a", "launch"}, {"b", "gemm"}},
                         {{"a", "launch"}, {"b", "copy"}},
                         {{"a", "graph"}, {"b", "gemm"}}};
-  // A file of ours for Perfetto alone goes on to the graph's other kernels.
+  // Our file for Perfetto alone also connects the graph's other kernels.
   if (format == Format::kPerfetto) arrows.push_back({{"a", "gemm"}, {"b", "relu"}});
   arrows.push_back({{"a", "launch"}, {"b", "relu"}});
   EXPECT_EQ(rows[1], arrows);
@@ -184,8 +184,8 @@ void expect_profiled(const nlohmann::json& rows, Format format) {
   EXPECT_EQ(rows[2][0]["most"], 18 * of_ms);
 }
 
-/// A file of one run, one of three that have the same process id, one of random records, one that
-/// is cut, one of a profiler's records and one of memory from the driver.
+/// Files of one run, of three with the same process id, of random records, a truncated one, one of
+/// a profiler's records and one of driver memory.
 void expect_shown(Format format) {
   const std::vector<std::vector<Process>> files{
       {training_run(21, 2'000)},
@@ -218,7 +218,7 @@ void expect_shown(Format format) {
   expect_driver_memory(queried.rows[5]);
 }
 
-// One test for each format: to start the trace processor takes most of the time.
+// One test for each format: starting the trace processor takes most of the time.
 TEST(TraceProcessor, FindsInPftraceWhatTheRecordsSay) { expect_shown(Format::kPerfetto); }
 TEST(TraceProcessor, FindsInJsonWhatTheRecordsSay) { expect_shown(Format::kChrome); }
 

@@ -122,7 +122,7 @@ class Trainer {
   }
   void allocate(const Known& known) {
     now_ += 150 + random_() % 300;
-    // A quarter has another size each time.
+    // A quarter has a new size each time.
     const std::uint64_t requested = random_() % 4 == 0 ? 1 + random_() % (1U << 20U) : known.bytes;
     const std::uint64_t block = (requested + 511) / 512 * 512;
     if (free_places_.empty()) {
@@ -226,7 +226,7 @@ class Trainer {
          .site = known.site,
          .kind = TimelineKind::kExecute});
     for (std::size_t n = 0; n < 1 + i % 2 && live_.size() > 60; ++n) free_oldest();
-    // The frontend is held back when the device has much to do.
+    // The frontend is blocked while the device has much work.
     now_ = std::max(now_, device_ - std::min<std::uint64_t>(device_, 2'000'000));
   }
 

@@ -32,19 +32,19 @@ class StringSink final : public timeline::ByteSink {
   std::string bytes_;
 };
 
-/// Names that programs might have, and that formats might trip over.
+/// Possible names of programs, some difficult for formats.
 [[nodiscard]] std::vector<std::string> hostile_names();
 /// Records of every kind with fields of every size, by `begin`.
 [[nodiscard]] std::vector<timeline::Process> random_processes(std::uint64_t seed,
                                                               std::size_t records);
-/// What a training run tells: for each operation a submission, an execution, 1.5 allocations and
-/// as many frees; batches; a pool with books that add up.
+/// The records of a training run: for each operation a submission, an execution, 1.5 allocations
+/// and as many frees; batches; a pool with consistent accounting.
 [[nodiscard]] timeline::Process training_run(std::uint64_t seed, std::size_t operations);
-/// What a profiler tells of a GPU: two launches, a graph of two kernels, a call that begins
-/// nothing, a kernel whose call is missing, and an operation that has the number of a launch. Then
-/// a second window with the same numbers: a launch, and a kernel whose call is missing.
+/// A profiler's records of a GPU: two launches, a graph of two kernels, a call that starts nothing,
+/// a kernel without a call, and an operation with the number of a launch. Then a second window with
+/// the same numbers: a launch, and a kernel without a call.
 [[nodiscard]] timeline::Process profiled_run();
-/// Writes all of it, in one file, a flush at a time as a recorder does.
+/// Writes all of it to one file, a flush at a time as a recorder does.
 void write_all(const std::vector<timeline::Process>& processes, timeline::Writer& writer);
 
 }  // namespace weir::testing

@@ -1,4 +1,4 @@
-// Threads that watch a program end with it.
+// Background threads end with the program.
 
 #include "tools/timeline/model/background_thread.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int kEnded = 3;
 constexpr int kNeverEnded = 4;
 
-/// Ends the process once a background thread finds that nobody else is left.
+/// Ends the process once a background thread finds that no other thread is left.
 [[noreturn]] void leave_a_background_thread() {
   std::thread([] {
     const BackgroundThread watching;
@@ -28,7 +28,7 @@ constexpr int kNeverEnded = 4;
     }
     _exit(program_has_ended() ? kEnded : kNeverEnded);
   }).detach();
-  // As pthread_exit does in the end, which unwinds the stack first, and the test with it.
+  // The last step of pthread_exit, which first unwinds the stack, and the test with it.
   for (;;) syscall(SYS_exit, 0);
 }
 

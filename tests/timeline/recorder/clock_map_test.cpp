@@ -13,7 +13,7 @@ namespace {
 using weir::testing::random_seed;
 using weir::testing::seed_message;
 
-/// A counter whose rate drifts, read with an error as between two readings of clocks.
+/// A counter with a drifting rate, read with the error between two readings of clocks.
 class DriftingClocks {
  public:
   explicit DriftingClocks(std::uint64_t seed) : random_(seed) {}

@@ -34,7 +34,7 @@ TEST(BeginWithLive, WorksOutWhatWasLiveWhenTheWindowBegan) {
   ASSERT_EQ(all.size(), 7U);
   EXPECT_EQ(all[0].kind, TimelineKind::kPool);
   EXPECT_EQ(all[0].begin, 50U);
-  EXPECT_EQ(all[0].allocated, 512U);  // the books of the window's first record
+  EXPECT_EQ(all[0].allocated, 512U);  // the accounting at the window's first record
   EXPECT_EQ(all[1], [&] {
     TimelineRecord block = at(50, TimelineKind::kLive, 1, 512);
     block.allocated = 512;

@@ -1,5 +1,5 @@
-// The file of a recording: which names are taken, what is replaced, and what is left of it where
-// the disk is full.
+// The file of a recording: the allowed names, what it replaces, and what remains of it on a full
+// disk.
 
 #include "tools/timeline/recorder/file.hpp"
 
@@ -94,7 +94,7 @@ TEST_F(TimelineFileTest, ACompressedTimelineLeavesAnotherOneOfItsPlainName) {
   EXPECT_EQ(files(), 2U);
 }
 
-/// The descriptor of this process that is open on `path`, or -1.
+/// This process's descriptor for `path`, or -1.
 int descriptor_of(const std::string& path) {
   struct stat named {};
   if (stat(path.c_str(), &named) != 0) return -1;
@@ -146,7 +146,7 @@ TEST_F(TimelineFileTest, SaysThatItWasRemovedMeanwhile) {
   }
 }
 
-// Under the name is what another program records now: it is no longer ours to compress.
+// Another program records to this name now: we must not compress its file.
 TEST_F(TimelineFileTest, LeavesAFileThatTookItsNameAndSaysSo) {
   for (const char* const name : {"run.json", "run.json.gz", "run.pftrace"}) {
     SCOPED_TRACE(name);
@@ -170,7 +170,7 @@ TEST_F(TimelineFileTest, SaysThatItWasCutShortAndWritesNoMore) {
   EXPECT_EQ(bytes_of(in("run.json")), kHead.substr(0, 2));
 }
 
-// As a program is started by `program >&-`: what it prints must not come into the file.
+// As for a program started by `program >&-`: its output must not get into the file.
 TEST_F(TimelineFileTest, IsNeverStandardOutput) {
   const int before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   ASSERT_GE(before, 0);
@@ -292,7 +292,7 @@ TEST_F(TimelineFileTest, AFullDiskLeavesWhatWasWholeAndSaysSo) {
   for (int i = 0; i < 5; ++i) file->append(event);
   EXPECT_EQ(bytes_of(in("run.json")).size(), 900U);
   EXPECT_NE(file->failure(), "");
-  file->append("x");  // nothing more, though there were room for it
+  file->append("x");  // nothing more, though there is room for it
   EXPECT_EQ(bytes_of(in("run.json")).size(), 900U);
 }
 

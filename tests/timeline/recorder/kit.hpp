@@ -16,7 +16,7 @@
 
 namespace weir::timeline {
 
-/// What a writer in memory was given. Thread-safe.
+/// The input of a writer in memory. Thread-safe.
 class Written {
  public:
   void begin(const ProcessInfo& info) {
@@ -42,7 +42,7 @@ class Written {
     std::string name;
     std::string site;
   };
-  /// Those of a kind, or of all kinds but what the recorder says of threads and itself.
+  /// Those of a kind, or of all kinds except the recorder's own about threads and itself.
   [[nodiscard]] std::vector<One> of(TimelineKind kind) const {
     return where([kind](const TimelineRecord& record) { return record.kind == kind; });
   }
@@ -145,7 +145,7 @@ inline RecorderOutput in_file(const std::string& path) {
   return output;
 }
 
-/// A recorder that ends with the scope. Rounds happen when they are asked for.
+/// A recorder that ends with the scope. Rounds happen on request.
 class Recording {
  public:
   explicit Recording(RecorderOptions options = {}, std::function<void()> before_write = {})
@@ -164,7 +164,7 @@ class Recording {
   Recorder& recorder_;
 };
 
-/// A record that a test knows again.
+/// A record that a test recognizes.
 inline TimelineRecord event(std::uint64_t id) {
   return {.id = id, .bytes = id * 3, .kind = TimelineKind::kFree};
 }

@@ -69,7 +69,7 @@ TEST(NameCache, SaysWhatTheTableSays) {
   std::mt19937_64 random(seed);
   NameTable table;
   NameCache cache;
-  for (int i = 0; i < 20'000; ++i) {  // of more texts than the cache has room for
+  for (int i = 0; i < 20'000; ++i) {  // more texts than fit in the cache
     const std::string text = std::to_string(random() % 1000);
     ASSERT_EQ(cache.name(table, text), table.number(text));
   }

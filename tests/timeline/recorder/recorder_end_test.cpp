@@ -61,14 +61,14 @@ TEST_F(RecorderEndTest, ACompressedFileIsPlainUntilTheEnd) {
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
-/// WEIR_TEST_KILLS: how many processes are killed; 20 unless it is set.
+/// WEIR_TEST_KILLS: how many processes are killed; 20 by default.
 int kills() {
   const char* const text = std::getenv("WEIR_TEST_KILLS");
   constexpr int kFew = 20;
   return text != nullptr ? std::atoi(text) : kFew;
 }
 
-/// Writes events 1, 2, ... for ever, and tells through `progress` how far it is certainly flushed.
+/// Writes events 1, 2, ... forever, and reports through `progress` which are certainly flushed.
 [[noreturn]] void record_for_ever(const std::string& path, int progress) {
   Recorder& recorder = Recorder::make({}, in_file(path), {.every = std::chrono::milliseconds(1)});
   for (std::uint64_t id = 1;; ++id) {
@@ -95,7 +95,7 @@ TEST_F(RecorderEndTest, AKilledProcessLeavesWholeEventsUpToItsLastFlush) {
     std::uint64_t next = 0;
     ASSERT_EQ(read(ends[0], &flushed, sizeof flushed), 8);
     const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 10'000'000)};
-    nanosleep(&moment, nullptr);  // the moment is what is random here
+    nanosleep(&moment, nullptr);  // this moment is random
     kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -175,7 +175,7 @@ TEST_F(RecorderEndTest, TheRecordersThreadTakesNoSignals) {
   sigemptyset(&usr1);
   sigaddset(&usr1, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
-  kill(getpid(), SIGUSR1);  // another thread would have to take it
+  kill(getpid(), SIGUSR1);  // sent by kill(), another thread would have to take it
   for (int i = 0; i < 10; ++i) (void)recording->flush_now();
   EXPECT_EQ(handled_by.load(), pthread_t{});
   pthread_sigmask(SIG_UNBLOCK, &usr1, nullptr);

@@ -1,5 +1,5 @@
-// Everything at once: threads that come and go write, others open and close the window, ask for
-// pages, fork and, in the end, finish.
+// Everything at once: short-lived threads write, others open and close the window, request pages,
+// fork and finally finish.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -54,7 +54,7 @@ class RecorderStress : public ::testing::Test {
   }
   ~RecorderStress() override { std::filesystem::remove_all(folder_); }
 
-  /// Threads of a program, one after the other. Each event has a number of its own.
+  /// Threads of a program in turn. Each event has a unique number.
   void write_in_threads(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     while (!stop_) {
@@ -115,7 +115,7 @@ class RecorderStress : public ::testing::Test {
   std::atomic<std::uint64_t> threads_{0};
 };
 
-/// Each event at most once, as it was written.
+/// Each event at most once, as written.
 void expect_whole(const std::vector<Written::One>& events) {
   std::set<std::uint64_t> seen;
   for (const auto& one : events) {
@@ -126,7 +126,7 @@ void expect_whole(const std::vector<Written::One>& events) {
   }
 }
 
-/// In the order of their times the window opens, closes, opens.
+/// In the order of time the window opens, closes, opens.
 void expect_windows(const Written& written) {
   std::vector<TimelineRecord> marks;
   for (const TimelineKind kind : {TimelineKind::kStart, TimelineKind::kStop}) {

@@ -1,4 +1,4 @@
-// What threads write is what the writer gets.
+// The writer receives what threads write.
 
 #include "tools/timeline/recorder/recorder.hpp"
 
@@ -310,7 +310,7 @@ TEST(Recorder, AForkedChildRecordsNothingAndEndsAtOnce) {
   EXPECT_EQ(events[1].record.id, 3U);
 }
 
-// A program may use all keys of threads itself: without one of our own we set nobody else's.
+// A program may use all thread keys itself: without one of our own we set nobody else's.
 TEST(RecorderDeathTest, WithoutAKeyOfThreadsItRefusesAndSetsNoneOfTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // no recorder was made in that process
   const auto make_one = [] {
@@ -354,7 +354,7 @@ TEST(Recorder, MayBeFinishedTwiceAndByTwoThreads) {
   EXPECT_EQ(recording.written().events().size(), 1U);
 }
 
-// Each event for which there is no room asks for some.
+// Each event without room requests some.
 TEST(Recorder, ThreadsThatFindNoRoomDoNotKeepItFromItsWork) {
   const Recording recording({.buffer = mib(1)});
   std::atomic<bool> stop{false};

@@ -1,4 +1,4 @@
-// When it records: starts and stops by call, by batch and by signal, and what was live before.
+// When it records: start and stop by call, by batch and by signal, and earlier live memory.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -74,7 +74,7 @@ TEST(RecorderWindow, EachStartSaysWhatIsLiveAlready) {
   EXPECT_GE(live[0].record.begin, recording.written().of(TimelineKind::kStart)[0].record.begin);
 }
 
-/// Says what is live until a fork begins, and a moment longer.
+/// Reports live memory until a fork begins, and a moment longer.
 class SlowSource final : public TimelineSource {
  public:
   SlowSource() { enlist(); }
@@ -118,7 +118,7 @@ TEST(RecorderWindow, WhereItStopsAndStartsIsToldThoughThereIsNoRoom) {
   (void)recording->flush_now();
   go = false;
   for (std::uint64_t id = 1; id <= 50'000; ++id) recording->write(event(id));
-  std::thread stops([&] { recording->stop(); });  // both wait until the writer goes on
+  std::thread stops([&] { recording->stop(); });  // both wait until the writer continues
   while (recording->is_recording()) std::this_thread::yield();
   std::thread starts([&] { recording->start(); });
   while (!recording->is_recording()) std::this_thread::yield();
@@ -234,7 +234,7 @@ TEST(RecorderWindow, TheSignalIsNotTakenWhereNoThreadCanBeHad) {
   EXPECT_EQ(now.sa_handler, SIG_DFL);
 }
 
-/// A profiler whose records are made by hand.
+/// A profiler with hand-made records.
 struct FakeActivity final : ActivitySource {
   struct Log {
     std::string refusal;

@@ -103,7 +103,7 @@ TEST_F(RecordingTest, AFileThatMayNotGrowDoesNotEndTheProgram) {
   EXPECT_EQ(status, 0);
 }
 
-// Who sends it cannot know that the program is at its end.
+// Its sender cannot know that the program is ending.
 TEST_F(RecordingTest, TheSignalThatComesTooLateDoesNotEndTheProgram) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -178,7 +178,7 @@ TEST_F(RecordingTest, AKilledProcessLeavesAFileThatOpensAndSaysThatItWasCut) {
     std::uint64_t next = 0;
     ASSERT_EQ(::read(ends[0], &flushed, sizeof flushed), 8);
     const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 5'000'000)};
-    nanosleep(&moment, nullptr);  // the moment is what is random here
+    nanosleep(&moment, nullptr);  // this moment is random
     kill(child, SIGKILL);
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
     while (::read(ends[0], &next, sizeof next) == sizeof next) flushed = next;

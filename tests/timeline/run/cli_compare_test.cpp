@@ -16,8 +16,8 @@ using weir::testing::run_weir_train;
 
 using CompareTimelines = RecordedRuns;
 
-// More inputs than the budget has room for, 2 MiB each. They are made beforehand: where a sanitizer
-// slows the frontend down, it is still ahead of the device.
+// More inputs than fit in the budget, 2 MiB each. They are made beforehand, so that a frontend
+// slowed by a sanitizer is still ahead of the device.
 constexpr const char* kBatches = "40";
 
 TEST_F(CompareTimelines, ShowWhatEachPolicyDoes) {

@@ -1,5 +1,4 @@
-// A run that is killed at any moment leaves a timeline that opens, and the report says that it was
-// cut.
+// A run killed at any moment leaves a timeline that opens, and the report says that it was cut off.
 
 #include <gmock/gmock.h>
 
@@ -20,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using weir::testing::ChildProcess;
 
-/// WEIR_TEST_KILLS: how many runs are killed; 10 unless it is set. KilledRecorder kills 201.
+/// WEIR_TEST_KILLS: how many runs are killed; 10 by default. KilledRecorder kills 201.
 int kills() {
   const char* const text = std::getenv("WEIR_TEST_KILLS");
   constexpr int kFew = 10;
@@ -40,7 +39,7 @@ TEST_F(KilledRun, LeavesATimelineThatOpensAndSaysThatItWasCut) {
     ChildProcess run(run_with({{"--batches", "100000", "--batch-size", "1", "--timeline", path}}));
     run.await_error_text("settings: ");
     const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 400'000'000)};
-    nanosleep(&moment, nullptr);  // the moment is what is random here
+    nanosleep(&moment, nullptr);  // this moment is random
     run.send(SIGKILL);
     ASSERT_EQ(run.wait().signal, SIGKILL);
 

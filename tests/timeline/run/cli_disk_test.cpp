@@ -1,4 +1,4 @@
-// A timeline that cannot be written costs the run nothing: one line says why, and the result and
+// A timeline that cannot be written does not affect the run: one line says why, and the result and
 // the weights are the same bit for bit.
 
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(UnwritableTimeline, AFolderThatIsNotToBeWrittenToIsRefused) {
   expect_refused(is_root ? "/proc/run.json" : file("locked/run.json"));
 }
 
-/// The weights of this model fit on the disk, and the timeline of so many batches does not.
+/// This model's weights fit on the disk, and the timeline of so many batches does not.
 TEST_F(UnwritableTimeline, AFullDiskEndsTheRecordingAndChangesNothingElse) {
   const DigitFiles digits;
   const auto run = [&](const Words& more) {

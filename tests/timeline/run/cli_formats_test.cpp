@@ -1,4 +1,4 @@
-// weir timeline on the files of real runs: every format that is read again says the same.
+// weir timeline on the files of real runs: every readable format gives the same results.
 
 #include <gmock/gmock.h>
 

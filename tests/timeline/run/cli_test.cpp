@@ -1,4 +1,4 @@
-// weir-train with --timeline: what the file says is what the run itself says.
+// weir-train with --timeline: the file agrees with the run's own output.
 
 #include <gmock/gmock.h>
 
@@ -102,7 +102,7 @@ void expect_operations(const Index& index, const json& result) {
   EXPECT_EQ(submitted.size(), result["operations"]);
 }
 
-/// A call site is a path from the root of the repository, wherever that was when it was compiled.
+/// A call site is a path from the root of the repository, wherever that was compiled.
 void expect_call_sites(const Index& index) {
   for (const std::uint32_t place : index.of(TimelineKind::kSubmit)) {
     EXPECT_THAT(std::string(index.process().name(index.record(place).site)),
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, TrainTimeline,
 
 using EventSize = RecordedRuns;
 
-/// Bytes of an event, by the difference between a long and a short run, so that names do not count.
+/// Bytes of an event, from the difference of a long and a short run, so that names do not count.
 /// The files are converted first: the recorder writes ten times a second, and a slow run writes too
 /// little each time to be compressed.
 TEST_F(EventSize, IsAtMostThirtyBytesInPerfettosFormat) {

@@ -1,9 +1,8 @@
-// Gaps of known cause in a real run on the cpu: the recording finds each, and says what made it.
+// Gaps of known cause in a real run on the cpu: the recording finds each with its cause.
 //
-// The test measures for itself how long the device was idle and what the frontend did meanwhile.
-// Work and preparation are sleeps: threads that sleep are not held up by others as much as those
-// that compute. Where the machine was so busy that a gap came out otherwise than the test had
-// planned it, the run is made again.
+// The test itself measures how long the device was idle and what the frontend did meanwhile. Work
+// and preparation are sleeps, which other threads delay less than computation. If the machine was
+// so busy that a gap differs from the plan, the run is repeated.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ Clock::duration time_of(const What& what) {
   return Clock::now() - start;
 }
 
-/// A scheduler on a device of its own, recorded from its beginning to its end.
+/// A scheduler on its own device, recorded from begin to end.
 class RecordedRun {
  public:
   static constexpr Bytes kBudget = mib(64);
@@ -43,7 +42,7 @@ class RecordedRun {
     Clock::time_point begin;
     Clock::time_point end;
     Clock::time_point submitted;
-    double held = 0;  ///< share of the time since the last submission of the cause that is made
+    double held = 0;  ///< share of the planned cause in the time since the last submission
   };
 
   explicit RecordedRun(const SchedulerOptions& options)
@@ -58,8 +57,8 @@ class RecordedRun {
   RecordedRun& operator=(const RecordedRun&) = delete;
 
   Scheduler* operator->() { return &*scheduler_; }
-  /// Submits an operation that keeps the device busy. The cause that the test makes took `held` of
-  /// the frontend's time since the last submission.
+  /// Submits an operation that keeps the device busy. The planned cause took `held` of the
+  /// frontend's time since the last submission.
   void submit_work(std::chrono::nanoseconds time, Clock::duration held) {
     const auto since = works_.empty() ? Clock::time_point{} : works_.back().submitted;
     Work& work = works_.emplace_back();
@@ -71,7 +70,7 @@ class RecordedRun {
     });
     work.submitted = Clock::now();
   }
-  /// Ends the run and reads what was recorded. Once.
+  /// Ends the run and reads the recording. Call it once.
   [[nodiscard]] const Process& finish() {
     scheduler_->wait_all();
     scheduler_.reset();
@@ -80,11 +79,11 @@ class RecordedRun {
     return timeline_.processes.at(0);
   }
   struct Idle {
-    double made = 0;    ///< nanoseconds, of the cause that the test makes
-    double others = 0;  ///< of a machine that was busy with other things
-    int gaps = 0;       ///< of that cause, and of no other by far
+    double made = 0;    ///< nanoseconds of the planned cause
+    double others = 0;  ///< of a machine busy with other things
+    int gaps = 0;       ///< of that cause, and clearly of no other
   };
-  /// By the test's own clock. Work that began late, once it was submitted, is another cause.
+  /// By the test's own clock. Work that was submitted and began late is another cause.
   [[nodiscard]] Idle idle() const {
     Idle idle;
     for (std::size_t i = 1; i < works_.size(); ++i) {
@@ -100,7 +99,7 @@ class RecordedRun {
 
  private:
   static constexpr std::size_t kMostWorks = 100;  // they stay where they are
-  static constexpr double kClearly = 0.6;         // half decides: no close call is known
+  static constexpr double kClearly = 0.6;         // half decides: avoids close calls
 
   static double share(Clock::duration part, Clock::duration whole) {
     return static_cast<double>(part.count()) / static_cast<double>(std::max(whole.count(), 1L));
@@ -123,8 +122,8 @@ class RecordedRun {
 
 constexpr int kGaps = 10;
 
-/// The recording puts what the test made down to `cause`, but for 5%, and finds no idle time that
-/// was not there.
+/// Checks that the recording attributes the made gaps to `cause`, up to 5%, and finds no other idle
+/// time.
 void expect_found(const Process& process, const RecordedRun& run, IdleCause cause) {
   const Index index(process);
   const std::vector<DeviceIdle> devices = idle_by_cause(index);
@@ -144,9 +143,8 @@ void expect_found(const Process& process, const RecordedRun& run, IdleCause caus
   }
 }
 
-/// Makes runs until one has its kGaps as they were planned, which is the first where the machine is
-/// not busy. All of them are found in it, and put down to `cause`. `make` lets the run do its work;
-/// `check` looks at what else is known of it.
+/// Repeats runs until one has its kGaps as planned, the first if the machine is not busy. All of
+/// them are found in it, with `cause`. `make` lets the run work; `check` checks what else is known.
 template <typename Make, typename Check>
 void expect_gaps(const SchedulerOptions& options, IdleCause cause, const Make& make,
                  const Check& check) {
@@ -169,7 +167,7 @@ void expect_gaps(const SchedulerOptions& options, IdleCause cause, const Make& m
   expect_gaps(options, cause, make, [](const Process& /*process*/) {});
 }
 
-// Long, so that a thread which wakes some milliseconds late makes no other gap of it.
+// Long, so that a thread which wakes some milliseconds late does not change the gap's cause.
 constexpr auto kWork = 40ms;
 constexpr auto kPreparation = 20ms;
 
@@ -191,7 +189,7 @@ TEST(KnownGaps, ABarrierAfterEachBatchIsFoundWithItsCallSite) {
     for (int i = 0; i < kGaps; ++i) {
       const auto waited = time_of([&] { run->wait_all(); });
       const Batch batch = run->begin_batch("train");
-      std::this_thread::sleep_for(kPreparation);  // what a barrier keeps from being done in time
+      std::this_thread::sleep_for(kPreparation);  // a barrier keeps this from being done in time
       run.submit_work(kWork, waited);
     }
   };
@@ -236,7 +234,7 @@ TEST(KnownGaps, ABudgetThatIsTooSmallForTwoBatchesIsFound) {
   const SchedulerOptions options{.budget = RecordedRun::kBudget, .policy = Policy::kThrottled};
   expect_gaps(options, IdleCause::kBudget, [](RecordedRun& run) {
     for (int i = 0; i <= kGaps; ++i) {
-      // Of a kind of its own: what others of its kind took says more than a hint.
+      // Of its own kind: the kind's history would override a hint.
       const std::string kind = "train " + std::to_string(i);
       Batch batch;
       const auto held =

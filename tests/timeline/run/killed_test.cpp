@@ -1,4 +1,4 @@
-// A recorder that is killed at any moment leaves a file with everything up to its last flush.
+// A recorder killed at any moment leaves a file with everything up to its last flush.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -18,10 +18,10 @@
 namespace weir::timeline::testing {
 namespace {
 
-/// 201 in the three formats. A sanitizer finds what it can find in a few.
+/// 201 in the three formats. With a sanitizer a few are enough.
 constexpr int kKills = WEIR_TEST_SANITIZED != 0 ? 4 : 67;
 
-/// Records frees of addresses 1, 2, ... and tells through `progress` how far they are in the file.
+/// Records frees of addresses 1, 2, ... and reports through `progress` which are in the file.
 [[noreturn]] void record_until_killed(const std::string& path, int progress) {
   Recorder* const recorder = begin_recording({.file = {path, "test"}});
   if (recorder == nullptr) _exit(1);
@@ -34,7 +34,7 @@ constexpr int kKills = WEIR_TEST_SANITIZED != 0 ? 4 : 67;
   }
 }
 
-/// Kills such a process at a moment that is random; returns how far it had come.
+/// Kills such a process at a random moment. Returns how far it had come.
 std::uint64_t kill_at_a_moment(const std::string& path, std::mt19937_64& random) {
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe(ends.data()), 0);

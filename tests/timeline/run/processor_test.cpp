@@ -1,4 +1,4 @@
-// Perfetto's real trace processor finds in the timeline of a run what the run itself says.
+// Perfetto's real trace processor finds the run's own figures in its timeline.
 
 #include "../perfetto/processor.hpp"
 
@@ -31,7 +31,7 @@ std::vector<std::string> queries(Span measured) {
   return {
       weir::testing::kTroubles,
       "SELECT category, count(*) AS n FROM slice WHERE category IS NOT NULL GROUP BY category",
-      // A reason of the number 0 is not written in JSON.
+      // JSON omits a reason of number 0.
       "SELECT coalesce(a.display_value, 'budget') AS why, count(*) AS n FROM slice s "
       "LEFT JOIN args a ON a.arg_set_id = s.arg_set_id AND a.key IN ('debug.why', 'args.detail') "
       "WHERE s.category = 'stall' GROUP BY why",
@@ -46,7 +46,7 @@ std::vector<std::string> queries(Span measured) {
   };
 }
 
-/// The highest values of the device's pool that the counters reach.
+/// The peaks of the counters of the device's pool.
 class Peaks {
  public:
   explicit Peaks(const json& rows) {
@@ -62,7 +62,7 @@ class Peaks {
         kGauges, [&](const char* known) { return name.ends_with(std::string(" ") + known); });
     if (gauge == kGauges.end() || name.find("cpu") == std::string::npos) return;
     const auto place = static_cast<std::size_t>(gauge - kGauges.begin());
-    // A sample is told gauge by gauge, in one order. Between two of them nothing adds up.
+    // A sample reports gauge by gauge, in a fixed order; between two of them sums do not match.
     const bool in_json = name.starts_with("memory") || name.starts_with("limits");
     const std::size_t order = (in_json ? kJsonOrder : kNativeOrder).at(place);
     if (row["ts"] != time_ || order <= last_) finish_sample();
@@ -116,14 +116,14 @@ void expect_figures(const json& rows, const json& result, Span measured) {
   EXPECT_NEAR(busy, 1 - result["idle_share"].get<double>(), 0.01);
 }
 
-/// What is queued, at each sample, is what the events add up to.
+/// The queued amount at each sample is the sum of the events.
 void expect_queued(const json& rows, const Process& process) {
   std::vector<Sample> batches;
   std::vector<Sample> time;
   for (const json& row : rows) {
     const auto name = row["name"].get<std::string>();
     const auto value = row["value"].get<double>();
-    // In JSON the counter has the name of its unit behind its own.
+    // In JSON the counter's name ends with its unit.
     const double ns = name.ends_with(" ms") ? value * 1e6 : value;
     const Sample sample{.time = row["ts"], .value = static_cast<std::uint64_t>(std::llround(ns))};
     if (name.starts_with("queued batches")) batches.push_back(sample);
@@ -160,7 +160,7 @@ class RunInTheProcessor : public RecordedRuns {
   }
 };
 
-// One test for all: to start the trace processor takes most of the time.
+// One test for all: starting the trace processor takes most of the time.
 TEST_F(RunInTheProcessor, HasWhatItsOwnFiguresAndEventsSay) {
   const Words throttled{"--budget", "64MiB"};
   const Words barrier{"--budget", "64MiB", "--policy", "barrier"};
@@ -170,7 +170,7 @@ TEST_F(RunInTheProcessor, HasWhatItsOwnFiguresAndEventsSay) {
                              {"c.json", narrow},    {"c.pftrace", narrow}};
   std::vector<Load> loads;
   for (Recorded& run : runs) ASSERT_NO_FATAL_FAILURE(record(run, loads)) << run.format;
-  // What is compared is there to be compared.
+  // There is something to compare.
   EXPECT_GT(runs[0].result["stalls_run_ahead"]["count"], 0);
   EXPECT_GT(runs[4].result["stalls_budget"]["count"], 0);
   const Queried queried = weir::testing::query_traces(loads);

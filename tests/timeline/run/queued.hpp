@@ -1,7 +1,7 @@
 #pragma once
 
-// What is queued on a device, rebuilt from the events of a timeline by rules of its own, and
-// compared with the samples that the file shows.
+// Queued amounts of a device, rebuilt from the events of a timeline by independent rules, and
+// compared with the file's samples.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 
 namespace weir::timeline::testing {
 
-/// The value of a counter at a moment, as a file has it.
+/// The value of a counter at a moment, as in a file.
 struct Sample {
   std::uint64_t time = 0;
   std::uint64_t value = 0;
@@ -27,8 +27,8 @@ class Steps {
  public:
   void change(std::uint64_t time, std::int64_t by) { changes_.emplace_back(time, by); }
 
-  /// Every sample has a value that there is at its time, and the highest value is among them.
-  /// `unit`: what is less than it, samples do not show.
+  /// Checks that every sample has a value of its time, and that the highest value is among them.
+  /// Samples do not show less than `unit`.
   void expect(const std::vector<Sample>& samples, std::uint64_t unit = 1) const {
     const std::map<std::uint64_t, std::set<std::uint64_t>> values = all_values();
     std::uint64_t most = 0;
@@ -57,7 +57,7 @@ class Steps {
     std::int64_t value = 0;
     for (const auto& [time, by] : sorted) {
       value += by;
-      // Of several changes at one moment some come before others.
+      // Several changes at one moment may come in any order.
       values[time].insert(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)));
     }
     EXPECT_EQ(value, 0);
@@ -77,8 +77,8 @@ inline Steps queued_batches(const Process& process) {
   return steps;
 }
 
-/// The device time of operations, from the end of their submission, or where they begin before it,
-/// until they are done.
+/// The device time of operations, from the end of their submission, or their earlier begin, until
+/// they are done.
 inline Steps queued_time(const Process& process) {
   std::map<std::uint64_t, const TimelineRecord*> executions;
   for (const TimelineRecord& record : process.records) {

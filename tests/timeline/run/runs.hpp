@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs of weir-train that are recorded, and what they leave behind.
+// Recorded runs of weir-train, and their files.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace weir::timeline::testing {
 using weir::testing::Finished;
 using Words = std::vector<std::string>;
 
-/// The time that the figures of a run are of, on the clock of its timeline.
+/// The measured time of a run, on the clock of its timeline.
 inline Span measured_span(const ProcessInfo& process, const nlohmann::json& result) {
   const auto since_zero = [&](const char* end) {
     return result["measured"][end].get<std::uint64_t>() - process.monotonic_ns;
@@ -27,12 +27,12 @@ inline Span measured_span(const ProcessInfo& process, const nlohmann::json& resu
   return {since_zero("from_ns"), since_zero("to_ns")};
 }
 
-/// A folder of the test's own, and runs of the programs in it.
+/// A separate folder for the test, and runs of the programs in it.
 class RecordedRuns : public ::testing::Test {
  protected:
   [[nodiscard]] std::string file(std::string_view name) const { return directory_.file(name); }
 
-  /// A short run on the cpu, with `more` words.
+  /// A short run on the cpu, with `more` arguments.
   [[nodiscard]] static Words run_with(std::initializer_list<Words> more) {
     Words words{"run", "--device", "cpu", "--inputs", "ring", "--ring", "2"};
     for (const Words& some : more) words.insert(words.end(), some.begin(), some.end());
@@ -44,7 +44,7 @@ class RecordedRuns : public ::testing::Test {
   [[nodiscard]] nlohmann::json figures(std::string_view name) const {
     return nlohmann::json::parse(weir::testing::read_file(file(name)));
   }
-  /// What `weir timeline report --json` says of the first process of a file.
+  /// The output of `weir timeline report --json` for the first process of a file.
   [[nodiscard]] nlohmann::json report(std::string_view name) const {
     const Finished report = weir({"timeline", "report", file(name), "--json", "-"});
     EXPECT_EQ(report.exit_code, 0) << report.err;

@@ -1,4 +1,4 @@
-// The snapshot of a run, against the allocation log that the same run wrote.
+// The snapshot of a run, against the allocation log of the same run.
 
 #include <algorithm>
 #include <filesystem>
@@ -20,7 +20,7 @@ using weir::testing::run_python;
 constexpr const char* kLeftOut = "PyTorch's own reader was left out: there is no PyTorch here";
 
 /// A run with a snapshot and an allocation log. The device's pool is the first of the snapshot, and
-/// the only one that is logged.
+/// the only one logged.
 class RunSnapshot : public RecordedRuns {
  protected:
   void SetUp() override {
@@ -93,7 +93,7 @@ TEST_F(RunSnapshot, IsWhatPyTorchsOwnReaderSaysItIs) {
   EXPECT_EQ(trace["free_requested"], log.size() - allocations(log));
   EXPECT_EQ(trace["free_completed"], log.size() - allocations(log));
   EXPECT_EQ(trace["oom"], 1);
-  // All was given back at the end, and what was reserved is still there.
+  // Everything was freed at the end, and the reserved memory remains.
   EXPECT_EQ((*viewed)["memory"].value("active_allocated", 0), 0);
   EXPECT_EQ((*viewed)["memory"]["inactive"], figures("json")["result"]["peak_reserved_bytes"]);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Snapshots in files, and what Python says of them.
+// Snapshots in files, and Python's view of them.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -53,7 +53,7 @@ inline std::vector<nlohmann::json> checked_snapshot(const std::string& path) {
   return entries;
 }
 
-/// What PyTorch's own reader finds in a snapshot; empty where PyTorch is not there.
+/// The result of PyTorch's own reader for a snapshot; empty without PyTorch.
 inline std::optional<nlohmann::json> viewed_snapshot(const std::string& path) {
   constexpr int kLeftOut = 77;
   const Ran ran = run_python(WEIR_SNAPSHOT_TESTS "/check_viewer.py " + path);

@@ -56,7 +56,7 @@ TEST(Snapshot, GoesBackToTheLifetimesOfTheRecords) {
   const std::string csv = file.path() + ".csv";
   const Ran ran = run_python(WEIR_SNAPSHOT_TO_CSV " " + file.path() + " " + csv);
   ASSERT_EQ(ran.status, 0) << ran.output;
-  // A lifetime is when it begins and ends, counted in allocations and frees, and its size.
+  // A lifetime is its begin and end, counted in allocations and frees, and its size.
   std::vector<std::array<std::uint64_t, 3>> expected;
   std::map<std::uint64_t, std::size_t> live;
   std::uint64_t time = 0;
@@ -95,7 +95,7 @@ TEST(Snapshot, OfRandomRecordsIsStillOneThatTheViewerReads) {
     std::vector<Process> processes = random_processes(seed, 2'000);
     std::uint64_t sequence = 0;
     for (Process& process : processes) {
-      // Addresses that meet each other.
+      // Adjacent addresses.
       for (TimelineRecord& record : process.records) {
         record.id = record.id % 64 * 512;
         record.bytes = record.bytes % 8 * 512;

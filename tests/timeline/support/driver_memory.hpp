@@ -1,6 +1,7 @@
 #pragma once
 
-// A process whose libraries got memory from the driver, as a profiler tells it, with known bytes.
+// A process whose libraries took memory from the driver, as a profiler reports it, with known
+// bytes.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Timelines that were never recorded: a simulated trainer with a frontend, a pool and two streams,
-// whose figures are known, and records of no sense at all.
+// Timelines that were not recorded: a simulated trainer with a frontend, a pool and two streams,
+// whose figures are known, and meaningless records.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,7 @@ class MadeNames {
   std::map<std::string, std::uint32_t> numbers_;
 };
 
-/// As Process::records are ordered.
+/// In the order of Process::records.
 inline void sort_records(Process& process) {
   std::ranges::stable_sort(process.records, [](const auto& a, const auto& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.sequence < b.sequence;
@@ -52,8 +52,9 @@ struct MadeOptions {
   std::uint64_t copy_ns = 400'000;
   std::uint64_t host_ns = 10'000;   ///< the frontend's time for an operation
   std::uint64_t launch_ns = 5'000;  ///< from a submission to its begin, at least
-  std::uint64_t wake_ns = 2'000;    ///< from the end of what a thread waits for to its going on
-  double jitter = 0.1;              ///< of each time
+  std::uint64_t wake_ns =
+      2'000;            ///< from the end of an awaited operation until the thread continues
+  double jitter = 0.1;  ///< of each time
   std::uint64_t tensor_bytes = 1U << 20U;
   std::uint64_t weight_bytes = 16U << 20U;
   std::uint64_t budget = 1U << 30U;
@@ -61,8 +62,8 @@ struct MadeOptions {
   std::uint32_t rank = 0;
 };
 
-/// A trainer that never ran. Stream 1 computes, stream 2 copies in; source 1 is the device, 2 the
-/// pool, 3 admission; thread 1 is the frontend, 2 and 3 serve the streams.
+/// A simulated trainer. Stream 1 computes, stream 2 copies in; source 1 is the device, 2 the pool,
+/// 3 admission; thread 1 is the frontend, 2 and 3 serve the streams.
 class MadeTrainer {
  public:
   explicit MadeTrainer(const MadeOptions& options)
@@ -304,7 +305,7 @@ class MadeTrainer {
   std::map<std::uint64_t, std::vector<std::uint64_t>> cached_blocks_;
 };
 
-/// One process of a trainer that never ran.
+/// One process of a simulated trainer.
 [[nodiscard]] inline Process made_process(const MadeOptions& options = {}) {
   return MadeTrainer(options).run();
 }
@@ -314,12 +315,12 @@ class MadeTrainer {
   return timeline;
 }
 
-/// `count` records of no sense: ends before begins, numbers of any size, unknown kinds, names and
+/// `count` meaningless records: ends before begins, numbers of any size, unknown kinds, names and
 /// streams. In the order of Process::records.
 [[nodiscard]] inline Process nonsense(std::uint64_t seed, std::size_t count) {
   std::mt19937_64 random(seed);
   const auto below = [&random](std::uint64_t most) { return random() % most; };
-  // Mostly small, so that records meet, and now and then as large as can be.
+  // Mostly small, so that records meet, and sometimes as large as possible.
   const auto number = [&](std::uint64_t most) -> std::uint64_t {
     switch (below(16)) {
       case 0:

@@ -1,13 +1,13 @@
-// A program that Weir is swapped into. It takes the driver's functions from the loader, as programs
-// do that are not linked with it, and knows nothing of Weir but the marks around its batches.
+// A program under Weir. It takes the driver's functions from the loader, as programs do that are
+// not linked with the driver, and knows nothing of Weir except the marks of its batches.
 //
 //   batches [CUPTI]   ten batches; in the stand-in CUPTI of that path, each of them has a kernel
 //   inject LIBRARY [CUPTI]   the same; the driver has loaded LIBRARY into it
 //   part FILE         thirty batches, of which it has the middle ten recorded
 //   leave             allocates once; main leaves by pthread_exit, before another thread has ended
-//   run-out PAGE      allocates until it is told that there is no memory, and looks for PAGE then
+//   run-out PAGE      allocates until memory is out, and looks for PAGE then
 //
-// Ends with 3 where all went as it should.
+// Exits with 3 if everything was correct.
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -58,7 +58,7 @@ CUresult allocate(CUdeviceptr& address) {
 }
 CUresult free(CUdeviceptr address) { return driver<decltype(&cuMemFree)>("cuMemFree_v2")(address); }
 
-/// What CUPTI writes of a kernel that the calling thread launches now.
+/// CUPTI's record of a kernel that the calling thread launches now.
 void launch(StandinCupti& cupti, std::uint32_t correlation) {
   constexpr std::uint64_t kLasts = 1000;
   const auto now =
@@ -84,8 +84,8 @@ int run_batches(StandinCupti* cupti) {
   return kAsItShould;
 }
 
-/// Ends the process with 0, as whoever leaves so does. Nothing is freed: a driver may have a thread
-/// for that, which would keep the process alive.
+/// Ends the process with 0, without freeing anything: a driver may have a thread for that, which
+/// would keep the process alive.
 int run_and_leave() {
   CUdeviceptr address = 0;
   if (allocate(address) != CUDA_SUCCESS) return kNot;

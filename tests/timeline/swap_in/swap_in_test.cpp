@@ -1,4 +1,4 @@
-// Timelines of a whole program that libweir.so is preloaded into, on the stand-in driver.
+// Timelines of a whole program that preloads libweir.so, on the stand-in driver.
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ constexpr std::size_t kBatches = 10;  // of the program
 class SwappedIn : public ::testing::Test {
  protected:
   [[nodiscard]] std::string file(std::string_view name) const { return directory_.file(name); }
-  /// The program with libweir.so in it, whose timeline is run.json.
+  /// The program with libweir.so, whose timeline is run.json.
   [[nodiscard]] Finished run(const Words& words, Variables variables) const {
     variables.merge(Variables{{"LD_PRELOAD", SWAP_IN},
                               {"LD_LIBRARY_PATH", STANDIN_FOLDER},
@@ -39,7 +39,7 @@ class SwappedIn : public ::testing::Test {
                               {"WEIR_TIMELINE", file("run.json")}});
     return ChildProcess(words, {.program = SWAP_IN_PROGRAM, .environment = variables}).wait();
   }
-  /// What `weir timeline report --json` says of it.
+  /// The output of `weir timeline report --json` for it.
   [[nodiscard]] nlohmann::json report() const {
     const Finished report =
         ChildProcess({"timeline", "report", file("run.json"), "--json", "-"}).wait();
@@ -55,7 +55,7 @@ class SwappedIn : public ::testing::Test {
     }
     return found;
   }
-  /// The batches that began while it was recorded, without those under way before.
+  /// The batches that began during the recording.
   [[nodiscard]] std::vector<std::uint32_t> admitted() const {
     std::vector<std::uint32_t> batches;
     for (const TimelineRecord& record : records_of(TimelineKind::kAdmit)) {
@@ -63,7 +63,7 @@ class SwappedIn : public ::testing::Test {
     }
     return batches;
   }
-  /// Batches and memory of the program are in the file.
+  /// The file has batches and memory of the program.
   void expect_batches_and_memory() const {
     std::vector<std::uint32_t> allocating;
     for (const TimelineRecord& record : records_of(TimelineKind::kAllocate)) {
@@ -143,7 +143,7 @@ TEST_F(SwappedIn, ThePageOfAnOutOfMemoryIsThereBeforeTheProgramHearsOfIt) {
   EXPECT_EQ(report()["failures"][0]["kind"], "too large");
 }
 
-/// The libcupti of the toolkit finds no driver of its own behind the stand-in.
+/// The toolkit's libcupti finds no driver of its own behind the stand-in.
 TEST_F(SwappedIn, WithTheRealLibcuptiAndNoDriverOfItsOwnTheProgramGoesOnAfterOneLine) {
   std::string why;
   const auto places = cupti::cupti_places(process_environment(), cupti::loaded_runtimes());

@@ -1,4 +1,4 @@
-// Bad input gives one clear line and exit 2, before anything is computed, and nothing is lost.
+// Bad input gives one clear line and exit 2 before any computation, and nothing is lost.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ void expect_refused_in_one_line(const BadInput& input) {
   EXPECT_NE(child.err.find(input.named), std::string::npos) << child.err;
 }
 
-/// With `run` before it and `--json FILE` behind it: the file that is there stays as it is.
+/// With `run` before it and `--json FILE` after it: the existing file stays unchanged.
 void expect_run_refused(BadInput input) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("figures.json");
@@ -90,7 +90,7 @@ TEST(CliBadInput, Names) {
 }
 
 TEST(CliBadInput, DevicesThatAreNotThere) {
-  // The tests' programs see no GPU, also where there is one.
+  // The tests' programs see no GPU, even if there is one.
   for (const char* command : {"run", "compare", "predict"}) {
     for (const char* device : {"cuda", "cuda:0", "cuda:7"}) {
       expect_refused_in_one_line({{command, "--device", device}, ", or use the device cpu"});

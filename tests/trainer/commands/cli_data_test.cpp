@@ -1,4 +1,4 @@
-// weir-train run --data, --save and predict as their users meet them.
+// weir-train run --data, --save and predict as users see them.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ Words predict_on(const DigitFiles& files, const Words& more = {}) {
   return joined({"predict", "--data", files.directory(), "--weights", files.path("weights")}, more);
 }
 
-/// Exit 2 and one line that has all of these parts; nothing on standard output.
+/// Exit 2 and one line with all of these parts; nothing on standard output.
 void expect_refused(const Words& arguments, const Words& parts) {
   const Finished child = run_weir_train(arguments);
   EXPECT_EQ(child.exit_code, 2);
@@ -174,7 +174,7 @@ TEST(CliData, BadWeightsAreRefused) {
   expect_refused(predict_on(files), {weights, "checksum", "damaged"});
   write_file(weights, "not weights at all");
   expect_refused(predict_on(files), {weights, "at offset 0", "a weights file"});
-  // Those of the d2l model: 512 inputs where the images have 100 pixels.
+  // Those of the d2l model: 512 inputs, while the images have 100 pixels.
   ASSERT_EQ(
       run_weir_train({"run", "--batches", "1", "--batch-size", "1", "--save", weights}).exit_code,
       0);

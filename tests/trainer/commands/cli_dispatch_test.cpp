@@ -1,4 +1,4 @@
-// weir-train dispatch as its users meet it.
+// weir-train dispatch as users see it.
 
 #include <gtest/gtest.h>
 

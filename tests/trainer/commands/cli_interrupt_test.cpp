@@ -1,4 +1,5 @@
-// Interrupting weir-train: it stops cleanly with the figures so far, and at once when asked twice.
+// Interrupting weir-train: it stops cleanly with the figures so far, and at once at the second
+// interrupt.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// weir-train, with CUDA's own runtime in it, where no driver can be loaded: a file that is none
-// stands in the driver's place, so that this holds on a machine with a GPU too.
+// weir-train, with CUDA's own runtime, when no driver can be loaded: an invalid file replaces the
+// driver, so that this also works on a machine with a GPU.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Where figures go, and that one place that cannot be written does not lose those in another.
+// The outputs of figures: one that cannot be written does not affect another.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -81,7 +81,7 @@ TEST(CliOutput, JsonToStandardOutputFollowsTheTable) {
 TEST(CliOutput, JsonToAStandardOutputThatIsAFileFollowsTheTableToo) {
   const TemporaryDirectory directory;
   const std::string out = directory.file("out.txt");
-  // By the file's own name: a mistake with /dev/stdout would cost the machine's link.
+  // By the file's own name: a mistake with /dev/stdout would destroy the machine's link.
   EXPECT_EQ(ChildProcess(short_run_to(out), {.stdout_path = out}).wait().exit_code, 0);
   const std::string text = read_file(out);
   EXPECT_TRUE(text.starts_with("policy ")) << text;
@@ -125,7 +125,7 @@ TEST(CliOutput, WeightsAmongWhatIsPrintedAreRefused) {
 
 TEST(CliOutput, AStandardOutputThatIsClosedIsAnErrorAndCostsNoFile) {
   const TemporaryDirectory directory;
-  // As /dev/stdout, which a mistake would cost the machine.
+  // Like /dev/stdout, which a mistake would destroy.
   std::filesystem::create_symlink("/proc/self/fd/1", directory.file("stdout"));
   for (const std::string& json : {directory.file("stdout"), directory.file("figures.json")}) {
     const Finished child = ChildProcess(short_run_to(json), {.stdout_is_closed = true}).wait();

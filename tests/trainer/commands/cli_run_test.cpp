@@ -1,4 +1,4 @@
-// weir-train as its users run it: exit codes, what goes to which stream, settings and figures.
+// weir-train as users run it: exit codes, output streams, settings and figures.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@
 namespace weir::testing {
 namespace {
 
-/// A run that is over at once.
+/// A run that ends at once.
 const std::vector<std::string> kShortRun{"run", "--batches", "3", "--batch-size", "16"};
 
 std::vector<std::string> short_run_with(const std::vector<std::string>& more) {
@@ -27,7 +27,7 @@ std::vector<std::string> short_run_with(const std::vector<std::string>& more) {
   return arguments;
 }
 
-/// The cell beside `name` in the table that `run` prints; empty if there is no such line.
+/// The cell beside `name` in the table of `run`; empty if there is no such line.
 std::string printed(const std::string& table, const std::string& name) {
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) {
@@ -146,7 +146,7 @@ TEST(Cli, MxnetsVariablesSetVerbatimShowAndTakeEffect) {
   const Finished child = run_weir_train(kShortRun, mxnet);
   expect_settings(child, "pool=round (MXNET_GPU_MEM_POOL_TYPE)");
   expect_settings(child, "linear-cutoff=28 (MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF)");
-  // Activations of 40 MiB take 64 then; below the default's cutoff they would take 48.
+  // Activations of 40 MiB then take 64; below the default's cutoff they would take 48.
   const std::vector<std::string> wide{"run", "--batches", "1", "--batch-size", "5120"};
   const auto with = figures_of(wide, 0, mxnet)["peak_reserved_bytes"].get<std::uint64_t>();
   const auto without = figures_of(wide, 0)["peak_reserved_bytes"].get<std::uint64_t>();
@@ -266,8 +266,8 @@ TEST(Cli, EndsWithOneLineWhereTheBlasOrAThreadCannotHaveItsMemory) {
 
 TEST(Cli, NeverHangsWhereverAddressSpaceRunsOut) {
   for (Bytes limit = mib(320); limit < mib(600); limit += mib(20)) {
-    // Where exactly malloc, the BLAS or a thread's stack meets the limit is not ours, nor is how it
-    // takes that. A child that hangs is killed, and fails the test.
+    // We do not control where malloc, the BLAS or a thread's stack meets the limit, nor its
+    // reaction. A child that hangs is killed, and fails the test.
     EXPECT_NE(run_within(limit).signal, SIGKILL) << format_bytes(limit);
   }
 }

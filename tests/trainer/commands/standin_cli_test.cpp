@@ -1,5 +1,5 @@
-// weir-train where the stand-in driver plays the GPU: which device it takes, and what it says of
-// one that cannot be had.
+// weir-train with the stand-in driver as the GPU: which device it selects, and its message about
+// one that is not available.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(StandinCli, TakesTheCpuWhereNoneAnswersAndSaysWhy) {
 }
 
 TEST(StandinCli, ABudgetMayBeAShareOfTheGpu) {
-  // Too little for the model, so that the report names the budget that it came to.
+  // Too little for the model, so that the report names the resulting budget.
   const Finished child = run_weir_train(run_on({"--device", "cuda", "--budget", "80%"}),
                                         {{"WEIR_STANDIN_MEMORY", "20M"}});
   EXPECT_EQ(child.exit_code, 3) << child.err;

@@ -1,4 +1,4 @@
-// The comparison of the policies, on a job that is small but has all of its features.
+// The comparison of the policies, on a small job with all features.
 
 #include "trainer/compare/compare.hpp"
 

@@ -1,4 +1,4 @@
-// Which image is where in which epoch.
+// The place of each image in each epoch.
 
 #include "trainer/data/batches.hpp"
 
@@ -37,7 +37,7 @@ std::shared_ptr<const DataSet> numbered_set(std::size_t count) {
   return std::make_shared<const DataSet>(std::move(set));
 }
 
-/// The images of one batch by their numbers; their pixels and labels must belong together.
+/// The images of one batch by their numbers; their pixels and labels must match.
 Order images_of(const BatchSource& source, std::uint64_t index, std::size_t rows) {
   std::vector<float> inputs(2 * rows);
   std::vector<float> labels(rows);

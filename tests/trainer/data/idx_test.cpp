@@ -1,5 +1,5 @@
-// Reading IDX files, and that nothing they say is believed before it is checked. The same through
-// the program: cli_data_test.cpp.
+// Reading IDX files: none of their contents is trusted before it is checked. Through the program:
+// cli_data_test.cpp.
 
 #include "trainer/data/idx.hpp"
 
@@ -30,7 +30,7 @@ void expect_parts(const std::string& message, const std::vector<std::string>& pa
   EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
 }
 
-/// Changes one file, and expects the refusal to name it, the offset, and what it says there.
+/// Changes one file, and expects the refusal to name it, the offset, and the value there.
 struct Damage {
   const char* file;
   std::size_t offset;
@@ -218,7 +218,7 @@ TEST(Idx, SizesOutOfBoundsAreRefusedAndNeverMultiplied) {
   const char* const pixels = "rows x columns from 1 to 16777216";
   expect_refused({kTrainImages, 8, pixels, "0 x 10"}, with_bytes(images, 8, big_endian(0)));
   expect_refused({kTrainImages, 8, pixels, "10 x 0"}, with_bytes(images, 12, big_endian(0)));
-  // 2^16 x 2^16 would be no pixels at all in 32 bits, and with the count they would be in 64.
+  // 2^16 x 2^16 would be no pixels in 32 bits, and with the count they would be none in 64.
   expect_refused({kTrainImages, 8, pixels, "65536 x 65536"},
                  with_bytes(images, 8, big_endian(65536) + big_endian(65536)));
   expect_refused({kTrainImages, 8, pixels, "4294967295 x 4294967295"},

@@ -20,7 +20,7 @@ namespace {
 constexpr StreamId kCopyStream{1};
 constexpr BatchShape kShape{.rows = 4, .inputs = 3, .targets = 2, .rows_in_all = 0};
 
-/// Writes its number into each batch, and lets a test wait until it was asked for the n-th.
+/// Writes its number into each batch, and lets a test wait for the n-th request.
 class NumberedSource {
  public:
   [[nodiscard]] BatchSource source() {
@@ -162,7 +162,8 @@ TEST(Reader, WhatTheSourceThrowsWakesWhoWaitsForABatch) {
   });
   making.await_arrival();
   asked.await_arrival();
-  give_others_a_chance();  // to fall asleep; who is not woken then sleeps until the test's limit
+  give_others_a_chance();  // so that it falls asleep; if it is not woken, it sleeps until the
+                           // test's limit
   making.open();
   EXPECT_THROW(waiting.get(), std::runtime_error);
 }
@@ -187,7 +188,7 @@ TEST(Reader, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
     const HostBatch batch = reader.next();
     expect_number(batch, static_cast<float>(i % 3));
     EXPECT_EQ(batch.buffer, nullptr);
-    // Given back behind a point that is passed, it must not be taken for a free buffer.
+    // Returned behind a passed point, it must not be taken for a free buffer.
     reader.give_back(batch, progress.enqueue(kCopyStream));
     progress.pass_all(kCopyStream);
     if (i < 3) first_turn.push_back(batch.inputs.data());

@@ -27,7 +27,7 @@ CaseFigures made_up_case() {
           .rounds = {made_up_round(12, 8.5), made_up_round(24, 17), made_up_round(6, 4.25)}};
 }
 
-/// The frontend slower by so much that the sides are apart, or not.
+/// A frontend slower by so much that the sides differ, or not.
 CaseFigures frontend_case(double submit) {
   CaseFigures figures = made_up_case();
   for (DispatchRound& round : figures.rounds) {
@@ -52,8 +52,8 @@ TEST(Dispatch, ARoundMeasuresEachStageAndBothRuns) {
        {s.submit, s.submit_waking, s.execute, s.device, round->each, round->issued}) {
     EXPECT_GT(stage, 0);
   }
-  // What these contain cannot be shorter than its part. (Of the device's time that is not certain:
-  // the operation that marks its beginning is in the execution's alone, and may be interrupted.)
+  // Each whole cannot be shorter than its part. (For the device's time that is not certain: only
+  // the execution contains the operation that marks its beginning, and it may be interrupted.)
   EXPECT_GE(s.submit, 5e-6);
   EXPECT_GE(s.submit_waking, 5e-6);
   EXPECT_GE(round->once, round->issued);

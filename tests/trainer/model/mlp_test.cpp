@@ -1,5 +1,5 @@
-// The model alone, on a scheduler whose device a test holds back: what was submitted while nothing
-// could run must come out as if each line had waited for the one before.
+// The model alone, on a scheduler whose device a test stops: work submitted while nothing could run
+// must give the same result as if each line had waited for the previous one.
 
 #include "trainer/model/mlp.hpp"
 
@@ -39,7 +39,7 @@ class ModelOnAScheduler {
   /// A test that failed on the way must not leave the device waiting.
   ~ModelOnAScheduler() { gate_.open(); }
 
-  /// From now until `let_go` nothing that is submitted to the compute stream can run.
+  /// From now until `let_go` nothing submitted to the compute stream can run.
   void hold_device() {
     const Tensor held = scheduler.empty({1}, "held");
     scheduler.submit("hold", {.writes = {held}},

@@ -1,5 +1,5 @@
-// The operations on a maths that needs a workspace, as that of a GPU does: each gets the one that
-// the pool gave, and computes what it computes without.
+// The operations on a maths that needs a workspace, as a GPU's does: each gets the pool's, and
+// gives the same result as without.
 
 #include "trainer/model/operations.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr Bytes kWorkspace = kib(64);
 
-/// Writes over the workspace that it is given, as a GPU's kernels do, and notes where it was.
+/// Overwrites its workspace, as a GPU's kernels do, and notes its address.
 class MathsWithWorkspace final : public Maths {
  public:
   [[nodiscard]] Bytes workspace() const noexcept override { return kWorkspace; }
@@ -99,8 +99,8 @@ class Rig {
         scheduler(device_, pool_, {.budget = budget}),
         operations(scheduler, maths) {}
 
-  /// The weights after three steps, the last of them with momentum, and the sum of both losses and
-  /// the count of correct rows.
+  /// The weights after three steps, the last with momentum, the sum of both losses and the count of
+  /// correct rows.
   std::vector<std::vector<float>> train() {
     const std::vector<std::size_t> widths{6, 8, 5, 3};
     Mlp model(operations, widths, 11);
@@ -133,7 +133,7 @@ TEST(Operations, UseOneWorkspaceAndComputeTheSameAsWithout) {
   MathsWithWorkspace maths;
   const std::unique_ptr<Maths> plain = make_cpu_maths();
   EXPECT_EQ(Rig(maths).train(), Rig(*plain).train());
-  // Of each batch: 3 layers forward, 3 bias gradients, 3 weight gradients, 2 input gradients, both
+  // Each batch: 3 layers forward, 3 bias gradients, 3 weight gradients, 2 input gradients, both
   // losses and the count.
   EXPECT_EQ(maths.uses, 3 * (3 + 3 + 3 + 2 + 2 + 1));
   EXPECT_EQ(maths.places.size(), 1U);

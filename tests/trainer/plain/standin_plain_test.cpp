@@ -1,5 +1,5 @@
-// The training loop without Weir on the stand-in driver: it computes the same bits as training
-// does, holds what it took and no more, and stands beside the policies in a comparison.
+// The training loop without Weir on the stand-in driver: it computes the same bits as training,
+// holds only the memory it took, and appears beside the policies in a comparison.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST_F(StandinPlain, TheHostRunsAheadByTheRingAndNoFurther) {
       EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
       weir_standin_hold(weir_standin_all_streams());
     }
-    // Three batches are held, and have the three places: the next one waits.
+    // Three batches are held in the three places: the next one waits.
     if (done == 4) {
       releaser = std::jthread([&] {
         give_others_a_chance();

@@ -1,4 +1,4 @@
-// Results do not depend on the policy, the pool, the budget or how far the host may run ahead.
+// Results do not depend on the policy, the pool, the budget or the run-ahead.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using LayerWeights = std::vector<std::vector<float>>;
 
-/// The smallest budget of one pool, found once: each policy needs the same, but for holes.
+/// The smallest budget of one pool, found once: each policy needs the same, except for holes.
 Bytes smallest_of(PoolKind pool) {
   TrainSettings settings = scaled_job();
   settings.pool.kind.value = pool;

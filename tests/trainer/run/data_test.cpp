@@ -1,4 +1,4 @@
-// Training on a data set, and inference with what was trained.
+// Training on a data set, and inference with the result.
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ Weights zero_weights(std::vector<std::size_t> widths) {
 class TrainingOnData : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { trained() = train(digits_job(8)); }
-  /// What the other policies and inference are compared with.
+  /// The reference for the other policies and for inference.
   static TrainResult& trained() {
     static TrainResult result;
     return result;
@@ -116,14 +116,14 @@ TEST_F(TrainingOnData, PredictNeedsLessMemoryThanTrainingAndStaysInItsBudget) {
 }
 
 TEST_F(TrainingOnData, PredictReadsNothingBackBeforeItsEnd) {
-  // Some milliseconds of work in each batch, which the host submits in some microseconds: all of
-  // them are submitted before the first is done, which a result that was read would rule out.
+  // Each batch has some milliseconds of work, which the host submits in some microseconds: all are
+  // submitted before the first is done, unless a result were read.
   PredictSettings settings = predict_job(digits_job(1), trained());
   settings.weights = zero_weights({100, 2048, 2048, 10});
   const TrainResult run = predict_with(settings, Policy::kUnbounded);
   EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
   EXPECT_GE(run.admission.most_submitted, 3U) << "of four";
-  // Equal logits all: the first class, digit 0, is the answer for every image.
+  // With equal logits the first class, digit 0, is the answer for every image.
   EXPECT_DOUBLE_EQ(run.test_accuracy.value(), 21.0 / 201);
 }
 
@@ -140,8 +140,8 @@ TEST_F(TrainingOnData, PredictWithoutRoomRunsOutWithTheReport) {
 }
 
 TEST_F(TrainingOnData, PredictIsHeldBackWhereUnboundedRunAheadRunsOut) {
-  // A model whose batches take far longer than their submission, and 40 of them, whose inputs a
-  // host that is not held back would put into the memory of one.
+  // 40 batches of a model that compute far longer than their submission takes. A host that is not
+  // throttled would put their inputs into the memory of one.
   DataSet set{.train = digit_set()->train, .test = draw_digits(2000, 5), .classes = kDigits};
   TrainSettings base = digits_job(1);
   base.batch_size.value = 50;

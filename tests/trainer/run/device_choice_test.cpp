@@ -1,5 +1,5 @@
-// Which device a name stands for. What a GPU answers is not known here: only that each answer is of
-// one kind or the other.
+// The device that a name selects. A GPU's answer is unknown here: only that it is of one kind or
+// the other.
 
 #include "trainer/run/device_choice.hpp"
 

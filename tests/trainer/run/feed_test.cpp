@@ -18,7 +18,7 @@ TEST(CopiedFeed, ABufferIsUsedAgainOnlyAfterTheLaterOfItsTwoCopies) {
   Device device{std::make_unique<CpuDevice>(mib(8))};
   Pool pool{device.memory()};
   MappedUpstream host_memory(mib(16));
-  ManualProgress progress;  // what the reader learns of the copies is what the test says
+  ManualProgress progress;  // the test controls what the reader learns of the copies
   constexpr std::size_t kBatches = 6;
   std::vector<const float*> buffers(4 * kBatches);  // of each batch, by its number
   const BatchSource source = [&](std::uint64_t index, std::span<float> inputs, std::span<float>) {
@@ -40,7 +40,7 @@ TEST(CopiedFeed, ABufferIsUsedAgainOnlyAfterTheLaterOfItsTwoCopies) {
   ASSERT_EQ(inputs_copied.stream, targets_copied.stream);
   ASSERT_LT(inputs_copied.sequence, targets_copied.sequence);
   progress.pass(inputs_copied);
-  // The reader makes two batches ahead: what it makes from the fourth on is made after this.
+  // The reader makes two batches ahead: those from the fourth on are made after this.
   for (std::size_t i = 1; i < kBatches; ++i) feed.next();
   EXPECT_EQ(std::count(buffers.begin(), buffers.begin() + kBatches, buffers.front()), 1);
   progress.pass(targets_copied);

@@ -1,4 +1,4 @@
-// How much memory a run takes: the promise that the policies are for.
+// The memory of a run: the promise of the policies.
 
 #include <gtest/gtest.h>
 
@@ -38,9 +38,9 @@ TEST(TrainerMemory, HeldAndStagingStayFlatUnderThrottledAtTheD2lSize) {
   ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
   ASSERT_EQ(run.samples.size(), batches);
 
-  // Flat means a level that does not depend on how many batches there are: two batches in flight,
-  // and host buffers for those, for the one at hand and for the ones that are prefetched. Unbounded
-  // run-ahead passes both levels before batch 30.
+  // Flat means a level independent of the number of batches: two batches in flight, and host
+  // buffers for those, for the current one and for the prefetched ones. Unbounded run-ahead passes
+  // both levels before batch 30.
   const Bytes buffer = Shape{1024, 512 + 1}.bytes();
   const Bytes most_staging = buffer * (2 + 1 + Reader::kPrefetch);
   const Bytes most_held = footprint.live + footprint.batch * 2;
@@ -70,7 +70,7 @@ TEST(TrainerMemory, TwoFootprintsAreEnoughForThrottledWithEveryPool) {
     const Footprint footprint = measure_footprint(settings);
     EXPECT_GE(footprint.live, kib(256)) << "parameters and gradients";
     Bytes budget = footprint.live + footprint.batch * 2;
-    // The least that there is of it: one page of the device.
+    // The minimum: one page of the device.
     if (pool == PoolKind::kPaged) budget = std::max(budget, mib(2));
     const TrainResult run = train_at(settings, Policy::kThrottled, budget);
     ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;

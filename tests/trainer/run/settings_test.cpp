@@ -1,4 +1,4 @@
-// Where settings come from; flags are the program's, see cli_run_test.cpp.
+// The sources of settings; for flags see cli_run_test.cpp.
 
 #include "trainer/run/settings.hpp"
 

@@ -58,7 +58,7 @@ TEST(SmallestBudgetSearch, FindsNothingWhenTheSettingsBudgetIsNotEnough) {
 }
 
 TEST(SmallestBudgetSearch, StoppedWithinAnyOfItsRunsItFindsNothing) {
-  // An interrupted run has not failed: taking it for one that has would name a wrong threshold.
+  // An interrupted run has not failed: counting it as failed would give a wrong threshold.
   const TrainSettings settings = bounded_job(PoolKind::kRound);
   std::uint64_t all_batches = UINT64_MAX;
   for (std::uint64_t stop_at = 1; stop_at <= all_batches; ++stop_at) {

@@ -1,5 +1,5 @@
-// Training on a GPU's code: the stand-in driver and cuBLAS, and the real kernels compiled for the
-// host. What they compute is real, so it is compared with what the cpu device computes.
+// Training with a GPU's code: the stand-in driver and cuBLAS, and the real kernels compiled for the
+// host. Their results are real, and compared with the cpu device's.
 
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ TEST_F(StandinTraining, AgreesWithTheCpuDevice) {
       const TrainResult cpu = train(settings);
       ASSERT_EQ(gpu.outcome, Outcome::kFinished) << gpu.report;
       ASSERT_EQ(cpu.outcome, Outcome::kFinished) << cpu.report;
-      // Only the products may be rounded otherwise, since the matrices are laid out otherwise.
+      // Only the products may be rounded differently, because of the matrices' layout.
       EXPECT_LE(relative_difference(gpu.weights, cpu.weights), 1e-5);
       EXPECT_NEAR(*gpu.mean_loss, *cpu.mean_loss, 1e-4 * std::abs(*cpu.mean_loss));
     }
@@ -105,8 +105,8 @@ TEST_F(StandinTraining, HostTimeLeavesOutWhatHeldDispatchBack) {
       << "the barrier waits for more than ten operations of a millisecond each";
 }
 
-/// The frontend waits, and has looked at the device so often since this call that it waits where it
-/// came to by then; false when that takes far too long. The device stands still meanwhile.
+/// Waits until the frontend has polled the device so often since this call that it must be waiting.
+/// Returns false if that takes far too long. The device stands still meanwhile.
 bool await_frontend_waiting() {
   const std::uint64_t enough = weir_standin_calls("cuEventQuery") + 100;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(3);
@@ -117,9 +117,9 @@ bool await_frontend_waiting() {
   return true;
 }
 
-/// A run that is stopped while the device stands still and holds the frontend back, some batches
-/// from its start. Nobody but the frontend may ask the device: its inputs are made beforehand.
-/// `seen` says whether it was seen to wait before the stop: it may also wait without asking.
+/// A run that is stopped, some batches from its start, while the device stands still and blocks the
+/// frontend. Only the frontend may poll the device: its inputs are made beforehand. `seen` says
+/// whether it was seen to wait before the stop: it may also wait without polling.
 TrainResult train_and_stop_while_held_back(TrainSettings settings, bool& seen) {
   settings.batches.value = 1'000'000;
   std::uint64_t delay = 200'000;
@@ -128,11 +128,11 @@ TrainResult train_and_stop_while_held_back(TrainSettings settings, bool& seen) {
   Gate held;
   held.open();
   bool holds = false;
-  // What is submitted stays queued from here on.
+  // From here on submitted work stays queued.
   const auto hold = [&](std::uint64_t done, std::uint64_t /*all*/) {
     if (done < 3 || holds) return;
     weir_standin_hold(weir_standin_all_streams());
-    // What runs ends all the same: with no more than that queued, nothing would hold it back.
+    // Running work still ends: with nothing else queued, the frontend would not be blocked.
     if (weir_standin_pending(weir_standin_all_streams()) < 8) {
       weir_standin_release(weir_standin_all_streams());
       weir_standin_delay(weir_standin_all_streams(), delay += delay / 8);  // the host is slow

@@ -11,7 +11,7 @@
 namespace weir::testing {
 namespace {
 
-/// The figures of a stopped run are those of a run that was as long from the start.
+/// A stopped run has the figures of a run of that length.
 void expect_figures_of_that_length(const TrainResult& stopped, TrainSettings settings) {
   settings.batches.value = stopped.batches;
   EXPECT_EQ(stopped.mean_loss, train(settings).mean_loss);
@@ -39,8 +39,8 @@ TEST(TrainerStop, WhileHeldBackKeepsTheFiguresToo) {
   std::stop_source stop;
   Gate third_batch;
   third_batch.open();
-  // From another thread the request mostly meets the frontend in begin_batch, where it is for most
-  // of the time; wherever it meets it, the same must hold.
+  // From another thread the request mostly meets the frontend in begin_batch, where it spends most
+  // of the time. The same must hold wherever it meets it.
   std::thread interrupter([&] {
     third_batch.await_arrival();
     stop.request_stop();

@@ -1,4 +1,4 @@
-// Training computes what it says: against a reference in double that shares nothing with it.
+// Training gives the right result: against a reference in double that shares no code with it.
 
 #include "trainer/run/train.hpp"
 

@@ -1,4 +1,4 @@
-// Memory that two processes have. The second one is this program again, with the test below alone
+// Memory shared by two processes. The second one is this program again, with only the test below
 // and the handles in its environment.
 
 #include <spawn.h>
@@ -47,7 +47,7 @@ Handle from_text(const std::string& text) {
 
 class StandInShared : public StandIn {
  protected:
-  /// Runs `test` in another process, with device memory that can be shared; its exit code.
+  /// Runs `test` in another process, with shareable device memory. Returns its exit code.
   static int run_elsewhere(const std::string& test, std::vector<std::string> variables) {
     variables.emplace_back("WEIR_STANDIN_SHAREABLE=1");
     for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
@@ -68,7 +68,7 @@ class StandInShared : public StandIn {
 };
 
 TEST_F(StandInShared, MemoryIsThatOfTheOtherProcess) {
-  // By itself, since memory is only made to be shared where the process was started so.
+  // As a separate process, since only one started that way has shareable memory.
   EXPECT_EQ(run_elsewhere("StandInSharedOwner.*", {}), 0);
 }
 

@@ -232,7 +232,7 @@ TEST_F(StandInStream, CallbacksAreToldOfABrokenContext) {
             cudaSuccess);
   weir_standin_release(stream);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
-  // A broken context is not waited for: it may be refused before the callback has run.
+  // Nobody waits for a broken context: it may be refused before the callback has run.
   while (weir_standin_pending(stream) != 0) std::this_thread::yield();
   EXPECT_EQ(seen, cudaErrorLaunchFailure);
   EXPECT_FALSE(hosted);
