@@ -17,6 +17,7 @@ listed=$("$run" --list)
 for topic in admission handover log peers policy pool staging submit swap-in fragmentation oom timelines swap-in-pools; do
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
+grep -qx gpu <<<"$listed" && wrong "--list names no topic that weir-bench does not have"
 "$run" --help | grep -q '^usage: ' || wrong "--help prints the usage"
 
 status=0
