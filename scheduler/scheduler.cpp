@@ -12,6 +12,7 @@
 #include "allocator/base/log.hpp"
 #include "allocator/timeline/sink.hpp"
 #include "scheduler/barrier.hpp"
+#include "scheduler/device/serves_device.hpp"
 
 namespace weir {
 namespace {
@@ -99,6 +100,14 @@ Owner Scheduler::owner_of(const Batch& batch, std::string_view what) const {
   }
   if (scheduler == nullptr || !batch.ticket_.accepts()) refuse_closed(what);
   return {batch.ticket_, batch.stop_};
+}
+
+void Scheduler::refuse_closed(std::string_view what) {
+  throw UsageError(std::string(what) + ": the batch is closed: submit before it is, or without it");
+}
+
+std::uint32_t Scheduler::number_of(const Owner& owner) noexcept {
+  return owner.batch.ticket != nullptr ? owner.batch.ticket->number : 0;
 }
 
 void Scheduler::forget_batch(TicketRef ticket) noexcept {
@@ -282,14 +291,14 @@ void Scheduler::wait_all(CallSite where) {
 MemoryInfo Scheduler::memory_info() {
   refuse_device_thread("memory_info");
   admission_.settle();
-  const Statistics books = pool_.statistics();
-  return {.total = books.budget,
-          .free = minus_or_zero(books.budget, books.held.current),
-          .requested = books.requested.current,
-          .allocated = books.allocated.current,
-          .awaiting = books.awaiting.current,
-          .cached = books.cached.current,
-          .reserved = books.reserved.current};
+  const Statistics statistics = pool_.statistics();
+  return {.total = statistics.budget,
+          .free = minus_or_zero(statistics.budget, statistics.held.current),
+          .requested = statistics.requested.current,
+          .allocated = statistics.allocated.current,
+          .awaiting = statistics.awaiting.current,
+          .cached = statistics.cached.current,
+          .reserved = statistics.reserved.current};
 }
 
 Stalls Scheduler::barriers() const {

@@ -30,7 +30,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
   std::optional<std::chrono::steady_clock::time_point> deadline;
   bool last = !may_wait;
   std::uint64_t waits = 0;
-  Pressure books;
+  Pressure pressure;
   for (;;) {
     const std::uint64_t looked = slabs_.given_back();
     const std::uint64_t freed = admission_.given_back();
@@ -51,7 +51,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
       // From now on each attempt follows a reading of the pressure, so that later frees are
       // noticed.
       deadline = std::chrono::steady_clock::now() + admission_.grace();
-      books = pool_.pressure();
+      pressure = pool_.pressure();
       continue;
     }
     // Try once more before failing: it was woken to fail, or a free after the last attempt is not
@@ -60,7 +60,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
     last = !admission_.await_memory({.batch = owner.batch,
                                      .block = attempt.block,
                                      .looked = freed,
-                                     .books = books,
+                                     .pressure = pressure,
                                      .deadline = *deadline,
                                      .stop = owner.stop});
     if (slice.sink() != nullptr) {
@@ -68,7 +68,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
                    .name = slice.sink()->name(label),
                    .kind = TimelineKind::kMemoryWait});
     }
-    books = pool_.pressure();
+    pressure = pool_.pressure();
   }
 }
 

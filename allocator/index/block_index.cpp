@@ -37,15 +37,6 @@ class Oldest {
 
 }  // namespace
 
-void Block::set_label(std::string_view text) noexcept {
-  label = {};
-  std::ranges::copy(text.substr(0, kLabel), label.begin());
-}
-
-std::string_view Block::label_view() const noexcept {
-  return {label.begin(), std::ranges::find(label, '\0')};
-}
-
 BlockIndex::BlockIndex() { nobody_.passed = std::numeric_limits<std::uint64_t>::max() - 1; }
 
 const Block* BlockIndex::find_around(const void* address) const {

@@ -81,7 +81,7 @@ class TimelineSource {
 };
 
 /// Calls `visit` for each source. `visit` must not create or destroy one: none comes or goes
-/// meanwhile. A fork waits for it (fork_gate.hpp).
+/// meanwhile. A fork waits for it (ForkGate in source.cpp).
 void for_each_source(const std::function<void(TimelineSource&)>& visit);
 
 }  // namespace weir

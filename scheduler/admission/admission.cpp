@@ -70,7 +70,7 @@ class Admission::InLine : public FairLine::Place {
   // While it waits for open batches:
   OpenGrace grace;
   bool grace_over = false;   ///< it was over when the last wait ended
-  Pressure books;            ///< the pool's pressure before the last look
+  Pressure pressure;         ///< the pool's pressure before the last look
   bool looks_again = false;  ///< it wakes again before the grace ends
 
  private:
@@ -177,10 +177,10 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
   {
     const Lock lock(mutex_);
     const std::uint64_t looked = given_back_.load();
-    place.books = memory_.pressure();
+    place.pressure = memory_.pressure();
     if (!place.joined) {  // joined here, so that the first look takes one lock
       place.kind = &ledger_.kind(place.name);
-      line_.join(place, this_producer(), estimate(place, place.books));
+      line_.join(place, this_producer(), estimate(place, place.pressure));
       place.joined = true;
     }
     if (waits_for_open_ == &place) {
@@ -188,7 +188,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       note_listeners();
     }
     place.nudged = false;
-    state = state_of(place, place.books);
+    state = state_of(place, place.pressure);
     decision = decide(state, run_ahead_);
     if (decision == Decision::kWaitOpen) {
       waits_for_open_ = &place;  // set before sleeping, so that no news is missed
@@ -202,7 +202,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     if (decision == Decision::kForce) others = let_promises_lapse();
     // The first footprint may include weights, which the second batch does not create again.
     known = place.kind->given_back.has_value();
-    place.bytes = is_guess(place) ? all_not_live(place.books) : state.estimate;
+    place.bytes = is_guess(place) ? all_not_live(place.pressure) : state.estimate;
     ticket = begin(*place.kind, place.bytes, id);
     ticket->ticket->producer = place.producer;
     line_.serve(place);
@@ -248,12 +248,12 @@ bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop
   return own_sleep().wait(lock, stop, is_woken);
 }
 
-/// Sleeps until `woken` is set or the pool has more room than `books` shows, and returns true;
+/// Sleeps until `woken` is set or the pool has more room than `before` shows, and returns true;
 /// false at `deadline` or if stopped. Polls, because the program may free blocks or raise limits in
 /// the pool without telling admission.
 bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
                                std::chrono::steady_clock::time_point deadline,
-                               const Pressure& books) {
+                               const Pressure& before) {
   constexpr std::chrono::milliseconds kLookAgain{20};
   const auto is_woken = [&] { return woken; };
   if (woken) return true;
@@ -263,8 +263,8 @@ bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_to
     if (own_sleep().wait_until(lock, stop, until, is_woken)) return true;
     if (stop.stop_requested() || until == deadline) return false;
     const Pressure now = memory_.pressure();
-    const bool freed = now.held < books.held || now.awaiting > books.awaiting;
-    if (freed || now.budget > books.budget) return true;
+    const bool freed = now.held < before.held || now.awaiting > before.awaiting;
+    if (freed || now.budget > before.budget) return true;
   }
 }
 
@@ -290,7 +290,7 @@ void Admission::wait_for_open(InLine& place) {
   const auto until =
       place.looks_again ? std::min(place.grace.end(), now + kLookAgain) : place.grace.end();
   place.asleep_on = &own_sleep();
-  (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.books);
+  (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.pressure);
   place.asleep_on = nullptr;
   place.grace_over = place.grace.over(std::chrono::steady_clock::now());
 }

@@ -61,7 +61,7 @@ struct MemoryWait {
   TicketRef batch{};         ///< whose allocation it is; null: outside any batch
   Bytes block{};             ///< bytes that it needs
   std::uint64_t looked = 0;  ///< Admission::given_back() before the failed attempt
-  Pressure books{};          ///< the pool's pressure before the failed attempt
+  Pressure pressure{};       ///< the pool's pressure before the failed attempt
   std::chrono::steady_clock::time_point deadline{};  ///< the end of its grace
   std::stop_token stop{};                            ///< ends the wait early
 };
@@ -143,7 +143,7 @@ class Admission final : private TimelineSource {
   void note_listeners() noexcept WEIR_REQUIRES(mutex_);
   bool sleep(Lock& lock, const bool& woken, const std::stop_token& stop) WEIR_REQUIRES(mutex_);
   bool sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
-                      std::chrono::steady_clock::time_point deadline, const Pressure& books)
+                      std::chrono::steady_clock::time_point deadline, const Pressure& before)
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] static std::condition_variable_any& own_sleep();
   void record_missing();

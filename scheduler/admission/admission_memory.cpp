@@ -51,11 +51,12 @@ void Admission::note_listeners() noexcept {
 /// the budget beside what is allocated, a condition that holds for every kind of pool.
 void Admission::wake_blocked(bool whole) noexcept {
   if (blocked_.empty()) return;
-  const Statistics books = memory_.statistics();
+  const Statistics statistics = memory_.statistics();
   for (BlockedAllocation* allocation : blocked_) {
     auto& blocked = static_cast<Blocked&>(*allocation);
     if (blocked.has_news) continue;
-    if (whole && blocked.block > minus_or_zero(books.budget, books.allocated.current)) continue;
+    if (whole && blocked.block > minus_or_zero(statistics.budget, statistics.allocated.current))
+      continue;
     blocked.tell(false);
   }
 }
@@ -80,7 +81,7 @@ bool Admission::await_memory(const MemoryWait& wait) {
   const auto start = std::chrono::steady_clock::now();
   const bool slept = !own.has_news;
   own.asleep_on = &own_sleep();
-  const bool woken = sleep_for_room(lock, own.has_news, wait.stop, wait.deadline, wait.books);
+  const bool woken = sleep_for_room(lock, own.has_news, wait.stop, wait.deadline, wait.pressure);
   std::erase(blocked_, &own);
   note_listeners();
   if (slept) {

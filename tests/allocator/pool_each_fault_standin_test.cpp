@@ -102,7 +102,7 @@ class EachDriverFault : public ::testing::TestWithParam<DriverCall> {
   }
 };
 
-TEST_P(EachDriverFault, LeavesNothingBehindAndTheBooksRight) {
+TEST_P(EachDriverFault, LeavesNothingBehindAndTheStatisticsRight) {
   const std::uint64_t seed = testing::random_seed();
   SCOPED_TRACE(testing::seed_message(seed));
   const testing::LogCapture log;  // faults are told there

@@ -60,7 +60,7 @@ class EachFault : public ::testing::TestWithParam<PoolAndCall> {
   }
 };
 
-TEST_P(EachFault, LeavesNothingBehindAndTheBooksRight) {
+TEST_P(EachFault, LeavesNothingBehindAndTheStatisticsRight) {
   const std::uint64_t seed = testing::random_seed();
   SCOPED_TRACE(testing::seed_message(seed));
   const testing::LogCapture log;  // what cannot be given back is told there

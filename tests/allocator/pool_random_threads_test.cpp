@@ -175,7 +175,7 @@ void run_threads(const ThreadsRun& run) {
   EXPECT_EQ(upstream.used(), Bytes{0});
 }
 
-TEST(PoolRandomThreads, HoldTheirBlocksAloneAndTheBooksAddUp) {
+TEST(PoolRandomThreads, HoldTheirBlocksAloneAndTheStatisticsAddUp) {
   std::uint64_t seed = testing::random_seed();
   SCOPED_TRACE(testing::seed_message(seed));
   for (const PoolKind kind : testing::kAllKinds) {

@@ -83,7 +83,7 @@ void expect_books_follow(const std::vector<TimelineRecord>& records) {
   EXPECT_FALSE(pools.empty());
 }
 
-TEST(PoolTimeline, TheBooksFollowFromTheEventsAlone) {
+TEST(PoolTimeline, TheStatisticsFollowFromTheEventsAlone) {
   std::uint64_t seed = testing::random_seed();
   for (const PoolKind kind : kAllKinds) {
     for (const bool faults : {false, true}) {

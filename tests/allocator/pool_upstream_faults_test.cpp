@@ -122,7 +122,7 @@ TEST_P(PoolUpstreamFaults, ALastingRefusalIsAFailureThatChangesNothing) {
   pool.deallocate(held, a);
 }
 
-TEST_P(PoolUpstreamFaults, AThrowPassesThroughAndTheBooksStayRight) {
+TEST_P(PoolUpstreamFaults, AThrowPassesThroughAndTheStatisticsStayRight) {
   void* held = pool.allocate(unit * 4, a);
   throw_growth(Fault::at(1));
   EXPECT_THROW((void)pool.allocate(unit * 8, a), std::runtime_error);
@@ -132,7 +132,7 @@ TEST_P(PoolUpstreamFaults, AThrowPassesThroughAndTheBooksStayRight) {
   pool.deallocate(held, a);
 }
 
-TEST_P(SegmentFaults, AThrowAfterAReleaseLeavesTheBooksRightToo) {
+TEST_P(SegmentFaults, AThrowAfterAReleaseLeavesTheStatisticsRightToo) {
   std::vector<void*> cached(2);
   for (void*& pointer : cached) pointer = pool.allocate(unit * 8, a);
   for (void* pointer : cached) pool.deallocate(pointer, a);

@@ -157,7 +157,7 @@ TEST_P(PoolOverUpstream, ABlockIsNeverInTwoHands) {
   RandomRun(run_options()).run();
 }
 
-TEST_P(PoolOverUpstream, TheBooksAddUpWhateverBreaks) {
+TEST_P(PoolOverUpstream, TheStatisticsAddUpWhateverBreaks) {
   SCOPED_TRACE(testing::seed_message(testing::random_seed()));
   RandomRunOptions options = run_options();
   options.faults = true;

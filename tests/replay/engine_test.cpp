@@ -60,7 +60,7 @@ TEST(ReplayEngine, FragmentationIsWhatIsReservedAndNotAllocatedAtThePeaks) {
   EXPECT_EQ(figures.largest_free_share(), 0.5);
 }
 
-TEST(ReplayEngine, PeaksAreThoseOfThePoolsOwnBooks) {
+TEST(ReplayEngine, PeaksAreThoseOfThePoolsOwnStatistics) {
   std::vector<replay::Operation> operations;
   std::uint64_t size = 1;
   for (std::uint32_t i = 0; i < 400; ++i) {
@@ -75,11 +75,11 @@ TEST(ReplayEngine, PeaksAreThoseOfThePoolsOwnBooks) {
     SCOPED_TRACE(name);
     const auto subject = subject_of(name.c_str(), gib(4));
     const Figures figures = replay::replay(trace, *subject);
-    const Statistics books = subject->pool().statistics();
-    EXPECT_EQ(figures.peak_requested, books.requested.peak);
-    EXPECT_EQ(figures.peak_allocated, books.allocated.peak);
-    EXPECT_EQ(figures.peak_reserved, books.reserved.peak);
-    EXPECT_EQ(books.allocated.current, Bytes{}) << "what the trace leaves live is freed";
+    const Statistics statistics = subject->pool().statistics();
+    EXPECT_EQ(figures.peak_requested, statistics.requested.peak);
+    EXPECT_EQ(figures.peak_allocated, statistics.allocated.peak);
+    EXPECT_EQ(figures.peak_reserved, statistics.reserved.peak);
+    EXPECT_EQ(statistics.allocated.current, Bytes{}) << "what the trace leaves live is freed";
   }
 }
 

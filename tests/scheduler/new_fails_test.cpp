@@ -48,8 +48,8 @@ class Parts {
     EXPECT_EQ(admission.open, 0U);
     EXPECT_EQ(admission.submitted, 0U);
     EXPECT_EQ(admission.charged, Bytes{});
-    const Statistics books = pool.statistics();
-    EXPECT_EQ(books.allocated.current.count % SlabAllocator::kSlab.count, 0U)
+    const Statistics statistics = pool.statistics();
+    EXPECT_EQ(statistics.allocated.current.count % SlabAllocator::kSlab.count, 0U)
         << "of small tensors alone";
   }
 

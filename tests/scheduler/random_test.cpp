@@ -258,8 +258,8 @@ Totals run_schedule(const RigOptions& options, std::uint64_t seed) {
       totals.out_of_memory += producer->out_of_memory();
     }
   }
-  const Statistics books = rig.pool.statistics();
-  totals.waits = books.waits + books.handovers;
+  const Statistics statistics = rig.pool.statistics();
+  totals.waits = statistics.waits + statistics.handovers;
   shared.clear();
   expect_idle(rig);
   EXPECT_EQ(rig->memory_info().allocated.count % SlabAllocator::kSlab.count, 0U)

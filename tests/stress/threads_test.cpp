@@ -36,7 +36,7 @@ TEST(StressThreads, AreServedWhereThereIsRoomForAll) {
   }
 }
 
-TEST(StressThreads, LeaveTheBooksInOrderWhereThereIsNot) {
+TEST(StressThreads, LeaveTheStatisticsInOrderWhereThereIsNot) {
   const std::vector<replay::Trace> traces = thread_patterns(kShared, 3);
   for (const replay::Candidate& pool : all_pools()) {
     const RunningOut result = run_out_threads(traces, pool.make, {kShared.most.count / 4});

@@ -1,13 +1,20 @@
 #include "trainer/run/settings.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
+#include "allocator/base/setting.hpp"
+#include "allocator/pool_kind.hpp"
 #include "trainer/data/batches.hpp"
-#include "trainer/run/settings_text.hpp"
+#include "trainer/model/weights.hpp"
 
 namespace weir {
 namespace {
@@ -23,7 +30,42 @@ double parse_number(std::string_view name, std::string_view text, std::string_vi
   return value;
 }
 
+constexpr const char* kSeparator = ", ";
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+std::string without_space(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
+/// Returns `1.5GiB`: like format_bytes, but one word, as a flag takes it.
+std::string format_compact(Bytes bytes) { return without_space(format_bytes(bytes)); }
+
 }  // namespace
+
+InputKind parse_inputs(std::string_view name, std::string_view text) {
+  for (const InputKind kind : {InputKind::kHost, InputKind::kRing, InputKind::kDrawn}) {
+    if (text == to_string(kind)) return kind;
+  }
+  refuse(name, text, "host, ring or drawn");
+}
+
+std::string_view to_string(InputKind kind) noexcept {
+  switch (kind) {
+    case InputKind::kHost:
+      return "host";
+    case InputKind::kRing:
+      return "ring";
+    case InputKind::kDrawn:
+      return "drawn";
+  }
+  return "unknown";
+}
 
 std::uint64_t parse_count(std::string_view name, std::string_view text) {
   const auto count = parse_whole(text);
@@ -137,6 +179,62 @@ std::vector<NamedPath> TrainSettings::data_files() const {
           {option, data->train.labels_file},
           {option, data->test.images_file},
           {option, data->test.labels_file}};
+}
+
+std::string TrainSettings::describe_memory() const {
+  std::string text =
+      "settings: " + describe_setting("device", device.value, device) + kSeparator +
+      describe_setting("device-memory", format_compact(total_memory()), device_memory) +
+      kSeparator +
+      describe_setting("budget", without_space(format_budget(pool.budget.value)), pool.budget) +
+      kSeparator +
+      (every_policy ? "policy=each in turn"
+                    : describe_setting("policy", std::string(to_string(policy.policy.value)),
+                                       policy.policy));
+  // The other policies have no soft limit, so show none.
+  if (every_policy || policy.policy.value == Policy::kThrottled) {
+    text += kSeparator + describe_setting("run-ahead", format_run_ahead(policy.run_ahead.value),
+                                          policy.run_ahead);
+  } else if (policy.run_ahead.source != "default") {
+    text += std::string(kSeparator) + "run-ahead=" + format_run_ahead(policy.run_ahead.value) +
+            " (" + policy.run_ahead.source + ", not used by " +
+            std::string(to_string(policy.policy.value)) + ")";
+  }
+  text += kSeparator + describe_setting("pool", std::string(to_string(pool.kind.value)), pool.kind);
+  for (const PoolSetting* own : kind_of_pool(pool.kind.value).settings) {
+    text +=
+        kSeparator + describe_setting(std::string(own->name), own->text(pool), own->source(pool));
+  }
+  if (!pool.log.value.empty()) {
+    text += kSeparator + describe_setting("alloc-log", pool.log.value, pool.log);
+  }
+  if (!timeline.file.value.empty()) {
+    text += kSeparator + describe_setting("timeline", timeline.file.value, timeline.file);
+  }
+  return text;
+}
+
+std::string TrainSettings::describe() const {
+  std::string text = describe_memory();
+  if (data != nullptr) {
+    text += kSeparator + describe_setting("data", data_directory.value, data_directory) +
+            std::string(kSeparator) + "model=" + format_widths(widths) + " (data)";
+    if (batches.source == "epochs") {
+      text += kSeparator + describe_setting("epochs", std::to_string(epochs.value), epochs);
+    }
+  } else {
+    text += kSeparator + describe_setting("inputs", std::string(to_string(inputs.value)), inputs);
+    if (inputs.value == InputKind::kRing) {
+      text += kSeparator + describe_setting("ring", std::to_string(ring.value), ring);
+    }
+  }
+  text += kSeparator +
+          describe_setting("width-factor", std::to_string(width_factor.value), width_factor);
+  return text + kSeparator + describe_setting("batches", std::to_string(batches.value), batches) +
+         kSeparator + describe_setting("batch-size", std::to_string(batch_size.value), batch_size) +
+         kSeparator + describe_setting("lr", number(learning_rate.value), learning_rate) +
+         kSeparator + describe_setting("momentum", number(momentum.value), momentum) + kSeparator +
+         describe_setting("seed", std::to_string(seed.value), seed);
 }
 
 }  // namespace weir

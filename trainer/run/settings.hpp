@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "allocator/base/setting.hpp"
@@ -14,10 +15,21 @@
 #include "tools/program/output_file.hpp"
 #include "tools/timeline/recorder/settings.hpp"
 #include "trainer/data/idx.hpp"
-#include "trainer/data/inputs.hpp"
 #include "trainer/run/device_choice.hpp"
 
 namespace weir {
+
+/// The sources of generated batches.
+enum class InputKind : std::uint8_t {
+  kHost,   ///< a reader makes them in host memory during the run; each is copied
+  kRing,   ///< some are made in host memory before the run and copied in turn
+  kDrawn,  ///< the device draws them, beside its other work
+};
+
+/// Parses `host`, `ring` or `drawn`. Otherwise throws UsageError with `name`.
+[[nodiscard]] InputKind parse_inputs(std::string_view name, std::string_view text);
+/// Returns the text that parse_inputs reads.
+[[nodiscard]] std::string_view to_string(InputKind kind) noexcept;
 
 struct TrainSettings {
   /// A name for open_device; choose_device derives it from the user's.

@@ -101,7 +101,7 @@ TEST_P(EveryPool, FindsWhoHasAnAddress) {
   for (void* each : small) pool.deallocate(each, a);
 }
 
-TEST_P(EveryPool, BooksAddUpAfterEveryStep) {
+TEST_P(EveryPool, StatisticsAddUpAfterEveryStep) {
   Pool pool(memory(), options(mib(1)));
   void* one = pool.allocate({3000}, a, "one");
   expect_books(pool, upstream);

@@ -146,7 +146,7 @@ TEST_F(CudaPagesTest, WithoutAccessAreAsGoodAsNotMapped) {
   close();
 }
 
-TEST_F(CudaPagesTest, ThatCannotBeGivenBackStayInTheBooks) {
+TEST_F(CudaPagesTest, ThatCannotBeGivenBackStayInTheAccounting) {
   open(3);
   fail("cuMemRelease", 2, CUDA_ERROR_INVALID_VALUE);
   source->destroy(pages);

@@ -336,13 +336,13 @@ class Hostile : public Inside {
   static void expect_nothing_left() {
     settle();
     EXPECT_EQ(cuMemGetInfo(nullptr, nullptr), CUDA_SUCCESS);  // learns what graphs have
-    EXPECT_EQ(books().allocated.current, Bytes{});
-    EXPECT_EQ(books().requested.current, Bytes{});
-    EXPECT_EQ(books().awaiting.current, Bytes{});
-    EXPECT_EQ(books().held.current, Bytes{});
+    EXPECT_EQ(statistics().allocated.current, Bytes{});
+    EXPECT_EQ(statistics().requested.current, Bytes{});
+    EXPECT_EQ(statistics().awaiting.current, Bytes{});
+    EXPECT_EQ(statistics().held.current, Bytes{});
     (void)trim(0);
     (void)trim(1);
-    EXPECT_EQ(books().reserved.current, Bytes{});
+    EXPECT_EQ(statistics().reserved.current, Bytes{});
     EXPECT_EQ(arena().account().used(), Bytes{});
   }
   static void expect_nothing_left_at_the_driver() {
@@ -357,7 +357,7 @@ class Hostile : public Inside {
     ASSERT_NO_FATAL_FAILURE(run_all(seed, count, mix));
     EXPECT_EQ(corrupted, 0U);
     EXPECT_EQ(weir_standin_late_uses(), 0U);
-    EXPECT_EQ(books().failures, 0U);
+    EXPECT_EQ(statistics().failures, 0U);
     expect_nothing_left();
     expect_nothing_left_at_the_driver();
   }

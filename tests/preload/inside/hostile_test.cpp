@@ -39,7 +39,7 @@ TEST_P(HostileShort, NobodyHasABlockThatIsInUse) {
   EXPECT_EQ(corrupted, 0U);
   EXPECT_EQ(weir_standin_late_uses(), 0U);
   if (std::string_view(GetParam()) == "naive") {
-    EXPECT_GT(books().handovers, 0U);
+    EXPECT_GT(statistics().handovers, 0U);
   }
   EXPECT_GT(arena().statistics().waits, 0U);
   EXPECT_LE(weir_standin_peak(0), kMib);
@@ -72,7 +72,7 @@ TEST_P(HostileCaptures, OverTwoDevicesLeaveEveryBlockInOneHandAndNothingBehind) 
   EXPECT_FALSE(CapturesUnderWay::any());
   for (const CUcontext context : {first, second}) {
     ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-    EXPECT_EQ(books().failures, 0U);
+    EXPECT_EQ(statistics().failures, 0U);
     EXPECT_FALSE(arena().fences().capturing());
     expect_nothing_left();
   }

@@ -58,7 +58,7 @@ TEST_F(CudaFaults, PinnedMemoryThatIsRefusedIsNoError) {
   EXPECT_EQ(upstream.used(), Bytes{});
 }
 
-TEST_F(CudaFaults, MemoryThatCannotBeGivenBackStaysInTheBooks) {
+TEST_F(CudaFaults, MemoryThatCannotBeGivenBackStaysInTheAccounting) {
   const LogCapture log;
   CudaUpstream upstream(0);
   void* const block = upstream.allocate(kib(4));

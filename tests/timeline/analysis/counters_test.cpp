@@ -20,7 +20,7 @@ bool is_of_pool(const TimelineRecord& record) { return record.kind <= TimelineKi
 TEST(TimelineCounters, AgreeWithThePoolAtEveryRecord) {
   const Process process = made_process({.barrier_every = 7});
   const Index index(process);
-  const BooksCheck check = check_books(index);
+  const AccountingCheck check = check_accounting(index);
   EXPECT_EQ(check.compared,
             static_cast<std::uint64_t>(std::ranges::count_if(process.records, is_of_pool)));
   EXPECT_GT(check.compared, 400U);
@@ -39,14 +39,14 @@ TEST(TimelineCounters, EveryFalsifiedEventIsADisagreement) {
     if (!changes_books(good.records[i])) continue;
     Process bad = good;
     bad.records[i].bytes += 512;
-    const BooksCheck check = check_books(Index(bad));
+    const AccountingCheck check = check_accounting(Index(bad));
     ASSERT_EQ(check.differ, 1U) << i;
     EXPECT_EQ(check.first.front().sequence, bad.records[i].sequence);
     const bool is_last = std::none_of(good.records.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                       good.records.end(), is_of_pool);
     bad = good;
     bad.records.erase(bad.records.begin() + static_cast<std::ptrdiff_t>(i));
-    EXPECT_EQ(check_books(Index(bad)).differ, is_last ? 0U : 1U) << i;
+    EXPECT_EQ(check_accounting(Index(bad)).differ, is_last ? 0U : 1U) << i;
   }
 }
 
@@ -57,7 +57,7 @@ TEST(TimelineCounters, ALostEventIsAGapAndNotADisagreement) {
       std::ranges::find(process.records, TimelineKind::kAllocate, &TimelineRecord::kind);
   process.records.erase(allocate);
   const Index index(process);
-  const BooksCheck check = check_books(index);
+  const AccountingCheck check = check_accounting(index);
   EXPECT_EQ(check.differ, 0U);
   EXPECT_EQ(check.gaps, 1U);
   const PoolSeries series = pool_series(index, index.pools().front(), index.span(), 100);
@@ -103,7 +103,7 @@ TEST(TimelineCounters, ALateBeginIsWholeAtEveryMoment) {
   const Process whole = made_process({.batches = 6});
   for (std::size_t i = 20; i < whole.records.size(); i += 7) {
     const Process late = begun_late(whole, whole.records[i].begin);
-    const BooksCheck check = check_books(Index(late));
+    const AccountingCheck check = check_accounting(Index(late));
     ASSERT_EQ(check.differ + check.gaps + check.strays, 0U) << i;
   }
 }
@@ -114,7 +114,7 @@ TEST(TimelineCounters, ALiveBlockThatIsNotToldMakesTheBeginUnknown) {
   const auto live = std::ranges::find(late.records, TimelineKind::kLive, &TimelineRecord::kind);
   ASSERT_NE(live, late.records.end());
   late.records.erase(live);
-  EXPECT_EQ(check_books(Index(late)).gaps, 1U);
+  EXPECT_EQ(check_accounting(Index(late)).gaps, 1U);
 }
 
 TEST(TimelineCounters, TheSeriesHasThePeakThatATrivialModelFinds) {

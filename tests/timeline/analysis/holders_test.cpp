@@ -10,6 +10,8 @@
 #include "timeline/support/made_timeline.hpp"
 #include "tools/timeline/analysis/batches.hpp"
 #include "tools/timeline/analysis/fragmentation.hpp"
+#include "tools/timeline/analysis/lifetimes.hpp"
+#include "tools/timeline/analysis/stack.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -43,7 +45,7 @@ TEST(TimelineHolders, AreTheBlocksThatATrivialModelHolds) {
                                        [](const Holder& one) { return one.bytes + one.awaiting; }));
     std::uint64_t awaiting = holdings[i].others.awaiting;
     for (const Holder& holder : holdings[i].holders) awaiting += holder.awaiting;
-    EXPECT_EQ(awaiting, holdings[i].books.awaiting);
+    EXPECT_EQ(awaiting, holdings[i].counts.awaiting);
     EXPECT_TRUE(holdings[i].known);
   }
 }
@@ -55,7 +57,7 @@ TEST(TimelineHolders, WhatIsLeftOutIsSummed) {
   const auto all = holders_at(index, index.pools().front(), end, GroupBy::kLabel, 100).front();
   const auto none = holders_at(index, index.pools().front(), end, GroupBy::kLabel, 0).front();
   EXPECT_TRUE(none.holders.empty());
-  EXPECT_EQ(none.others.bytes, all.books.allocated);
+  EXPECT_EQ(none.others.bytes, all.counts.allocated);
   EXPECT_EQ(none.others.blocks, 4U);
   EXPECT_EQ(all.others.blocks, 0U);
 }
@@ -174,7 +176,7 @@ TEST(TimelineFragmentation, IsWhatIsReservedAndOfNoUse) {
   add(TimelineKind::kRelease, 200, {.bytes = 400});
   process.complete = true;
   const Index index(process);
-  ASSERT_EQ(check_books(index).differ, 0U);
+  ASSERT_EQ(check_accounting(index).differ, 0U);
   const auto figures = fragmentation(index, index.pools().front(), index.span(), 100);
   EXPECT_DOUBLE_EQ(figures.at_peak, 0.5);
   EXPECT_DOUBLE_EQ(figures.mean, 0.75);

@@ -6,7 +6,9 @@
 
 #include "support/random_seed.hpp"
 #include "timeline/support/made_timeline.hpp"
+#include "tools/timeline/analysis/lifetimes.hpp"
 #include "tools/timeline/analysis/report/report_figures.hpp"
+#include "tools/timeline/analysis/stack.hpp"
 
 namespace weir::timeline {
 namespace {

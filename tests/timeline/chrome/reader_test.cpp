@@ -213,14 +213,14 @@ std::string memory_event(const char* time, const char* bytes, const char* addres
 
 // The profiler reports reserved memory, but not when it changes, and nothing that was handed out
 // before it began.
-TEST(ChromeReader, TheBooksOfAPyTorchTraceAgreeWithItsEvents) {
+TEST(ChromeReader, TheCountsOfAPyTorchTraceAgreeWithItsEvents) {
   const std::string trace = "[" + memory_event("10", "512", "4096", "1536", "2048") + "," +
                             memory_event("20", "4096", "8192", "5632", "6144") + "," +
                             memory_event("30", "-4096", "8192", "1536", "6144") + "," +
                             memory_event("40", "-512", "4096", "1024", "2048") + "]";
   const Timeline timeline = from_chrome(trace);
   const Index index(timeline.processes.at(0));
-  const BooksCheck check = check_books(index);
+  const AccountingCheck check = check_accounting(index);
   EXPECT_EQ(check.differ, 0U);
   EXPECT_EQ(check.gaps, 1U) << "1024 bytes were handed out before";
   ASSERT_EQ(index.of(TimelineKind::kReserve).size(), 1U);
@@ -236,18 +236,18 @@ TEST(ChromeReader, MemoryOfOneMicrosecondKeepsTheOrderOfTheFile) {
                             memory_event("20", "-1024", "4096", "0", "2048") + "," +
                             memory_event("20", "512", "8192", "512", "2048") + "]";
   const Timeline timeline = from_chrome(trace);
-  const BooksCheck check = check_books(Index(timeline.processes.at(0)));
+  const AccountingCheck check = check_accounting(Index(timeline.processes.at(0)));
   EXPECT_EQ(check.differ, 0U);
   EXPECT_EQ(check.gaps, 0U);
 }
 
-TEST(ChromeReader, BooksOfAPyTorchTraceThatCannotBeAreToldAndNothingOverflows) {
+TEST(ChromeReader, CountsOfAPyTorchTraceThatCannotBeAreToldAndNothingOverflows) {
   const std::string most = "18446744073709551615";
   const std::string trace = "[" + memory_event("10", "512", "1", "1024", "2048") + "," +
                             memory_event("20", most.c_str(), "2", most.c_str(), "0") + "," +
                             memory_event("30", "-512", "1", most.c_str(), most.c_str()) + "]";
   const Timeline timeline = from_chrome(trace);
-  EXPECT_GT(check_books(Index(timeline.processes.at(0))).differ, 0U);
+  EXPECT_GT(check_accounting(Index(timeline.processes.at(0))).differ, 0U);
 }
 
 TEST(ChromeReader, ATraceOfAnotherProgramThatIsCutIsNotComplete) {

@@ -48,7 +48,7 @@ TEST_F(KilledRun, LeavesATimelineThatOpensAndSaysThatItWasCut) {
     const Process& process = timeline.processes[0];
     EXPECT_FALSE(process.complete);
     EXPECT_EQ(process.lost, 0U);
-    EXPECT_EQ(check_books(Index(process)).differ, 0U);
+    EXPECT_EQ(check_accounting(Index(process)).differ, 0U);
     const Finished report = weir({"timeline", "report", path});
     EXPECT_EQ(report.exit_code, 0) << report.err;
     EXPECT_THAT(report.out.substr(0, report.out.find('\n')), HasSubstr("the recording was cut"));

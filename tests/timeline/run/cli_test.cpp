@@ -43,7 +43,7 @@ void expect_stalls(const Index& index, const json& result) {
 
 /// The pool of the device, rebuilt from its events alone.
 void expect_memory(const Index& index, const json& result) {
-  const BooksCheck check = check_books(index);
+  const AccountingCheck check = check_accounting(index);
   EXPECT_GT(check.compared, 100U);
   EXPECT_EQ(check.differ, 0U);
   EXPECT_EQ(check.gaps, 0U);
@@ -58,9 +58,9 @@ void expect_memory(const Index& index, const json& result) {
     PoolReplay replay(index, pool);
     while (replay.next()) {
       EXPECT_TRUE(replay.known());
-      reserved = std::max(reserved, replay.books().reserved());
-      held = std::max(held, replay.books().allocated + replay.books().awaiting);
-      allocated = std::max(allocated, replay.books().allocated);
+      reserved = std::max(reserved, replay.counts().reserved());
+      held = std::max(held, replay.counts().allocated + replay.counts().awaiting);
+      allocated = std::max(allocated, replay.counts().allocated);
     }
     EXPECT_EQ(reserved, result["peak_reserved_bytes"]);
     EXPECT_EQ(held, result["peak_held_bytes"]);
@@ -173,7 +173,7 @@ TEST_F(TrainWindow, TheBatchesAskedForAreRecordedAndNoOthers) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Timeline timeline = read_timeline(file("run.json"));
   const Index index(timeline.processes.at(0));
-  EXPECT_EQ(check_books(index).differ, 0U);
+  EXPECT_EQ(check_accounting(index).differ, 0U);
   std::vector<std::uint32_t> begun;
   std::vector<std::uint32_t> submitting;
   for (const std::uint32_t place : index.of(TimelineKind::kAdmit)) {

@@ -216,7 +216,7 @@ TEST_F(StandinTraining, ChargesTheWorkspaceToTheBudget) {
   const TrainResult gpu = train(settings);
   EXPECT_GE(gpu.pool.held.peak, cpu + mib(4));
   EXPECT_GE(Bytes{weir_standin_peak(0)}, gpu.pool.reserved.peak)
-      << "what the books say was had of the driver";
+      << "what the statistics say was had of the driver";
 }
 
 TEST_F(StandinTraining, EndsWithAReportWhereTheBudgetIsTooSmall) {

@@ -221,10 +221,10 @@ void Arena::hold_back() {
   for (;;) {
     const auto point = pools_.oldest_awaiting();
     if (!point) break;
-    const Statistics books = pools_.statistics();
-    const Queue queue{.held = books.held.current,
-                      .awaiting = books.awaiting.current,
-                      .budget = books.budget,
+    const Statistics statistics = pools_.statistics();
+    const Queue queue{.held = statistics.held.current,
+                      .awaiting = statistics.awaiting.current,
+                      .budget = statistics.budget,
                       .behind = Fences::Clock::now() - fences_.recorded(*point)};
     const Pace decided =
         pace(queue, settings_.policy.policy.value, settings_.policy.run_ahead.value);

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "allocator/base/log.hpp"
+#include "allocator/base/no_cancel.hpp"
+#include "tools/preload/driver/scope.hpp"
 #include "tools/preload/process/entry.hpp"
 #include "tools/preload/process/process.hpp"
+#include "tools/timeline/begin.hpp"
 
 namespace weir::preload {
 namespace {
@@ -147,6 +151,36 @@ std::string settings_text() noexcept {
   } catch (const std::exception&) {
     return {};
   }
+}
+
+bool start_timeline(std::string_view file) noexcept {
+  const NoCancel no_cancel;
+  const Inside inside;
+  constexpr const char* kSource = "weir_timeline_start";
+  try {
+    if (Process::is_forked_child()) {  // the parent may have held a pool's lock
+      log(LogLevel::kError, std::string(kSource) + ": a child after a fork records nothing");
+      return false;
+    }
+    auto settings = timeline::TimelineSettings::from_environment();
+    if (!file.empty()) settings.file = {timeline::parse_timeline_file(kSource, file), kSource};
+    timeline::Recorder* const recorder = begin_recording(settings);
+    if (recorder == nullptr && settings.file.value.empty()) {
+      log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
+    }
+    if (recorder == nullptr) return false;  // if a file was named, the reason has been logged
+    recorder->start();
+    return recorder->is_recording();
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, error.what());
+    return false;
+  }
+}
+
+void stop_timeline() noexcept {
+  const Inside inside;
+  timeline::Recorder* const recorder = timeline::recording();
+  if (recorder != nullptr) recorder->stop();
 }
 
 void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {

@@ -20,7 +20,6 @@
 #include "tools/preload/context/known_streams.hpp"
 #include "tools/preload/process/at_exit.hpp"
 #include "tools/preload/process/entry.hpp"
-#include "tools/preload/process/timeline.hpp"
 #include "tools/timeline/model/exit_in_call.hpp"
 
 namespace weir::preload {

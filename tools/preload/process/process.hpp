@@ -18,6 +18,10 @@
 #include "tools/preload/report/settings.hpp"
 #include "tools/timeline/live/budget_request.hpp"
 
+namespace weir::timeline {
+class Recorder;
+}  // namespace weir::timeline
+
 namespace weir::preload {
 
 /// A stream and its context's arena; none if it has no context or host memory is short.
@@ -198,5 +202,17 @@ class Process final : public Neighbours {
   std::atomic<std::uint64_t> own_pools_{0};  ///< one bit per device
   std::atomic<bool> reported_{false};
 };
+
+/// Returns the recording, begun now or earlier; null if no file is named.
+timeline::Recorder* begin_recording(const timeline::TimelineSettings& settings);
+/// Begins the timeline that WEIR_TIMELINE asks for; it ends with the program. Does nothing if none
+/// is asked for or the program already began one. Throws UsageError.
+void begin_timeline(const timeline::TimelineSettings& settings);
+/// Shows the process's devices in live views from now on. Call once.
+void show_devices(const Process& process);
+/// Shows the program to `weir top` and accepts `weir set`, unless the settings forbid it.
+void begin_publishing(const Settings& settings) noexcept;
+/// Publishes a device in use. For internal callers.
+void publish_device(const Settings& settings, const std::string& name) noexcept;
 
 }  // namespace weir::preload

@@ -10,9 +10,9 @@ BudgetView budget_view(const Process& process, const Account& account, Bytes fre
   Bytes freed;
   for (Arena* const arena : process.arenas()) {
     if (&arena->account() != &account) continue;
-    const Statistics books = arena->pool().statistics();
-    freed += books.cached.current;
-    freed += books.awaiting.current;
+    const Statistics statistics = arena->pool().statistics();
+    freed += statistics.cached.current;
+    freed += statistics.awaiting.current;
   }
   const Bytes held = minus_or_zero(account.used(), freed);
   return {.total = std::min(total, account.budget()),

@@ -31,9 +31,9 @@ Bytes PoolSubject::page_size() {
 }
 
 Footprint PoolSubject::footprint() const {
-  const Statistics books = pool_.statistics();
-  return {.allocated = books.allocated.current,
-          .reserved = books.reserved.current,
+  const Statistics statistics = pool_.statistics();
+  return {.allocated = statistics.allocated.current,
+          .reserved = statistics.reserved.current,
           .largest_free = pool_.largest_cached(),
           .driver_calls = upstream_.counts().calls.load(),
           .mapped_pages = upstream_.counts().mapped_pages.load(),

@@ -5,7 +5,7 @@
 namespace weir::timeline {
 namespace {
 
-Books written(const TimelineRecord& record) {
+PoolCounts written(const TimelineRecord& record) {
   return {record.allocated, record.awaiting, record.cached};
 }
 
@@ -37,7 +37,7 @@ const TimelineRecord* PoolReplay::ended() const {
 }
 
 void PoolReplay::begin_anew(const TimelineRecord& record) {
-  books_ = written(record);
+  counts_ = written(record);
   requested_ = 0;
   budget_ = record.bytes;
   live_ = 0;
@@ -55,7 +55,7 @@ void PoolReplay::note_gap() noexcept {
 void PoolReplay::check_live(const TimelineRecord& record) {
   if (!counts_live_ || record.kind == TimelineKind::kLive) return;
   counts_live_ = false;
-  if (live_ != books_.allocated) note_gap();
+  if (live_ != counts_.allocated) note_gap();
 }
 
 void PoolReplay::apply(const TimelineRecord& record) {
@@ -72,26 +72,26 @@ void PoolReplay::apply(const TimelineRecord& record) {
       return;
     case TimelineKind::kAllocate:
       requested_ = add_capped(requested_, record.requested);
-      move(books_.cached, books_.allocated, record.bytes);
+      move(counts_.cached, counts_.allocated, record.bytes);
       break;
     case TimelineKind::kFree:
       if (ended() == nullptr && known_) ++strays_;
-      move(books_.allocated, record.detail == 1 ? books_.awaiting : books_.cached, record.bytes);
+      move(counts_.allocated, record.detail == 1 ? counts_.awaiting : counts_.cached, record.bytes);
       break;
     case TimelineKind::kSettled:
-      move(books_.awaiting, books_.cached, record.bytes);
+      move(counts_.awaiting, counts_.cached, record.bytes);
       break;
     case TimelineKind::kReserve:
-      books_.cached += record.bytes;
+      counts_.cached += record.bytes;
       break;
     case TimelineKind::kRelease:
-      books_.cached -= record.bytes;
+      counts_.cached -= record.bytes;
       break;
     case TimelineKind::kBudget:
       budget_ = record.bytes;
       break;
     case TimelineKind::kPoolEnd:
-      books_ = {};
+      counts_ = {};
       requested_ = 0;
       return;
     default:
@@ -101,7 +101,7 @@ void PoolReplay::apply(const TimelineRecord& record) {
 }
 
 void PoolReplay::compare(const TimelineRecord& record) {
-  const Books own = written(record);
+  const PoolCounts own = written(record);
   const bool skips = record.sequence > sequence_ + 1 && record.kind != TimelineKind::kPool;
   sequence_ = std::max(sequence_, record.sequence);
   if (!began_) {  // the state before it is unknown
@@ -109,19 +109,19 @@ void PoolReplay::compare(const TimelineRecord& record) {
     note_gap();
   } else if (skips && lossy_) {
     note_gap();
-  } else if (books_ != own) {
+  } else if (counts_ != own) {
     if (skips && !index_->process().complete) {
       note_gap();  // a truncated recording lacks each thread's last events
     } else {
-      disagreed_ = books_;
+      disagreed_ = counts_;
       known_ = false;
     }
   }
-  books_ = own;
+  counts_ = own;
 }
 
-BooksCheck check_books(const Index& index, std::size_t most) {
-  BooksCheck check;
+AccountingCheck check_accounting(const Index& index, std::size_t most) {
+  AccountingCheck check;
   for (const PoolInfo& pool : index.pools()) {
     PoolReplay replay(index, pool);
     while (replay.next()) {
@@ -147,10 +147,10 @@ namespace {
 
 /// Updates the peaks of a pool.
 void note_peaks(const PoolReplay& replay, PoolSeries& series) {
-  const Books& books = replay.books();
-  series.peak_allocated = std::max(series.peak_allocated, books.allocated);
-  series.peak_reserved = std::max(series.peak_reserved, books.reserved());
-  const std::uint64_t held = add_capped(books.allocated, books.awaiting);
+  const PoolCounts& counts = replay.counts();
+  series.peak_allocated = std::max(series.peak_allocated, counts.allocated);
+  series.peak_reserved = std::max(series.peak_reserved, counts.reserved());
+  const std::uint64_t held = add_capped(counts.allocated, counts.awaiting);
   if (held <= series.peak_held) return;
   series.peak_held = held;
   series.peak_at = replay.at();
@@ -172,12 +172,12 @@ PoolSeries pool_series(const Index& index, const PoolInfo& pool, Span span, std:
   std::optional<std::uint64_t> unknown_since;
   while (replay.next()) {
     const std::uint64_t at = replay.at();
-    const Books& books = replay.books();
+    const PoolCounts& counts = replay.counts();
     requested.add({at, replay.requested()});
-    allocated.add({at, books.allocated});
-    awaiting.add({at, books.awaiting});
-    cached.add({at, books.cached});
-    reserved.add({at, books.reserved()});
+    allocated.add({at, counts.allocated});
+    awaiting.add({at, counts.awaiting});
+    cached.add({at, counts.cached});
+    reserved.add({at, counts.reserved()});
     budget.add({at, replay.budget()});
     note_peaks(replay, series);
     if (!replay.known() && !unknown_since) unknown_since = at;

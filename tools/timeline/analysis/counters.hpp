@@ -15,7 +15,7 @@
 namespace weir::timeline {
 
 /// A pool's byte counts at one moment.
-struct Books {
+struct PoolCounts {
   std::uint64_t allocated = 0;
   std::uint64_t awaiting = 0;
   std::uint64_t cached = 0;
@@ -23,7 +23,7 @@ struct Books {
   [[nodiscard]] constexpr std::uint64_t reserved() const noexcept {
     return add_capped(add_capped(allocated, awaiting), cached);
   }
-  friend constexpr bool operator==(const Books&, const Books&) noexcept = default;
+  friend constexpr bool operator==(const PoolCounts&, const PoolCounts&) noexcept = default;
 };
 
 /// Replays the events of one pool, in the pool's own order.
@@ -49,7 +49,7 @@ class PoolReplay {
   /// The record's begin, but never before that of an earlier record.
   [[nodiscard]] std::uint64_t at() const noexcept { return at_; }
   /// The counts after the record, from events alone.
-  [[nodiscard]] const Books& books() const noexcept { return books_; }
+  [[nodiscard]] const PoolCounts& counts() const noexcept { return counts_; }
   /// Requested bytes; if not known(), only of the known blocks.
   [[nodiscard]] std::uint64_t requested() const noexcept { return requested_; }
   [[nodiscard]] std::uint64_t budget() const noexcept { return budget_; }
@@ -66,7 +66,7 @@ class PoolReplay {
   }
 
   /// The counts from events, if the record contradicts them and no event was lost.
-  [[nodiscard]] const std::optional<Books>& disagreed() const noexcept { return disagreed_; }
+  [[nodiscard]] const std::optional<PoolCounts>& disagreed() const noexcept { return disagreed_; }
   /// The number of missing events so far, as shown by the pool's own counts.
   [[nodiscard]] std::uint64_t gaps() const noexcept { return gaps_; }
   /// The number of frees without a known block so far.
@@ -86,7 +86,7 @@ class PoolReplay {
   const PoolInfo* pool_;
   std::size_t next_ = 0;
   std::uint64_t at_ = 0;
-  Books books_;
+  PoolCounts counts_;
   std::uint64_t requested_ = 0;
   std::uint64_t budget_ = 0;
   std::uint64_t sequence_ = 0;
@@ -95,7 +95,7 @@ class PoolReplay {
   bool lossy_;
   bool began_ = false;
   bool known_ = false;
-  std::optional<Books> disagreed_;
+  std::optional<PoolCounts> disagreed_;
   std::uint64_t gaps_ = 0;
   std::uint64_t strays_ = 0;
 };
@@ -105,10 +105,10 @@ struct Disagreement {
   std::uint16_t source = 0;  ///< the pool
   std::uint64_t sequence = 0;
   std::uint64_t at = 0;
-  Books rebuilt{};
-  Books written{};
+  PoolCounts rebuilt{};
+  PoolCounts written{};
 };
-struct BooksCheck {
+struct AccountingCheck {
   std::uint64_t compared = 0;         ///< number of records compared
   std::uint64_t gaps = 0;             ///< missing events where the recording reports lost ones
   std::uint64_t strays = 0;           ///< frees without a known block
@@ -117,7 +117,7 @@ struct BooksCheck {
 };
 /// Rebuilds the counts of every pool and compares them at each record. A difference is a gap if
 /// events were lost and a sequence number is missing before it; otherwise it is a disagreement.
-[[nodiscard]] BooksCheck check_books(const Index& index, std::size_t most = 100);
+[[nodiscard]] AccountingCheck check_accounting(const Index& index, std::size_t most = 100);
 
 /// A pool over time, for drawing.
 struct PoolSeries {

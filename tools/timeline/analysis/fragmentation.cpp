@@ -18,14 +18,14 @@ struct Areas {
   void add(const PoolReplay& replay, std::uint64_t until) {
     const auto time = static_cast<double>(less_or_zero(until, replay.at()));
     requested += time * static_cast<double>(replay.requested());
-    allocated += time * static_cast<double>(replay.books().allocated);
-    reserved += time * static_cast<double>(replay.books().reserved());
+    allocated += time * static_cast<double>(replay.counts().allocated);
+    reserved += time * static_cast<double>(replay.counts().reserved());
   }
 };
 
-std::uint64_t permille_unused(const Books& books) {
-  const auto reserved = static_cast<double>(books.reserved());
-  return nearest(1000 * share_lost(static_cast<double>(books.allocated), reserved));
+std::uint64_t permille_unused(const PoolCounts& counts) {
+  const auto reserved = static_cast<double>(counts.reserved());
+  return nearest(1000 * share_lost(static_cast<double>(counts.allocated), reserved));
 }
 
 }  // namespace
@@ -41,16 +41,16 @@ Fragmentation fragmentation(const Index& index, const PoolInfo& pool, Span span,
   std::uint64_t peak_reserved = 0;
   PoolReplay replay(index, pool);
   while (replay.next()) {
-    const Books& books = replay.books();
+    const PoolCounts& counts = replay.counts();
     areas.add(replay, std::min(replay.next_at(), index.span().end));
-    peak_allocated = std::max(peak_allocated, books.allocated);
-    peak_reserved = std::max(peak_reserved, books.reserved());
-    const std::uint64_t not_allocated = less_or_zero(books.reserved(), books.allocated);
+    peak_allocated = std::max(peak_allocated, counts.allocated);
+    peak_reserved = std::max(peak_reserved, counts.reserved());
+    const std::uint64_t not_allocated = less_or_zero(counts.reserved(), counts.allocated);
     figures.most_unused = std::max(figures.most_unused, not_allocated);
     unused.add({replay.at(), not_allocated});
-    permille.add({replay.at(), permille_unused(books)});
+    permille.add({replay.at(), permille_unused(counts)});
     if (replay.known())
-      rounding.add({replay.at(), less_or_zero(books.allocated, replay.requested())});
+      rounding.add({replay.at(), less_or_zero(counts.allocated, replay.requested())});
   }
   figures.at_peak =
       share_lost(static_cast<double>(peak_allocated), static_cast<double>(peak_reserved));

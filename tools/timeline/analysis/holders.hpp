@@ -1,6 +1,6 @@
 #pragma once
 
-// Finds the holders of memory: at a moment, over time, and by duration.
+// Finds the holders of memory: at a moment, and when an allocation fails.
 
 #include <cstdint>
 #include <span>
@@ -36,7 +36,7 @@ struct Holder {
 struct Holding {
   std::uint64_t at = 0;
   bool known = true;         ///< no event was missing
-  Books books{};             ///< the pool's counts
+  PoolCounts counts{};       ///< the pool's counts
   std::uint64_t budget = 0;  ///< the budget at that time
   /// By descending sum of held and awaiting bytes, then by key; at most `most`.
   std::vector<Holder> holders{};
@@ -63,44 +63,5 @@ struct Failure {
 /// Returns the first `most` failures of a process.
 [[nodiscard]] std::vector<Failure> failures(const Index& index, std::size_t most = 100,
                                             std::size_t holders = 10);
-
-/// One block from its allocation to its free.
-struct Lifetime {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t requested = 0;
-  Span span{};               ///< ends with the recording if the block is never freed
-  bool freed = false;        ///< its free was recorded
-  bool from_before = false;  ///< allocated before the recording began
-  std::uint32_t name = 0;
-  std::uint32_t site = 0;
-  std::uint32_t batch = 0;
-  std::uint32_t kind = 0;  ///< kind of the batch, an index into the process's names
-};
-/// Returns the `most` blocks of a pool with the largest product of bytes and time, by begin.
-[[nodiscard]] std::vector<Lifetime> lifetimes(const Index& index, const PoolInfo& pool,
-                                              std::size_t most);
-
-/// Allocated memory over time, by key. Every layer has a value at each time; the values add up to
-/// the allocated bytes.
-struct Stack {
-  struct Layer {
-    std::string key{};
-    std::vector<std::uint64_t> values{};  ///< one for each entry of `at`
-  };
-  std::vector<std::uint64_t> at{};
-  std::vector<Layer> layers{};            ///< highest peak first; `other` last if needed
-  std::vector<std::uint64_t> awaiting{};  ///< freed, not yet passed by the device
-  std::vector<std::uint64_t> cached{};    ///< free
-};
-struct StackOptions {
-  GroupBy by = GroupBy::kKind;
-  std::size_t most = 8;  ///< number of layers besides `other`
-  std::uint32_t columns = 2000;
-};
-/// Keeps at most four moments of each column: the first, the lowest, the highest and the last of
-/// the allocated bytes.
-[[nodiscard]] Stack stacked(const Index& index, const PoolInfo& pool, Span span,
-                            const StackOptions& options = {});
 
 }  // namespace weir::timeline

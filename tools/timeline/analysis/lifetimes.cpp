@@ -1,7 +1,7 @@
+#include "tools/timeline/analysis/lifetimes.hpp"
+
 #include <algorithm>
 #include <optional>
-
-#include "tools/timeline/analysis/holders.hpp"
 
 namespace weir::timeline {
 namespace {

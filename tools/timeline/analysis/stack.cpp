@@ -1,10 +1,11 @@
+#include "tools/timeline/analysis/stack.hpp"
+
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
 
-#include "tools/timeline/analysis/groups.hpp"
-#include "tools/timeline/analysis/holders.hpp"
+#include "tools/timeline/analysis/grouped_replay.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -132,9 +133,9 @@ void follow(const GroupedReplay& grouped, const Layers& layers, Moment& now) {
   set(grouped.grown());
   const PoolReplay& replay = grouped.replay();
   now.at = replay.at();
-  now.total = std::max(replay.books().allocated, grouped.bytes());
-  now.awaiting = replay.books().awaiting;
-  now.cached = replay.books().cached;
+  now.total = std::max(replay.counts().allocated, grouped.bytes());
+  now.awaiting = replay.counts().awaiting;
+  now.cached = replay.counts().cached;
   ++now.number;
   std::uint64_t named = 0;
   for (std::size_t layer = 0; layer < layers.keys.size(); ++layer)

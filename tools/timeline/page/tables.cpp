@@ -37,9 +37,9 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
                        {"blocks", holding.others.blocks},
                        {"rest", true}});
   }
-  if (holding.books.awaiting > awaiting) {
+  if (holding.counts.awaiting > awaiting) {
     holders.push_back({{"key", "others (freed, awaiting the device)"},
-                       {"bytes", holding.books.awaiting - awaiting},
+                       {"bytes", holding.counts.awaiting - awaiting},
                        {"blocks", ""},
                        {"rest", true}});
   }
@@ -62,8 +62,8 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
 [[nodiscard]] Json peaks_json(const Findings& findings) {
   Json peaks = Json::array();
   for (const PoolPeak& pool : findings.pools) {
-    const Books& books = pool.by_label.books;
-    const std::uint64_t held = add_capped(books.allocated, books.awaiting);
+    const PoolCounts& counts = pool.by_label.counts;
+    const std::uint64_t held = add_capped(counts.allocated, counts.awaiting);
     if (held == 0) {
       continue;
     }

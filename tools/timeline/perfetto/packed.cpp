@@ -78,7 +78,7 @@ constexpr std::size_t place(std::uint64_t key, TimelineKind kind, std::size_t si
   return static_cast<std::size_t>(mixed >> 40U) % size;
 }
 
-constexpr bool has_books(TimelineKind kind) { return kind <= TimelineKind::kPoolEnd; }
+constexpr bool has_counts(TimelineKind kind) { return kind <= TimelineKind::kPoolEnd; }
 
 }  // namespace
 
@@ -108,15 +108,15 @@ void Packed::walk(TimelineRecord& r, Coder& coder) const {
               : executes ? operation.stream
                          : last.stream);
   coder.field(kEnd, r.end, r.begin + named.duration);
-  const Books& books = books_[r.source % books_.size()];
-  const bool booked = has_books(r.kind);
-  coder.field(kSequence, r.sequence, booked ? books.sequence + 1 : last.sequence);
+  const Counts& counts = counts_[r.source % counts_.size()];
+  const bool counted = has_counts(r.kind);
+  coder.field(kSequence, r.sequence, counted ? counts.sequence + 1 : last.sequence);
   const Change& change = changes_[static_cast<std::size_t>(r.kind)][r.detail % 8];
   coder.field(kAllocated, r.allocated,
-              booked ? books.allocated + change.allocated * r.bytes : last.allocated);
+              counted ? counts.allocated + change.allocated * r.bytes : last.allocated);
   coder.field(kAwaiting, r.awaiting,
-              booked ? books.awaiting + change.awaiting * r.bytes : last.awaiting);
-  coder.field(kCached, r.cached, booked ? books.cached + change.cached * r.bytes : last.cached);
+              counted ? counts.awaiting + change.awaiting * r.bytes : last.awaiting);
+  coder.field(kCached, r.cached, counted ? counts.cached + change.cached * r.bytes : last.cached);
   coder.field(kBatch, r.batch, executes ? operation.batch : batches_[r.thread % batches_.size()]);
   coder.field(kSite, r.site, executes ? operation.site : named.site);
   coder.field(kDevice, r.device, last.device);
@@ -140,8 +140,8 @@ void Packed::learn(const TimelineRecord& r) {
     operations_[place(r.id, TimelineKind::kSubmit, kTable)] = {
         .name = r.name, .site = r.site, .batch = r.batch, .stream = r.stream};
   }
-  if (has_books(r.kind)) {
-    Books& books = books_[r.source % books_.size()];
+  if (has_counts(r.kind)) {
+    Counts& counts = counts_[r.source % counts_.size()];
     if (r.bytes != 0) {
       // Only small multiples count; any other change came from another record.
       const auto multiple = [&](std::uint64_t after, std::uint64_t before) -> std::uint64_t {
@@ -149,14 +149,14 @@ void Packed::learn(const TimelineRecord& r) {
         return by == r.bytes ? 1 : by == 0 - r.bytes ? ~std::uint64_t{0} : 0;
       };
       changes_[static_cast<std::size_t>(r.kind)][r.detail % 8] = {
-          .allocated = multiple(r.allocated, books.allocated),
-          .awaiting = multiple(r.awaiting, books.awaiting),
-          .cached = multiple(r.cached, books.cached)};
+          .allocated = multiple(r.allocated, counts.allocated),
+          .awaiting = multiple(r.awaiting, counts.awaiting),
+          .cached = multiple(r.cached, counts.cached)};
     }
-    books = {.sequence = r.sequence,
-             .allocated = r.allocated,
-             .awaiting = r.awaiting,
-             .cached = r.cached};
+    counts = {.sequence = r.sequence,
+              .allocated = r.allocated,
+              .awaiting = r.awaiting,
+              .cached = r.cached};
   }
   batches_[r.thread % batches_.size()] = r.batch;
   time_ = r.begin;

@@ -39,7 +39,7 @@ class Packed {
     std::uint32_t name, site, batch;
     std::uint64_t stream;
   };
-  struct Books {  ///< by source
+  struct Counts {  ///< by source
     std::uint64_t sequence, allocated, awaiting, cached;
   };
   /// How a pool's counts change with a record, in multiples of its bytes; by kind and detail.
@@ -58,7 +58,7 @@ class Packed {
   std::array<std::uint64_t, kTable * 4> next_id_{};  ///< by kind and id
   std::array<Block, kTable * 4> blocks_{};
   std::array<Operation, kTable> operations_{};
-  std::array<Books, 256> books_{};
+  std::array<Counts, 256> counts_{};
   std::array<std::array<Change, 8>, kTimelineKinds> changes_{};
   std::array<std::uint32_t, 256> batches_{};  ///< by thread
 };

@@ -4,6 +4,8 @@
 
 #include "tools/timeline/perfetto/writer.hpp"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -20,7 +22,6 @@
 #include "tools/timeline/model/shown_text.hpp"
 #include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/perfetto/batch_spans.hpp"
-#include "tools/timeline/perfetto/deflate.hpp"
 #include "tools/timeline/perfetto/fields.hpp"
 #include "tools/timeline/perfetto/packed.hpp"
 #include "tools/timeline/perfetto/stream.hpp"
@@ -39,6 +40,25 @@ namespace packet = perfetto::packet;
 
 constexpr std::size_t kHandOver = 1U << 16U;      ///< bytes that justify a deflated packet
 constexpr std::size_t kMostOfPacket = 1U << 13U;  ///< bytes of records in one packet
+
+/// Appends complete packets as one packet that contains them deflated, in a quarter of the bytes.
+/// Appends them unchanged if zlib has no memory.
+void append_deflated(std::string_view packets, std::string& out) {
+  if (packets.empty()) return;
+  std::string deflated(compressBound(packets.size()), '\0');
+  uLongf size = deflated.size();
+  // Level 6 takes three times as long for a tenth fewer bytes.
+  constexpr int kLevel = 1;
+  const int status =
+      compress2(reinterpret_cast<Bytef*>(deflated.data()), &size,
+                reinterpret_cast<const Bytef*>(packets.data()), packets.size(), kLevel);
+  if (status != Z_OK || size >= packets.size()) {
+    out.append(packets);
+    return;
+  }
+  const wire::Message packet(out, kTracePacket);
+  wire::put(out, packet::kDeflated, std::string_view(deflated).substr(0, size));
+}
 
 /// The part for our reader.
 class Ours {
@@ -561,7 +581,7 @@ class PerfettoWriter final : public Writer {
 
  private:
   void hand_over() {
-    perfetto::append_deflated(packets_, out_);
+    append_deflated(packets_, out_);
     packets_.clear();
     sink_.append(out_);
     out_.clear();

@@ -4,12 +4,18 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <system_error>
 
 #include "allocator/base/log.hpp"
+#include "allocator/base/setting.hpp"
 #include "allocator/base/variables.hpp"
 #include "tools/preload/report/settings.hpp"
 #include "tools/weir/commands/command.hpp"
@@ -21,10 +27,43 @@
 #include "tools/weir/run/report.hpp"
 #include "tools/weir/run/signals.hpp"
 #include "tools/weir/run/summary_output.hpp"
-#include "tools/weir/run/temporary_folder.hpp"
 
 namespace weir::cli {
 namespace {
+
+/// A private folder of this process, removed with its contents.
+class TemporaryFolder {
+ public:
+  /// Creates it in TMPDIR or /tmp. Throws UsageError if it cannot.
+  explicit TemporaryFolder(const Environment& environment);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TemporaryFolder::TemporaryFolder(const Environment& environment) {
+  Setting<std::string> parent = Setting<std::string>::by_default("/tmp");
+  read_setting(parent, environment, {"TMPDIR"},
+               [](std::string_view, std::string_view text) { return std::string(text); });
+  std::error_code error;
+  // Absolute: the program may change its directory before it writes here.
+  path_ = (std::filesystem::absolute(parent.value, error) / "weir-run.XXXXXX").string();
+  if (mkdtemp(path_.data()) == nullptr) {
+    const int code = errno;
+    refuse(parent.source == "default" ? "the temporary folder" : parent.source, parent.value,
+           "a folder in which files can be made (" + std::generic_category().message(code) + ")");
+  }
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code error;
+  std::filesystem::remove_all(path_, error);
+}
 
 struct Ran {
   Ended ended;

@@ -188,7 +188,7 @@ TEST(PassedTableTest, HandlesOfTwoKindsThatAreOneNumberAreTwoThings) {
   EXPECT_FALSE(table.take(Kind::kArrays, 7));
 }
 
-TEST(PassedTableTest, AContextThatIsGoneLeavesNothingInTheBooks) {
+TEST(PassedTableTest, AContextThatIsGoneLeavesNothingInTheAccounting) {
   Account account(0, gib(1), mib(64));
   int first = 0;
   int second = 0;

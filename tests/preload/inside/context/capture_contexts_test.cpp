@@ -133,7 +133,7 @@ TEST_F(CaptureOverContexts, FreesOfTheContextThatJoinedDoNotBreakIt) {
   EXPECT_FALSE(capturing(second_));
   EXPECT_FALSE(is_handed_out(busy, kBytes)) << "its stream still works";
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
   EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
@@ -230,7 +230,7 @@ TEST_F(CaptureOverContexts, ThatWasNeverJoinedAgainIsOverAllTheSame) {
   EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   EXPECT_FALSE(capturing(second_));
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(CaptureOverContexts, ThatBrokeIsOverAtItsEnd) {
@@ -254,7 +254,7 @@ TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsStreamIsDestroyed) {
   EXPECT_EQ(cuStreamDestroy(origin_), CUDA_SUCCESS);
   EXPECT_FALSE(capturing(second_));
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsContextIsGone) {
@@ -265,7 +265,7 @@ TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsContextIsGone) {
   EXPECT_FALSE(arena().fences().capturing());
   free(allocate(kBytes));
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(CaptureOverContexts, GoesOnWhenAContextThatJoinedIsGone) {
@@ -353,7 +353,7 @@ TEST_F(CaptureOverContexts, IsNotBrokenWhereNobodySawTheStreamJoin) {
   EXPECT_TRUE(is_whole());
   EXPECT_EQ(cuGraphDestroy(end()), CUDA_SUCCESS);
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(CaptureOverContexts, ThatNobodySawBeginIsNotBrokenOnceItIsExpected) {
@@ -378,7 +378,7 @@ TEST_F(CaptureOverContexts, ThatNobodySawBeginIsNotBrokenOnceItIsExpected) {
   CUgraph graph = nullptr;
   EXPECT_EQ(driver.cuStreamEndCapture(origin_, &graph), CUDA_SUCCESS);
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(CaptureOverContexts, OfAThreadsDefaultStreamEndsWithTheThread) {
@@ -413,9 +413,9 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForBothContextsIsDoneAtItsEnd) {
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_SUCCESS);
   use(second_);
-  EXPECT_EQ(books().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(CaptureOverContexts, AFreeThatWaitsForItsEndGoesWithItsContext) {
@@ -434,7 +434,7 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForItsEndGoesWithItsContext) {
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(use_device(1));
-  EXPECT_EQ(books().allocated.current, Bytes{8 * kBytes});
+  EXPECT_EQ(statistics().allocated.current, Bytes{8 * kBytes});
   for (const CUdeviceptr each : blocks) free(each);
 }
 

@@ -45,7 +45,7 @@ TEST_F(Capture, AnAllocationOnTheCapturedStreamIsTheGraphs) {
   free(block, stream);
   EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
   EXPECT_EQ(weir_standin_calls("cuMemFreeAsync"), 1U);
-  EXPECT_EQ(books().reserved.current, Bytes{});
+  EXPECT_EQ(statistics().reserved.current, Bytes{});
   expect_end(stream);
   EXPECT_EQ(allocate(kBytes, stream) != 0, true);
   EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
@@ -121,7 +121,7 @@ TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
 
   // Memory freed meanwhile is usable afterwards.
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
   (void)allocate(8 * kMib);
 }
 
@@ -156,7 +156,7 @@ TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
   expect_end(captured);
   EXPECT_FALSE(is_handed_out(block, kBytes));
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
@@ -171,7 +171,7 @@ TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
   EXPECT_EQ(unsafe_calls(), 0U);
   expect_end(captured);
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(Capture, OneThatNobodyKnowsOfLosesNoFence) {
@@ -186,7 +186,7 @@ TEST_F(Capture, OneThatNobodyKnowsOfLosesNoFence) {
   CUgraph graph = nullptr;
   (void)driver.cuStreamEndCapture(captured, &graph);  // our question may have broken it
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(Capture, OneWhoseStreamIsDestroyedIsReckonedWithUntilTheDriverEndsIt) {

@@ -112,7 +112,7 @@ TEST_F(Contexts, AResetForgetsTheBlocks) {
   EXPECT_EQ(cuMemFree(lost), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemFreeAsync(lost, nullptr), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemsetD8(fresh, 1, kLarge), CUDA_SUCCESS);
-  EXPECT_EQ(books().allocated.current, Bytes{kLarge});
+  EXPECT_EQ(statistics().allocated.current, Bytes{kLarge});
   EXPECT_EQ(used(0), Bytes{kLarge});
   free(fresh);
 }
@@ -230,7 +230,7 @@ TEST_F(Contexts, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
   EXPECT_FALSE(arena().fences().capturing());
   free(allocate(kMib));
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(Contexts, AContextOfItsOwnEndsWithItsBlocksAlone) {
@@ -323,12 +323,12 @@ TEST_F(Contexts, MemoryIsFreedWhileAnotherDevicesContextIsCurrent) {
   const CUstream there = make_stream();
   free(busy);
   free(idle, there);
-  EXPECT_EQ(books().reserved.current, Bytes{});
+  EXPECT_EQ(statistics().reserved.current, Bytes{});
   ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
-  EXPECT_EQ(books().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
   EXPECT_FALSE(is_handed_out(busy, kMib));
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
@@ -349,7 +349,7 @@ TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
   EXPECT_TRUE(is_handed_out(block, kMib, home, 5));
 }
 

@@ -36,7 +36,7 @@ class DriverFault : public Inside, public ::testing::WithParamInterface<FaultCas
   }
   /// Checks that the program continues: frees succeed, and the accounting is consistent.
   static void expect_books_agree() {
-    const Statistics now = books();
+    const Statistics now = statistics();
     EXPECT_EQ(now.allocated.current + now.awaiting.current + now.cached.current,
               now.reserved.current);
     EXPECT_EQ(arena().account().used(), now.reserved.current);
@@ -161,7 +161,7 @@ TEST_F(DeviceFull, WhatTheCacheHasIsGivenBackWhereTheDeviceItselfHasNoMore) {
   EXPECT_EQ(arena().account().used(), mib(32)) << "what the driver refused at first is not counted";
 }
 
-TEST_F(DeviceFull, AFreeThatTheDriverRefusesStaysInTheBooks) {
+TEST_F(DeviceFull, AFreeThatTheDriverRefusesStaysInTheAccounting) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   free(allocate(kMib));
   settle();

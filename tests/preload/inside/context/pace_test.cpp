@@ -97,7 +97,7 @@ TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
   launch(kOfAPoint, other);
   releasing.join();
   EXPECT_EQ(arena().paced().count, 1U);
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
   launch(10 * kOfAPoint, other);
   EXPECT_EQ(arena().paced().count, 1U);
 }

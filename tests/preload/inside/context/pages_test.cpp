@@ -240,8 +240,8 @@ TEST_F(PagedSwapIn, ServesAProgram) {
   EXPECT_EQ(cuMemsetD8(sync, 1, 5 * kMib), CUDA_SUCCESS);
   EXPECT_EQ(cuMemsetD8Async(async, 2, 3 * kMib, stream), CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
-  EXPECT_EQ(used(), books().reserved.current);
-  EXPECT_EQ(weir_standin_used(0), books().reserved.current.count);
+  EXPECT_EQ(used(), statistics().reserved.current);
+  EXPECT_EQ(weir_standin_used(0), statistics().reserved.current.count);
   free(async, stream);
   free(sync);
   settle();
@@ -349,7 +349,7 @@ TEST_F(BestFitSwapIn, SharesASegmentThatOneBlockHas) {
   const CUdeviceptr block = allocate(32 * kMib);
   CUipcMemHandle handle;
   EXPECT_EQ(cuIpcGetMemHandle(&handle, block + kMib), CUDA_SUCCESS);
-  EXPECT_EQ(books().reserved.current, Bytes{});
+  EXPECT_EQ(statistics().reserved.current, Bytes{});
   EXPECT_EQ(arena().account().used(), mib(32));
   free(block);
   EXPECT_EQ(arena().account().used(), Bytes{});

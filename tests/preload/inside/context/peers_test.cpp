@@ -104,8 +104,8 @@ TEST_F(FreeBehindPeers, SucceedsWhileOtherContextsComeAndGo) {
   other.join();
   use(stays);
   settle();
-  EXPECT_EQ(books().allocated.current, Bytes{});
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
   EXPECT_TRUE(log.containing("a free failed").empty());
 }
 
@@ -119,7 +119,7 @@ TEST_F(FreeBehindPeers, WhileOneIsCapturedWaitsForItsWorkAfterwards) {
   end_capture();
   EXPECT_FALSE(is_handed_out(block, kBytes)) << "the other device goes on to use it";
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
   EXPECT_EQ(weir_standin_late_uses(), 0U);
 }
 
@@ -152,7 +152,7 @@ TEST_F(FreeBehindPeers, OfTwoThreadsWhileOneIsCapturedSucceedsOnce) {
   std::vector<CUdeviceptr> live(4);
   for (CUdeviceptr& each : live) each = allocate(kBytes);
   end_capture();
-  EXPECT_EQ(books().allocated.current, Bytes{4 * kBytes}) << "a neighbour was freed";
+  EXPECT_EQ(statistics().allocated.current, Bytes{4 * kBytes}) << "a neighbour was freed";
   for (const CUdeviceptr each : live) free(each);
 }
 
@@ -168,8 +168,8 @@ TEST_F(FreeBehindPeers, WhileOneIsCapturedAgainAndAgainLeavesNothingBehind) {
   free(allocate(kBytes));
   end_capture();
   settle();
-  EXPECT_EQ(books().allocated.current, Bytes{});
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ TEST_F(PoolsInside, StreamOrderIsServedFromPagesAndCuMemAllocByAllocationsOfItsO
   free(tensor);
   free(segment, stream);
   settle();
-  EXPECT_EQ(books().allocated.current, Bytes{});
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().failures, 0U);
 }
 
 TEST_F(PoolsInside, AutoCanBeSaid) {
@@ -81,7 +81,7 @@ TEST_F(PoolsInside, SegmentsOfStreamOrderLeaveTheBudgetToCuMemAlloc) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   weir_standin_set_pages_supported(0);
   const CUdeviceptr tensor = allocate(5 * kBytes, nullptr);
-  EXPECT_EQ(books().reserved.current, mib(4));  // a 16th
+  EXPECT_EQ(statistics().reserved.current, mib(4));  // a 16th
   const CUdeviceptr segment = allocate(58 * kMib);
   free(segment);
   // A larger request has its own segment.
@@ -89,7 +89,7 @@ TEST_F(PoolsInside, SegmentsOfStreamOrderLeaveTheBudgetToCuMemAlloc) {
   EXPECT_EQ(arena().pool().in_order().reserved.current, mib(16));
   free(large, nullptr);
   free(tensor, nullptr);
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
 }
 
 TEST_F(PoolsInside, SegmentsOfStreamOrderFollowABudgetThatBeganBelowAPage) {
@@ -108,7 +108,7 @@ TEST_F(PoolsInside, SegmentsOfStreamOrderAreAsLargeAsTheUserSays) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_POOL_SEGMENT_SIZE", "20MiB"}}));
   weir_standin_set_pages_supported(0);
   (void)allocate(kBytes, nullptr);
-  EXPECT_EQ(books().reserved.current, mib(20));
+  EXPECT_EQ(statistics().reserved.current, mib(20));
 }
 
 TEST_F(PoolsInside, ANamedKindServesAll) {
@@ -231,7 +231,7 @@ TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatATrimMakes) {
   request_at("cuMemFree", [&] { return try_allocate(small, kBytes); });
   EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
   EXPECT_EQ(answer(), CUDA_SUCCESS);
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
 }
 
 TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatAnotherPoolReleasesToGrow) {
@@ -245,7 +245,7 @@ TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatAnotherPoolReleasesToGrow) {
   request_at("cuMemFree", [&] { return try_allocate(tensor, 2 * kMib, stream); });
   (void)allocate(3 * kMib);
   EXPECT_EQ(answer(), CUDA_SUCCESS);
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
   EXPECT_LE(used(), mib(8));
 }
 
@@ -259,7 +259,7 @@ TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatTheDriverRefusedToAnotherPool) {
   CUdeviceptr large = 0;
   EXPECT_EQ(try_allocate(large, 6 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(answer(), CUDA_SUCCESS);
-  EXPECT_EQ(books().failures, 1U);
+  EXPECT_EQ(statistics().failures, 1U);
 }
 
 /// A budget of 8 MiB, full of another pool's memory: another context's, or the one in stream order.
@@ -327,7 +327,7 @@ TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeeps) {
   CUdeviceptr pointer = 0;
   EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
   EXPECT_EQ(cuMemsetD8(pointer, 1, 6 * kMib), CUDA_SUCCESS);
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
   EXPECT_EQ(arena().statistics().waits, 0U);
   EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
 }
@@ -340,7 +340,7 @@ TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeepsUnderUnboundedToo) {
   ASSERT_NO_FATAL_FAILURE(change_pool());
   CUdeviceptr pointer = 0;
   EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
 }
 
 TEST_P(PoolsOfOneDevice, OneWaitsForWhatAnotherFreed) {

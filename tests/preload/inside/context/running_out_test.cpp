@@ -34,7 +34,7 @@ TEST_F(RunningOutInside, WaitsForTheDeviceAndSucceeds) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = fill_and_free(8 * kMib);
   release_meanwhile(stream, [] { (void)allocate(8 * kMib); });
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
   EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
 }
 
@@ -42,7 +42,7 @@ TEST_F(RunningOutInside, WaitsForTheDeviceAndGivesBackWhatHasAnotherSize) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = fill_and_free(8 * kMib);
   release_meanwhile(stream, [] { (void)allocate(kMib); });
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
   EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
 }
 
@@ -50,7 +50,7 @@ TEST_F(RunningOutInside, WaitsInStreamOrderToo) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = fill_and_free(8 * kMib);
   release_meanwhile(stream, [] { (void)allocate(kMib, make_stream()); });
-  EXPECT_EQ(books().failures, 0U);
+  EXPECT_EQ(statistics().failures, 0U);
 }
 
 TEST_F(RunningOutInside, GivesUpAfterTheLongestWaitAndSaysSoOnce) {
@@ -62,7 +62,7 @@ TEST_F(RunningOutInside, GivesUpAfterTheLongestWaitAndSaysSoOnce) {
     EXPECT_EQ(cuMemAlloc(&pointer, 16 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(pointer, 0U);
   }
-  EXPECT_EQ(books().failures, 3U);
+  EXPECT_EQ(statistics().failures, 3U);
   ASSERT_EQ(log.containing("said once").size(), 1U);
   EXPECT_NE(log.containing("said once").front().find("GPU 0"), std::string::npos);
   EXPECT_EQ(log.containing("").size(), 1U);
@@ -94,8 +94,8 @@ TEST_F(RunningOutInside, AProbeBeyondTheBudgetFailsWithoutWaiting) {
     EXPECT_EQ(cuMemAlloc(&pointer, bytes), CUDA_ERROR_OUT_OF_MEMORY) << bytes;
     EXPECT_EQ(cuMemAllocAsync(&pointer, bytes, nullptr), CUDA_ERROR_OUT_OF_MEMORY) << bytes;
   }
-  EXPECT_EQ(books().waits, 0U);
-  EXPECT_EQ(books().reserved.current, mib(8));
+  EXPECT_EQ(statistics().waits, 0U);
+  EXPECT_EQ(statistics().reserved.current, mib(8));
 }
 
 TEST_F(RunningOutInside, UnboundedNeitherWaitsNorHandsOver) {
@@ -108,8 +108,8 @@ TEST_F(RunningOutInside, UnboundedNeitherWaitsNorHandsOver) {
   CUdeviceptr pointer = 0;
   EXPECT_EQ(cuMemAllocAsync(&pointer, 8 * kMib, make_stream()), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(books().waits, 0U);
-  EXPECT_EQ(books().handovers, 0U);
+  EXPECT_EQ(statistics().waits, 0U);
+  EXPECT_EQ(statistics().handovers, 0U);
 }
 
 TEST_F(RunningOutInside, ACallbackIsNeverMadeToWait) {

@@ -26,7 +26,7 @@ class FreedBySync : public Inside {
     EXPECT_FALSE(is_handed_out(block, kBytes, other));
     EXPECT_FALSE(is_handed_out(block, kBytes, CU_STREAM_LEGACY));
     settle();
-    EXPECT_EQ(books().awaiting.current, Bytes{});
+    EXPECT_EQ(statistics().awaiting.current, Bytes{});
     weir_standin_clear_counters();
     // Those requested above exist, too, and one of them may be taken first.
     bool found = false;

@@ -190,7 +190,7 @@ TEST_F(Turnover, MemoryThatWaitsForFewerQuestionsIsASmallPartOfTheBudget) {
   ASSERT_NO_FATAL_FAILURE(start_large({{"WEIR_BUDGET", "64GiB"}}));
   make_streams(200);
   for (int i = 0; i < 100; ++i) free(allocate(256 * kMib));
-  EXPECT_LE(books().reserved.current.count, kGib + 256 * kMib);
+  EXPECT_LE(statistics().reserved.current.count, kGib + 256 * kMib);
 }
 
 TEST_F(Turnover, StreamsAreAskedWhereNoMoreMemoryCanBeHad) {

@@ -13,8 +13,8 @@ class Async : public Inside {
   /// All memory that was freed and passed can be allocated again without the driver.
   static void expect_cached_after_settling(std::uint64_t bytes) {
     settle();
-    EXPECT_EQ(books().awaiting.current, Bytes{});
-    EXPECT_GE(books().cached.current, Bytes{bytes});
+    EXPECT_EQ(statistics().awaiting.current, Bytes{});
+    EXPECT_GE(statistics().cached.current, Bytes{bytes});
   }
 };
 
@@ -219,8 +219,8 @@ TEST_F(Async, ABlockGoesToAnotherStreamBehindAWaitOnTheDevice) {
   ASSERT_EQ(allocate(kMib, second), block);
   EXPECT_EQ(weir_standin_calls("cuStreamWaitEvent"), 1U);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
-  EXPECT_EQ(books().handovers, 1U);
-  EXPECT_EQ(books().waits, 0U);
+  EXPECT_EQ(statistics().handovers, 1U);
+  EXPECT_EQ(statistics().waits, 0U);
   ASSERT_EQ(cuMemsetD32Async(block, 2, kMib / 4, second), CUDA_SUCCESS);
   // Gives the second stream time to start its work too early.
   const CUstream third = make_stream();

@@ -318,7 +318,7 @@ TEST_F(Counted, CodeWithoutThatOfALoadThatFails) {
   EXPECT_EQ(used(), Bytes{});
 }
 
-TEST(LoadsPolicy, WhatTheBooksTookMeanwhileIsNoLoads) {
+TEST(LoadsPolicy, WhatTheAccountingTookMeanwhileIsNoLoads) {
   const DeviceLevel before{.free = mib(100), .used = mib(10)};
   EXPECT_EQ(taken_by_loads(before, {mib(90), mib(10)}, {}), mib(10));
   EXPECT_EQ(taken_by_loads(before, {mib(90), mib(14)}, {}), mib(6));
@@ -381,7 +381,7 @@ TEST_F(Counted, SharedMemoryIsTheProgramsAloneFromThenOn) {
   EXPECT_EQ(std::memcmp(&of_base, &of_inside, sizeof of_base), 0);
   EXPECT_EQ(passed("shared"), mib(4));
   EXPECT_EQ(used(), mib(4));
-  EXPECT_EQ(books().reserved.current, Bytes{});
+  EXPECT_EQ(statistics().reserved.current, Bytes{});
   free(block);
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(used(), Bytes{});

@@ -148,7 +148,7 @@ TEST_F(DefaultPool, NamedExplicitlyItIsOurs) {
   CUdeviceptr block = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&block, kMib, default_pool(), stream), CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_calls("cuMemAllocFromPoolAsync"), 0U);
-  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_EQ(statistics().allocated.current, mib(1));
   free(block, stream);
 }
 

@@ -26,7 +26,7 @@ class DoubleFree : public Inside, public ::testing::WithParamInterface<const cha
   /// Checks that every way of freeing `pointer`, which nobody owns, is refused, here and by
   /// `streams`.
   static void expect_refused_here(CUdeviceptr pointer, const std::vector<CUstream>& streams = {}) {
-    const Statistics before = books();
+    const Statistics before = statistics();
     const std::uint64_t frees = driver_frees();
     EXPECT_EQ(cuMemFree(pointer), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuMemFreeAsync(pointer, nullptr), CUDA_ERROR_INVALID_VALUE);
@@ -35,8 +35,8 @@ class DoubleFree : public Inside, public ::testing::WithParamInterface<const cha
       EXPECT_EQ(cuMemFreeAsync(pointer, stream), CUDA_ERROR_INVALID_VALUE);
     }
     EXPECT_EQ(driver_frees(), frees);
-    EXPECT_EQ(books().allocated.current, before.allocated.current);
-    EXPECT_EQ(books().reserved.current, before.reserved.current);
+    EXPECT_EQ(statistics().allocated.current, before.allocated.current);
+    EXPECT_EQ(statistics().reserved.current, before.reserved.current);
   }
   static void expect_usable(CUdeviceptr pointer, std::size_t bytes) {
     EXPECT_EQ(cuMemsetD8(pointer, 7, bytes), CUDA_SUCCESS);
@@ -160,7 +160,7 @@ TEST_P(DoubleFree, OfManyThreadsSucceedsOnce) {
     free(neighbour);
   }
   settle();
-  EXPECT_EQ(books().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
 }
 
 std::string name_of(const ::testing::TestParamInfo<const char*>& each) { return each.param; }

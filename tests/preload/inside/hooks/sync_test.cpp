@@ -45,7 +45,7 @@ TEST_F(Sync, RowsThatAreMoreThanAnyMemoryAreRefused) {
           << width << " x " << height;
     }
   }
-  EXPECT_EQ(books().reserved.current, Bytes{});
+  EXPECT_EQ(statistics().reserved.current, Bytes{});
 }
 
 TEST_F(Sync, ServesACachedBlockWithoutACallOfTheDriver) {
@@ -104,7 +104,7 @@ TEST_F(Sync, FreesWhatItDoesNotKnowAsTheDriverDoes) {
   EXPECT_EQ(cuMemFree(0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(block + 512), CUDA_ERROR_INVALID_VALUE);
   free(block);
-  EXPECT_EQ(books().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
 }
 
 TEST_F(Sync, AFreeWaitsForTheDeviceWhereItIsToldTo) {
@@ -133,9 +133,9 @@ TEST_F(Sync, AFreeThatCannotWaitFreesNothing) {
   const CUdeviceptr block = allocate(4096);
   weir_standin_fail("cuCtxSynchronize", 1, CUDA_ERROR_LAUNCH_FAILED, kWeirStandinOnce);
   EXPECT_EQ(cuMemFree(block), CUDA_ERROR_LAUNCH_FAILED);
-  EXPECT_NE(books().allocated.current, Bytes{});
+  EXPECT_NE(statistics().allocated.current, Bytes{});
   EXPECT_EQ(cuMemFree(block), CUDA_SUCCESS);
-  EXPECT_EQ(books().allocated.current, Bytes{});
+  EXPECT_EQ(statistics().allocated.current, Bytes{});
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(SetBudget, LoweringItGivesCachedMemoryBackAtOnce) {
   EXPECT_EQ(answer.used, mib(16));
   EXPECT_EQ(answer.total, gib(1));
   EXPECT_EQ(weir_standin_used(0), 16 * kMib);
-  EXPECT_EQ(books().budget, mib(32));
+  EXPECT_EQ(statistics().budget, mib(32));
   EXPECT_EQ(told_total(), 32 * kMib);
   EXPECT_EQ(told_free(), 16 * kMib);
   std::size_t total = 0;
@@ -158,7 +158,7 @@ TEST_F(SetBudget, IsOfOneDeviceOrAllInUse) {
   use_device(1);
   (void)allocate(kMib);
   EXPECT_EQ(told_total(), 8 * kMib);
-  EXPECT_EQ(books().budget, mib(8));
+  EXPECT_EQ(statistics().budget, mib(8));
   EXPECT_TRUE(set_budget(-1, mib(16)));
   EXPECT_EQ(told_total(), 16 * kMib);
   use_device(0);
@@ -177,9 +177,9 @@ TEST_F(SetBudget, IsOfAllContextsOfTheDevice) {
   ASSERT_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
   free(allocate(24 * kMib));
   EXPECT_EQ(set(mib(16)).used, mib(8));
-  EXPECT_EQ(books().budget, mib(16));
+  EXPECT_EQ(statistics().budget, mib(16));
   ASSERT_EQ(cuCtxSetCurrent(primary), CUDA_SUCCESS);
-  EXPECT_EQ(books().budget, mib(16));
+  EXPECT_EQ(statistics().budget, mib(16));
 }
 
 TEST_F(SetBudget, DuringACaptureMemoryGoesBackAtItsEnd) {
@@ -256,7 +256,7 @@ TEST_F(SetBudget, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeAndGo)
   });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(set(mib(48)).after, mib(48));
-  EXPECT_EQ(books().budget, mib(48));
+  EXPECT_EQ(statistics().budget, mib(48));
   settle();
   EXPECT_EQ(set(mib(4)).after, mib(4));
   EXPECT_LE(account.used(), mib(4));

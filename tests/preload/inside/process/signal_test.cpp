@@ -80,7 +80,7 @@ TEST_F(SignalHandler, AllocatesFromTheDriverAndItIsCounted) {
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_NE(handler.pointer, block);
   EXPECT_EQ(passed("direct"), Bytes{kBytes});
-  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_EQ(statistics().allocated.current, mib(1));
   weir_standin_clear_counters();
   free(handler.pointer);  // by the driver, who served it
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 1U);
@@ -118,7 +118,7 @@ TEST_F(SignalHandler, AllocatesWhereverWeirIsInterrupted) {
       free(pointer);
     }
     settle();
-    EXPECT_EQ(books().allocated.current, Bytes{});
+    EXPECT_EQ(statistics().allocated.current, Bytes{});
   }
   EXPECT_EQ(weir_standin_late_uses(), 0U);
 }
@@ -131,7 +131,7 @@ TEST_F(SignalHandler, FreesWhatWeirServedOnceTheInterruptedCallHasEnded) {
   stop();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
-  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_EQ(statistics().allocated.current, mib(1));
   EXPECT_EQ(cuMemFree(handler.pointer), CUDA_ERROR_INVALID_VALUE) << "it was freed";
   free(block);
 }
@@ -145,7 +145,7 @@ TEST_F(SignalHandler, FreesInStreamOrderToo) {
   (void)allocate(kMib);
   stop();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
-  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_EQ(statistics().allocated.current, mib(1));
   EXPECT_FALSE(is_handed_out(handler.pointer, kBytes)) << "its stream still uses it";
 }
 
@@ -223,7 +223,7 @@ TEST_F(SignalHandler, EndsAStreamWhoseLastWorkIsFenced) {
   EXPECT_EQ(weir_standin_live().streams, 0U);
   free(block);
   settle();
-  EXPECT_EQ(books().awaiting.current, Bytes{});
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 /// Nothing in the child would ever do deferred work: it has no driver either.
@@ -305,7 +305,7 @@ TEST_F(SignalHandler, DuringTheSetUpAllocatesFromTheDriver) {
   set_log_sink(nullptr);
   EXPECT_EQ(handler.runs, 1);
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
-  EXPECT_EQ(books().allocated.current, mib(1));
+  EXPECT_EQ(statistics().allocated.current, mib(1));
   EXPECT_EQ(passed("direct"), Bytes{kBytes});
   free(handler.pointer);
   free(block);

@@ -32,7 +32,7 @@ std::vector<BatchFigures> most_stalled(const Index& index, std::size_t most) {
 ReportFigures report_figures(const Index& index, const ReportOptions& options) {
   const std::size_t most = options.most_rows;
   ReportFigures figures{.notes = notes(index),
-                        .books = check_books(index, most),
+                        .accounting = check_accounting(index, most),
                         .driver = driver_memory(index),
                         .failures = failures(index, most, most),
                         .devices = idle_by_cause(index, {.most_gaps = most}),

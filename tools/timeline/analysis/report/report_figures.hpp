@@ -27,7 +27,7 @@ struct PoolFigures {
 struct ReportFigures {
   Summary summary{};
   std::vector<std::string> notes{};
-  BooksCheck books{};
+  AccountingCheck accounting{};
   std::vector<PoolFigures> pools{};
   DriverMemoryFigures driver{};
   std::vector<Failure> failures{};

@@ -28,9 +28,9 @@ Json to_json(const Holding& holding) {
   for (const Holder& holder : holding.holders) holders.push_back(to_json(holder));
   return {{"at_ns", holding.at},
           {"known", holding.known},
-          {"allocated", holding.books.allocated},
-          {"awaiting", holding.books.awaiting},
-          {"cached", holding.books.cached},
+          {"allocated", holding.counts.allocated},
+          {"awaiting", holding.counts.awaiting},
+          {"cached", holding.counts.cached},
           {"budget", holding.budget},
           {"holders", std::move(holders)},
           {"others", to_json(holding.others)}};
@@ -206,11 +206,11 @@ Json tasks_of(const ReportFigures& figures) {
   return tables;
 }
 
-Json to_json(const BooksCheck& books) {
-  return {{"compared", books.compared},
-          {"differ", books.differ},
-          {"gaps", books.gaps},
-          {"strays", books.strays}};
+Json to_json(const AccountingCheck& accounting) {
+  return {{"compared", accounting.compared},
+          {"differ", accounting.differ},
+          {"gaps", accounting.gaps},
+          {"strays", accounting.strays}};
 }
 
 template <typename Items, typename... More>
@@ -241,7 +241,7 @@ Json to_json(const Process& process, const ReportOptions& options) {
             {"host", printable(process.info.host)},
             {"summary", to_json(figures.summary)},
             {"notes", to_json(figures.notes)},
-            {"books", to_json(figures.books)},
+            {"books", to_json(figures.accounting)},
             {"pools", list_of(figures.pools)},
             {"driver_memory", to_json(figures.driver)},
             {"failures", list_of(figures.failures)},

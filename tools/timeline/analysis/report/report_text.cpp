@@ -122,10 +122,10 @@ std::string failure_text(const Failure& failure) {
   if (!failure.kind.empty()) heading += " (" + cell(failure.kind) + ")";
   if (!failure.site.empty()) heading += ", " + cell(failure.site);
   const Holding& then = failure.holding;
-  heading += "\n  reserved " + format_amount(then.books.reserved()) + " = allocated " +
-             format_amount(then.books.allocated) + " + awaiting " +
-             format_amount(then.books.awaiting) + " + cached " + format_amount(then.books.cached) +
-             "; budget " + format_amount(then.budget);
+  heading += "\n  reserved " + format_amount(then.counts.reserved()) + " = allocated " +
+             format_amount(then.counts.allocated) + " + awaiting " +
+             format_amount(then.counts.awaiting) + " + cached " +
+             format_amount(then.counts.cached) + "; budget " + format_amount(then.budget);
   return holders(heading + "\nHolders by label then", then);
 }
 
@@ -210,10 +210,10 @@ std::string task_text(const TaskTable& table, bool of_device, std::size_t most) 
   return section(of_device ? "Tasks of " + table.name : "Allocator and waits", rows, left_out);
 }
 
-std::string books_text(const BooksCheck& books) {
-  if (books.differ == 0) return {};
-  const Disagreement& first = books.first.front();
-  return "\nThe pool's own counts differ from its events " + std::to_string(books.differ) +
+std::string accounting_text(const AccountingCheck& accounting) {
+  if (accounting.differ == 0) return {};
+  const Disagreement& first = accounting.first.front();
+  return "\nThe pool's own counts differ from its events " + std::to_string(accounting.differ) +
          " times, first at " + format_time(first.at) + ".\n";
 }
 
@@ -222,7 +222,7 @@ std::string process_text(const Process& process, const ReportOptions& options) {
   const ReportFigures figures = report_figures(index, options);
   std::string text = printable(figures.summary.process + ": " + in_words(figures.summary)) + "\n";
   for (const std::string& note : figures.notes) text += "Note: " + printable(note) + "\n";
-  text += books_text(figures.books);
+  text += accounting_text(figures.accounting);
   for (const PoolFigures& pool : figures.pools) text += pool_text(pool);
   text += driver_text(figures.driver);
   for (const Failure& failure : figures.failures) text += failure_text(failure);

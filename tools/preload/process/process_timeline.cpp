@@ -1,16 +1,12 @@
 // The timeline of a program with libweir.so swapped in.
 
-#include "tools/preload/process/timeline.hpp"
-
 #include <exception>
 #include <string>
 
 #include "allocator/base/log.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/timeline/source.hpp"
 #include "tools/preload/driver/scope.hpp"
-#include "tools/preload/process/api.hpp"
 #include "tools/preload/process/process.hpp"
 #include "tools/timeline/begin.hpp"
 #include "tools/timeline/live/publisher.hpp"
@@ -27,22 +23,6 @@ Beginning& beginning() {
   static auto* const kBeginning = new Beginning;  // never destroyed: threads may call after statics
                                                   // are gone
   return *kBeginning;
-}
-
-/// Returns the recording, begun now or earlier; null if no file is named.
-timeline::Recorder* find_or_begin(const timeline::TimelineSettings& settings) {
-  Beginning& begun = beginning();
-  const Lock lock(begun.mutex);
-  timeline::Recorder* const before = timeline::recording();
-  const std::string& file = settings.file.value;
-  if (before == nullptr) {
-    begun.asked = file;
-    return timeline::record_program(settings, {.gpu = true});
-  }
-  if (!file.empty() && file != begun.asked) {
-    refuse(settings.file.source, file, "'" + begun.asked + "', which this process records to");
-  }
-  return before;
 }
 
 /// The devices of the process.
@@ -94,9 +74,24 @@ void show_devices(const Process& process) {
   new ShownDevices(process);  // never destroyed: threads may look after statics are gone
 }
 
+timeline::Recorder* begin_recording(const timeline::TimelineSettings& settings) {
+  Beginning& begun = beginning();
+  const Lock lock(begun.mutex);
+  timeline::Recorder* const before = timeline::recording();
+  const std::string& file = settings.file.value;
+  if (before == nullptr) {
+    begun.asked = file;
+    return timeline::record_program(settings, {.gpu = true});
+  }
+  if (!file.empty() && file != begun.asked) {
+    refuse(settings.file.source, file, "'" + begun.asked + "', which this process records to");
+  }
+  return before;
+}
+
 void begin_timeline(const timeline::TimelineSettings& settings) {
   const Inside inside;  // CUDA calls of a recording are no work of the program
-  if (timeline::recording() == nullptr) (void)find_or_begin(settings);
+  if (timeline::recording() == nullptr) (void)begin_recording(settings);
 }
 
 void begin_publishing(const Settings& settings) noexcept { (void)publisher(settings); }
@@ -108,36 +103,6 @@ void publish_device(const Settings& settings, const std::string& name) noexcept 
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, error.what());
   }
-}
-
-bool start_timeline(std::string_view file) noexcept {
-  const NoCancel no_cancel;
-  const Inside inside;
-  constexpr const char* kSource = "weir_timeline_start";
-  try {
-    if (Process::is_forked_child()) {  // the parent may have held a pool's lock
-      log(LogLevel::kError, std::string(kSource) + ": a forked child records nothing");
-      return false;
-    }
-    auto settings = timeline::TimelineSettings::from_environment();
-    if (!file.empty()) settings.file = {timeline::parse_timeline_file(kSource, file), kSource};
-    timeline::Recorder* const recorder = find_or_begin(settings);
-    if (recorder == nullptr && settings.file.value.empty()) {
-      log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
-    }
-    if (recorder == nullptr) return false;  // if a file was named, the reason has been logged
-    recorder->start();
-    return recorder->is_recording();
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, error.what());
-    return false;
-  }
-}
-
-void stop_timeline() noexcept {
-  const Inside inside;
-  timeline::Recorder* const recorder = timeline::recording();
-  if (recorder != nullptr) recorder->stop();
 }
 
 }  // namespace weir::preload

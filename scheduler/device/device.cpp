@@ -1,11 +1,9 @@
-// Opens devices by name.
+#include "scheduler/device/device.hpp"
 
 #include <string>
-#include <utility>
 
 #include "allocator/base/error.hpp"
 #include "scheduler/device/cuda.hpp"
-#include "scheduler/device/device.hpp"
 #include "scheduler/device/device_kind.hpp"
 
 namespace weir {
@@ -18,12 +16,6 @@ void require_at_most(Bytes memory, Bytes most, const std::string& whose) {
 }
 
 }  // namespace
-
-DefaultDevice default_device() {
-  CudaAnswer answer = find_cuda();
-  if (answer.devices > 0) return {.name = "cuda", .why = std::move(answer.name)};
-  return {.name = "cpu", .why = std::move(answer.why)};
-}
 
 Device open_device(std::string_view name, const DeviceOptions& options) {
   if (name == "auto") return open_device(default_device().name, options);

@@ -1,5 +1,7 @@
 // The table of the kinds of pool.
 
+#include "allocator/pool_kind.hpp"
+
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -15,7 +17,6 @@
 #include "allocator/kinds/pool_settings.hpp"
 #include "allocator/kinds/segment_strategy.hpp"
 #include "allocator/kinds/unpooled_strategy.hpp"
-#include "allocator/pool_kind.hpp"
 
 namespace weir {
 namespace {

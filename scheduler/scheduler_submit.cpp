@@ -59,14 +59,6 @@ constexpr std::uint8_t bit_of(StreamRole role) {
 
 }  // namespace
 
-void Scheduler::refuse_closed(std::string_view what) {
-  throw UsageError(std::string(what) + ": the batch is closed: submit before it is, or without it");
-}
-
-std::uint32_t Scheduler::number_of(const Owner& owner) noexcept {
-  return owner.batch.ticket != nullptr ? owner.batch.ticket->number : 0;
-}
-
 void Scheduler::submit(std::string_view name, const Uses& uses, Kernel kernel, CallSite where) {
   submit_to(owner_here(), name, uses, std::move(kernel), where);
 }
