@@ -66,7 +66,7 @@ class Kernel {
   template <typename Closure>
   requires(!std::same_as<Closure, Kernel> && std::invocable<Closure&, Stream&, Inputs, Outputs>)
       Kernel(Closure closure)
-      : table_(&kTable<Closure>) {
+      : functions_(&kFunctions<Closure>) {
     static_assert(sizeof(Closure) <= kCapacity, "capture less: the closure is kept in place");
     static_assert(alignof(Closure) <= alignof(std::max_align_t));
     static_assert(std::is_nothrow_move_constructible_v<Closure>);
@@ -87,24 +87,24 @@ class Kernel {
   ~Kernel() { reset(); }
 
   /// Whether it holds a closure.
-  [[nodiscard]] explicit operator bool() const noexcept { return table_ != nullptr; }
+  [[nodiscard]] explicit operator bool() const noexcept { return functions_ != nullptr; }
   /// Calls the closure, which must exist. An exception becomes the error of the outputs.
   void operator()(Stream& stream, Inputs inputs, Outputs outputs) {
-    table_->invoke(storage_, stream, inputs, outputs);
+    functions_->invoke(storage_, stream, inputs, outputs);
   }
   /// Drops the closure.
   void reset() noexcept {
-    if (table_ != nullptr) std::exchange(table_, nullptr)->destroy(storage_);
+    if (functions_ != nullptr) std::exchange(functions_, nullptr)->destroy(storage_);
   }
 
  private:
-  struct Table {
+  struct Functions {
     void (*invoke)(void*, Stream&, Inputs, Outputs);
     void (*move)(void* to, void* from) noexcept;
     void (*destroy)(void*) noexcept;
   };
   template <typename Closure>
-  static constexpr Table kTable{
+  static constexpr Functions kFunctions{
       [](void* closure, Stream& stream, Inputs in, Outputs out) {
         (*static_cast<Closure*>(closure))(stream, in, out);
       },
@@ -114,12 +114,12 @@ class Kernel {
       [](void* closure) noexcept { std::destroy_at(static_cast<Closure*>(closure)); }};
 
   void take(Kernel& other) noexcept {
-    if (other.table_ != nullptr) other.table_->move(storage_, other.storage_);
-    table_ = other.table_;
+    if (other.functions_ != nullptr) other.functions_->move(storage_, other.storage_);
+    functions_ = other.functions_;
     other.reset();
   }
 
-  const Table* table_ = nullptr;
+  const Functions* functions_ = nullptr;
   alignas(std::max_align_t) std::byte storage_[kCapacity];
 };
 

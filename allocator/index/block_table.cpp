@@ -25,13 +25,13 @@ void BlockTable::promise(std::size_t blocks) {
 void BlockTable::make_room(std::size_t blocks) {
   constexpr std::size_t kFewest = 256;
   while (free_.size() < blocks) {
-    const std::size_t first = chunks_.size() * kChunk + 1;
-    free_.reserve(first + kChunk);  // for all numbers: erasing cannot fail
-    chunks_.push_back(std::make_unique<Chunk>());
-    for (std::size_t i = kChunk; i-- > 0;) free_.push_back(static_cast<std::uint32_t>(first + i));
+    const std::size_t first = arrays_.size() * kArray + 1;
+    free_.reserve(first + kArray);  // for all numbers: erasing cannot fail
+    arrays_.push_back(std::make_unique<BlockArray>());
+    for (std::size_t i = kArray; i-- > 0;) free_.push_back(static_cast<std::uint32_t>(first + i));
   }
   // At most three quarters full: searches stay short.
-  const std::size_t most = chunks_.size() * kChunk;
+  const std::size_t most = arrays_.size() * kArray;
   if (most * 4 <= slots_.size() * 3) return;
   std::vector<Slot> slots(std::max(kFewest, std::bit_ceil(most * 4 / 3 + 1)));
   slots_.swap(slots);

@@ -48,8 +48,8 @@ class BlockTable {
   }
 
  private:
-  static constexpr std::size_t kChunk = 128;  ///< blocks
-  using Chunk = std::array<Block, kChunk>;
+  static constexpr std::size_t kArray = 128;  ///< blocks
+  using BlockArray = std::array<Block, kArray>;
 
   /// A block's number from 1, or 0 if empty, and its address's hash: searches read almost no other
   /// block, and moving a slot none. One slot is always empty, so searches end.
@@ -68,7 +68,7 @@ class BlockTable {
   }
   [[nodiscard]] Block& block_of(Slot slot) const noexcept {
     const std::size_t number = slot.number - 1;
-    return (*chunks_[number / kChunk])[number % kChunk];
+    return (*arrays_[number / kArray])[number % kArray];
   }
   [[nodiscard]] std::size_t next(std::size_t i) const noexcept {
     return (i + 1) & (slots_.size() - 1);
@@ -91,7 +91,7 @@ class BlockTable {
   void make_room(std::size_t blocks);
 
   std::vector<Slot> slots_;  ///< a power of two, or none
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<std::unique_ptr<BlockArray>> arrays_;
   std::vector<std::uint32_t> free_;  ///< unused numbers
   std::size_t size_ = 0;
   std::size_t promised_ = 0;

@@ -36,6 +36,10 @@ std::size_t CapacityGauge::take_up_to(std::size_t count, Bytes size) noexcept {
   return taken;
 }
 
+PageSource* HostMemoryUpstream::pages() noexcept {
+  return pages_.get([this] { return std::make_unique<MemfdPages>(gauge_); });
+}
+
 void* HostUpstream::allocate(Bytes size) {
   if (!gauge_.take(size)) return nullptr;
   void* pointer = std::aligned_alloc(kAlignment, padded(size).count);
@@ -46,10 +50,6 @@ void* HostUpstream::allocate(Bytes size) {
 void HostUpstream::deallocate(void* pointer, Bytes size) noexcept {
   std::free(pointer);
   gauge_.give_back(size);
-}
-
-PageSource* HostUpstream::pages() noexcept {
-  return pages_.get([this] { return std::make_unique<MemfdPages>(gauge_); });
 }
 
 void* MappedUpstream::allocate(Bytes size) {
@@ -64,10 +64,6 @@ void* MappedUpstream::allocate(Bytes size) {
 void MappedUpstream::deallocate(void* pointer, Bytes size) noexcept {
   munmap(pointer, size.count);
   gauge_.give_back(size);
-}
-
-PageSource* MappedUpstream::pages() noexcept {
-  return pages_.get([this] { return std::make_unique<MemfdPages>(gauge_); });
 }
 
 void* SimulatedUpstream::allocate(Bytes size) {

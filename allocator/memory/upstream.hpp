@@ -71,41 +71,41 @@ class CapacityGauge {
   std::atomic<std::uint64_t> used_{0};
 };
 
-/// Host memory under a capacity: the device memory of the `cpu` device.
-class HostUpstream final : public Upstream {
+/// Host memory under a capacity.
+class HostMemoryUpstream : public Upstream {
  public:
-  /// Hands out at most `capacity` bytes at a time; reserves none.
-  explicit HostUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
-  [[nodiscard]] void* allocate(Bytes size) override;
-  void deallocate(void* pointer, Bytes size) noexcept override;
   [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
   /// Returns pages of a file in memory (MemfdPages), or null if the system has no such files.
   [[nodiscard]] PageSource* pages() noexcept override;
   /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
- private:
+ protected:
+  explicit HostMemoryUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
+
   CapacityGauge gauge_;
+
+ private:
   PageSourceOnDemand pages_;
 };
 
-/// Host memory under a capacity, in whole pages from the operating system, for programs whose
-/// malloc manages memory by address: they cannot build on malloc's.
-class MappedUpstream final : public Upstream {
+/// The device memory of the `cpu` device.
+class HostUpstream final : public HostMemoryUpstream {
  public:
-  /// Hands out at most `capacity` bytes at a time.
-  explicit MappedUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
+  /// Hands out at most `capacity` bytes at a time; reserves none.
+  explicit HostUpstream(Bytes capacity) noexcept : HostMemoryUpstream(capacity) {}
   [[nodiscard]] void* allocate(Bytes size) override;
   void deallocate(void* pointer, Bytes size) noexcept override;
-  [[nodiscard]] Bytes capacity() const override { return gauge_.capacity(); }
-  /// See HostUpstream.
-  [[nodiscard]] PageSource* pages() noexcept override;
-  /// Returns the bytes in use.
-  [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
+};
 
- private:
-  CapacityGauge gauge_;
-  PageSourceOnDemand pages_;
+/// Host memory in whole pages from the operating system, for programs whose malloc manages memory
+/// by address: they cannot build on malloc's.
+class MappedUpstream final : public HostMemoryUpstream {
+ public:
+  /// Hands out at most `capacity` bytes at a time.
+  explicit MappedUpstream(Bytes capacity) noexcept : HostMemoryUpstream(capacity) {}
+  [[nodiscard]] void* allocate(Bytes size) override;
+  void deallocate(void* pointer, Bytes size) noexcept override;
 };
 
 /// Addresses without memory, to drive pools at any scale on any machine. Never handed out twice.

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/summary.hpp"
 #include "trainer/report/report.hpp"
 
 namespace weir {

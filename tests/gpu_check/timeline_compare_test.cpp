@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/gpu_check/timeline/compare.hpp"
+#include "tools/gpu_check/timeline_check/compare.hpp"
 
 namespace weir::gpu_check {
 namespace {

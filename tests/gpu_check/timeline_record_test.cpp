@@ -13,7 +13,7 @@
 #include "support/environment.hpp"
 #include "timeline/cupti/records.hpp"
 #include "timeline/cupti/standin_cupti.hpp"
-#include "tools/gpu_check/timeline/record.hpp"
+#include "tools/gpu_check/timeline_check/record.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::gpu_check {

@@ -7,7 +7,7 @@
 
 #include "standin/standin.hpp"
 #include "support/refused.hpp"
-#include "tools/gpu_check/timeline/work.hpp"
+#include "tools/gpu_check/timeline_check/work.hpp"
 
 namespace weir::gpu_check {
 namespace {

@@ -8,7 +8,7 @@
 #include "sample_summary.hpp"
 #include "support/environment.hpp"
 #include "tools/weir/run/environment.hpp"
-#include "tools/weir/run/report.hpp"
+#include "tools/weir/run/remarks.hpp"
 #include "tools/weir/run/signals.hpp"
 #include "tools/weir/run/summary_file.hpp"
 #include "tools/weir/run/summary_output.hpp"

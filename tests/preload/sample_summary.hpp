@@ -2,7 +2,7 @@
 
 // A summary in which all figures differ, so that a mix-up shows.
 
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/summary.hpp"
 
 namespace weir::testing {
 

@@ -1,4 +1,4 @@
-#include "tools/preload/report/settings.hpp"
+#include "tools/preload/settings/settings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

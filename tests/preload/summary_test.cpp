@@ -1,4 +1,4 @@
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/summary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sample_summary.hpp"
-#include "tools/preload/report/bare_json.hpp"
+#include "tools/preload/summary/bare_json.hpp"
 
 namespace weir::preload {
 namespace {

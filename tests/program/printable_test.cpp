@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::cli {
+namespace weir {
 namespace {
 
 TEST(Printable, ShowsControlsInsteadOfSendingThem) {
@@ -48,4 +48,4 @@ TEST(Printable, IsFittedToItsColumnsExactly) {
 }
 
 }  // namespace
-}  // namespace weir::cli
+}  // namespace weir

@@ -63,22 +63,22 @@ TEST(ReplayXml, CheckFindsWhatIsNotWellFormed) {
 }
 
 TEST(ReplayPicture, TimelineHasTheHighestLevelsOfEachColumn) {
-  replay::Timeline timeline(6, 3);
+  replay::LevelColumns levels(6, 3);
   const replay::Operation operation{};
   const auto add = [&](std::uint64_t i, std::uint64_t requested, std::uint64_t reserved) {
     replay::Footprint footprint;
     footprint.allocated = {requested + 1};
     footprint.reserved = {reserved};
-    timeline.add(
+    levels.add(
         {.operation = i, .what = operation, .requested = {requested}, .footprint = footprint});
   };
   add(0, 10, 50);
   add(1, 20, 40);
   add(2, 5, 40);
   add(3, 4, 60);
-  EXPECT_EQ(timeline.width(), 3U);
-  EXPECT_THAT(timeline.columns(), ElementsAre(Levels{{20}, {21}, {50}}, Levels{{5}, {6}, {60}}));
-  EXPECT_EQ(replay::Timeline(2, 3).width(), 2U);
+  EXPECT_EQ(levels.width(), 3U);
+  EXPECT_THAT(levels.columns(), ElementsAre(Levels{{20}, {21}, {50}}, Levels{{5}, {6}, {60}}));
+  EXPECT_EQ(replay::LevelColumns(2, 3).width(), 2U);
 }
 
 /// The rows of a raster from the lowest address up: `.` nothing, `o` a hole, `+` partly live, `#`.

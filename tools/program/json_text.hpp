@@ -1,7 +1,7 @@
 #pragma once
 
 // JSON output of programs. libweir.so has its own writers without a library:
-// tools/preload/report/bare_json.hpp.
+// tools/preload/summary/bare_json.hpp.
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace weir::cli {
+namespace weir {
 namespace {
 
 /// One character, or one invalid byte.
@@ -122,4 +122,4 @@ std::string fitted(std::string_view text, std::size_t columns, Align align) {
   return align == Align::kLeft ? kept + fill : fill + kept;
 }
 
-}  // namespace weir::cli
+}  // namespace weir

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::cli {
+namespace weir {
 
 /// Escapes controls, invalid UTF-8 and marks of direction as `\x1b`, `\u202e`. Without `utf8`,
 /// replaces other non-ASCII characters by `?`.
@@ -19,4 +19,4 @@ enum class Align { kLeft, kRight };
 /// Cuts or pads a printable text to exactly `columns`.
 [[nodiscard]] std::string fitted(std::string_view text, std::size_t columns, Align align);
 
-}  // namespace weir::cli
+}  // namespace weir

@@ -20,7 +20,7 @@ int run_main(const char* program, const std::function<int()>& body) {
 int report_error(const char* program, const std::exception& error) {
   const bool quotes_user = dynamic_cast<const UsageError*>(&error) != nullptr;
   std::fprintf(stderr, "%s: %s\n", program,
-               quotes_user ? cli::printable(error.what(), true).c_str() : error.what());
+               quotes_user ? printable(error.what(), true).c_str() : error.what());
   return exit_code(error);
 }
 

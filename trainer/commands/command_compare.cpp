@@ -63,8 +63,8 @@ class CompareCommand {
     std::fprintf(stderr, "%s\n", settings.train.describe().c_str());
     ProgressBar bar;
     const CompareHooks hooks{.stop = stop,
-                             .progress = [&](const std::string& label, std::uint64_t done,
-                                             std::uint64_t all) { bar.show(label, done, all); }};
+                             .on_done = [&](const std::string& label, std::uint64_t done,
+                                            std::uint64_t all) { bar.show(label, done, all); }};
     const Comparison comparison = compare(settings, hooks);
     std::vector<std::string> pages;
     if (timelines_.given()) pages = record_policies(settings, folder, hooks);

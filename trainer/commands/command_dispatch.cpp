@@ -55,8 +55,9 @@ class DispatchCommand {
     ProgressBar bar;
     const DispatchFigures figures = measure_dispatch(
         settings, {.stop = stop,
-                   .progress = [&](const std::string& label, std::uint64_t done,
-                                   std::uint64_t all) { bar.show(label, done, all); }});
+                   .on_done = [&](const std::string& label, std::uint64_t done, std::uint64_t all) {
+                     bar.show(label, done, all);
+                   }});
     bar.clear();
     const int print_error = json_.replaces_table() ? 0 : print(format_dispatch(settings, figures));
     if (json) json->commit(dispatch_json(settings, figures));

@@ -52,7 +52,7 @@ class PredictCommand {
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
     ProgressBar bar;
     TrainResult result =
-        predict(settings, {.stop = stop, .progress = [&](std::uint64_t done, std::uint64_t all) {
+        predict(settings, {.stop = stop, .on_done = [&](std::uint64_t done, std::uint64_t all) {
                              bar.show("images submitted", done, all);
                            }});
     bar.clear();

@@ -56,7 +56,7 @@ class RunCommand {
     std::fprintf(stderr, "%s\n", settings.describe().c_str());
     ProgressBar bar;
     TrainResult result =
-        train(settings, {.stop = stop, .progress = [&](std::uint64_t done, std::uint64_t all) {
+        train(settings, {.stop = stop, .on_done = [&](std::uint64_t done, std::uint64_t all) {
                            bar.show("batches submitted", done, all);
                          }});
     bar.clear();

@@ -134,9 +134,9 @@ class Experiment {
   /// Returns the hooks of one run, with its label.
   [[nodiscard]] TrainHooks hooks_for(const std::string& label) const {
     TrainHooks hooks{.stop = hooks_.stop};
-    if (hooks_.progress) {
-      hooks.progress = [this, label](std::uint64_t done, std::uint64_t all) {
-        hooks_.progress(label, done, all);
+    if (hooks_.on_done) {
+      hooks.on_done = [this, label](std::uint64_t done, std::uint64_t all) {
+        hooks_.on_done(label, done, all);
       };
     }
     return hooks;

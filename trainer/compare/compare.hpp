@@ -71,7 +71,7 @@ struct Comparison {
 
 struct CompareHooks {
   std::stop_token stop{};
-  std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> progress{};
+  std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> on_done{};
 };
 
 [[nodiscard]] Comparison compare(const CompareSettings& settings, const CompareHooks& hooks = {});

@@ -55,9 +55,9 @@ std::vector<std::string> record_policies(const CompareSettings& settings,
     one.timeline.file = {timeline::name_of_path(path_in(folder, policy, ".json")), folder.source};
     const std::string label = "timeline of " + std::string(to_string(policy));
     TrainHooks run_hooks{.stop = hooks.stop};
-    if (hooks.progress) {
-      run_hooks.progress = [&](std::uint64_t done, std::uint64_t all) {
-        hooks.progress(label, done, all);
+    if (hooks.on_done) {
+      run_hooks.on_done = [&](std::uint64_t done, std::uint64_t all) {
+        hooks.on_done(label, done, all);
       };
     }
     number_batches_anew();

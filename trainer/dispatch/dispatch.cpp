@@ -62,7 +62,7 @@ DispatchFigures measure_dispatch(const DispatchSettings& settings, const Dispatc
   const std::uint64_t rounds = settings.rounds.value;
   for (std::uint64_t r = 0; r < rounds && !hooks.stop.stop_requested(); ++r) {
     for (std::size_t i = 0; i < additions.size(); ++i) {
-      if (hooks.progress) hooks.progress(describe_case(figures.cases[i].what), r, rounds);
+      if (hooks.on_done) hooks.on_done(describe_case(figures.cases[i].what), r, rounds);
       const auto round = additions[i]->round(settings.operations.value);
       if (round) figures.cases[i].rounds.push_back(*round);
     }
@@ -71,7 +71,7 @@ DispatchFigures measure_dispatch(const DispatchSettings& settings, const Dispatc
   // operating system preempts.
   const std::uint64_t product_rounds = std::min(rounds, kMostProductRounds);
   for (std::uint64_t r = 0; r < product_rounds && !hooks.stop.stop_requested(); ++r) {
-    if (hooks.progress) hooks.progress("matrix product", r, product_rounds);
+    if (hooks.on_done) hooks.on_done("matrix product", r, product_rounds);
     if (const auto round = product.round()) figures.products.push_back(*round);
   }
   figures.interrupted = hooks.stop.stop_requested();

@@ -54,7 +54,7 @@ struct DispatchFigures {
 
 struct DispatchHooks {
   std::stop_token stop{};  ///< drops the current round, keeps those before it
-  std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> progress{};
+  std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> on_done{};
 };
 
 /// Measures. Throws OutOfMemory if the device cannot hold the tensors. Sets the BLAS to one thread.

@@ -117,7 +117,7 @@ class PlainRun {
       feed_.give_back(result.batches, compute_.get());
       host.push_back(seconds_since(begin));
       ++result.batches;
-      if (hooks.progress) hooks.progress(result.batches, batches);
+      if (hooks.on_done) hooks.on_done(result.batches, batches);
     }
     synchronize();
     result.seconds = seconds_since(start);

@@ -40,7 +40,7 @@ void evaluate(TrainResult& result, RunResources& resources, Reader& reader, Mlp&
     }
     ++result.test_batches;
     result.test_images += feed.rows();
-    if (hooks.progress) hooks.progress(result.test_images, images.count);
+    if (hooks.on_done) hooks.on_done(result.test_images, images.count);
   }
   resources.scheduler().wait_all();
   if (result.test_images != images.count) {

@@ -20,15 +20,12 @@ void predict_with_resources(TrainResult& result, const PredictSettings& settings
   Reader& reader = resources.add_reader(shape, ordered_source(images, shape.rows));
   Watch watch(resources);
   result.testing = true;
-  try {
+  until_out_of_memory(result, [&] {
     Mlp model(resources.operations(), settings.weights.widths, settings.weights.parameters);
     resources.scheduler().wait_all();
     watch.start();
     evaluate(result, resources, reader, model, images, hooks);
-  } catch (const OutOfMemory& error) {
-    result.outcome = Outcome::kOutOfMemory;
-    result.report = error.what();
-  }
+  });
   resources.scheduler().wait_all();
   watch.stop(result);
   resources.collect(result);
@@ -70,12 +67,8 @@ TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks) {
   settings.train.validate();
   TrainResult result;
   result.testing = true;
-  try {
-    predict_with_resources(result, settings, hooks);
-  } catch (const OutOfMemory& error) {  // not even one batch's inputs fit
-    result.outcome = Outcome::kOutOfMemory;
-    result.report = error.what();
-  }
+  // not even one batch's inputs fit
+  until_out_of_memory(result, [&] { predict_with_resources(result, settings, hooks); });
   return result;
 }
 

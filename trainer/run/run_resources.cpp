@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "allocator/base/error.hpp"
 #include "kernels/blas/blas.hpp"
 #include "scheduler/device/device_kind.hpp"
 #include "tools/program/median.hpp"
@@ -102,6 +103,15 @@ void Watch::stop(TrainResult& result) {
   result.measured_to = since_boot(stopped);
   result.seconds = seconds(stopped - started_);
   result.idle_share = 1 - seconds(resources_.busy() - busy_before_) / result.seconds;
+}
+
+void until_out_of_memory(TrainResult& result, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const OutOfMemory& error) {
+    result.outcome = Outcome::kOutOfMemory;
+    result.report = error.what();
+  }
 }
 
 }  // namespace weir

@@ -4,6 +4,7 @@
 // that are collected from them.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -92,5 +93,8 @@ class HostTimes {
   Clock::time_point started_;
   std::vector<double> times_;
 };
+
+/// Runs `work`. If it runs out of memory, notes that in `result`.
+void until_out_of_memory(TrainResult& result, const std::function<void()>& work);
 
 }  // namespace weir

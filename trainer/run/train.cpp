@@ -85,7 +85,7 @@ void run_batches(TrainResult& result, RunResources& resources, Feed& feed, Mlp& 
     times.stop();
     ++result.batches;
     result.samples.push_back({resources.held(), resources.staging()});
-    if (hooks.progress) hooks.progress(result.batches, settings.batches.value);
+    if (hooks.on_done) hooks.on_done(result.batches, settings.batches.value);
   }
   resources.scheduler().wait_all();
   watch.stop(result);
@@ -106,7 +106,7 @@ void test_model(TrainResult& result, RunResources& resources, Mlp& model,
   const BatchShape shape = batch_shape(images, settings.batch_size.value);
   result.testing = true;
   Reader& reader = resources.add_reader(shape, ordered_source(images, shape.rows));
-  evaluate(result, resources, reader, model, images, {.stop = hooks.stop, .progress = {}});
+  evaluate(result, resources, reader, model, images, {.stop = hooks.stop, .on_done = {}});
 }
 
 void run_with_resources(TrainResult& result, const TrainSettings& settings,
@@ -114,16 +114,13 @@ void run_with_resources(TrainResult& result, const TrainSettings& settings,
   RunResources resources(settings);
   const std::unique_ptr<Feed> feed = make_feed(resources, settings);
   Watch watch(resources);
-  try {
+  until_out_of_memory(result, [&] {
     Mlp model(resources.operations(), settings.widths, settings.seed.value);
     run_batches(result, resources, *feed, model, settings, hooks, watch);
     if (settings.data != nullptr && result.outcome == Outcome::kFinished) {
       test_model(result, resources, model, settings, hooks);
     }
-  } catch (const OutOfMemory& error) {
-    result.outcome = Outcome::kOutOfMemory;
-    result.report = error.what();
-  }
+  });
   resources.scheduler().wait_all();
   watch.stop(result);
   resources.collect(result);
@@ -134,12 +131,8 @@ void run_with_resources(TrainResult& result, const TrainSettings& settings,
 TrainResult train(const TrainSettings& settings, const TrainHooks& hooks) {
   settings.validate();
   TrainResult result;
-  try {
-    run_with_resources(result, settings, hooks);
-  } catch (const OutOfMemory& error) {  // not even one batch's inputs fit
-    result.outcome = Outcome::kOutOfMemory;
-    result.report = error.what();
-  }
+  // not even one batch's inputs fit
+  until_out_of_memory(result, [&] { run_with_resources(result, settings, hooks); });
   return result;
 }
 

@@ -62,7 +62,7 @@ struct TrainResult {
 
 struct TrainHooks {
   std::stop_token stop{};  ///< the run ends after the current batch, with the figures so far
-  std::function<void(std::uint64_t done, std::uint64_t all)> progress{};
+  std::function<void(std::uint64_t done, std::uint64_t all)> on_done{};
 };
 
 /// Runs. Out-of-memory and interruption are outcomes, not exceptions. Throws UsageError for

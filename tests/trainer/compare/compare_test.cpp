@@ -82,7 +82,7 @@ TEST(Compare, InterruptedItKeepsThePairsThatWereWhole) {
   std::stop_source stop;
   const Comparison c =
       compare(settings, {.stop = stop.get_token(),
-                         .progress = [&](const std::string& label, std::uint64_t, std::uint64_t) {
+                         .on_done = [&](const std::string& label, std::uint64_t, std::uint64_t) {
                            if (label.starts_with("throttled, round 2")) stop.request_stop();
                          }});
   EXPECT_TRUE(c.interrupted);

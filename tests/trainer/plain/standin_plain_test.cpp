@@ -66,7 +66,7 @@ TEST_F(StandinPlain, AllMemoryIsTakenBeforeTheFirstBatch) {
     if (done == 1) first = last;
   };
   const TrainResult plain =
-      train_plain(plain_job(InputKind::kRing), {.stop = {}, .progress = count});
+      train_plain(plain_job(InputKind::kRing), {.stop = {}, .on_done = count});
   ASSERT_EQ(plain.outcome, Outcome::kFinished) << plain.report;
   EXPECT_GT(first, 0U);
   EXPECT_EQ(last, first);
@@ -94,7 +94,7 @@ TEST_F(StandinPlain, TheHostRunsAheadByTheRingAndNoFurther) {
     }
   };
   const TrainResult plain =
-      train_plain(plain_job(InputKind::kDrawn), {.stop = {}, .progress = count});
+      train_plain(plain_job(InputKind::kDrawn), {.stop = {}, .on_done = count});
   EXPECT_EQ(plain.outcome, Outcome::kFinished) << plain.report;
 }
 
@@ -107,7 +107,7 @@ TEST_F(StandinPlain, RunsOutAndIsInterruptedAsTrainingIs) {
     if (done == 2) stop.request_stop();
   };
   const TrainResult plain =
-      train_plain(settings, {.stop = stop.get_token(), .progress = stop_early});
+      train_plain(settings, {.stop = stop.get_token(), .on_done = stop_early});
   EXPECT_EQ(plain.outcome, Outcome::kInterrupted);
   EXPECT_EQ(plain.batches, 2U);
   EXPECT_TRUE(plain.weights.empty());

@@ -166,7 +166,7 @@ TEST_F(TrainingOnData, PredictThatIsStoppedClaimsNoAccuracy) {
     if (images == 128) stop.request_stop();
   };
   const TrainResult run = predict(predict_job(digits_job(8), trained()),
-                                  {.stop = stop.get_token(), .progress = after_two});
+                                  {.stop = stop.get_token(), .on_done = after_two});
   EXPECT_EQ(run.outcome, Outcome::kInterrupted);
   EXPECT_EQ(describe_outcome(run), "interrupted after 2 test batches");
   EXPECT_EQ(run.test_images, 128U);
@@ -178,7 +178,7 @@ TEST_F(TrainingOnData, ARunThatIsStoppedIsNotTested) {
   const auto at_five = [&](std::uint64_t done, std::uint64_t /*all*/) {
     if (done == 5) stop.request_stop();
   };
-  const TrainResult run = train(digits_job(8), {.stop = stop.get_token(), .progress = at_five});
+  const TrainResult run = train(digits_job(8), {.stop = stop.get_token(), .on_done = at_five});
   EXPECT_EQ(describe_outcome(run), "interrupted after 5 batches");
   EXPECT_FALSE(run.testing);
   EXPECT_TRUE(run.weights.empty());
@@ -189,7 +189,7 @@ TEST_F(TrainingOnData, ARunThatIsStoppedInItsTestKeepsItsWeights) {
   const auto at_the_last = [&](std::uint64_t done, std::uint64_t all) {
     if (done == all) stop.request_stop();
   };
-  const TrainResult run = train(digits_job(8), {.stop = stop.get_token(), .progress = at_the_last});
+  const TrainResult run = train(digits_job(8), {.stop = stop.get_token(), .on_done = at_the_last});
   EXPECT_EQ(describe_outcome(run), "interrupted after 0 test batches");
   EXPECT_EQ(run.weights, trained().weights);
   EXPECT_EQ(run.test_accuracy, std::nullopt);

@@ -66,7 +66,7 @@ TEST(SmallestBudgetSearch, StoppedWithinAnyOfItsRunsItFindsNothing) {
     std::uint64_t batches = 0;
     const auto found =
         smallest_budget(settings, Policy::kBarrier, kBatches, kStep,
-                        {.stop = stop.get_token(), .progress = [&](std::uint64_t, std::uint64_t) {
+                        {.stop = stop.get_token(), .on_done = [&](std::uint64_t, std::uint64_t) {
                            if (++batches == stop_at) stop.request_stop();
                          }});
     if (stop.stop_requested()) {

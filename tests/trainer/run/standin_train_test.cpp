@@ -148,7 +148,7 @@ TrainResult train_and_stop_while_held_back(TrainSettings settings, bool& seen) {
     (void)await_frontend_waiting();
     weir_standin_release(weir_standin_all_streams());
   });
-  TrainResult run = train(settings, {.stop = stop.get_token(), .progress = hold});
+  TrainResult run = train(settings, {.stop = stop.get_token(), .on_done = hold});
   interrupter.get();
   weir_standin_delay(weir_standin_all_streams(), 0);
   return run;

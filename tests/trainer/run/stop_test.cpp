@@ -25,7 +25,7 @@ TEST(TrainerStop, EndsAfterTheBatchUnderWayWithTheFiguresSoFar) {
   const auto at_five = [&](std::uint64_t done, std::uint64_t /*all*/) {
     if (done == 5) stop.request_stop();
   };
-  const TrainResult run = train(tiny_job(), {.stop = stop.get_token(), .progress = at_five});
+  const TrainResult run = train(tiny_job(), {.stop = stop.get_token(), .on_done = at_five});
   EXPECT_EQ(run.outcome, Outcome::kInterrupted);
   EXPECT_EQ(run.batches, 5U);
   EXPECT_EQ(describe_outcome(run), "interrupted after 5 batches");
@@ -45,10 +45,10 @@ TEST(TrainerStop, WhileHeldBackKeepsTheFiguresToo) {
     third_batch.await_arrival();
     stop.request_stop();
   });
-  const TrainResult run = train(
-      settings, {.stop = stop.get_token(), .progress = [&](std::uint64_t done, std::uint64_t) {
-                   if (done == 3) third_batch.pass();
-                 }});
+  const TrainResult run =
+      train(settings, {.stop = stop.get_token(), .on_done = [&](std::uint64_t done, std::uint64_t) {
+                         if (done == 3) third_batch.pass();
+                       }});
   interrupter.join();
   EXPECT_EQ(run.outcome, Outcome::kInterrupted);
   EXPECT_GE(run.batches, 3U);
@@ -68,7 +68,7 @@ TEST(TrainerStop, AfterTheLastBatchChangesNothing) {
   std::stop_source stop;
   const TrainSettings settings = tiny_job();
   const TrainResult run = train(
-      settings, {.stop = stop.get_token(), .progress = [&](std::uint64_t done, std::uint64_t all) {
+      settings, {.stop = stop.get_token(), .on_done = [&](std::uint64_t done, std::uint64_t all) {
                    if (done == all) stop.request_stop();
                  }});
   EXPECT_EQ(run.outcome, Outcome::kFinished);

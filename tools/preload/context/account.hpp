@@ -18,7 +18,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/progress/progress.hpp"
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/summary.hpp"
 
 namespace weir::preload {
 

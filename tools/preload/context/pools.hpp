@@ -16,7 +16,7 @@
 #include "tools/preload/context/account.hpp"
 #include "tools/preload/context/fences.hpp"
 #include "tools/preload/context/upstream.hpp"
-#include "tools/preload/report/settings.hpp"
+#include "tools/preload/settings/settings.hpp"
 
 namespace weir::preload {
 

@@ -164,7 +164,7 @@ bool start_timeline(std::string_view file) noexcept {
     }
     auto settings = timeline::TimelineSettings::from_environment();
     if (!file.empty()) settings.file = {timeline::parse_timeline_file(kSource, file), kSource};
-    timeline::Recorder* const recorder = begin_recording(settings);
+    timeline::Recorder* const recorder = begin_process_recording(settings);
     if (recorder == nullptr && settings.file.value.empty()) {
       log(LogLevel::kError, std::string(kSource) + ": no file is named here or by WEIR_TIMELINE");
     }

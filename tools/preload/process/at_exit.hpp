@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tools/preload/context/arena.hpp"
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/summary.hpp"
 
 namespace weir::preload {
 

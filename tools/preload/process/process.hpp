@@ -15,7 +15,7 @@
 #include "tools/preload/context/loads.hpp"
 #include "tools/preload/context/primary_contexts.hpp"
 #include "tools/preload/context/spill.hpp"
-#include "tools/preload/report/settings.hpp"
+#include "tools/preload/settings/settings.hpp"
 #include "tools/timeline/live/budget_request.hpp"
 
 namespace weir::timeline {
@@ -204,7 +204,7 @@ class Process final : public Neighbours {
 };
 
 /// Returns the recording, begun now or earlier; null if no file is named.
-timeline::Recorder* begin_recording(const timeline::TimelineSettings& settings);
+timeline::Recorder* begin_process_recording(const timeline::TimelineSettings& settings);
 /// Begins the timeline that WEIR_TIMELINE asks for; it ends with the program. Does nothing if none
 /// is asked for or the program already began one. Throws UsageError.
 void begin_timeline(const timeline::TimelineSettings& settings);

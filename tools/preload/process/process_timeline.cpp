@@ -74,7 +74,7 @@ void show_devices(const Process& process) {
   new ShownDevices(process);  // never destroyed: threads may look after statics are gone
 }
 
-timeline::Recorder* begin_recording(const timeline::TimelineSettings& settings) {
+timeline::Recorder* begin_process_recording(const timeline::TimelineSettings& settings) {
   Beginning& begun = beginning();
   const Lock lock(begun.mutex);
   timeline::Recorder* const before = timeline::recording();
@@ -91,7 +91,7 @@ timeline::Recorder* begin_recording(const timeline::TimelineSettings& settings) 
 
 void begin_timeline(const timeline::TimelineSettings& settings) {
   const Inside inside;  // CUDA calls of a recording are no work of the program
-  if (timeline::recording() == nullptr) (void)begin_recording(settings);
+  if (timeline::recording() == nullptr) (void)begin_process_recording(settings);
 }
 
 void begin_publishing(const Settings& settings) noexcept { (void)publisher(settings); }

@@ -32,12 +32,12 @@ std::string summary(const Figures& figures, Bytes scale) {
 }
 
 void draw_band(Svg& svg, const Band& band, double top, Bytes scale, bool last) {
-  Plot plot(svg, top, look::kBand, static_cast<double>(band.timeline.operations()),
+  Plot plot(svg, top, look::kBand, static_cast<double>(band.levels.operations()),
             static_cast<double>(scale.count) * 1.03);
   plot.grid(4);
-  plot.area(band.timeline, &Levels::reserved, look::kReserved);
-  plot.area(band.timeline, &Levels::allocated, look::kAllocated);
-  plot.area(band.timeline, &Levels::requested, look::kLive);
+  plot.area(band.levels, &Levels::reserved, look::kReserved);
+  plot.area(band.levels, &Levels::allocated, look::kAllocated);
+  plot.area(band.levels, &Levels::requested, look::kLive);
   plot.frame(last);
   svg.text({look::kLeft, top - 6}, band.name, look::kBold);
   svg.text({look::kLeft + look::kPlot, top - 6}, summary(band.figures, scale), look::kEnd);
@@ -48,14 +48,14 @@ void draw_band(Svg& svg, const Band& band, double top, Bytes scale, bool last) {
 Band record_band(const Trace& trace, const Candidate& candidate, Bytes capacity, AddressMap* map) {
   const std::unique_ptr<Subject> subject = candidate.make(capacity);
   Band band{.name = candidate.name,
-            .timeline = Timeline(trace.operations.size(), kMostColumns),
+            .levels = LevelColumns(trace.operations.size(), kMostColumns),
             .figures = {}};
   if (map != nullptr) {
     auto* const pool = dynamic_cast<PoolSubject*>(subject.get());
     if (pool != nullptr) pool->tell([map](const DriverEvent& event) { map->add(event); });
   }
   band.figures = replay(trace, *subject, [&](const Step& step) {
-    band.timeline.add(step);
+    band.levels.add(step);
     if (map == nullptr) return;
     map->add(step);
   });

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/replay/measure/level_columns.hpp"
 #include "tools/replay/measure/measure.hpp"
-#include "tools/replay/measure/timeline.hpp"
 #include "tools/replay/show/address_map.hpp"
 #include "tools/replay/subject/pool_subject.hpp"
 
@@ -17,7 +17,7 @@ namespace weir::replay {
 /// One pool's band.
 struct Band {
   std::string name;
-  Timeline timeline;
+  LevelColumns levels;
   Figures figures;
 };
 
@@ -29,7 +29,7 @@ struct Picture {
   std::optional<AddressMap> map;  ///< if available
 };
 
-/// The most columns that a drawn timeline may have.
+/// The most columns that a band may have.
 inline constexpr std::size_t kMostColumns = 420;
 
 /// Replays `trace` for a band. Also records the map if `map` is set and `candidate` makes a

@@ -53,12 +53,12 @@ void Plot::frame(bool numbered) {
   svg_.text({(look::kLeft + kRight) / 2, bottom() + 32}, "operation", look::kMiddle);
 }
 
-void Plot::area(const Timeline& timeline, Bytes Levels::*level, std::string_view look) {
-  const double width = operations_ / static_cast<double>(timeline.width());
+void Plot::area(const LevelColumns& columns, Bytes Levels::*level, std::string_view look) {
+  const double width = operations_ / static_cast<double>(columns.width());
   std::string path = "M" + Svg::number(x(0)) + " " + Svg::number(bottom());
   std::optional<Bytes> last;
   double end = 0;
-  for (const Levels& levels : timeline.columns()) {
+  for (const Levels& levels : columns.columns()) {
     if (levels.*level != last) {
       last = levels.*level;
       path += "H" + Svg::number(x(end)) + "V" +

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "tools/replay/measure/timeline.hpp"
+#include "tools/replay/measure/level_columns.hpp"
 #include "tools/replay/show/address_map.hpp"
 #include "tools/replay/show/svg.hpp"
 
@@ -42,7 +42,7 @@ class Plot {
   /// Draws the axes, and the numbers of the operations if `numbered`.
   void frame(bool numbered);
   /// Draws one level as steps, down to zero at both ends, clipped to the plot.
-  void area(const Timeline& timeline, Bytes Levels::*level, std::string_view look);
+  void area(const LevelColumns& columns, Bytes Levels::*level, std::string_view look);
 
  private:
   [[nodiscard]] double x(double operation) const {

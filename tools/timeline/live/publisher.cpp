@@ -80,6 +80,10 @@ void take_sample(BlockFile& block) {
   block.append(sample_of(figures), devices_of(figures));
 }
 
+void log_not_shown(const std::exception& error) {
+  log(LogLevel::kDebug, std::string("weir top will not show this process: ") + error.what());
+}
+
 /// Answers pending requests.
 void serve(BlockFile& block, const LiveListener& listener) noexcept {
   const auto ask = block.next_request();
@@ -165,7 +169,7 @@ void* Publisher::run(void* held) {
   try {
     (*state)->publish();
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("weir top will not show this process: ") + error.what());
+    log_not_shown(error);
   }
   (*state)->finish();
   return nullptr;
@@ -254,7 +258,7 @@ Publisher* Publisher::begin(const PublishSetting& setting, const Environment& en
     static const int kAtExit = std::atexit(Publisher::end);
     (void)kAtExit;  // on failure, others remove the block
   } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("weir top will not show this process: ") + error.what());
+    log_not_shown(error);
     return nullptr;
   }
   own->publisher.start();

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "allocator/pool_kind.hpp"
-#include "tools/preload/report/settings.hpp"
+#include "tools/preload/settings/settings.hpp"
 #include "tools/weir/run/framework_allocator.hpp"
 
 namespace weir::cli {

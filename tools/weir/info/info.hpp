@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "allocator/base/setting.hpp"
-#include "tools/preload/report/settings.hpp"
+#include "tools/preload/settings/settings.hpp"
 #include "tools/weir/info/driver.hpp"
 #include "tools/weir/run/framework_allocator.hpp"
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "tools/preload/report/bare_json.hpp"
+#include "tools/preload/summary/bare_json.hpp"
 
 namespace weir::cli {
 namespace {

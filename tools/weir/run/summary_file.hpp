@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/summary.hpp"
 
 namespace weir::cli {
 

@@ -9,8 +9,8 @@
 
 #include "allocator/base/error.hpp"
 #include "tools/gpu_check/command.hpp"
-#include "tools/gpu_check/timeline/record.hpp"
-#include "tools/gpu_check/timeline/work.hpp"
+#include "tools/gpu_check/timeline_check/record.hpp"
+#include "tools/gpu_check/timeline_check/work.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/timeline/files/read.hpp"
 

@@ -9,7 +9,7 @@
 #include "allocator/timeline/sink.hpp"
 #include "kernels/elementwise/elementwise_cuda.hpp"
 #include "tools/gpu_check/facts/spin_cuda.hpp"
-#include "tools/gpu_check/timeline/work.hpp"
+#include "tools/gpu_check/timeline_check/work.hpp"
 #include "trainer/plain/plain_memory_cuda.hpp"
 
 namespace weir::gpu_check {

@@ -1,7 +1,7 @@
 // The summary for programs. tools/weir/run/summary_file.cpp parses it.
 
-#include "tools/preload/report/bare_json.hpp"
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/bare_json.hpp"
+#include "tools/preload/summary/summary.hpp"
 
 namespace weir::preload {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "allocator/base/setting.hpp"
-#include "tools/gpu_check/timeline/compare.hpp"
+#include "tools/gpu_check/timeline_check/compare.hpp"
 
 namespace weir::gpu_check {
 

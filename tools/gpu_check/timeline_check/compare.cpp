@@ -1,4 +1,4 @@
-#include "tools/gpu_check/timeline/compare.hpp"
+#include "tools/gpu_check/timeline_check/compare.hpp"
 
 #include <algorithm>
 

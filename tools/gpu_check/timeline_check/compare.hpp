@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tools/gpu_check/timeline/stretch.hpp"
+#include "tools/gpu_check/timeline_check/stretch.hpp"
 #include "tools/timeline/model/timeline.hpp"
 
 namespace weir::gpu_check {

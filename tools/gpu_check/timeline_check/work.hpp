@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/gpu_check/timeline/stretch.hpp"
+#include "tools/gpu_check/timeline_check/stretch.hpp"
 
 namespace weir::gpu_check {
 

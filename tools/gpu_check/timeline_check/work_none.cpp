@@ -1,7 +1,7 @@
 // For builds without a CUDA toolkit.
 
 #include "allocator/base/error.hpp"
-#include "tools/gpu_check/timeline/work.hpp"
+#include "tools/gpu_check/timeline_check/work.hpp"
 
 namespace weir::gpu_check {
 

@@ -1,7 +1,7 @@
 // The summary for people. Formats percentages and times with integers, because a program's locale
 // may write a comma.
 
-#include "tools/preload/report/summary.hpp"
+#include "tools/preload/summary/summary.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "tools/preload/report/bare_json.hpp"
+#include "tools/preload/summary/bare_json.hpp"
 
 #include <algorithm>
 #include <cstdio>

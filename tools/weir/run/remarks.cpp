@@ -1,4 +1,4 @@
-#include "tools/weir/run/report.hpp"
+#include "tools/weir/run/remarks.hpp"
 
 #include <chrono>
 #include <csignal>

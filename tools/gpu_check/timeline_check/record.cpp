@@ -1,4 +1,4 @@
-#include "tools/gpu_check/timeline/record.hpp"
+#include "tools/gpu_check/timeline_check/record.hpp"
 
 #include <memory>
 #include <utility>

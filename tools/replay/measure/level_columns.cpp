@@ -1,13 +1,13 @@
-#include "tools/replay/measure/timeline.hpp"
+#include "tools/replay/measure/level_columns.hpp"
 
 #include <algorithm>
 
 namespace weir::replay {
 
-Timeline::Timeline(std::uint64_t operations, std::size_t most)
+LevelColumns::LevelColumns(std::uint64_t operations, std::size_t most)
     : operations_(operations), width_(std::min<std::uint64_t>(operations, most)) {}
 
-void Timeline::add(const Step& step) {
+void LevelColumns::add(const Step& step) {
   const std::size_t column = step.operation * width_ / operations_;
   if (column >= columns_.size()) columns_.resize(column + 1);
   Levels& levels = columns_[column];

@@ -16,10 +16,10 @@ struct Levels {
   friend bool operator==(const Levels&, const Levels&) = default;
 };
 
-class Timeline {
+class LevelColumns {
  public:
   /// Divides `operations` into at most `most` columns of about equal length.
-  Timeline(std::uint64_t operations, std::size_t most);
+  LevelColumns(std::uint64_t operations, std::size_t most);
 
   /// Steps must come in order.
   void add(const Step& step);
