@@ -41,7 +41,7 @@ struct DriverCall {
 };
 
 /// Without calls that only release: what they cannot release stays with the driver, and in the
-/// upstream's accounting (CudaPagesTest.ThatCannotBeGivenBackStayInTheBooks).
+/// upstream's accounting (CudaPagesTest.ThatCannotBeGivenBackStayInTheAccounting).
 std::vector<DriverCall> driver_calls() {
   std::vector<DriverCall> calls;
   for (const CUresult code : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE}) {

@@ -91,7 +91,7 @@ inline void expect_given(const Pool& pool, FaultyUpstream& upstream) {
 
 /// Checks that the accounting is consistent, and that the reserved memory is what the upstream has
 /// given and within the budget.
-inline void expect_books(const Pool& pool, FaultyUpstream& upstream) {
+inline void expect_statistics_agree(const Pool& pool, FaultyUpstream& upstream) {
   const Statistics s = pool.statistics();
   EXPECT_EQ(s.allocated.current + s.awaiting.current + s.cached.current, s.reserved.current);
   EXPECT_EQ(s.allocated.current + s.awaiting.current, s.held.current);

@@ -95,7 +95,7 @@ class Scene {
   /// Removes what an allocation that threw left behind.
   void settle() { std::erase(held_, nullptr); }
 
-  void expect_books() const {
+  void expect_statistics_agree() const {
     const Statistics s = pool_.statistics();
     EXPECT_EQ(s.allocated.current + s.awaiting.current + s.cached.current, s.reserved.current);
     EXPECT_EQ(s.reserved.current, upstream_.used());
@@ -160,7 +160,7 @@ class PoolHeap : public ::testing::TestWithParam<PoolKind> {
     for (std::uint64_t n = 1; struck && !HasFailure(); ++n) {
       SCOPED_TRACE("allocation " + std::to_string(n));
       Scene scene(GetParam());
-      scene.expect_books();
+      scene.expect_statistics_agree();
       testing::fail_new_at(n);
       try {
         act(scene);
@@ -169,10 +169,10 @@ class PoolHeap : public ::testing::TestWithParam<PoolKind> {
       }
       struck = testing::stop_failing_new();
       scene.settle();
-      scene.expect_books();
+      scene.expect_statistics_agree();
       ASSERT_LT(n, 1000U) << "it never gets through";
       for (const Bytes size : {kib(4), mib(2), mib(4)}) scene.take(size, kC);
-      scene.expect_books();
+      scene.expect_statistics_agree();
     }
   }
 };
@@ -232,7 +232,7 @@ TEST_P(PoolHeap, IsNotNeededForTheFreeOfABlock) {
   while (scene.size() != first) EXPECT_NO_THROW(scene.free(first, scene.home(first)));
   const bool struck = testing::stop_failing_new();
   EXPECT_TRUE(!struck || GetParam() == PoolKind::kUnpooled) << "which gives back what it can";
-  scene.expect_books();
+  scene.expect_statistics_agree();
 }
 
 TEST_P(PoolHeap, RunsOutWhileTheDeviceHandsABlockOver) {
@@ -343,7 +343,7 @@ TEST(PoolHeapPaged, RunsOutWhilePagesMoveHoweverFullTheTableOfBlocksIs) {
       }
       struck = testing::stop_failing_new();
       scene.settle();
-      scene.expect_books();
+      scene.expect_statistics_agree();
     }
   }
 }

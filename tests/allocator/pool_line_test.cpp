@@ -87,7 +87,7 @@ TEST_P(PoolLine, AHitOnAnOwnBlockPassesByWhoWaitsForTheDevice) {
   EXPECT_NE(try_allocate(unit * 2, a), nullptr);
   join_passers();
   EXPECT_EQ(got, own);
-  testing::expect_books(pool, upstream);
+  testing::expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolLine, AHitThatTheFirstWouldLackLinesUpBehindIt) {

@@ -507,7 +507,7 @@ inline void RandomRun::free_one() {
 }
 
 inline void RandomRun::expect_model() {
-  expect_books(*pool_, upstream_);
+  expect_statistics_agree(*pool_, upstream_);
   const Statistics s = pool_->statistics();
   EXPECT_EQ(s.allocated.current, allocated_);
   EXPECT_EQ(s.requested.current, requested_);

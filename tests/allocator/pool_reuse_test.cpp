@@ -12,7 +12,7 @@
 namespace weir {
 namespace {
 
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Fault;
 using testing::options_of;
 
@@ -92,7 +92,7 @@ TEST_P(PoolReuse, AFreeThatCannotBeRecordedKeepsTheBlockFromEveryone) {
   pool.poll();
   for (const StreamId stream : {a, b}) EXPECT_NE(pool.allocate(unit, stream), pointer);
   EXPECT_EQ(pool.statistics().awaiting.current, unit);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 
   progress.fail_records(Fault::never());
   pool.poll();
@@ -100,7 +100,7 @@ TEST_P(PoolReuse, AFreeThatCannotBeRecordedKeepsTheBlockFromEveryone) {
   pool.poll();
   EXPECT_EQ(pool.statistics().awaiting.current, Bytes{0});
   EXPECT_EQ(pool.allocate(unit, b), pointer);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolReuse, AUseThatCannotBeRecordedKeepsTheBlockFromEveryone) {
@@ -131,7 +131,7 @@ TEST_P(PoolReuse, APointRecordedLateThatIsPassedAlreadyLetsTheBlockGo) {
   pool.poll();  // sees how far the stream is, and cannot record yet
   pool.poll();
   EXPECT_EQ(pool.statistics().awaiting.current, Bytes{0});
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.allocate(unit, b), parked);
 }
 

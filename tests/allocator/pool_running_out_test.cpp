@@ -13,7 +13,7 @@ namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using ::testing::IsEmpty;
 using testing::options_of;
 
@@ -66,7 +66,7 @@ TEST_P(PoolRunningOut, ThenGrowthRatherThanReleaseOrHandover) {
   EXPECT_EQ(s.releases, releases);
   EXPECT_EQ(s.handovers, 0U);
   EXPECT_EQ(s.waits, 0U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolRunningOut, GrowthThatTheBudgetForbidsNeverReachesTheUpstream) {
@@ -87,7 +87,7 @@ TEST_P(PoolRunningOut, ThenReleaseOfTheLeastRecentlyFreedAndOnlyWhatIsNeeded) {
   EXPECT_EQ(is_paged() ? s.unmapped_pages : s.releases, 2U);
   EXPECT_EQ(s.cached.current, unit * 2);
   EXPECT_EQ(s.handovers + s.waits, 0U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolRunningOut, ReuseMakesABlockRecentAgain) {

@@ -19,7 +19,7 @@ namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Fault;
 using testing::Gate;
 using testing::give_others_a_chance;
@@ -64,7 +64,7 @@ TEST_P(PoolThreads, ARequestAwaitsAGrowthThatIsInItsWayAndThenGrowsItself) {
   EXPECT_NE(waiting.get(), other);
   EXPECT_EQ(pool.statistics().handovers, 0U);
   EXPECT_THAT(progress.dependencies(), IsEmpty());
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   pool.deallocate(live, c);
 }
 
@@ -78,7 +78,7 @@ TEST_P(PoolThreads, ARequestThatMeetsAGrowthWhichSucceedsGoesOnToTheNextStage) {
   EXPECT_NE(growing.get(), nullptr);
   EXPECT_EQ(waiting.get(), nullptr);
   EXPECT_EQ(growths(), 1U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolThreads, ARequestAwaitsAFreeThatIsUnderWay) {
@@ -107,7 +107,7 @@ TEST_P(PoolThreads, ARequestAwaitsATrimThatIsUnderWay) {
   trimming.join();
   EXPECT_NE(waiting.get(), nullptr);
   EXPECT_EQ(pool.statistics().waits, 0U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 /// Requests that meet a free between two stages, where no seam is: left to chance, many times.
@@ -184,7 +184,7 @@ TEST_P(OneAddress, ThatTheUpstreamGivesAgainDuringAReleaseIsANewBlock) {
   EXPECT_EQ(small.trim(), unit);
   ASSERT_EQ(again, before);
   EXPECT_EQ(small.statistics().allocated.current, unit * 2);
-  expect_books(small, watched);
+  expect_statistics_agree(small, watched);
   EXPECT_EQ(small.deallocate(again, b), Freed::kCached);
   EXPECT_EQ(small.allocate(unit * 2, b), again);
 }

@@ -66,7 +66,7 @@ struct Rebuilt {
   }
 };
 
-void expect_books_follow(const std::vector<TimelineRecord>& records) {
+void expect_statistics_follow(const std::vector<TimelineRecord>& records) {
   std::map<std::uint16_t, Rebuilt> pools;
   std::map<std::uint16_t, std::uint64_t> last;
   for (const TimelineRecord& record : records) {
@@ -91,7 +91,7 @@ TEST(PoolTimeline, TheStatisticsFollowFromTheEventsAlone) {
                    testing::seed_message(testing::random_seed()));
       const ToldTimeline told;
       RandomRun({.kind = kind, .faults = faults, .seed = ++seed, .steps = 3000}).run();
-      expect_books_follow(told.records());
+      expect_statistics_follow(told.records());
       EXPECT_FALSE(told.of(Kind::kAllocate).empty());
       EXPECT_FALSE(told.of(Kind::kRelease).empty());
       EXPECT_EQ(told.of(Kind::kPool).size(), 1U);

@@ -15,7 +15,7 @@ namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Fault;
 using testing::FaultyUpstream;
 using testing::ManualProgress;
@@ -49,7 +49,7 @@ TEST_P(PoolUpstreamFaults, ARefusalTakesWhatIsPassedFromUnderFreeBlocksAndAsksAg
   EXPECT_NE(pool.allocate(unit * 2, b), nullptr);
   EXPECT_THAT(taken_from, ElementsAre(cached.at(0), cached.at(1)));
   EXPECT_EQ(pool.statistics().waits, 0U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(SegmentFaults, ARefusalDoesNotStopWhileThereIsMoreToRelease) {
@@ -62,7 +62,7 @@ TEST_P(SegmentFaults, ARefusalDoesNotStopWhileThereIsMoreToRelease) {
   upstream.refuse_calls(Fault::at(1, 2));
   EXPECT_NE(pool.allocate(unit * 4, b), nullptr);
   EXPECT_EQ(taken_from.size(), 4U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolUpstreamFaults, ARefusalIsWaitedOutWhenTheDeviceWillFreeSomething) {
@@ -72,7 +72,7 @@ TEST_P(PoolUpstreamFaults, ARefusalIsWaitedOutWhenTheDeviceWillFreeSomething) {
   refuse_growth(Fault::at(1));
   EXPECT_NE(pool.allocate(unit * 2, a), nullptr);
   EXPECT_EQ(pool.statistics().waits, 1U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolUpstreamFaults, ARefusedRequestAsksAgainForWhatATrimGaveBackMeanwhile) {
@@ -86,7 +86,7 @@ TEST_P(PoolUpstreamFaults, ARefusedRequestAsksAgainForWhatATrimGaveBackMeanwhile
   refuse_growth(Fault::at(1));
   EXPECT_NE(pool.allocate(unit * 4, b), nullptr);
   EXPECT_EQ(pool.statistics().waits, 0U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolUpstreamFaults, OneReturnLastsUntilAllThatATrimTookIsBack) {
@@ -115,7 +115,7 @@ TEST_P(PoolUpstreamFaults, ALastingRefusalIsAFailureThatChangesNothing) {
   void* held = pool.allocate(unit * 4, a);
   refuse_growth(Fault::always());
   EXPECT_THROW((void)pool.allocate(unit * 2, a), OutOfMemory);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   refuse_growth(Fault::never());
   EXPECT_NE(pool.allocate(unit * 2, a), nullptr);
   EXPECT_NE(pool.allocate(unit * 8, a), nullptr) << "no claim on the budget was left behind";
@@ -126,7 +126,7 @@ TEST_P(PoolUpstreamFaults, AThrowPassesThroughAndTheStatisticsStayRight) {
   void* held = pool.allocate(unit * 4, a);
   throw_growth(Fault::at(1));
   EXPECT_THROW((void)pool.allocate(unit * 8, a), std::runtime_error);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.statistics().allocated.current, unit * 4);
   EXPECT_NE(pool.allocate(unit * 8, a), nullptr) << "no claim on the budget was left behind";
   pool.deallocate(held, a);
@@ -139,7 +139,7 @@ TEST_P(SegmentFaults, AThrowAfterAReleaseLeavesTheStatisticsRightToo) {
   progress.pass_all(a);
   upstream.throw_calls(Fault::at(1));
   EXPECT_THROW((void)pool.allocate(unit * 16, a), std::runtime_error);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.statistics().reserved.current, Bytes{0});
   EXPECT_NE(pool.allocate(unit * 16, a), nullptr);
 }

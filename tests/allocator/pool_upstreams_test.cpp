@@ -20,7 +20,7 @@ namespace weir {
 namespace {
 
 using testing::expect_all_back;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::FaultyUpstream;
 using testing::ManualProgress;
 using testing::options_of;
@@ -115,7 +115,7 @@ TEST_P(PoolOverUpstream, BlocksHoldWhatWasWrittenWhateverIsFreedBesideThem) {
   }
   pass_all();
   for (const Bytes size : {mib(10), mib(4), kib(900)}) take(size, b);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   EXPECT_EQ(pool->statistics().unmapped_pages > 0, kind() == PoolKind::kPaged);
   for (const Block& block : blocks) {
     expect_filled(block.pointer, block.value, block.size);
@@ -135,12 +135,12 @@ TEST_P(PoolOverUpstream, RunsOutWithinItsBudgetAndGoesOn) {
   EXPECT_EQ(blocks.size(), 8U) << "nothing is lost between blocks of whole pages";
   EXPECT_THROW((void)pool->allocate(mib(4), a), OutOfMemory);
   EXPECT_LE(over->used(), used_before + kBudget);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   pool->deallocate(blocks.front(), a);
   blocks.front() = pool->allocate(mib(4), b);
   fill(blocks.front(), 7, mib(4));
   for (void* block : blocks) pool->deallocate(block, b);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_P(PoolOverUpstream, GivesBackWhatIsHeldWhenItEnds) {

@@ -13,7 +13,7 @@ namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Fault;
 using ::testing::IsEmpty;
 using testing::ManualProgress;
@@ -46,7 +46,7 @@ TEST_P(PoolWaiting, HandoverMakesTheDeviceWaitAndNotTheHost) {
   EXPECT_EQ(s.handovers, 1U);
   EXPECT_EQ(s.hits, 0U);
   EXPECT_EQ(s.releases, 0U);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolWaiting, HandoverTakesTheBlockThatWasFreedFirst) {
@@ -90,7 +90,7 @@ TEST_P(PoolWaiting, AHandoverThatTheDeviceRefusesKeepsTheBlockBehindItsPoint) {
   const Point point = tail(a);
   progress.fail_make_waits(Fault::at(1));
   EXPECT_THROW((void)pool.allocate(unit * 4, b), std::runtime_error);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.statistics().handovers, 0U);
   // The requesting stream was not made to wait, so it may not have the block.
   EXPECT_EQ(pool.allocate(unit * 4, b), pointer);
@@ -132,7 +132,7 @@ TEST_P(PoolWaiting, TheHostWaitsUntilThereIsRoom) {
   EXPECT_EQ(s.releases, is_paged() ? 0U : 1U) << "pages are moved";
   EXPECT_EQ(s.retries, 1U);
   EXPECT_GE(s.waited.count(), 0);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolWaiting, TheHostWaitsForASecondStreamsUse) {
@@ -191,7 +191,7 @@ TEST_P(PoolWaiting, AWaitThatThrowsLeavesThePoolUsable) {
   pool.deallocate(pointer, a);
   progress.fail_waits(Fault::at(1));
   EXPECT_THROW((void)pool.allocate(unit * 4, a), std::runtime_error);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.allocate(unit * 4, a), pointer) << "the line has moved on";
 }
 
@@ -201,7 +201,7 @@ TEST_P(PoolWaiting, ABlockWhosePointIsRecordedLateCanStillBeWaitedFor) {
   pool.deallocate(pointer, a);
   EXPECT_EQ(pool.allocate(unit * 4, b), pointer);
   EXPECT_EQ(pool.statistics().awaiting.current, Bytes{0});
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(PoolWaiting, ABlockThatNobodyCanRecordEndsInAFailureAndNotInAWait) {

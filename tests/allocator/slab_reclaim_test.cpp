@@ -17,7 +17,7 @@ namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Gate;
 using testing::give_others_a_chance;
 using ::testing::IsEmpty;
@@ -48,7 +48,7 @@ TEST_F(SlabReclaim, GivesTheSlabBackThatWasKept) {
   EXPECT_TRUE(reclaim(false));
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
   EXPECT_FALSE(reclaim(true)) << "nothing is left";
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_NE(take(a).pointer, nullptr);
 }
 

@@ -15,7 +15,7 @@
 namespace weir {
 namespace {
 
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Fault;
 using testing::options_of;
 
@@ -59,7 +59,7 @@ TEST_F(SlabTest, AHundredThousandScalarsStayUnder8MiB) {
   progress.pass_all(a);
   pool.trim();
   EXPECT_EQ(pool.statistics().reserved.current, SlabAllocator::kSlab);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_F(SlabTest, EachSizeHasRoomForTheRequest) {
@@ -267,7 +267,7 @@ TEST_F(SlabTest, ServesManyThreads) {
   threads.reserve(4);
   for (int i = 0; i < 4; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST(Invariant4, AWaitingFrontendHoldsNoLockAndWaitsOnlyForSubmittedWork) {
     rig->submit("add", {.reads = {tensor}, .writes = {tensor}, .stream = StreamRole::kCompute2},
                 add(1));
     EXPECT_THAT(rig->read(tensor), Each(3));
-    expect_books(rig);
+    expect_statistics_agree(rig);
     EXPECT_EQ(rig->admission().submitted, 1U);
     device.open();
     in_wait.open();

@@ -117,7 +117,7 @@ class Producer {
         wait(any());
         break;
       case 6:
-        expect_books(rig_);
+        expect_statistics_agree(rig_);
         break;
       default:
         write(any(), false);

@@ -145,7 +145,7 @@ class WithoutWaiting {
 };
 
 /// Checks that the accounting is consistent, whatever the device is doing.
-inline void expect_books(Rig& rig) {
+inline void expect_statistics_agree(Rig& rig) {
   const MemoryInfo info = rig->memory_info();
   EXPECT_EQ(info.free + info.allocated + info.awaiting, info.total);
   EXPECT_EQ(info.allocated + info.awaiting + info.cached, info.reserved);
@@ -174,7 +174,7 @@ inline void expect_idle(Rig& rig) {
   EXPECT_EQ(admission.submitted, 0U);
   EXPECT_EQ(admission.charged, Bytes{});
   EXPECT_EQ(rig->memory_info().awaiting, Bytes{});
-  expect_books(rig);
+  expect_statistics_agree(rig);
 }
 
 }  // namespace weir::testing

@@ -14,7 +14,7 @@
 namespace weir {
 namespace {
 
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::options_of;
 
 /// The least budget in which runs of small blocks have their full size.
@@ -57,7 +57,7 @@ TEST_F(BestFit, CutsBlocksFromOneSegmentSideBySide) {
   EXPECT_EQ(upstream.calls(), 1U);
   EXPECT_EQ(pool->statistics().allocated.current, kib(4) + Bytes{512 + 1024});
   EXPECT_EQ(pool->statistics().reserved.current, kib(64));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, JoinsWhatIsFreeOnBothSides) {
@@ -67,7 +67,7 @@ TEST_F(BestFit, JoinsWhatIsFreeOnBothSides) {
   for (const std::size_t i : {3U, 5U, 4U, 6U}) free(blocks.at(i), a);
   EXPECT_EQ(pool->largest_cached(), kib(16));
   EXPECT_EQ(take(kib(16), a), blocks.at(3));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, TakesThePieceWithTheLeastToSpare) {
@@ -119,7 +119,7 @@ TEST_F(BestFit, AStreamGetsItsOwnTogetherWithWhatIsEverybodysNextToIt) {
   free(blocks.at(1), a);
   EXPECT_EQ(try_take(kib(12), b), nullptr) << "a's part is still a's";
   EXPECT_EQ(try_take(kib(12), a), blocks.at(0));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, AStreamGetsItsOwnTogetherWithWhatBecameEverybodysAfterwards) {
@@ -171,7 +171,7 @@ TEST_F(BestFit, OfAWidePieceLargeBlocksGetTheFrontAndOthersTheEnd) {
   const void* small = take(kib(4), a);
   EXPECT_EQ(distance(small, other), kRun.count) << "in a run of small ones";
   EXPECT_EQ(distance(large, take(mib(32), a)), mib(32).count);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, ABlockThatFindsABetterPieceThanAWideOneIsItsFront) {
@@ -226,7 +226,7 @@ TEST_F(BestFit, WhatIsCutFromTheEndOfAnOddSegmentIsAligned) {
   open(gib(1), Bytes{322'122'547});  // 0.3 GiB
   (void)take(mib(32), a);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(take(mib(8), a)) % Upstream::kAlignment, 0U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, FindsAPieceThatFitsBehindAnyNumberThatAreHardlyTooSmall) {
@@ -252,7 +252,7 @@ TEST_F(BestFit, TheEndOfAWidePieceIsHandedOverAndTheRestStaysItsStreams) {
   EXPECT_EQ(pool->statistics().handovers, 1U);
   EXPECT_EQ(take(mib(500), a), all);
   EXPECT_EQ(pool->statistics().handovers, 1U) << "its own needs none";
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, ASmallBlockThatIsFreedNextToALargePieceLeavesThatLarge) {
@@ -261,7 +261,7 @@ TEST_F(BestFit, ASmallBlockThatIsFreedNextToALargePieceLeavesThatLarge) {
   for (Bytes filled; filled < kRun; filled += mib(1)) run.push_back(take(mib(1), a));
   free(run.back(), a);  // what comes next is large
   EXPECT_NE(try_take(kBudget - kRun, a), nullptr);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, RunsThatAreFreeAreOneLargePieceAgain) {
@@ -281,7 +281,7 @@ TEST_F(BestFit, ASmallBlockIsHandedOverAlsoWhereItsRunIsALargePieceAgain) {
   EXPECT_EQ(try_take(kib(4), b), block);
   EXPECT_EQ(pool->statistics().handovers, 1U);
   EXPECT_EQ(progress.dependencies().size(), 1U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, ASmallBlockIsCutFromALargePieceWhereThereIsNoRoomForARun) {
@@ -305,7 +305,7 @@ TEST_F(BestFit, ASegmentOfWhichAPartIsInUseStays) {
   free(two, a);
   pass(a);
   EXPECT_EQ(pool->trim(), mib(4));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, ASegmentOfWhichAnotherStreamsPartIsUnpassedStays) {
@@ -340,7 +340,7 @@ TEST_F(BestFit, AsksForNoMoreThanThereIsRoomFor) {
   EXPECT_NE(try_take(mib(1), a), nullptr);
   EXPECT_EQ(pool->statistics().reserved.current, mib(5));
   free(first, a);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(BestFit, AsksForTheBlockAloneWhereTheUpstreamHasNoWholeSegment) {
@@ -348,7 +348,7 @@ TEST_F(BestFit, AsksForTheBlockAloneWhereTheUpstreamHasNoWholeSegment) {
   upstream.refuse_calls(testing::Fault::at(1));
   EXPECT_NE(try_take(mib(3), a), nullptr);
   EXPECT_EQ(pool->statistics().reserved.current, mib(3));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::expect_all_back;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Fault;
 using ::testing::IsEmpty;
 using testing::options_of;
@@ -65,7 +65,7 @@ TEST_F(PagedEarly, AStreamsOwnPagesServeItBeforeTheDeviceHasPassedTheirFree) {
   EXPECT_THAT(unmapped, IsEmpty()) << "the device may still use the old place";
   EXPECT_EQ(source().created(), 4U);
   EXPECT_EQ(source().mapped(), 6U) << "two of them at two places";
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(PagedEarly, AnotherStreamsPagesDoNot) {
@@ -112,7 +112,7 @@ TEST_F(PagedEarly, TheOldPlaceIsNobodysUntilItIsUnmapped) {
   EXPECT_NE(take(3, a), nullptr);
   EXPECT_THAT(unmapped, ElementsAre(hole, second_page_of_hole()));
   EXPECT_EQ(source().mapped(), source().created());
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   pool->set_limits(testing::kPage * 8, {.hand_over = false, .wait = false});
   EXPECT_EQ(take(2, a), hole);
 }
@@ -122,11 +122,11 @@ TEST_F(PagedEarly, AMapThatFailsHalfWayLeavesTheRestWhereItLives) {
   source().refuse_map(Fault::at(2));
   EXPECT_EQ(take(3, a), nullptr);
   EXPECT_EQ(source().mapped(), 5U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   source().refuse_map(Fault::never());
   EXPECT_EQ(take(3, a), end);
   EXPECT_EQ(source().mapped(), 6U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(PagedEarly, APageWithAnOldPlaceLeftIsNotDestroyed) {
@@ -136,11 +136,11 @@ TEST_F(PagedEarly, APageWithAnOldPlaceLeftIsNotDestroyed) {
   source().refuse_unmap(Fault::at(2));  // one of the two old places, and all that follow
   EXPECT_EQ(pool->trim(), testing::kPage * 2)
       << "three are free, and one of them is mapped at its old place";
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   source().refuse_unmap(Fault::never());
   EXPECT_EQ(pool->trim(), testing::kPage);
   EXPECT_EQ(source().mapped(), 1U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(PagedEarly, AllPlacesAreUnmappedAtTheEnd) {

@@ -20,7 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::expect_all_back;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using testing::Fault;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -70,7 +70,7 @@ TEST_F(Paged, TakesAsManyPagesAsABlockTouches) {
   EXPECT_EQ(pool->statistics().reserved.current, in_pages(4));
   EXPECT_EQ(pool->statistics().cached.current, testing::kPage - Bytes{512});
   EXPECT_EQ(upstream.calls(), 0U) << "no segment is asked for";
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, TheRestOfAPageIsTheNextBlocksBeginning) {
@@ -94,7 +94,7 @@ TEST_F(Paged, APlaceThatNeedsFewerNewPagesIsTaken) {
   // The last one and three pages behind it, rather than eight elsewhere.
   EXPECT_EQ(take(8, a), last);
   EXPECT_EQ(mapped(), 4U + 1 + 6 + 1 + 5 + 3);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, AHoleGivesItsPagesToWhoeverNeedsThem) {
@@ -108,7 +108,7 @@ TEST_F(Paged, AHoleGivesItsPagesToWhoeverNeedsThem) {
   EXPECT_EQ(mapped(), 8U + 4);
   EXPECT_EQ(source().map_calls(), 8U + 1) << "all of a request in one call";
   EXPECT_EQ(source().unmap_calls(), 8U + 1) << "each request's may be empty";
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   EXPECT_EQ(try_take(1, b), nullptr);
 }
 
@@ -135,7 +135,7 @@ TEST_F(Paged, OfALargeHoleOnlyWhatIsNeededMoves) {
   pass(a);
   EXPECT_NE(try_take(1, a), nullptr);
   EXPECT_EQ(pool->statistics().unmapped_pages, 7U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, PagesAreMadeRatherThanMovedWhereTheyAreFew) {
@@ -159,7 +159,7 @@ TEST_F(Paged, WhatTheUpstreamHasNotIsMovedInstead) {
   EXPECT_NE(try_take(2, a), nullptr) << "fifty pages are under nothing";
   EXPECT_THAT(unmapped, ElementsAre(blocks.at(0), blocks.at(2)));
   EXPECT_EQ(pool->statistics().failures, 0U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, ARefusalOfAnEarlierRoundIsOldNews) {
@@ -235,7 +235,7 @@ TEST_F(Paged, TrimTakesWholePagesFromUnderWhatIsPassed) {
   free(first, a);
   progress.pass_all(a);
   EXPECT_EQ(pool->trim(), in_pages(2));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, TrimKeepsNoMoreThanItIsTold) {
@@ -249,7 +249,7 @@ TEST_F(Paged, TrimKeepsNoMoreThanItIsTold) {
 TEST_F(Paged, APoolWithoutRoomForAPageServesNothing) {
   pool = std::make_unique<Pool>(memory(), options_of(testing::kPage - Bytes{1}, PoolKind::kPaged));
   EXPECT_THROW((void)pool->allocate({1}, a), OutOfMemory);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, AMapThatFailsHalfWayLeavesNothingBehindAndItsPagesServeTheNext) {
@@ -261,11 +261,11 @@ TEST_F(Paged, AMapThatFailsHalfWayLeavesNothingBehindAndItsPagesServeTheNext) {
     EXPECT_EQ(try_take(5, a), nullptr);
     EXPECT_EQ(source().mapped(), 1U + mapped_then);
     EXPECT_EQ(source().created(), 6U);
-    expect_books(*pool, upstream);
+    expect_statistics_agree(*pool, upstream);
   }
   EXPECT_NE(try_take(7, a), nullptr);
   EXPECT_EQ(source().created(), 8U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   free(live, a);
 }
 
@@ -278,7 +278,7 @@ TEST_F(Paged, AMapThatFailsLeavesTheStreamsOwnPiecesItsOwn) {
   EXPECT_EQ(source().mapped(), 3U);
   EXPECT_EQ(try_take(3, b), nullptr) << "two pages are spare, and three a's";
   EXPECT_EQ(try_take(3, a), own);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, AnUnmapThatFailsHalfWayLeavesTheRestWhereItWas) {
@@ -289,11 +289,11 @@ TEST_F(Paged, AnUnmapThatFailsHalfWayLeavesTheRestWhereItWas) {
   source().refuse_unmap(Fault::at(3));
   EXPECT_EQ(try_take(4, b), nullptr);
   EXPECT_EQ(source().mapped(), 6U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   EXPECT_EQ(pool->largest_cached(), in_pages(1));
   EXPECT_NE(try_take(4, b), nullptr) << "two spare ones and two more";
   EXPECT_EQ(source().unmapped_pages(), 4U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, WherePagesStayWhereTheyAreNewOnesServe) {
@@ -305,9 +305,9 @@ TEST_F(Paged, WherePagesStayWhereTheyAreNewOnesServe) {
   EXPECT_NE(try_take(4, b), nullptr);
   EXPECT_EQ(pool->statistics().reserved.current, in_pages(12));
   EXPECT_EQ(source().unmapped_pages(), 0U);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   EXPECT_EQ(try_take(2, b), nullptr) << "and no more than the budget has";
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, PagesThatCouldNotAllBeMadeServeTheNext) {
@@ -315,9 +315,9 @@ TEST_F(Paged, PagesThatCouldNotAllBeMadeServeTheNext) {
   source().refuse_create(Fault::at(3));
   EXPECT_EQ(try_take(5, a), nullptr);
   EXPECT_EQ(pool->statistics().reserved.current, in_pages(2));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   EXPECT_NE(try_take(8, a), nullptr);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, AFaultOfTheSourcePassesThroughAndWhatWasUnmappedServesTheNext) {
@@ -327,11 +327,11 @@ TEST_F(Paged, AFaultOfTheSourcePassesThroughAndWhatWasUnmappedServesTheNext) {
   pass(a);
   source().throw_create(Fault::at(1));
   EXPECT_THROW((void)try_take(6, b), std::runtime_error);
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   EXPECT_EQ(source().mapped(), 4U);
   EXPECT_EQ(source().created(), 8U);
   EXPECT_NE(try_take(6, b), nullptr) << "no claim on the budget was left behind";
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, ATrimThatFailsHalfWayGivesBackWhatItCould) {
@@ -340,9 +340,9 @@ TEST_F(Paged, ATrimThatFailsHalfWayGivesBackWhatItCould) {
   progress.pass_all(a);
   source().refuse_unmap(Fault::at(3));
   EXPECT_EQ(pool->trim(), in_pages(2));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
   EXPECT_EQ(pool->trim(), in_pages(4));
-  expect_books(*pool, upstream);
+  expect_statistics_agree(*pool, upstream);
 }
 
 TEST_F(Paged, WhereThereAreNoAddressesARequestFailsAndTheNextTriesAgain) {

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using testing::expect_all_back;
-using testing::expect_books;
+using testing::expect_statistics_agree;
 using ::testing::HasSubstr;
 using testing::options_of;
 
@@ -72,7 +72,7 @@ TEST_P(EveryPool, RefusesToFreeTwiceAndWhatItDoesNotKnow) {
   pool.poll();
   EXPECT_THROW(pool.deallocate(pointer, a), UsageError);
   EXPECT_THROW(pool.record_use(&foreign, b), UsageError);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(EveryPool, FindsWhoHasAnAddress) {
@@ -104,33 +104,33 @@ TEST_P(EveryPool, FindsWhoHasAnAddress) {
 TEST_P(EveryPool, StatisticsAddUpAfterEveryStep) {
   Pool pool(memory(), options(mib(1)));
   void* one = pool.allocate({3000}, a, "one");
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   void* two = pool.allocate({5000}, b, "two");
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   const Bytes blocks = *pool.block_size({3000}) + *pool.block_size({5000});
   EXPECT_EQ(pool.statistics().requested.current, Bytes{8000});
   EXPECT_EQ(pool.statistics().allocated.current, blocks);
   pool.record_use(one, b);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.deallocate(one, a), Freed::kAwaiting);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.statistics().awaiting.current, *pool.block_size({3000}));
   EXPECT_EQ(pool.statistics().held.current, blocks);
   pool.deallocate(two, b);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.statistics().requested.current, Bytes{0});
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
   progress.pass_all(a);
   progress.pass_all(b);
   pool.poll();
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   const Bytes reserved = pool.statistics().reserved.current;
   EXPECT_TRUE(splits() || reserved == blocks);
   EXPECT_GE(reserved, blocks);
   EXPECT_EQ(pool.statistics().held.current, Bytes{0});
   EXPECT_EQ(pool.statistics().cached.current, reserved);
   EXPECT_EQ(pool.trim(), reserved);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.statistics().reserved.current, Bytes{0});
 }
 
@@ -182,7 +182,7 @@ TEST_P(EveryPool, AFailedRequestChangesNothingAndASmallerOneStillWorks) {
   EXPECT_EQ(after.reserved.peak, before.reserved.peak);
   EXPECT_EQ(after.misses, before.misses);
   EXPECT_EQ(upstream.pages()->reserved(), addresses);
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   void* small = pool.allocate(kib(32), b);
   EXPECT_NE(small, nullptr);
   pool.deallocate(small, b);
@@ -293,7 +293,7 @@ TEST_P(EveryPool, BlocksOfAStreamThatIsGoneGoToOthers) {
     EXPECT_NE(pool.allocate(kib(4), c), nullptr);
     EXPECT_NE(pool.allocate(kib(4), c), nullptr);
     EXPECT_EQ(progress.waits().size(), 0U);
-    expect_books(pool, upstream);
+    expect_statistics_agree(pool, upstream);
   }
   expect_all_back(upstream);
 }
@@ -320,7 +320,7 @@ TEST_P(EveryPool, TrimGivesBackWhatTheDeviceHasPassedAndNothingElse) {
   EXPECT_EQ(pool.trim(), mib(4));
   EXPECT_EQ(pool.statistics().reserved.current, mib(8));
   EXPECT_EQ(pool.statistics().releases, pieces_of(mib(4)));
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(EveryPool, TrimKeepsSoMuchWhenItIsTold) {
@@ -336,10 +336,10 @@ TEST_P(EveryPool, TrimKeepsSoMuchWhenItIsTold) {
   EXPECT_EQ(pool.trim(mib(8)), Bytes{0});
   EXPECT_EQ(pool.trim(mib(4)), mib(4));
   EXPECT_EQ(pool.statistics().reserved.current, mib(4));
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.trim(), mib(4));
   EXPECT_EQ(pool.trim(), Bytes{0});
-  expect_books(pool, upstream);
+  expect_statistics_agree(pool, upstream);
 }
 
 TEST_P(EveryPool, WorksOnADeviceWhosePointsAreNotEntries) {
@@ -351,7 +351,7 @@ TEST_P(EveryPool, WorksOnADeviceWhosePointsAreNotEntries) {
     pool.record_use(pointer, c);
     progress.enqueue(c);
     pool.deallocate(pointer, i % 2 == 0 ? a : b);
-    expect_books(pool, upstream);
+    expect_statistics_agree(pool, upstream);
   }
   EXPECT_EQ(pool.statistics().failures, 0U);
 }

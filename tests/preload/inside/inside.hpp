@@ -132,7 +132,7 @@ class Inside : public ::testing::Test {
     if (found == nullptr) std::abort();  // a test without a context
     return *found;
   }
-  [[nodiscard]] static Statistics books() { return arena().pool().statistics(); }
+  [[nodiscard]] static Statistics statistics() { return arena().pool().statistics(); }
   /// Driver calls since the counters were cleared, without the query of the current context, with
   /// which each call of a program begins.
   [[nodiscard]] static std::uint64_t calls() {

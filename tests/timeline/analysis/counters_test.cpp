@@ -31,12 +31,12 @@ TEST(TimelineCounters, AgreeWithThePoolAtEveryRecord) {
 
 TEST(TimelineCounters, EveryFalsifiedEventIsADisagreement) {
   const Process good = made_process({.batches = 3});
-  const auto changes_books = [](const TimelineRecord& record) {
+  const auto changes_statistics = [](const TimelineRecord& record) {
     return record.kind == TimelineKind::kAllocate || record.kind == TimelineKind::kFree ||
            record.kind == TimelineKind::kSettled || record.kind == TimelineKind::kReserve;
   };
   for (std::size_t i = 0; i < good.records.size(); ++i) {
-    if (!changes_books(good.records[i])) continue;
+    if (!changes_statistics(good.records[i])) continue;
     Process bad = good;
     bad.records[i].bytes += 512;
     const AccountingCheck check = check_accounting(Index(bad));

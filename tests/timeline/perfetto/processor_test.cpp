@@ -59,12 +59,12 @@ struct Expected {
         if (submitted.contains(record.id)) ++flows;
         busy += record.end - record.begin;
       }
-      if (record.source == 1) count_books(record);
+      if (record.source == 1) count_statistics(record);
     }
   }
 
  private:
-  void count_books(const TimelineRecord& record) {
+  void count_statistics(const TimelineRecord& record) {
     const auto at_least = [&](const char* gauge, std::uint64_t value) {
       most[gauge] = std::max(most[gauge], value);
     };

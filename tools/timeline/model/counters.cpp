@@ -43,7 +43,7 @@ void Counters::close_window(Pool& pool, std::vector<CounterSample>& samples) {
   pool.last.reset();
 }
 
-void Counters::add_books(const TimelineRecord& record, std::vector<CounterSample>& samples) {
+void Counters::add_statistics(const TimelineRecord& record, std::vector<CounterSample>& samples) {
   Pool& pool = pools_[record.source];
   if (record.kind == TimelineKind::kPool || record.kind == TimelineKind::kBudget) {
     pool.budget = record.bytes;
@@ -133,7 +133,7 @@ void Counters::add(const TimelineRecord& record, std::vector<CounterSample>& sam
     case TimelineKind::kBudget:
     case TimelineKind::kPressure:
     case TimelineKind::kPoolEnd:
-      add_books(record, samples);
+      add_statistics(record, samples);
       break;
     case TimelineKind::kClose:
     case TimelineKind::kSettle:

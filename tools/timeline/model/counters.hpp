@@ -67,7 +67,7 @@ class Counters {
   };
 
   [[nodiscard]] static Gauges gauges(const CounterSample& sample);
-  void add_books(const TimelineRecord& record, std::vector<CounterSample>& samples);
+  void add_statistics(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_queued_time(std::vector<CounterSample>& samples);
   void add_driver_memory(const TimelineRecord& record, std::vector<CounterSample>& samples);

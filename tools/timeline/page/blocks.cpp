@@ -146,7 +146,7 @@ void LiveBlocks::erase(std::uint64_t id) {
   requested_ -= gone_.back().requested;
 }
 
-void LiveBlocks::take_books(const TimelineRecord& record) {
+void LiveBlocks::take_statistics(const TimelineRecord& record) {
   if (record.kind == TimelineKind::kDriverPool) {
     // The driver reports no blocks of its pools, and no rounding.
     driver_pools_.add(record);
@@ -225,7 +225,7 @@ LiveBlocks::Step LiveBlocks::apply(const TimelineRecord& record) {
     default:
       break;
   }
-  take_books(record);
+  take_statistics(record);
   settle();
   step.went = gone_;
   step.left = left_;

@@ -78,7 +78,7 @@ class LiveBlocks {
   void clear();
   void insert(const TimelineRecord& record, std::uint64_t id);
   void erase(std::uint64_t id);
-  void take_books(const TimelineRecord& record);
+  void take_statistics(const TimelineRecord& record);
   void free(const TimelineRecord& record, std::uint64_t id);
   void settle();
 

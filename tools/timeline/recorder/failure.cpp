@@ -45,7 +45,8 @@ bool begins_in(const std::vector<TimelineRecord>& recent, const TimelineRecord& 
 }
 
 /// Sets the counts of each pool at the window's begin, from its first record in the window.
-void set_books(const std::vector<TimelineRecord>& recent, std::vector<TimelineRecord>& states) {
+void set_statistics(const std::vector<TimelineRecord>& recent,
+                    std::vector<TimelineRecord>& states) {
   std::unordered_map<std::uint16_t, const TimelineRecord*> first;
   for (const TimelineRecord& record : recent) {
     if (record.kind <= TimelineKind::kPoolEnd) first.try_emplace(record.source, &record);
@@ -83,7 +84,7 @@ std::vector<TimelineRecord> begin_with_live(const std::vector<TimelineRecord>& l
     record.begin = record.end = first;
     record.sequence = 0;
   }
-  set_books(recent, all);
+  set_statistics(recent, all);
   all.insert(all.end(), recent.begin(), recent.end());
   return all;
 }

@@ -35,7 +35,7 @@ class DriverFault : public Inside, public ::testing::WithParamInterface<FaultCas
     }
   }
   /// Checks that the program continues: frees succeed, and the accounting is consistent.
-  static void expect_books_agree() {
+  static void expect_statistics_agree() {
     const Statistics now = statistics();
     EXPECT_EQ(now.allocated.current + now.awaiting.current + now.cached.current,
               now.reserved.current);
@@ -55,7 +55,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyThatCuMemFreeFreed) {
   ask_for_all(block, other);
   weir_standin_clear_faults();
   ask_for_all(block, other);
-  expect_books_agree();
+  expect_statistics_agree();
   weir_standin_release(stream);
 }
 
@@ -70,7 +70,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyThatAnotherStreamFreed) {
   ask_for_all(block, home);
   weir_standin_clear_faults();
   ask_for_all(block, home);
-  expect_books_agree();
+  expect_statistics_agree();
   weir_standin_release(busy);
 }
 
@@ -91,7 +91,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyWhoseStreamIsDestroyed) {
   ask_for_all(for_all, other);
   weir_standin_clear_faults();
   ask_for_all(for_all, other);
-  expect_books_agree();
+  expect_statistics_agree();
 }
 
 TEST_P(DriverFault, AHandoverThatFailsGivesNothing) {
@@ -112,12 +112,12 @@ TEST_P(DriverFault, AHandoverThatFailsGivesNothing) {
     EXPECT_GE(weir_standin_calls("cuStreamWaitEvent"), 1U);
     EXPECT_NE(weir_standin_pending(other), 0U);
   } else {
-    EXPECT_EQ(books().handovers, 0U);
+    EXPECT_EQ(statistics().handovers, 0U);
     // It still belongs to its own stream.
     weir_standin_clear_faults();
     EXPECT_EQ(allocate(kMib, stream), block);
   }
-  expect_books_agree();
+  expect_statistics_agree();
 }
 
 TEST_P(DriverFault, ARequestThatGrowsGetsTheCode) {
@@ -131,7 +131,7 @@ TEST_P(DriverFault, ARequestThatGrowsGetsTheCode) {
   EXPECT_EQ(code, its_own ? kCode : CUDA_SUCCESS);
   weir_standin_clear_faults();
   free(allocate(2 * kMib));
-  expect_books_agree();
+  expect_statistics_agree();
 }
 
 std::vector<FaultCase> fault_cases() {

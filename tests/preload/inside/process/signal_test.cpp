@@ -177,7 +177,7 @@ TEST_F(SignalHandler, MoreFreesThanThereIsRoomForFailAndLoseNothing) {
   stop();
   EXPECT_EQ(handler.code, CUDA_ERROR_OUT_OF_MEMORY);
   // The first one was the block, the others are addresses inside it.
-  EXPECT_EQ(books().allocated.current, mib(2));
+  EXPECT_EQ(statistics().allocated.current, mib(2));
   EXPECT_FALSE(log.containing("cuMemFree in a signal handler failed (1)").empty());
 }
 
