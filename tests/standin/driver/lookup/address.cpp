@@ -84,7 +84,7 @@ CUresult look_up(const char* symbol, void** function, int version, cuuint64_t fl
 }  // namespace
 }  // namespace weir::standin
 
-// the toolkit defines it as the second version's name
+#undef cuGetProcAddress  // the toolkit defines it as the second version's name
 
 extern "C" {
 
