@@ -12,7 +12,6 @@
 #include "allocator/base/log.hpp"
 #include "allocator/timeline/sink.hpp"
 #include "scheduler/barrier.hpp"
-#include "scheduler/device/serves_device.hpp"
 
 namespace weir {
 namespace {

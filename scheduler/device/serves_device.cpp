@@ -13,6 +13,6 @@ ServesDevice::ServesDevice() noexcept : before_(std::exchange(serves_device, tru
 
 ServesDevice::~ServesDevice() { serves_device = before_; }
 
-bool on_device_thread() noexcept { return serves_device; }
+bool ServesDevice::here() noexcept { return serves_device; }
 
 }  // namespace weir

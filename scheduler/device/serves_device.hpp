@@ -1,8 +1,5 @@
 #pragma once
 
-/// @file
-/// Which threads serve a device.
-
 namespace weir {
 
 /// Marks the calling thread as serving a device during its lifetime; see on_device_thread.
@@ -13,12 +10,11 @@ class ServesDevice {
   ServesDevice(const ServesDevice&) = delete;
   ServesDevice& operator=(const ServesDevice&) = delete;
 
+  /// Whether the calling thread is marked.
+  [[nodiscard]] static bool here() noexcept;
+
  private:
   const bool before_;
 };
-
-/// Whether the calling thread serves a device. Such a thread must not submit or wait: it could wait
-/// for work queued behind itself.
-[[nodiscard]] bool on_device_thread() noexcept;
 
 }  // namespace weir

@@ -77,4 +77,8 @@ class Task {
   virtual void finished(std::chrono::nanoseconds device_time) noexcept = 0;
 };
 
+/// Whether the calling thread serves a device. Such a thread must not submit or wait: it could wait
+/// for work queued behind itself.
+[[nodiscard]] bool on_device_thread() noexcept;
+
 }  // namespace weir

@@ -18,7 +18,6 @@
 
 #include "allocator/base/mutex.hpp"
 #include "scheduler/device/cpu_device.hpp"
-#include "scheduler/device/serves_device.hpp"
 #include "support/fault.hpp"
 #include "support/faulty_upstream.hpp"
 #include "support/small_pages.hpp"

@@ -17,7 +17,7 @@
 // if the process in its name took the lock, as far as the kernel reveals that (lock_list.hpp).
 //
 // Any program of the user may write to the file, or truncate it. So the process accesses its
-// mapping only by system calls (shared_memory.hpp), which fail where a load or store would kill it,
+// mapping only by system calls (block_file.cpp), which fail where a load or store would kill it,
 // and trusts nothing that it reads there.
 
 #include <array>
