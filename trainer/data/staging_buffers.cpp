@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "allocator/base/no_cancel.hpp"
+
 namespace weir {
 
 StagingBuffers::~StagingBuffers() {
@@ -9,10 +11,16 @@ StagingBuffers::~StagingBuffers() {
 }
 
 StagingBuffers::Buffer StagingBuffers::allocate(Bytes size) {
-  Buffer buffer = take_free(size);
-  if (buffer.pointer == nullptr) buffer = grow(size);
-  if (buffer.pointer == nullptr && release_free()) buffer = grow(size);
-  return buffer;
+  for (;;) {
+    Buffer buffer = take_free(size);
+    if (buffer.pointer != nullptr) return buffer;
+    const std::uint64_t ended = releases_ended();
+    buffer = grow(size);
+    // Another thread may have freed one meanwhile.
+    if (buffer.pointer == nullptr) buffer = take_free(size);
+    if (buffer.pointer != nullptr) return buffer;
+    if (!release_free() && !await_release(ended)) return {};
+  }
 }
 
 void StagingBuffers::deallocate(Buffer buffer) noexcept {
@@ -49,15 +57,35 @@ bool StagingBuffers::release_free() {
   std::vector<Buffer> released;
   {
     const Lock lock(mutex_);
+    if (free_.empty()) return false;
     released = free_;
     free_.clear();
     for (const Buffer& buffer : released) {
       std::erase_if(all_, [&](const Buffer& b) { return b.pointer == buffer.pointer; });
       reserved_.remove(buffer.size);
     }
+    ++releasing_;
   }
   for (const Buffer& buffer : released) upstream_.deallocate(buffer.pointer, buffer.size);
-  return !released.empty();
+  {
+    const Lock lock(mutex_);
+    --releasing_;
+    ++releases_ended_;
+  }
+  released_.notify_all();
+  return true;
+}
+
+bool StagingBuffers::await_release(std::uint64_t ended) {
+  const NoCancel no_cancel;
+  Lock lock(mutex_);
+  while (releasing_ != 0 && releases_ended_ == ended) released_.wait(lock);
+  return releases_ended_ != ended;
+}
+
+std::uint64_t StagingBuffers::releases_ended() const {
+  const Lock lock(mutex_);
+  return releases_ended_;
 }
 
 Gauge StagingBuffers::reserved() const {

@@ -7,6 +7,7 @@
 // size or above exist than were in use at once. docs/performance.md compares this with a jemalloc
 // arena.
 
+#include <condition_variable>
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +33,8 @@ class StagingBuffers {
   StagingBuffers& operator=(const StagingBuffers&) = delete;
 
   /// Returns a buffer of at least `size`, not zeroed. If the upstream has no room, first returns
-  /// the free buffers, all too small, to it. The pointer is null if that does not help.
+  /// the free buffers, all too small, to it, and waits for those that other threads are returning.
+  /// The pointer is null if that does not help.
   [[nodiscard]] Buffer allocate(Bytes size);
   void deallocate(Buffer buffer) noexcept;
 
@@ -47,6 +49,9 @@ class StagingBuffers {
   [[nodiscard]] Buffer grow(Bytes size);
   /// Returns all free buffers to the upstream. False if there are none.
   bool release_free();
+  /// Waits until a release ends, if any is under way. Returns whether more than `ended` have.
+  bool await_release(std::uint64_t ended);
+  [[nodiscard]] std::uint64_t releases_ended() const;
 
   Upstream& upstream_;
   mutable Mutex mutex_{LockRank::kLeaf};
@@ -54,6 +59,9 @@ class StagingBuffers {
   std::vector<Buffer> free_ WEIR_GUARDED_BY(mutex_);  ///< by size; its capacity covers all
   Gauge reserved_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t upstream_calls_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t releasing_ WEIR_GUARDED_BY(mutex_) = 0;       ///< releases under way
+  std::uint64_t releases_ended_ WEIR_GUARDED_BY(mutex_) = 0;  ///< releases that ended
+  std::condition_variable_any released_;
 };
 
 }  // namespace weir

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "support/faulty_upstream.hpp"
+#include "support/gate.hpp"
 #include "support/print.hpp"
 
 namespace weir::testing {
@@ -49,6 +52,39 @@ TEST(StagingBuffers, ReleasesBuffersThatAreTooSmallBeforeARequestFails) {
   EXPECT_EQ(buffers.allocate(mib(1)).pointer, nullptr) << "nothing is free";
   buffers.deallocate(kept);
   EXPECT_EQ(buffers.allocate(mib(2)).pointer, kept.pointer);
+}
+
+TEST(StagingBuffers, ABufferThatIsFreedWhileTheUpstreamIsAskedServesTheRequest) {
+  MappedUpstream raw(mib(4));
+  FaultyUpstream upstream(raw);
+  StagingBuffers buffers(upstream);
+  Buffer used = buffers.allocate(mib(4));
+  upstream.before_allocate = [&](Bytes) {
+    if (used.pointer != nullptr) buffers.deallocate(std::exchange(used, {}));
+  };
+  EXPECT_NE(buffers.allocate(mib(4)).pointer, nullptr);
+  EXPECT_EQ(buffers.upstream_calls(), 2U) << "a buffer that fits was released";
+  upstream.before_allocate = nullptr;
+}
+
+TEST(StagingBuffers, ARequestWaitsForBuffersThatAnotherOneIsReleasing) {
+  MappedUpstream raw(mib(8));
+  FaultyUpstream upstream(raw);
+  Gate gate;
+  StagingBuffers buffers(upstream);
+  buffers.deallocate(buffers.allocate(mib(5)));
+  (void)buffers.allocate(mib(3));  // takes the buffer of 5
+  buffers.deallocate(buffers.allocate(mib(3)));
+  upstream.before_deallocate = [&](void*, Bytes) { gate.pass(); };
+  std::thread releasing([&] { EXPECT_EQ(buffers.allocate(mib(4)).pointer, nullptr); });
+  gate.await_arrival();
+  void* small = nullptr;
+  std::thread waiting([&] { small = buffers.allocate(mib(2)).pointer; });
+  give_others_a_chance();
+  gate.open();
+  releasing.join();
+  waiting.join();
+  EXPECT_NE(small, nullptr);
 }
 
 TEST(StagingBuffers, ReturnsAllMemoryAtItsEnd) {
