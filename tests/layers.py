@@ -47,7 +47,7 @@ def floor(folder: str) -> int:
 
 
 def allowed_folders(root: Path, folder: str) -> tuple[list[str], list[str]]:
-    """What `folder` may include, and what is wrong with how its CMakeLists.txt says so."""
+    """Returns what `folder` may include, and the errors of its CMakeLists.txt about that."""
     page = root / folder / "CMakeLists.txt"
     if not page.exists():
         return [], [f"{folder}: has no CMakeLists.txt that says what lives there"]
@@ -75,7 +75,7 @@ def allowed_folders(root: Path, folder: str) -> tuple[list[str], list[str]]:
 
 
 def includes(root: Path, folder: str):
-    """(file, line number, what is included) for each source in `folder`."""
+    """Yields (file, line number, included file) for each source in `folder`."""
     for path in sorted((root / folder).iterdir()):
         if path.suffix not in SOURCES:
             continue
@@ -85,7 +85,7 @@ def includes(root: Path, folder: str):
 
 
 def circle(may: dict[str, list[str]]) -> list[str]:
-    """Folders that include each other in a circle; empty where there is none."""
+    """Returns folders that include each other in a circle; empty if there are none."""
     done, path = set(), []
 
     def visit(folder: str) -> list[str]:
@@ -151,7 +151,7 @@ def may_use_cuda(file: Path) -> bool:
 
 
 def make_tree(root: Path, files: dict[str, str]) -> None:
-    """A tree in which every checked folder has a source, and these files on top."""
+    """Makes a tree in which every checked folder has a source, plus these files."""
     clean = {f"{top}/a.hpp": "" for top in CHECKED}
     for name, text in {**clean, **files}.items():
         path = root / name

@@ -1,4 +1,4 @@
-"""The frameworks' own Python environment: build/frameworks, made of versions.txt, with the stand-in's runtime."""
+"""The frameworks' own Python environment: build/frameworks, from versions.txt, with the stand-in's runtime."""
 
 import os
 import pathlib
@@ -14,16 +14,16 @@ VERSIONS = HERE / "versions.txt"
 
 
 class Unusable(Exception):
-    """What cannot be had, in one line that says what to do."""
+    """Something is not available; the message is one line that says what to do."""
 
 
 def pinned(text):
-    """The versions in `text`, by package."""
+    """Returns the versions in `text`, by package."""
     return dict(re.findall(r"^([A-Za-z0-9-]+)(?:\[[^]]*\])?==(\S+)$", text, re.MULTILINE))
 
 
 def announced(text):
-    """What is to be downloaded, and what it takes on the disk, as the head of `text` says."""
+    """Returns the size of the download and of the installation, from the head of `text`."""
     found = re.search(r"^# To download: (\S+ GB)\. On the disk: (\S+ GB)\.$", text, re.MULTILINE)
     if found is None:
         raise Unusable(f"{VERSIONS.name} does not say how much is to be downloaded")
@@ -31,7 +31,7 @@ def announced(text):
 
 
 class Environment:
-    """The environment in `folder`, with what was built in `build`."""
+    """The environment in `folder`, with the programs built in `build`."""
 
     def __init__(self, folder, build):
         self.folder, self.build = pathlib.Path(folder), pathlib.Path(build).absolute()
@@ -40,7 +40,7 @@ class Environment:
         self.python = self.folder / "env/bin/python"
 
     def check_build(self):
-        """Raises Unusable where what is to be tested is not built."""
+        """Raises Unusable if what is tested is not built."""
         wanted = [self.weir, self.build / "tools/preload/libweir.so"]
         wanted += [self.standin / name for name in ("libcuda.so.1", "libcudart.so.13", "libnvidia-ml.so.1")]
         for path in wanted:
@@ -48,7 +48,7 @@ class Environment:
                 raise Unusable(f"{path} is missing: tools/test --frameworks builds it, from toolkit 13.0 on")
 
     def prepare(self, say):
-        """Installs what is missing. Nothing is downloaded where the versions are there already."""
+        """Installs what is missing. Downloads nothing if the versions are already installed."""
         if not self.is_installed():
             download, disk = announced(VERSIONS.read_text())
             say(f"installing into {self.folder}, which downloads {download} and takes {disk}; needs Python "
@@ -80,7 +80,7 @@ class Environment:
             theirs.symlink_to(self.standin / "libcudart.so.13")
 
     def compiled(self, source):
-        """The program that the C++ `source` is made into, which is RMM's."""
+        """Builds the C++ `source`, which is RMM's, and returns the program."""
         peers, [nvidia] = self.folder / "peers", self.folder.glob("env/lib/python*/site-packages/nvidia/cu13")
         program = self.folder / source.stem
         if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
@@ -97,13 +97,13 @@ class Environment:
         return program
 
     def versions(self):
-        """What is shown of versions, by package. RMM's program has headers of a version of its own."""
+        """Returns the versions to show, by package. RMM's program has headers of its own version."""
         found = pinned(VERSIONS.read_text())
         headers = self.folder / "peers/librmm/VERSION"
         return found | ({"librmm": headers.read_text().strip()} if headers.exists() else {})
 
     def variables(self):
-        """The environment of a program: nothing that somebody set for Weir or for a framework."""
+        """Returns a program's environment, without the user's settings for Weir or a framework."""
         kept = {name: value for name, value in os.environ.items()
                 if not re.match(r"WEIR_|PYTORCH_|XLA_|JAX_|TF_|CUPY_|NUMBA_|CUDA_|LD_", name)}
         return kept | {

@@ -1,8 +1,8 @@
-"""What the programs of this folder share: a feature is a function, named on the command line.
+"""Shared by the programs of this folder: a feature is a function, named on the command line.
 
 Exit code 0: it works. 1: it does not. 77: the stand-in cannot show it. The last line of standard output is
-then the reason. What a feature prints where it works is compared with and without Weir (run.py), so it prints
-no address, no time, and nothing that depends on the budget.
+then the reason. run.py compares the output of a working feature with and without Weir, so it contains no
+address, no time, and nothing that depends on the budget.
 """
 
 import sys

@@ -1,11 +1,11 @@
-"""What became of features, and the table of docs/frameworks.md that says so. No program is started here."""
+"""The results of features, and their table in docs/frameworks.md. Starts no program."""
 
 import dataclasses
 import re
 
 BEGIN, END = "<!-- matrix begin -->", "<!-- matrix end -->"
 WAYS = ("alone", "default", "async")
-REFERENCE = "reference"  # alone, with the settings of async: whose fault is it?
+REFERENCE = "reference"  # alone, with the settings of async: shows whose fault it is
 LONGEST_REASON = 150  # characters, in a note below the table
 
 WORKS, FAILS, UNAVAILABLE, DIFFERS = "works", "fails", "untried", "other output"
@@ -13,7 +13,7 @@ WORKS, FAILS, UNAVAILABLE, DIFFERS = "works", "fails", "untried", "other output"
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What one feature did in one way: one of the four words, why, and what it printed."""
+    """The result of one feature in one way: one of the four words, the reason, and the output."""
 
     word: str
     reason: str = ""
@@ -21,7 +21,7 @@ class Outcome:
 
 
 def outcome(code, output, errors, seconds=None):
-    """The outcome of a program that ended with `code`; None: it was ended after `seconds`."""
+    """Returns the outcome of a program that ended with `code`; None: it was ended after `seconds`."""
     if code == 0:
         return Outcome(WORKS, output=output)
     reason = last_line(output) or what_of_the_end(errors)
@@ -35,28 +35,28 @@ def outcome(code, output, errors, seconds=None):
 
 
 def last_line(text):
-    """The last line of `text` that is not of weir's summary."""
+    """Returns the last line of `text` outside weir's summary."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("weir: ", "  "))]
     return lines[-1] if lines else ""
 
 
 def what_of_the_end(errors):
-    """The line of `errors` that says why: of an exception that nobody caught, or else the last one."""
+    """Returns the line of `errors` with the reason: an uncaught exception's, otherwise the last one."""
     found = re.findall(r"^ *what\(\): *(.+)$", errors, re.MULTILINE)
     return found[-1] if found else last_line(errors)
 
 
 def needs_reference(outcomes):
-    """Whether the framework has to be asked what it does with the async settings and without Weir."""
+    """Returns whether to ask the framework what it does with the async settings and without Weir."""
     alone, own = outcomes.get("alone"), outcomes.get("async")
     return (alone is not None and own is not None and alone.word == WORKS
             and (own.word != WORKS or own.output != alone.output))
 
 
 def compared(outcomes):
-    """`outcomes` by way, with DIFFERS where a feature works and prints something else than without Weir.
-
-    Without Weir is alone, and for async the reference, where there is one.
+    """Returns `outcomes` by way, with DIFFERS if a feature works but prints something else than without Weir.
+    
+    Without Weir is alone, and for async the reference, if there is one.
     """
     found = dict(outcomes)
     for way, other in (("default", "alone"), ("async", REFERENCE if REFERENCE in outcomes else "alone")):
@@ -70,10 +70,10 @@ def compared(outcomes):
 
 
 def complaints(rows):
-    """What is wrong in `rows` of (framework, feature, outcomes): each as a line.
-
-    A feature fails alone, so that nothing can be compared; or Weir loses it, by default or with the async
-    allocator. What a framework's own async allocator lacks without Weir, too, is no fault: the page says it.
+    """Returns the faults in `rows` of (framework, feature, outcomes), a line each.
+    
+    Either a feature fails alone, so that there is no comparison, or Weir loses it, by default or with the
+    async allocator. A feature that a framework's own async allocator also lacks is no fault: the page says it.
     """
     found = []
     for framework, feature, outcomes in rows:
@@ -94,7 +94,7 @@ def is_wrong(way, one, outcomes):
 
 
 def table(rows):
-    """The rows of (framework, feature, outcomes) as Markdown, and below it why each cell is not "works"."""
+    """Returns the rows of (framework, feature, outcomes) in Markdown, with reasons for cells other than "works"."""
     lines = ["| framework | feature | " + " | ".join(WAYS) + " |", "|---|---|---|---|---|"]
     notes = []
     for framework, feature, outcomes in rows:
@@ -107,7 +107,7 @@ def table(rows):
 
 
 def cell(one, reference, notes):
-    """What stands in a cell; its reason is added to `notes`. `reference` is given where async was asked twice."""
+    """Returns a cell's text; adds its reason to `notes`. `reference` is given if async was asked twice."""
     if one is None:
         return "-"
     if one.word == WORKS:
@@ -121,14 +121,14 @@ def cell(one, reference, notes):
 
 
 def shortened(text):
-    """One line that stands between backquotes, without what differs from run to run."""
+    """Returns one line for backquotes, without what differs from run to run."""
     text = re.sub(r"/[^ :'\"]*/build/frameworks/", "", " ".join(text.split()))
     text = re.sub(r"0x[0-9a-f]{6,}", "0x…", text).replace("`", "'").replace("|", "/")
     return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 1] + "…"
 
 
 def with_matrix(page, text):
-    """`page` with `text` between its marks; ValueError where it has not one of each, in order."""
+    """Returns `page` with `text` between its marks. Raises ValueError if it does not have each once, in order."""
     if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
         raise ValueError(f"needs one line {BEGIN} and one line {END} behind it")
     head, rest = page.split(BEGIN)

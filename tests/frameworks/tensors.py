@@ -15,7 +15,7 @@ def holds(tensor, value):
 
 
 def is_native():
-    """Whether PyTorch's own cache serves, whose figures are the same whatever serves its segments."""
+    """Returns whether PyTorch's own cache serves. Its figures do not depend on who serves its segments."""
     return torch.cuda.get_allocator_backend() == "native"
 
 

@@ -14,7 +14,7 @@ OK = driver.CUresult.CUDA_SUCCESS
 
 
 def call(function, *arguments):
-    """What the driver gave; AssertionError with its code where it refused."""
+    """Returns the driver's result. Raises AssertionError with its code if it failed."""
     code, *given = function(*arguments)
     assert code == OK, (function.__name__, code)
     return given[0] if len(given) == 1 else given

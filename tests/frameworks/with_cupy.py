@@ -1,7 +1,7 @@
 """CuPy on the stand-in: with_cupy.py FEATURE.
 
-CuPy has the CUDA runtime linked in. That asks the driver for tables that are NVIDIA's own, which the
-stand-in does not imitate. On a GPU the features are what they say.
+CuPy has the CUDA runtime linked in, which asks the driver for NVIDIA's private tables. The stand-in does not
+have these. On a GPU the features work as named.
 """
 
 import os

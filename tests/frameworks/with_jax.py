@@ -1,8 +1,8 @@
 """JAX's memory on the stand-in: with_jax.py FEATURE.
 
 XLA's plug-in calls the driver for memory and the shared CUDA runtime for the rest. JAX looks for device
-files before it loads the plug-in, which the stand-in does not have: that look is left out here. Anything
-that is computed needs kernels, and is left out too.
+files, which the stand-in does not have, before it loads the plug-in: that check is skipped here. Computations
+need kernels, and are skipped too.
 """
 
 import os
@@ -26,7 +26,7 @@ def put(value, mib):
 
 
 def without_preallocation(allocator=None):
-    """To be called before the device is first used. The recipe's allocator, unless one is named."""
+    """Call before the first use of the device. Sets the recipe's allocator by default."""
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     if allocator is not None:
         os.environ["XLA_PYTHON_CLIENT_ALLOCATOR"] = allocator

@@ -1,7 +1,7 @@
 """Numba's memory on the stand-in: with_numba.py FEATURE.
 
 Numba calls the driver by cuda-python's bindings and by ctypes. Kernels need a compiler's libraries and a
-GPU, and are left out.
+GPU, and are skipped.
 """
 
 import gc
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def give_back():
-    """Numba frees arrays a few at a time, and some only when Python looks for cycles."""
+    """Numba frees arrays in groups, and some only when Python collects cycles."""
     gc.collect()
     cuda.current_context().memory_manager.deallocations.clear()
 

@@ -1,6 +1,6 @@
 """PyTorch's memory on the stand-in: with_pytorch.py FEATURE.
 
-with_pytorch_graphs.py has graphs and pools, with_pytorch_processes.py what spans processes.
+with_pytorch_graphs.py has graphs and pools, with_pytorch_processes.py several processes.
 """
 
 import os
@@ -134,7 +134,7 @@ def memory_fraction():
 
 @feature
 def cache_given_back_for_a_larger_tensor():
-    """PyTorch asks again once it has given its cache back: a free has to make room at once."""
+    """PyTorch retries once it has released its cache: a free must make room at once."""
     mib = torch.cuda.mem_get_info()[0] // MIB
     kept = [torch.empty(mib // 8 * MIB, dtype=torch.uint8, device=GPU) for _ in range(6)]
     kept.clear()
@@ -275,7 +275,7 @@ def threads():
 
 @feature
 def pluggable_allocator():
-    """Weir's own functions, as docs/frameworks.md has it."""
+    """Weir's own functions, as in docs/frameworks.md."""
     library = os.environ.get("LD_PRELOAD", "").split(":")[0]
     if not library:
         unavailable("an allocator of Weir's; without Weir there is none to plug in")

@@ -50,7 +50,7 @@ def graphs_that_share_a_pool():
 
 @feature
 def graph_trees_check_their_pool():
-    """What torch.compile(mode="reduce-overhead") calls first, and a backend may not have."""
+    """torch.compile(mode="reduce-overhead") calls this first, and a backend may lack it."""
     graph, _, _out = captured()
     graph.replay()
     alive = torch._C._cuda_checkPoolLiveAllocations
@@ -126,7 +126,7 @@ def broken_capture_and_recovery():
 
 
 def capture_beside_a_thread(mode):
-    """Another thread takes segments and gives them back while the capture is under way."""
+    """Another thread allocates and frees segments during the capture."""
     failed, begun, ended = [], threading.Event(), threading.Event()
 
     def work():
@@ -181,7 +181,7 @@ def graphs_on_two_devices():
 
 @feature
 def memory_beside_a_graph():
-    """What is allocated between the replays is never the graph's."""
+    """Memory allocated between the replays is never the graph's."""
     graph, tensor, out = captured()
     kept = []
     for value in range(100):

@@ -12,7 +12,7 @@ SPAWN = torch.multiprocessing.get_context("spawn")
 
 
 def in_a_second_process(function, *arguments):
-    """What `function` of these gives in a process that begins anew; AssertionError with what it raised."""
+    """Returns the result of `function` in a new process. Raises AssertionError with its exception."""
     answers = SPAWN.Queue()
     child = SPAWN.Process(target=answer, args=(answers, function, *arguments))
     child.start()
@@ -46,7 +46,7 @@ def shared_with_a_second_process():
 
 @feature
 def shared_parts_of_one_segment():
-    """Small tensors lie in one segment of PyTorch's, and a view begins inside a tensor."""
+    """Small tensors share one segment of PyTorch's, and a view begins inside a tensor."""
     tensors = [torch.full((1000,), value, dtype=torch.uint8).to(GPU) for value in range(30)]
     tensors += [filled(200, 3), filled(100)[1000:]]
     assert in_a_second_process(values_of, tensors) == [*range(30), 200, 100]
@@ -136,7 +136,7 @@ def children_of_fork_that_use_the_device_first():
 
 @feature
 def children_of_fork_after_devices_were_counted():
-    """With NVML, so that CUDA is not initialized: what servers do that fork their workers."""
+    """With NVML, so that CUDA is not initialized, as in servers that fork their workers."""
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     print(torch.cuda.is_available(), torch.cuda.device_count())
     if torch.cuda.is_initialized():

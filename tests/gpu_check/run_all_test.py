@@ -1,5 +1,5 @@
-"""Checks tools/gpu_check/programs under the root that is named: what runs them with programs that are
-made up, and that each program says what it lacks. Needs no framework and no GPU."""
+"""Tests tools/gpu_check/programs under the named root: its runner with fake programs, and each program's
+message about what it lacks. Needs no framework and no GPU."""
 
 import json
 import os
@@ -208,7 +208,7 @@ class RunAll(Scratch):
         self.assertEqual((run["exit_code"], run["said"]), (None, "no time was left"))
 
     def test_one_that_hangs_leaves_the_others_their_share(self):
-        """It has used up more than the call when it is stopped at its limit, unless that is held down."""
+        """It has used more time than the call when it is stopped at its limit, unless that is prevented."""
         done = self.run_all("--only", "hangs,many", "--limit", "21.2")
         self.assertEqual(done.returncode, 0, done.stderr)
         (hung,) = self.entry("hangs")["runs"]
@@ -379,7 +379,7 @@ class RecordAll(Scratch):
 
 
 class Allowance(Scratch):
-    """How much of a call's time a run may take: the rule alone."""
+    """Tests only the rule for the time that a run may take."""
 
     def allowed(self, *numbers):
         code = f"import plan; print(plan.allowance{numbers})"
@@ -397,7 +397,7 @@ class Allowance(Scratch):
 
 
 class Programs(Scratch):
-    """The programs that are really run, where their frameworks cannot be had."""
+    """The real programs, without their frameworks."""
 
     def plan(self):
         code = (

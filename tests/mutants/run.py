@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds hand-made faults one by one and says which of them the tests notice (tests/mutants/README.md)."""
+"""Builds hand-made faults one by one and reports which of them the tests notice (tests/mutants/README.md)."""
 
 import argparse
 import pathlib
@@ -30,7 +30,7 @@ class Mutant:
         return self.fields.get(field, "")
 
     def complaint(self, root):
-        """What is wrong with it in the sources under `root`; empty where it applies."""
+        """Returns what is wrong with it in the sources under `root`; empty if it applies."""
         missing = [field for field in FIELDS[:4] if field not in self.fields]
         if missing:
             return f"lacks {', '.join(missing)}"
@@ -43,7 +43,7 @@ class Mutant:
         return "" if found == 1 else f"its lines are {found} times in {self.file}, and not once"
 
     def places(self, text):
-        """Where the lines `old` begin and end in `text`, as whole lines."""
+        """Returns the begin and end of the lines `old` in `text`, as whole lines."""
         lines = "\n".join(map(re.escape, self.old))
         return [match.span() for match in re.finditer(f"^{lines}$", text, re.MULTILINE)]
 
@@ -53,7 +53,7 @@ class Mutant:
 
 
 def read_lists(folder):
-    """The mutants of all lists in `folder`; ends the program where one cannot be read."""
+    """Returns the mutants of all lists in `folder`; ends the program if one cannot be read."""
     mutants = {}
     for path in sorted(folder.glob("*.mutants")):
         mutant = None
@@ -77,7 +77,7 @@ def read_lists(folder):
 
 
 def check(mutants, root):
-    """Says which mutants no longer apply; true where there are none."""
+    """Reports mutants that no longer apply. Returns true if there are none."""
     wrong = [(m.place, m.name, m.complaint(root)) for m in mutants.values() if m.complaint(root)]
     for place, name, what in wrong:
         print(f"{place}: {name}: {what}", file=sys.stderr)
@@ -85,7 +85,7 @@ def check(mutants, root):
 
 
 def copy_sources(to):
-    """Makes `to` a copy of our sources, in which what has not changed keeps its time."""
+    """Copies our sources to `to`. Unchanged files keep their time."""
     if to.exists() and any(to.iterdir()) and not (to / "build/of_mutants").exists():
         sys.exit(f"{to} is not a copy that this made")
     (to / "build").mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def built(copy):
 
 
 def configure(copy):
-    """Prepares the copy's build, with the quickest linker that is installed."""
+    """Prepares the copy's build, with the fastest installed linker."""
     linker = next((f"-fuse-ld={name}" for name in LINKERS if shutil.which(f"ld.{name}")), "")
     words = [f"-DCMAKE_{kind}_LINKER_FLAGS={linker}" for kind in ("EXE", "SHARED")]
     subprocess.run(["cmake", "--preset", PRESET, *words], cwd=copy, check=True,
@@ -124,7 +124,7 @@ def build(copy, *targets):
 
 
 def first_failure(copy, pattern):
-    """The first of the tests of this pattern that fails, or takes so long; empty where none does."""
+    """Returns the first test of this pattern that fails or times out; empty if there is none."""
     command = ["ctest", "--test-dir", built(copy), "-R", pattern, "-LE", "^gpu$", "-j2",
                "--stop-on-failure", "--no-tests=error"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -138,7 +138,7 @@ def first_failure(copy, pattern):
 
 
 def joined(patterns):
-    """The same in few patterns: ctest starts slowly, and takes only so many parentheses in one."""
+    """Returns the same in few patterns: ctest starts slowly, and allows few parentheses in one."""
     few = []
     for pattern in dict.fromkeys(patterns):
         if few and (few[-1] + pattern).count("(") <= 8:
@@ -149,7 +149,7 @@ def joined(patterns):
 
 
 def verdict(copy, mutant):
-    """`noticed by …`, `survived`, or why it cannot be told. Leaves the copy as it was."""
+    """Returns `noticed by …`, `survived`, or why it is unknown. Leaves the copy unchanged."""
     path = copy / mutant.file
     sound = path.read_text()
     try:
@@ -166,7 +166,7 @@ def verdict(copy, mutant):
 
 
 def run(mutants, copy):
-    """Runs them all; true where enough are noticed and the others are explained."""
+    """Runs all. Returns true if enough are noticed and the others are explained."""
     began, verdicts = time.monotonic(), {}
     targets = list(dict.fromkeys(m.build for m in mutants))
     # All of them first: a run that was ended may have left a fault in one whose tests have names of another's.

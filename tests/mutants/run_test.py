@@ -1,4 +1,4 @@
-"""The runner of the mutants, over a made-up project and stand-ins for ninja and ctest."""
+"""Tests the runner of the mutants, on a fake project with fakes of ninja and ctest."""
 
 import contextlib
 import io
@@ -54,7 +54,7 @@ class Runner(unittest.TestCase):
         run.ROOT = self.root
 
     def run_with(self, text, *words):
-        """The exit code, and all that was printed."""
+        """Returns the exit code and the output."""
         (self.lists / "all.mutants").write_text(text)
         out = io.StringIO()
         sys.argv = ["run.py", "--lists", str(self.lists), "--copy", str(self.copy), *words]

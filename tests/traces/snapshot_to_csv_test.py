@@ -1,4 +1,4 @@
-"""Checks tools/replay/read/snapshot_to_csv.py, under the root that is named, with snapshots made by hand."""
+"""Tests tools/replay/read/snapshot_to_csv.py, under the named root, with hand-made snapshots."""
 
 import gzip
 import io
@@ -42,7 +42,7 @@ class SnapshotToCsv(unittest.TestCase):
                               capture_output=True, text=True, check=False)
 
     def rows(self, *traces, segments=(), words=()):
-        """The lines that a snapshot becomes, and what is said of it."""
+        """Returns the lines made from a snapshot, and the message about it."""
         content = pickle.dumps({"segments": list(segments), "device_traces": list(traces)})
         done = self.run_on(content, *words)
         self.assertEqual(done.returncode, 0, done.stderr)

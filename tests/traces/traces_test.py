@@ -1,5 +1,5 @@
-"""Checks bench/traces under the root that is named: its page has the table that the traces give, and
-what gives the table refuses what is no trace."""
+"""Checks bench/traces under the named root: its page has the table that the traces give, and the program
+that makes the table refuses invalid traces."""
 
 import gzip
 import json

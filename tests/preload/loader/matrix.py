@@ -1,7 +1,7 @@
-"""Prints which hooks stand in front of which driver, as docs/swap-in.md has it: a table of the classes
-of hooks by the versions of the stand-in driver. `matrix.py check PAGE` compares it with the page's.
+"""Prints which hooks apply on which driver, as in docs/swap-in.md: a table of the classes of hooks by the
+versions of the stand-in driver. `matrix.py check PAGE` compares it with the page's.
 
-    matrix.py [check PAGE] BUILD      BUILD is the build directory
+matrix.py [check PAGE] BUILD      BUILD is the build directory
 """
 
 import os
@@ -22,7 +22,7 @@ DRIVERS = [STANDIN / "12040", STANDIN]
 
 
 def look(folder):
-    """The driver's version, and for each class its symbols with what is found of them."""
+    """Returns the driver's version, and for each class its symbols with what is found of them."""
     done = run("loader_matrix", path=folder)
     done.expect(done.code == 0, "the driver is asked")
     first, *lines = [line.split() for line in done.out.splitlines()]

@@ -1,4 +1,4 @@
-"""Runs programs on the stand-in driver with libweir.so preloaded, and says what became of them.
+"""Runs programs on the stand-in driver with libweir.so preloaded, and checks the results.
 
 A file of rows has functions row_NAME, each of which is a test, and ends with main(globals()).
 """
@@ -20,13 +20,13 @@ LIMIT = 60  # seconds for a program, which needs less than one
 
 
 class Finished:
-    """What a program left behind: its exit code, its output, and the summaries of Weir."""
+    """The results of a program: its exit code, its output, and Weir's summaries."""
 
     def __init__(self, code, out, err, summaries):
         self.code, self.out, self.err, self.summaries = code, out, err, summaries
 
     def swapped(self, library=""):
-        """The driver's functions that a library (a part of its path) looked up and got from Weir."""
+        """Returns the driver functions that a library (a part of its path) looked up and got from Weir."""
         found = re.findall(r"^weir: swapped (\w+) for (.*)$", self.err, re.MULTILINE)
         return {name for name, path in found if library in path}
 
@@ -41,7 +41,7 @@ class Finished:
         sys.exit(1)
 
     def expect_served(self, processes=1):
-        """It ended well, and Weir served the memory of so many processes."""
+        """Checks that it ended well, and that Weir served the memory of so many processes."""
         self.expect(self.code == 0, "the program ends with 0")
         served = self.served_bytes()
         self.expect(len(served) == processes, f"there are {processes} summaries")
@@ -49,7 +49,7 @@ class Finished:
         return self
 
     def expect_silent(self):
-        """It ended well, and nothing shows that Weir was there."""
+        """Checks that it ended well, without a trace of Weir."""
         self.expect(self.code == 0, "the program ends with 0")
         self.expect(self.err == "", "nothing is said")
         self.expect(not self.summaries, "there is no summary")
@@ -57,7 +57,7 @@ class Finished:
 
 
 def run(*command, preload=(WEIR,), path=STANDIN, **settings):
-    """Runs a program, by its name one of this folder's, with WEIR_LOG=debug and a summary."""
+    """Runs a program of this folder, by name, with WEIR_LOG=debug and a summary."""
     kept = {
         name: value
         for name, value in os.environ.items()

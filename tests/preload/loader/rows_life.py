@@ -1,4 +1,4 @@
-"""How programs live and end: children, threads, exits, and those that have nothing to do with CUDA."""
+"""Lives and ends of programs: children, threads, exits, and programs without CUDA."""
 
 from rows import main, run
 

@@ -1,5 +1,5 @@
-"""What programs find that probe for a function of the driver by its name alone: what they would find
-without Weir, and Weir's function where that is the driver's."""
+"""Programs that probe for a driver function by name find the same as without Weir, and get Weir's function
+if that is the driver's."""
 
 from rows import PROGRAMS, WEIR, main, run
 
@@ -10,8 +10,8 @@ OTHERS = ["cuInit", "cuNothingOfTheKind", "strlen"]
 
 
 def probe(program, how, *others, past_weir=(), **more):
-    """Runs it with Weir and without, each with other libraries that are preloaded, whose place is
-    None where Weir's is. `past_weir` are look-ups that come after Weir and get the driver's."""
+    """Runs it with Weir and without, each with other preloaded libraries, in which None is Weir's place.
+    `past_weir` are look-ups that come after Weir and get the driver's."""
     names = [*HOOKED, *OTHERS]
     with_weir = [WEIR if one is None else one for one in others or (None,)]
     alone = run(program, how, *names, preload=[one for one in others if one], **more)

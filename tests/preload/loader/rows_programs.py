@@ -1,4 +1,4 @@
-"""Programs that were not made to be tested: weir-train, and NVIDIA's cuBLAS."""
+"""Programs that were not made as tests: weir-train, and NVIDIA's cuBLAS."""
 
 import os
 
@@ -17,7 +17,7 @@ def row_WeirTrainIsServed():
 
 
 def figures(out):
-    """Its lines but for those with times, which differ from run to run."""
+    """Returns its lines without those with times, which differ from run to run."""
     return [line for line in out.splitlines() if "loss" in line]
 
 

@@ -1,4 +1,4 @@
-"""How programs come to the driver: by which library, by which look-up, past whom."""
+"""The ways in which programs reach the driver: libraries, look-ups, and what is in between."""
 
 from rows import PROGRAMS, WEIR, main, run
 

@@ -1,5 +1,5 @@
-"""Whether a driver that is made of the toolkit's types hands out every hook: what the toolkit's own
-runtime asks for, and all that can be asked for, of drivers of several versions."""
+"""A driver made of the toolkit's types returns every hook: for the look-ups of the toolkit's own runtime,
+and for all possible ones, at several driver versions."""
 
 import os
 import sys

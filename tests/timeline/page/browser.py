@@ -89,7 +89,7 @@ class Browser:
         self.events.append(method)
 
     def call(self, method, **parameters):
-        """Sends a command, and returns what the browser answers."""
+        """Sends a command, and returns the browser's answer."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session and not method.startswith("Target."):
@@ -112,7 +112,7 @@ class Browser:
         return answer["result"].get("value")
 
     def settle(self):
-        """Returns when the page has drawn what was asked for so far."""
+        """Returns when the page has drawn everything requested so far."""
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def open(self, path, width=1280, height=900, scheme="light"):

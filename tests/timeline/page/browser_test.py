@@ -2,7 +2,7 @@
 """Opens pages of timelines in a headless Chromium and uses them as people do.
 
 usage: browser_test.py PROGRAM_THAT_WRITES_THE_SAMPLES
-Ends with 77 (left out) where there is no Chromium.
+Exits with 77 (left out) if there is no Chromium.
 """
 
 import base64
@@ -43,7 +43,7 @@ def colours_of(png):
 
 
 class Drawn:
-    """The pixels of a chart, its layers put together: `at(x, y)` is red, green, blue, opacity."""
+    """The pixels of a chart with its layers combined: `at(x, y)` is red, green, blue, opacity."""
 
     def __init__(self, page, place):
         self.width, self.height, data = page.evaluate(f"""(() => {{
@@ -97,7 +97,7 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(len([url for url in self.page.requests if url.startswith("file:")]), 1)
 
     def eventually(self, check):
-        """Calls `check` until it fails no more: a busy browser takes its time with an input."""
+        """Calls `check` until it passes: a busy browser reacts late to an input."""
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -108,7 +108,7 @@ class Pages(unittest.TestCase):
             self.page.settle()
 
     def report(self, name):
-        """What `weir timeline report --json` says of the only process of a page."""
+        """Returns the output of `weir timeline report --json` for the only process of a page."""
         with open(f"{self.folder.name}/{name}.json", encoding="utf-8") as file:
             return json.load(file)["processes"][0]
 
@@ -119,7 +119,7 @@ class Pages(unittest.TestCase):
             "cell.dataset.value === undefined || cell.textContent === '' ? cell.textContent : Number(cell.dataset.value)))")
 
     def chart(self, name):
-        """Where a chart draws: x(nanoseconds), y(bytes), and its area."""
+        """Returns where a chart draws: x(nanoseconds), y(bytes), and its area."""
         area = self.page.evaluate(f"""(() => {{
             const graph = view.{name}.graph;
             const [[left, right], [bottom, top]] = [graph.xAxisRange(), graph.yAxisRange()];
@@ -259,7 +259,7 @@ class Pages(unittest.TestCase):
         self.assertIn("The program", " ".join(row[5] for row in rows))
 
     def holders(self, holding):
-        """The rows of a table of holders, as a report has them."""
+        """Returns the rows of a table of holders, as in a report."""
         freed = " (freed, awaiting the device)"
         rows = [[one["bytes"], one["key"], one["blocks"]] for one in holding["holders"] if one["blocks"]]
         rows += [[one["awaiting"], one["key"] + freed, ""] for one in holding["holders"] if one["awaiting"]]
@@ -308,7 +308,7 @@ class Pages(unittest.TestCase):
         self.assertLess(share_of_column(failed - 20), 0.1)
 
     def test_stalls_are_shaded_for_as_long_as_they_took(self):
-        """Above what was held there is nothing but shades, and the lines of the grid."""
+        """Above the held memory there are only shades and the lines of the grid."""
         for name in ("gaps", "throttled", "unbounded"):
             self.open(name)
             report = self.report(name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks a memory snapshot for what PyTorch's viewer needs: check_snapshot.py SNAPSHOT.
+"""Checks that a memory snapshot has what PyTorch's viewer needs: check_snapshot.py SNAPSHOT.
 
-Prints the history as lines of JSON where all is well; otherwise one line, and ends with 1.
+Prints the history as lines of JSON; after an error prints one line, and exits with 1.
 """
 
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Gives a memory snapshot to PyTorch's own reader, torch.cuda._memory_viz: check_viewer.py SNAPSHOT.
 
-Prints what that finds, as JSON. Ends with 77 (left out) where PyTorch is not there. Only the one file is
-loaded, which needs nothing of the rest of PyTorch.
+Prints its results as JSON. Exits with 77 (left out) without PyTorch. Loads only that file, which needs
+nothing else of PyTorch.
 """
 
 import base64
@@ -34,7 +34,7 @@ def load_reader():
 
 
 def memory(reader, snapshot):
-    """Bytes of each state, as `memory` puts them into a flame graph: gaps are what rounding added."""
+    """Returns the bytes of each state in `memory`'s flame graph: gaps are what rounding added."""
     sums = {}
     for line in reader.memory(snapshot, format_flamegraph=str).splitlines():
         where, size = line.rsplit(" ", 1)
@@ -44,13 +44,13 @@ def memory(reader, snapshot):
 
 
 def trace(reader, snapshot, device):
-    """How many lines of each action `trace` writes of a device."""
+    """Returns how many lines of each action `trace` writes for a device."""
     text = reader.trace({**snapshot, "device_traces": [snapshot["device_traces"][device]]})
     return {action: len(re.findall("^" + words, text, re.M)) for action, words in LINES.items()}
 
 
 def check_pages(reader, snapshot):
-    """The pages that draw it carry it whole."""
+    """The pages that draw it contain it completely."""
     for page in (reader.trace_plot(snapshot), reader.trace_plot(snapshot, plot_segments=True),
                  reader.segment_plot(snapshot)):
         files = json.loads(re.search(r"local_files = (.*)", page)[1])

@@ -1,4 +1,4 @@
-"""As much of PyTorch as the recipe of docs/c-api.md names. It calls what it is given as PyTorch does."""
+"""The parts of PyTorch that the recipe of docs/c-api.md uses. Calls its arguments as PyTorch does."""
 
 import ctypes
 import types

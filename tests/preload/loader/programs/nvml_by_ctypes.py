@@ -1,4 +1,4 @@
-"""What nvml_program.c does, as Python does: the libraries are opened and asked by name (pynvml)."""
+"""Does the same as nvml_program.c in Python's way: opens libraries and looks up by name (pynvml)."""
 
 import ctypes
 import sys
