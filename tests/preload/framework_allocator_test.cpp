@@ -98,7 +98,7 @@ TEST(FrameworkAllocator, TheLineSaysWhatTheUsersVariablesHaveInForce) {
                                    Not(HasSubstr(kLacks))));
   }
   EXPECT_THAT(framework({{"XLA_PYTHON_CLIENT_ALLOCATOR", "platform"}}).line,
-              HasSubstr("; by XLA_PYTHON_CLIENT_ALLOCATOR JAX asks for each tensor and keeps no"));
+              HasSubstr("; by XLA_PYTHON_CLIENT_ALLOCATOR JAX requests each tensor and keeps no"));
   EXPECT_THAT(framework({{"TF_GPU_ALLOCATOR", "cuda_malloc_async"}}).line,
               HasSubstr("; by TF_GPU_ALLOCATOR TensorFlow requests each tensor in stream order"));
 }

@@ -129,7 +129,8 @@ TEST_F(ProgramTest, ScriptsAreFollowedToOneAnotherButNotForEver) {
   const std::string last = program("last", "#!" + program("good", elf_bytes()) + "\n");
   EXPECT_NO_THROW((void)started(program("first", "#!" + last + "\n")));
   const std::string self = directory_.file("self");
-  EXPECT_THAT(refusal(program("self", "#!" + self + "\n")), HasSubstr("script of a script"));
+  EXPECT_THAT(refusal(program("self", "#!" + self + "\n")),
+              HasSubstr("script whose interpreter is a script"));
 }
 
 TEST_F(ProgramTest, IsFoundInPathUnlessItHasASlash) {

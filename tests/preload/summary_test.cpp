@@ -105,7 +105,7 @@ TEST(Summary, TextHasALineForEachFigure) {
         "\n  passed, arrays              100 MiB in 43 calls, peak 42 B\n",
         "\n  passed, host                7 GiB in 1 call, peak 52 B, not in the budget\n",
         "\n  from the cache              21, handed over 23, by growth 22\n",
-        "\n  returned to the driver    26 segments\n",
+        "\n  returned to the driver      26 segments\n",
         "\n  waits for memory            24, 2.500 s in all\n",
         "\n  retries                     25\n", "\n  requests that failed        27\n",
         "\n  launches held back          61, 0.620 s in all\n",

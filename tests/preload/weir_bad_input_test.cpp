@@ -55,14 +55,14 @@ TEST(WeirBadInput, Subcommands) {
   expect_refused({"fly"}, "'fly' is not known: run, info, ps, set, top, replay or timeline");
   expect_refused({"--wings"}, "--wings");
   expect_refused({"info", "--wings"}, "--wings");
-  expect_refused({"info", "--", "words"}, "no words after --");
+  expect_refused({"info", "--", "words"}, "no arguments after --");
   expect_refused({"info", "--hooks", "--json", "-"}, "--hooks");
 }
 
 TEST(WeirBadInput, RunWithoutAProgram) {
   expect_refused({"run"}, "weir run [FLAGS] -- PROGRAM");
   expect_refused({"run", "--"}, "weir run [FLAGS] -- PROGRAM");
-  expect_refused({"run", FAKE_PROGRAM}, "stands after --");
+  expect_refused({"run", FAKE_PROGRAM}, "comes after --");
   expect_refused({"run", "--budget", "--", FAKE_PROGRAM}, "--budget");
 }
 
@@ -138,14 +138,14 @@ TEST(WeirBadInput, Libraries) {
     expect_run_refused({"--library", path}, why);
     expect_refused({"info", "--library"}, why, {{"WEIR_LIBRARY", path}});
   };
-  refused("text.so", "INPUT(libweir.so)", "no ELF file");
-  refused("narrow.so", elf32_bytes(), "of 32 bits");
+  refused("text.so", "INPUT(libweir.so)", "not an ELF file");
+  refused("narrow.so", elf32_bytes(), "a 32-bit library");
   refused("other.so", elf_bytes({.machine = EM_S390}), "for another");
   refused("program", elf_bytes({.type = ET_EXEC}), "this is a program");
-  refused("cut.so", elf_bytes().substr(0, 40), "cut off");
+  refused("cut.so", elf_bytes().substr(0, 40), "truncated");
   refused("with space.so", elf_bytes(), "without spaces and colons");
   expect_run_refused({"--library", "/nowhere/libweir.so"}, "there is no such file");
-  expect_run_refused({"--library", directory.file("")}, "no file");
+  expect_run_refused({"--library", directory.file("")}, "not a file");
   expect_run_refused({"--library", ""}, "--library=''");
 }
 

@@ -146,7 +146,7 @@ TEST(WeirRun, ASummaryThatIsCutOffIsRemarked) {
   const Finished weir = run_weir(run_words({}, {"cut", "exit", "5"}));
   EXPECT_EQ(weir.exit_code, 5);
   EXPECT_THAT(after_allocator(weir.err),
-              ::testing::MatchesRegex("weir: the summary [0-9]+.json was cut off.*\n"));
+              ::testing::MatchesRegex("weir: the summary [0-9]+.json is incomplete.*\n"));
 }
 
 TEST(WeirRun, NothingIsLeftBehindHoweverTheProgramEnds) {

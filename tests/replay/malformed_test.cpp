@@ -83,7 +83,7 @@ TEST(ReplayMalformed, RmmLogsAreRefusedWithTheLineAndTheReason) {
 TEST(ReplayMalformed, WhatIsNoTraceIsRefusedWithWhatIsExpected) {
   for (const char* text : {"", "\n\n", "root:x:0:0\n", "buffer,start,end\n1,2,3\n",
                            "Thread,Time,Action,Size,Stream\n", "\x80\x02}q\x01X\x08\n"}) {
-    EXPECT_THAT(refusal_of(text), HasSubstr("expected is an allocation log of Weir, RMM's log"))
+    EXPECT_THAT(refusal_of(text), HasSubstr("expected an allocation log of Weir, RMM's log"))
         << text;
   }
   EXPECT_THAT(refusal_of("\x80\x02}q\x01X\n"), HasSubstr("its first line is '??}q?X'"));

@@ -92,7 +92,7 @@ TEST(SchedulerEnd, HandlesThatEndOnOtherThreadsMeanwhileAreFreedOnce) {
 TEST(SchedulerLimits, OfAPoolAreOneSchedulersAtATime) {
   Rig rig({.budget = mib(1), .policy = Policy::kUnbounded});
   EXPECT_THAT(message_of<UsageError>([&] { const Scheduler second(rig.device, rig.pool); }),
-              HasSubstr("the pool serves a scheduler already"));
+              HasSubstr("the pool already serves a scheduler"));
   EXPECT_EQ(rig.pool.budget(), mib(1));
   EXPECT_THROW((void)rig.filled(mib(2), 1), OutOfMemory) << "its limits are as they were";
   rig.end();

@@ -43,7 +43,8 @@ TEST(Errors, KeepTheirCause) {
     EXPECT_THROW(std::rethrow_exception(error.cause()), Broken);
   }
   rig->submit("op", {.writes = {out}}, [](Stream&, Inputs, Outputs) { throw 7; });  // NOLINT
-  EXPECT_THAT(message_of<OperationError>([&] { rig->wait(out); }), HasSubstr("no std::exception"));
+  EXPECT_THAT(message_of<OperationError>([&] { rig->wait(out); }),
+              HasSubstr("not a std::exception"));
 }
 
 TEST(Errors, AreRethrownEachTimeForEachOutput) {

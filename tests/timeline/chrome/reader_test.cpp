@@ -82,10 +82,10 @@ TEST(ChromeReader, NestedArgumentsAreNotTheEvents) {
 }
 
 TEST(ChromeReader, WhatIsNoTimelineIsRefusedInOneLine) {
-  EXPECT_THAT(refusal_of("[]"), HasSubstr("no timeline: it has no events"));
-  EXPECT_THAT(refusal_of("[1,2,{"), HasSubstr("no timeline: it has no events"));
+  EXPECT_THAT(refusal_of("[]"), HasSubstr("not a timeline: it has no events"));
+  EXPECT_THAT(refusal_of("[1,2,{"), HasSubstr("not a timeline: it has no events"));
   EXPECT_THAT(refusal_of("{}"), HasSubstr("it has no events"));
-  EXPECT_THAT(refusal_of(with("nan")), HasSubstr("no timeline: at byte"));
+  EXPECT_THAT(refusal_of(with("nan")), HasSubstr("not a timeline: at byte"));
   EXPECT_THAT(refusal_of(std::string("[\0", 2) + std::string(8, 'x')), HasSubstr("at byte"));
   EXPECT_THAT(refusal_of(with("{}") + "junk"), HasSubstr("at byte"));
   EXPECT_THAT(refusal_of(R"([{"ph":"X","cat":"cpu_op","ts":1,"dur":1,"pid":1,"tid":1}])"),

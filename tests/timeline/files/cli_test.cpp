@@ -135,7 +135,7 @@ TEST_F(WeirTimeline, BadWordsAreRefusedInOneLine) {
   expect_refused({"convert", one_, "-o", directory_.file("a\nb.txt")},
                  "a\\x0ab.txt' is not allowed");
   expect_refused({}, "subcommand is required");
-  expect_refused({"merge", one_, "-o", directory_.file("x.json")}, "two files or more");
+  expect_refused({"merge", one_, "-o", directory_.file("x.json")}, "two or more files");
   expect_refused({"merge", one_, two_}, "--output is required");
   expect_refused({"convert", one_, "-o", directory_.file("x.txt")},
                  "a name that ends in .json, .json.gz, .pftrace or .pickle");

@@ -114,7 +114,7 @@ TEST(TimelineMerge, ARecordingWithoutAClockBeginsWithTheFirstAndSaysSo) {
   const Process& unknown = merged.processes[1];
   EXPECT_EQ(unknown.info.pid, 2U);
   ASSERT_EQ(unknown.records.size(), 2U);
-  EXPECT_THAT(std::string(unknown.name(unknown.records[0].name)), HasSubstr("clock is not known"));
+  EXPECT_THAT(std::string(unknown.name(unknown.records[0].name)), HasSubstr("clock is unknown"));
   EXPECT_EQ(unknown.records[1].begin, 100U);
 }
 

@@ -133,7 +133,7 @@ TEST(LiveAsker, OpensNoFileThatIsNotTheUsersAlone) {
     return message_of<Error>([&found] { const Asker asker(found); });
   };
   EXPECT_THAT(refused([](const std::string& path) { chmod(path.c_str(), 0666); }),
-              HasSubstr("is not this user's alone"));
+              HasSubstr("is accessible to other users"));
   EXPECT_THAT(refused([](const std::string& path) { EXPECT_EQ(truncate(path.c_str(), 99), 0); }),
               HasSubstr("is accessible to other users, or truncated"));
   EXPECT_THAT(refused([](const std::string& path) {

@@ -98,7 +98,7 @@ TEST(LiveReader, PassesOverAFileThatIsCutAnywhere) {
     const Place place;
     const Forged file(place, &block, size, own_name());
     EXPECT_THAT(place.survey().programs, IsEmpty()) << size;
-    EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("is cut"))) << size;
+    EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("is shorter or longer"))) << size;
   }
 }
 
@@ -108,7 +108,8 @@ TEST(LiveReader, DoesNotBelieveANumberOfAnotherProcess) {
   block.pid = 1;  // ours did not start when that one did
   const Forged file(place, &block, sizeof block, own_name());
   EXPECT_THAT(place.survey().programs, IsEmpty());
-  EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("names another process")));
+  EXPECT_THAT(faults_of(place.survey()),
+              ElementsAre(HasSubstr("names a process that did not create it")));
 }
 
 TEST(LiveReader, TellsANumberThatCameBackByItsStart) {

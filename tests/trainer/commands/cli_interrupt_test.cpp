@@ -63,7 +63,7 @@ TEST(CliInterrupt, ASecondTimeEndsItAtOnce) {
   ChildProcess child(arguments, {.stdout_is_full = true});
   child.await_error_text("settings: ");
   child.send(SIGINT);
-  child.await_error_text("again to end at once");
+  child.await_error_text("interrupt again to stop at once");
   child.send(SIGINT);
   const Finished end = child.wait();
   EXPECT_EQ(end.signal, SIGINT) << "exit code " << end.exit_code;

@@ -109,11 +109,11 @@ TEST(CliOutput, WeightsAmongWhatIsPrintedAreRefused) {
     EXPECT_EQ(child.err, "weir-train: --save='" + save +
                              "' is not allowed: a file of its own: " + where + "\n");
   };
-  const std::string table = "standard output is the table's";
+  const std::string table = "the table goes to standard output";
   for (const char* save : {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
     expect_refused(save, {}, table);
   }
-  expect_refused("/dev/stderr", {}, "standard error is the messages'");
+  expect_refused("/dev/stderr", {}, "messages go to standard error");
   const std::string out = directory.file("out.txt");
   expect_refused(out, {.stdout_path = out}, table);
   const Finished nowhere =

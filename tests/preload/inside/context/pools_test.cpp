@@ -386,8 +386,8 @@ TEST_P(PoolsOfOneDevice, AWaitInVainEndsAndTheFailureIsCountedOnceAndNamesAllPoo
   std::uint64_t failures = arena().statistics().failures;
   if (owner_ != &arena()) failures += owner_->statistics().failures;
   EXPECT_EQ(failures, 1U);
-  ASSERT_EQ(log.containing("said once").size(), 1U);
-  EXPECT_THAT(log.containing("said once").front(),
+  ASSERT_EQ(log.containing("printed once").size(), 1U);
+  EXPECT_THAT(log.containing("printed once").front(),
               HasSubstr("pool of " + std::string(kNames.at(GetParam())) +
                         ": reserved 8 MiB = allocated 0 B + "));
   EXPECT_EQ(arena().statistics().reserved.current, owner_ == &arena() ? mib(8) : Bytes{});

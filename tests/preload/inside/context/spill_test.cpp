@@ -147,7 +147,7 @@ TEST_F(SpilledMemory, IsWhatFitsNowhereElseAndCountsByItself) {
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings.front().find("2 MiB are"), std::string::npos) << warnings.front();
   EXPECT_NE(warnings.front().find("slower"), std::string::npos);
-  EXPECT_TRUE(log.containing("said once; the program was told").empty()) << "it was not";
+  EXPECT_TRUE(log.containing("printed once; the program got").empty()) << "it was not";
   free(first);
   free(second, nullptr);
   settle();
