@@ -65,7 +65,7 @@ TEST(Budget, RefusesMoreThanTheDeviceHasAndNothing) {
   EXPECT_THAT(message_of<UsageError>(
                   [] { (void)resolve_budget({.bytes = gib(2)}, gib(1), "budget (WEIR_BUDGET)"); }),
               AllOf(HasSubstr("WEIR_BUDGET"), HasSubstr("2 GiB"),
-                    HasSubstr("at most what the device has, 1 GiB")));
+                    HasSubstr("at most the device's memory, 1 GiB")));
   EXPECT_THROW((void)resolve_budget({.bytes = {1025}}, kib(1), "budget"), UsageError);
   EXPECT_THROW((void)resolve_budget({.percent = 50}, {1}, "budget"), UsageError);
   EXPECT_THROW((void)resolve_budget({}, gib(1), "budget"), UsageError);

@@ -28,8 +28,8 @@ for file in "$1"/site-packages/nvidia/cu*/lib/libcublas.so.*; do
 done
 says 'no cuBLAS: ' "LD_LIBRARY_PATH=$machine:$scratch"
 says "LD_LIBRARY_PATH (now '$machine:$scratch')" "LD_LIBRARY_PATH=$machine:$scratch"
-says 'kept from our own tests: NVIDIA_TF32_OVERRIDE=0' NVIDIA_TF32_OVERRIDE=0
-says 'kept from our own tests: CUBLAS_EMULATE_SINGLE_PRECISION=1' CUBLAS_EMULATE_SINGLE_PRECISION=1
+says 'ignored by our own tests: NVIDIA_TF32_OVERRIDE=0' NVIDIA_TF32_OVERRIDE=0
+says 'ignored by our own tests: CUBLAS_EMULATE_SINGLE_PRECISION=1' CUBLAS_EMULATE_SINGLE_PRECISION=1
 says 'a rehearsal' A=B
 
 # A driver too old for the runtime that this was built with.

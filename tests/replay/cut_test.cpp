@@ -29,7 +29,7 @@ TEST(ReplayCut, ALastLineThatDoesNotEndIsNotRead) {
 
 TEST(ReplayCut, WhereNothingIsLeftTheRefusalSaysWhy) {
   EXPECT_THAT(message_of<UsageError>([] { (void)trace_in(kHeader + "1,0,5,10"); }),
-              HasSubstr("no allocations (line 2 is not whole"));
+              HasSubstr("no allocations (line 2 is incomplete"));
 }
 
 TEST(ReplayCut, AWholeGzipIsReadLikeItsContents) {

@@ -101,7 +101,7 @@ TEST_F(TimelineInjection, ARangeOfBatchesIsLeftAsideInOneLineForThereAreNone) {
           "'" + cupti + "'");
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_EQ(count(outcome.errors, "\n"), 1U) << outcome.errors;
-  EXPECT_THAT(outcome.errors, HasSubstr("WEIR_TIMELINE_BATCHES is left aside"));
+  EXPECT_THAT(outcome.errors, HasSubstr("WEIR_TIMELINE_BATCHES is ignored"));
   EXPECT_EQ(count(text_of(file_), "\"step(float*)\""), 100U);
 }
 

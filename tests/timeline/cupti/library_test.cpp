@@ -54,7 +54,7 @@ TEST(CuptiLibrary, ALibraryThatIsNoCuptiIsNamedInOneLine) {
   std::string why;
   EXPECT_EQ(open_library(cupti_places(environment_of({{"WEIR_CUPTI", "libc.so.6"}}), {}), why),
             nullptr);
-  EXPECT_THAT(why, HasSubstr("libc.so.6 is no CUPTI, or too old"));
+  EXPECT_THAT(why, HasSubstr("libc.so.6 is not CUPTI, or too old"));
 }
 
 TEST(CuptiLibrary, EachGenerationIsKnownByItsFunctions) {

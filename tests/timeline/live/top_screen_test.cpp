@@ -130,7 +130,7 @@ TEST(TopScreen, TellsUsersApartWhereThereAreSeveral) {
 TEST(TopScreen, SaysThatNothingRuns) {
   EXPECT_EQ(top_text({}, {.width = 80}), "no program runs under Weir\n");
   EXPECT_THAT(top_text({.rows = {}, .unreadable = 1}, {.width = 80}),
-              HasSubstr("\n1 program not shown: another version"));
+              HasSubstr("\n1 program not shown: they run under another version"));
 }
 
 TEST(TopScreen, SaysWhoIsSilent) {

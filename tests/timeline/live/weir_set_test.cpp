@@ -131,7 +131,7 @@ TEST(WeirSet, RefusesWhatIsNoBudgetInOneLine) {
   expect_refused(place, {pid, "--budget", "1KiB"}, 2, "1 MiB or more");
   expect_refused(place, {pid, "--budget", "500%"}, 2, "up to 100%");
   expect_refused(place, {pid, "--budget", "0.00001%"}, 2, "1 MiB or more");
-  expect_refused(place, {pid, "--budget", "2GiB"}, 2, "at most what the device has, 1 GiB");
+  expect_refused(place, {pid, "--budget", "2GiB"}, 2, "at most the device's memory, 1 GiB");
   expect_refused(place, {pid, "--budget", "much"}, 2, "--budget='much' is not allowed");
   expect_refused(place, {pid, "--budget", "8MiB", "--device", "x"}, 2, "--device='x'");
   expect_refused(place, {pid, "--budget", "8MiB", "--wait", "0"}, 2, "--wait='0'");

@@ -106,8 +106,8 @@ TEST(CliOutput, WeightsAmongWhatIsPrintedAreRefused) {
             .wait();
     EXPECT_EQ(child.exit_code, 2) << save;
     EXPECT_TRUE(child.out.empty()) << save;
-    EXPECT_EQ(child.err, "weir-train: --save='" + save +
-                             "' is not allowed: a file of its own: " + where + "\n");
+    EXPECT_EQ(child.err,
+              "weir-train: --save='" + save + "' is not allowed: a separate file: " + where + "\n");
   };
   const std::string table = "the table goes to standard output";
   for (const char* save : {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {

@@ -68,7 +68,7 @@ TEST(StandinCli, RefusesABudgetThatTheGpuDoesNotHave) {
                                         {{"WEIR_STANDIN_MEMORY", "1G"}});
   EXPECT_EQ(child.exit_code, 2);
   EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
-  EXPECT_NE(child.err.find("at most what the device has, 1 GiB"), std::string::npos) << child.err;
+  EXPECT_NE(child.err.find("at most the device's memory, 1 GiB"), std::string::npos) << child.err;
 }
 
 }  // namespace

@@ -298,7 +298,7 @@ TEST_F(SpilledMemory, HasNoHandleForAnotherProcess) {
   const CUdeviceptr block = allocate(kMib);
   CUipcMemHandle handle{};
   EXPECT_EQ(cuIpcGetMemHandle(&handle, block), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(log.containing("cuIpcGetMemHandle refused: it is memory of the host").size(), 1U);
+  EXPECT_EQ(log.containing("cuIpcGetMemHandle refused: it is host memory").size(), 1U);
   free(block);
 }
 
