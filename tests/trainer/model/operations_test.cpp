@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "../scheduler/faulty_device.hpp"
+#include "../../scheduler/faulty_device.hpp"
 #include "allocator/base/error.hpp"
 #include "support/print.hpp"
 #include "trainer/model/mlp.hpp"
