@@ -81,9 +81,10 @@ class HostMemoryUpstream : public Upstream {
   [[nodiscard]] Bytes used() const noexcept { return gauge_.used(); }
 
  protected:
+  /// Hands out at most `capacity` bytes at a time.
   explicit HostMemoryUpstream(Bytes capacity) noexcept : gauge_(capacity) {}
 
-  CapacityGauge gauge_;
+  CapacityGauge gauge_;  ///< bytes in use under the capacity
 
  private:
   PageSourceOnDemand pages_;

@@ -226,7 +226,7 @@ TEST(Leaks, ABatchThatIsNeverClosedCostsOneGraceAndIsNamedWithItsCallSite) {
     run_batch_of(rig, [&] { (void)rig.filled(kib(512), 1); }, {.hint = kib(512)});
   }
   EXPECT_EQ(rig->admission().forced, 1U);
-  const auto warnings = log.containing("still open");
+  const auto warnings = log.containing("promised to open batches");
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_THAT(warnings.front(), AllOf(HasSubstr("'lost'"), HasSubstr(where)));
   leaked.close();

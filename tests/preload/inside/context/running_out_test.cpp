@@ -63,8 +63,8 @@ TEST_F(RunningOutInside, GivesUpAfterTheLongestWaitAndSaysSoOnce) {
     EXPECT_EQ(pointer, 0U);
   }
   EXPECT_EQ(statistics().failures, 3U);
-  ASSERT_EQ(log.containing("said once").size(), 1U);
-  EXPECT_NE(log.containing("said once").front().find("GPU 0"), std::string::npos);
+  ASSERT_EQ(log.containing("printed once").size(), 1U);
+  EXPECT_NE(log.containing("printed once").front().find("GPU 0"), std::string::npos);
   EXPECT_EQ(log.containing("").size(), 1U);
   // It does not harm smaller requests.
   const CUdeviceptr small = allocate(4 * kMib);

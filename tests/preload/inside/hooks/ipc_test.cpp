@@ -148,7 +148,7 @@ TEST_F(Ipc, MemoryInStreamOrderIsRefusedForWhatItIs) {
   const weir::testing::LogCapture log;
   CUipcMemHandle handle{};
   EXPECT_EQ(cuIpcGetMemHandle(&handle, allocate(kBytes, make_stream())), CUDA_ERROR_INVALID_VALUE);
-  const auto lines = log.containing("cuIpcGetMemHandle refused: memory in stream order");
+  const auto lines = log.containing("cuIpcGetMemHandle refused: stream-ordered memory");
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines.front().find("WEIR_POOL"), std::string::npos) << "no pool has handles for it";
 }
