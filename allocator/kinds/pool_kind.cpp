@@ -138,8 +138,8 @@ static_assert([] {
 
 std::string kinds_without_pages() {
   std::string names;
-  for (auto kind = kKinds.rbegin(); kind != kKinds.rend(); ++kind) {
-    if (!kind->needs_pages) names.append(names.empty() ? "" : ", ").append(kind->name);
+  for (const KindOfPool& kind : kKinds) {  // the best first: they are last in the table
+    if (!kind.needs_pages) names.insert(0, names.empty() ? "" : ", ").insert(0, kind.name);
   }
   return names;
 }
