@@ -15,13 +15,12 @@ cmake_path(NORMAL_PATH WEIR_SOURCE_DIR)
 string(REGEX REPLACE "/$" "" WEIR_SOURCE_DIR "${WEIR_SOURCE_DIR}") # which NORMAL_PATH leaves there
 set(WEIR_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 
-# Uses a compiler cache if there is one, so that a clone reuses another one's results: paths are
-# hashed from the root of the repository. A launcher that is set, even an empty one, stays.
+# Uses a compiler cache if there is one. A launcher that is set, even an empty one, stays.
 find_program(WEIR_CCACHE ccache)
 mark_as_advanced(WEIR_CCACHE)
 if(PROJECT_IS_TOP_LEVEL AND WEIR_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${WEIR_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
+      "${CMAKE_COMMAND}" -E env CCACHE_DEPEND=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${WEIR_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()
@@ -49,12 +48,8 @@ target_compile_options(
   INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_weir_warnings};${_weir_more_warnings}>
             "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=$<JOIN:${_weir_warnings},$<COMMA>>>")
 # Call sites in messages and timelines are paths from the root of the repository.
-set(_weir_root "${WEIR_SOURCE_DIR}/")
-if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES CCACHE_BASEDIR) # which hands the compiler relative paths
-  file(RELATIVE_PATH _weir_root "${PROJECT_BINARY_DIR}" "${WEIR_SOURCE_DIR}/")
-endif()
 target_compile_options(
-  weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${_weir_root}=>")
+  weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${WEIR_SOURCE_DIR}/=>")
 if(WEIR_WERROR)
   target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
   # These warnings depend on inlining, and GCC 11 to 13 report correct standard library code at -O2,
