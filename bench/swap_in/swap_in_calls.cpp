@@ -1,5 +1,6 @@
 // One figure of the cost of libweir.so: a driver API program on the stand-in, measured with or
-// without the library preloaded. Started by swap_in_bench.cpp.
+// without the library preloaded. Started by swap_in_bench.cpp. One long file, because a measured
+// program has one copy of the set-up and no library of ours.
 //
 //   swap_in_calls FIGURE driver|swapped-in      prints the nanoseconds of one operation
 

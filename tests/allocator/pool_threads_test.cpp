@@ -150,7 +150,7 @@ TEST_P(BetweenTwoStages, WhatAnotherThreadMakesFreeIsNotMissed) {
   EXPECT_EQ(missed, 0) << "nobody held anything";
 }
 
-/// Returns its only address again as soon as it is back, as drivers and malloc do.
+/// Has one address, and hands it out again at once after it is returned, as drivers and malloc do.
 class OneAddressUpstream final : public Upstream {
  public:
   explicit OneAddressUpstream(Bytes capacity) : capacity_(capacity) {}

@@ -163,8 +163,8 @@ TEST(RefusedPool, ARequestTakesAPieceThatIsFreedAfterItsLastLook) {
   pool.deallocate(small, a);
   progress.pass_all(a);
   upstream.refuse_calls(Fault::always());
-  // What another thread does while the request releases what is cached. The segment of the piece
-  // stays, so there is no more to release.
+  // Another thread frees a piece while the request releases the cache. Another piece of the same
+  // segment is in use, so the segment cannot be released.
   upstream.before_deallocate = [&](void* pointer, Bytes) {
     if (pointer != small) return;
     pool.deallocate(other_half, a);

@@ -1,4 +1,4 @@
-// What the slab allocator returns when the pool has run out.
+// Slabs that the slab allocator returns to the pool when the pool has no room left.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 """Checks tools/gpu_check/report.py under the root that is named, on what a run leaves that meets every
 condition. All of it is made up for these tests: no figure here was measured, and there is no such
-device. Needs no GPU."""
+device. Needs no GPU. One long file, because every case changes the same made-up run."""
 
 import copy
 import json

@@ -1,5 +1,6 @@
 """Tests tools/gpu_check/programs under the named root: its runner with fake programs, and each program's
-message about what it lacks. Needs no framework and no GPU."""
+message about what it lacks. Needs no framework and no GPU. One long file, because every case runs the
+same runner in a scratch folder."""
 
 import json
 import os

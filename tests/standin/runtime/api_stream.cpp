@@ -1,5 +1,6 @@
 // Streams, events, host functions, captures, copies and sets. The functions that take a stream
-// exist twice: stream 0 is the legacy stream, or the calling thread's own (_ptsz, _ptds).
+// exist twice: stream 0 is the legacy stream, or the calling thread's own (_ptsz, _ptds). One long
+// file, because both of each share one template.
 
 #include <memory>
 

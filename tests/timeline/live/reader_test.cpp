@@ -1,4 +1,4 @@
-// Files that no process of ours wrote.
+// Files that no process of ours wrote. One long file, because every case changes one good file.
 
 #include "tools/timeline/live/reader.hpp"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Opens pages of timelines in a headless Chromium and uses them as people do.
+"""Opens pages of timelines in a headless Chromium and uses them as people do. One long file, since
+every case drives the same browser.
 
 usage: browser_test.py PROGRAM_THAT_WRITES_THE_SAMPLES
 Exits with 77 (left out) if there is no Chromium.

@@ -1,3 +1,6 @@
+// How a context serves requests and marks batches. One long file, because both pass through the
+// same gate, fences and charges.
+
 #include "tools/preload/context/arena.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Which pool serves a request, and how pools of one device help each other when memory runs out.
+// One long file, because all cases share the fixture and its view of the pools.
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,5 @@
-// Memory that the driver serves past the pool, counted against the budget.
+// Memory that the driver serves past the pool, counted against the budget. One long file, because
+// every kind of such memory is checked by the same few counts.
 
 #include <cstring>
 
