@@ -198,8 +198,8 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   const Bytes taken = state_.taken();
   const Bytes room = minus_or_zero(state_.statistics.budget, taken) + state_.index->releasable();
   if (room > request.growth_room + request.releasable) return true;
-  if (request.upstream_refused && state_.statistics.releases != request.releases_before)
-    return true;
+  const bool released = state_.statistics.releases != request.releases_before;
+  if (request.upstream_refused && released) return true;
   const auto point = running_out_.wait ? state_.index->oldest_outstanding() : std::nullopt;
   // A freed block may be part of a segment, and then is no room.
   if (!point) return state_.transits != 0 || state_.cached_more != request.looked;
