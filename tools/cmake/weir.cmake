@@ -1,7 +1,6 @@
 # Functions that make Weir's targets, so that a folder only lists its sources:
 #
-#   weir_library(NAME allocator [SOURCES ...] [CUDA_SOURCES ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS
-#   ...])
+#   weir_library(NAME allocator [SOURCES ...] [CUDA_SOURCES ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
 #   weir_room(allocator SOURCES ... [CUDA_SOURCES ...])
 #   weir_program(NAME weir-train SOURCES ... [DEPS ...])
 #   weir_test(NAME allocator_test SOURCES ... [DEPS ...] [TIMEOUT seconds] [LABELS ...])
@@ -14,16 +13,6 @@ set(WEIR_SOURCE_DIR "${CMAKE_CURRENT_LIST_DIR}/../..")
 cmake_path(NORMAL_PATH WEIR_SOURCE_DIR)
 string(REGEX REPLACE "/$" "" WEIR_SOURCE_DIR "${WEIR_SOURCE_DIR}") # which NORMAL_PATH leaves there
 set(WEIR_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
-
-# Uses a compiler cache if there is one. A launcher that is set, even an empty one, stays.
-find_program(WEIR_CCACHE ccache)
-mark_as_advanced(WEIR_CCACHE)
-if(PROJECT_IS_TOP_LEVEL AND WEIR_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND}" -E env CCACHE_DEPEND=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${WEIR_CCACHE}")
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
-endif()
 
 add_library(weir_options INTERFACE)
 # nvcc passes the host's part of a .cu file, rewritten, to the same compiler. Warnings about the
@@ -53,7 +42,7 @@ target_compile_options(
 if(WEIR_WERROR)
   target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
   # These warnings depend on inlining, and GCC 11 to 13 report correct standard library code at -O2,
-  # -O3 and under sanitizers. They are no errors.
+  # -O3 and under sanitizers. They stay warnings.
   target_compile_options(
     weir_options
     INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=array-bounds
