@@ -13,6 +13,7 @@
 #include "allocator/pool_random_run.hpp"
 #include "support/log_capture.hpp"
 #include "support/random_seed.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir {
 namespace {
@@ -64,7 +65,7 @@ TEST_P(EachFault, LeavesNothingBehindAndTheStatisticsRight) {
   const std::uint64_t seed = testing::random_seed();
   SCOPED_TRACE(testing::seed_message(seed));
   const testing::LogCapture log;  // what cannot be given back is told there
-  constexpr std::uint64_t kRuns = 3;
+  constexpr std::uint64_t kRuns = WEIR_TEST_SANITIZED != 0 ? 1 : 3;
   std::uint64_t failed = 0;
   for (std::uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
     RandomRunOptions options{.kind = std::get<PoolKind>(GetParam()),

@@ -6,6 +6,7 @@
 
 #include "allocator/pool_random_run.hpp"
 #include "support/random_seed.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir {
 namespace {
@@ -58,7 +59,7 @@ TEST(Invariant6, ABlockIsNeverInTwoHands) {
           all.push_back({.kind = kind,
                          .running_out = {.hand_over = hand_over, .wait = wait},
                          .points_are_entries = entries,
-                         .steps = 15'000});
+                         .steps = WEIR_TEST_SANITIZED != 0 ? 5'000 : 15'000});
           if (testing::splits_blocks(kind)) all.push_back(large(all.back()));
           if (kind == PoolKind::kBestFit) all.push_back(wide(all.at(all.size() - 2)));
         }
@@ -84,7 +85,7 @@ TEST(Invariant1, ReservedNeverExceedsTheBudgetWhateverBreaks) {
       all.push_back({.kind = kind,
                      .points_are_entries = entries,
                      .faults = true,
-                     .steps = 10'000,
+                     .steps = WEIR_TEST_SANITIZED != 0 ? 3'000 : 10'000,
                      .budget = kib(96)});
       if (testing::splits_blocks(kind)) all.push_back(large(all.back()));
     }

@@ -14,6 +14,7 @@
 #include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/gate.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir {
 namespace {
@@ -117,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BetweenTwoStages, ::testing::ValuesIn(testing::k
                          testing::unit_name);
 
 TEST_P(BetweenTwoStages, WhatAnotherThreadMakesFreeIsNotMissed) {
-  constexpr int kRounds = 15'000;
+  constexpr int kRounds = WEIR_TEST_SANITIZED != 0 ? 3'000 : 15'000;
   Pool small(memory(), options(4));
   std::atomic<int> asked = -1;
   std::atomic<int> passed = -1;

@@ -66,7 +66,7 @@ TEST_P(HostileCaptures, OverTwoDevicesLeaveEveryBlockInOneHandAndNothingBehind) 
   ASSERT_EQ(cuCtxEnablePeerAccess(first, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxEnablePeerAccess(second, 0), CUDA_SUCCESS);
-  ASSERT_NO_FATAL_FAILURE(run_all(seed, operations() / 5, {.devices = 2, .per_capture = 500}));
+  ASSERT_NO_FATAL_FAILURE(run_all(seed, operations() / 20, {.devices = 2, .per_capture = 500}));
   EXPECT_EQ(corrupted, 0U);
   EXPECT_EQ(weir_standin_late_uses(), 0U);
   EXPECT_FALSE(CapturesUnderWay::any());

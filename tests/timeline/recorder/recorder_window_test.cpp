@@ -241,7 +241,7 @@ struct FakeActivity final : ActivitySource {
     int starts = 0;
     int stops = 0;
     int all = 0;
-    std::uint64_t lost = 0;
+    std::atomic<std::uint64_t> lost = 0;  ///< the recorder's thread asks at any time
     std::uint64_t first_ns = 0;
     std::uint32_t known_thread = 0;    ///< of the system
     std::uint32_t unknown_thread = 0;  ///< that tells the recorder nothing

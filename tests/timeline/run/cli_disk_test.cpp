@@ -10,6 +10,7 @@
 #include "../../trainer/digits.hpp"
 #include "runs.hpp"
 #include "support/file_size_limit.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -22,7 +23,8 @@ using weir::testing::read_file;
 using weir::testing::run_weir_train;
 using weir::testing::write_file;
 
-const Words kShort{"--batches", "8", "--batch-size", "32", "--budget", "64MiB"};
+const Words kShort{
+    "--batches", WEIR_TEST_SANITIZED != 0 ? "3" : "8", "--batch-size", "32", "--budget", "64MiB"};
 
 class UnwritableTimeline : public RecordedRuns {
  protected:

@@ -31,7 +31,7 @@ TEST(TrainerMemory, UnboundedRunsOutOfMemoryWithTheReportWhereTheOthersFinish) {
 }
 
 TEST(TrainerMemory, HeldAndStagingStayFlatUnderThrottledAtTheD2lSize) {
-  const std::uint64_t batches = WEIR_TEST_SANITIZED != 0 ? 30 : 100;
+  const std::uint64_t batches = WEIR_TEST_SANITIZED != 0 ? 30 : 50;
   const TrainSettings settings = d2l_job(batches);
   const Footprint footprint = measure_footprint(settings);
   const TrainResult run = train_with(settings, Policy::kThrottled);
