@@ -1,6 +1,5 @@
 // weir-peers: replays traces against our pools and other allocators in one run.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -33,24 +32,19 @@ struct Flags {
   std::string json;
 };
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("TRACE", flags.traces, "a trace that weir replay reads; may be gzipped")
-      ->required();
-  app.add_option("--pool", flags.pools, "our pools, comma-separated, in the syntax of weir replay")
-      ->capture_default_str();
-  app.add_option("--peer", flags.peers, "other allocators, comma-separated: all, none, or names")
-      ->capture_default_str();
-  app.add_option("--upstream", flags.upstream, "source of memory: simulated or host")
-      ->capture_default_str();
-  app.add_option("--capacity", flags.capacity,
-                 "device memory, such as 80GiB (default: more than enough)");
-  app.add_flag("--no-search", flags.no_search,
-               "skip the search for the least capacity, the slowest part");
-  app.add_flag("--summary", flags.summary,
-               "one table for all traces, of reserved and least capacity");
-  app.add_option("--json", flags.json,
-                 "write the figures to this file; - is standard output, without the table");
-  app.footer("docs/peers.md describes each peer and its settings.");
+void add_flags(CommandLine& line, Flags& flags) {
+  line.add("TRACE", flags.traces, "a trace that weir replay reads; may be gzipped").require();
+  line.add("--pool", flags.pools, "our pools, comma-separated, in the syntax of weir replay");
+  line.add("--peer", flags.peers, "other allocators, comma-separated: all, none, or names");
+  line.add("--upstream", flags.upstream, "source of memory: simulated or host");
+  line.add("--capacity", flags.capacity,
+           "device memory, such as 80GiB (default: more than enough)");
+  line.add("--no-search", flags.no_search,
+           "skip the search for the least capacity, the slowest part");
+  line.add("--summary", flags.summary, "one table for all traces, of reserved and least capacity");
+  line.add("--json", flags.json,
+           "write the figures to this file; - is standard output, without the table");
+  line.set_footer("docs/peers.md describes each peer and its settings.");
 }
 
 int run(const Flags& flags) {
@@ -99,10 +93,11 @@ int run(const Flags& flags) {
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app{"Replays traces of allocations against our pools and other people's allocators."};
+  CommandLine line(
+      "Replays traces of allocations against our pools and other people's allocators.");
   Flags flags;
-  add_flags(app, flags);
-  if (const auto code = parse_command_line(app, "weir-peers", argc, argv)) return *code;
+  add_flags(line, flags);
+  if (const auto code = line.parse("weir-peers", argc, argv)) return *code;
   require_standard_output();
   return run(flags);
 }

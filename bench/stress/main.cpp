@@ -1,6 +1,5 @@
 // weir-stress: the stress benchmarks `fragmentation` and `oom`. Usually called by bench/run.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 
@@ -13,34 +12,30 @@
 namespace weir::bench {
 namespace {
 
-void add_flags(CLI::App& app, StressFlags& flags) {
-  app.add_option(
-      "--pool", flags.pools,
-      "our pools, comma-separated, in the syntax of weir replay; default: all but unpooled");
-  app.add_option("--peer", flags.peers, "other allocators, comma-separated: all, none, or names")
-      ->capture_default_str();
-  app.add_option("--upstream", flags.upstream,
-                 "where memory comes from: simulated, host, or cuda (in a build without peers)")
-      ->capture_default_str();
-  app.add_option("--size", flags.size, "peak of requested bytes of a pattern, at least 64MiB")
-      ->capture_default_str();
-  app.add_option("--seed", flags.seed, "seed of the random patterns")->capture_default_str();
+void add_flags(CommandLine& line, StressFlags& flags) {
+  line.add("--pool", flags.pools,
+           "our pools, comma-separated, in the syntax of weir replay; default: all but unpooled");
+  line.add("--peer", flags.peers, "other allocators, comma-separated: all, none, or names");
+  line.add("--upstream", flags.upstream,
+           "where memory comes from: simulated, host, or cuda (in a build without peers)");
+  line.add("--size", flags.size, "peak of requested bytes of a pattern, at least 64MiB");
+  line.add("--seed", flags.seed, "seed of the random patterns");
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app{"Stress benchmarks: what allocators reserve, and how they run out of memory."};
-  app.require_subcommand(1);
+  CommandLine line("Stress benchmarks: what allocators reserve, and how they run out of memory.");
+  line.require_command();
   StressFlags flags;
-  CLI::App* const fragmentation =
-      app.add_subcommand("fragmentation", "table of reserved memory, by pattern and allocator");
-  CLI::App* const oom = app.add_subcommand(
+  CommandLine& fragmentation =
+      line.add_command("fragmentation", "table of reserved memory, by pattern and allocator");
+  CommandLine& oom = line.add_command(
       "oom", "runs patterns in less memory than they need, and checks that failures are clean");
-  add_flags(*fragmentation, flags);
-  add_flags(*oom, flags);
-  if (const auto code = parse_command_line(app, "weir-stress", argc, argv)) return *code;
+  add_flags(fragmentation, flags);
+  add_flags(oom, flags);
+  if (const auto code = line.parse("weir-stress", argc, argv)) return *code;
   require_standard_output();
   const Stress stress = checked(flags);
-  const int code = fragmentation->parsed() ? run_fragmentation(stress) : run_oom(stress);
+  const int code = fragmentation.named() ? run_fragmentation(stress) : run_oom(stress);
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
   return code;
 }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <vector>
 
 #include "allocator/base/error.hpp"
@@ -14,30 +13,59 @@ namespace {
 /// A program with two subcommands, one of which has a flag that is required.
 struct Program {
   Program() {
-    app.require_subcommand(1);
-    app.fallthrough(false);
-    app.add_subcommand("one")->add_option("--name", name);
-    app.add_subcommand("two")->add_option("FILE", name)->required();
+    line.require_command();
+    CommandLine& one = line.add_command("one", "the first");
+    flag = one.add("--name", name, "a name");
+    one.add("--all", all, "all of them").exclude(*flag);
+    line.add_command("two", "the second").add("FILE", names, "files").require();
   }
   std::optional<int> parse(std::vector<const char*> words,
                            const std::function<std::string()>& extras_hint = {}) {
     words.insert(words.begin(), "prog");
-    return parse_command_line(app, "prog", static_cast<int>(words.size()), words.data(),
-                              extras_hint);
+    return line.parse("prog", static_cast<int>(words.size()), words.data(), extras_hint);
   }
   std::string refused(const std::vector<const char*>& words,
                       const std::function<std::string()>& extras_hint = {}) {
     return message_of<UsageError>([&] { (void)parse(words, extras_hint); });
   }
 
-  CLI::App app;
-  std::string name;
+  CommandLine line{"A program."};
+  std::string name = "nobody";
+  std::vector<std::string> names;
+  bool all = false;
+  std::optional<Flag> flag;
 };
 
 TEST(CommandLine, GoesOnWhereNothingIsWrong) {
   Program program;
   EXPECT_EQ(program.parse({"one", "--name", "x"}), std::nullopt);
   EXPECT_EQ(program.name, "x");
+  EXPECT_TRUE(program.flag->given());
+}
+
+TEST(CommandLine, AFlagThatIsNotGivenLeavesItsValue) {
+  Program program;
+  EXPECT_EQ(program.parse({"one", "--all"}), std::nullopt);
+  EXPECT_EQ(program.name, "nobody");
+  EXPECT_FALSE(program.flag->given());
+  EXPECT_TRUE(program.all);
+}
+
+TEST(CommandLine, AnArgumentMayHaveSeveralValues) {
+  Program program;
+  EXPECT_EQ(program.parse({"two", "a", "b"}), std::nullopt);
+  EXPECT_EQ(program.names, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(CommandLine, RefusesFlagsThatExcludeEachOther) {
+  EXPECT_EQ(Program().refused({"one", "--name", "x", "--all"}),
+            "--name excludes --all (see prog --help)");
+}
+
+TEST(CommandLine, HelpShowsDefaults) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Program().parse({"one", "--help"}), 0);
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find("--name TEXT=nobody"), std::string::npos);
 }
 
 TEST(CommandLine, PrintsHelpAndIsDone) {

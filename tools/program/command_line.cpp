@@ -67,22 +67,68 @@ void refuse_empty_values(const CLI::App& app) {
 
 }  // namespace
 
-std::optional<int> parse_command_line(CLI::App& app, const std::string& program, int argc,
-                                      const char* const* argv,
+bool Flag::given() const { return option_->count() != 0; }
+
+Flag Flag::require() const {
+  option_->required();
+  return *this;
+}
+
+Flag Flag::exclude(const Flag& other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+CommandLine::CommandLine(const std::string& about)
+    : own_(std::make_unique<CLI::App>(about)), app_(*own_) {}
+
+CommandLine::CommandLine(CLI::App& app) : app_(app) {}
+
+CommandLine::~CommandLine() = default;
+
+CommandLine& CommandLine::add_command(const std::string& name, const std::string& about) {
+  commands_.emplace_back(new CommandLine(*app_.add_subcommand(name, about)));
+  return *commands_.back();
+}
+
+void CommandLine::require_command() { app_.require_subcommand(1); }
+
+bool CommandLine::named() const { return app_.parsed(); }
+
+Flag CommandLine::add(const std::string& name, bool& set, const std::string& help) {
+  return Flag(*app_.add_flag(name, set, help));
+}
+
+Flag CommandLine::add(const std::string& name, std::string& value, const std::string& help) {
+  CLI::Option* const option = app_.add_option(name, value, help);
+  if (!value.empty()) option->default_str(value);
+  return Flag(*option);
+}
+
+Flag CommandLine::add(const std::string& name, std::vector<std::string>& values,
+                      const std::string& help) {
+  return Flag(*app_.add_option(name, values, help));
+}
+
+void CommandLine::add_version(const std::string& text) { app_.set_version_flag("--version", text); }
+
+void CommandLine::set_footer(const std::string& text) { app_.footer(text); }
+
+std::optional<int> CommandLine::parse(const std::string& program, int argc, const char* const* argv,
                                       const std::function<std::string()>& extras_hint) {
   try {
-    app.parse(argc, argv);
+    app_.parse(argc, argv);
   } catch (const CLI::Success& asked) {
-    return print_help(app, asked);
+    return print_help(app_, asked);
   } catch (const CLI::RequiredError& error) {
-    refuse_missing(app, program, error);
+    refuse_missing(app_, program, error);
   } catch (const CLI::ExtrasError& error) {
     throw UsageError(error.what() +
                      (extras_hint ? extras_hint() : " (see " + program + " --help)"));
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see " + program + " --help)");
   }
-  refuse_empty_values(app);
+  refuse_empty_values(app_);
   return std::nullopt;
 }
 

@@ -8,24 +8,21 @@
 #include <stop_token>
 #include <string>
 
+#include "tools/program/command_line.hpp"
 #include "trainer/run/train.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
-class App;
-}  // namespace CLI
 
 namespace weir {
 
 struct Command {
-  CLI::App* app;
+  CommandLine& line;
   /// Runs it with the parsed flags and returns the exit code.
   std::function<int(const std::stop_token& stop)> run;
 };
 
-[[nodiscard]] Command add_run_command(CLI::App& program);
-[[nodiscard]] Command add_compare_command(CLI::App& program);
-[[nodiscard]] Command add_predict_command(CLI::App& program);
-[[nodiscard]] Command add_dispatch_command(CLI::App& program);
+[[nodiscard]] Command add_run_command(CommandLine& program);
+[[nodiscard]] Command add_compare_command(CommandLine& program);
+[[nodiscard]] Command add_predict_command(CommandLine& program);
+[[nodiscard]] Command add_dispatch_command(CommandLine& program);
 
 /// Returns the exit code for this outcome.
 [[nodiscard]] int exit_code(Outcome outcome, bool diverged = false);

@@ -1,6 +1,5 @@
 // weir-train compare: runs run the same job under each policy.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -21,18 +20,18 @@ namespace {
 
 class CompareCommand {
  public:
-  explicit CompareCommand(CLI::App& app)
-      : own_flags_(app),
-        device_(app),
-        flags_(app),
-        json_(app, "--json",
+  explicit CompareCommand(CommandLine& line)
+      : own_flags_(line),
+        device_(line),
+        flags_(line),
+        json_(line, "--json",
               "write the figures to this file; - is standard output, without the table"),
-        timelines_(app, "--timeline",
+        timelines_(line, "--timeline",
                    "write a timeline and a page for each policy to this folder; each comes from a "
                    "separate run") {
-    app.add_flag("--small", small_,
-                 "a small model and batches of 32, where waiting is a visible share");
-    app.add_flag("--no-search", no_search_, "skip the search for the smallest budgets");
+    line.add("--small", small_,
+             "a small model and batches of 32, where waiting is a visible share");
+    line.add("--no-search", no_search_, "skip the search for the smallest budgets");
     own_flags_.add(
         "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count,
         "pairs of reference and policy");
@@ -90,10 +89,10 @@ class CompareCommand {
 
 }  // namespace
 
-Command add_compare_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("compare", "run the same job under each policy");
-  const auto command = std::make_shared<CompareCommand>(*app);
-  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+Command add_compare_command(CommandLine& program) {
+  CommandLine& line = program.add_command("compare", "run the same job under each policy");
+  const auto command = std::make_shared<CompareCommand>(line);
+  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
 }
 
 }  // namespace weir

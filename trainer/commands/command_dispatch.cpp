@@ -1,7 +1,6 @@
 // weir-train dispatch: measures what asynchronous dispatch gains, beside the prediction of a simple
 // model.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -18,9 +17,9 @@ namespace {
 
 class DispatchCommand {
  public:
-  explicit DispatchCommand(CLI::App& app)
-      : flags_(app),
-        json_(app, "--json",
+  explicit DispatchCommand(CommandLine& line)
+      : flags_(line),
+        json_(line, "--json",
               "write the figures to this file; - is standard output, without the table") {
     using S = DispatchSettings;
     flags_.add(
@@ -72,11 +71,11 @@ class DispatchCommand {
 
 }  // namespace
 
-Command add_dispatch_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand(
+Command add_dispatch_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
       "dispatch", "y = x + 1 many times, waiting each time and once, beside a model's predictions");
-  const auto command = std::make_shared<DispatchCommand>(*app);
-  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+  const auto command = std::make_shared<DispatchCommand>(line);
+  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
 }
 
 }  // namespace weir

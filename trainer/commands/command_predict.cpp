@@ -1,6 +1,5 @@
 // weir-train predict: inference with saved weights.
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -19,12 +18,12 @@ namespace {
 
 class PredictCommand {
  public:
-  explicit PredictCommand(CLI::App& app)
-      : data_(app, "--data", "the directory of the data set, whose test files are classified"),
-        weights_(app, "--weights", "the weights, as run --save writes them"),
-        device_(app),
-        flags_(app),
-        json_(app, "--json",
+  explicit PredictCommand(CommandLine& line)
+      : data_(line, "--data", "the directory of the data set, whose test files are classified"),
+        weights_(line, "--weights", "the weights, as run --save writes them"),
+        device_(line),
+        flags_(line),
+        json_(line, "--json",
               "write the figures to this file; - is standard output, without the table") {
     add_policy_flag(flags_);
     add_memory_flags(flags_);
@@ -74,10 +73,10 @@ class PredictCommand {
 
 }  // namespace
 
-Command add_predict_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("predict", "classify test images with saved weights");
-  const auto command = std::make_shared<PredictCommand>(*app);
-  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+Command add_predict_command(CommandLine& program) {
+  CommandLine& line = program.add_command("predict", "classify test images with saved weights");
+  const auto command = std::make_shared<PredictCommand>(line);
+  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
 }
 
 }  // namespace weir

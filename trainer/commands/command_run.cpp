@@ -1,6 +1,5 @@
 // weir-train run: trains once.
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -19,14 +18,14 @@ namespace {
 
 class RunCommand {
  public:
-  explicit RunCommand(CLI::App& app)
-      : data_(app, "--data", "train on the data set in this directory (IDX files, as MNIST's)"),
-        device_(app),
-        flags_(app),
-        save_(app, "--save", "write the trained weights to this file"),
-        json_(app, "--json",
+  explicit RunCommand(CommandLine& line)
+      : data_(line, "--data", "train on the data set in this directory (IDX files, as MNIST's)"),
+        device_(line),
+        flags_(line),
+        save_(line, "--save", "write the trained weights to this file"),
+        json_(line, "--json",
               "write the figures to this file; - is standard output, without the table") {
-    app.add_flag("--save-anyway", save_anyway_, "save the weights even if training diverged");
+    line.add("--save-anyway", save_anyway_, "save the weights even if training diverged");
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     flags_.add(
@@ -133,10 +132,10 @@ class RunCommand {
 
 }  // namespace
 
-Command add_run_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("run", "train once");
-  const auto command = std::make_shared<RunCommand>(*app);
-  return {app, [command](const std::stop_token& stop) { return command->run(stop); }};
+Command add_run_command(CommandLine& program) {
+  CommandLine& line = program.add_command("run", "train once");
+  const auto command = std::make_shared<RunCommand>(line);
+  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
 }
 
 }  // namespace weir

@@ -1,6 +1,5 @@
 #include "trainer/commands/flags.hpp"
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <utility>
 
@@ -8,18 +7,16 @@
 
 namespace weir {
 
-TextFlag::TextFlag(CLI::App& app, std::string name, const std::string& help)
-    : name_(std::move(name)), option_(app.add_option(name_, *text_, help)) {}
-
-bool TextFlag::given() const { return option_->count() != 0; }
+TextFlag::TextFlag(CommandLine& line, std::string name, const std::string& help)
+    : name_(std::move(name)), flag_(line.add(name_, *text_, help)) {}
 
 std::unique_ptr<OutputFile> OutputFlag::open() const {
   if (!flag_.given()) return nullptr;
   return std::make_unique<OutputFile>(flag_.name(), flag_.text());
 }
 
-DeviceFlag::DeviceFlag(CLI::App& app)
-    : flag_(app, "--device",
+DeviceFlag::DeviceFlag(CommandLine& line)
+    : flag_(line, "--device",
             "cpu, cuda, cuda:N for GPU number N, or auto: cuda when a GPU answers, else cpu "
             "(default: auto)") {}
 

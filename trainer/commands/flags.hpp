@@ -8,35 +8,31 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/program/command_line.hpp"
 #include "tools/program/output_file.hpp"
 #include "trainer/run/settings.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
-class App;
-class Option;
-}  // namespace CLI
 
 namespace weir {
 
 class TextFlag {
  public:
-  /// `app` must outlive it.
-  TextFlag(CLI::App& app, std::string name, const std::string& help);
+  /// `line` must outlive it.
+  TextFlag(CommandLine& line, std::string name, const std::string& help);
 
-  [[nodiscard]] bool given() const;
+  [[nodiscard]] bool given() const { return flag_.given(); }
   [[nodiscard]] const std::string& text() const noexcept { return *text_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:
   std::string name_;
   std::shared_ptr<std::string> text_ = std::make_shared<std::string>();
-  CLI::Option* option_;
+  Flag flag_;
 };
 
 class OutputFlag {
  public:
-  OutputFlag(CLI::App& app, std::string name, const std::string& help)
-      : flag_(app, std::move(name), help) {}
+  OutputFlag(CommandLine& line, std::string name, const std::string& help)
+      : flag_(line, std::move(name), help) {}
 
   [[nodiscard]] bool given() const { return flag_.given(); }
   /// Returns the flag and its path; no path if not given.
@@ -53,7 +49,7 @@ class OutputFlag {
 /// --device: parsed before the other settings, since some depend on it.
 class DeviceFlag {
  public:
-  explicit DeviceFlag(CLI::App& app);
+  explicit DeviceFlag(CommandLine& line);
   /// Returns the device to use; `auto` by default. Throws UsageError as parse_device and
   /// choose_device do.
   [[nodiscard]] Setting<std::string> choose() const;
@@ -66,13 +62,13 @@ class DeviceFlag {
 template <typename Settings>
 class Flags {
  public:
-  explicit Flags(CLI::App& app) : app_(&app) {}
+  explicit Flags(CommandLine& line) : line_(&line) {}
 
   /// `find(settings)` returns the flag's setting; `parse(name, text)` returns its value or throws
   /// UsageError.
   template <typename Find, typename Parse>
   void add(const char* name, Find find, Parse parse, const std::string& help) {
-    apply_.push_back([flag = TextFlag(*app_, name, help), find, parse](Settings& settings) {
+    apply_.push_back([flag = TextFlag(*line_, name, help), find, parse](Settings& settings) {
       if (!flag.given()) return;
       find(settings) = {parse(flag.name(), std::string_view(flag.text())), flag.name()};
     });
@@ -82,7 +78,7 @@ class Flags {
   }
 
  private:
-  CLI::App* app_;
+  CommandLine* line_;
   std::vector<std::function<void(Settings&)>> apply_;
 };
 

@@ -3,7 +3,6 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -75,16 +74,16 @@ int run_program(int argc, char** argv) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
-  CLI::App app{"Trains under a memory budget: the host runs ahead only as far as memory allows."};
-  app.set_version_flag("--version", "weir-train " + std::string(kVersion));
-  app.require_subcommand(1);
-  app.fallthrough(false);
-  const std::vector<Command> commands{add_run_command(app), add_compare_command(app),
-                                      add_predict_command(app), add_dispatch_command(app)};
-  if (const auto code = parse_command_line(app, "weir-train", argc, argv)) return *code;
+  CommandLine line(
+      "Trains under a memory budget: the host runs ahead only as far as memory allows.");
+  line.add_version("weir-train " + std::string(kVersion));
+  line.require_command();
+  const std::vector<Command> commands{add_run_command(line), add_compare_command(line),
+                                      add_predict_command(line), add_dispatch_command(line)};
+  if (const auto code = line.parse("weir-train", argc, argv)) return *code;
   require_standard_output();
   for (const Command& command : commands) {
-    if (command.app->parsed()) return command.run(stop);
+    if (command.line.named()) return command.run(stop);
   }
   return 1;  // not reached: one subcommand is required
 }

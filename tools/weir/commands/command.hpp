@@ -7,28 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "tools/program/command_line.hpp"
 #include "tools/weir/commands/run_flags.hpp"
 #include "tools/weir/run/environment.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
-class App;
-}  // namespace CLI
 
 namespace weir::cli {
 
 struct Command {
-  CLI::App* app;
+  CommandLine& line;
   /// Runs it with the parsed flags and the words after `--`. Returns the exit code.
   std::function<int(const std::vector<std::string>& program)> run;
 };
 
-[[nodiscard]] Command add_run_command(CLI::App& program);
-[[nodiscard]] Command add_info_command(CLI::App& program);
-[[nodiscard]] Command add_ps_command(CLI::App& program);
-[[nodiscard]] Command add_replay_command(CLI::App& program);
-[[nodiscard]] Command add_set_command(CLI::App& program);
-[[nodiscard]] Command add_top_command(CLI::App& program);
-[[nodiscard]] Command add_timeline_command(CLI::App& program);
+[[nodiscard]] Command add_run_command(CommandLine& program);
+[[nodiscard]] Command add_info_command(CommandLine& program);
+[[nodiscard]] Command add_ps_command(CommandLine& program);
+[[nodiscard]] Command add_replay_command(CommandLine& program);
+[[nodiscard]] Command add_set_command(CommandLine& program);
+[[nodiscard]] Command add_top_command(CommandLine& program);
+[[nodiscard]] Command add_timeline_command(CommandLine& program);
 
 /// Runs the program, given by at least one word, as `weir run` does with these flags. Also sets
 /// `more` in its environment. Returns the exit code.

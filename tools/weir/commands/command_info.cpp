@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
 
@@ -62,19 +61,18 @@ int run(const InfoFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command add_info_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand(
+Command add_info_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
       "info", "print devices, memory, driver, library, and the source of each setting");
   const auto flags = std::make_shared<InfoFlags>();
-  CLI::Option* hooks = app->add_flag("--hooks", flags->hooks,
-                                     "print what the library does to the driver's functions");
-  CLI::Option* library =
-      app->add_flag("--library", flags->library, "print only the path to preload");
-  CLI::Option* json =
-      app->add_option("--json", flags->json, "write JSON to this file; - is standard output");
-  hooks->excludes(library)->excludes(json);
-  library->excludes(json);
-  return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  const Flag hooks =
+      line.add("--hooks", flags->hooks, "print what the library does to the driver's functions");
+  const Flag library = line.add("--library", flags->library, "print only the path to preload");
+  const Flag json =
+      line.add("--json", flags->json, "write JSON to this file; - is standard output");
+  hooks.exclude(library).exclude(json);
+  library.exclude(json);
+  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
 }
 
 }  // namespace weir::cli

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -50,12 +49,12 @@ int run(const std::string& json, const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command add_ps_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand(
+Command add_ps_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
       "ps", "list the programs under Weir on this machine, with the budget of each device");
   const auto json = std::make_shared<std::string>();
-  app->add_option("--json", *json, "write JSON to this file; - is standard output");
-  return {app, [json](const std::vector<std::string>& words) { return run(*json, words); }};
+  line.add("--json", *json, "write JSON to this file; - is standard output");
+  return {line, [json](const std::vector<std::string>& words) { return run(*json, words); }};
 }
 
 }  // namespace weir::cli

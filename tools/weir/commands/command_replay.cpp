@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -173,11 +172,11 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command add_replay_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand(
+Command add_replay_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
       "replay", "replay allocation traces against pools, and print what each pool costs");
-  const auto flags = std::make_shared<ReplayFlags>(*app);
-  return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  const auto flags = std::make_shared<ReplayFlags>(line);
+  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
 }
 
 }  // namespace weir::cli

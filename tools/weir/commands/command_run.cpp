@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -158,15 +157,15 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   return end_like(ran.ended, written);
 }
 
-Command add_run_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("run",
-                                         "run a program with Weir's pool and budget: "
-                                         "weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
-  app->footer(
+Command add_run_command(CommandLine& program) {
+  CommandLine& line = program.add_command("run",
+                                          "run a program with Weir's pool and budget: "
+                                          "weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
+  line.set_footer(
       "Flags override variables, and the program receives them as variables. The exit code is the "
       "program's, or 2 for bad input.");
-  const auto flags = std::make_shared<RunFlags>(*app);
-  return {app, [flags](const std::vector<std::string>& words) {
+  const auto flags = std::make_shared<RunFlags>(line);
+  return {line, [flags](const std::vector<std::string>& words) {
             if (words.empty()) {
               throw UsageError(
                   "the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS]");

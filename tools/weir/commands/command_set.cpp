@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -187,14 +186,14 @@ int run(const SetFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command add_set_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("set", "change the budget of a running program");
+Command add_set_command(CommandLine& program) {
+  CommandLine& line = program.add_command("set", "change the budget of a running program");
   const auto flags = std::make_shared<SetFlags>();
-  app->add_option("pid", flags->pid, "the process, as weir ps lists it")->required();
-  app->add_option("--budget", flags->budget, "6GiB, 512MiB, or 80% of the device")->required();
-  app->add_option("--device", flags->device, "one of its GPUs, from 0 (default: all of them)");
-  app->add_option("--wait", flags->wait, "seconds to wait for its answer")->default_str("5");
-  return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  line.add("pid", flags->pid, "the process, as weir ps lists it").require();
+  line.add("--budget", flags->budget, "6GiB, 512MiB, or 80% of the device").require();
+  line.add("--device", flags->device, "one of its GPUs, from 0 (default: all of them)");
+  line.add("--wait", flags->wait, "seconds to wait for its answer");
+  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
 }
 
 }  // namespace weir::cli

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -174,69 +173,67 @@ int report(const FileFlags& flags) {
   return 0;
 }
 
-Subcommand add_merge(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand(
+Subcommand add_merge(CommandLine& parent) {
+  CommandLine& line = parent.add_command(
       "merge", "merge the timelines of several processes and ranks into one file, on one clock");
   const auto flags = std::make_shared<FileFlags>();
-  app->add_option("FILE", flags->inputs, "timelines: " + list_suffixes(FormatUse::kRead))
-      ->required();
-  app->add_option("-o,--output", flags->output, "the file to write, of a format by its name's end")
-      ->required();
-  return {app, [flags](const std::vector<std::string>& words) {
+  line.add("FILE", flags->inputs, "timelines: " + list_suffixes(FormatUse::kRead)).require();
+  line.add("-o,--output", flags->output, "the file to write, of a format by its name's end")
+      .require();
+  return {line, [flags](const std::vector<std::string>& words) {
             refuse_words(words, "merge");
             if (flags->inputs.size() < 2) throw UsageError("merge takes two or more files");
             return write_file(*flags);
           }};
 }
 
-Subcommand add_convert(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("convert", "write a timeline in another format");
+Subcommand add_convert(CommandLine& parent) {
+  CommandLine& line = parent.add_command("convert", "write a timeline in another format");
   const auto flags = std::make_shared<FileFlags>();
   flags->inputs.resize(1);
-  app->add_option("FILE", flags->inputs.front(), "a timeline: " + list_suffixes(FormatUse::kRead))
-      ->required();
-  app->add_option("-o,--output", flags->output,
-                  "the file to write: " + timeline::list_formats(FormatUse::kWrite, "or"))
-      ->required();
-  return {app, [flags](const std::vector<std::string>& words) {
+  line.add("FILE", flags->inputs.front(), "a timeline: " + list_suffixes(FormatUse::kRead))
+      .require();
+  line.add("-o,--output", flags->output,
+           "the file to write: " + timeline::list_formats(FormatUse::kWrite, "or"))
+      .require();
+  return {line, [flags](const std::vector<std::string>& words) {
             refuse_words(words, "convert");
             return write_file(*flags);
           }};
 }
 
-Subcommand add_report(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand(
+Subcommand add_report(CommandLine& parent) {
+  CommandLine& line = parent.add_command(
       "report", "report what held the memory, what the device did and what it waited for");
   const auto flags = std::make_shared<FileFlags>();
-  app->add_option("FILE", flags->inputs, "timelines, which are merged")->required();
-  app->add_option("-o,--output", flags->output, "write a page (HTML) to this file");
-  app->add_option("--json", flags->json, "write the figures to this file; - is standard output");
-  app->add_flag("--text", flags->text, "print the report (default without -o and --json)");
-  return {app, [flags](const std::vector<std::string>& words) {
+  line.add("FILE", flags->inputs, "timelines, which are merged").require();
+  line.add("-o,--output", flags->output, "write a page (HTML) to this file");
+  line.add("--json", flags->json, "write the figures to this file; - is standard output");
+  line.add("--text", flags->text, "print the report (default without -o and --json)");
+  return {line, [flags](const std::vector<std::string>& words) {
             refuse_words(words, "report");
             return report(*flags);
           }};
 }
 
 struct RecordFlags {
-  explicit RecordFlags(CLI::App& app) : run(app) {}
+  explicit RecordFlags(CommandLine& line) : run(line) {}
   RunFlags run;
   std::string output = "weir-timeline.json";
   std::string batches;
 };
 
-Subcommand add_record(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("record",
-                                        "run a program under Weir and record its timeline: "
-                                        "weir timeline record [FLAGS] -- PROGRAM [ARGUMENTS]");
-  const auto flags = std::make_shared<RecordFlags>(*app);
-  app->add_option("-o,--output", flags->output,
-                  "the file: " + list_suffixes(FormatUse::kRecord) +
-                      "; %p in its name is the process, %r the rank (WEIR_TIMELINE)")
-      ->capture_default_str();
-  app->add_option("--batches", flags->batches,
-                  "record only these batches, such as 10:20 (WEIR_TIMELINE_BATCHES)");
-  return {app, [flags](const std::vector<std::string>& words) {
+Subcommand add_record(CommandLine& parent) {
+  CommandLine& line = parent.add_command("record",
+                                         "run a program under Weir and record its timeline: "
+                                         "weir timeline record [FLAGS] -- PROGRAM [ARGUMENTS]");
+  const auto flags = std::make_shared<RecordFlags>(line);
+  line.add("-o,--output", flags->output,
+           "the file: " + list_suffixes(FormatUse::kRecord) +
+               "; %p in its name is the process, %r the rank (WEIR_TIMELINE)");
+  line.add("--batches", flags->batches,
+           "record only these batches, such as 10:20 (WEIR_TIMELINE_BATCHES)");
+  return {line, [flags](const std::vector<std::string>& words) {
             if (words.empty()) {
               throw UsageError(
                   "the program to record is missing: weir timeline record [FLAGS] -- PROGRAM "
@@ -258,15 +255,15 @@ Subcommand add_record(CLI::App& parent) {
 
 }  // namespace
 
-Command add_timeline_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand(
+Command add_timeline_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
       "timeline", "record, merge, convert and report what a program did over time");
-  app->require_subcommand(1);
-  const std::vector<Subcommand> commands{add_record(*app), add_report(*app), add_merge(*app),
-                                         add_convert(*app)};
-  return {app, [commands](const std::vector<std::string>& words) {
+  line.require_command();
+  const std::vector<Subcommand> commands{add_record(line), add_report(line), add_merge(line),
+                                         add_convert(line)};
+  return {line, [commands](const std::vector<std::string>& words) {
             for (const Subcommand& command : commands) {
-              if (command.app->parsed()) return command.run(words);
+              if (command.line.named()) return command.run(words);
             }
             return 1;  // not reached: one subcommand is required
           }};

@@ -1,6 +1,5 @@
 // weir top: shows the programs under Weir on this machine while they run.
 
-#include <CLI/CLI.hpp>
 #include <ctime>
 #include <memory>
 #include <vector>
@@ -86,16 +85,14 @@ int run(const TopFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command add_top_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand(
+Command add_top_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
       "top", "show the programs under Weir on this machine while they run; q quits");
   const auto flags = std::make_shared<TopFlags>();
-  CLI::Option* once = app->add_flag("--once", flags->once, "print one table and exit");
-  app->add_option("--every", flags->every, "seconds between two updates")
-      ->default_str("1")
-      ->excludes(once);
-  app->add_option("--json", flags->json, "write JSON to this file, once; - is standard output");
-  return {app, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  const Flag once = line.add("--once", flags->once, "print one table and exit");
+  line.add("--every", flags->every, "seconds between two updates").exclude(once);
+  line.add("--json", flags->json, "write JSON to this file, once; - is standard output");
+  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
 }
 
 }  // namespace weir::cli

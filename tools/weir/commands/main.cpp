@@ -1,6 +1,5 @@
 // weir: finds the subcommand and runs it.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -15,29 +14,28 @@ namespace weir::cli {
 namespace {
 
 int run_program(int argc, char** argv) {
-  // Words after `--` are another program's, so CLI11 must not see them.
+  // Words after `--` are another program's, so they are not ours to read.
   char** const end = argv + argc;
   char** const mark = std::find(argv, end, std::string_view("--"));
   const std::vector<std::string> words(mark == end ? end : mark + 1, end);
 
-  CLI::App app{"Runs unchanged CUDA programs with Weir's pool and budget."};
-  app.set_version_flag("--version", "weir " + std::string(kVersion));
-  app.require_subcommand(1);
-  app.fallthrough(false);
-  const std::vector<Command> commands{
-      add_run_command(app), add_info_command(app),   add_ps_command(app),      add_set_command(app),
-      add_top_command(app), add_replay_command(app), add_timeline_command(app)};
+  CommandLine line("Runs unchanged CUDA programs with Weir's pool and budget.");
+  line.add_version("weir " + std::string(kVersion));
+  line.require_command();
+  const std::vector<Command> commands{add_run_command(line),     add_info_command(line),
+                                      add_ps_command(line),      add_set_command(line),
+                                      add_top_command(line),     add_replay_command(line),
+                                      add_timeline_command(line)};
   const auto extras_hint = [&] {
-    return commands.front().app->parsed()
+    return commands.front().line.named()
                ? " (the program to run comes after --: weir run [FLAGS] -- PROGRAM)"
                : "";
   };
-  if (const auto code =
-          parse_command_line(app, "weir", static_cast<int>(mark - argv), argv, extras_hint)) {
+  if (const auto code = line.parse("weir", static_cast<int>(mark - argv), argv, extras_hint)) {
     return *code;
   }
   for (const Command& command : commands) {
-    if (command.app->parsed()) return command.run(words);
+    if (command.line.named()) return command.run(words);
   }
   return 1;  // not reached: one subcommand is required
 }

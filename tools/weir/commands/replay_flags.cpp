@@ -1,6 +1,5 @@
 #include "tools/weir/commands/replay_flags.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "allocator/base/error.hpp"
@@ -55,36 +54,31 @@ std::size_t mapped_of(const ReplayFlags& flags, const std::vector<replay::PoolCh
 
 }  // namespace
 
-ReplayFlags::ReplayFlags(CLI::App& app) {
-  app.add_option("TRACE", traces,
-                 "an allocation log (WEIR_ALLOC_LOG), RMM's log, or lifetimes "
-                 "(buffer,start,end,size), also in gzip; - is standard input")
-      ->required();
-  app.add_option("--pool", pool,
-                 "pools, separated by commas: a name, round:CUTOFF, naive:SIZE, or all (default)");
-  app.add_option("--capacity", capacity,
-                 "device memory, such as 80GiB (default: more than enough)");
-  app.add_option("--budget", budget, "of the capacity: 6GiB, or 80%")->capture_default_str();
-  app.add_option("--lag", lag, "number of operations by which the device lags the host")
-      ->capture_default_str();
-  app.add_option("--upstream", upstream, "source of memory: simulated, host or cuda")
-      ->capture_default_str();
-  app.add_flag("--no-search", no_search,
-               "skip the search for the least capacity, the slowest part");
-  app.add_option("--svg", svg,
-                 "draw memory over time to this file; with several traces, %t in its name is the "
-                 "trace's number");
-  app.add_option("--map", map, "the pool whose addresses are drawn (default: the last one)");
-  app.add_flag(
-      "--recommend", recommend,
-      "try settings of each pool, or of those in --pool, and recommend one with the reason");
-  app.add_flag("--summary", summary, "one table for all traces, of reserved and least capacity");
-  app.add_flag("--breakdown", breakdown,
-               "show where the reserved memory was at its peak: live, free beside live blocks, or "
-               "on pages without live blocks");
-  app.add_option("--json", json,
-                 "write the figures to this file; - is standard output, without the table");
-  app.footer(
+ReplayFlags::ReplayFlags(CommandLine& line) {
+  line.add("TRACE", traces,
+           "an allocation log (WEIR_ALLOC_LOG), RMM's log, or lifetimes "
+           "(buffer,start,end,size), also in gzip; - is standard input")
+      .require();
+  line.add("--pool", pool,
+           "pools, separated by commas: a name, round:CUTOFF, naive:SIZE, or all (default)");
+  line.add("--capacity", capacity, "device memory, such as 80GiB (default: more than enough)");
+  line.add("--budget", budget, "of the capacity: 6GiB, or 80%");
+  line.add("--lag", lag, "number of operations by which the device lags the host");
+  line.add("--upstream", upstream, "source of memory: simulated, host or cuda");
+  line.add("--no-search", no_search, "skip the search for the least capacity, the slowest part");
+  line.add("--svg", svg,
+           "draw memory over time to this file; with several traces, %t in its name is the "
+           "trace's number");
+  line.add("--map", map, "the pool whose addresses are drawn (default: the last one)");
+  line.add("--recommend", recommend,
+           "try settings of each pool, or of those in --pool, and recommend one with the reason");
+  line.add("--summary", summary, "one table for all traces, of reserved and least capacity");
+  line.add("--breakdown", breakdown,
+           "show where the reserved memory was at its peak: live, free beside live blocks, or "
+           "on pages without live blocks");
+  line.add("--json", json,
+           "write the figures to this file; - is standard output, without the table");
+  line.set_footer(
       "Exit code 3: out of memory with that capacity; 2: bad input. docs/replay.md explains the "
       "columns.");
 }

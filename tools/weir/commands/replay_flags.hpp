@@ -6,17 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "tools/program/command_line.hpp"
 #include "tools/replay/measure/pools.hpp"
 #include "tools/replay/subject/upstreams.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
-class App;
-}  // namespace CLI
 
 namespace weir::cli {
 
 struct ReplayFlags {
-  explicit ReplayFlags(CLI::App& app);
+  explicit ReplayFlags(CommandLine& line);
 
   std::vector<std::string> traces;
   std::string pool;

@@ -1,7 +1,5 @@
 #include "tools/weir/commands/run_flags.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include "allocator/pool_kind.hpp"
 #include "tools/preload/settings/settings.hpp"
 #include "tools/weir/run/framework_allocator.hpp"
@@ -19,47 +17,41 @@ void take_any(std::string_view /*name*/, std::string_view /*text*/) {}
 
 }  // namespace
 
-void RunFlags::add(CLI::App& app, const char* name, const char* variable,
-                   void (*check)(std::string_view, std::string_view), const std::string& help) {
-  Flag& flag = flags_.emplace_back(Flag{name, variable, check, {}, nullptr});
-  flag.option = app.add_option(name, flag.text, help + " (" + variable + ")");
-}
-
-RunFlags::RunFlags(CLI::App& app)
-    : library_{"--library", "WEIR_LIBRARY", nullptr, {}, nullptr},
-      json_{"--json", "WEIR_SUMMARY", nullptr, {}, nullptr} {
-  add(app, "--budget", "WEIR_BUDGET", check_with<parse_budget>,
+RunFlags::RunFlags(CommandLine& line) {
+  const auto add = [&](const char* name, const char* variable, Check check,
+                       const std::string& help) {
+    return &flags_.emplace_back(line, name, variable, check, help);
+  };
+  add("--budget", "WEIR_BUDGET", check_with<parse_budget>,
       "for each device: 6GiB, or 80% of its memory");
-  add(app, "--policy", "WEIR_POLICY", check_with<parse_policy>,
+  add("--policy", "WEIR_POLICY", check_with<parse_policy>,
       "throttled, backstop, unbounded or barrier");
-  add(app, "--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
+  add("--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
       "auto, a number of batches, a time such as 20ms, or off");
-  add(app, "--pool", "WEIR_POOL", preload::check_pool,
-      "auto, " + std::string(allowed_kinds_of_pool()));
-  add(app, "--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
+  add("--pool", "WEIR_POOL", preload::check_pool, "auto, " + std::string(allowed_kinds_of_pool()));
+  add("--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
       "framework (default): frameworks keep their own allocators; async: they allocate each tensor "
       "in stream order, and PyTorch loses some features");
-  add(app, "--batch-range", "WEIR_BATCH_RANGE", take_any, "an NVTX range of this name is a batch");
-  app.add_flag("--sync-free", sync_free_,
-               "cuMemFree waits for the device, for programs that rely on it (WEIR_SYNC_FREE)");
-  add(app, "--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>,
+  add("--batch-range", "WEIR_BATCH_RANGE", take_any, "an NVTX range of this name is a batch");
+  line.add("--sync-free", sync_free_,
+           "cuMemFree waits for the device, for programs that rely on it (WEIR_SYNC_FREE)");
+  add("--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>,
       "the longest wait of one call, such as 10s");
-  add(app, "--spill", "WEIR_SPILL", check_with<preload::parse_spill>,
+  add("--spill", "WEIR_SPILL", check_with<preload::parse_spill>,
       "off (default), or host: allocations that fit nowhere else use slow host memory, so that the "
       "run can finish");
-  add(app, "--log", "WEIR_LOG", check_with<parse_log_level>, "error, warn, info or debug");
-  app.add_flag("--details", details_, "print every figure of the summary, not three lines");
-  json_.option = app.add_option("--json", json_.text,
-                                "write the summary to this file; with %p in its name, one file for "
-                                "each process; - is standard output (WEIR_SUMMARY)");
-  library_.option = app.add_option("--library", library_.text,
-                                   "the library to preload, if not Weir's own (WEIR_LIBRARY)");
+  add("--log", "WEIR_LOG", check_with<parse_log_level>, "error, warn, info or debug");
+  line.add("--details", details_, "print every figure of the summary, not three lines");
+  json_ = add("--json", "WEIR_SUMMARY", nullptr,
+              "write the summary to this file; with %p in its name, one file for "
+              "each process; - is standard output");
+  library_ = add("--library", "WEIR_LIBRARY", nullptr, "the library to preload, if not Weir's own");
 }
 
 std::vector<Variable> RunFlags::variables() const {
   std::vector<Variable> variables;
-  for (const Flag& flag : flags_) {
-    if (flag.option->count() == 0) continue;
+  for (const VariableFlag& flag : flags_) {
+    if (flag.check == nullptr || !flag.flag.given()) continue;
     flag.check(flag.name, flag.text);
     variables.push_back({flag.variable, flag.text});
   }
@@ -67,8 +59,8 @@ std::vector<Variable> RunFlags::variables() const {
   return variables;
 }
 
-Setting<std::string> RunFlags::path(const Flag& flag, const Environment& environment) {
-  if (flag.option->count() != 0) {
+Setting<std::string> RunFlags::path(const VariableFlag& flag, const Environment& environment) {
+  if (flag.flag.given()) {
     return {flag.text, flag.name};
   }
   Setting<std::string> setting;
@@ -78,11 +70,11 @@ Setting<std::string> RunFlags::path(const Flag& flag, const Environment& environ
 }
 
 Setting<std::string> RunFlags::library(const Environment& environment) const {
-  return path(library_, environment);
+  return path(*library_, environment);
 }
 
 Setting<std::string> RunFlags::json(const Environment& environment) const {
-  return path(json_, environment);
+  return path(*json_, environment);
 }
 
 Environment overlaid(const Environment& environment, const std::vector<Variable>& variables) {

@@ -8,19 +8,15 @@
 #include <vector>
 
 #include "allocator/base/setting.hpp"
+#include "tools/program/command_line.hpp"
 #include "tools/weir/run/variable.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
-class App;
-class Option;
-}  // namespace CLI
 
 namespace weir::cli {
 
 class RunFlags {
  public:
-  /// Adds them to `app`, which must outlive it.
-  explicit RunFlags(CLI::App& app);
+  /// Adds them to `line`, which must outlive it.
+  explicit RunFlags(CommandLine& line);
   RunFlags(const RunFlags&) = delete;
   RunFlags& operator=(const RunFlags&) = delete;
 
@@ -34,21 +30,27 @@ class RunFlags {
   [[nodiscard]] bool details() const noexcept { return details_; }
 
  private:
-  struct Flag {
+  using Check = void (*)(std::string_view name, std::string_view text);
+  struct VariableFlag {
+    VariableFlag(CommandLine& line, const char* of_flag, const char* of_variable, Check checked_by,
+                 const std::string& help)
+        : name(of_flag),
+          variable(of_variable),
+          check(checked_by),
+          flag(line.add(of_flag, text, help + " (" + of_variable + ")")) {}
     const char* name;
     const char* variable;
-    void (*check)(std::string_view name, std::string_view text);
+    Check check;  ///< null: not a variable of the program's
     std::string text;
-    CLI::Option* option;
+    Flag flag;
   };
 
-  void add(CLI::App& app, const char* name, const char* variable,
-           void (*check)(std::string_view, std::string_view), const std::string& help);
-  [[nodiscard]] static Setting<std::string> path(const Flag& flag, const Environment& environment);
+  [[nodiscard]] static Setting<std::string> path(const VariableFlag& flag,
+                                                 const Environment& environment);
 
-  std::deque<Flag> flags_;  ///< a deque never moves them, and CLI11 points into it
-  Flag library_;
-  Flag json_;
+  std::deque<VariableFlag> flags_;  ///< a deque never moves them, and the line reads into them
+  const VariableFlag* json_;
+  const VariableFlag* library_;
   bool sync_free_ = false;
   bool details_ = false;
 };
