@@ -62,6 +62,11 @@ target_compile_options(
   weir_options INTERFACE "$<$<AND:${_weir_gcc_12},$<CONFIG:Release>>:-Wno-restrict;-Wno-stringop-overflow>"
                          "$<$<AND:${_weir_gcc_12},$<CONFIG:RelWithDebInfo>>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
 
+# GCC frees its own memory when it has taken 128 MiB more: a tenth of its time, for a tenth of its
+# memory. Now it begins at a GiB.
+target_compile_options(
+  weir_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>)
+
 set(_weir_timeout_factor 1)
 if(WEIR_SANITIZE)
   set(_weir_timeout_factor 4)
