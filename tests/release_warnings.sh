@@ -6,6 +6,7 @@ set -euo pipefail
 root=$1
 sources=(
   scheduler/tensor.cpp
+  tools/program/command_line.cpp
   tools/replay/show/plot.cpp
   tools/weir/commands/command_info.cpp
   trainer/model/weights.cpp

@@ -1,7 +1,7 @@
 #pragma once
 
-// Command lines: flags, arguments and subcommands. CLI11 reads them. Only this class includes it:
-// its headers alone take a compiler seconds, in each source that includes them.
+// Command lines: flags, arguments and subcommands. CLI11 reads them. Only
+// command_line.cpp includes it: its headers take a compiler seconds in each source.
 
 #include <functional>
 #include <memory>
@@ -32,8 +32,8 @@ class Flag {
   CLI::Option* option_;
 };
 
-/// The command line of a program or of one of its subcommands. What it is read into must outlive
-/// it. For one thread.
+/// The command line of a program or of one of its subcommands. What flags are read into must be
+/// there until `parse` returns. For one thread.
 class CommandLine {
  public:
   /// A program's. `about` is the first line of its help.

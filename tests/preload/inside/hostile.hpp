@@ -20,11 +20,14 @@ inline constexpr std::size_t kMostStreams = 16;
 inline constexpr std::size_t kMostLive = 24;  // blocks of a thread
 inline constexpr std::size_t kMostBytes = 16384;
 
-/// Number of operations; WEIR_TEST_OPERATIONS overrides it.
+/// Number of operations; WEIR_TEST_OPERATIONS overrides it. A tenth of them where
+/// WEIR_TEST_FEWER_OPERATIONS is set.
 inline std::uint64_t operations() {
   const char* text = std::getenv("WEIR_TEST_OPERATIONS");
   if (text != nullptr && *text != '\0') return std::strtoull(text, nullptr, 10);
-  return WEIR_TEST_SANITIZED != 0 ? 100'000 : 1'000'000;
+  const bool fewer =
+      WEIR_TEST_SANITIZED != 0 || std::getenv("WEIR_TEST_FEWER_OPERATIONS") != nullptr;
+  return fewer ? 100'000 : 1'000'000;
 }
 
 /// Which threads use their per-thread default stream. Fences take other events in each case, and
