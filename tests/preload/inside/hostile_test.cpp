@@ -51,8 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Pools, HostileShort, ::testing::Values("naive", "auto")
 
 class HostileCaptures : public Hostile, public ::testing::WithParamInterface<const char*> {};
 
-/// A twentieth of the operations for each pool. With one capture for each 50 of a thread's
-/// operations, graphs are launched for every seed that was tried, also where there are few.
+/// A twentieth of the operations for each pool. One in 50 is a capture, so that a short run also
+/// launches graphs.
 TEST_P(HostileCaptures, OverTwoDevicesLeaveEveryBlockInOneHandAndNothingBehind) {
   weir::testing::expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   const std::uint64_t seed = weir::testing::random_seed();
