@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Pools, HostileShort, ::testing::Values("naive", "auto")
 
 class HostileCaptures : public Hostile, public ::testing::WithParamInterface<const char*> {};
 
-/// A twentieth of the operations for each pool. One in 50 is a capture, so that a short run also
+/// A twentieth of the operations for each pool. One in 20 is a capture, so that a short run also
 /// launches graphs.
 TEST_P(HostileCaptures, OverTwoDevicesLeaveEveryBlockInOneHandAndNothingBehind) {
   weir::testing::expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
@@ -67,7 +67,7 @@ TEST_P(HostileCaptures, OverTwoDevicesLeaveEveryBlockInOneHandAndNothingBehind) 
   ASSERT_EQ(cuCtxEnablePeerAccess(first, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxEnablePeerAccess(second, 0), CUDA_SUCCESS);
-  ASSERT_NO_FATAL_FAILURE(run_all(seed, operations() / 20, {.devices = 2, .per_capture = 50}));
+  ASSERT_NO_FATAL_FAILURE(run_all(seed, operations() / 20, {.devices = 2, .per_capture = 20}));
   EXPECT_EQ(corrupted, 0U);
   EXPECT_EQ(weir_standin_late_uses(), 0U);
   EXPECT_FALSE(CapturesUnderWay::any());
