@@ -308,10 +308,13 @@ TEST_F(TwoOpenBatches, WhatIsLargerThanTheBudgetFailsAtOnceBesideAnOpenBatch) {
 TEST_F(TwoOpenBatches, TheYoungerWaitsAtMostTheGraceAndIsCounted) {
   Rig rig({.budget = mib(1), .grace = std::chrono::milliseconds(5)});
   open_both(rig);
+  const auto start = std::chrono::steady_clock::now();
   auto younger = younger_runs_out(rig);
   EXPECT_FALSE(younger.get()) << "the older one is still open";
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(5));
+  // The grace begins before the sleep that is counted, so the count may be shorter.
   EXPECT_GE(rig->admission().grace.count, 1U);
-  EXPECT_GE(rig->admission().grace.total, std::chrono::milliseconds(5));
+  EXPECT_GT(rig->admission().grace.total, std::chrono::nanoseconds(0));
   mine.reset();
   older.reset();
   expect_idle(rig);
