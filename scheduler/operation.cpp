@@ -102,11 +102,8 @@ TaskInfo Operation::info() const noexcept {
   return info;
 }
 
-void Operation::finished(std::chrono::nanoseconds device_time) noexcept {
-  if (ticket_ != nullptr) {
-    ticket_->device_time.at(index_of(role_))
-        .fetch_add(device_time.count(), std::memory_order_relaxed);
-  }
+void Operation::finished(const TaskTime& time) noexcept {
+  if (ticket_ != nullptr) ticket_->note_ran(role_, time);
   list_->give_back(*this);
 }
 

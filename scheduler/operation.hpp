@@ -54,7 +54,7 @@ class Operation final : public Task {
 
   void run(Stream& stream) noexcept override;
   [[nodiscard]] TaskInfo info() const noexcept override;
-  void finished(std::chrono::nanoseconds device_time) noexcept override;
+  void finished(const TaskTime& time) noexcept override;
 
   [[nodiscard]] std::string_view name() const noexcept { return name_.data(); }
   [[nodiscard]] const std::vector<TensorState*>& inputs() const noexcept { return inputs_; }

@@ -178,6 +178,7 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
   refuse_device_thread("read");
   const Barrier barrier("read", where, device_.timeline_source());
   const Shape& shape = state_of(tensor, "read").shape;
+  const bool catches_up = !device_.progress().reached(written(tensor));
   const auto buffer = std::make_shared<HostBuffer>(
       host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut), "read", owner_here(), where);
   submit(
@@ -188,6 +189,7 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
       },
       where);
   (void)device_.progress().wait(last_submitted(StreamRole::kCopyOut), {});
+  if (catches_up) admission_.note_synchronized();
   if (buffer->copied) return {buffer->data(), buffer->data() + shape.elements()};
   if (auto error = table_->error(state_of(tensor, "read"))) std::rethrow_exception(error);
   throw Error("read: the contents were lost to an error and have been overwritten since");
@@ -243,7 +245,10 @@ Point Scheduler::written(const Tensor& tensor) {
 void Scheduler::wait(const Tensor& tensor, CallSite where) {
   refuse_device_thread("wait");
   const Barrier barrier("wait", where, device_.timeline_source());
-  (void)device_.progress().wait(written(tensor), {});
+  const Point point = written(tensor);
+  const bool catches_up = !device_.progress().reached(point);
+  (void)device_.progress().wait(point, {});
+  if (catches_up) admission_.note_synchronized();
   if (auto error = table_->error(state_of(tensor, "wait"))) std::rethrow_exception(error);
 }
 
@@ -283,7 +288,7 @@ void Scheduler::wait_all(CallSite where) {
   refuse_device_thread("wait_all");
   const Barrier barrier("wait_all", where, device_.timeline_source());
   wait_device();
-  admission_.settle();
+  admission_.note_synchronized();
   if (auto error = table_->take_first()) std::rethrow_exception(error);
 }
 

@@ -38,7 +38,8 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
     Allocation allocation = try_allocate(bytes, home, label, attempt);
     if (allocation.data != nullptr) {
       allocation.owner = owner.batch;
-      admission_.note_allocated(owner.batch, allocation.block);
+      const bool waited = deadline || waits + attempt.waits != 0;
+      admission_.note_allocated(owner.batch, allocation.block, waited);
       return allocation;
     }
     if (slabs_.reclaim(may_wait, looked, owner.stop)) continue;

@@ -228,11 +228,14 @@ void FollowedCudaStream::tell_of_loss(cudaError_t why) noexcept {
 void FollowedCudaStream::tell(const Told& done) noexcept {
   if (work_ == CudaWork::kUnmarked) return;  // its time is not measured
   const Clock::time_point now = Clock::now();
-  const auto took = now - std::max(idle_since_, done.enqueued);
+  const Clock::time_point begin = std::max(idle_since_, done.enqueued);
   idle_since_ = now;
   if (done.tag == nullptr) return;  // a wait for another stream, not work
+  const auto took = now - begin;
+  const auto gap = last_end_ ? begin - *last_end_ : Clock::duration{};
+  last_end_ = now;
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
-  completion_->completed(done.tag, took);
+  completion_->completed(done.tag, {.device_time = took, .gap = gap, .end = now});
 }
 
 void FollowedCudaStream::put_away(Marks& mark) noexcept {

@@ -17,6 +17,13 @@
 
 namespace weir {
 
+/// When the device did a piece of work, as far as the host knows.
+struct CudaWorkTime {
+  std::chrono::nanoseconds device_time{};  ///< that it took; zero on a lost stream
+  std::chrono::nanoseconds gap{};  ///< from the end of the tagged work before; zero for the first
+  std::chrono::steady_clock::time_point end{};
+};
+
 /// Receives the work that the device has completed.
 class CudaCompletion {
  public:
@@ -24,10 +31,9 @@ class CudaCompletion {
   CudaCompletion(const CudaCompletion&) = delete;
   CudaCompletion& operator=(const CudaCompletion&) = delete;
   virtual ~CudaCompletion() = default;
-  /// Called when the device is done with the work of `mark(tag)`, which took `device_time`. Calls
-  /// come in stream order, one at a time, on any thread without a lock of ours. The point is passed
-  /// only after the return.
-  virtual void completed(void* tag, std::chrono::nanoseconds device_time) noexcept = 0;
+  /// Called when the device is done with the work of `mark(tag)`. Calls come in stream order, one
+  /// at a time, on any thread without a lock of ours. The point is passed only after the return.
+  virtual void completed(void* tag, const CudaWorkTime& time) noexcept = 0;
 };
 
 /// Whether all work enqueued on a stream is reported to us.
@@ -172,7 +178,9 @@ class FollowedCudaStream {
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};
   std::atomic<cudaError_t> lost_{cudaSuccess};
-  Clock::time_point idle_since_;  ///< used by the sweeping thread
+  // Used by the sweeping thread alone:
+  Clock::time_point idle_since_;               ///< when the last work or wait ended
+  std::optional<Clock::time_point> last_end_;  ///< when the last tagged work ended
 };
 
 }  // namespace weir

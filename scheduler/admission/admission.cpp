@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
@@ -28,6 +29,15 @@ std::uint64_t this_producer() {
   return producer;
 }
 
+/// Returns how long the run-ahead target has held the calling thread back since the thread last
+/// waited for the device by itself. Of the last scheduler that the thread used.
+std::chrono::nanoseconds& own_stalls(const Admission& admission) {
+  thread_local const Admission* last = nullptr;
+  thread_local std::chrono::nanoseconds stalls{};
+  if (std::exchange(last, &admission) != &admission) stalls = {};
+  return stalls;
+}
+
 }  // namespace
 
 /// Returns the calling thread's condition variable. A thread sleeps in one place at a time.
@@ -40,14 +50,16 @@ std::condition_variable_any& Admission::own_sleep() {
 ///
 /// Leaving the line wakes the next first waiter; no other waiter is woken for a turn. A first
 /// waiter that sleeps has looked after the last change that could admit it.
-class Admission::InLine : public FairLine::Place {
+class Admission::InLine : public Applicant {
  public:
   InLine(Admission& admission, std::string_view of, const BatchOptions& told) noexcept
-      : name(of), options(told), admission_(admission) {}
+      : name(of), options(told), admission_(admission) {
+    hint = told.hint;
+  }
   ~InLine() {
     if (!joined) return;
     const Lock lock(admission_.mutex_);
-    admission_.line_.leave(*this);
+    admission_.rules_.line().leave(*this);
     if (admission_.waits_for_open_ == this) admission_.waits_for_open_ = nullptr;
     admission_.note_listeners();
     admission_.wake_first();
@@ -62,14 +74,12 @@ class Admission::InLine : public FairLine::Place {
 
   const std::string_view name;
   const BatchOptions& options;
-  BatchKind* kind = nullptr;                         ///< set by the first look
   bool joined = false;                               ///< it is in the line
   bool nudged = false;                               ///< something happened since it looked
   std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
 
   // While it waits for open batches:
   OpenGrace grace;
-  bool grace_over = false;   ///< it was over when the last wait ended
   Pressure pressure;         ///< the pool's pressure before the last look
   bool looks_again = false;  ///< it wakes again before the grace ends
 
@@ -79,35 +89,8 @@ class Admission::InLine : public FairLine::Place {
 
 Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
                      RunAhead run_ahead, std::chrono::nanoseconds grace)
-    : memory_(memory), streams_(streams), policy_(policy), run_ahead_(run_ahead), grace_(grace) {
+    : memory_(memory), streams_(streams), policy_(policy), grace_(grace), rules_(run_ahead) {
   enlist();
-}
-
-Bytes Admission::live(const Pressure& pressure) const {
-  return minus_or_zero(pressure.held, pressure.awaiting + ledger_.allocated());
-}
-
-Bytes Admission::all_not_live(const Pressure& pressure) const {
-  return minus_or_zero(pressure.budget, live(pressure));
-}
-
-/// True if nothing is known of the batch's kind. The estimate is then the largest known kind, which
-/// may be too low, and two batches that outgrow their estimates can deadlock. So the guess is used
-/// only beside submitted work. Beside an open batch, all memory that is not live must be free, and
-/// all of it is reserved while the guessed batch is open.
-bool Admission::is_guess(const InLine& place) {
-  return !place.kind->footprint && !place.options.hint;
-}
-
-Bytes Admission::estimate(const InLine& place, const Pressure& pressure) const {
-  if (is_guess(place) && ledger_.keeps_for_open()) return all_not_live(pressure);
-  const auto expected = ledger_.expected(*place.kind, place.options.hint);
-  return expected ? *expected : all_not_live(pressure);
-}
-
-TicketRef Admission::begin(BatchKind& kind, Bytes estimate, const BatchId& id) {
-  Ticket& ticket = ledger_.open(kind, estimate, id.where, id.number);
-  return {&ticket, ticket.serial};
 }
 
 TicketRef Admission::open(std::string_view name, const BatchOptions& options, CallSite where) {
@@ -115,10 +98,11 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
   settle();
   if (policy_ != Policy::kThrottled) {
     const Lock lock(mutex_);
-    BatchKind& kind = ledger_.kind(name);
-    const TicketRef ticket = begin(kind, kind.footprint.value_or(Bytes{}), id);
-    note_admission(*ticket.ticket, TimelineAdmission::kAdmitted);
-    return ticket;
+    BatchKind& kind = rules_.ledger().kind(name);
+    Ticket& ticket =
+        rules_.ledger().open(kind, kind.footprint.value_or(Bytes{}), id.where, id.number);
+    note_admission(ticket, TimelineAdmission::kAdmitted);
+    return TicketRef{&ticket, ticket.serial};
   }
   InLine place(*this, name, options);
   std::optional<Decision> reason;
@@ -142,30 +126,24 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
       stall.emplace();
     }
     if (!reason || decision != Decision::kWaitTurn) reason = decision;
+    place.released.reset();
+    const auto before = std::chrono::steady_clock::now();
     if (decision == Decision::kWaitTurn) {
       wait_turn(place);
     } else if (decision == Decision::kWaitOpen) {
       wait_for_open(place);
     } else {
-      wait_for_device(options.stop);
+      wait_for_device(place);
+    }
+    if (decision == Decision::kWaitSoft) {
+      place.held_back += std::chrono::steady_clock::now() - before;
     }
     settle();
   }
 }
 
 AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure) const {
-  return {.first_in_line = line_.is_first(place),
-          .cancelled = place.options.stop.stop_requested(),
-          .grace_over = place.grace_over,
-          .yields = line_.yields(place),
-          .held = pressure.held,
-          .budget = pressure.budget,
-          .live = live(pressure),
-          .unspent = ledger_.unspent(),
-          .estimate = estimate(place, pressure),
-          .open = ledger_.open_count(),
-          .submitted = ledger_.submitted(),
-          .queued_time = ledger_.queued_time()};
+  return rules_.state_of(place, place.options.stop.stop_requested(), pressure);
 }
 
 std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
@@ -179,8 +157,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     const std::uint64_t looked = given_back_.load();
     place.pressure = memory_.pressure();
     if (!place.joined) {  // joined here, so that the first look takes one lock
-      place.kind = &ledger_.kind(place.name);
-      line_.join(place, this_producer(), estimate(place, place.pressure));
+      rules_.join(place, place.name, this_producer(), place.pressure);
       place.joined = true;
     }
     if (waits_for_open_ == &place) {
@@ -189,7 +166,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     }
     place.nudged = false;
     state = state_of(place, place.pressure);
-    decision = decide(state, run_ahead_);
+    decision = rules_.decide(state);
     if (decision == Decision::kWaitOpen) {
       waits_for_open_ = &place;  // set before sleeping, so that no news is missed
       note_listeners();
@@ -202,10 +179,9 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     if (decision == Decision::kForce) others = let_promises_lapse();
     // The first footprint may include weights, which the second batch does not create again.
     known = place.kind->given_back.has_value();
-    place.bytes = is_guess(place) ? all_not_live(place.pressure) : state.estimate;
-    ticket = begin(*place.kind, place.bytes, id);
-    ticket->ticket->producer = place.producer;
-    line_.serve(place);
+    Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
+    ticket.emplace(&opened, opened.serial);
+    own_stalls(*this) += place.held_back;
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
     note_admission(*ticket->ticket, decision == Decision::kForce ? TimelineAdmission::kForced
@@ -225,7 +201,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
 }
 
 void Admission::wake_first() noexcept {
-  if (FairLine::Place* first = line_.first()) static_cast<InLine*>(first)->nudge();
+  if (FairLine::Place* first = rules_.line().first()) static_cast<InLine*>(first)->nudge();
 }
 
 /// Called when a batch closed or memory was freed. Wakes the waiter if it can now go on, or if the
@@ -233,7 +209,7 @@ void Admission::wake_first() noexcept {
 void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
   if (waits_for_open_ == nullptr || waits_for_open_->nudged) return;
   InLine& place = *waits_for_open_;
-  if (decide(state_of(place, memory_.pressure()), run_ahead_) != Decision::kWaitOpen ||
+  if (rules_.decide(state_of(place, memory_.pressure())) != Decision::kWaitOpen ||
       (awaiting && !place.looks_again)) {
     place.nudge();
   }
@@ -285,7 +261,7 @@ void Admission::wait_for_open(InLine& place) {
   constexpr std::chrono::milliseconds kLookAgain{1};
   Lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  place.grace.observe(ledger_.open_count(), now, grace_);
+  place.grace.observe(rules_.ledger().open_count(), now, grace_);
   place.looks_again = memory_.statistics().awaiting.current.count != 0;
   const auto until =
       place.looks_again ? std::min(place.grace.end(), now + kLookAgain) : place.grace.end();
@@ -296,14 +272,16 @@ void Admission::wait_for_open(InLine& place) {
 }
 
 // Ends: the device finishes submitted work by itself.
-void Admission::wait_for_device(const std::stop_token& stop) {
+void Admission::wait_for_device(InLine& place) {
   std::optional<Point> point;
   {
     const Lock lock(mutex_);
-    point = ledger_.point_to_await(passed_);
+    point = rules_.ledger().point_to_await(passed_);
   }
   if (point) {
-    (void)streams_.progress.wait(*point, stop);
+    (void)streams_.progress.wait(*point, place.options.stop);
+    const Lock lock(mutex_);
+    place.released = rules_.ledger().ended(*point);
   } else {
     record_missing();  // throws if it fails again, since nothing would end the wait
   }
@@ -325,13 +303,11 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
     }
   }
   const Lock lock(mutex_);
-  if (!ledger_.is_open(ref)) return;
-  ledger_.close(*ref.ticket, points, learn);
-  // Here rather than on settling: the peak is known, and the producer's next place comes later.
-  const Ticket& ticket = *ref.ticket;
-  if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);
+  if (!rules_.ledger().is_open(ref)) return;
+  const auto now = ref.ticket->released ? std::chrono::steady_clock::now() : AdmissionRules::Time{};
+  rules_.close(*ref.ticket, points, learn, now);
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
-  counts_.most_submitted = std::max(counts_.most_submitted, ledger_.submitted());
+  counts_.most_submitted = std::max(counts_.most_submitted, rules_.ledger().submitted());
   wake_who_waits_for_open(false);
   fail_youngest();  // the others may all stand in allocations
 }
@@ -341,8 +317,8 @@ void Admission::record_missing() {
   std::uint64_t closed = 0;
   {
     const Lock lock(mutex_);
-    closed = ledger_.closed();
-    roles = ledger_.unrecorded();
+    closed = rules_.ledger().closed();
+    roles = rules_.ledger().unrecorded();
     const bool any = std::ranges::count(roles, true) != 0;
     missing_points_.store(any, std::memory_order_relaxed);
   }
@@ -350,7 +326,7 @@ void Admission::record_missing() {
     if (!roles.at(index_of(role))) continue;
     const Point point = streams_.progress.record(streams_.ids.at(index_of(role)));
     const Lock lock(mutex_);
-    ledger_.note_recorded(role, point, closed);
+    rules_.ledger().note_recorded(role, point, closed);
   }
 }
 
@@ -368,15 +344,21 @@ void Admission::settle() {
   memory_.poll();  // after reading `passed`, so that the frees of settled batches have reached the
                    // pool
   const Lock lock(mutex_);
-  (void)ledger_.settle(passed);
+  rules_.settle(passed);
   passed_ = passed;
+}
+
+void Admission::note_synchronized() {
+  settle();  // the gaps before are still charged to what was held back before
+  const Lock lock(mutex_);
+  rules_.control().note_synchronized(std::exchange(own_stalls(*this), {}));
 }
 
 bool Admission::let_forgotten_lapse() {
   std::string text;
   {
     const Lock lock(mutex_);
-    const Ticket* ticket = ledger_.take_forgotten(std::chrono::steady_clock::now(), grace_);
+    const Ticket* ticket = rules_.ledger().take_forgotten(std::chrono::steady_clock::now(), grace_);
     if (ticket == nullptr) return false;
     text = "batch " + describe(*ticket) + ", is still open but has allocated nothing while " +
            std::to_string(Ledger::kManyBatches) +
@@ -398,7 +380,7 @@ void Admission::warn_if_no_room(const AdmissionState& state, std::string_view ki
 
 std::string Admission::let_promises_lapse() {
   std::string names;
-  for (Ticket* ticket : ledger_.open_tickets()) {
+  for (Ticket* ticket : rules_.ledger().open_tickets()) {
     names += (names.empty() ? "" : "; ") + describe(*ticket);
     ticket->lapsed = true;
   }
@@ -441,20 +423,21 @@ void Admission::add_figures(LiveFigures& figures) const {
 
 void Admission::record_live(TimelineSink& sink) {
   const Lock lock(mutex_);
-  for (const SettledUnheard& batch : ledger_.take_settled_unheard()) {
+  for (const SettledUnheard& batch : rules_.ledger().take_settled_unheard()) {
     note_settled_unheard(sink, batch);
   }
-  for (Ticket* ticket : ledger_.open_tickets()) note_live(sink, *ticket);
-  for (Ticket* ticket : ledger_.submitted_tickets()) note_live(sink, *ticket);
+  for (Ticket* ticket : rules_.ledger().open_tickets()) note_live(sink, *ticket);
+  for (Ticket* ticket : rules_.ledger().submitted_tickets()) note_live(sink, *ticket);
 }
 
 AdmissionStatistics Admission::statistics() const {
   const Lock lock(mutex_);
   AdmissionStatistics counts = counts_;
-  counts.open = ledger_.open_count();
-  counts.submitted = ledger_.submitted();
-  counts.settled = ledger_.settled();
-  counts.charged = ledger_.charged(memory_.pressure().awaiting);
+  counts.open = rules_.ledger().open_count();
+  counts.submitted = rules_.ledger().submitted();
+  counts.settled = rules_.ledger().settled();
+  counts.charged = rules_.ledger().charged(memory_.pressure().awaiting);
+  counts.run_ahead = rules_.control().statistics();
   return counts;
 }
 

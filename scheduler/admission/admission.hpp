@@ -22,7 +22,7 @@
 #include "allocator/memory_statistics.hpp"
 #include "allocator/timeline/source.hpp"
 #include "scheduler/admission/admission_decision.hpp"
-#include "scheduler/admission/fair_line.hpp"
+#include "scheduler/admission/admission_rules.hpp"
 #include "scheduler/admission/ledger.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/device/stream.hpp"
@@ -54,6 +54,7 @@ struct AdmissionStatistics {
   std::uint64_t settled = 0;    ///< done, in total
   std::uint64_t most_submitted = 0;  ///< most batches in flight at once
   Bytes charged{};                   ///< charged now to open and submitted batches
+  RunAheadStatistics run_ahead;
 };
 
 /// An allocation that no submitted work can serve, and how long it may wait for other batches.
@@ -88,7 +89,8 @@ class Admission final : private TimelineSource {
   /// Records a point on every stream that the batch used, and hands its charge over to them.
   void close(TicketRef ref, bool learn) noexcept;
 
-  void note_allocated(TicketRef ref, Bytes bytes);
+  /// `waited`: the allocation had to wait for memory.
+  void note_allocated(TicketRef ref, Bytes bytes, bool waited = false);
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept;
 
   /// Call after memory was freed that is charged to no batch.
@@ -101,6 +103,9 @@ class Admission final : private TimelineSource {
   /// youngest (at once); its deadline passed; or it was stopped.
   [[nodiscard]] bool await_memory(const MemoryWait& wait);
   [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
+
+  /// Call after the calling thread has waited for the device by itself.
+  void note_synchronized();
 
   /// Settles every batch whose points the device has passed, after its frees reached the pool.
   void settle();
@@ -121,21 +126,13 @@ class Admission final : private TimelineSource {
   class InLine;
   struct Blocked;
 
-  /// Returns the bytes held that neither an open batch allocated nor the device alone can free.
-  [[nodiscard]] Bytes live(const Pressure& pressure) const WEIR_REQUIRES(mutex_);
-  [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const WEIR_REQUIRES(mutex_);
-  [[nodiscard]] static bool is_guess(const InLine& place);
-  [[nodiscard]] Bytes estimate(const InLine& place, const Pressure& pressure) const
-      WEIR_REQUIRES(mutex_);
   [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, const BatchId& id,
                                                    Decision& decision);
-  [[nodiscard]] TicketRef begin(BatchKind& kind, Bytes estimate, const BatchId& id)
-      WEIR_REQUIRES(mutex_);
   void wait_turn(InLine& place);
   void wait_for_open(InLine& place);
-  void wait_for_device(const std::stop_token& stop);
+  void wait_for_device(InLine& place);
   void wake_first() noexcept WEIR_REQUIRES(mutex_);
   void wake_who_waits_for_open(bool awaiting) noexcept WEIR_REQUIRES(mutex_);
   void wake_blocked(bool whole) noexcept WEIR_REQUIRES(mutex_);
@@ -160,12 +157,10 @@ class Admission final : private TimelineSource {
   MemoryStatistics& memory_;
   const BatchStreams streams_;
   const Policy policy_;
-  const RunAhead run_ahead_;
   const std::chrono::nanoseconds grace_;
 
   mutable Mutex mutex_{LockRank::kAdmission};
-  Ledger ledger_ WEIR_GUARDED_BY(mutex_);
-  FairLine line_ WEIR_GUARDED_BY(mutex_);
+  AdmissionRules rules_ WEIR_GUARDED_BY(mutex_);
   std::array<std::uint64_t, kStreamRoles> passed_ WEIR_GUARDED_BY(mutex_){};
   /// The batch that waits for open batches: first in line, or first until a newcomer overtook it.
   InLine* waits_for_open_ WEIR_GUARDED_BY(mutex_) = nullptr;

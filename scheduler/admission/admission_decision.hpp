@@ -30,27 +30,27 @@ enum class Decision : std::uint8_t {
 struct AdmissionState {
   bool first_in_line = true;
   bool cancelled = false;
-  bool grace_over = false;                 ///< it has waited for open batches for the whole grace
-  bool yields = false;                     ///< FairLine::yields
-  Bytes held{};                            ///< by the pool: allocated + awaiting
-  Bytes budget{};                          ///< of the pool, at the same moment
-  Bytes live{};                            ///< part of held that belongs to no unsettled batch
-  Bytes unspent{};                         ///< reserved for open batches and not allocated yet
-  Bytes estimate{};                        ///< expected peak of this batch
-  std::uint64_t open = 0;                  ///< batches begun and not closed
-  std::uint64_t submitted = 0;             ///< batches closed and not settled
-  std::chrono::nanoseconds queued_time{};  ///< expected device time of the submitted batches
+  bool grace_over = false;            ///< it has waited for open batches for the whole grace
+  bool yields = false;                ///< FairLine::yields
+  Bytes held{};                       ///< by the pool: allocated + awaiting
+  Bytes budget{};                     ///< of the pool, at the same moment
+  Bytes live{};                       ///< part of held that belongs to no unsettled batch
+  Bytes unspent{};                    ///< reserved for open batches and not allocated yet
+  Bytes estimate{};                   ///< expected peak of this batch
+  std::uint64_t open = 0;             ///< batches begun and not closed
+  std::uint64_t submitted = 0;        ///< batches closed and not settled
+  std::chrono::nanoseconds queued{};  ///< expected device time behind the running batch
 };
 
-/// True if the estimate fits beside all that is held and reserved. If no batch is open and one is
-/// submitted, it need only fit beside live memory: the new batch's allocations then wait for
-/// submitted work, which the device finishes by itself.
+/// True if the estimate fits beside all that is held and reserved. If no batch is open, it need
+/// only fit beside live memory: the new batch's allocations then wait for submitted work, which the
+/// device finishes by itself. So it starts with the part of the room that it finds.
 [[nodiscard]] constexpr bool has_room(const AdmissionState& state) noexcept {
   const Bytes room = minus_or_zero(state.budget, state.held);
   const bool fits =
       state.held <= state.budget && state.unspent <= room && state.estimate <= room - state.unspent;
-  const bool early = state.open == 0 && state.submitted < 2 && state.live <= state.budget &&
-                     state.estimate <= state.budget - state.live;
+  const bool early =
+      state.open == 0 && state.live <= state.budget && state.estimate <= state.budget - state.live;
   return fits || early;
 }
 
@@ -65,7 +65,7 @@ struct AdmissionState {
     if (state.submitted != 0) return Decision::kWaitHard;
     return state.grace_over ? Decision::kForce : Decision::kWaitOpen;
   }
-  if (state.submitted != 0 && soft_limit_reached(state.submitted, state.queued_time, run_ahead)) {
+  if (state.submitted != 0 && soft_limit_reached(state.submitted, state.queued, run_ahead)) {
     return Decision::kWaitSoft;
   }
   // Fairness must not idle the device, so it needs two submitted batches, or one if no more than

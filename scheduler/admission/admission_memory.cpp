@@ -20,14 +20,14 @@ struct Admission::Blocked : BlockedAllocation {
   }
 };
 
-void Admission::note_allocated(TicketRef ref, Bytes bytes) {
+void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   const Lock lock(mutex_);
-  ledger_.note_allocated(ref, bytes);
+  rules_.ledger().note_allocated(ref, bytes, waited);
 }
 
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
   const Lock lock(mutex_);
-  ledger_.note_freed(ref, bytes, awaiting);
+  rules_.ledger().note_freed(ref, bytes, awaiting);
   given_back_.fetch_add(1);
   wake_who_waits_for_open(awaiting);
   wake_blocked(true);
@@ -62,7 +62,7 @@ void Admission::wake_blocked(bool whole) noexcept {
 }
 
 void Admission::fail_youngest() noexcept {
-  BlockedAllocation* youngest = who_fails(ledger_.open_count(), blocked_);
+  BlockedAllocation* youngest = who_fails(rules_.ledger().open_count(), blocked_);
   if (youngest != nullptr) static_cast<Blocked*>(youngest)->tell(true);
 }
 
@@ -73,7 +73,7 @@ bool Admission::await_memory(const MemoryWait& wait) {
   Blocked own;
   own.block = wait.block;
   Lock lock(mutex_);
-  if (ledger_.is_open(wait.batch)) own.batch = wait.batch.serial;
+  if (rules_.ledger().is_open(wait.batch)) own.batch = wait.batch.serial;
   blocked_.push_back(&own);
   note_listeners();
   if (given_back_.load() != wait.looked) own.has_news = true;

@@ -1,6 +1,7 @@
 #include "scheduler/admission/ledger.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "scheduler/admission/batch_timeline.hpp"
@@ -34,6 +35,17 @@ StreamTimes times_of(const Ticket& ticket) {
 }
 
 }  // namespace
+
+void Ticket::note_ran(StreamRole role, const TaskTime& time) noexcept {
+  const std::size_t i = index_of(role);
+  const auto relaxed = std::memory_order_relaxed;
+  if (device_time.at(i).fetch_add(time.device_time.count(), relaxed) == 0) {
+    gap.at(i).store(time.gap.count(), relaxed);
+  }
+  // Of two streams that end at the same moment either will do.
+  const auto end = time.end.time_since_epoch().count();
+  if (end > ended.load(relaxed)) ended.store(end, relaxed);
+}
 
 BatchKind& Ledger::kind(std::string_view name) {
   const auto found = kinds_.find(name);
@@ -97,12 +109,17 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.learn = true;
   ticket.lapsed = false;
   ticket.touched = {};
+  ticket.released.reset();
+  ticket.credit = {};
   for (auto& time : ticket.device_time) time.store(0, std::memory_order_relaxed);
+  for (auto& gap : ticket.gap) gap.store(0, std::memory_order_relaxed);
+  ticket.ended.store(0, std::memory_order_relaxed);
   return ticket;
 }
 
-void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
+void Ledger::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   if (!refers_to_open(ref)) return;
+  if (waited) ref.ticket->released.reset();
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
   ref.ticket->closed_before = closed_;
@@ -127,9 +144,11 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
   (void)note_batch(TimelineKind::kClose, ticket);
 }
 
-std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
-  const auto done = [&](Ticket* ticket) {
+std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed,
+                           const std::function<void(const Ticket&)>& done) {
+  const auto settles = [&](Ticket* ticket) {
     if (!passed_all(*ticket, passed)) return false;
+    if (done) done(*ticket);
     if (!note_batch(TimelineKind::kSettle, *ticket)) keep_unheard(*ticket);
     ticket->state = Ticket::State::kSettled;
     if (ticket->learn) {
@@ -139,7 +158,7 @@ std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed
     }
     return true;
   };
-  const std::size_t count = std::erase_if(submitted_, done);
+  const std::size_t count = std::erase_if(submitted_, settles);
   settled_ += count;
   return count;
 }
@@ -229,10 +248,10 @@ const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
   return *forgotten;
 }
 
-std::chrono::nanoseconds Ledger::queued_time() const noexcept {
+std::chrono::nanoseconds Ledger::queued_behind() const noexcept {
   StreamTimes sum{};
   std::optional<StreamTimes> guess;
-  for (const Ticket* ticket : submitted_) {
+  for (const Ticket* ticket : std::span(submitted_).subspan(submitted_.empty() ? 0 : 1)) {
     const StreamTimes* times = &ticket->kind->device_time;
     if (!ticket->kind->footprint) {
       if (!guess) guess = longest_known();
@@ -255,6 +274,18 @@ std::optional<Point> Ledger::point_to_await(
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::chrono::steady_clock::time_point> Ledger::ended(
+    const Point& point) const noexcept {
+  const auto ends = [&point](const Ticket* ticket) {
+    return std::ranges::find(ticket->points, point) != ticket->points.end();
+  };
+  const auto found = std::ranges::find_if(submitted_, ends);
+  if (found == submitted_.end()) return std::nullopt;
+  const auto ended = (*found)->ended.load(std::memory_order_relaxed);
+  if (ended == 0) return std::nullopt;
+  return std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(ended));
 }
 
 std::array<bool, kStreamRoles> Ledger::unrecorded() const noexcept {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -81,8 +82,20 @@ struct Ticket {
   int enqueuing = 0;  ///< its closures that run now; guarded by the scheduler's order lock
   std::array<bool, kStreamRoles> touched{};
   std::array<Point, kStreamRoles> points{};  ///< on the streams it used, once closed
+  /// When what its admission was held back for ended; none: it was not held back, or has waited
+  /// for memory since.
+  std::optional<std::chrono::steady_clock::time_point> released{};
+  std::chrono::nanoseconds credit{};  ///< RunAheadControl::note_held_back at its admission
   /// Nanoseconds on each stream, added by the device's threads.
   std::array<std::atomic<std::int64_t>, kStreamRoles> device_time{};
+  /// Nanoseconds that each stream was idle before it began the batch.
+  std::array<std::atomic<std::int64_t>, kStreamRoles> gap{};
+  /// When its last task ended so far, on the steady clock.
+  std::atomic<std::chrono::steady_clock::rep> ended{0};
+
+  /// Counts a task of the batch that the device has run. For the device's threads, one at a time
+  /// for each role.
+  void note_ran(StreamRole role, const TaskTime& time) noexcept;
 };
 
 /// A batch that a recorder knows and that settled while nothing was recorded.
@@ -124,14 +137,17 @@ class Ledger {
                                               std::optional<Bytes> hint) const noexcept;
 
   Ticket& open(BatchKind& kind, Bytes estimate, CallSite where = {}, std::uint32_t number = 0);
-  void note_allocated(TicketRef ref, Bytes bytes);
+  /// `waited`: the allocation had to wait for memory.
+  void note_allocated(TicketRef ref, Bytes bytes, bool waited = false);
   /// Also for a closed or settled batch: it did not keep this memory.
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting);
   /// Marks the batch as submitted; `points` are those of the streams that it used. Its charge
   /// becomes what it left awaiting.
   void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn);
-  /// Settles every submitted batch whose points are passed. Returns how many.
-  std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed);
+  /// Settles every submitted batch whose points are passed. Returns how many. `done` gets each of
+  /// them, in closing order.
+  std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed,
+                     const std::function<void(const Ticket&)>& done = {});
 
   [[nodiscard]] bool is_open(TicketRef ref) const noexcept;
   [[nodiscard]] Bytes charge(const Ticket& ticket) const noexcept;
@@ -161,12 +177,13 @@ class Ledger {
   [[nodiscard]] const Ticket* take_forgotten(std::chrono::steady_clock::time_point now,
                                              std::chrono::nanoseconds patience) noexcept;
 
-  /// Returns for how long the submitted batches are expected to keep the device busy: the time of
-  /// the busiest stream. Not the sum over streams: a batch's copies overlap the batch before it, so
-  /// many batches take as long as their busiest stream. A kind never settled counts as the longest
-  /// known kind, or kUnknownTime if none is known, so that unknown work cannot queue up.
+  /// Returns for how long the submitted batches are expected to keep the device busy after the
+  /// oldest, which runs: the time of the busiest stream. Not the sum over streams: a batch's copies
+  /// overlap the batch before it, so many batches take as long as their busiest stream. A kind
+  /// never settled counts as the longest known kind, or kUnknownTime if none is known, so that
+  /// unknown work cannot queue up.
   static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
-  [[nodiscard]] std::chrono::nanoseconds queued_time() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds queued_behind() const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
   /// Returns the point a held-back frontend waits for: not passed, and of the batch a quarter into
   /// the queue. With fewer than four submitted that is the oldest. With many, waking for each batch
@@ -174,6 +191,9 @@ class Ledger {
   /// known.
   [[nodiscard]] std::optional<Point> point_to_await(
       const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept;
+  /// Returns when the submitted batch that ends with `point` has ended; none if it is settled.
+  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> ended(
+      const Point& point) const noexcept;
   /// Returns the roles for which some submitted batch lacks its point. note_recorded supplies one.
   [[nodiscard]] std::array<bool, kStreamRoles> unrecorded() const noexcept;
   /// `closed` is from before `point` was recorded: the point does not cover batches closed later.

@@ -12,8 +12,8 @@ constexpr std::array<std::pair<Policy, std::string_view>, 4> kPolicies{
      {Policy::kUnbounded, "unbounded"},
      {Policy::kBarrier, "barrier"}}};
 
-/// Below every queued time, so the number of batches alone decides.
-constexpr std::chrono::nanoseconds kAnyTime{-1};
+/// Reached by every queued time, so the number of batches alone decides.
+constexpr std::chrono::nanoseconds kAnyTime{0};
 
 struct TimeUnit {
   std::string_view name;
@@ -61,10 +61,10 @@ RunAhead parse_run_ahead(std::string_view name, std::string_view text) {
 }
 
 std::string format_run_ahead(const RunAhead& run_ahead) {
-  if (run_ahead == RunAhead{}) return "auto";
   if (!run_ahead.batches) return "off";
+  if (adapts(run_ahead)) return "auto";
   if (run_ahead.time == kAnyTime) return std::to_string(*run_ahead.batches);
-  return std::to_string(run_ahead.time.count() / 1000) + "us";
+  return std::to_string(run_ahead.time->count() / 1000) + "us";
 }
 
 PolicyOptions PolicyOptions::from_environment(const Environment& environment) {

@@ -35,11 +35,11 @@ enum class Policy : std::uint8_t {
   return {.hand_over = may, .wait = may};
 }
 
-/// The soft limit: admission waits while at least `batches` are submitted and their expected device
-/// time exceeds `time`. Without `batches` there is no soft limit.
+/// The soft limit: admission waits while at least `batches` are submitted and at least `time` of
+/// expected device time is queued behind the running one. Without `batches` there is no soft limit.
 struct RunAhead {
-  std::optional<std::uint64_t> batches = 2;  ///< submitted; none: no soft limit
-  std::chrono::nanoseconds time = std::chrono::milliseconds(20);  ///< of the device
+  std::optional<std::uint64_t> batches = 2;        ///< submitted; none: no soft limit
+  std::optional<std::chrono::nanoseconds> time{};  ///< of the device; none: adapts
 
   /// Compares both fields.
   friend bool operator==(const RunAhead&, const RunAhead&) = default;
@@ -49,24 +49,31 @@ struct RunAhead {
 /// nothing for any other text.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> parse_time(std::string_view text);
 
-/// Parses `auto` (two batches or 20 ms, whichever is more), a number of batches, a time such as
-/// `20ms` (s, ms, us), or `off`. Otherwise throws UsageError.
+/// Parses `auto` (at least two batches, and as much time as it takes to keep the device busy), a
+/// number of batches, a time such as `20ms` (s, ms, us), or `off`. Otherwise throws UsageError.
 [[nodiscard]] RunAhead parse_run_ahead(std::string_view name, std::string_view text);
 /// Returns a text that parse_run_ahead reads: `auto`, `4`, `20000us` or `off`.
 [[nodiscard]] std::string format_run_ahead(const RunAhead& run_ahead);
 
-/// Whether `submitted` batches with `queued_time` on the device are enough to wait. Pure.
+/// Whether the time of the target adapts to the run.
+[[nodiscard]] constexpr bool adapts(const RunAhead& run_ahead) noexcept {
+  return run_ahead.batches && !run_ahead.time;
+}
+
+/// Whether `submitted` batches, with `queued` device time behind the running one, are enough to
+/// wait. A target that adapts counts as no time. Pure.
 [[nodiscard]] constexpr bool soft_limit_reached(std::uint64_t submitted,
-                                                std::chrono::nanoseconds queued_time,
+                                                std::chrono::nanoseconds queued,
                                                 const RunAhead& run_ahead) noexcept {
-  return run_ahead.batches && submitted >= *run_ahead.batches && queued_time > run_ahead.time;
+  return run_ahead.batches && submitted >= *run_ahead.batches &&
+         queued >= run_ahead.time.value_or(std::chrono::nanoseconds{});
 }
 
 /// Policy and run-ahead from WEIR_POLICY and WEIR_RUN_AHEAD.
 struct PolicyOptions {
   /// `throttled` unless set.
   Setting<Policy> policy = Setting<Policy>::by_default(Policy::kThrottled);
-  /// Two batches or 20 ms unless set.
+  /// `auto` unless set.
   Setting<RunAhead> run_ahead = Setting<RunAhead>::by_default({});
 
   /// Throws UsageError with the variable, the value and what is allowed.

@@ -128,7 +128,9 @@ void CpuStream::execute(const Entry& entry) {
   const auto took = end.time - start.time;
   note(sink, *entry.task, start, end);
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
-  entry.task->finished(took);
+  const auto gap = last_end_ ? start.time - *last_end_ : std::chrono::nanoseconds{};
+  last_end_ = end.time;
+  entry.task->finished({.device_time = took, .gap = gap, .end = end.time});
 }
 
 }  // namespace weir

@@ -61,6 +61,15 @@ struct TaskInfo {
   Bytes bytes{};                ///< bytes that it writes
 };
 
+/// When the device ran a task, as far as the host knows.
+struct TaskTime {
+  std::chrono::nanoseconds device_time{};  ///< that it took
+  /// From the end of the stream's task before until its begin; zero for the first. The stream may
+  /// have waited for another one meanwhile.
+  std::chrono::nanoseconds gap{};
+  std::chrono::steady_clock::time_point end{};
+};
+
 /// One unit of work on a stream.
 class Task {
  public:
@@ -72,9 +81,9 @@ class Task {
   virtual void run(Stream& stream) noexcept = 0;
   /// Describes the task. Valid until `finished`.
   [[nodiscard]] virtual TaskInfo info() const noexcept { return {}; }
-  /// Called after `run` when the device is done, with the device time taken. The stream's point is
-  /// passed only after this returns. The task may be gone then.
-  virtual void finished(std::chrono::nanoseconds device_time) noexcept = 0;
+  /// Called after `run` when the device is done. The stream's point is passed only after this
+  /// returns. The task may be gone then.
+  virtual void finished(const TaskTime& time) noexcept = 0;
 };
 
 /// Whether the calling thread serves a device. Such a thread must not submit or wait: it could wait

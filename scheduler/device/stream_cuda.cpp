@@ -63,8 +63,9 @@ std::uint64_t CudaStream::enqueue(Task& task) {
   return sequence;
 }
 
-void CudaStream::completed(void* tag, std::chrono::nanoseconds device_time) noexcept {
-  static_cast<Task*>(tag)->finished(device_time);
+void CudaStream::completed(void* tag, const CudaWorkTime& time) noexcept {
+  static_cast<Task*>(tag)->finished(
+      {.device_time = time.device_time, .gap = time.gap, .end = time.end});
 }
 
 void CudaStream::serve() {

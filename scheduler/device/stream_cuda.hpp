@@ -57,7 +57,7 @@ class CudaStream final : private CudaCompletion, public Stream {
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept { return followed_.busy(); }
 
  private:
-  void completed(void* tag, std::chrono::nanoseconds device_time) noexcept override;
+  void completed(void* tag, const CudaWorkTime& time) noexcept override;
   void serve();
 
   const int device_;

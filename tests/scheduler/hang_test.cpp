@@ -53,7 +53,7 @@ TEST(Hang, AnOpenBatchThatWaitsForAnotherProducersBatch) {
     // unknown kind is promised all, and the other must be admitted beside it.
     Rig rig({.budget = mib(4),
              .policy = policy,
-             .run_ahead = {.batches = 1, .time = {}},
+             .run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(0)},
              .grace = std::chrono::milliseconds(5)});
     HostQueue queue;
     auto loader = std::async(std::launch::async, [&] {

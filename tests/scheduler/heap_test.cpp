@@ -59,7 +59,8 @@ TEST_P(Submit, OnceWarmAllocatesNothingFromTheGeneralHeap) {
   PoolOptions options;
   options.kind = GetParam();
   Pool pool(device.memory(), options);
-  Scheduler scheduler(device, pool, {.run_ahead = {.batches = kRunAhead, .time = {}}});
+  Scheduler scheduler(device, pool,
+                      {.run_ahead = {.batches = kRunAhead, .time = std::chrono::nanoseconds(0)}});
   const std::vector<float> host(4096, 1.0F);
   const Tensor weights = scheduler.copy_in(host, {host.size()}, "weights");
   std::array<Tensor, 8> losses;

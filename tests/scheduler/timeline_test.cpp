@@ -135,7 +135,7 @@ TEST(SchedulerTimeline, TheBarrierOfItsPolicyIsTheBatchs) {
 }
 
 TEST(SchedulerTimeline, AStallSaysWhatItWaitedForAndIsCountedOnce) {
-  Rig rig({.run_ahead = {.batches = 1}});
+  Rig rig({.run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(0)}});
   const ToldTimeline told;
   Gate& gate = rig.hold(StreamRole::kCompute);
   rig.backend.before_wait = [&gate](Point) { gate.open(); };  // nobody waits before it stalls
@@ -164,7 +164,7 @@ class Stands final : public Task {
  public:
   explicit Stands(Gate& gate) : gate_(gate) {}
   void run(Stream& /*stream*/) noexcept override { gate_.pass(); }
-  void finished(std::chrono::nanoseconds /*device_time*/) noexcept override {}
+  void finished(const TaskTime& /*time*/) noexcept override {}
   [[nodiscard]] TaskInfo info() const noexcept override { return {.name = "stands"}; }
 
  private:

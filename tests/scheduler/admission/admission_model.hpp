@@ -200,7 +200,7 @@ class AdmissionModel {
                              .estimate = {batches_[own].estimate},
                              .open = open_count(s),
                              .submitted = s.queued,
-                             .queued_time = std::chrono::hours(s.queued)},
+                             .queued = std::chrono::hours(s.queued)},
                             run_ahead_);
   }
 

@@ -21,10 +21,10 @@ Decision stated(const AdmissionState& s, const RunAhead& run_ahead) {
   const bool beside_others = s.submitted > 0 || s.open > 0;
   const bool beside_what_is_live = s.live.count + s.estimate.count <= s.budget.count;
   bool hard = beside_others && wanted > static_cast<std::int64_t>(s.budget.count);
-  if (s.open == 0 && s.submitted == 1 && beside_what_is_live) hard = false;
+  if (s.open == 0 && beside_what_is_live) hard = false;
   bool soft = false;
   if (run_ahead.batches.has_value()) {
-    soft = s.submitted >= *run_ahead.batches && s.queued_time > run_ahead.time;
+    soft = s.submitted >= *run_ahead.batches && s.queued >= run_ahead.time.value_or(nanoseconds(0));
   }
   if (s.cancelled) return Decision::kRefuse;
   if (!s.first_in_line) return Decision::kWaitTurn;
@@ -53,7 +53,7 @@ TEST(Decide, IsTheRuleForEverySmallState) {
           for (std::uint64_t estimate = 0; estimate < 5; ++estimate) {
             for (std::uint64_t open = 0; open < 3; ++open) {
               for (std::uint64_t submitted = 0; submitted < 4; ++submitted) {
-                for (const int queued : {0, 20, 21}) {
+                for (const int queued : {0, 19, 20}) {
                   for (unsigned flags = 0; flags < 8; ++flags) {
                     const AdmissionState state{.first_in_line = (flags & 1U) != 0,
                                                .cancelled = (flags & 2U) != 0,
@@ -65,7 +65,7 @@ TEST(Decide, IsTheRuleForEverySmallState) {
                                                .estimate = {estimate},
                                                .open = open,
                                                .submitted = submitted,
-                                               .queued_time = milliseconds(queued)};
+                                               .queued = milliseconds(queued)};
                     const Decision decision = decide(state, run_ahead);
                     ++states;
                     if (decision == stated(state, run_ahead)) continue;
@@ -162,8 +162,8 @@ TEST(Decide, ABatchYieldsOnlyWhileTheDeviceHasWork) {
 TEST(SoftLimit, NeedsBothTheNumberOfBatchesAndTheTime) {
   const RunAhead both{.batches = 2, .time = milliseconds(20)};
   EXPECT_FALSE(soft_limit_reached(1, milliseconds(500), both));
-  EXPECT_FALSE(soft_limit_reached(9, milliseconds(20), both));
-  EXPECT_TRUE(soft_limit_reached(2, milliseconds(20) + nanoseconds(1), both));
+  EXPECT_FALSE(soft_limit_reached(9, milliseconds(20) - nanoseconds(1), both));
+  EXPECT_TRUE(soft_limit_reached(2, milliseconds(20), both));
 }
 
 TEST(SoftLimit, IsOffWithoutANumberOfBatches) {

@@ -104,11 +104,15 @@ class SharedDevice {
   }
 
   void submit(Producer& producer) {
-    if (producer.open == nullptr || --producer.steps_left > 0) return;
+    if (producer.open == nullptr) return;
+    producer.steps_left = std::max(producer.steps_left - 1, 0);
+    if (producer.steps_left != 0) return;
     Ticket& ticket = *producer.open;
     const TicketRef ref{&ticket, ticket.serial};
     const auto& batches = producer.options.batches;
-    const Bytes bytes = batches.at(producer.submitted++ % batches.size());
+    const Bytes bytes = batches.at(producer.submitted % batches.size());
+    if (held_ + bytes > budget_) return;  // its allocation waits for submitted work
+    ++producer.submitted;
     ledger_.note_allocated(ref, bytes);
     held_ += bytes;
     ledger_.note_freed(ref, bytes, true);
@@ -132,8 +136,9 @@ class SharedDevice {
                                  .budget = budget_,
                                  .unspent = ledger_.unspent(),
                                  .estimate = estimate(*first),
+                                 .open = ledger_.open_count(),
                                  .submitted = ledger_.submitted(),
-                                 .queued_time = ledger_.queued_time()};
+                                 .queued = ledger_.queued_behind()};
       if (decide(state, run_ahead_) != Decision::kAdmit) return;
       first->open = &ledger_.open(kind_of(*first), state.estimate);
       first->open->producer = first->place.producer;
@@ -215,7 +220,8 @@ TEST(Fairness, AProducerThatItsOwnHostHoldsBackHoldsNobodyElseBack) {
     // Its batch is open all the time.
     const std::vector<double> shares =
         SharedDevice(kLeast * 4,
-                     {{.batches = {mib(1)}, .host_steps = kSteps * 2}, {.batches = {mib(10)}}},
+                     {{.batches = {mib(1)}, .host_steps = kSteps * 2, .hint = mib(1)},
+                      {.batches = {mib(10)}, .hint = mib(10)}},
                      run_ahead)
             .run(kSteps);
     EXPECT_GE(shares[1], 0.97 * kAll);

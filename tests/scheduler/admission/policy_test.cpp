@@ -53,10 +53,11 @@ TEST(Policy, TimesHaveAUnitAndEndAtAnHour) {
   }
 }
 
-TEST(RunAhead, AutoIsTwoBatchesOrTwentyMilliseconds) {
+TEST(RunAhead, AutoIsTwoBatchesAndATimeThatAdapts) {
   const RunAhead run_ahead = parse_run_ahead("WEIR_RUN_AHEAD", "auto");
   EXPECT_EQ(run_ahead.batches, 2U);
-  EXPECT_EQ(run_ahead.time, milliseconds(20));
+  EXPECT_TRUE(adapts(run_ahead));
+  for (const char* fixed : {"off", "3", "20ms"}) EXPECT_FALSE(adapts(parse_run_ahead("", fixed)));
 }
 
 TEST(RunAhead, ANumberIsThatManyBatchesWhateverTheirTime) {

@@ -16,7 +16,7 @@ namespace {
 class HeldTask final : public Task {
  public:
   void run(Stream& /*stream*/) noexcept override { gate.pass(); }
-  void finished(std::chrono::nanoseconds /*time*/) noexcept override {}
+  void finished(const TaskTime& /*time*/) noexcept override {}
 
   Gate gate;
 };

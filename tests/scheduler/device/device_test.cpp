@@ -29,8 +29,8 @@ class Work final : public Task {
  public:
   explicit Work(std::function<void(Stream&)> body) : body_(std::move(body)) {}
   void run(Stream& stream) noexcept override { body_(stream); }
-  void finished(std::chrono::nanoseconds time) noexcept override {
-    took = time;
+  void finished(const TaskTime& time) noexcept override {
+    took = time.device_time;
     ++ends;
   }
   std::chrono::nanoseconds took{};

@@ -15,7 +15,7 @@ namespace {
 class Counted final : public Task {
  public:
   void run(Stream& /*stream*/) noexcept override { ++runs_; }
-  void finished(std::chrono::nanoseconds /*device_time*/) noexcept override {}
+  void finished(const TaskTime& /*time*/) noexcept override {}
   [[nodiscard]] int runs() const { return runs_; }
 
  private:

@@ -1,0 +1,75 @@
+#pragma once
+
+// What admission knows and decides, without a lock, a thread or a clock: Admission adds those, and
+// bench/simulate runs the same rules on simulated time. A data structure only; the user holds the
+// lock and passes the time in.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "allocator/memory_statistics.hpp"
+#include "scheduler/admission/admission_decision.hpp"
+#include "scheduler/admission/fair_line.hpp"
+#include "scheduler/admission/ledger.hpp"
+#include "scheduler/admission/policy.hpp"
+#include "scheduler/admission/run_ahead_control.hpp"
+
+namespace weir {
+
+/// A batch that asks to start.
+struct Applicant : FairLine::Place {
+  BatchKind* kind = nullptr;
+  std::optional<Bytes> hint{};
+  bool grace_over = false;  ///< it has waited for open batches for the whole grace
+  /// How long the run-ahead target alone has held it back.
+  std::chrono::nanoseconds held_back{};
+  /// When what it was held back for ended; none: it was not held back, or that is not known.
+  std::optional<std::chrono::steady_clock::time_point> released{};
+};
+
+class AdmissionRules {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit AdmissionRules(const RunAhead& run_ahead) noexcept : control_(run_ahead) {}
+
+  /// Puts the batch into the line. The only function beside `admit` that may throw
+  /// (std::bad_alloc).
+  void join(Applicant& batch, std::string_view kind, std::uint64_t producer,
+            const Pressure& pressure);
+  /// Returns what the decision on the batch depends on.
+  [[nodiscard]] AdmissionState state_of(const Applicant& batch, bool cancelled,
+                                        const Pressure& pressure) const;
+  [[nodiscard]] Decision decide(const AdmissionState& state) const noexcept {
+    return weir::decide(state, control_.target());
+  }
+  /// Opens the batch, which leaves the line.
+  Ticket& admit(Applicant& batch, Bytes estimate, const Pressure& pressure, CallSite where = {},
+                std::uint32_t number = 0);
+  /// Call when the open batch has been submitted. `now` is when, and only batches that were held
+  /// back need it.
+  void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn, Time now);
+  /// Settles every submitted batch whose points are passed.
+  void settle(const std::array<std::uint64_t, kStreamRoles>& passed);
+
+  [[nodiscard]] Ledger& ledger() noexcept { return ledger_; }
+  [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
+  [[nodiscard]] FairLine& line() noexcept { return line_; }
+  [[nodiscard]] const FairLine& line() const noexcept { return line_; }
+  [[nodiscard]] RunAheadControl& control() noexcept { return control_; }
+  [[nodiscard]] const RunAheadControl& control() const noexcept { return control_; }
+
+ private:
+  /// Returns the bytes held that neither an open batch allocated nor the device alone can free.
+  [[nodiscard]] Bytes live(const Pressure& pressure) const;
+  [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const;
+  [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const;
+
+  Ledger ledger_;
+  FairLine line_;
+  RunAheadControl control_;
+};
+
+}  // namespace weir

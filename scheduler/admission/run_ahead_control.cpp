@@ -1,0 +1,50 @@
+#include "scheduler/admission/run_ahead_control.hpp"
+
+namespace weir {
+
+RunAhead RunAheadControl::target() const noexcept {
+  if (!adapts(chosen_)) return chosen_;
+  return {.batches = chosen_.batches, .time = lead_ + margin_};
+}
+
+void RunAheadControl::note_lead(Duration lead) noexcept {
+  leads_.at(lead_count_++ % kLeads) = lead;
+  const std::size_t count = std::min(lead_count_, kLeads);
+  std::array<Duration, kLeads> sorted = leads_;
+  const std::size_t at = (count * 95 + 99) / 100 - 1;
+  std::nth_element(sorted.begin(), sorted.begin() + at, sorted.begin() + count);
+  lead_ = sorted.at(at);
+  note_most();
+}
+
+void RunAheadControl::note_most() noexcept {
+  most_ = std::max(most_, target().time.value_or(Duration{}));
+}
+
+RunAheadStatistics RunAheadControl::statistics() const noexcept {
+  return {.target = target().time.value_or(Duration{}),
+          .most = most_,
+          .lead = lead_,
+          .margin = margin_,
+          .caused_idle = caused_idle_};
+}
+
+void RunAheadControl::note_unused(Duration queued) noexcept {
+  window_.least_unused = std::min(window_.least_unused, queued);
+}
+
+void RunAheadControl::note_settled(const RunBatch& batch) noexcept {
+  const Duration caused = std::clamp(batch.credit - used_, Duration{}, batch.gap);
+  used_ += caused;
+  caused_idle_ += caused;
+  margin_ += caused;
+  note_most();
+
+  ++window_.batches;
+  window_.device_time += batch.device_time;
+  if (window_.batches < kWindowBatches || window_.device_time < margin_ * kWindowMargins) return;
+  margin_ -= std::min(margin_, window_.least_unused) / 2;
+  window_ = {};
+}
+
+}  // namespace weir

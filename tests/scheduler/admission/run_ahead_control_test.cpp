@@ -1,0 +1,145 @@
+#include "scheduler/admission/run_ahead_control.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+
+namespace weir {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+/// A batch of 1 ms before which the device was idle for `gap`.
+void settle(RunAheadControl& control, nanoseconds gap, nanoseconds credit) {
+  control.note_settled({.device_time = milliseconds(1), .gap = gap, .credit = credit});
+}
+
+TEST(RunAheadControl, BeginsWithTwoBatchesAndNoTime) {
+  const RunAheadControl control;
+  EXPECT_EQ(control.target(), (RunAhead{.batches = 2, .time = nanoseconds(0)}));
+}
+
+TEST(RunAheadControl, KeepsATargetThatWasChosen) {
+  for (const RunAhead& chosen :
+       {RunAhead{.batches = 3, .time = nanoseconds(0)},
+        RunAhead{.batches = 1, .time = milliseconds(20)}, RunAhead{.batches = std::nullopt}}) {
+    RunAheadControl control(chosen);
+    control.note_lead(milliseconds(7));
+    settle(control, milliseconds(5), control.note_held_back(milliseconds(9)));
+    EXPECT_EQ(control.target(), chosen);
+    EXPECT_EQ(control.statistics().caused_idle, milliseconds(5)) << "counted all the same";
+  }
+}
+
+TEST(RunAheadControl, TheLeadIsThe95thPercentileOfTheLast64) {
+  RunAheadControl control;
+  control.note_lead(microseconds(5));
+  EXPECT_EQ(control.statistics().lead, microseconds(5));
+  for (int i = 1; i <= 64; ++i) control.note_lead(microseconds(i));
+  EXPECT_EQ(control.statistics().lead, microseconds(61)) << "three of 64 are above";
+  EXPECT_EQ(control.target().time, microseconds(61));
+  for (int i = 0; i < 64; ++i) control.note_lead(microseconds(2));
+  EXPECT_EQ(control.statistics().lead, microseconds(2)) << "older ones are forgotten";
+}
+
+TEST(RunAheadControl, IdleTimeIsOursOnlyAsFarAsWeHeldTheHostBack) {
+  RunAheadControl control;
+  const nanoseconds credit = control.note_held_back(milliseconds(3));
+  settle(control, milliseconds(2), credit);
+  EXPECT_EQ(control.statistics().margin, milliseconds(2));
+  settle(control, milliseconds(2), credit);
+  EXPECT_EQ(control.statistics().margin, milliseconds(3)) << "one of its two was the host's own";
+  settle(control, milliseconds(50), credit);
+  EXPECT_EQ(control.statistics().margin, milliseconds(3));
+  EXPECT_EQ(control.statistics().caused_idle, milliseconds(3));
+}
+
+TEST(RunAheadControl, AStallAfterABatchWasAdmittedIsNotToBlameForItsGap) {
+  RunAheadControl control;
+  const nanoseconds before = control.note_held_back({});
+  (void)control.note_held_back(milliseconds(9));
+  settle(control, milliseconds(2), before);
+  EXPECT_EQ(control.statistics().caused_idle.count(), 0);
+}
+
+TEST(RunAheadControl, WhatAFrontendThatWaitsForTheDeviceWasHeldBackCostNothing) {
+  RunAheadControl control;
+  const nanoseconds credit = control.note_held_back(milliseconds(5));
+  control.note_synchronized(milliseconds(4));
+  settle(control, milliseconds(3), credit);
+  EXPECT_EQ(control.statistics().caused_idle, milliseconds(1)) << "of another frontend";
+  control.note_synchronized(milliseconds(100));
+  settle(control, milliseconds(3), control.note_held_back(milliseconds(2)));
+  EXPECT_EQ(control.statistics().caused_idle, milliseconds(3));
+}
+
+TEST(Invariant8, AHostThatIsNeverHeldBackNeverMovesTheTarget) {
+  RunAheadControl control;
+  for (int i = 1; i < 2000; ++i) {
+    control.note_unused({});
+    settle(control, milliseconds(i % 70), control.note_held_back({}));
+  }
+  EXPECT_EQ(control.target().time, nanoseconds(0));
+  EXPECT_EQ(control.statistics().most, nanoseconds(0));
+}
+
+/// Ends a window in which `unused` was always left.
+void end_window(RunAheadControl& control, nanoseconds credit, nanoseconds unused) {
+  const nanoseconds margin = control.statistics().margin;
+  const auto batches = std::max<std::int64_t>(
+      RunAheadControl::kWindowBatches, margin * RunAheadControl::kWindowMargins / milliseconds(1));
+  for (std::int64_t i = 0; i < batches; ++i) {
+    control.note_unused(unused);
+    settle(control, {}, credit);
+  }
+}
+
+TEST(RunAheadControl, TheMarginFallsByHalfOfTheQueueThatNobodyNeeded) {
+  RunAheadControl control;
+  const nanoseconds credit = control.note_held_back(milliseconds(8));
+  settle(control, milliseconds(8), credit);
+  control.note_unused(milliseconds(3));
+  end_window(control, credit, milliseconds(6));
+  EXPECT_EQ(control.statistics().margin, microseconds(6500)) << "3 ms was the least";
+  end_window(control, credit, milliseconds(6));
+  EXPECT_EQ(control.statistics().margin, microseconds(3500));
+  end_window(control, credit, milliseconds(60));
+  EXPECT_EQ(control.statistics().margin, microseconds(1750)) << "half of itself";
+  EXPECT_EQ(control.statistics().most, milliseconds(8));
+}
+
+TEST(RunAheadControl, TheMarginStaysWhereAllOfTheQueueIsNeededOnceInAWindow) {
+  RunAheadControl control;
+  const nanoseconds credit = control.note_held_back(milliseconds(8));
+  settle(control, milliseconds(8), credit);
+  control.note_unused({});
+  end_window(control, credit, milliseconds(6));
+  EXPECT_EQ(control.statistics().margin, milliseconds(8));
+}
+
+TEST(RunAheadControl, AllFallsTogetherCostAtMostHalfAPercentOfTheTime) {
+  // Whatever the gaps and queues: what the margin grew by is what is left of it and what it fell
+  // by, and a fall is at most half of it in a window of a hundred.
+  std::mt19937_64 random(1);
+  for (int run = 0; run < 50; ++run) {
+    RunAheadControl control;
+    nanoseconds time{};
+    for (int i = 0; i < 20'000; ++i) {
+      const nanoseconds device_time(1 + random() % 1'000'000);
+      const nanoseconds gap(random() % 16 == 0 ? random() % 4'000'000 : 0);
+      time += device_time;
+      control.note_unused(nanoseconds(random() % 8'000'000));
+      control.note_settled({.device_time = device_time,
+                            .gap = gap,
+                            .credit = control.note_held_back(nanoseconds(random() % 1'000'000))});
+    }
+    const RunAheadStatistics now = control.statistics();
+    EXPECT_LE(now.caused_idle.count(), now.margin.count() + time.count() / 200);
+  }
+}
+
+}  // namespace
+}  // namespace weir
