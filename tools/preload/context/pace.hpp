@@ -28,6 +28,9 @@ struct Queue {
   return awaiting.count > budget.count / 64;
 }
 
+/// The run-ahead `auto` of launches: without batches there is nothing that it could adapt to.
+inline constexpr std::chrono::nanoseconds kAutoRunAhead = std::chrono::milliseconds(20);
+
 /// Waits only for work that holds more than a sixty-fourth of the budget. A run-ahead in batches
 /// does not apply to launches, so it sets no soft limit.
 [[nodiscard]] constexpr Pace pace(const Queue& queue, Policy policy,
@@ -43,8 +46,9 @@ struct Queue {
       level(live, PressureLevel::kHard) != PressureLevel::kHard) {
     return Pace::kWaitHard;
   }
-  const bool soft = run_ahead.batches && run_ahead.time.count() > 0;
-  return soft && queue.behind > run_ahead.time ? Pace::kWaitSoft : Pace::kGo;
+  const auto time = run_ahead.time.value_or(kAutoRunAhead);
+  const bool soft = run_ahead.batches && time.count() > 0;
+  return soft && queue.behind > time ? Pace::kWaitSoft : Pace::kGo;
 }
 
 }  // namespace weir::preload

@@ -31,7 +31,7 @@ constexpr std::array kStates{
 TEST(Pace, DecidesEverySmallState) {
   const RunAhead by_default{};
   const RunAhead off{.batches = std::nullopt};
-  const RunAhead batches_alone{.batches = 4, .time = {}};
+  const RunAhead batches_alone{.batches = 4, .time = std::chrono::nanoseconds(0)};
   for (const Policy policy :
        {Policy::kThrottled, Policy::kBackstop, Policy::kUnbounded, Policy::kBarrier}) {
     for (const State& state : kStates) {
