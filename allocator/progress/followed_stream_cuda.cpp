@@ -229,13 +229,16 @@ void FollowedCudaStream::tell(const Told& done) noexcept {
   if (work_ == CudaWork::kUnmarked) return;  // its time is not measured
   const Clock::time_point now = Clock::now();
   const Clock::time_point begin = std::max(idle_since_, done.enqueued);
+  if (last_end_) starved_ += begin - idle_since_;
   idle_since_ = now;
   if (done.tag == nullptr) return;  // a wait for another stream, not work
   const auto took = now - begin;
   const auto gap = last_end_ ? begin - *last_end_ : Clock::duration{};
   last_end_ = now;
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
-  completion_->completed(done.tag, {.device_time = took, .gap = gap, .end = now});
+  completion_->completed(
+      done.tag,
+      {.device_time = took, .gap = gap, .starved = std::exchange(starved_, {}), .end = now});
 }
 
 void FollowedCudaStream::put_away(Marks& mark) noexcept {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "allocator/base/mutex.hpp"
@@ -21,6 +22,7 @@ namespace weir {
 struct CudaWorkTime {
   std::chrono::nanoseconds device_time{};  ///< that it took; zero on a lost stream
   std::chrono::nanoseconds gap{};  ///< from the end of the tagged work before; zero for the first
+  std::chrono::nanoseconds starved{};  ///< the part of the gap in which nothing was enqueued
   std::chrono::steady_clock::time_point end{};
 };
 
@@ -181,6 +183,7 @@ class FollowedCudaStream {
   // Used by the sweeping thread alone:
   Clock::time_point idle_since_;               ///< when the last work or wait ended
   std::optional<Clock::time_point> last_end_;  ///< when the last tagged work ended
+  Clock::duration starved_{};                  ///< with nothing enqueued, since then
 };
 
 }  // namespace weir

@@ -11,16 +11,24 @@ namespace {
 /// all of it is reserved while the guessed batch is open.
 bool is_guess(const Applicant& batch) { return !batch.kind->footprint && !batch.hint; }
 
-/// Returns the stream on which the batch took longest, or took time at all.
-std::size_t busiest(const Ticket& ticket) {
-  const auto time = [&](std::size_t role) {
-    return ticket.device_time.at(role).load(std::memory_order_relaxed);
+/// Returns when the device ran the batch. The busiest stream's gap is lost time only as far as all
+/// streams of the batch had nothing to do before it: if the copies run without a pause, their
+/// stream is what the others wait for.
+RunBatch run_of(const Ticket& ticket) {
+  using std::chrono::nanoseconds;
+  const auto read = [](const std::atomic<std::int64_t>& time) {
+    return nanoseconds(time.load(std::memory_order_relaxed));
   };
-  std::size_t most = 0;
-  for (std::size_t role = 1; role < kStreamRoles; ++role) {
-    if (time(role) > time(most)) most = role;
+  const auto busiest = static_cast<std::size_t>(
+      std::ranges::max_element(ticket.device_time, {}, read) - ticket.device_time.begin());
+  RunBatch run{.device_time = read(ticket.device_time.at(busiest)),
+               .gap = read(ticket.gap.at(busiest)),
+               .credit = ticket.credit};
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (role == busiest || read(ticket.device_time.at(role)) == nanoseconds{}) continue;
+    run.gap = std::min(run.gap, read(ticket.starved.at(role)));
   }
-  return most;
+  return run;
 }
 
 }  // namespace
@@ -85,14 +93,8 @@ void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>
 }
 
 void AdmissionRules::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
-  (void)ledger_.settle(passed, [this](const Ticket& ticket) {
-    const std::size_t role = busiest(ticket);
-    const auto relaxed = std::memory_order_relaxed;
-    control_.note_settled(
-        {.device_time = std::chrono::nanoseconds(ticket.device_time.at(role).load(relaxed)),
-         .gap = std::chrono::nanoseconds(ticket.gap.at(role).load(relaxed)),
-         .credit = ticket.credit});
-  });
+  (void)ledger_.settle(passed,
+                       [this](const Ticket& ticket) { control_.note_settled(run_of(ticket)); });
 }
 
 }  // namespace weir

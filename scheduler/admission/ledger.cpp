@@ -41,6 +41,7 @@ void Ticket::note_ran(StreamRole role, const TaskTime& time) noexcept {
   const auto relaxed = std::memory_order_relaxed;
   if (device_time.at(i).fetch_add(time.device_time.count(), relaxed) == 0) {
     gap.at(i).store(time.gap.count(), relaxed);
+    starved.at(i).store(time.starved.count(), relaxed);
   }
   // Of two streams that end at the same moment either will do.
   const auto end = time.end.time_since_epoch().count();
@@ -113,6 +114,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.credit = {};
   for (auto& time : ticket.device_time) time.store(0, std::memory_order_relaxed);
   for (auto& gap : ticket.gap) gap.store(0, std::memory_order_relaxed);
+  for (auto& time : ticket.starved) time.store(0, std::memory_order_relaxed);
   ticket.ended.store(0, std::memory_order_relaxed);
   return ticket;
 }

@@ -88,8 +88,9 @@ struct Ticket {
   std::chrono::nanoseconds credit{};  ///< RunAheadControl::note_held_back at its admission
   /// Nanoseconds on each stream, added by the device's threads.
   std::array<std::atomic<std::int64_t>, kStreamRoles> device_time{};
-  /// Nanoseconds that each stream was idle before it began the batch.
+  /// TaskTime::gap and TaskTime::starved of the first task on each stream, in nanoseconds.
   std::array<std::atomic<std::int64_t>, kStreamRoles> gap{};
+  std::array<std::atomic<std::int64_t>, kStreamRoles> starved{};
   /// When its last task ended so far, on the steady clock.
   std::atomic<std::chrono::steady_clock::rep> ended{0};
 

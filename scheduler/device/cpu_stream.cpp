@@ -69,9 +69,13 @@ void CpuStream::serve() {
   const ServesDevice serves;
   Lock lock(mutex_);
   for (;;) {
-    asleep_ = true;
-    while (entries_.empty() && !closing_) work_.wait(lock);
-    asleep_ = false;
+    if (entries_.empty()) {
+      const auto since = std::chrono::steady_clock::now();
+      asleep_ = true;
+      while (entries_.empty() && !closing_) work_.wait(lock);
+      asleep_ = false;
+      if (last_end_) starved_ += std::chrono::steady_clock::now() - since;
+    }
     if (entries_.empty()) return;
     const Entry entry = entries_.pop_front();
     lock.unlock();
@@ -130,7 +134,8 @@ void CpuStream::execute(const Entry& entry) {
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
   const auto gap = last_end_ ? start.time - *last_end_ : std::chrono::nanoseconds{};
   last_end_ = end.time;
-  entry.task->finished({.device_time = took, .gap = gap, .end = end.time});
+  entry.task->finished(
+      {.device_time = took, .gap = gap, .starved = std::exchange(starved_, {}), .end = end.time});
 }
 
 }  // namespace weir

@@ -82,8 +82,9 @@ class CpuStream final : public Stream {
   std::condition_variable_any passes_;           ///< hosts and other streams sleep here
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};
-  /// When the last task ended; used by the worker alone.
-  std::optional<std::chrono::steady_clock::time_point> last_end_;
+  // Used by the worker alone:
+  std::optional<std::chrono::steady_clock::time_point> last_end_;  ///< of a task
+  std::chrono::nanoseconds starved_{};  ///< with nothing enqueued, since then
   const std::uint16_t source_;
   std::thread worker_;
 };

@@ -64,9 +64,10 @@ struct TaskInfo {
 /// When the device ran a task, as far as the host knows.
 struct TaskTime {
   std::chrono::nanoseconds device_time{};  ///< that it took
-  /// From the end of the stream's task before until its begin; zero for the first. The stream may
-  /// have waited for another one meanwhile.
+  /// From the end of the stream's task before until its begin; zero for the first.
   std::chrono::nanoseconds gap{};
+  /// The part of the gap in which nothing was enqueued. In the rest the stream waited for others.
+  std::chrono::nanoseconds starved{};
   std::chrono::steady_clock::time_point end{};
 };
 

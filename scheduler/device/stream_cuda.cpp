@@ -65,7 +65,7 @@ std::uint64_t CudaStream::enqueue(Task& task) {
 
 void CudaStream::completed(void* tag, const CudaWorkTime& time) noexcept {
   static_cast<Task*>(tag)->finished(
-      {.device_time = time.device_time, .gap = time.gap, .end = time.end});
+      {.device_time = time.device_time, .gap = time.gap, .starved = time.starved, .end = time.end});
 }
 
 void CudaStream::serve() {

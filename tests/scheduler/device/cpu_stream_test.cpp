@@ -1,9 +1,11 @@
-// Which waiters wake when a stream of the cpu device passes a point.
+// Which waiters wake when a stream of the cpu device passes a point, and what a stream says of the
+// time before a task.
 
 #include "scheduler/device/cpu_stream.hpp"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -16,9 +18,10 @@ namespace {
 class HeldTask final : public Task {
  public:
   void run(Stream& /*stream*/) noexcept override { gate.pass(); }
-  void finished(const TaskTime& /*time*/) noexcept override {}
+  void finished(const TaskTime& time) noexcept override { ran = time; }
 
   Gate gate;
+  TaskTime ran;  ///< once its point is passed
 };
 
 /// Two threads wait for two points of one stream; `later_first` selects which sleeps first.
@@ -53,6 +56,47 @@ TEST(CpuStream, AnEarlierWaiterWakesWhileALaterOneThatCameAfterItSleeps) {
 
 TEST(CpuStream, AnEarlierWaiterWakesWhileALaterOneThatCameBeforeItSleeps) {
   expect_the_earlier_wakes(true);
+}
+
+constexpr std::chrono::milliseconds kMoment{1};
+
+void let_a_moment_pass() {
+  const auto end = std::chrono::steady_clock::now() + kMoment;
+  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+
+TEST(CpuStream, AWaitForAnotherStreamIsAGapInWhichItWasNotStarved) {
+  HeldTask slow;
+  HeldTask first;
+  HeldTask second;
+  first.gate.open();
+  second.gate.open();
+  CpuStream other(StreamRole::kCompute);
+  CpuStream stream(StreamRole::kCopyIn);
+  const std::uint64_t awaited = other.enqueue(slow);
+  ASSERT_TRUE(stream.wait(stream.enqueue(first), {}));
+  stream.enqueue_wait(other, awaited);
+  const std::uint64_t end = stream.enqueue(second);
+  while (other.waiting() == 0) std::this_thread::yield();
+  let_a_moment_pass();
+  slow.gate.open();
+  ASSERT_TRUE(stream.wait(end, {}));
+  EXPECT_GE(second.ran.gap - second.ran.starved, kMoment);
+}
+
+TEST(CpuStream, IsStarvedWhileNothingIsEnqueued) {
+  CpuStream stream(StreamRole::kCompute);
+  TaskTime longest;
+  // Its thread may be late to find that nothing is enqueued.
+  for (int i = 0; i < 1'000 && longest.starved < kMoment / 2; ++i) {
+    HeldTask task;
+    task.gate.open();
+    ASSERT_TRUE(stream.wait(stream.enqueue(task), {}));
+    if (task.ran.starved > longest.starved) longest = task.ran;
+    EXPECT_LE(task.ran.starved, task.ran.gap);
+    let_a_moment_pass();
+  }
+  EXPECT_GE(longest.starved, kMoment / 2);
 }
 
 }  // namespace
