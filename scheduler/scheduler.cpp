@@ -120,6 +120,9 @@ Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options,
   if (Owner outer = owner_here(); outer.batch.ticket != nullptr) {
     return Batch(*this, std::move(outer), true);
   }
+  if (options.weight == 0) {
+    throw UsageError("begin_batch '" + std::string(kind) + "': weight 0; allowed: 1 or more");
+  }
   auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
   if (open == open_batches.end()) open = open_batches.insert(open, {serial_, {}, {}});
   open->ticket = admission_.open(kind, options, where);

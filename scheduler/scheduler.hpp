@@ -103,7 +103,7 @@ class Scheduler {
   [[nodiscard]] Tensor empty(const Shape& shape, std::string_view label = {});
 
   /// Opens a batch, or joins this thread's open one. Waits here until it is admitted. Throws
-  /// Cancelled if `options.stop` ends the wait.
+  /// Cancelled if `options.stop` ends the wait, and UsageError for a weight of 0.
   [[nodiscard]] Batch begin_batch(std::string_view kind, const BatchOptions& options = {},
                                   CallSite where = CallSite::here());
 

@@ -48,8 +48,9 @@ std::condition_variable_any& Admission::own_sleep() {
 /// A place in the line, given up on every way out. The lock guards its fields once it is in the
 /// line.
 ///
-/// Leaving the line wakes the next first waiter; no other waiter is woken for a turn. A first
-/// waiter that sleeps has looked after the last change that could admit it.
+/// Leaving the line wakes the next first waiter, and so does a waiter that finds another one first.
+/// No other waiter is woken for a turn. So one waiter always looks again without a turn: the first,
+/// or one that was first when it last looked.
 class Admission::InLine : public Applicant {
  public:
   InLine(Admission& admission, std::string_view of, const BatchOptions& told) noexcept
@@ -157,7 +158,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     const std::uint64_t looked = given_back_.load();
     place.pressure = memory_.pressure();
     if (!place.joined) {  // joined here, so that the first look takes one lock
-      rules_.join(place, place.name, this_producer(), place.pressure);
+      rules_.join(place, place.name, this_producer(), place.pressure, place.options.weight);
       place.joined = true;
     }
     if (waits_for_open_ == &place) {
@@ -175,6 +176,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       place.grace.reset();  // the next wait gets a grace of its own
       place.grace_over = false;
     }
+    if (decision == Decision::kWaitTurn) wake_first();  // settling may have made it the first
     if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
     if (decision == Decision::kForce) others = let_promises_lapse();
     // The first footprint may include weights, which the second batch does not create again.
@@ -201,7 +203,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
 }
 
 void Admission::wake_first() noexcept {
-  if (FairLine::Place* first = rules_.line().first()) static_cast<InLine*>(first)->nudge();
+  if (FairLine::Place* first = rules_.first()) static_cast<InLine*>(first)->nudge();
 }
 
 /// Called when a batch closed or memory was freed. Wakes the waiter if it can now go on, or if the
@@ -244,8 +246,8 @@ bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_to
   }
 }
 
-// Ends: the first in line leaves, admitted or by an exception, and wakes the next. The waits below
-// end, so the first always leaves.
+// Ends: the first in line leaves, admitted or by an exception, and wakes the next; or another one
+// has become the first, and is woken by it. The waits below end, so the first always leaves.
 void Admission::wait_turn(InLine& place) {
   Lock lock(mutex_);
   place.asleep_on = &own_sleep();

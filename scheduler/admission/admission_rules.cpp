@@ -1,6 +1,7 @@
 #include "scheduler/admission/admission_rules.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace weir {
 namespace {
@@ -31,6 +32,10 @@ RunBatch run_of(const Ticket& ticket) {
   return run;
 }
 
+double for_weight(std::chrono::nanoseconds time, std::uint32_t weight) {
+  return static_cast<double>(time.count()) / weight;
+}
+
 }  // namespace
 
 Bytes AdmissionRules::live(const Pressure& pressure) const {
@@ -48,17 +53,45 @@ Bytes AdmissionRules::estimate(const Applicant& batch, const Pressure& pressure)
 }
 
 void AdmissionRules::join(Applicant& batch, std::string_view kind, std::uint64_t producer,
-                          const Pressure& pressure) {
+                          const Pressure& pressure, std::uint32_t weight) {
   batch.kind = &ledger_.kind(kind);
-  line_.join(batch, producer, estimate(batch, pressure));
+  line_.join(batch, producer, estimate(batch, pressure), weight);
+}
+
+double AdmissionRules::queued_with(const FairLine::Place& place) const noexcept {
+  const BatchKind& kind = *static_cast<const Applicant&>(place).kind;
+  return for_weight(ledger_.queued_of(place.producer) + ledger_.expected_time(kind), place.weight);
+}
+
+double AdmissionRules::most_queued() const noexcept {
+  double most = std::numeric_limits<double>::infinity();
+  const auto target = control_.target().time.value_or(std::chrono::nanoseconds{});
+  if (target.count() == 0 || ledger_.queued_behind() < target / 2) return most;
+  for (const FairLine::Place* place : line_.waiting()) most = std::min(most, queued_with(*place));
+  return most;
+}
+
+FairLine::Place* AdmissionRules::first() const noexcept {
+  if (line_.size() < 2) return line_.first();
+  const double most = most_queued();  // of one of them, so that one may go
+  return line_.first(
+      [this, most](const FairLine::Place& place) { return queued_with(place) <= most; });
+}
+
+bool AdmissionRules::yields(const Applicant& batch) const noexcept {
+  if (!line_.yields(batch)) return false;
+  const double most = most_queued();
+  return line_.yields(batch, [this, most](std::uint64_t producer, std::uint32_t weight) {
+    return for_weight(ledger_.queued_of(producer), weight) <= most;
+  });
 }
 
 AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,
                                         const Pressure& pressure) const {
-  return {.first_in_line = line_.is_first(batch),
+  return {.first_in_line = first() == &batch,
           .cancelled = cancelled,
           .grace_over = batch.grace_over,
-          .yields = line_.yields(batch),
+          .yields = yields(batch),
           .held = pressure.held,
           .budget = pressure.budget,
           .live = live(pressure),

@@ -38,7 +38,14 @@ class AdmissionRules {
   /// Puts the batch into the line. The only function beside `admit` that may throw
   /// (std::bad_alloc).
   void join(Applicant& batch, std::string_view kind, std::uint64_t producer,
-            const Pressure& pressure);
+            const Pressure& pressure, std::uint32_t weight = 1);
+  /// Returns who may be admitted next; null if nobody waits. Fair by bytes, but if enough device
+  /// time is queued, time is scarce and bytes are not: then a waiter is passed over whose producer
+  /// would have more of it queued, for its weight, than another waiter's with its batch.
+  ///
+  /// Settling changes who that is, and wakes nobody. A waiter that finds another one first must
+  /// wake it.
+  [[nodiscard]] FairLine::Place* first() const noexcept;
   /// Returns what the decision on the batch depends on.
   [[nodiscard]] AdmissionState state_of(const Applicant& batch, bool cancelled,
                                         const Pressure& pressure) const;
@@ -62,6 +69,11 @@ class AdmissionRules {
   [[nodiscard]] const RunAheadControl& control() const noexcept { return control_; }
 
  private:
+  /// Returns the most device time that a waiter's producer may have queued with its batch, in
+  /// nanoseconds over its weight, to go before others.
+  [[nodiscard]] double most_queued() const noexcept;
+  [[nodiscard]] double queued_with(const FairLine::Place& place) const noexcept;
+  [[nodiscard]] bool yields(const Applicant& batch) const noexcept;
   /// Returns the bytes held that neither an open batch allocated nor the device alone can free.
   [[nodiscard]] Bytes live(const Pressure& pressure) const;
   [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const;

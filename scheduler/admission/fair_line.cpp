@@ -10,12 +10,18 @@ std::uint64_t sum_or_most(std::uint64_t tag, Bytes bytes) {
   return tag + std::min(bytes.count, UINT64_MAX - tag);
 }
 
+/// Returns by how much a batch moves the end of its producer: at least 1, so that it counts.
+Bytes virtual_bytes(Bytes bytes, std::uint32_t weight) {
+  return std::max(Bytes{bytes.count / weight}, Bytes{1});
+}
+
 }  // namespace
 
-void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes) {
+void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight) {
   const auto account = std::ranges::find(accounts_, producer, &Account::producer);
   const std::uint64_t end = account == accounts_.end() ? 0 : account->end;
   place = {.producer = producer,
+           .weight = weight,
            .bytes = bytes,
            .tag = std::max(virtual_time_, end),
            .arrival = ++arrivals_};
@@ -23,29 +29,36 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes) {
   waiting_.push_back(&place);
 }
 
-FairLine::Place* FairLine::first() const noexcept {
-  const auto earlier = [](const Place* a, const Place* b) {
-    return std::tie(a->tag, a->arrival) < std::tie(b->tag, b->arrival);
-  };
-  const auto first = std::ranges::min_element(waiting_, earlier);
-  return first == waiting_.end() ? nullptr : *first;
+FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
+  Place* first = nullptr;
+  for (Place* place : waiting_) {
+    if (may && !may(*place)) continue;
+    if (first == nullptr ||
+        std::tie(place->tag, place->arrival) < std::tie(first->tag, first->arrival)) {
+      first = place;
+    }
+  }
+  return first;
 }
 
-bool FairLine::yields(const Place& place) const noexcept {
-  return std::ranges::any_of(accounts_, [&place](const Account& account) {
+bool FairLine::yields(const Place& place, const MayHoldUp& may) const noexcept {
+  return std::ranges::any_of(accounts_, [&](const Account& account) {
     return account.open && account.producer != place.producer && account.end < place.tag &&
-           place.tag - account.end <= place.bytes.count;
+           place.tag - account.end <= virtual_bytes(place.bytes, place.weight).count &&
+           (!may || may(account.producer, account.weight));
   });
 }
 
 void FairLine::serve(Place& place) noexcept {
   std::erase(waiting_, &place);
   virtual_time_ = std::max(virtual_time_, place.tag);
-  const std::uint64_t end = sum_or_most(place.tag, std::max(place.bytes, Bytes{1}));
+  const std::uint64_t end = sum_or_most(place.tag, virtual_bytes(place.bytes, place.weight));
   const auto account = std::ranges::find(accounts_, place.producer, &Account::producer);
   if (account == accounts_.end()) {
-    accounts_.push_back({.producer = place.producer, .end = end, .open = true});
+    accounts_.push_back(
+        {.producer = place.producer, .weight = place.weight, .end = end, .open = true});
   } else {
+    account->weight = place.weight;
     account->end = end;
     account->open = true;
   }
@@ -57,8 +70,10 @@ void FairLine::correct(std::uint64_t producer, Bytes expected, Bytes held) noexc
   const auto account = std::ranges::find(accounts_, producer, &Account::producer);
   if (account == accounts_.end()) return;
   account->open = false;
-  account->end = sum_or_most(account->end, minus_or_zero(held, expected));
-  account->end -= std::min(account->end, minus_or_zero(expected, held).count);
+  const Bytes expected_end = virtual_bytes(expected, account->weight);
+  const Bytes held_end = virtual_bytes(held, account->weight);
+  account->end = sum_or_most(account->end, minus_or_zero(held_end, expected_end));
+  account->end -= std::min(account->end, minus_or_zero(expected_end, held_end).count);
 }
 
 void FairLine::leave(Place& place) noexcept { std::erase(waiting_, &place); }

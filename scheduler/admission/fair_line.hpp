@@ -3,10 +3,12 @@
 // The order in which waiting producers are admitted: fair by bytes, so that a producer of large
 // batches neither starves nor is starved. Start-time fair queueing (Goyal, Vin, Cheng 1996): a
 // waiter's tag is the end of its producer's last batch, or the virtual time if later; the smallest
-// tag is first. A producer submits one batch at a time, so it is out of the line while its batch is
-// open; `yields` keeps its turn. A data structure only; the user holds the lock.
+// tag is first. A batch moves its producer's end by its bytes over the producer's weight. A
+// producer submits one batch at a time, so it is out of the line while its batch is open; `yields`
+// keeps its turn. A data structure only; the user holds the lock.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
@@ -18,21 +20,27 @@ class FairLine {
   /// A place in the line. The waiter owns it; it is in the line from `join` to `serve` or `leave`.
   struct Place {
     std::uint64_t producer = 0;
+    std::uint32_t weight = 1;  ///< of the producer; at least 1
     Bytes bytes{};
     std::uint64_t tag = 0;
     std::uint64_t arrival = 0;
   };
 
-  /// The only function that may throw (std::bad_alloc).
-  void join(Place& place, std::uint64_t producer, Bytes bytes);
-  /// Null if nobody waits.
-  [[nodiscard]] Place* first() const noexcept;
+  /// Whether a waiter may go before others now.
+  using MayGo = std::function<bool(const Place& place)>;
+  /// Whether others may be kept waiting for a producer of this weight.
+  using MayHoldUp = std::function<bool(std::uint64_t producer, std::uint32_t weight)>;
+
+  /// Sets every field of `place`. The only function that may throw (std::bad_alloc).
+  void join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight = 1);
+  /// Returns the first of those that may go, of all if `may` is empty. Null if there is none.
+  [[nodiscard]] Place* first(const MayGo& may = {}) const noexcept;
   [[nodiscard]] bool is_first(const Place& place) const noexcept { return first() == &place; }
   /// True if a producer with an open batch would be before `place` if it were in the line. Without
   /// this, a large batch would enter whenever the producer of small ones is busy submitting: both
   /// would get equal batches instead of equal bytes. A producer that is behind by more than the
   /// bytes of `place` is slowed by its own host; its turn is not kept.
-  [[nodiscard]] bool yields(const Place& place) const noexcept;
+  [[nodiscard]] bool yields(const Place& place, const MayHoldUp& may = {}) const noexcept;
   /// Admits: charges its bytes to its producer, until `correct` replaces them.
   void serve(Place& place) noexcept;
   /// Replaces the `expected` bytes of a served place by the bytes `held`. Once per place.
@@ -40,10 +48,13 @@ class FairLine {
   /// Removes a place without charging it.
   void leave(Place& place) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return waiting_.size(); }
+  /// In no order.
+  [[nodiscard]] const std::vector<Place*>& waiting() const noexcept { return waiting_; }
 
  private:
   struct Account {
     std::uint64_t producer;
+    std::uint32_t weight;
     std::uint64_t end;  ///< tag at which this producer's last served batch ended
     bool open = false;  ///< that batch is not corrected yet
   };

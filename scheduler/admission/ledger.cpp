@@ -250,10 +250,12 @@ const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
   return *forgotten;
 }
 
-std::chrono::nanoseconds Ledger::queued_behind() const noexcept {
+std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets,
+                                              std::uint64_t producer) const noexcept {
   StreamTimes sum{};
   std::optional<StreamTimes> guess;
-  for (const Ticket* ticket : std::span(submitted_).subspan(submitted_.empty() ? 0 : 1)) {
+  for (const Ticket* ticket : tickets) {
+    if (producer != 0 && ticket->producer != producer) continue;
     const StreamTimes* times = &ticket->kind->device_time;
     if (!ticket->kind->footprint) {
       if (!guess) guess = longest_known();
@@ -263,6 +265,20 @@ std::chrono::nanoseconds Ledger::queued_behind() const noexcept {
     for (std::size_t role = 0; role < kStreamRoles; ++role) sum.at(role) += times->at(role);
   }
   return *std::ranges::max_element(sum);
+}
+
+std::chrono::nanoseconds Ledger::queued_behind() const noexcept {
+  return sum_of_times(std::span(submitted_).subspan(submitted_.empty() ? 0 : 1));
+}
+
+std::chrono::nanoseconds Ledger::queued_of(std::uint64_t producer) const noexcept {
+  return sum_of_times(submitted_, producer);
+}
+
+std::chrono::nanoseconds Ledger::expected_time(const BatchKind& kind) const noexcept {
+  if (kind.footprint) return *std::ranges::max_element(kind.device_time);
+  const auto guess = longest_known();
+  return guess ? *std::ranges::max_element(*guess) : kUnknownTime;
 }
 
 std::optional<Point> Ledger::point_to_await(

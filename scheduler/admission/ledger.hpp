@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -185,6 +186,10 @@ class Ledger {
   /// unknown work cannot queue up.
   static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
   [[nodiscard]] std::chrono::nanoseconds queued_behind() const noexcept;
+  /// Returns the expected device time of the producer's submitted batches, counted in the same way.
+  [[nodiscard]] std::chrono::nanoseconds queued_of(std::uint64_t producer) const noexcept;
+  /// Returns the expected device time of a batch of this kind.
+  [[nodiscard]] std::chrono::nanoseconds expected_time(const BatchKind& kind) const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
   /// Returns the point a held-back frontend waits for: not passed, and of the batch a quarter into
   /// the queue. With fewer than four submitted that is the oldest. With many, waking for each batch
@@ -202,6 +207,9 @@ class Ledger {
   [[nodiscard]] std::uint64_t closed() const noexcept { return closed_; }  ///< batches so far
 
  private:
+  /// Of the tickets of `producer`; of all if it is 0.
+  [[nodiscard]] std::chrono::nanoseconds sum_of_times(std::span<Ticket* const> tickets,
+                                                      std::uint64_t producer = 0) const noexcept;
   void learn_from(Ticket& ticket);
   void keep_unheard(const Ticket& ticket) noexcept;
   [[nodiscard]] std::optional<Bytes> largest_known() const noexcept;

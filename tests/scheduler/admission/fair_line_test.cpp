@@ -18,9 +18,9 @@ using testing::seed_message;
 /// Producers that always have their next batch in line.
 class Busy {
  public:
-  void producer(std::uint64_t id, Bytes batch) {
+  void producer(std::uint64_t id, Bytes batch, std::uint32_t weight = 1) {
     sizes_[id] = batch;
-    line_.join(places_[id], id, batch);
+    line_.join(places_[id], id, batch, weight);
   }
   /// Serves the first producer, who lines up again. Returns the producer.
   std::uint64_t serve() {
@@ -29,7 +29,7 @@ class Busy {
       line_.serve(place);
       line_.correct(id, sizes_[id], sizes_[id]);
       served_[id] += sizes_[id];
-      line_.join(place, id, sizes_[id]);
+      line_.join(place, id, sizes_[id], place.weight);
       return id;
     }
     ADD_FAILURE() << "somebody waits and nobody is first";
@@ -64,6 +64,24 @@ TEST(FairLine, LargeAndSmallBatchesGetTheSameBytes) {
   const auto large = static_cast<double>(busy.served(1).count);
   const auto small = static_cast<double>(busy.served(2).count);
   EXPECT_NEAR(large, small, static_cast<double>((mib(64) + mib(1)).count));
+}
+
+TEST(FairLine, AProducerGetsBytesByItsWeight) {
+  Busy busy;
+  busy.producer(1, mib(64), 3);
+  busy.producer(2, mib(1), 1);
+  for (int i = 0; i < (3 + 64) * 20; ++i) busy.serve();
+  EXPECT_NEAR(static_cast<double>(busy.served(1).count),
+              3 * static_cast<double>(busy.served(2).count), static_cast<double>(mib(67).count));
+}
+
+TEST(FairLine, PassesOverThoseThatMayNotGo) {
+  FairLine line;
+  std::array<FairLine::Place, 3> places;
+  for (std::size_t i = 0; i < places.size(); ++i) line.join(places.at(i), i + 1, mib(1));
+  EXPECT_EQ(line.first([](const FairLine::Place& place) { return place.producer > 1; }),
+            &places[1]);
+  EXPECT_EQ(line.first([](const FairLine::Place&) { return false; }), nullptr);
 }
 
 TEST(FairLine, NobodyStarvesWhateverTheSizes) {

@@ -1,6 +1,6 @@
-// Producers of different batches share the device's bytes: the real line, ledger and decision, on a
-// host and a device whose time is counted in steps. No threads, so each run is the same. The last
-// test checks that admission uses them.
+// Producers of different batches share the device: the real rules, on a host and a device whose
+// time is counted in steps. No threads, so each run is the same. The last tests check that
+// admission uses them.
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/admission/admission_decision.hpp"
-#include "scheduler/admission/fair_line.hpp"
-#include "scheduler/admission/ledger.hpp"
+#include "scheduler/admission/admission_rules.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/rig.hpp"
 #include "support/print.hpp"
@@ -23,12 +21,21 @@
 namespace weir {
 namespace {
 
-constexpr Bytes kStepBytes = kib(256);  ///< the device's work in one step
+constexpr Bytes kStepBytes = kib(256);             ///< the device's work in one step
+constexpr std::chrono::milliseconds kStepTime{1};  ///< that the rules are told
 
 struct ProducerOptions {
   std::vector<Bytes> batches;  ///< what its batches hold, again and again
   int host_steps = 1;          ///< to submit a batch
   std::optional<Bytes> hint{};
+  std::optional<Bytes> work{};  ///< the device's work for a batch; as much as it holds if unset
+  std::uint32_t weight = 1;
+};
+
+/// What the device did for one producer.
+struct Served {
+  double bytes = 0;  ///< that its batches held
+  double work = 0;   ///< in bytes too: kStepBytes take a step
 };
 
 /// Jain, Chiu, Hawe 1984: 1 if all have the same, 1/n if one has everything.
@@ -43,50 +50,49 @@ double jain_index(const std::vector<double>& shares) {
 class SharedDevice {
  public:
   SharedDevice(Bytes budget, const std::vector<ProducerOptions>& producers, RunAhead run_ahead)
-      : budget_(budget), run_ahead_(run_ahead), producers_(producers.size()) {
+      : budget_(budget), rules_(run_ahead), producers_(producers.size()) {
     for (std::size_t i = 0; i < producers.size(); ++i) producers_[i].options = producers[i];
     for (Producer& producer : producers_) join(producer);
   }
 
-  /// Bytes of each producer's batches that the device ran in `steps`.
-  std::vector<double> run(int steps) {
+  /// Returns what the device did for each producer in `steps`.
+  std::vector<Served> run(int steps) {
     for (int step = 0; step < steps; ++step) {
       work();
       for (Producer& producer : producers_) submit(producer);
       admit();
     }
-    std::vector<double> shares;
-    for (const Producer& producer : producers_) {
-      shares.push_back(static_cast<double>(producer.done.count));
-    }
-    return shares;
+    std::vector<Served> served;
+    for (const Producer& producer : producers_) served.push_back(producer.served);
+    return served;
   }
 
  private:
   struct Producer {
     ProducerOptions options;
-    FairLine::Place place;
+    Applicant place;
     Ticket* open = nullptr;
     int steps_left = 0;
     std::size_t submitted = 0;
-    Bytes done;
+    Served served;
   };
   struct Queued {
     Producer* producer;
+    Ticket* ticket;
     Bytes held;
-    Bytes left;  ///< to be worked off
+    Bytes work;
+    Bytes left;  ///< of the work
   };
 
-  [[nodiscard]] std::uint64_t id_of(const Producer& producer) const {
-    return static_cast<std::uint64_t>(&producer - producers_.data()) + 1;
+  [[nodiscard]] Pressure pressure() const {
+    return {.held = held_, .budget = budget_, .awaiting = awaiting_};
   }
-  BatchKind& kind_of(const Producer& producer) {
-    return ledger_.kind(std::to_string(id_of(producer)));
+  void join(Producer& producer) {
+    const std::uint64_t id = static_cast<std::uint64_t>(&producer - producers_.data()) + 1;
+    producer.place = {};
+    producer.place.hint = producer.options.hint;
+    rules_.join(producer.place, std::to_string(id), id, pressure(), producer.options.weight);
   }
-  [[nodiscard]] Bytes estimate(Producer& producer) {
-    return ledger_.expected(kind_of(producer), producer.options.hint).value_or(budget_);
-  }
-  void join(Producer& producer) { line_.join(producer.place, id_of(producer), estimate(producer)); }
 
   void work() {
     Bytes power = kStepBytes;
@@ -96,10 +102,15 @@ class SharedDevice {
       power -= done;
       first.left -= done;
       if (first.left.count != 0) return;
-      first.producer->done += first.held;
+      first.producer->served.bytes += static_cast<double>(first.held.count);
+      first.producer->served.work += static_cast<double>(first.work.count);
       held_ -= first.held;
+      awaiting_ -= first.held;
+      const auto steps = (first.work.count + kStepBytes.count - 1) / kStepBytes.count;
+      first.ticket->note_ran(StreamRole::kCompute,
+                             {.device_time = kStepTime * static_cast<int>(steps)});
       queue_.pop_front();
-      (void)ledger_.settle({++passed_});
+      rules_.settle({++passed_});
     }
   }
 
@@ -113,13 +124,14 @@ class SharedDevice {
     const Bytes bytes = batches.at(producer.submitted % batches.size());
     if (held_ + bytes > budget_) return;  // its allocation waits for submitted work
     ++producer.submitted;
-    ledger_.note_allocated(ref, bytes);
+    rules_.ledger().note_allocated(ref, bytes);
     held_ += bytes;
-    ledger_.note_freed(ref, bytes, true);
+    awaiting_ += bytes;
+    rules_.ledger().note_freed(ref, bytes, true);
     ticket.touched = {true};
-    ledger_.close(ticket, {Point{.stream = StreamId{1}, .sequence = ++closed_}}, true);
-    line_.correct(ticket.producer, ticket.estimate, ticket.peak);
-    queue_.push_back({&producer, bytes, bytes});
+    rules_.close(ticket, {Point{.stream = StreamId{1}, .sequence = ++closed_}}, true, {});
+    const Bytes to_do = producer.options.work.value_or(bytes);
+    queue_.push_back({&producer, &ticket, bytes, to_do, to_do});
     producer.open = nullptr;
     join(producer);
   }
@@ -128,33 +140,22 @@ class SharedDevice {
   void admit() {
     for (;;) {
       const auto first = std::ranges::find_if(producers_, [this](const Producer& producer) {
-        return producer.open == nullptr && line_.is_first(producer.place);
+        return producer.open == nullptr && rules_.first() == &producer.place;
       });
       if (first == producers_.end()) return;
-      const AdmissionState state{.yields = line_.yields(first->place),
-                                 .held = held_,
-                                 .budget = budget_,
-                                 .unspent = ledger_.unspent(),
-                                 .estimate = estimate(*first),
-                                 .open = ledger_.open_count(),
-                                 .submitted = ledger_.submitted(),
-                                 .queued = ledger_.queued_behind()};
-      if (decide(state, run_ahead_) != Decision::kAdmit) return;
-      first->open = &ledger_.open(kind_of(*first), state.estimate);
-      first->open->producer = first->place.producer;
-      first->place.bytes = state.estimate;
-      line_.serve(first->place);
+      const AdmissionState state = rules_.state_of(first->place, false, pressure());
+      if (rules_.decide(state) != Decision::kAdmit) return;
+      first->open = &rules_.admit(first->place, state.estimate, pressure());
       first->steps_left = first->options.host_steps;
     }
   }
 
   const Bytes budget_;
-  const RunAhead run_ahead_;
+  AdmissionRules rules_;
   std::vector<Producer> producers_;
-  Ledger ledger_;
-  FairLine line_;
   std::deque<Queued> queue_;
   Bytes held_;
+  Bytes awaiting_;
   std::uint64_t closed_ = 0;
   std::uint64_t passed_ = 0;
 };
@@ -163,21 +164,28 @@ class SharedDevice {
 constexpr Bytes kLeast = mib(11);
 constexpr int kSteps = 4'000;
 constexpr RunAhead kBytesAlone{.batches = std::nullopt};
-constexpr RunAhead kTwoBatches{.batches = 2, .time = std::chrono::nanoseconds(-1)};
+constexpr RunAhead kTwoBatches{.batches = 2, .time = std::chrono::nanoseconds(0)};
+constexpr RunAhead kTwentySteps{.batches = 1, .time = 20 * kStepTime};
+constexpr double kAllWork = kSteps * static_cast<double>(kStepBytes.count);
+
+double sum_of_work(const std::vector<Served>& served) {
+  return std::accumulate(served.begin(), served.end(), 0.0,
+                         [](double sum, const Served& one) { return sum + one.work; });
+}
 
 void expect_shared(Bytes budget, const std::vector<ProducerOptions>& producers,
                    const RunAhead& run_ahead) {
   SCOPED_TRACE(format_run_ahead(run_ahead) + ", " + format_bytes(budget));
-  const std::vector<double> shares = SharedDevice(budget, producers, run_ahead).run(kSteps);
-  EXPECT_GE(jain_index(shares), 0.95) << shares[0] << " and " << shares[1] << " bytes";
-  // Without idling the device.
-  EXPECT_GE(shares[0] + shares[1], 0.97 * kSteps * static_cast<double>(kStepBytes.count));
+  const std::vector<Served> served = SharedDevice(budget, producers, run_ahead).run(kSteps);
+  EXPECT_GE(jain_index({served[0].bytes, served[1].bytes}), 0.95)
+      << served[0].bytes << " and " << served[1].bytes << " bytes";
+  EXPECT_GE(sum_of_work(served), 0.97 * kAllWork) << "without idling the device";
 }
 
 TEST(Fairness, ProducersOfSmallAndLargeBatchesShareTheBytes) {
   // The device takes 4 steps for the small batch and 40 for the large one.
   for (const std::uint64_t room : {4U, 16U}) {
-    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches}) {
+    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches, kTwentySteps}) {
       for (const int small : {1, 3}) {
         for (const int large : {1, 3, 10}) {
           SCOPED_TRACE(std::to_string(small) + " and " + std::to_string(large) + " host steps");
@@ -193,7 +201,7 @@ TEST(Fairness, ProducersOfSmallAndLargeBatchesShareTheBytes) {
 
 TEST(Fairness, WrongHintsChangeNoShare) {
   for (const std::uint64_t room : {4U, 16U}) {
-    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches}) {
+    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches, kTwentySteps}) {
       expect_shared(kLeast * room, {{.batches = {mib(1)}, .hint = mib(10)}, {.batches = {mib(10)}}},
                     run_ahead);
       expect_shared(kLeast * room, {{.batches = {mib(1)}}, {.batches = {mib(10)}, .hint = kib(1)}},
@@ -207,25 +215,67 @@ TEST(Fairness, WhatABatchHeldCountsAndNotWhatWasExpectedOfIt) {
   std::vector<Bytes> uneven(10, mib(1));
   uneven.front() = mib(10);
   for (const std::uint64_t room : {4U, 16U}) {
-    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches}) {
+    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches, kTwentySteps}) {
       expect_shared(kLeast * room, {{.batches = uneven}, {.batches = {mib(2)}}}, run_ahead);
     }
   }
 }
 
 TEST(Fairness, AProducerThatItsOwnHostHoldsBackHoldsNobodyElseBack) {
-  constexpr double kAll = kSteps * static_cast<double>(kStepBytes.count);
-  for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches}) {
+  for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches, kTwentySteps}) {
     SCOPED_TRACE(format_run_ahead(run_ahead));
     // Its batch is open all the time.
-    const std::vector<double> shares =
+    const std::vector<Served> served =
         SharedDevice(kLeast * 4,
                      {{.batches = {mib(1)}, .host_steps = kSteps * 2, .hint = mib(1)},
                       {.batches = {mib(10)}, .hint = mib(10)}},
                      run_ahead)
             .run(kSteps);
-    EXPECT_GE(shares[1], 0.97 * kAll);
+    EXPECT_GE(served[1].work, 0.97 * kAllWork);
   }
+}
+
+TEST(Fairness, AWeightOfThreeGetsThreeTimesTheBytes) {
+  for (const std::uint64_t room : {4U, 16U}) {
+    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches, kTwentySteps}) {
+      for (const Bytes& large : {mib(1), mib(10)}) {
+        SCOPED_TRACE(format_run_ahead(run_ahead) + ", " + format_bytes(large));
+        const std::vector<Served> served =
+            SharedDevice(kLeast * room, {{.batches = {mib(1)}, .weight = 3}, {.batches = {large}}},
+                         run_ahead)
+                .run(kSteps);
+        EXPECT_NEAR(served[0].bytes / served[1].bytes, 3, 0.3);
+        EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
+      }
+    }
+  }
+}
+
+/// Batches of equal work, of which those of the second producer hold ten times the bytes.
+std::vector<Served> serve_equal_work(Bytes budget, const RunAhead& run_ahead,
+                                     std::uint32_t first_weight = 1) {
+  return SharedDevice(
+             budget,
+             {{.batches = {mib(1)}, .hint = mib(1), .work = mib(1), .weight = first_weight},
+              {.batches = {mib(10)}, .hint = mib(10), .work = mib(1)}},
+             run_ahead)
+      .run(kSteps);
+}
+
+TEST(Fairness, AQueueThatIsFullOfWorkIsSharedByTime) {
+  const std::vector<Served> served = serve_equal_work(kLeast * 16, kTwentySteps);
+  EXPECT_GE(jain_index({served[0].work, served[1].work}), 0.95);
+  EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
+  const std::vector<Served> weighted =
+      serve_equal_work(kLeast * 128, {.batches = 1, .time = 400 * kStepTime}, 3);
+  EXPECT_NEAR(weighted[0].work / weighted[1].work, 3, 0.3);
+}
+
+TEST(Fairness, AQueueThatTheBudgetKeepsShortIsSharedByBytes) {
+  const std::vector<Served> served =
+      serve_equal_work(kLeast * 2, {.batches = 1, .time = 1000 * kStepTime});
+  EXPECT_GE(jain_index({served[0].bytes, served[1].bytes}), 0.95);
+  EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
 }
 
 TEST(Fairness, AdmissionKeepsTheTurnOfAProducerThatIsSubmitting) {
