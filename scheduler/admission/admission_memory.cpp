@@ -23,6 +23,9 @@ struct Admission::Blocked : BlockedAllocation {
 void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   const Lock lock(mutex_);
   rules_.ledger().note_allocated(ref, bytes, waited);
+  // A waiter that looked after the pool gave the bytes and before this saw them twice: held, and
+  // promised as well.
+  wake_who_waits_for_open(false);
 }
 
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {

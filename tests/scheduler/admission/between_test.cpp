@@ -1,0 +1,86 @@
+// Steps of two threads, or of a thread and the device, between which another one looks. The model
+// in tests/models has the same steps.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <stop_token>
+#include <thread>
+
+#include "allocator/pool.hpp"
+#include "scheduler/admission/admission.hpp"
+#include "support/manual_progress.hpp"
+
+namespace weir {
+namespace {
+
+/// One pool and its admission, without a device.
+struct Between : ::testing::Test {
+  [[nodiscard]] static PoolOptions options() {
+    PoolOptions options;
+    options.budget = BudgetRequest{.bytes = mib(4)};
+    return options;
+  }
+
+  SimulatedUpstream upstream{mib(64)};
+  testing::ManualProgress progress;
+  Pool pool{{upstream, progress}, options()};
+  StreamId stream = StreamId::next();
+  StreamId other = StreamId::next();
+  Admission admission{
+      pool, {progress, {stream, other}}, Policy::kThrottled, {}, std::chrono::hours(1)};
+};
+
+// The device passes a batch between two looks of settle(): one at the streams, one of the pool.
+TEST_F(Between, ABatchIsSettledOnlyAfterItsFreesHaveReachedThePool) {
+  const TicketRef batch = admission.open("train", {.hint = mib(2)});
+  batch.ticket->touched = {true, true};
+  void* const block = pool.allocate(mib(2), stream);
+  admission.note_allocated(batch, mib(2));
+  (void)progress.enqueue(stream);
+  (void)progress.enqueue(other);
+  pool.record_use(block, other);
+  pool.deallocate(block, stream);
+  admission.note_freed(batch, mib(2), true);
+  admission.close(batch, true);
+  ASSERT_EQ(pool.statistics().awaiting.current, mib(2));
+
+  progress.after_query = [&](StreamId asked) {
+    if (asked == other) progress.pass_all(other);
+    if (asked == other) progress.pass_all(stream);
+  };
+  for (int looks = 0; looks < 3; ++looks) {
+    admission.settle();
+    const bool settled = admission.statistics().settled == 1;
+    EXPECT_FALSE(settled && pool.statistics().awaiting.current != Bytes{}) << "look " << looks;
+  }
+  EXPECT_EQ(admission.statistics().settled, 1U);
+}
+
+// Nothing else would wake the waiter before the end of its grace, an hour.
+TEST_F(Between, BytesThatABatchWasPromisedAndHasTakenCountOnceForWhoeverWaits) {
+  const TicketRef open = admission.open("open", {.hint = mib(2)});
+  void* const block = pool.allocate(mib(2), stream);
+
+  std::stop_source stop;
+  std::future<TicketRef> beside = std::async(std::launch::async, [&] {
+    return admission.open("beside", {.hint = mib(2), .stop = stop.get_token()});
+  });
+  while (admission.statistics().sleeps == 0) std::this_thread::yield();
+
+  admission.note_allocated(open, mib(2));  // held 2, promised 0: there is room now
+  if (beside.wait_for(std::chrono::seconds(10)) != std::future_status::ready) stop.request_stop();
+  TicketRef second;
+  EXPECT_NO_THROW(second = beside.get()) << "nobody told it";
+  EXPECT_EQ(admission.statistics().forced, 0U);
+
+  pool.deallocate(block, stream);
+  admission.note_freed(open, mib(2), false);
+  admission.close(open, false);
+  if (second.ticket != nullptr) admission.close(second, false);
+  admission.settle();
+}
+
+}  // namespace
+}  // namespace weir
