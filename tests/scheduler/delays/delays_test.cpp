@@ -1,0 +1,213 @@
+// Producers on threads of their own, each delayed at every lock, wait and notification. Every
+// batch fits in the budget, so nobody may hang, run out of memory or need a grace, which is an hour
+// here. Where one needs another's batch, the grace is short, and the end may be out of memory.
+//
+// WEIR_TEST_SCHEDULES sets how many, WEIR_TEST_SEED the first one.
+
+#include "delays.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../rig.hpp"
+#include "support/random_seed.hpp"
+#include "support/sanitized.hpp"
+#include "watchdog.hpp"
+
+namespace weir {
+namespace {
+
+using namespace testing;  // NOLINT: the fakes and helpers of the suite
+
+constexpr std::uint64_t kPages = 64;  // the budget
+constexpr Bytes pages(std::uint64_t count) { return kib(4) * count; }
+
+/// The pages of a batch's blocks, each a power of two, so that the batch holds their sum.
+using Blocks = std::vector<std::uint64_t>;
+
+Blocks any_blocks(std::minstd_rand& random) {
+  static const std::vector<Blocks> kAll{{8}, {16, 8}, {16, 16}, {32, 8}, {32, 16, 16}, {64}};
+  return kAll[random() % kAll.size()];
+}
+
+/// How the threads of one schedule came out.
+struct Ends {
+  std::atomic<std::uint64_t> batches{0};
+  std::atomic<std::uint64_t> out_of_memory{0};
+  std::atomic<std::uint64_t> cancelled{0};
+};
+
+struct Plan {
+  std::vector<Blocks> batches;
+  std::stop_token stop{};
+  std::function<void()> while_open{};  ///< called once the batch holds its memory
+};
+
+void run_batch(Rig& rig, const Blocks& blocks, const Plan& plan) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : blocks) sum += count;
+  NamedThread::doing("begin_batch");
+  const Batch batch =
+      rig->begin_batch("of " + std::to_string(sum), {.hint = pages(sum), .stop = plan.stop});
+  NamedThread::doing("submit");
+  std::vector<Tensor> tensors;
+  for (const std::uint64_t count : blocks) {
+    Tensor tensor = rig->empty(shape_of(pages(count)));
+    if (tensors.empty()) {
+      rig->submit("stage", {.writes = {tensor}, .stream = StreamRole::kCopyIn}, nothing());
+    } else {
+      rig->submit("use", {.reads = {tensors.back()}, .writes = {tensor}}, nothing());
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  NamedThread::doing("the wait for another producer");
+  if (plan.while_open) plan.while_open();
+  NamedThread::doing("the end of a batch");
+}
+
+std::future<void> produce(Rig& rig, Watchdog& watchdog, const char* name, Plan plan, Ends& ends) {
+  return std::async(std::launch::async, [&rig, &watchdog, name, plan = std::move(plan), &ends] {
+    const NamedThread named(name);
+    for (const Blocks& blocks : plan.batches) {
+      try {
+        run_batch(rig, blocks, plan);
+        ++ends.batches;
+      } catch (const OutOfMemory&) {
+        ++ends.out_of_memory;
+      } catch (const Cancelled&) {
+        ++ends.cancelled;
+      }
+      watchdog.note_moved();
+    }
+  });
+}
+
+std::uint64_t schedules() {
+  constexpr std::uint64_t kDefault = 60;
+  const char* text = std::getenv("WEIR_TEST_SCHEDULES");
+  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : kDefault;
+}
+
+constexpr std::chrono::seconds kTooLong{WEIR_TEST_SANITIZED ? 100 : 30};
+constexpr std::array<const char*, 3> kNames{"producer 0", "producer 1", "producer 2"};
+
+/// Runs `some` schedules on one scheduler; the first of a seed's numbers shapes each.
+void run_fitting(std::uint64_t seed, std::uint64_t some, Ends& ends) {
+  std::minstd_rand random(static_cast<unsigned>(seed));
+  Rig rig({.budget = pages(kPages),
+           .run_ahead = {.batches = 1 + random() % 3, .time = std::chrono::nanoseconds(0)},
+           .grace = std::chrono::hours(1)});
+  Watchdog watchdog(kTooLong, [seed] { return seed_message(seed) + "\n"; });
+  for (std::uint64_t i = 0; i < some; ++i) {
+    const Delays delays(seed + i);
+    std::stop_source stop;
+    std::vector<std::future<void>> producers;
+    for (std::size_t p = 0; p < kNames.size(); ++p) {
+      Plan plan{.batches = {any_blocks(random), any_blocks(random)}};
+      if (p == 0 && i % 2 == 0) plan.stop = stop.get_token();
+      producers.push_back(produce(rig, watchdog, kNames.at(p), std::move(plan), ends));
+    }
+    for (std::uint64_t yields = random() % 64; yields > 0; --yields) std::this_thread::yield();
+    stop.request_stop();
+    for (auto& producer : producers) producer.get();
+    NamedThread::doing("wait_all");
+    rig->wait_all();
+    const AdmissionStatistics end = rig->admission();
+    ASSERT_EQ(end.charged, Bytes{});
+    ASSERT_EQ(end.open + end.submitted, 0U);
+    ASSERT_EQ(end.forced, 0U);
+  }
+}
+
+TEST(Delays, NobodyHangsOrRunsOutInAnyScheduleOfThreads) {
+  const std::uint64_t seed = random_seed();
+  SCOPED_TRACE(seed_message(seed));
+  const std::uint64_t before = Delays::count();
+  Ends ends;
+  for (std::uint64_t i = 0; i < schedules() && !HasFatalFailure(); i += 20) {
+    run_fitting(seed + i, std::min<std::uint64_t>(20, schedules() - i), ends);
+  }
+  EXPECT_EQ(ends.out_of_memory, 0U);
+  EXPECT_EQ(ends.batches + ends.cancelled, schedules() * 6);
+  EXPECT_GT(ends.cancelled, 0U);
+  EXPECT_GT(Delays::count() - before, schedules() * 10) << "nobody was delayed";
+}
+
+TEST(Delays, AProducerThatNeedsAnothersBatchGoesOnByForceInAnyScheduleOfThreads) {
+  const std::uint64_t seed = random_seed();
+  SCOPED_TRACE(seed_message(seed));
+  Ends ends;
+  std::uint64_t forced = 0;
+  const std::uint64_t count = std::max<std::uint64_t>(schedules() / 10, 1);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Rig rig({.budget = pages(kPages), .grace = std::chrono::milliseconds(2)});
+    Watchdog watchdog(kTooLong, [seed] { return seed_message(seed) + "\n"; });
+    const Delays delays(seed + i);
+    std::promise<void> second_is_done;
+    // Both together do not fit: the second is forced in, and ends for want of memory or not.
+    Plan first{.batches = {{32}}};
+    first.while_open = [done = second_is_done.get_future().share()] { done.wait(); };
+    std::vector<std::future<void>> producers;
+    producers.push_back(produce(rig, watchdog, kNames[0], std::move(first), ends));
+    producers.push_back(produce(rig, watchdog, kNames[2], {.batches = {{16}}}, ends));
+    produce(rig, watchdog, kNames[1], {.batches = {{32, 16}}}, ends).get();
+    second_is_done.set_value();
+    for (auto& producer : producers) producer.get();
+    rig->wait_all();
+    ASSERT_EQ(rig->admission().charged, Bytes{});
+    forced += rig->admission().forced;
+  }
+  EXPECT_EQ(ends.batches + ends.out_of_memory, count * 3);
+  EXPECT_GT(forced, 0U);
+}
+
+TEST(WatchdogTest, SaysWhoWaitsForWhatWhereNothingMoves) {
+  using namespace std::chrono_literals;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ends = false;
+  Stillness stillness(30s);
+  std::jthread sleeper([&] {
+    const NamedThread name("the sleeper");
+    NamedThread::doing("a long wait");
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return ends; });
+  });
+  const auto expect_report = [&](const std::string& line) {
+    while (who_waits(std::chrono::steady_clock::now()).find(line) == std::string::npos) {
+      std::this_thread::yield();
+    }
+  };
+  expect_report("the sleeper, in a long wait: sleeps on the condition ");
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_FALSE(stillness.look(now));
+  EXPECT_FALSE(stillness.look(now + 29s));
+  const auto report = stillness.look(now + 31s);
+  ASSERT_TRUE(report);
+  EXPECT_NE(report->find("nothing has moved for 31 s"), std::string::npos) << *report;
+  EXPECT_NE(report->find("the sleeper, in a long wait: sleeps on the condition "),
+            std::string::npos)
+      << *report;
+  stillness.note_moved();
+  EXPECT_FALSE(stillness.look(now + 32s)) << "something moved";
+  const std::lock_guard lock(mutex);
+  ends = true;
+  changed.notify_all();
+}
+
+}  // namespace
+}  // namespace weir
