@@ -35,7 +35,8 @@ enum class TimelineKind : std::uint8_t {
   kPace,        ///< a launch waits: stream; TimelineStall
 
   // Batches.
-  kAdmit,   ///< opened: name (kind), site, bytes (estimate); TimelineAdmission
+  kAdmit,   ///< opened: name (kind), site, bytes (estimate), requested (run-ahead target in ns, 0:
+            ///< none); TimelineAdmission
   kClose,   ///< submitted: name (kind), bytes (peak)
   kSettle,  ///< completed on the device: name (kind)
 
@@ -104,7 +105,7 @@ struct TimelineRecord {
   std::uint64_t end = 0;        ///< 0 when written: now
   std::uint64_t id = 0;         ///< see TimelineKind
   std::uint64_t bytes = 0;      ///< see TimelineKind
-  std::uint64_t requested = 0;  ///< bytes before rounding
+  std::uint64_t requested = 0;  ///< bytes before rounding; see TimelineKind
   std::uint64_t stream = 0;     ///< StreamId, or a profiler's stream number
   std::uint64_t sequence = 0;   ///< in its source's order, from 1; 0: none
   std::uint64_t allocated = 0;  ///< of the pool, after the event

@@ -186,8 +186,10 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     own_stalls(*this) += place.held_back;
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
-    note_admission(*ticket->ticket, decision == Decision::kForce ? TimelineAdmission::kForced
-                                                                 : TimelineAdmission::kAdmitted);
+    note_admission(
+        *ticket->ticket,
+        decision == Decision::kForce ? TimelineAdmission::kForced : TimelineAdmission::kAdmitted,
+        rules_.control().target().time.value_or(std::chrono::nanoseconds{}));
     wake_first();
   }
   try {

@@ -24,9 +24,10 @@ TimelineStall stall_of(Decision reason) noexcept {
 }
 
 void write(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
-           TimelineAdmission admission = {}) noexcept {
+           TimelineAdmission admission = {}, std::chrono::nanoseconds target = {}) noexcept {
   const Bytes bytes = kind == TimelineKind::kAdmit ? ticket.estimate : ticket.peak;
   sink.write({.bytes = bytes.count,
+              .requested = static_cast<std::uint64_t>(target.count()),
               .batch = ticket.number,
               .name = sink.name(ticket.kind->name),
               .site = sink.site(ticket.where.file, ticket.where.line),
@@ -44,9 +45,10 @@ std::uint32_t next_batch_number() noexcept {
 
 void number_batches_anew() noexcept { last_number.store(0, std::memory_order_relaxed); }
 
-void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept {
+void note_admission(Ticket& ticket, TimelineAdmission admission,
+                    std::chrono::nanoseconds target) noexcept {
   if (TimelineSink* sink = timeline_sink()) {
-    write(*sink, TimelineKind::kAdmit, ticket, admission);
+    write(*sink, TimelineKind::kAdmit, ticket, admission, target);
     ticket.told.admission = sink;
   }
 }

@@ -2,6 +2,7 @@
 
 // Reports batches to recorders.
 
+#include <chrono>
 #include <cstdint>
 
 #include "allocator/timeline/sink.hpp"
@@ -20,8 +21,10 @@ void number_batches_anew() noexcept;
 
 // The next four need the lock that guards the ticket.
 
-/// Records that the batch is open.
-void note_admission(Ticket& ticket, TimelineAdmission admission) noexcept;
+/// Records that the batch is open. `target` is the run-ahead target that it was admitted under;
+/// zero if there is none.
+void note_admission(Ticket& ticket, TimelineAdmission admission,
+                    std::chrono::nanoseconds target = {}) noexcept;
 /// Records that the batch was closed or settled (kClose or kSettle). Returns whether a recorder got
 /// it.
 bool note_batch(TimelineKind kind, Ticket& ticket) noexcept;

@@ -159,6 +159,45 @@ TEST(SchedulerTimeline, AStallSaysWhatItWaitedForAndIsCountedOnce) {
   EXPECT_GT(soft + hard, 0U);
 }
 
+TEST(SchedulerTimeline, AnAdmissionHasTheChosenRunAheadTarget) {
+  constexpr std::chrono::milliseconds kTarget{3};
+  Rig rig({.run_ahead = {.batches = 1, .time = kTarget}});
+  const ToldTimeline told;
+  { const Batch batch = rig->begin_batch("train"); }
+  EXPECT_EQ(told.of(Kind::kAdmit).at(0).requested, std::chrono::nanoseconds(kTarget).count());
+}
+
+TEST(SchedulerTimeline, AnAdmissionHasTheTargetThatAdaptedSoFar) {
+  Rig rig;
+  const ToldTimeline told;
+  Gate& gate = rig.hold(StreamRole::kCompute);
+  rig.backend.before_wait = [&gate](Point) { gate.open(); };  // nobody waits before it stalls
+  for (int i = 0; i < 5; ++i) {
+    const Batch batch = rig->begin_batch("train");
+    (void)rig.filled(kib(4), 1);
+  }
+  rig->wait_all();
+  rig.backend.before_wait = nullptr;
+  { const Batch batch = rig->begin_batch("train"); }  // nothing settles that could move the target
+  const std::chrono::nanoseconds target = rig->admission().run_ahead.target;
+  const auto admitted = told.of(Kind::kAdmit);
+  ASSERT_EQ(admitted.size(), 6U);
+  EXPECT_EQ(admitted.front().requested, 0U) << "nothing is known of the host yet";
+  EXPECT_EQ(admitted.back().requested, target.count());
+  EXPECT_GT(target.count(), 0);
+}
+
+TEST(SchedulerTimeline, NoTargetIsToldOfWhereThereIsNone) {
+  for (const RigOptions& options :
+       {RigOptions{.policy = Policy::kBackstop, .run_ahead = {.time = std::chrono::seconds(1)}},
+        RigOptions{.run_ahead = {.batches = std::nullopt}}}) {
+    Rig rig(options);
+    const ToldTimeline told;
+    { const Batch batch = rig->begin_batch("train"); }
+    EXPECT_EQ(told.of(Kind::kAdmit).at(0).requested, 0U);
+  }
+}
+
 /// A task that waits at a gate.
 class Stands final : public Task {
  public:

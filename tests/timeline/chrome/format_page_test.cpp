@@ -44,7 +44,7 @@ TEST(TimelineFormatPage, HasEveryCounterThatIsWritten) {
     }
     counters.insert(name);
   }
-  EXPECT_EQ(counters.size(), 5U);
+  EXPECT_EQ(counters.size(), 6U);
   for (const std::string& name : counters) {
     EXPECT_THAT(page, HasSubstr("\n| `C` " + in_code(name) + " |"));
   }

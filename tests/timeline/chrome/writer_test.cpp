@@ -12,6 +12,7 @@
 #include "random_process.hpp"
 #include "support/random_seed.hpp"
 #include "timeline/support/driver_memory.hpp"
+#include "timeline/support/target_process.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -241,6 +242,28 @@ TEST(ChromeWriter, DeviceMemoryFromTheDriverIsACounter) {
   }
   EXPECT_THAT(shown, ElementsAre(kMiB, 9 * kMiB, 9 * kMiB, 13 * kMiB, 5 * kMiB, 4 * kMiB, 4 * kMiB))
       << "pinned memory is not of the device";
+}
+
+TEST(ChromeWriter, TheRunAheadTargetOfEachAdmissionIsACounter) {
+  Timeline timeline;
+  timeline.processes.push_back(target_process());
+  std::map<std::int64_t, std::int64_t> shown;
+  for (const Json& event : events(timeline, "C")) {
+    ASSERT_EQ(event.at("name"), "run-ahead target");
+    constexpr double kNsInMs = 1e6;
+    shown[nanoseconds(event.at("ts"))] =
+        std::llround(event.at("args").at("ms").get<double>() * kNsInMs);
+  }
+  const std::map<std::int64_t, std::int64_t> expected{
+      {2'000'000, 2'000'000}, {3'000'000, 5'000'000}, {5'000'000, 4'500'000}};
+  EXPECT_EQ(shown, expected);
+}
+
+TEST(ChromeWriter, AnAdmissionWithoutATargetDrawsNoCounter) {
+  Timeline timeline;
+  timeline.processes.push_back(process_without_targets());
+  EXPECT_THAT(events(timeline, "C"), ElementsAre());
+  EXPECT_EQ(events(timeline, "b").size(), kTargets.size());
 }
 
 TEST(ChromeWriter, LossAndCutsAreShownToWhoeverLooks) {

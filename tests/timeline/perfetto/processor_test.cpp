@@ -12,6 +12,7 @@
 
 #include "tests/timeline/perfetto/recordings.hpp"
 #include "tests/timeline/support/driver_memory.hpp"
+#include "tests/timeline/support/target_process.hpp"
 #include "tools/timeline/chrome/writer.hpp"
 #include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/perfetto/writer.hpp"
@@ -171,6 +172,28 @@ void expect_driver_memory(const nlohmann::json& rows) {
   }
 }
 
+/// The values of the counter of the run-ahead target, in order.
+std::vector<std::string> queries_of_target() {
+  return {kTroubles,
+          "SELECT c.ts AS at, c.value AS value FROM counter c JOIN counter_track t ON "
+          "c.track_id = t.id WHERE t.name LIKE 'run-ahead target%' ORDER BY c.ts"};
+}
+
+void expect_target(const nlohmann::json& rows, Format format) {
+  EXPECT_EQ(rows[0], nlohmann::json::array());
+  const double of_ns = format == Format::kPerfetto ? 1 : 1e-6;  // JSON has milliseconds
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < timeline::testing::kTargets.size(); ++i) {
+    const std::uint64_t target = timeline::testing::kTargets.at(i);
+    if (target == 0) continue;
+    ASSERT_LT(shown, rows[1].size());
+    const auto& row = rows[1][shown++];
+    EXPECT_EQ(row["at"], (i + 1) * timeline::testing::kTargetStep) << rows[1];
+    EXPECT_DOUBLE_EQ(row["value"].get<double>(), static_cast<double>(target) * of_ns) << rows[1];
+  }
+  EXPECT_EQ(rows[1].size(), shown) << rows[1];
+}
+
 void expect_profiled(const nlohmann::json& rows, Format format) {
   EXPECT_EQ(rows[0], nlohmann::json::array());
   nlohmann::json arrows{{{"a", "launch"}, {"b", "gemm"}},
@@ -200,6 +223,9 @@ void expect_shown(Format format) {
   loads.push_back({written(format, {profiled_run()}), queries_of_profiled()});
   loads.push_back(
       {written(format, {timeline::testing::driver_memory_process()}), queries_of_driver_memory()});
+  loads.push_back({written(format, {timeline::testing::target_process()}), queries_of_target()});
+  loads.push_back(
+      {written(format, {timeline::testing::process_without_targets()}), queries_of_target()});
 
   const Queried queried = query_traces(loads);
   if (!queried.left_out.empty()) GTEST_SKIP() << queried.left_out;
@@ -216,6 +242,8 @@ void expect_shown(Format format) {
   EXPECT_GT(queried.rows[3][0][0]["n"], 100);
   expect_profiled(queried.rows[4], format);
   expect_driver_memory(queried.rows[5]);
+  expect_target(queried.rows[6], format);
+  EXPECT_EQ(queried.rows[7][1], nlohmann::json::array()) << "a counter without a target";
 }
 
 // One test for each format: starting the trace processor takes most of the time.

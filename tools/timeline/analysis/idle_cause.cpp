@@ -14,7 +14,8 @@ constexpr std::array<Words, kIdleCauses> kWords{{
     {"memory", "An allocation waited for memory: a larger budget or smaller batches help."},
     {"budget", "A batch was not admitted: the budget had no room for it, or it was not its turn."},
     {"throttled",
-     "A batch was not admitted: enough work was queued. A higher run-ahead limit helps."},
+     "A batch was not admitted: enough work was queued. The run-ahead target `auto` grows by such "
+     "gaps."},
     {"pace", "A launch was held back."},
     {"loader", "No batch was begun: the program prepared its inputs or did other things."},
     {"launch", "Work was submitted in time or one piece right after another, and began late."},

@@ -344,6 +344,10 @@ class ChromeWriter final : public Writer {
       begin_counter("queued device time", {}, sample.time);
       buffer_.put(R"("ms":)");
       buffer_.put_time(sample.value / 1000);
+    } else if (sample.of == CounterSample::Of::kTarget) {
+      begin_counter("run-ahead target", {}, sample.time);
+      buffer_.put(R"("ms":)");
+      buffer_.put_time(sample.value / 1000);
     } else if (sample.of == CounterSample::Of::kDriverMemory) {
       begin_counter("driver memory", {}, sample.time);
       put_number("bytes", sample.value);

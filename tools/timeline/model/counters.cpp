@@ -109,6 +109,14 @@ void Counters::add_batch(const TimelineRecord& record, std::vector<CounterSample
       samples);
 }
 
+/// A batch without a target adds nothing: no policy but `throttled` has one, nor has an older file.
+void Counters::add_target(const TimelineRecord& record, std::vector<CounterSample>& samples) {
+  if (record.requested == 0) return;
+  add_value(target_,
+            {.of = CounterSample::Of::kTarget, .time = record.begin, .value = record.requested},
+            samples);
+}
+
 void Counters::add_driver_memory(const TimelineRecord& record,
                                  std::vector<CounterSample>& samples) {
   driver_memory_.add(record);
@@ -135,6 +143,9 @@ void Counters::add(const TimelineRecord& record, std::vector<CounterSample>& sam
     case TimelineKind::kPoolEnd:
       add_statistics(record, samples);
       break;
+    case TimelineKind::kAdmit:
+      add_target(record, samples);
+      break;
     case TimelineKind::kClose:
     case TimelineKind::kSettle:
       add_batch(record, samples);
@@ -156,6 +167,7 @@ void Counters::finish(std::vector<CounterSample>& samples) {
   for (auto& [source, pool] : pools_) close_window(pool, samples);
   close_window(batches_, samples);
   close_window(time_, samples);
+  close_window(target_, samples);
   close_window(driver_, samples);
 }
 

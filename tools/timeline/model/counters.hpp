@@ -21,6 +21,7 @@ struct CounterSample {
     kPool,           ///< of pool `source`: the five below
     kQueuedBatches,  ///< closed but not settled batches: value
     kQueuedTime,     ///< nanoseconds of device time, submitted but not done: value
+    kTarget,         ///< nanoseconds, the run-ahead target of the last admitted batch: value
     kDriverMemory,   ///< bytes of device memory given out by the driver, as a profiler saw: value
   };
   Of of = Of::kPool;
@@ -70,6 +71,7 @@ class Counters {
   void add_statistics(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_batch(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_queued_time(std::vector<CounterSample>& samples);
+  void add_target(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_driver_memory(const TimelineRecord& record, std::vector<CounterSample>& samples);
   static void close_window(Pool& pool, std::vector<CounterSample>& samples);
   static void close_window(Series& series, std::vector<CounterSample>& samples);
@@ -77,7 +79,7 @@ class Counters {
                         std::vector<CounterSample>& samples);
 
   std::unordered_map<std::uint16_t, Pool> pools_;
-  Series batches_, time_, driver_;
+  Series batches_, time_, target_, driver_;
   QueuedTime queued_;
   std::vector<QueuedTime::Step> steps_;
   DriverMemory driver_memory_;

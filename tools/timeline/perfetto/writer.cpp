@@ -138,8 +138,9 @@ struct ValueCounter {
   std::string_view name;
   std::uint64_t unit;
 };
-constexpr std::array<ValueCounter, 3> kValueCounters{{{"queued batches", kCountUnit},
+constexpr std::array<ValueCounter, 4> kValueCounters{{{"queued batches", kCountUnit},
                                                       {"queued device time", kTimeUnit},
+                                                      {"run-ahead target", kTimeUnit},
                                                       {"driver memory", kBytesUnit}}};
 
 /// Returns whether a record that is not a slice is shown as an instant. Allocations and frees are
