@@ -3,7 +3,7 @@
 #
 #   docs.sh invariants ROOT   docs/invariants.md names tests that exist, and every invariant's tests
 #   docs.sh names ROOT        docs/architecture.md names classes, functions and files that exist, and
-#                             docs/swap-in.md members of classes
+#                             docs/swap-in.md and docs/throttling.md members of classes
 #   docs.sh shown ROOT        pages show the program and the project that the tests build
 #   docs.sh calls ROOT        docs/cuda.md lists the calls of CUDA that the sources make, and no others
 #   docs.sh variables ROOT    docs/environment.md lists the variables that the sources read, and so does
@@ -153,13 +153,15 @@ check_names() {
       failed=1
     fi
   done <<<"$names"
-  # That page is full of CUDA's names and of variables, which are not looked for.
-  while IFS= read -r name; do
-    if ! exists "$root" "$stripped" "$name"; then
-      echo "docs/swap-in.md names $name, which the sources do not have"
-      failed=1
-    fi
-  done < <(grep -oE '`[A-Z][A-Za-z]*::[a-z_]+`' "$root/docs/swap-in.md" | tr -d '`' | sort -u)
+  # These pages are full of CUDA's names, of variables and of formulas, which are not looked for.
+  for page in swap-in throttling; do
+    while IFS= read -r name; do
+      if ! exists "$root" "$stripped" "$name"; then
+        echo "docs/$page.md names $name, which the sources do not have"
+        failed=1
+      fi
+    done < <(grep -oE '`[A-Z][A-Za-z]*::[a-z_]+`' "$root/docs/$page.md" | tr -d '`' | sort -u)
+  done
   return "$failed"
 }
 
@@ -192,7 +194,7 @@ expect() {
 self_test() {
   local tree=$scratch/tree failed=0
   mkdir -p "$tree"/{docs,allocator,scheduler,kernels,trainer,tests/allocator,tools/preload}
-  touch "$tree/docs/swap-in.md"
+  touch "$tree/docs/swap-in.md" "$tree/docs/throttling.md"
   cat >"$tree/allocator/pool.hpp" <<'SOURCE'
 class Pool {
   void* grow(int request);  // once mentioned()
