@@ -1,0 +1,68 @@
+#pragma once
+
+// The streams of a simulated device. Each runs its tasks in order, so that when a task begins and
+// ends is known as soon as it is enqueued.
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "bench/simulate/workload.hpp"
+
+namespace weir::simulate {
+
+/// A batch that was submitted.
+struct Flight {
+  std::uint64_t sequence = 0;  ///< from 1
+  std::size_t producer = 0;
+  BatchShape shape{};
+  Time copied{};           ///< end of its copy
+  Time begin{};            ///< of its compute
+  Time computed{};         ///< end of its compute
+  Time end{};              ///< with its collective
+  Time gap{};              ///< the compute stream's idle time before it
+  Time synchronizing{};    ///< part of the gap: it waited for a collective
+  Bytes awaiting{};        ///< memory that comes free at its end
+  Time soft{};             ///< sum of all waits for a limit on running ahead, at its admission
+  Time hard{};             ///< sum of all waits for memory, until its last allocation
+  void* ticket = nullptr;  ///< the gate's
+};
+
+class Device {
+ public:
+  /// Returns when the copy ends.
+  [[nodiscard]] Time copy(Time now, Time length) noexcept {
+    return copied_ = std::max(copied_, now) + length;
+  }
+  /// Enqueues the batch behind its copy. The next batch's compute waits for its collective, which
+  /// begins in the middle of its own compute.
+  void compute(Time now, Flight& flight) {
+    const Time begin = std::max({now, flight.copied, computed_, synchronized_});
+    flight.sequence = ++enqueued_;
+    flight.begin = begin;
+    flight.gap = begin - computed_;
+    flight.synchronizing = std::max(Time{}, synchronized_ - computed_);
+    flight.computed = computed_ = begin + flight.shape.compute;
+    if (flight.shape.collective > Time{}) {
+      const Time middle = begin + flight.shape.compute / 2;
+      synchronized_ = std::max(synchronized_, middle) + flight.shape.collective;
+    }
+    flight.end = std::max(flight.computed, synchronized_);
+    flights_.push_back(flight);
+  }
+  /// Batches that were not passed yet, oldest first.
+  [[nodiscard]] std::deque<Flight>& flights() noexcept { return flights_; }
+  [[nodiscard]] const std::deque<Flight>& flights() const noexcept { return flights_; }
+  [[nodiscard]] std::uint64_t passed() const noexcept { return enqueued_ - flights_.size(); }
+  /// `sequence` must not be passed.
+  [[nodiscard]] Flight& flight(std::uint64_t sequence) { return flights_[sequence - passed() - 1]; }
+
+ private:
+  std::deque<Flight> flights_;
+  std::uint64_t enqueued_ = 0;
+  Time copied_{};
+  Time computed_{};
+  Time synchronized_{};
+};
+
+}  // namespace weir::simulate

@@ -1,0 +1,160 @@
+#include "bench/simulate/gate.hpp"
+
+#include <utility>
+
+#include "bench/simulate/dynamic_limit.hpp"
+
+namespace weir::simulate {
+namespace {
+
+/// Waits until the oldest batch is passed, as long as `must_wait` and anything is submitted.
+class OldestGate : public Gate {
+ public:
+  OldestGate(Memory& memory, Device& device) : memory_(memory), device_(device) {}
+
+  [[nodiscard]] Verdict ask(std::size_t /*producer*/, const BatchShape& shape,
+                            Time /*now*/) override {
+    if (device_.flights().empty() || !must_wait(shape)) return {};
+    return {.wait = Verdict::Wait::kDevice,
+            .sequence = device_.flights().front().sequence,
+            .soft = is_soft()};
+  }
+
+ protected:
+  [[nodiscard]] virtual bool must_wait(const BatchShape& shape) = 0;
+  [[nodiscard]] virtual bool is_soft() const { return true; }
+  [[nodiscard]] const Memory& memory() const { return memory_; }
+  [[nodiscard]] const Device& device() const { return device_; }
+
+ private:
+  Memory& memory_;
+  Device& device_;
+};
+
+class NoGate final : public OldestGate {
+ public:
+  using OldestGate::OldestGate;
+
+ private:
+  [[nodiscard]] bool must_wait(const BatchShape& /*shape*/) override { return false; }
+};
+
+class BatchesGate final : public OldestGate {
+ public:
+  BatchesGate(Memory& memory, Device& device, std::uint64_t limit)
+      : OldestGate(memory, device), limit_(limit) {}
+
+ private:
+  [[nodiscard]] bool must_wait(const BatchShape& /*shape*/) override {
+    return device().flights().size() >= limit_;
+  }
+  const std::uint64_t limit_;
+};
+
+class TasksGate final : public OldestGate {
+ public:
+  TasksGate(Memory& memory, Device& device, std::uint64_t limit)
+      : OldestGate(memory, device), limit_(limit) {}
+
+ private:
+  [[nodiscard]] bool must_wait(const BatchShape& shape) override {
+    const std::uint64_t tasks = shape.collective > Time{} ? 3 : 2;
+    return device().flights().size() * tasks > limit_ || memory().used() > memory().budget();
+  }
+  const std::uint64_t limit_;
+};
+
+class BytesGate final : public OldestGate {
+ public:
+  using OldestGate::OldestGate;
+
+ private:
+  [[nodiscard]] bool must_wait(const BatchShape& shape) override {
+    return memory().pressure().held + shape.peak() > memory().budget();
+  }
+  [[nodiscard]] bool is_soft() const override { return false; }
+};
+
+class DynamicGate final : public OldestGate {
+ public:
+  using OldestGate::OldestGate;
+
+  [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
+    if (done_ > Bytes{}) limit_.complete(std::exchange(done_, Bytes{}).count, now);
+    return OldestGate::ask(producer, shape, now);
+  }
+  void closed(std::size_t /*producer*/, Flight* flight, Time /*now*/) override {
+    if (flight != nullptr) limit_.queue(flight->shape.peak().count);
+  }
+  void passed(const Flight& flight) override { done_ += flight.shape.peak(); }
+
+ private:
+  [[nodiscard]] bool must_wait(const BatchShape& /*shape*/) override { return limit_.is_full(); }
+
+  DynamicLimit limit_;
+  Bytes done_{};
+};
+
+}  // namespace
+
+const std::vector<PolicyChoice>& policies() {
+  using Rule = PolicyChoice::Rule;
+  const auto milliseconds = [](int count) { return std::chrono::milliseconds(count); };
+  static const std::vector<PolicyChoice> all{
+      {.name = "throttled", .about = "weir: run-ahead auto", .rule = Rule::kWeir},
+      {.name = "throttled-2",
+       .about = "weir: run-ahead of two batches",
+       .rule = Rule::kWeir,
+       .run_ahead = {.batches = 2, .time = Time(0)}},
+      {.name = "throttled-20ms",
+       .about = "weir: two batches or 20 ms, whichever is more",
+       .rule = Rule::kWeir,
+       .run_ahead = {.batches = 2, .time = milliseconds(20)}},
+      {.name = "backstop", .about = "fills the budget; allocations wait"},
+      {.name = "unbounded", .about = "memory without a limit", .has_budget = false},
+      {.name = "barrier", .about = "waits after each batch", .barrier = true},
+      {.name = "batches-1", .about = "one batch submitted", .rule = Rule::kBatches, .limit = 1},
+      {.name = "batches-2",
+       .about = "two batches, as FSDP's limiter",
+       .rule = Rule::kBatches,
+       .limit = 2},
+      {.name = "batches-3", .about = "three batches", .rule = Rule::kBatches, .limit = 3},
+      {.name = "batches-4", .about = "four batches", .rule = Rule::kBatches, .limit = 4},
+      {.name = "programs-32",
+       .about = "32 programs, as XLA's semaphore; a batch is one",
+       .rule = Rule::kBatches,
+       .limit = 32},
+      {.name = "tasks-10",
+       .about = "ten tasks and a limit on bytes, as MLX",
+       .rule = Rule::kTasks,
+       .limit = 10},
+      {.name = "bytes", .about = "waits until the batch fits", .rule = Rule::kBytes},
+      {.name = "bql", .about = "Linux's byte queue limits", .rule = Rule::kDynamic},
+      {.name = "oracle",
+       .about = "knows the future, fills the budget, admits as late as it can",
+       .rule = Rule::kOracle},
+  };
+  return all;
+}
+
+std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory, Device& device,
+                                std::size_t producers) {
+  switch (policy.rule) {
+    case PolicyChoice::Rule::kWeir:
+      return make_weir_gate(policy.run_ahead, memory, producers);
+    case PolicyChoice::Rule::kBatches:
+      return std::make_unique<BatchesGate>(memory, device, policy.limit);
+    case PolicyChoice::Rule::kTasks:
+      return std::make_unique<TasksGate>(memory, device, policy.limit);
+    case PolicyChoice::Rule::kBytes:
+      return std::make_unique<BytesGate>(memory, device);
+    case PolicyChoice::Rule::kDynamic:
+      return std::make_unique<DynamicGate>(memory, device);
+    case PolicyChoice::Rule::kNothing:
+    case PolicyChoice::Rule::kOracle:
+      break;
+  }
+  return std::make_unique<NoGate>(memory, device);
+}
+
+}  // namespace weir::simulate

@@ -1,0 +1,87 @@
+#pragma once
+
+// What holds producers back before a batch. The simulation asks it and does the waiting.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/simulate/device.hpp"
+#include "bench/simulate/memory.hpp"
+#include "scheduler/admission/policy.hpp"
+#include "scheduler/admission/run_ahead_control.hpp"
+
+namespace weir::simulate {
+
+/// What to do about a batch that asks to begin.
+struct Verdict {
+  enum class Wait : std::uint8_t {
+    kNone,    ///< begin
+    kDevice,  ///< until batch `sequence` is passed
+    kTurn,    ///< until Gate::wakes names the producer
+    kOpen,    ///< the same, at most the grace
+  };
+  Wait wait = Wait::kNone;
+  std::uint64_t sequence = 0;
+  bool soft = false;  ///< a limit on running ahead holds it back, not memory or a turn
+};
+
+/// Gets each event with the simulated time. `producer` counts from 0; a producer has at most one
+/// batch that asks or is open.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  Gate() = default;
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  [[nodiscard]] virtual Verdict ask(std::size_t producer, const BatchShape& shape, Time now) = 0;
+  /// The producer's wait, since `since`, has ended.
+  virtual void woken(std::size_t /*producer*/, Time /*since*/, Time /*now*/) {}
+  virtual void allocated(std::size_t /*producer*/, Bytes /*bytes*/, bool /*waited*/) {}
+  virtual void freed(std::size_t /*producer*/, Bytes /*bytes*/, bool /*awaiting*/) {}
+  /// Outputs that a closed batch kept are freed.
+  virtual void freed_kept(void* /*ticket*/, std::uint64_t /*serial*/, Bytes /*bytes*/) {}
+  /// All of the batch is enqueued; `flight` is null if it was abandoned.
+  virtual void closed(std::size_t /*producer*/, Flight* /*flight*/, Time /*now*/) {}
+  /// The device has passed the batch.
+  virtual void passed(const Flight& /*flight*/) {}
+  /// Producers that wait for a turn or an open batch and may look again; each once.
+  [[nodiscard]] virtual std::vector<std::size_t> wakes() { return {}; }
+  /// Serial of the producer's open batch; 0: the gate counts none.
+  [[nodiscard]] virtual std::uint64_t serial(std::size_t /*producer*/) const { return 0; }
+  [[nodiscard]] virtual std::optional<RunAheadStatistics> control() const { return std::nullopt; }
+};
+
+/// A rule by which batches are held back, and what else belongs to a policy.
+struct PolicyChoice {
+  enum class Rule : std::uint8_t {
+    kWeir,     ///< AdmissionRules with `run_ahead`
+    kNothing,  ///< no rule before a batch
+    kBatches,  ///< at most `limit` batches are submitted
+    kTasks,    ///< more than `limit` tasks (copies and computes), or too many bytes: wait for one
+    kBytes,    ///< waits until the batch fits
+    kDynamic,  ///< Linux's dynamic queue limits, over bytes
+    kOracle,   ///< knows the future; see oracle.hpp
+  };
+  std::string_view name;
+  std::string_view about;
+  Rule rule = Rule::kNothing;
+  RunAhead run_ahead{};
+  std::uint64_t limit = 0;
+  bool barrier = false;    ///< waits for the device after each batch
+  bool has_budget = true;  ///< otherwise memory is unlimited
+};
+
+/// All policies of the table. The first is weir's.
+[[nodiscard]] const std::vector<PolicyChoice>& policies();
+[[nodiscard]] std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory,
+                                              Device& device, std::size_t producers);
+/// The gate of weir's own rules.
+[[nodiscard]] std::unique_ptr<Gate> make_weir_gate(const RunAhead& run_ahead, Memory& memory,
+                                                   std::size_t producers);
+
+}  // namespace weir::simulate

@@ -1,0 +1,60 @@
+#pragma once
+
+// How unsteady a host is: distributions of times, parametric or recorded in real runs.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/simulate/random.hpp"
+
+namespace weir::simulate {
+
+/// A histogram: times between `from` and `to`, each of them equally likely.
+struct JitterBucket {
+  Time from{};
+  Time to{};
+  std::uint64_t count = 0;
+};
+
+/// A distribution of times. Always zero without buckets.
+class Distribution {
+ public:
+  Distribution() = default;
+  /// The buckets in ascending order; those without a count are dropped.
+  explicit Distribution(const std::vector<JitterBucket>& buckets);
+
+  [[nodiscard]] Time draw(Random& random) const noexcept;
+  /// Returns a time that `part` of all draws do not exceed.
+  [[nodiscard]] Time quantile(double part) const noexcept;
+  [[nodiscard]] double mean_ns() const noexcept;
+  [[nodiscard]] const std::vector<JitterBucket>& buckets() const noexcept { return buckets_; }
+
+ private:
+  std::vector<JitterBucket> buckets_;  ///< counts are sums up to here
+};
+
+/// What the host adds to the times of a workload.
+struct Jitter {
+  Distribution wake_up;  ///< from the end of what a thread waits for until it runs
+  Distribution host;     ///< added to each batch's time on the host
+  Distribution device;   ///< added to each batch's time on the device, before it begins
+};
+
+/// Returns the sorted samples as a histogram whose buckets grow by about a tenth.
+[[nodiscard]] std::vector<JitterBucket> histogram(std::vector<Time> samples);
+
+/// An idle machine as it is assumed without a recording: wakes in 20 us (95%: 50 us), and one time
+/// in 2,000 a thread is held up for about 0.5 ms.
+[[nodiscard]] Jitter assumed_jitter();
+
+/// Parses lines `NAME FROM_NS TO_NS COUNT`, where NAME is wake_up, host or device; `#` begins a
+/// comment. Throws UsageError with `path` and the line.
+[[nodiscard]] Jitter parse_jitter(const std::string& path, std::string_view text);
+/// Reads a file for parse_jitter; `none` and `assumed` are no files. Throws UsageError.
+[[nodiscard]] Jitter read_jitter(const std::string& path);
+/// Returns a text that parse_jitter reads.
+[[nodiscard]] std::string format_jitter(const Jitter& jitter);
+
+}  // namespace weir::simulate

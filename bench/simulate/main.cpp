@@ -1,0 +1,158 @@
+// weir-simulate: the table of policies, workloads and budgets on simulated time.
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/setting.hpp"
+#include "bench/simulate/picture.hpp"
+#include "bench/simulate/report.hpp"
+#include "tools/program/command_line.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/run_main.hpp"
+#include "tools/program/standard_streams.hpp"
+
+namespace weir::simulate {
+namespace {
+
+struct Flags {
+  std::string workloads = "all";
+  std::string policies = "all";
+  std::string budgets = "1,1.5,2,4,16,devices";
+  std::string batches = "5000";
+  std::string seed = "1";
+  std::string jitter = "assumed";
+  std::string json;
+  std::string series;
+  std::string svg;
+  bool list = false;
+};
+
+void add_flags(CommandLine& line, Flags& flags) {
+  line.add("--workload", flags.workloads, "names, comma-separated, or all; see --list");
+  line.add("--policy", flags.policies, "names, comma-separated, or all; see --list");
+  line.add("--budget", flags.budgets,
+           "comma-separated: times the least budget of the workload, sizes such as 24GiB, device "
+           "(141 GB) or devices (8 x 141 GB)");
+  line.add("--batches", flags.batches, "batches of a run, up to 10000000");
+  line.add("--seed", flags.seed, "seed of sizes and jitter");
+  line.add("--jitter", flags.jitter, "how unsteady the host is: none, assumed, or a recorded file");
+  line.add("--json", flags.json, "file for all figures; - is standard output, without the table");
+  line.add("--series", flags.series, "CSV file for memory over time, of one workload and budget");
+  line.add("--svg", flags.svg, "picture of the same, up to six policies");
+  line.add("--list", flags.list, "print the workloads and the policies");
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t end = text.find(',', begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+/// Returns what the names of `text` name in `all`.
+template <typename All>
+auto named(const std::string& flag, const std::string& text, const All& all) {
+  std::vector<decltype(all.data())> found;
+  for (const std::string& name : split(text)) {
+    const std::size_t before = found.size();
+    for (const auto& one : all) {
+      if ((name == "all" || one.name == name) && std::ranges::count(found, &one) == 0) {
+        found.push_back(&one);
+      }
+    }
+    if (found.size() == before) refuse(flag, text, "different names of --list, or all");
+  }
+  return found;
+}
+
+std::uint64_t whole(const std::string& flag, const std::string& text, std::uint64_t least,
+                    std::uint64_t most) {
+  const auto value = parse_whole(text);
+  if (!value || *value < least || *value > most) {
+    refuse(flag, text,
+           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return *value;
+}
+
+ComparisonOptions checked(const Flags& flags) {
+  ComparisonOptions options;
+  options.workloads = named("--workload", flags.workloads, workloads());
+  options.policies = named("--policy", flags.policies, policies());
+  for (const std::string& text : split(flags.budgets)) {
+    options.budgets.push_back(parse_budget(text));
+  }
+  options.run.batches = whole("--batches", flags.batches, 1, 10'000'000);
+  options.run.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
+  options.run.jitter = read_jitter(flags.jitter);
+  options.run.keep_series = !flags.series.empty() || !flags.svg.empty();
+  if (options.run.keep_series && (options.workloads.size() != 1 || options.budgets.size() != 1)) {
+    throw UsageError("--series and --svg need one --workload and one --budget");
+  }
+  if (!flags.svg.empty() && options.policies.size() > 6) {
+    throw UsageError("--svg draws up to six policies: name them with --policy");
+  }
+  return options;
+}
+
+/// Files that are written at the end, opened before.
+class Outputs {
+ public:
+  explicit Outputs(const Flags& flags) {
+    require_different_files(std::vector<NamedPath>{
+        {"--json", flags.json}, {"--series", flags.series}, {"--svg", flags.svg}});
+    if (!flags.json.empty()) json_.emplace("--json", flags.json);
+    if (!flags.series.empty()) series_.emplace("--series", flags.series);
+    if (!flags.svg.empty()) svg_.emplace("--svg", flags.svg);
+  }
+
+  void write(const std::vector<Outcome>& outcomes) {
+    if (json_) json_->commit(outcomes_json(outcomes));
+    if (series_) series_->commit(series_csv(outcomes));
+    if (svg_) svg_->commit(picture_svg(outcomes));
+  }
+
+ private:
+  std::optional<OutputFile> json_;
+  std::optional<OutputFile> series_;
+  std::optional<OutputFile> svg_;
+};
+
+int run_program(int argc, char** argv) {
+  CommandLine line("Simulates admission policies: throughput, memory, idle time and stalls.");
+  Flags flags;
+  add_flags(line, flags);
+  line.set_footer(
+      "Without flags, the whole table. A bound that weir's own policy misses is listed under it.");
+  if (const auto code = line.parse("weir-simulate", argc, argv)) return *code;
+  require_standard_output();
+  if (flags.list) {
+    std::fputs(list_text().c_str(), stdout);
+    return 0;
+  }
+  const ComparisonOptions options = checked(flags);
+  Outputs outputs(flags);
+  std::vector<Outcome> outcomes;
+  compare(options, [&](Outcome&& outcome) { outcomes.push_back(std::move(outcome)); });
+  if (outcomes.empty()) throw UsageError("--budget: below the least budget of each workload");
+  if (flags.json != "-" && flags.series != "-" && flags.svg != "-") {
+    std::fputs(table_text(outcomes).c_str(), stdout);
+  }
+  outputs.write(outcomes);
+  if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::simulate
+
+int main(int argc, char** argv) {
+  return weir::run_main("weir-simulate", [&] { return weir::simulate::run_program(argc, argv); });
+}

@@ -1,0 +1,88 @@
+#pragma once
+
+// The memory of a simulated device: a pool that never fragments. As in the real one, inputs come
+// free when the device has passed their batch, and a working set that was freed may be used again
+// by its own stream at once.
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/pressure.hpp"
+
+namespace weir::simulate {
+
+class Memory {
+ public:
+  explicit Memory(Bytes budget) noexcept : budget_(budget) {}
+
+  [[nodiscard]] Bytes budget() const noexcept { return budget_; }
+  /// Bytes that anything still needs.
+  [[nodiscard]] Bytes used() const noexcept { return apart() + arena(work_); }
+  [[nodiscard]] Bytes peak() const noexcept { return peak_; }
+  void reset_peak() noexcept { peak_ = used(); }
+  /// What admission is told. Freed working sets are cached: they count as not held.
+  [[nodiscard]] Pressure pressure() const noexcept {
+    return {.held = apart() + work_, .budget = budget_, .awaiting = awaiting_};
+  }
+
+  /// Inputs, or outputs that are kept. Returns false if they do not fit now.
+  [[nodiscard]] bool take(Bytes bytes) noexcept {
+    if (used() + bytes > budget_) return false;
+    allocated_ += bytes;
+    note_peak();
+    return true;
+  }
+  /// A working set. Returns false if it does not fit now.
+  [[nodiscard]] bool take_work(Bytes bytes) noexcept {
+    if (apart() + arena(work_ + bytes) > budget_) return false;
+    work_ += bytes;
+    note_peak();
+    return true;
+  }
+  /// Undoes `take` or `take_work`: nothing has used the memory.
+  void drop(Bytes bytes) noexcept { allocated_ -= bytes; }
+  void drop_work(Bytes bytes) noexcept { work_ -= bytes; }
+
+  /// The host frees what batch `sequence` has used; the device has not computed it yet.
+  void free_behind(std::uint64_t sequence, Bytes inputs, Bytes work) {
+    allocated_ -= inputs;
+    awaiting_ += inputs;
+    work_ -= work;
+    while (!pending_.empty() && pending_.back().work <= work) pending_.pop_back();
+    pending_.push_back({sequence, work});
+  }
+  /// As free_behind for outputs that were kept; `passed`: the device is done with them.
+  void free_kept(Bytes bytes, bool passed) noexcept {
+    allocated_ -= bytes;
+    if (!passed) awaiting_ += bytes;
+  }
+  /// The device has computed batch `sequence`, behind which `bytes` awaited.
+  void pass(std::uint64_t sequence, Bytes bytes) noexcept {
+    awaiting_ -= bytes;
+    while (!pending_.empty() && pending_.front().sequence <= sequence) pending_.pop_front();
+  }
+
+ private:
+  struct Pending {
+    std::uint64_t sequence;
+    Bytes work;
+  };
+
+  [[nodiscard]] Bytes apart() const noexcept { return allocated_ + awaiting_; }
+  /// What the compute stream needs for its working sets: the largest pending one.
+  [[nodiscard]] Bytes arena(Bytes allocated) const noexcept {
+    return pending_.empty() ? allocated : std::max(allocated, pending_.front().work);
+  }
+  void note_peak() noexcept { peak_ = std::max(peak_, used()); }
+
+  const Bytes budget_;
+  Bytes allocated_{};  ///< inputs and kept outputs
+  Bytes awaiting_{};
+  Bytes work_{};
+  std::deque<Pending> pending_;  ///< freed working sets; each is larger than all behind it
+  Bytes peak_{};
+};
+
+}  // namespace weir::simulate

@@ -1,0 +1,99 @@
+#include "bench/simulate/oracle.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace weir::simulate {
+namespace {
+
+/// Moves each admission to the latest moment that leaves all computes where they are. What a
+/// producer does between two admissions takes as long as it did.
+void admit_late(std::vector<BatchRecord>& records) {
+  std::map<std::size_t, Time> later;  // the producer's next admission
+  Time copy_stream = Time::max();
+  for (std::size_t i = records.size(); i-- > 0;) {
+    BatchRecord& record = records[i];
+    const Flight& flight = record.flight;
+    const Time copy = std::min(flight.begin, copy_stream) - flight.shape.copy;
+    copy_stream = copy;
+    // The copy is enqueued half way between admission and close.
+    Time latest = std::min(copy - flight.shape.submit / 2, flight.begin - flight.shape.submit);
+    const auto next = later.find(flight.producer);
+    if (next != later.end()) {
+      latest = std::min(latest, next->second - flight.shape.submit - record.next_load);
+    }
+    latest = std::max(latest, record.admitted);
+    later[flight.producer] = latest;
+    record.admitted = latest;
+  }
+}
+
+struct Change {
+  Time time;
+  bool takes;
+  Bytes apart;
+  Bytes work;
+};
+
+std::vector<Change> changes_of(const std::vector<BatchRecord>& records) {
+  std::vector<Change> changes;
+  for (const BatchRecord& record : records) {
+    const Flight& flight = record.flight;
+    const BatchShape& shape = flight.shape;
+    changes.push_back({record.admitted, true, shape.inputs + shape.retained, shape.work});
+    changes.push_back({flight.end, false, shape.inputs, shape.work});
+    if (shape.retained > Bytes{} && record.kept_until > Time{}) {
+      changes.push_back({std::max(record.kept_until, flight.end), false, shape.retained, {}});
+    }
+  }
+  std::ranges::sort(changes, [](const Change& a, const Change& b) {
+    return a.time != b.time ? a.time < b.time : a.takes < b.takes;
+  });
+  return changes;
+}
+
+/// Fills peaks and series from the moments at which batches take and give memory.
+void measure(Run& run, bool keep_series) {
+  Bytes apart;
+  std::map<Bytes, std::uint64_t> works;
+  std::uint64_t passed = 0;
+  std::uint64_t submitted = 0;
+  run.peak = run.warm_peak = {};
+  for (const Change& change : changes_of(run.records)) {
+    if (change.takes) {
+      apart += change.apart;
+      ++works[change.work];
+      ++submitted;
+    } else {
+      apart -= change.apart;
+      if (change.work > Bytes{}) {
+        const auto work = works.find(change.work);
+        if (--work->second == 0) works.erase(work);
+        ++passed;
+        --submitted;
+      }
+    }
+    const Bytes used = apart + (works.empty() ? Bytes{} : works.rbegin()->first);
+    run.peak = std::max(run.peak, used);
+    if (passed >= Run::kWarmUp) run.warm_peak = std::max(run.warm_peak, used);
+    if (keep_series) run.series.push_back({change.time, used, submitted});
+  }
+}
+
+}  // namespace
+
+Run best_schedule(const Workload& workload, const PolicyChoice& policy, const RunOptions& options) {
+  PolicyChoice filling = policy;
+  filling.rule = PolicyChoice::Rule::kNothing;
+  RunOptions without_delay = options;
+  without_delay.jitter.wake_up = {};
+  without_delay.keep_batches = true;
+  without_delay.keep_series = false;
+  Run run = simulate(workload, filling, without_delay);
+  admit_late(run.records);
+  measure(run, options.keep_series);
+  if (!options.keep_batches) run.records.clear();
+  return run;
+}
+
+}  // namespace weir::simulate

@@ -1,0 +1,21 @@
+#pragma once
+
+// The best schedule that knows the future, as a bound for every policy.
+//
+// Throughput: a run without a rule, in the same budget, that wakes at the moment memory comes free.
+// No policy that takes batches in this order and memory in these steps is faster, but for the luck
+// of an early load.
+//
+// Memory: of that run, each batch is then admitted as late as its compute allows. Computes keep
+// their times. From the last batch backward: a copy ends when the compute or the next copy needs
+// the stream, and an admission leaves the producer time to load its next batch. So it is the least
+// memory for these compute times, and not the least over all schedules of the same length.
+
+#include "bench/simulate/simulation.hpp"
+
+namespace weir::simulate {
+
+[[nodiscard]] Run best_schedule(const Workload& workload, const PolicyChoice& policy,
+                                const RunOptions& options);
+
+}  // namespace weir::simulate

@@ -1,0 +1,404 @@
+#include "bench/simulate/simulation.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+#include "bench/simulate/oracle.hpp"
+
+namespace weir::simulate {
+namespace {
+
+constexpr Time kNever = Time::max();
+constexpr Bytes kUnlimited{UINT64_MAX / 4};
+
+/// Outputs that a batch kept.
+struct Kept {
+  Bytes bytes;
+  std::uint64_t sequence;
+  void* ticket;
+  std::uint64_t serial;
+  std::size_t record;
+};
+
+struct Producer {
+  enum class Stage : std::uint8_t { kLoad, kBegin, kInputs, kCopy, kWork, kClose, kBarrier };
+
+  Batches batches;
+  Stage stage = Stage::kLoad;
+  Time next{};  ///< when it goes on
+  BatchShape shape{};
+  Flight flight{};
+  std::optional<Time> asleep_since{};  ///< it is on its way out of a wait
+  bool is_soft = false;                ///< that wait is for a limit on running ahead
+  bool blocked = false;                ///< it waits for memory that no submitted work frees
+  bool waited = false;                 ///< its allocation had to wait
+  Time stall{};                        ///< of this batch
+  Time admitted{};
+  Bytes taken{};  ///< bytes of its computed batches
+  std::deque<Kept> kept{};
+  std::optional<std::size_t> record{};  ///< of its last batch
+};
+
+class Simulation {
+ public:
+  Simulation(const Workload& workload, const PolicyChoice& policy, const RunOptions& options)
+      : workload_(workload),
+        policy_(policy),
+        options_(options),
+        memory_(policy.has_budget ? options.budget : kUnlimited),
+        gate_(make_gate(policy, memory_, device_, workload.producers.size())),
+        random_(options.seed * 7919 + 13) {
+    for (std::size_t i = 0; i < workload.producers.size(); ++i) {
+      producers_.push_back({.batches = Batches(workload, i, options.seed, options.budget)});
+    }
+  }
+
+  [[nodiscard]] Run run() {
+    while (begun_ < options_.batches || is_any_open()) {
+      const std::size_t next = earliest();
+      Producer& producer = producers_[next];
+      if (producer.next == kNever) unblock();
+      if (producer.next == kNever) continue;
+      now_ = producer.next;
+      advance();
+      end_wait(next);
+      step(next);
+      wake();
+    }
+    finish();
+    return std::move(run_);
+  }
+
+ private:
+  using Stage = Producer::Stage;
+
+  [[nodiscard]] bool is_any_open() const {
+    return std::ranges::any_of(producers_,
+                               [](const Producer& p) { return p.stage != Stage::kLoad; });
+  }
+  /// A producer that has no batch left to begin is never the earliest.
+  [[nodiscard]] std::size_t earliest() const {
+    std::size_t best = producers_.size();
+    for (std::size_t i = 0; i < producers_.size(); ++i) {
+      if (producers_[i].stage == Stage::kLoad && begun_ >= options_.batches) continue;
+      if (best == producers_.size() || producers_[i].next < producers_[best].next) best = i;
+    }
+    return best;
+  }
+
+  /// Everybody waits for memory of open batches: the youngest fails, as who_fails decides.
+  void unblock() {
+    Producer* youngest = nullptr;
+    for (Producer& producer : producers_) {
+      if (!producer.blocked) continue;
+      if (youngest == nullptr || producer.admitted >= youngest->admitted) youngest = &producer;
+    }
+    if (youngest == nullptr) throw Error("the simulation stands: nobody goes on");
+    youngest->blocked = false;
+    fail(static_cast<std::size_t>(youngest - producers_.data()));
+  }
+
+  // The device -----------------------------------------------------------------------------------
+
+  void advance() {
+    while (!device_.flights().empty() && device_.flights().front().end <= now_) {
+      const Flight flight = device_.flights().front();
+      device_.flights().pop_front();
+      pass(flight);
+    }
+  }
+  void pass(const Flight& flight) {
+    memory_.pass(flight.sequence, flight.awaiting);
+    note_sample(flight.end);
+    gate_->passed(flight);
+    attribute(flight);
+    producers_[flight.producer].taken += flight.shape.peak();
+    ++run_.batches;
+    run_.computed += flight.shape.compute;
+    run_.duration = flight.end;
+    if (run_.batches == Run::kWarmUp) memory_.reset_peak();
+  }
+  void attribute(const Flight& flight) {
+    if (flight.sequence == 1) {
+      run_.idle.warm_up += flight.gap;
+      return;
+    }
+    const Time gap = flight.gap - flight.synchronizing;
+    const Time before = control_.statistics().caused_idle;
+    control_.note_settled({.device_time = flight.shape.compute, .gap = gap, .credit = flight.soft});
+    const Time throttle = control_.statistics().caused_idle - before;
+    const Time memory = std::clamp(flight.hard - hard_used_, Time{}, gap - throttle);
+    hard_used_ += memory;
+    run_.idle.device += flight.synchronizing;
+    run_.idle.host += gap - throttle - memory;
+    if (flight.sequence <= Run::kWarmUp) {
+      run_.idle.warm_up += throttle + memory;
+    } else {
+      run_.idle.throttle += throttle;
+      run_.idle.memory += memory;
+    }
+  }
+
+  // Waits ----------------------------------------------------------------------------------------
+
+  [[nodiscard]] Time wake_up() { return options_.jitter.wake_up.draw(random_); }
+  /// Lets the producer go on once the device has passed batch `sequence`.
+  void sleep_until_passed(Producer& producer, std::uint64_t sequence, bool is_soft) {
+    producer.asleep_since = now_;
+    producer.is_soft = is_soft;
+    producer.next = device_.flight(sequence).end + wake_up();
+  }
+  void end_wait(std::size_t index) {
+    Producer& producer = producers_[index];
+    if (!producer.asleep_since) return;
+    const Time since = *std::exchange(producer.asleep_since, std::nullopt);
+    (producer.is_soft ? soft_ : hard_) += now_ - since;
+    producer.stall += now_ - since;
+    if (producer.stage == Stage::kBegin) gate_->woken(index, since, now_);
+  }
+  void wake() {
+    for (const std::size_t index : gate_->wakes()) producers_[index].next = now_ + wake_up();
+  }
+  void wake_blocked() {
+    for (Producer& producer : producers_) {
+      if (std::exchange(producer.blocked, false)) producer.next = now_ + wake_up();
+    }
+  }
+
+  // A batch --------------------------------------------------------------------------------------
+
+  void step(std::size_t index) {
+    Producer& producer = producers_[index];
+    switch (producer.stage) {
+      case Stage::kLoad:
+        load(producer);
+        break;
+      case Stage::kBegin:
+        begin(index);
+        break;
+      case Stage::kInputs:
+        take_inputs(index);
+        break;
+      case Stage::kCopy:
+        producer.flight.copied = device_.copy(now_, producer.shape.copy);
+        producer.stage = Stage::kWork;
+        break;
+      case Stage::kWork:
+        take_work(index);
+        break;
+      case Stage::kClose:
+        close(index);
+        break;
+      case Stage::kBarrier:
+        end_batch(producer);
+        break;
+    }
+  }
+
+  void load(Producer& producer) {
+    ++begun_;
+    producer.shape = producer.batches.next();
+    producer.flight = {};
+    const Time load = producer.shape.load + options_.jitter.host.draw(random_);
+    if (producer.record) run_.records[*producer.record].next_load = load;
+    producer.next = now_ + load;
+    producer.stage = Stage::kBegin;
+  }
+
+  void begin(std::size_t index) {
+    Producer& producer = producers_[index];
+    const Verdict verdict = gate_->ask(index, producer.shape, now_);
+    switch (verdict.wait) {
+      case Verdict::Wait::kNone:
+        producer.admitted = now_;
+        producer.flight.soft = soft_;
+        producer.stage = Stage::kInputs;
+        break;
+      case Verdict::Wait::kDevice:
+        sleep_until_passed(producer, verdict.sequence, verdict.soft);
+        break;
+      case Verdict::Wait::kTurn:
+      case Verdict::Wait::kOpen:
+        producer.asleep_since = now_;
+        producer.is_soft = false;
+        producer.next = verdict.wait == Verdict::Wait::kTurn ? kNever : now_ + kGrace;
+        break;
+    }
+  }
+
+  void take_inputs(std::size_t index) {
+    Producer& producer = producers_[index];
+    const Bytes bytes = producer.shape.inputs + producer.shape.retained;
+    if (!take(index, memory_.take(bytes), bytes)) return;
+    producer.next = now_ + producer.shape.submit / 2;
+    producer.stage = Stage::kCopy;
+  }
+  void take_work(std::size_t index) {
+    Producer& producer = producers_[index];
+    const Bytes bytes = producer.shape.work;
+    if (!take(index, memory_.take_work(bytes), bytes)) return;
+    producer.flight.hard = hard_;
+    producer.next = now_ + producer.shape.submit - producer.shape.submit / 2;
+    producer.stage = Stage::kClose;
+  }
+  /// Counts an allocation that was made, or waits to try it again. Returns whether it was made.
+  [[nodiscard]] bool take(std::size_t index, bool is_taken, Bytes bytes) {
+    Producer& producer = producers_[index];
+    if (is_taken) {
+      gate_->allocated(index, bytes, std::exchange(producer.waited, false));
+      note_sample(now_);
+      return true;
+    }
+    producer.waited = true;
+    if (bytes > memory_.budget()) {
+      fail(index);
+    } else if (!device_.flights().empty()) {
+      sleep_until_passed(producer, device_.flights().front().sequence, false);
+    } else {
+      producer.asleep_since = now_;
+      producer.is_soft = false;
+      producer.blocked = true;
+      producer.next = kNever;
+    }
+    return false;
+  }
+
+  void close(std::size_t index) {
+    Producer& producer = producers_[index];
+    Flight& flight = producer.flight;
+    flight.producer = index;
+    flight.shape = producer.shape;
+    flight.awaiting = producer.shape.inputs;
+    device_.compute(now_, flight);
+    memory_.free_behind(flight.sequence, producer.shape.inputs, producer.shape.work);
+    gate_->freed(index, producer.shape.inputs, true);
+    gate_->freed(index, producer.shape.work, false);
+    const std::uint64_t serial = gate_->serial(index);
+    Flight& submitted = device_.flights().back();
+    gate_->closed(index, &submitted, now_);
+    if (options_.keep_batches) {
+      run_.records.push_back(
+          {.admitted = producer.admitted, .next_load = {}, .flight = submitted, .kept_until = {}});
+      producer.record = run_.records.size() - 1;
+    }
+    if (workload_.retain > 0) {
+      producer.kept.push_back({.bytes = producer.shape.retained,
+                               .sequence = flight.sequence,
+                               .ticket = submitted.ticket,
+                               .serial = serial,
+                               .record = run_.records.size() - 1});
+      if (producer.kept.size() > workload_.retain) drop_oldest(producer);
+    }
+    wake_blocked();
+    note_sample(now_);
+    if (!policy_.barrier) {
+      end_batch(producer);
+      return;
+    }
+    producer.stage = Stage::kBarrier;
+    sleep_until_passed(producer, flight.sequence, true);
+  }
+
+  void drop_oldest(Producer& producer) {
+    const Kept kept = producer.kept.front();
+    producer.kept.pop_front();
+    const bool passed = kept.sequence <= device_.passed();
+    memory_.free_kept(kept.bytes, passed);
+    if (!passed) device_.flight(kept.sequence).awaiting += kept.bytes;
+    gate_->freed_kept(kept.ticket, kept.serial, kept.bytes);
+    if (options_.keep_batches) run_.records[kept.record].kept_until = now_;
+  }
+
+  /// The batch runs out of memory: its program abandons it and goes on. Its copy still runs.
+  void fail(std::size_t index) {
+    Producer& producer = producers_[index];
+    if (producer.stage == Stage::kWork) {
+      const Bytes bytes = producer.shape.inputs + producer.shape.retained;
+      memory_.drop(bytes);
+      gate_->freed(index, bytes, false);
+    }
+    gate_->closed(index, nullptr, now_);
+    ++run_.failed;
+    producer.waited = false;
+    producer.asleep_since.reset();
+    producer.next = now_;
+    end_batch(producer);
+    wake_blocked();
+  }
+
+  void end_batch(Producer& producer) {
+    run_.stalls.push_back(std::exchange(producer.stall, Time{}));
+    producer.stage = Stage::kLoad;
+  }
+
+  void finish() {
+    now_ = kNever;
+    advance();
+    for (Producer& producer : producers_) {
+      while (!producer.kept.empty()) drop_oldest(producer);
+    }
+    run_.peak = std::max(peak_before_, memory_.peak());
+    run_.warm_peak = memory_.peak();
+    run_.left = memory_.used();
+    run_.caused_idle = control_.statistics().caused_idle;
+    run_.control = gate_->control();
+    std::ranges::sort(run_.stalls);
+    double sum = 0;
+    double squares = 0;
+    for (const Producer& producer : producers_) {
+      const auto bytes = static_cast<double>(producer.taken.count);
+      sum += bytes;
+      squares += bytes * bytes;
+    }
+    const auto count = static_cast<double>(producers_.size());
+    run_.jain = squares > 0 ? sum * sum / (count * squares) : 1;
+  }
+
+  void note_sample(Time time) {
+    peak_before_ = std::max(peak_before_, memory_.peak());
+    if (!options_.keep_series) return;
+    run_.series.push_back(
+        {.time = time, .used = memory_.used(), .submitted = device_.flights().size()});
+  }
+
+  static constexpr Time kGrace = std::chrono::seconds(10);
+
+  const Workload& workload_;
+  const PolicyChoice& policy_;
+  const RunOptions& options_;
+  Memory memory_;
+  Device device_;
+  std::unique_ptr<Gate> gate_;
+  std::vector<Producer> producers_;
+  Random random_;
+  Time now_{};
+  std::uint64_t begun_ = 0;
+  Time soft_{};  ///< sums of waits
+  Time hard_{};
+  Time hard_used_{};
+  RunAheadControl control_;  ///< counts what this policy, whichever it is, has caused
+  Bytes peak_before_{};
+  Run run_;
+};
+
+}  // namespace
+
+double Run::throughput() const {
+  if (duration == Time{}) return 0;
+  return static_cast<double>(computed.count()) / static_cast<double>(duration.count());
+}
+
+Time Run::stall(double part) const {
+  if (stalls.empty()) return {};
+  const auto place = static_cast<std::size_t>(part * static_cast<double>(stalls.size()));
+  return stalls[std::min(place, stalls.size() - 1)];
+}
+
+Run simulate(const Workload& workload, const PolicyChoice& policy, const RunOptions& options) {
+  if (policy.rule == PolicyChoice::Rule::kOracle) return best_schedule(workload, policy, options);
+  return Simulation(workload, policy, options).run();
+}
+
+}  // namespace weir::simulate

@@ -1,0 +1,82 @@
+#pragma once
+
+// A discrete-event simulation of programs that train on one device: the real admission rules, no
+// threads, no sleeps. A producer loads a batch, asks the gate, takes memory for its inputs,
+// enqueues their copy, takes memory for its working set, enqueues the compute, frees both in stream
+// order and begins anew.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bench/simulate/gate.hpp"
+#include "bench/simulate/jitter.hpp"
+#include "bench/simulate/workload.hpp"
+
+namespace weir::simulate {
+
+struct RunOptions {
+  Bytes budget{};
+  std::uint64_t batches = 5000;  ///< of all producers together
+  std::uint64_t seed = 1;
+  Jitter jitter{};
+  bool keep_series = false;   ///< keeps Run::series
+  bool keep_batches = false;  ///< keeps Run::batches
+};
+
+/// A moment at which the used bytes changed.
+struct Sample {
+  Time time{};
+  Bytes used{};
+  std::uint64_t submitted = 0;  ///< batches
+};
+
+/// What a batch did, for the oracle.
+struct BatchRecord {
+  Time admitted{};
+  Time next_load{};  ///< host time from its end to its producer's next request
+  Flight flight{};
+  Time kept_until{};  ///< when its retained outputs were freed; zero: never
+};
+
+/// Idle time of the compute stream by cause. Gaps are only ours as far as we had held the host back
+/// before: each wait gives credit, each gap uses it up (RunAheadControl).
+struct Idle {
+  Time warm_up{};   ///< before the first compute; in the first batches, if not the host's
+  Time throttle{};  ///< for a limit on running ahead
+  Time memory{};    ///< for memory, or another producer's turn
+  Time device{};    ///< for a collective
+  Time host{};      ///< the rest
+
+  [[nodiscard]] Time sum() const { return warm_up + throttle + memory + device + host; }
+};
+
+/// Result of one run.
+struct Run {
+  static constexpr std::uint64_t kWarmUp = 64;  ///< batches
+
+  std::uint64_t batches = 0;  ///< computed
+  std::uint64_t failed = 0;   ///< out of memory
+  Time duration{};            ///< until the device is done
+  Time computed{};            ///< sum of compute times
+  Bytes peak{};
+  Bytes warm_peak{};  ///< after the first kWarmUp batches
+  Bytes left{};       ///< used at the end
+  Idle idle{};
+  Time caused_idle{};                           ///< throttle-caused, warm-up included
+  std::optional<RunAheadStatistics> control{};  ///< of weir's policies
+  std::vector<Time> stalls{};                   ///< of each batch, sorted
+  double jain = 1;                              ///< fairness over bytes of the producers
+  std::vector<Sample> series{};
+  std::vector<BatchRecord> records{};
+
+  /// Device time that was computed, over the duration.
+  [[nodiscard]] double throughput() const;
+  [[nodiscard]] Time stall(double part) const;
+};
+
+/// Runs the workload. The same arguments give the same result.
+[[nodiscard]] Run simulate(const Workload& workload, const PolicyChoice& policy,
+                           const RunOptions& options);
+
+}  // namespace weir::simulate

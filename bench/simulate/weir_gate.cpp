@@ -1,0 +1,166 @@
+// Weir's own rules, called as Admission calls them.
+
+#include <optional>
+#include <vector>
+
+#include "bench/simulate/gate.hpp"
+#include "scheduler/admission/admission_rules.hpp"
+
+namespace weir::simulate {
+namespace {
+
+AdmissionRules::Time on_clock(Time time) { return AdmissionRules::Time(time); }
+
+class WeirGate final : public Gate {
+ public:
+  WeirGate(const RunAhead& run_ahead, Memory& memory, std::size_t producers)
+      : memory_(memory), rules_(run_ahead), places_(producers) {}
+
+  [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
+    rules_.settle(passed_);
+    Place& place = places_[producer];
+    const Pressure pressure = memory_.pressure();
+    if (!place.joined) {
+      place.hint = shape.hint;
+      rules_.join(place, "kind " + std::to_string(shape.kind), producer + 1, pressure);
+      place.joined = true;
+    }
+    place.grace_over = place.deadline && now >= *place.deadline;
+    const AdmissionState state = rules_.state_of(place, false, pressure);
+    place.decision = rules_.decide(state);
+    if (place.decision == Decision::kAdmit || place.decision == Decision::kForce) {
+      Ticket& ticket = rules_.admit(place, state.estimate, pressure);
+      place = {};
+      place.ticket = {&ticket, ticket.serial};
+      wake_first();
+      return {};
+    }
+    place.released.reset();
+    if (place.decision != Decision::kWaitOpen) place.deadline.reset();
+    return wait_of(place, now);
+  }
+
+  void woken(std::size_t producer, Time since, Time now) override {
+    Place& place = places_[producer];
+    if (!place.joined) return;
+    if (place.decision == Decision::kWaitSoft) place.held_back += now - since;
+    if (place.awaited) place.released = rules_.ledger().ended(*place.awaited);
+    place.awaited.reset();
+    place.asleep = false;
+  }
+
+  void allocated(std::size_t producer, Bytes bytes, bool waited) override {
+    rules_.ledger().note_allocated(places_[producer].ticket, bytes, waited);
+  }
+  void freed(std::size_t producer, Bytes bytes, bool awaiting) override {
+    rules_.ledger().note_freed(places_[producer].ticket, bytes, awaiting);
+    news_ = true;
+  }
+  void freed_kept(void* ticket, std::uint64_t serial, Bytes bytes) override {
+    rules_.ledger().note_freed({static_cast<Ticket*>(ticket), serial}, bytes, false);
+    news_ = true;
+  }
+
+  void closed(std::size_t producer, Flight* flight, Time now) override {
+    Place& place = places_[producer];
+    Ticket& ticket = *place.ticket.ticket;
+    std::array<Point, kStreamRoles> points{};
+    if (flight != nullptr) {
+      for (const StreamRole role : {StreamRole::kCompute, StreamRole::kCopyIn}) {
+        ticket.touched.at(index_of(role)) = true;
+        points.at(index_of(role)) = {.stream = stream_of(role), .sequence = flight->sequence};
+      }
+      if (flight->shape.collective > Time{}) {
+        ticket.touched.at(index_of(StreamRole::kCompute2)) = true;
+        points.at(index_of(StreamRole::kCompute2)) = {.stream = stream_of(StreamRole::kCompute2),
+                                                      .sequence = flight->sequence};
+      }
+      flight->ticket = &ticket;
+    }
+    rules_.close(ticket, points, flight != nullptr, on_clock(now));
+    place.ticket = {};
+    news_ = true;
+  }
+
+  void passed(const Flight& flight) override {
+    Ticket& ticket = *static_cast<Ticket*>(flight.ticket);
+    const auto ran = [&](StreamRole role, Time length, Time gap, Time end) {
+      if (length == Time{}) return;
+      ticket.note_ran(role, {.device_time = length, .gap = gap, .end = on_clock(end)});
+    };
+    ran(StreamRole::kCopyIn, flight.shape.copy, {}, flight.copied);
+    ran(StreamRole::kCompute, flight.shape.compute, flight.gap, flight.computed);
+    ran(StreamRole::kCompute2, flight.shape.collective, {}, flight.end);
+    passed_.fill(flight.sequence);
+  }
+
+  [[nodiscard]] std::vector<std::size_t> wakes() override {
+    std::vector<std::size_t> woken;
+    if (!news_) return woken;
+    news_ = false;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      Place& place = places_[i];
+      if (!place.joined || !place.asleep) continue;
+      const bool is_first = rules_.line().is_first(place);
+      if (place.decision == Decision::kWaitTurn ? is_first : may_go_on(place)) {
+        place.asleep = false;
+        woken.push_back(i);
+      }
+    }
+    return woken;
+  }
+
+  [[nodiscard]] std::uint64_t serial(std::size_t producer) const override {
+    return places_[producer].ticket.serial;
+  }
+  [[nodiscard]] std::optional<RunAheadStatistics> control() const override {
+    return rules_.control().statistics();
+  }
+
+ private:
+  struct Place : Applicant {
+    bool joined = false;
+    bool asleep = false;  ///< until its turn, or for an open batch
+    Decision decision{};
+    std::optional<Point> awaited{};
+    std::optional<Time> deadline{};
+    TicketRef ticket{};
+  };
+
+  static StreamId stream_of(StreamRole role) { return {index_of(role) + 1}; }
+  [[nodiscard]] bool may_go_on(const Place& place) const {
+    return rules_.decide(rules_.state_of(place, false, memory_.pressure())) != Decision::kWaitOpen;
+  }
+  void wake_first() { news_ = true; }
+
+  [[nodiscard]] Verdict wait_of(Place& place, Time now) {
+    if (place.decision == Decision::kWaitTurn) {
+      place.asleep = true;
+      return {.wait = Verdict::Wait::kTurn};
+    }
+    if (place.decision == Decision::kWaitOpen) {
+      place.asleep = true;
+      if (!place.deadline) place.deadline = now + std::chrono::seconds(10);
+      return {.wait = Verdict::Wait::kOpen};
+    }
+    place.awaited = rules_.ledger().point_to_await(passed_);
+    return {.wait = Verdict::Wait::kDevice,
+            .sequence = place.awaited->sequence,
+            .soft = place.decision == Decision::kWaitSoft};
+  }
+
+  Memory& memory_;
+  AdmissionRules rules_;
+  std::vector<Place> places_;
+  std::array<std::uint64_t, kStreamRoles> passed_{};
+  bool news_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Gate> make_weir_gate(const RunAhead& run_ahead, Memory& memory,
+                                     std::size_t producers) {
+  return std::make_unique<WeirGate>(run_ahead, memory, producers);
+}
+
+}  // namespace weir::simulate
