@@ -9,7 +9,7 @@ double ratio(Bytes a, Bytes b) {
   return static_cast<double>(a.count) / static_cast<double>(b.count);
 }
 
-double ratio(const Run& a, const Run& b) { return a.throughput() / b.throughput(); }
+double ratio(const RunResult& a, const RunResult& b) { return a.throughput() / b.throughput(); }
 
 class Bounds {
  public:
@@ -34,7 +34,7 @@ bool has_room_for_burst(const Reference& reference) {
 
 }  // namespace
 
-std::vector<std::string> missed_bounds(const Run& run, const Reference& reference) {
+std::vector<std::string> missed_bounds(const RunResult& run, const Reference& reference) {
   Bounds bounds;
   const Workload& of = reference.workload;
   const bool has_room_for_two = reference.needs.two <= reference.budget;
@@ -65,7 +65,8 @@ std::vector<std::string> missed_bounds(const Run& run, const Reference& referenc
   return bounds.take();
 }
 
-std::vector<std::string> better_policies(const Run& throttled, const std::vector<Named>& others) {
+std::vector<std::string> better_policies(const RunResult& throttled,
+                                         const std::vector<Named>& others) {
   std::vector<std::string> better;
   for (const auto& [policy, run] : others) {
     const double faster = ratio(run, throttled);

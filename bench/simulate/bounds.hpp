@@ -14,22 +14,22 @@ struct Reference {
   const Workload& workload;
   Needs needs;
   Bytes budget;
-  const Run& unbounded;  ///< memory without a limit
-  const Run& filling;    ///< backstop in the same budget
+  const RunResult& unbounded;  ///< memory without a limit
+  const RunResult& filling;    ///< backstop in the same budget
 };
 
 /// A policy's run, to compare with.
 struct Named {
   std::string_view policy;
-  const Run& run;
+  const RunResult& run;
 };
 
 /// Returns in words each bound that the run of `throttled` misses; empty: it keeps all.
-[[nodiscard]] std::vector<std::string> missed_bounds(const Run& throttled,
+[[nodiscard]] std::vector<std::string> missed_bounds(const RunResult& throttled,
                                                      const Reference& reference);
 /// Returns in words which other policy is better by more than 1% in throughput and by more than 10%
 /// in memory at once.
-[[nodiscard]] std::vector<std::string> better_policies(const Run& throttled,
+[[nodiscard]] std::vector<std::string> better_policies(const RunResult& throttled,
                                                        const std::vector<Named>& others);
 
 }  // namespace weir::simulate

@@ -22,13 +22,13 @@ class Cell {
   Cell(const Workload& workload, const RunOptions& options)
       : workload_(workload), options_(options) {}
 
-  [[nodiscard]] const Run& of(const PolicyChoice& policy) {
+  [[nodiscard]] const RunResult& of(const PolicyChoice& policy) {
     const auto found =
-        std::ranges::find(runs_, &policy, &std::pair<const PolicyChoice*, Run>::first);
+        std::ranges::find(runs_, &policy, &std::pair<const PolicyChoice*, RunResult>::first);
     if (found != runs_.end()) return found->second;
     return runs_.emplace_back(&policy, simulate(workload_, policy, options_)).second;
   }
-  void set(const PolicyChoice& policy, const Run& run) { runs_.emplace_back(&policy, run); }
+  void set(const PolicyChoice& policy, const RunResult& run) { runs_.emplace_back(&policy, run); }
   /// Returns the runs of policies that are not weir's and have the budget.
   [[nodiscard]] std::vector<Named> others() const {
     std::vector<Named> named;
@@ -45,14 +45,14 @@ class Cell {
  private:
   const Workload& workload_;
   const RunOptions& options_;
-  std::vector<std::pair<const PolicyChoice*, Run>> runs_;
+  std::vector<std::pair<const PolicyChoice*, RunResult>> runs_;
 };
 
 void compare_cell(const ComparisonOptions& options, const Outcome& common, Cell& cell,
                   const std::function<void(Outcome&&)>& done) {
   const PolicyChoice& throttled = policies().front();
-  const Run& unbounded = cell.of(policy_named("unbounded"));
-  const Run& filling = cell.of(policy_named("backstop"));
+  const RunResult& unbounded = cell.of(policy_named("unbounded"));
+  const RunResult& filling = cell.of(policy_named("backstop"));
   for (const PolicyChoice* policy : options.policies) (void)cell.of(*policy);
   for (const PolicyChoice* policy : options.policies) {
     Outcome outcome = common;
@@ -90,7 +90,7 @@ BudgetChoice parse_budget(const std::string& text) {
 void compare(const ComparisonOptions& options, const std::function<void(Outcome&&)>& done) {
   for (const Workload* workload : options.workloads) {
     const Needs needs = needs_of(*workload, options.run.batches, options.run.seed);
-    std::optional<Run> unbounded;
+    std::optional<RunResult> unbounded;
     for (const BudgetChoice& budget : options.budgets) {
       RunOptions run = options.run;
       const double least = budget.least * static_cast<double>(needs.one.count);

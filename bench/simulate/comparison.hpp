@@ -35,7 +35,7 @@ struct Outcome {
   std::string budget;
   Bytes budget_bytes{};
   Needs needs{};
-  Run run{};
+  RunResult run{};
   double of_unbounded = 0;
   double of_filling = 0;
   /// Bounds that it misses, and policies that are better; only of `throttled`.

@@ -65,6 +65,7 @@ struct PolicyChoice {
     kTasks,    ///< more than `limit` tasks (copies and computes), or too many bytes: wait for one
     kBytes,    ///< waits until the batch fits
     kDynamic,  ///< Linux's dynamic queue limits, over bytes
+    kRoom,     ///< room for all that the batch and open ones still need, or nothing open
     kOracle,   ///< knows the future; see oracle.hpp
   };
   std::string_view name;

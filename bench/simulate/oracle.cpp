@@ -40,7 +40,10 @@ std::vector<Change> changes_of(const std::vector<BatchRecord>& records) {
   for (const BatchRecord& record : records) {
     const Flight& flight = record.flight;
     const BatchShape& shape = flight.shape;
-    changes.push_back({record.admitted, true, shape.inputs + shape.retained, shape.work});
+    changes.push_back({record.admitted, true, shape.inputs + shape.retained, {}});
+    // Taken half way between admission and close. The stream's working sets follow each other.
+    const Time works = std::max(record.admitted, flight.begin - shape.submit / 2);
+    changes.push_back({works, true, {}, shape.work});
     changes.push_back({flight.end, false, shape.inputs, shape.work});
     if (shape.retained > Bytes{} && record.kept_until > Time{}) {
       changes.push_back({std::max(record.kept_until, flight.end), false, shape.retained, {}});
@@ -53,7 +56,7 @@ std::vector<Change> changes_of(const std::vector<BatchRecord>& records) {
 }
 
 /// Fills peaks and series from the moments at which batches take and give memory.
-void measure(Run& run, bool keep_series) {
+void measure(RunResult& run, bool keep_series) {
   Bytes apart;
   std::map<Bytes, std::uint64_t> works;
   std::uint64_t passed = 0;
@@ -62,8 +65,10 @@ void measure(Run& run, bool keep_series) {
   for (const Change& change : changes_of(run.records)) {
     if (change.takes) {
       apart += change.apart;
-      ++works[change.work];
-      ++submitted;
+      if (change.work > Bytes{}) {
+        ++works[change.work];
+        ++submitted;
+      }
     } else {
       apart -= change.apart;
       if (change.work > Bytes{}) {
@@ -75,21 +80,23 @@ void measure(Run& run, bool keep_series) {
     }
     const Bytes used = apart + (works.empty() ? Bytes{} : works.rbegin()->first);
     run.peak = std::max(run.peak, used);
-    if (passed >= Run::kWarmUp) run.warm_peak = std::max(run.warm_peak, used);
+    if (passed >= RunResult::kWarmUp) run.warm_peak = std::max(run.warm_peak, used);
     if (keep_series) run.series.push_back({change.time, used, submitted});
   }
 }
 
 }  // namespace
 
-Run best_schedule(const Workload& workload, const PolicyChoice& policy, const RunOptions& options) {
+RunResult best_schedule(const Workload& workload, const PolicyChoice& policy,
+                        const RunOptions& options) {
   PolicyChoice filling = policy;
-  filling.rule = PolicyChoice::Rule::kNothing;
+  filling.rule =
+      workload.producers.size() > 1 ? PolicyChoice::Rule::kRoom : PolicyChoice::Rule::kNothing;
   RunOptions without_delay = options;
   without_delay.jitter.wake_up = {};
   without_delay.keep_batches = true;
   without_delay.keep_series = false;
-  Run run = simulate(workload, filling, without_delay);
+  RunResult run = simulate(workload, filling, without_delay);
   admit_late(run.records);
   measure(run, options.keep_series);
   if (!options.keep_batches) run.records.clear();

@@ -2,9 +2,9 @@
 
 // The best schedule that knows the future, as a bound for every policy.
 //
-// Throughput: a run without a rule, in the same budget, that wakes at the moment memory comes free.
-// No policy that takes batches in this order and memory in these steps is faster, but for the luck
-// of an early load.
+// Throughput: a run that fills the same budget and goes on at the moment memory comes free. Several
+// producers start a batch only with room for all of it, so that none fails. No policy that takes
+// batches in this order and memory in these steps is faster, but for the luck of an early load.
 //
 // Memory: of that run, each batch is then admitted as late as its compute allows. Computes keep
 // their times. From the last batch backward: a copy ends when the compute or the next copy needs
@@ -15,7 +15,7 @@
 
 namespace weir::simulate {
 
-[[nodiscard]] Run best_schedule(const Workload& workload, const PolicyChoice& policy,
-                                const RunOptions& options);
+[[nodiscard]] RunResult best_schedule(const Workload& workload, const PolicyChoice& policy,
+                                      const RunOptions& options);
 
 }  // namespace weir::simulate

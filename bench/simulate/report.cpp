@@ -27,7 +27,7 @@ std::string verdict(const Outcome& outcome) {
 }
 
 std::vector<std::string> cells(const Outcome& outcome) {
-  const Run& run = outcome.run;
+  const RunResult& run = outcome.run;
   return {std::string(outcome.workload->name),
           outcome.budget,
           std::string(outcome.policy->name),
@@ -71,7 +71,7 @@ std::string missed_text(const std::vector<Outcome>& outcomes) {
 }
 
 nlohmann::ordered_json json_of(const Outcome& outcome) {
-  const Run& run = outcome.run;
+  const RunResult& run = outcome.run;
   nlohmann::ordered_json json{{"workload", outcome.workload->name},
                               {"budget", outcome.budget},
                               {"budget_bytes", outcome.budget_bytes.count},

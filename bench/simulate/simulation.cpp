@@ -34,6 +34,7 @@ struct Producer {
   bool is_soft = false;                ///< that wait is for a limit on running ahead
   bool blocked = false;                ///< it waits for memory that no submitted work frees
   bool waited = false;                 ///< its allocation had to wait
+  Time soft{};                         ///< part of the stalls that is not in the sum yet
   Time stall{};                        ///< of this batch
   Time admitted{};
   Bytes taken{};  ///< bytes of its computed batches
@@ -55,12 +56,14 @@ class Simulation {
     }
   }
 
-  [[nodiscard]] Run run() {
+  [[nodiscard]] RunResult run() {
     while (begun_ < options_.batches || is_any_open()) {
       const std::size_t next = earliest();
       Producer& producer = producers_[next];
-      if (producer.next == kNever) unblock();
-      if (producer.next == kNever) continue;
+      if (producer.next == kNever) {
+        unblock();
+        continue;
+      }
       now_ = producer.next;
       advance();
       end_wait(next);
@@ -118,7 +121,7 @@ class Simulation {
     ++run_.batches;
     run_.computed += flight.shape.compute;
     run_.duration = flight.end;
-    if (run_.batches == Run::kWarmUp) memory_.reset_peak();
+    if (run_.batches == RunResult::kWarmUp) memory_.reset_peak();
   }
   void attribute(const Flight& flight) {
     if (flight.sequence == 1) {
@@ -133,7 +136,7 @@ class Simulation {
     hard_used_ += memory;
     run_.idle.device += flight.synchronizing;
     run_.idle.host += gap - throttle - memory;
-    if (flight.sequence <= Run::kWarmUp) {
+    if (flight.sequence <= RunResult::kWarmUp) {
       run_.idle.warm_up += throttle + memory;
     } else {
       run_.idle.throttle += throttle;
@@ -154,7 +157,7 @@ class Simulation {
     Producer& producer = producers_[index];
     if (!producer.asleep_since) return;
     const Time since = *std::exchange(producer.asleep_since, std::nullopt);
-    (producer.is_soft ? soft_ : hard_) += now_ - since;
+    (producer.is_soft ? producer.soft : hard_) += now_ - since;
     producer.stall += now_ - since;
     if (producer.stage == Stage::kBegin) gate_->woken(index, since, now_);
   }
@@ -213,7 +216,7 @@ class Simulation {
     switch (verdict.wait) {
       case Verdict::Wait::kNone:
         producer.admitted = now_;
-        producer.flight.soft = soft_;
+        producer.flight.soft = soft_ += std::exchange(producer.soft, Time{});
         producer.stage = Stage::kInputs;
         break;
       case Verdict::Wait::kDevice:
@@ -380,23 +383,24 @@ class Simulation {
   Time hard_used_{};
   RunAheadControl control_;  ///< counts what this policy, whichever it is, has caused
   Bytes peak_before_{};
-  Run run_;
+  RunResult run_;
 };
 
 }  // namespace
 
-double Run::throughput() const {
+double RunResult::throughput() const {
   if (duration == Time{}) return 0;
   return static_cast<double>(computed.count()) / static_cast<double>(duration.count());
 }
 
-Time Run::stall(double part) const {
+Time RunResult::stall(double part) const {
   if (stalls.empty()) return {};
   const auto place = static_cast<std::size_t>(part * static_cast<double>(stalls.size()));
   return stalls[std::min(place, stalls.size() - 1)];
 }
 
-Run simulate(const Workload& workload, const PolicyChoice& policy, const RunOptions& options) {
+RunResult simulate(const Workload& workload, const PolicyChoice& policy,
+                   const RunOptions& options) {
   if (policy.rule == PolicyChoice::Rule::kOracle) return best_schedule(workload, policy, options);
   return Simulation(workload, policy, options).run();
 }

@@ -20,8 +20,8 @@ struct RunOptions {
   std::uint64_t batches = 5000;  ///< of all producers together
   std::uint64_t seed = 1;
   Jitter jitter{};
-  bool keep_series = false;   ///< keeps Run::series
-  bool keep_batches = false;  ///< keeps Run::batches
+  bool keep_series = false;   ///< keeps RunResult::series
+  bool keep_batches = false;  ///< keeps RunResult::records
 };
 
 /// A moment at which the used bytes changed.
@@ -52,7 +52,7 @@ struct Idle {
 };
 
 /// Result of one run.
-struct Run {
+struct RunResult {
   static constexpr std::uint64_t kWarmUp = 64;  ///< batches
 
   std::uint64_t batches = 0;  ///< computed
@@ -76,7 +76,7 @@ struct Run {
 };
 
 /// Runs the workload. The same arguments give the same result.
-[[nodiscard]] Run simulate(const Workload& workload, const PolicyChoice& policy,
-                           const RunOptions& options);
+[[nodiscard]] RunResult simulate(const Workload& workload, const PolicyChoice& policy,
+                                 const RunOptions& options);
 
 }  // namespace weir::simulate

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Tests the program weir-simulate ($1): what it prints, draws and refuses.
+set -euo pipefail
+simulate=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# Reports a failed check.
+wrong() {
+  echo "weir-simulate: wrong: $1"
+  failed=1
+}
+
+"$simulate" --help | grep -q -- '--workload' || wrong "--help names the flags"
+"$simulate" --list | grep -q '^steady-2ms ' || wrong "--list names the workloads"
+
+"$simulate" --batches 100 --workload bursts,retained --budget 1,4 >"$scratch/table"
+(($(grep -c '^bursts .*throttled ' "$scratch/table") == 2)) || wrong "a row for each budget"
+grep -q '^retained .*oracle ' "$scratch/table" || wrong "a row for each policy"
+grep -q '^throttled misses a bound on ' "$scratch/table" || wrong "the bounds are summed up"
+
+"$simulate" --batches 100 --workload steady-2ms --budget 4 --policy throttled,unbounded \
+  --json "$scratch/a.json" --series "$scratch/a.csv" --svg "$scratch/a.svg" >/dev/null
+grep -q '"policy": "unbounded"' "$scratch/a.json" || wrong "--json has the rows"
+grep -q '^throttled,[0-9]*,[0-9]*,[0-9]*$' "$scratch/a.csv" || wrong "--series has samples"
+grep -q '</svg>' "$scratch/a.svg" || wrong "--svg is complete"
+"$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '\[' ||
+  wrong "--json - prints JSON alone"
+
+# Refused with one line and exit code 2.
+refused() {
+  local status=0
+  "$simulate" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+  if ((status != 2)) || [[ -s $scratch/out || $(wc -l <"$scratch/err") != 1 ]]; then
+    wrong "$* is refused with one line"
+  fi
+}
+refused --workload nobody
+refused --policy throttled,nobody
+refused --budget 0.5
+refused --budget 1MiB
+refused --batches 0
+refused --batches 10000001
+refused --seed -1
+refused --jitter "$scratch/none"
+refused --svg "$scratch/b.svg"
+refused --svg "$scratch/b.svg" --workload bursts --budget 4
+refused --svg "$scratch/b" --json "$scratch/b" --workload bursts --budget 4 --policy throttled
+refused --json "$scratch/none/file"
+refused --nonsense
+printf 'wake_up 5 4 3\n' >"$scratch/bad"
+refused --jitter "$scratch/bad"
+exit "$failed"

@@ -1,0 +1,76 @@
+#include "bench/simulate/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "allocator/base/error.hpp"
+#include "bench/simulate/picture.hpp"
+#include "simulate/run.hpp"
+
+namespace weir::simulate {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<Outcome> outcomes_of(std::string_view name, const std::string& budget) {
+  ComparisonOptions options{.workloads = {&workload(name)},
+                            .policies = {&policy("throttled"), &policy("unbounded")},
+                            .budgets = {parse_budget(budget)},
+                            .run = {.batches = 100, .keep_series = true}};
+  std::vector<Outcome> outcomes;
+  compare(options, [&](Outcome&& outcome) { outcomes.push_back(std::move(outcome)); });
+  return outcomes;
+}
+
+TEST(SimulateReport, ABudgetIsTimesTheLeastOrBytesOrDevices) {
+  EXPECT_EQ(parse_budget("1.5").least, 1.5);
+  EXPECT_EQ(parse_budget("24GiB").bytes, gib(24));
+  EXPECT_EQ(parse_budget("devices").bytes, Bytes{8 * 141'000'000'000U});
+  for (const char* text : {"0.9", "-1", "", "x", "0B", "1e3", "1000001"}) {
+    EXPECT_THROW((void)parse_budget(text), UsageError) << text;
+  }
+}
+
+TEST(SimulateReport, BudgetsBelowTheLeastAreLeftOut) {
+  EXPECT_TRUE(outcomes_of("steady-2ms", "1MiB").empty());
+  EXPECT_EQ(outcomes_of("steady-2ms", "1").size(), 2U);
+}
+
+TEST(SimulateReport, TextAndJsonHaveTheSameRows) {
+  const std::vector<Outcome> outcomes = outcomes_of("bursts", "4");
+  const std::string text = table_text(outcomes);
+  EXPECT_THAT(text, HasSubstr("throttled misses a bound on"));
+  const auto json = nlohmann::json::parse(outcomes_json(outcomes));
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[0]["policy"], "throttled");
+  EXPECT_EQ(json[0]["peak_bytes"], outcomes[0].run.peak.count);
+  EXPECT_EQ(json[1]["of_unbounded"], 1.0);
+  EXPECT_EQ(json[0]["batches"], 100);
+}
+
+TEST(SimulateReport, TheSeriesHasTheRunsPeak) {
+  const std::vector<Outcome> outcomes = outcomes_of("steady-2ms", "4");
+  Bytes most;
+  for (const Sample& sample : outcomes[0].run.series) most = std::max(most, sample.used);
+  EXPECT_EQ(most, outcomes[0].run.peak);
+  EXPECT_THAT(series_csv(outcomes), HasSubstr("\nunbounded,"));
+}
+
+TEST(SimulateReport, ThePictureHasALineAndAWordForEachPolicy) {
+  const std::string svg = picture_svg(outcomes_of("steady-2ms", "4"));
+  EXPECT_THAT(svg, testing::StartsWith("<svg "));
+  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(svg, HasSubstr(">throttled: peak 640 MiB"));
+  EXPECT_THAT(svg, HasSubstr(">unbounded: peak"));
+  EXPECT_THAT(svg, HasSubstr(">budget<"));
+  EXPECT_THAT(svg, HasSubstr("memory in use (GiB)"));
+  EXPECT_THAT(svg, HasSubstr("time (ms)"));
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = svg.find("<polyline", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_EQ(lines, 2U);
+}
+
+}  // namespace
+}  // namespace weir::simulate

@@ -1,0 +1,175 @@
+#include "bench/simulate/simulation.hpp"
+
+#include <gtest/gtest.h>
+
+#include "simulate/run.hpp"
+
+namespace weir::simulate {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Everything but the stalls, which are many.
+std::string figures(const RunResult& run) {
+  const auto text = [](auto... values) { return ((std::to_string(values) + " ") + ...); };
+  return text(run.batches, run.failed, run.duration.count(), run.peak.count, run.warm_peak.count,
+              run.idle.sum().count(), run.idle.host.count(), run.caused_idle.count(), run.jain,
+              run.stall(0.5).count(), run.stall(1).count());
+}
+
+TEST(Simulation, MemoryReturnsToNothingUnderEachPolicyAndWorkload) {
+  for (const Workload& of : workloads()) {
+    for (const PolicyChoice& policy : policies()) {
+      if (policy.rule == PolicyChoice::Rule::kOracle) continue;  // has no memory of its own
+      const RunResult run =
+          simulate::run(of, policy.name, 2, {.batches = 200, .jitter = assumed_jitter()});
+      EXPECT_EQ(run.left, Bytes{}) << of.name << " " << policy.name;
+      EXPECT_EQ(run.batches + run.failed, 200U) << of.name << " " << policy.name;
+      EXPECT_EQ(run.stalls.size(), 200U) << of.name << " " << policy.name;
+    }
+  }
+}
+
+TEST(Simulation, NoPolicyWithABudgetExceedsIt) {
+  for (const Workload& of : workloads()) {
+    const Bytes least = needs_of(of, 200, 1).one;
+    for (const PolicyChoice& policy : policies()) {
+      if (!policy.has_budget) continue;
+      const RunResult run = simulate::run(of, policy.name, 1, {.batches = 200});
+      EXPECT_LE(run.peak, least) << of.name << " " << policy.name;
+      EXPECT_GT(run.peak, Bytes{});
+    }
+  }
+}
+
+TEST(Simulation, TheTimeOfTheDeviceIsComputedOrIdle) {
+  for (const Workload& of : workloads()) {
+    for (const char* policy : {"throttled", "backstop", "barrier", "batches-2"}) {
+      const RunResult run =
+          simulate::run(of, policy, 2, {.batches = 500, .jitter = assumed_jitter()});
+      const Time tail = of.collective > 0 ? of.compute : Time{};  // the last collective
+      EXPECT_LE(run.computed + run.idle.sum(), run.duration) << of.name << " " << policy;
+      EXPECT_GE(run.computed + run.idle.sum() + tail, run.duration) << of.name << " " << policy;
+    }
+  }
+}
+
+TEST(Simulation, TheSameSeedGivesTheSameRunAndAnotherOneDoesNot) {
+  const RunOptions first{.batches = 500, .seed = 3, .jitter = assumed_jitter()};
+  RunOptions other = first;
+  other.seed = 4;
+  for (const char* policy : {"throttled", "bql", "oracle"}) {
+    const std::string once = figures(run("log-normal", policy, 2, first));
+    EXPECT_EQ(once, figures(run("log-normal", policy, 2, first))) << policy;
+    EXPECT_NE(once, figures(run("log-normal", policy, 2, other))) << policy;
+  }
+}
+
+TEST(Simulation, UnboundedTakesAsLongAsTheBusiestOfHostCopyAndCompute) {
+  // Host, copy and compute of a batch, in ms; the busiest decides, the others only at the ends.
+  struct Case {
+    double load, copy, submit;
+    double busiest;
+  };
+  for (const Case& c : {Case{0.1, 0.2, 0.01, 1}, Case{1.5, 0.2, 0.5, 2}, Case{0.1, 3, 0.01, 3}}) {
+    const Workload of{.name = "",
+                      .about = "",
+                      .compute = milliseconds(1),
+                      .load = c.load,
+                      .copy = c.copy,
+                      .submit = c.submit};
+    const RunResult run = simulate::run(of, "unbounded", 1, {.batches = 1000});
+    const double ends = c.load + c.copy + c.submit + 1;
+    const double took = std::chrono::duration<double, std::milli>(run.duration).count();
+    EXPECT_GE(took, 1000 * c.busiest);
+    EXPECT_LE(took, 999 * c.busiest + ends);
+  }
+}
+
+TEST(Simulation, BarrierAddsLoadCopyAndComputeOfEachBatch) {
+  const Workload of{.name = "",
+                    .about = "",
+                    .compute = milliseconds(10),
+                    .load = 0.5,
+                    .copy = 0.2,
+                    .submit = 0.1};
+  const RunResult run = simulate::run(of, "barrier", 4, {.batches = 100});
+  // The copy is enqueued half way through the submission, and takes longer than the other half.
+  EXPECT_EQ(run.duration, 100 * std::chrono::microseconds(17'500));
+  EXPECT_EQ(run.peak, of.inputs + of.work);
+}
+
+TEST(Simulation, AtMostSoManyBatchesAreSubmitted) {
+  for (std::uint64_t limit = 1; limit <= 4; ++limit) {
+    RunOptions options{.batches = 200, .keep_series = true};
+    const RunResult run =
+        simulate::run("fast-loader", "batches-" + std::to_string(limit), 16, options);
+    const auto most = std::ranges::max_element(run.series, {}, &Sample::submitted);
+    EXPECT_EQ(most->submitted, limit);
+  }
+}
+
+TEST(Simulation, ThrottlesOwnCountOfCausedIdleIsTheTables) {
+  // Without collectives, whose gaps the real control cannot tell from others.
+  for (const char* of : {"steady-0.1ms", "bursts", "log-normal", "new-kinds", "producers-1:10"}) {
+    const RunResult run =
+        simulate::run(of, "throttled", 4, {.batches = 2000, .jitter = assumed_jitter()});
+    ASSERT_TRUE(run.control);
+    // Not equal to the last gaps: control hears of a batch when somebody asks for the next one.
+    const double caused = static_cast<double>(run.caused_idle.count());
+    EXPECT_NEAR(static_cast<double>(run.control->caused_idle.count()), caused, 0.02 * caused + 1e5)
+        << of;
+  }
+}
+
+TEST(Simulation, CausedIdleIsTheTimeLostAgainstUnbounded) {
+  // With memory for everything, all that the device idles longer is due to holding back.
+  for (const char* policy : {"throttled", "batches-2", "barrier"}) {
+    const RunResult throttled = run("bursts", policy, 16, {.batches = 2000});
+    const RunResult unbounded = run("bursts", "unbounded", 16, {.batches = 2000});
+    const double lost = static_cast<double>((throttled.duration - unbounded.duration).count());
+    EXPECT_NEAR(static_cast<double>(throttled.caused_idle.count()), lost, 1e-6 * lost + 1)
+        << policy;
+  }
+}
+
+TEST(Simulation, NobodyIsFasterThanTheScheduleThatKnowsTheFuture) {
+  for (const Workload& of : workloads()) {
+    if (of.producers.size() > 1 || of.too_large > 0) continue;  // other orders, other batches
+    for (const double least : {1.0, 1.5, 4.0}) {
+      const RunOptions options{.batches = 500, .jitter = assumed_jitter()};
+      const RunResult best = run(of, "oracle", least, options);
+      for (const char* policy : {"throttled", "backstop", "batches-4", "bql"}) {
+        const RunResult run = simulate::run(of, policy, least, options);
+        EXPECT_LE(run.throughput(), best.throughput() * 1.0005) << of.name << " " << policy;
+      }
+    }
+  }
+}
+
+TEST(Simulation, TheBestScheduleNeedsTwoBatchesWhereTheDeviceIsNeverIdle) {
+  const Needs needs = needs_of(workload("steady-2ms"), 500, 1);
+  const RunResult best = run("steady-2ms", "oracle", 16, {.batches = 500});
+  EXPECT_EQ(best.peak, needs.two);
+  EXPECT_GT(best.throughput(), 0.998);
+}
+
+TEST(Simulation, ABatchThatNoBudgetHoldsFailsAndTheOthersGoOn) {
+  for (const char* policy : {"throttled", "backstop", "barrier"}) {
+    EXPECT_EQ(run("too-large-1.1", policy, 2).failed, 100U) << policy;
+    EXPECT_EQ(run("too-large-0.9", policy, 2).failed, 0U) << policy;
+  }
+}
+
+TEST(Simulation, ThrottledNeverRunsOutWithSeveralProducers) {
+  for (const char* of : {"producers-1:1", "producers-1:10"}) {
+    for (const double least : {1.0, 1.2, 1.5, 2.0, 4.0}) {
+      const RunResult run =
+          simulate::run(of, "throttled", least, {.batches = 10'000, .jitter = assumed_jitter()});
+      EXPECT_EQ(run.failed, 0U) << of << " " << least;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::simulate
