@@ -87,14 +87,18 @@ BudgetChoice parse_budget(const std::string& text) {
          "a number of least budgets from 1 to 1000000, a size such as 24GiB, device or devices");
 }
 
+Bytes bytes_of(const BudgetChoice& budget, const Needs& needs) noexcept {
+  if (budget.least == 0) return budget.bytes;
+  return {static_cast<std::uint64_t>(budget.least * static_cast<double>(needs.one.count))};
+}
+
 void compare(const ComparisonOptions& options, const std::function<void(Outcome&&)>& done) {
   for (const Workload* workload : options.workloads) {
     const Needs needs = needs_of(*workload, options.run.batches, options.run.seed);
     std::optional<RunResult> unbounded;
     for (const BudgetChoice& budget : options.budgets) {
       RunOptions run = options.run;
-      const double least = budget.least * static_cast<double>(needs.one.count);
-      run.budget = budget.least > 0 ? Bytes{static_cast<std::uint64_t>(least)} : budget.bytes;
+      run.budget = bytes_of(budget, needs);
       if (run.budget < needs.one) continue;
       Cell cell(*workload, run);
       cell.reserve(policies().size());

@@ -21,6 +21,9 @@ struct BudgetChoice {
 /// `devices` (8 × 141 GB). Throws UsageError.
 [[nodiscard]] BudgetChoice parse_budget(const std::string& text);
 
+/// Returns the budget for a workload with these needs.
+[[nodiscard]] Bytes bytes_of(const BudgetChoice& budget, const Needs& needs) noexcept;
+
 struct ComparisonOptions {
   std::vector<const Workload*> workloads;
   std::vector<const PolicyChoice*> policies;

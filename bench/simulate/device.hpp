@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "bench/simulate/jitter.hpp"
 #include "bench/simulate/workload.hpp"
 
 namespace weir::simulate {
@@ -17,6 +18,8 @@ struct Flight {
   std::size_t producer = 0;
   BatchShape shape{};
   Time copied{};           ///< end of its copy
+  Time copying{};          ///< what its copy took
+  Time computing{};        ///< what its compute took
   Time begin{};            ///< of its compute
   Time computed{};         ///< end of its compute
   Time end{};              ///< with its collective
@@ -30,9 +33,13 @@ struct Flight {
 
 class Device {
  public:
-  /// Returns when the copy ends.
-  [[nodiscard]] Time copy(Time now, Time length) noexcept {
-    return copied_ = std::max(copied_, now) + length;
+  /// `jitter` must outlive it.
+  Device(const Jitter& jitter, std::uint64_t seed) noexcept
+      : jitter_(jitter), copy_random_(seed), random_(seed + 1) {}
+
+  void copy(Time now, Flight& flight) noexcept {
+    flight.copying = flight.shape.copy + jitter_.copy.draw(copy_random_);
+    flight.copied = copied_ = std::max(copied_, now) + flight.copying;
   }
   /// Enqueues the batch behind its copy. The next batch's compute waits for its collective, which
   /// begins in the middle of its own compute.
@@ -42,9 +49,12 @@ class Device {
     flight.begin = begin;
     flight.gap = begin - computed_;
     flight.synchronizing = std::max(Time{}, synchronized_ - computed_);
-    flight.computed = computed_ = begin + flight.shape.compute;
+    const bool is_idle = flight.gap > flight.synchronizing;
+    const Distribution& delay = is_idle ? jitter_.device_idle : jitter_.device;
+    flight.computing = flight.shape.compute + delay.draw(random_);
+    flight.computed = computed_ = begin + flight.computing;
     if (flight.shape.collective > Time{}) {
-      const Time middle = begin + flight.shape.compute / 2;
+      const Time middle = begin + flight.computing / 2;
       synchronized_ = std::max(synchronized_, middle) + flight.shape.collective;
     }
     flight.end = std::max(flight.computed, synchronized_);
@@ -58,6 +68,9 @@ class Device {
   [[nodiscard]] Flight& flight(std::uint64_t sequence) { return flights_[sequence - passed() - 1]; }
 
  private:
+  const Jitter& jitter_;
+  Random copy_random_;
+  Random random_;
   std::deque<Flight> flights_;
   std::uint64_t enqueued_ = 0;
   Time copied_{};

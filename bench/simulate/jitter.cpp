@@ -16,8 +16,12 @@ namespace {
 
 constexpr std::int64_t kLongest = 3'600'000'000'000;  ///< an hour
 
-constexpr std::array<std::pair<std::string_view, Distribution Jitter::*>, 3> kNames{
-    {{"wake_up", &Jitter::wake_up}, {"host", &Jitter::host}, {"device", &Jitter::device}}};
+using Named = std::pair<std::string_view, Distribution Jitter::*>;
+constexpr std::array<Named, 5> kNames{{{"wake_up", &Jitter::wake_up},
+                                       {"host", &Jitter::host},
+                                       {"copy", &Jitter::copy},
+                                       {"device", &Jitter::device},
+                                       {"device_idle", &Jitter::device_idle}}};
 
 Time between(const JitterBucket& bucket, double part) {
   return bucket.from + scaled(bucket.to - bucket.from, part);
@@ -40,8 +44,9 @@ std::vector<JitterBucket> log_normal(Time median, double sigma, double rare, Tim
 }
 
 [[noreturn]] void refuse_line(const std::string& path, std::size_t number) {
-  throw UsageError("--jitter '" + path + "', line " + std::to_string(number) +
-                   ": want wake_up, host or device, two times in ns, and a count");
+  throw UsageError(
+      "--jitter '" + path + "', line " + std::to_string(number) +
+      ": want wake_up, host, copy, device or device_idle, two times in ns, and a count");
 }
 
 std::optional<JitterBucket> parse_bucket(std::istream& words) {
@@ -113,10 +118,12 @@ std::vector<JitterBucket> histogram(std::vector<Time> samples) {
 Jitter assumed_jitter() {
   using std::chrono::microseconds;
   // Made once: a table draws from it in each of its rows.
-  static const Jitter jitter{
-      .wake_up = Distribution(log_normal(microseconds(20), 0.55, 5e-4, microseconds(500))),
-      .host = Distribution(log_normal(microseconds(2), 0.5, 5e-4, microseconds(500))),
-      .device = {}};
+  static const Jitter jitter = [] {
+    Jitter assumed;
+    assumed.wake_up = Distribution(log_normal(microseconds(20), 0.55, 5e-4, microseconds(500)));
+    assumed.host = Distribution(log_normal(microseconds(2), 0.5, 5e-4, microseconds(500)));
+    return assumed;
+  }();
   return jitter;
 }
 

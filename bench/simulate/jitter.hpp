@@ -37,9 +37,11 @@ class Distribution {
 
 /// What the host adds to the times of a workload.
 struct Jitter {
-  Distribution wake_up;  ///< from the end of what a thread waits for until it runs
-  Distribution host;     ///< added to each batch's time on the host
-  Distribution device;   ///< added to each batch's time on the device, before it begins
+  Distribution wake_up;      ///< from the end of what a thread waits for until it runs
+  Distribution host;         ///< added to each batch's time on the host
+  Distribution copy;         ///< added to each copy
+  Distribution device;       ///< added to each compute that follows another at once
+  Distribution device_idle;  ///< added to each compute that finds its stream idle
 };
 
 /// Returns the sorted samples as a histogram whose buckets grow by about a tenth.
@@ -49,8 +51,8 @@ struct Jitter {
 /// in 2,000 a thread is held up for about 0.5 ms.
 [[nodiscard]] Jitter assumed_jitter();
 
-/// Parses lines `NAME FROM_NS TO_NS COUNT`, where NAME is wake_up, host or device; `#` begins a
-/// comment. Throws UsageError with `path` and the line.
+/// Parses lines `NAME FROM_NS TO_NS COUNT`, where NAME is a member of Jitter; `#` begins a comment.
+/// Throws UsageError with `path` and the line.
 [[nodiscard]] Jitter parse_jitter(const std::string& path, std::string_view text);
 /// Reads a file for parse_jitter; `none` and `assumed` are no files. Throws UsageError.
 [[nodiscard]] Jitter read_jitter(const std::string& path);

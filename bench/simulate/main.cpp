@@ -1,12 +1,12 @@
 // weir-simulate: the table of policies, workloads and budgets on simulated time.
 
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "allocator/base/error.hpp"
-#include "allocator/base/setting.hpp"
+#include "bench/simulate/choices.hpp"
 #include "bench/simulate/picture.hpp"
 #include "bench/simulate/report.hpp"
 #include "tools/program/command_line.hpp"
@@ -45,50 +45,11 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--list", flags.list, "print the workloads and the policies");
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t end = text.find(',', begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == std::string::npos) return parts;
-    begin = end + 1;
-  }
-}
-
-/// Returns what the names of `text` name in `all`.
-template <typename All>
-auto named(const std::string& flag, const std::string& text, const All& all) {
-  std::vector<decltype(all.data())> found;
-  for (const std::string& name : split(text)) {
-    const std::size_t before = found.size();
-    for (const auto& one : all) {
-      if ((name == "all" || one.name == name) && std::ranges::count(found, &one) == 0) {
-        found.push_back(&one);
-      }
-    }
-    if (found.size() == before) refuse(flag, text, "different names of --list, or all");
-  }
-  return found;
-}
-
-std::uint64_t whole(const std::string& flag, const std::string& text, std::uint64_t least,
-                    std::uint64_t most) {
-  const auto value = parse_whole(text);
-  if (!value || *value < least || *value > most) {
-    refuse(flag, text,
-           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  }
-  return *value;
-}
-
 ComparisonOptions checked(const Flags& flags) {
   ComparisonOptions options;
   options.workloads = named("--workload", flags.workloads, workloads());
   options.policies = named("--policy", flags.policies, policies());
-  for (const std::string& text : split(flags.budgets)) {
-    options.budgets.push_back(parse_budget(text));
-  }
+  options.budgets = parse_budgets(flags.budgets);
   options.run.batches = whole("--batches", flags.batches, 1, 10'000'000);
   options.run.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
   options.run.jitter = read_jitter(flags.jitter);

@@ -14,7 +14,7 @@ void admit_late(std::vector<BatchRecord>& records) {
   for (std::size_t i = records.size(); i-- > 0;) {
     BatchRecord& record = records[i];
     const Flight& flight = record.flight;
-    const Time copy = std::min(flight.begin, copy_stream) - flight.shape.copy;
+    const Time copy = std::min(flight.begin, copy_stream) - flight.copying;
     copy_stream = copy;
     // The copy is enqueued half way between admission and close.
     Time latest = std::min(copy - flight.shape.submit / 2, flight.begin - flight.shape.submit);

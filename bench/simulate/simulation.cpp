@@ -49,6 +49,7 @@ class Simulation {
         policy_(policy),
         options_(options),
         memory_(policy.has_budget ? options.budget : kUnlimited),
+        device_(options.jitter, options.seed * 104'729),
         gate_(make_gate(policy, memory_, device_, workload.producers.size())),
         random_(options.seed * 7919 + 13) {
     for (std::size_t i = 0; i < workload.producers.size(); ++i) {
@@ -119,7 +120,7 @@ class Simulation {
     attribute(flight);
     producers_[flight.producer].taken += flight.shape.peak();
     ++run_.batches;
-    run_.computed += flight.shape.compute;
+    run_.computed += flight.computing;
     run_.duration = flight.end;
     if (run_.batches == RunResult::kWarmUp) memory_.reset_peak();
   }
@@ -130,7 +131,7 @@ class Simulation {
     }
     const Time gap = flight.gap - flight.synchronizing;
     const Time before = control_.statistics().caused_idle;
-    control_.note_settled({.device_time = flight.shape.compute, .gap = gap, .credit = flight.soft});
+    control_.note_settled({.device_time = flight.computing, .gap = gap, .credit = flight.soft});
     const Time throttle = control_.statistics().caused_idle - before;
     const Time memory = std::clamp(flight.hard - hard_used_, Time{}, gap - throttle);
     hard_used_ += memory;
@@ -185,7 +186,8 @@ class Simulation {
         take_inputs(index);
         break;
       case Stage::kCopy:
-        producer.flight.copied = device_.copy(now_, producer.shape.copy);
+        producer.flight.shape = producer.shape;
+        device_.copy(now_, producer.flight);
         producer.stage = Stage::kWork;
         break;
       case Stage::kWork:
@@ -272,7 +274,6 @@ class Simulation {
     Producer& producer = producers_[index];
     Flight& flight = producer.flight;
     flight.producer = index;
-    flight.shape = producer.shape;
     flight.awaiting = producer.shape.inputs;
     device_.compute(now_, flight);
     memory_.free_behind(flight.sequence, producer.shape.inputs, producer.shape.work);

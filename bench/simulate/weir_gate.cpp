@@ -88,8 +88,8 @@ class WeirGate final : public Gate {
       if (length == Time{}) return;
       ticket.note_ran(role, {.device_time = length, .gap = gap, .end = on_clock(end)});
     };
-    ran(StreamRole::kCopyIn, flight.shape.copy, {}, flight.copied);
-    ran(StreamRole::kCompute, flight.shape.compute, flight.gap, flight.computed);
+    ran(StreamRole::kCopyIn, flight.copying, {}, flight.copied);
+    ran(StreamRole::kCompute, flight.computing, flight.gap, flight.computed);
     ran(StreamRole::kCompute2, flight.shape.collective, {}, flight.end);
     passed_.fill(flight.sequence);
   }

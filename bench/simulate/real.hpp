@@ -1,0 +1,49 @@
+#pragma once
+
+// The simulated workloads for real: threads, a scheduler and a pool on the cpu device, whose
+// kernels and copies take the workload's times. Memory is smaller by kScale.
+
+#include <vector>
+
+#include "bench/simulate/jitter.hpp"
+#include "bench/simulate/simulation.hpp"
+
+namespace weir::simulate {
+
+constexpr std::uint64_t kScale = 16;
+
+struct RealOptions {
+  Bytes budget{};  ///< before scaling
+  std::uint64_t batches = 500;
+  std::uint64_t seed = 1;
+};
+
+/// What a host and a device added to the times of the workload.
+struct JitterSamples {
+  std::vector<Time> wake_up;
+  std::vector<Time> host;
+  std::vector<Time> copy;
+  std::vector<Time> device;
+  std::vector<Time> device_idle;
+
+  void add(const JitterSamples& other);
+  [[nodiscard]] Jitter distributions() const;
+};
+
+struct RealResult {
+  Time duration{};
+  Bytes peak{};  ///< reserved, times kScale
+  std::uint64_t failed = 0;
+  Time caused_idle{};
+  JitterSamples samples{};  ///< of one producer that is never held back, or waits after each batch
+};
+
+/// Whether the policy runs for real: those of weir's scheduler do.
+[[nodiscard]] bool runs_for_real(const PolicyChoice& policy) noexcept;
+/// Collectives are not run for real.
+[[nodiscard]] bool runs_for_real(const Workload& workload) noexcept;
+
+[[nodiscard]] RealResult run_for_real(const Workload& workload, const PolicyChoice& policy,
+                                      const RealOptions& options);
+
+}  // namespace weir::simulate

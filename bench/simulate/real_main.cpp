@@ -1,0 +1,185 @@
+// weir-simulate-real: the simulator's workloads for real on the cpu device, beside what the
+// simulator predicts with the jitter of these runs.
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/base/error.hpp"
+#include "bench/simulate/choices.hpp"
+#include "bench/simulate/comparison.hpp"
+#include "bench/simulate/real.hpp"
+#include "tools/program/command_line.hpp"
+#include "tools/program/median.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/run_main.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/program/table.hpp"
+
+namespace weir::simulate {
+namespace {
+
+struct Flags {
+  std::string workloads = "all";
+  std::string policies = "throttled,throttled-2,throttled-20ms,backstop,unbounded,barrier";
+  std::string budgets = "1,1.5,4";
+  std::string seconds = "1";
+  std::string rounds = "3";
+  std::string seed = "1";
+  std::string record;
+};
+
+struct Options {
+  std::vector<const Workload*> workloads;
+  std::vector<const PolicyChoice*> policies;
+  std::vector<BudgetChoice> budgets;
+  std::uint64_t seconds = 1;
+  std::uint64_t rounds = 3;
+  std::uint64_t seed = 1;
+};
+
+/// One policy in one budget: what was measured in each round, and what is predicted from its
+/// jitter.
+struct Row {
+  const PolicyChoice* policy;
+  const BudgetChoice* budget;
+  RealOptions options;
+  std::vector<double> real_ms{};
+  std::vector<double> real_peak{};
+  std::vector<double> predicted_ms{};
+  std::vector<double> predicted_peak{};
+};
+
+Options checked(const Flags& flags) {
+  Options options;
+  options.workloads = named("--workload", flags.workloads, workloads());
+  options.policies = named("--policy", flags.policies, policies());
+  std::erase_if(options.workloads, [](const Workload* one) { return !runs_for_real(*one); });
+  std::erase_if(options.policies, [](const PolicyChoice* one) { return !runs_for_real(*one); });
+  if (options.workloads.empty()) throw UsageError("--workload: only simulated");
+  if (options.policies.empty()) throw UsageError("--policy: only simulated");
+  options.budgets = parse_budgets(flags.budgets);
+  options.seconds = whole("--seconds", flags.seconds, 1, 600);
+  options.rounds = whole("--rounds", flags.rounds, 1, 100);
+  options.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
+  return options;
+}
+
+std::uint64_t batches_of(const Workload& workload, std::uint64_t seconds) {
+  const std::uint64_t batches =
+      static_cast<std::uint64_t>(std::chrono::seconds(seconds) / workload.compute);
+  return std::clamp<std::uint64_t>(batches, 40, 20'000);
+}
+
+std::vector<Row> rows_of(const Workload& workload, const Options& options) {
+  const std::uint64_t batches = batches_of(workload, options.seconds);
+  const Needs needs = needs_of(workload, batches, options.seed);
+  std::vector<Row> rows;
+  for (const BudgetChoice& budget : options.budgets) {
+    for (const PolicyChoice* policy : options.policies) {
+      const bool is_known = !policy->has_budget && &budget != &options.budgets.front();
+      const Bytes bytes = bytes_of(budget, needs);
+      if (is_known || bytes < needs.one) continue;
+      rows.push_back({.policy = policy,
+                      .budget = &budget,
+                      .options = {.budget = bytes, .batches = batches, .seed = options.seed}});
+    }
+  }
+  return rows;
+}
+
+double ms(Time time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+/// Records the jitter of one round, runs every row and predicts it.
+void run_round(const Workload& workload, std::vector<Row>& rows, JitterSamples& all) {
+  JitterSamples samples;
+  Workload alone = workload;
+  alone.producers = {workload.producers.front()};
+  alone.too_large = 0;
+  for (const PolicyChoice& policy : policies()) {
+    if (policy.barrier || !policy.has_budget) {
+      RealOptions options = rows.front().options;
+      options.budget = gib(1024);
+      samples.add(run_for_real(alone, policy, options).samples);
+    }
+  }
+  all.add(samples);
+  for (Row& row : rows) {
+    const RealResult real = run_for_real(workload, *row.policy, row.options);
+    row.real_ms.push_back(ms(real.duration));
+    row.real_peak.push_back(static_cast<double>(real.peak.count));
+    const RunResult predicted = simulate(workload, *row.policy,
+                                         {.budget = row.options.budget,
+                                          .batches = row.options.batches,
+                                          .seed = row.options.seed,
+                                          .jitter = samples.distributions()});
+    row.predicted_ms.push_back(ms(predicted.duration));
+    row.predicted_peak.push_back(static_cast<double>(predicted.peak.count));
+  }
+}
+
+std::string difference(double predicted, double real) {
+  return format_number(100 * (predicted / real - 1), 1);
+}
+
+std::string size(double bytes) { return format_bytes(Bytes{static_cast<std::uint64_t>(bytes)}); }
+
+void print(const Workload& workload, const std::vector<Row>& rows) {
+  std::vector<std::vector<std::string>> cells{{"workload", "budget", "policy", "real ms",
+                                               "predicted", "off by %", "real peak", "predicted",
+                                               "off by %"}};
+  for (const Row& row : rows) {
+    const double real = median(row.real_ms);
+    const double predicted = median(row.predicted_ms);
+    const double real_peak = median(row.real_peak);
+    const double predicted_peak = median(row.predicted_peak);
+    cells.push_back({std::string(workload.name), row.policy->has_budget ? row.budget->name : "",
+                     std::string(row.policy->name), format_number(real, 1),
+                     format_number(predicted, 1), difference(predicted, real), size(real_peak),
+                     size(predicted_peak), difference(predicted_peak, real_peak)});
+  }
+  std::fputs((format_table(cells, "lllrrrrrr") + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+int run_program(int argc, char** argv) {
+  CommandLine line(
+      "Runs the simulator's workloads on the cpu device, beside what the simulator predicts.");
+  Flags flags;
+  line.add("--workload", flags.workloads, "as of weir-simulate");
+  line.add("--policy", flags.policies, "those of weir's scheduler: throttled…, backstop, …");
+  line.add("--budget", flags.budgets, "as of weir-simulate");
+  line.add("--seconds", flags.seconds, "device time of a run");
+  line.add("--rounds", flags.rounds, "rounds over all rows of a workload; medians are shown");
+  line.add("--seed", flags.seed, "seed of sizes");
+  line.add("--record", flags.record, "file for the recorded jitter: weir-simulate --jitter FILE");
+  line.set_footer(
+      "Each round first records the jitter of unbounded and barrier runs of the workload, then "
+      "runs "
+      "each row and predicts it from that jitter. Memory is smaller by 16, and shown as if not.");
+  if (const auto code = line.parse("weir-simulate-real", argc, argv)) return *code;
+  require_standard_output();
+  const Options options = checked(flags);
+  std::optional<OutputFile> record;
+  if (!flags.record.empty()) record.emplace("--record", flags.record);
+  JitterSamples samples;
+  for (const Workload* workload : options.workloads) {
+    std::vector<Row> rows = rows_of(*workload, options);
+    if (rows.empty()) continue;
+    for (std::uint64_t i = 0; i < options.rounds; ++i) run_round(*workload, rows, samples);
+    print(*workload, rows);
+  }
+  if (record) record->commit(format_jitter(samples.distributions()));
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::simulate
+
+int main(int argc, char** argv) {
+  return weir::run_main("weir-simulate-real",
+                        [&] { return weir::simulate::run_program(argc, argv); });
+}
