@@ -101,7 +101,7 @@ class WeirGate final : public Gate {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       Place& place = places_[i];
       if (!place.joined || !place.asleep) continue;
-      const bool is_first = rules_.line().is_first(place);
+      const bool is_first = rules_.first() == &place;
       if (place.decision == Decision::kWaitTurn ? is_first : may_go_on(place)) {
         place.asleep = false;
         woken.push_back(i);
@@ -136,6 +136,7 @@ class WeirGate final : public Gate {
   [[nodiscard]] Verdict wait_of(Place& place, Time now) {
     if (place.decision == Decision::kWaitTurn) {
       place.asleep = true;
+      wake_first();  // settling may have made it the first
       return {.wait = Verdict::Wait::kTurn};
     }
     if (place.decision == Decision::kWaitOpen) {

@@ -19,7 +19,9 @@ Bytes virtual_bytes(Bytes bytes, std::uint32_t weight) {
 
 void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight) {
   const auto account = std::ranges::find(accounts_, producer, &Account::producer);
-  const std::uint64_t end = account == accounts_.end() ? 0 : account->end;
+  const bool returned = account != accounts_.end();
+  const std::uint64_t end = returned ? account->end : 0;
+  if (returned) account->returned = true;
   place = {.producer = producer,
            .weight = weight,
            .bytes = bytes,
@@ -43,7 +45,8 @@ FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
 
 bool FairLine::yields(const Place& place, const MayHoldUp& may) const noexcept {
   return std::ranges::any_of(accounts_, [&](const Account& account) {
-    return account.open && account.producer != place.producer && account.end < place.tag &&
+    return (account.open || account.returned) && account.producer != place.producer &&
+           account.end < place.tag &&
            place.tag - account.end <= virtual_bytes(place.bytes, place.weight).count &&
            (!may || may(account.producer, account.weight));
   });

@@ -75,6 +75,29 @@ TEST(FairLine, AProducerGetsBytesByItsWeight) {
               3 * static_cast<double>(busy.served(2).count), static_cast<double>(mib(67).count));
 }
 
+TEST(FairLine, KeepsTheTurnOfAProducerThatWasBackSoonTheLastTime) {
+  FairLine line;
+  FairLine::Place small;
+  FairLine::Place large;
+  const auto serve_small = [&] {
+    line.join(small, 1, mib(1));
+    line.serve(small);
+    line.correct(1, mib(1), mib(1));
+  };
+  line.join(large, 2, mib(10));
+  line.serve(large);
+  line.correct(2, mib(10), mib(10));
+  line.join(large, 2, mib(10));
+  serve_small();
+  EXPECT_FALSE(line.yields(large)) << "nothing is known of how long it stays away";
+  serve_small();
+  EXPECT_TRUE(line.yields(large));
+  line.serve(large);
+  line.correct(2, mib(10), mib(10));
+  line.join(large, 2, mib(10));
+  EXPECT_FALSE(line.yields(large)) << "it did not come back";
+}
+
 TEST(FairLine, PassesOverThoseThatMayNotGo) {
   FairLine line;
   std::array<FairLine::Place, 3> places;

@@ -263,7 +263,8 @@ std::vector<Served> serve_equal_work(Bytes budget, const RunAhead& run_ahead,
 }
 
 TEST(Fairness, AQueueThatIsFullOfWorkIsSharedByTime) {
-  const std::vector<Served> served = serve_equal_work(kLeast * 16, kTwentySteps);
+  const std::vector<Served> served =
+      serve_equal_work(kLeast * 64, {.batches = 1, .time = 100 * kStepTime});
   EXPECT_GE(jain_index({served[0].work, served[1].work}), 0.95);
   EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
   const std::vector<Served> weighted =
