@@ -21,6 +21,58 @@ std::string seconds(std::chrono::nanoseconds time) {
   return format_number(seconds_of(time), 2) + " s";
 }
 
+std::string milliseconds(std::chrono::nanoseconds time) {
+  return format_number(1000 * seconds_of(time), 2) + " ms";
+}
+
+Stalls pool_stalls(const TrainResult& r) { return {.count = r.pool.waits, .total = r.pool.waited}; }
+
+/// Returns the stalls by cause, without causes that held nothing back.
+std::string stalls_by_cause(const TrainResult& r) {
+  const std::pair<std::string_view, Stalls> causes[]{
+      {"budget", r.admission.hard}, {"run-ahead", r.admission.soft},
+      {"turn", r.admission.turn},   {"open batches", r.admission.grace},
+      {"pool", pool_stalls(r)},     {"barrier", r.barriers}};
+  std::string text;
+  for (const auto& [cause, stalls] : causes) {
+    if (stalls.count == 0) continue;
+    text += (text.empty() ? "" : "; ") + std::string(cause) + " " + std::to_string(stalls.count) +
+            ", " + seconds(stalls.total);
+  }
+  return text.empty() ? "none" : text;
+}
+
+/// Returns the throttle-caused idle time as a share of the run.
+double caused_share(const TrainResult& r) {
+  return r.seconds > 0 ? seconds_of(r.admission.run_ahead.caused_idle) / r.seconds : 0;
+}
+
+std::string caused_idle(const TrainResult& r) {
+  return milliseconds(r.admission.run_ahead.caused_idle) + ", " + percent(caused_share(r)) +
+         " of the run";
+}
+
+/// Returns how the target moved; only one that adapts does.
+std::string target(const RunAhead& chosen, const TrainResult& r) {
+  if (!adapts(chosen)) return format_run_ahead(chosen);
+  const RunAheadStatistics& moved = r.admission.run_ahead;
+  return milliseconds(moved.target) + " = lead " + milliseconds(moved.lead) + " + margin " +
+         milliseconds(moved.margin) + "; at most " + milliseconds(moved.most);
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+/// Adds what held dispatch back. Only `throttled` admits, so only it has the last three rows.
+void add_throttling(Rows& rows, const PolicyOptions& policy, const TrainResult& r) {
+  rows.push_back({"dispatch stalls",
+                  std::to_string(r.stalls.count) + ", " + seconds(r.stalls.total) + " in all"});
+  rows.push_back({"stalls by cause", stalls_by_cause(r)});
+  if (policy.policy.value != Policy::kThrottled) return;
+  rows.push_back({"throttle-caused idle", caused_idle(r)});
+  rows.push_back({"run-ahead target", target(policy.run_ahead.value, r)});
+  rows.push_back({"forced admissions", std::to_string(r.admission.forced)});
+}
+
 std::string how_made(InputKind inputs) {
   switch (inputs) {
     case InputKind::kHost:
@@ -43,6 +95,7 @@ json memory_json(const TrainResult& r) {
   const auto stalls = [](const Stalls& s) {
     return json{{"count", s.count}, {"seconds", seconds_of(s.total)}};
   };
+  const RunAheadStatistics& moved = r.admission.run_ahead;
   json j{{"outcome", describe_outcome(r)},
          {"seconds", r.seconds},
          {"measured", {{"from_ns", r.measured_from}, {"to_ns", r.measured_to}}},
@@ -58,6 +111,15 @@ json memory_json(const TrainResult& r) {
          {"stalls_run_ahead", stalls(r.admission.soft)},
          {"stalls_turn", stalls(r.admission.turn)},
          {"stalls_memory", stalls(r.admission.grace)},
+         {"stalls_pool", stalls(pool_stalls(r))},
+         {"stalls_barrier", stalls(r.barriers)},
+         {"throttle_caused_idle",
+          {{"seconds", seconds_of(moved.caused_idle)}, {"share", caused_share(r)}}},
+         {"run_ahead_target",
+          {{"seconds", seconds_of(moved.target)},
+           {"most_seconds", seconds_of(moved.most)},
+           {"lead_seconds", seconds_of(moved.lead)},
+           {"margin_seconds", seconds_of(moved.margin)}}},
          {"admitted_by_force", r.admission.forced},
          {"most_in_flight", r.admission.most_submitted},
          {"pool",
@@ -187,6 +249,15 @@ std::string host_times(const Comparison& comparison) {
   return text;
 }
 
+/// Returns what holding back did in the last run of `throttled`. Empty for any other policy.
+std::string throttling(const RunAhead& chosen, const PolicyFigures& f) {
+  if (f.runs == 0 || f.name != to_string(Policy::kThrottled)) return "";
+  return f.name + ", last run: stalls by cause: " + stalls_by_cause(f.last) +
+         "\n  throttle-caused idle " + caused_idle(f.last) + "; run-ahead target " +
+         target(chosen, f.last) + "; " + format_count(f.last.admission.forced, "forced admission") +
+         "\n";
+}
+
 std::vector<std::string> row(const PolicyFigures& f, bool is_reference) {
   if (f.runs == 0) return row_not_run(f);
   const TrainResult& r = f.last;
@@ -205,18 +276,16 @@ std::vector<std::string> row(const PolicyFigures& f, bool is_reference) {
 }  // namespace
 
 std::string format_run(const TrainSettings& settings, const TrainResult& result) {
-  std::vector<std::vector<std::string>> rows{
-      {"policy", std::string(to_string(settings.policy.policy.value))},
-      {"result", describe_outcome(result)},
-      {"batches", std::to_string(result.batches)},
-      {"batches/s", format_number(result.batches_per_second(), 2)},
-      {"device idle", percent(result.idle_share)},
-      {"peak reserved", format_bytes(result.pool.reserved.peak)},
-      {"peak held", format_bytes(result.pool.held.peak)},
-      {"host staging", format_bytes(result.staging)},
-      {"most in flight", format_count(result.admission.most_submitted, "batch", "es")},
-      {"dispatch stalls",
-       std::to_string(result.stalls.count) + ", " + seconds(result.stalls.total) + " in all"}};
+  Rows rows{{"policy", std::string(to_string(settings.policy.policy.value))},
+            {"result", describe_outcome(result)},
+            {"batches", std::to_string(result.batches)},
+            {"batches/s", format_number(result.batches_per_second(), 2)},
+            {"device idle", percent(result.idle_share)},
+            {"peak reserved", format_bytes(result.pool.reserved.peak)},
+            {"peak held", format_bytes(result.pool.held.peak)},
+            {"host staging", format_bytes(result.staging)},
+            {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
+  add_throttling(rows, settings.policy, result);
   if (result.mean_loss) rows.push_back({"mean loss", format_number(*result.mean_loss, 6)});
   if (settings.data != nullptr) rows.push_back({"test accuracy", accuracy(result)});
   return format_table(rows);
@@ -234,19 +303,18 @@ std::string run_json(const TrainSettings& settings, const TrainResult& result) {
 std::string format_predict(const PredictSettings& settings, const TrainResult& result) {
   const double speed =
       result.seconds > 0 ? static_cast<double>(result.test_images) / result.seconds : 0;
-  return format_table(
-      {{"policy", std::string(to_string(settings.train.policy.policy.value))},
-       {"result", describe_outcome(result)},
-       {"images", std::to_string(result.test_images)},
-       {"images/s", format_number(speed, 0)},
-       {"device idle", percent(result.idle_share)},
-       {"peak reserved", format_bytes(result.pool.reserved.peak)},
-       {"peak held", format_bytes(result.pool.held.peak)},
-       {"host staging", format_bytes(result.staging)},
-       {"most in flight", format_count(result.admission.most_submitted, "batch", "es")},
-       {"dispatch stalls",
-        std::to_string(result.stalls.count) + ", " + seconds(result.stalls.total) + " in all"},
-       {"test accuracy", accuracy(result)}});
+  Rows rows{{"policy", std::string(to_string(settings.train.policy.policy.value))},
+            {"result", describe_outcome(result)},
+            {"images", std::to_string(result.test_images)},
+            {"images/s", format_number(speed, 0)},
+            {"device idle", percent(result.idle_share)},
+            {"peak reserved", format_bytes(result.pool.reserved.peak)},
+            {"peak held", format_bytes(result.pool.held.peak)},
+            {"host staging", format_bytes(result.staging)},
+            {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
+  add_throttling(rows, settings.train.policy, result);
+  rows.push_back({"test accuracy", accuracy(result)});
+  return format_table(rows);
 }
 
 std::string predict_json(const PredictSettings& settings, const TrainResult& result) {
@@ -293,6 +361,8 @@ std::string format_comparison(const CompareSettings& settings, const Comparison&
     first = false;
   }
   text += "\n";
+  for (const PolicyFigures& f : comparison.policies)
+    text += throttling(t.policy.run_ahead.value, f);
   if (comparison.interrupted) text += "interrupted: these are the figures so far\n";
   return text;
 }

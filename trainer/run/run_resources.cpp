@@ -60,6 +60,7 @@ void RunResources::collect(TrainResult& result) {
   result.pool = pool_.statistics();
   result.admission = scheduler_.admission();
   result.staging = staging();
+  result.barriers = scheduler_.barriers();
   result.stalls = stalls();
   result.operations = scheduler_.operations();
 }

@@ -40,6 +40,7 @@ struct TrainResult {
   double host_seconds = 0;
   Statistics pool;  ///< peaks over the whole run
   AdmissionStatistics admission;
+  Stalls barriers;  ///< waits for the device that the program asked for
   Stalls stalls;    ///< all stalls of dispatch, for any reason
   Bytes staging{};  ///< most host memory in staging buffers
   std::optional<double> mean_loss;

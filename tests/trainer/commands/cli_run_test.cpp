@@ -175,6 +175,25 @@ TEST(Cli, JsonHasTheFiguresThatArePrinted) {
   EXPECT_EQ(printed(child.out, "dispatch stalls"),
             std::to_string(r["stalls"]["count"].get<int>()) + ", " +
                 format_number(r["stalls"]["seconds"], 2) + " s in all");
+  const std::string by_cause = printed(child.out, "stalls by cause");
+  for (const auto& [cause, key] :
+       {std::pair{"budget ", "stalls_budget"}, std::pair{"run-ahead ", "stalls_run_ahead"},
+        std::pair{"barrier ", "stalls_barrier"}, std::pair{"pool ", "stalls_pool"}}) {
+    const std::string figures = cause + std::to_string(r[key]["count"].get<int>()) + ", " +
+                                format_number(r[key]["seconds"], 2) + " s";
+    EXPECT_EQ(by_cause.find(figures) != std::string::npos, r[key]["count"] != 0) << by_cause;
+  }
+  const auto& idle = r["throttle_caused_idle"];
+  EXPECT_EQ(printed(child.out, "throttle-caused idle"),
+            format_number(1000 * idle["seconds"].get<double>(), 2) + " ms, " +
+                format_number(100 * idle["share"].get<double>(), 1) + "% of the run");
+  EXPECT_TRUE(
+      printed(child.out, "run-ahead target")
+          .starts_with(format_number(1000 * r["run_ahead_target"]["seconds"].get<double>(), 2) +
+                       " ms = lead "))
+      << child.out;
+  EXPECT_EQ(printed(child.out, "forced admissions"),
+            std::to_string(r["admitted_by_force"].get<int>()));
   EXPECT_EQ(printed(child.out, "mean loss"), format_number(r["mean_loss"], 6));
 }
 

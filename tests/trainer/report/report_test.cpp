@@ -24,6 +24,13 @@ TrainResult made_up_result() {
   result.admission.forced = 3;
   result.admission.turn = {.count = 4, .total = std::chrono::milliseconds(250)};
   result.admission.grace = {.count = 5, .total = std::chrono::milliseconds(750)};
+  result.admission.soft = {.count = 2, .total = std::chrono::milliseconds(900)};
+  result.admission.run_ahead = {.target = std::chrono::microseconds(3500),
+                                .most = std::chrono::microseconds(4250),
+                                .lead = std::chrono::microseconds(500),
+                                .margin = std::chrono::microseconds(3000),
+                                .caused_idle = std::chrono::milliseconds(20)};
+  result.pool.waited = std::chrono::milliseconds(40);
   result.stalls = {.count = 18, .total = std::chrono::milliseconds(1940)};
   result.staging = mib(8);
   result.mean_loss = 0.5;
@@ -34,11 +41,34 @@ TrainResult made_up_result() {
 TEST(Report, RunShowsEveryFigure) {
   const std::string text = format_run(TrainSettings{}, made_up_result());
   for (const char* line :
-       {"policy           throttled", "result           finished", "batches          40",
-        "batches/s        8.00", "device idle      1.2%", "peak reserved    40 MiB",
-        "peak held        38 MiB", "host staging     8 MiB", "most in flight   2 batches",
-        "dispatch stalls  18, 1.94 s in all", "mean loss        0.500000"}) {
+       {"policy                throttled", "result                finished",
+        "batches               40", "batches/s             8.00", "device idle           1.2%",
+        "peak reserved         40 MiB", "peak held             38 MiB",
+        "host staging          8 MiB", "most in flight        2 batches",
+        "dispatch stalls       18, 1.94 s in all",
+        "stalls by cause       run-ahead 2, 0.90 s; turn 4, 0.25 s; open batches 5, 0.75 s; "
+        "pool 7, 0.04 s\n",
+        "throttle-caused idle  20.00 ms, 0.4% of the run",
+        "run-ahead target      3.50 ms = lead 0.50 ms + margin 3.00 ms; at most 4.25 ms",
+        "forced admissions     3", "mean loss             0.500000"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << " is missing from\n" << text;
+  }
+}
+
+TEST(Report, ATargetThatDoesNotAdaptIsShownAsItWasChosen) {
+  TrainSettings settings;
+  settings.policy.run_ahead.value = {.batches = 4, .time = std::chrono::nanoseconds{0}};
+  EXPECT_NE(format_run(settings, made_up_result()).find("run-ahead target      4\n"),
+            std::string::npos);
+}
+
+TEST(Report, OnlyThrottledHasATargetAndIdleTimeThatItCaused) {
+  TrainSettings settings;
+  settings.policy.policy.value = Policy::kBackstop;
+  const std::string text = format_run(settings, TrainResult{});
+  EXPECT_NE(text.find("stalls by cause  none\n"), std::string::npos) << text;
+  for (const char* row : {"throttle-caused idle", "run-ahead target", "forced admissions"}) {
+    EXPECT_EQ(text.find(row), std::string::npos) << text;
   }
 }
 
@@ -63,6 +93,14 @@ TEST(Report, RunJsonHasTheSameFigures) {
   EXPECT_EQ(r["stalls_turn"]["count"], 4);
   EXPECT_EQ(r["stalls_memory"]["seconds"], 0.75);
   EXPECT_EQ(r["admitted_by_force"], 3);
+  EXPECT_EQ(r["stalls_pool"]["seconds"], 0.04);
+  EXPECT_EQ(r["stalls_barrier"]["count"], 0);
+  EXPECT_EQ(r["throttle_caused_idle"]["seconds"], 0.02);
+  EXPECT_EQ(r["throttle_caused_idle"]["share"], 0.004);
+  EXPECT_EQ(r["run_ahead_target"]["seconds"], 0.0035);
+  EXPECT_EQ(r["run_ahead_target"]["most_seconds"], 0.00425);
+  EXPECT_EQ(r["run_ahead_target"]["lead_seconds"], 0.0005);
+  EXPECT_EQ(r["run_ahead_target"]["margin_seconds"], 0.003);
   EXPECT_EQ(r["mean_loss"], 0.5);
   EXPECT_EQ(r["pool"]["waits"], 7);
   EXPECT_EQ(r["held_bytes_per_batch"], (std::vector{mib(20).count, mib(30).count}));
@@ -120,7 +158,10 @@ TEST(Report, ComparisonShowsEveryColumnAndWhatHoldsBelow) {
         "1.94 s  1.2%  finished\n",
         "bit-identical in all 12 runs that finished",
         "smallest budget that finishes: unbounded 37 MiB (the reference's peak), backstop 37 MiB, "
-        "throttled 37 MiB, barrier not found\n"}) {
+        "throttled 37 MiB, barrier not found\n"
+        "throttled, last run: stalls by cause: run-ahead 2, 0.90 s; ",
+        "throttle-caused idle 20.00 ms, 0.4% of the run; run-ahead target 3.50 ms = lead 0.50 ms "
+        "+ margin 3.00 ms; at most 4.25 ms; 3 forced admissions\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
   }
   EXPECT_EQ(text.find("interrupted"), std::string::npos);
