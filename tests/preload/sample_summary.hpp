@@ -38,6 +38,10 @@ namespace weir::testing {
       {.kind = "host", .level = gauge(51), .calls = 1, .sum = gib(7), .counted = false}};
   device.paced = {.count = 61, .total = milliseconds(620)};
   device.batches = {.count = 71, .total = milliseconds(7'200)};
+  device.batches_budget = {.count = 11, .total = std::chrono::milliseconds(1200)};
+  device.batches_run_ahead = {.count = 57, .total = std::chrono::milliseconds(5700)};
+  device.batches_turn = {.count = 3, .total = std::chrono::milliseconds(300)};
+  device.batches_forced = 2;
   device.batches_marked = 81;
   return device;
 }

@@ -35,7 +35,7 @@ TEST(Summary, JsonHasEveryFieldOfTheProcess) {
 TEST(Summary, JsonHasEveryFieldOfADevice) {
   const Json json = Json::parse(to_json(sample_summary())).at("devices").at(1);
   const DeviceSummary device = sample_device(1);
-  EXPECT_EQ(json.size(), 12U);
+  EXPECT_EQ(json.size(), 16U);
   EXPECT_EQ(json.at("device"), 1);
   EXPECT_EQ(json.at("total_bytes"), device.total.count);
   EXPECT_EQ(json.at("budget_bytes"), device.budget.count);
@@ -45,6 +45,10 @@ TEST(Summary, JsonHasEveryFieldOfADevice) {
   EXPECT_EQ(json.at("served_share"), 0.75);
   EXPECT_EQ(json.at("paced"), (Json{{"count", 61}, {"total_ns", 620'000'000}}));
   EXPECT_EQ(json.at("batches"), (Json{{"count", 71}, {"total_ns", 7'200'000'000}}));
+  EXPECT_EQ(json.at("batches_budget"), (Json{{"count", 11}, {"total_ns", 1'200'000'000}}));
+  EXPECT_EQ(json.at("batches_run_ahead"), (Json{{"count", 57}, {"total_ns", 5'700'000'000}}));
+  EXPECT_EQ(json.at("batches_turn"), (Json{{"count", 3}, {"total_ns", 300'000'000}}));
+  EXPECT_EQ(json.at("batches_forced"), 2);
   EXPECT_EQ(json.at("batches_marked"), 81);
   EXPECT_EQ(json.at("passed"), (Json{{{"kind", "arrays"},
                                       {"level_bytes", gauge_json(device.passed[0].level)},
@@ -109,10 +113,20 @@ TEST(Summary, TextHasALineForEachFigure) {
         "\n  waits for memory            24, 2.500 s in all\n",
         "\n  retries                     25\n", "\n  requests that failed        27\n",
         "\n  launches held back          61, 0.620 s in all\n",
-        "\n  batches held back           71, 7.200 s in all, of 81\n"}) {
+        "\n  batches held back           71, 7.200 s in all, of 81\n",
+        "\n  for the budget              11, 1.200 s in all\n",
+        "\n  for the run-ahead target    57, 5.700 s in all\n",
+        "\n  for another's turn          3, 0.300 s in all\n",
+        "\n  forced admissions           2\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_TRUE(text.ends_with('\n'));
+}
+
+TEST(Summary, AProgramWithoutMarkedBatchesHasNoLinesOfTheirCauses) {
+  Summary summary = sample_summary();
+  for (DeviceSummary& device : summary.devices) device.batches_marked = 0;
+  EXPECT_THAT(to_text(summary), ::testing::Not(HasSubstr("run-ahead")));
 }
 
 TEST(Summary, ALongKindIsNotCutAndStaysApartFromItsFigure) {

@@ -397,10 +397,4 @@ Waits Arena::paced() const {
   return paced_;
 }
 
-Waits Arena::batch_waits() const {
-  const AdmissionStatistics counts = admission_.statistics();
-  return {.count = counts.hard.count + counts.soft.count + counts.turn.count,
-          .total = counts.hard.total + counts.soft.total + counts.turn.total};
-}
-
 }  // namespace weir::preload

@@ -84,7 +84,8 @@ class Arena {
   [[nodiscard]] Waits paced() const;
   /// Returns the requests that waited for other pools of the device.
   [[nodiscard]] Waits waits_for_others() const;
-  [[nodiscard]] Waits batch_waits() const;
+  /// Returns what held marked batches back.
+  [[nodiscard]] AdmissionStatistics admission() const { return admission_.statistics(); }
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_.load(); }
 
  private:

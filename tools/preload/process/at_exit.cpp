@@ -80,7 +80,15 @@ void add(DeviceSummary& device, const Arena& arena) {
   sum.waited += one.waited;
   sum.budget = one.budget;
   add(device.paced, arena.paced());
-  add(device.batches, arena.batch_waits());
+  const auto admission = arena.admission();
+  for (const auto& [cause, stalls] : {std::pair{&device.batches_budget, admission.hard},
+                                      std::pair{&device.batches_run_ahead, admission.soft},
+                                      std::pair{&device.batches_turn, admission.turn}}) {
+    const Waits waits{.count = stalls.count, .total = stalls.total};
+    add(*cause, waits);
+    add(device.batches, waits);
+  }
+  device.batches_forced += admission.forced;
   device.batches_marked += arena.batches();
 }
 

@@ -66,6 +66,13 @@ std::string device_text(const DeviceSummary& device) {
   text += line("launches held back", waits(device.paced.count, device.paced.total));
   text += line("batches held back", waits(device.batches.count, device.batches.total) + ", of " +
                                         std::to_string(device.batches_marked));
+  if (device.batches_marked != 0) {
+    text += line("for the budget", waits(device.batches_budget.count, device.batches_budget.total));
+    text += line("for the run-ahead target",
+                 waits(device.batches_run_ahead.count, device.batches_run_ahead.total));
+    text += line("for another's turn", waits(device.batches_turn.count, device.batches_turn.total));
+    text += line("forced admissions", std::to_string(device.batches_forced));
+  }
   return text;
 }
 

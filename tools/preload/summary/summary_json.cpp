@@ -67,6 +67,10 @@ std::string device_json(const DeviceSummary& device) {
   object.add("passed", json_array(device.passed, passed_json));
   object.add("paced", waits(device.paced));
   object.add("batches", waits(device.batches));
+  object.add("batches_budget", waits(device.batches_budget));
+  object.add("batches_run_ahead", waits(device.batches_run_ahead));
+  object.add("batches_turn", waits(device.batches_turn));
+  object.add("batches_forced", device.batches_forced);
   object.add("batches_marked", device.batches_marked);
   return object.text();
 }

@@ -67,6 +67,10 @@ DeviceSummary device(const Json& json) {
                         .passed = {},
                         .paced = waits(json.at("paced")),
                         .batches = waits(json.at("batches")),
+                        .batches_budget = waits(json.at("batches_budget")),
+                        .batches_run_ahead = waits(json.at("batches_run_ahead")),
+                        .batches_turn = waits(json.at("batches_turn")),
+                        .batches_forced = json.at("batches_forced"),
                         .batches_marked = json.at("batches_marked")};
   for (const Json& one : json.at("passed")) summary.passed.push_back(passed(one));
   return summary;
