@@ -1,6 +1,8 @@
 #include "trainer/report/report.hpp"
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
@@ -29,10 +31,13 @@ Stalls pool_stalls(const TrainResult& r) { return {.count = r.pool.waits, .total
 
 /// Returns the stalls by cause, without causes that held nothing back.
 std::string stalls_by_cause(const TrainResult& r) {
-  const std::pair<std::string_view, Stalls> causes[]{
-      {"budget", r.admission.hard}, {"run-ahead", r.admission.soft},
-      {"turn", r.admission.turn},   {"open batches", r.admission.grace},
-      {"pool", pool_stalls(r)},     {"barrier", r.barriers}};
+  const std::array<std::pair<std::string_view, Stalls>, 6> causes{
+      {{"budget", r.admission.hard},
+       {"run-ahead", r.admission.soft},
+       {"turn", r.admission.turn},
+       {"open batches", r.admission.grace},
+       {"pool", pool_stalls(r)},
+       {"barrier", r.barriers}}};
   std::string text;
   for (const auto& [cause, stalls] : causes) {
     if (stalls.count == 0) continue;
