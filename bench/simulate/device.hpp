@@ -18,6 +18,7 @@ struct Flight {
   std::size_t producer = 0;
   BatchShape shape{};
   Time copied{};           ///< end of its copy
+  Time copy_after{};       ///< its copy begins no earlier: it writes to memory that was handed over
   Time copying{};          ///< what its copy took
   Time computing{};        ///< what its compute took
   Time begin{};            ///< of its compute
@@ -39,7 +40,7 @@ class Device {
 
   void copy(Time now, Flight& flight) noexcept {
     flight.copying = flight.shape.copy + jitter_.copy.draw(copy_random_);
-    flight.copied = copied_ = std::max(copied_, now) + flight.copying;
+    flight.copied = copied_ = std::max({copied_, now, flight.copy_after}) + flight.copying;
   }
   /// Enqueues the batch behind its copy. The next batch's compute waits for its collective, which
   /// begins in the middle of its own compute.
@@ -63,6 +64,7 @@ class Device {
   /// Batches that were not passed yet, oldest first.
   [[nodiscard]] std::deque<Flight>& flights() noexcept { return flights_; }
   [[nodiscard]] const std::deque<Flight>& flights() const noexcept { return flights_; }
+  [[nodiscard]] std::uint64_t enqueued() const noexcept { return enqueued_; }
   [[nodiscard]] std::uint64_t passed() const noexcept { return enqueued_ - flights_.size(); }
   /// `sequence` must not be passed.
   [[nodiscard]] Flight& flight(std::uint64_t sequence) { return flights_[sequence - passed() - 1]; }

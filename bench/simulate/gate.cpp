@@ -151,7 +151,7 @@ class DynamicGate final : public OldestGate {
 const std::vector<PolicyChoice>& policies() {
   using Rule = PolicyChoice::Rule;
   const auto milliseconds = [](int count) { return std::chrono::milliseconds(count); };
-  static const std::vector<PolicyChoice> all{
+  static const std::vector<PolicyChoice> kAll{
       {.name = "throttled", .about = "weir: run-ahead auto", .rule = Rule::kWeir},
       {.name = "throttled-2",
        .about = "weir: run-ahead of two batches",
@@ -183,9 +183,10 @@ const std::vector<PolicyChoice>& policies() {
       {.name = "bql", .about = "Linux's byte queue limits", .rule = Rule::kDynamic},
       {.name = "oracle",
        .about = "knows the future, fills the budget, admits as late as it can",
-       .rule = Rule::kOracle},
+       .rule = Rule::kOracle,
+       .hands_over = false},
   };
-  return all;
+  return kAll;
 }
 
 std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory, Device& device,

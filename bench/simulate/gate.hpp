@@ -75,6 +75,9 @@ struct PolicyChoice {
   std::uint64_t limit = 0;
   bool barrier = false;    ///< waits for the device after each batch
   bool has_budget = true;  ///< otherwise memory is unlimited
+  /// Inputs may take over memory of freed working sets, whose computes their copy then waits for,
+  /// as weir's pools do before the host waits.
+  bool hands_over = true;
 };
 
 /// All policies of the table. The first is weir's.

@@ -118,13 +118,13 @@ std::vector<JitterBucket> histogram(std::vector<Time> samples) {
 Jitter assumed_jitter() {
   using std::chrono::microseconds;
   // Made once: a table draws from it in each of its rows.
-  static const Jitter jitter = [] {
+  static const Jitter kJitter = [] {
     Jitter assumed;
     assumed.wake_up = Distribution(log_normal(microseconds(20), 0.55, 5e-4, microseconds(500)));
     assumed.host = Distribution(log_normal(microseconds(2), 0.5, 5e-4, microseconds(500)));
     return assumed;
   }();
-  return jitter;
+  return kJitter;
 }
 
 Jitter parse_jitter(const std::string& path, std::string_view text) {

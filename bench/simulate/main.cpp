@@ -27,6 +27,7 @@ struct Flags {
   std::string json;
   std::string series;
   std::string svg;
+  bool no_hand_over = false;
   bool list = false;
 };
 
@@ -42,6 +43,8 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--json", flags.json, "file for all figures; - is standard output, without the table");
   line.add("--series", flags.series, "CSV file for memory over time, of one workload and budget");
   line.add("--svg", flags.svg, "picture of the same, up to six policies");
+  line.add("--no-hand-over", flags.no_hand_over,
+           "the pool never hands memory of a freed working set to a copy, which then waits for it");
   line.add("--list", flags.list, "print the workloads and the policies");
 }
 
@@ -53,6 +56,7 @@ ComparisonOptions checked(const Flags& flags) {
   options.run.batches = whole("--batches", flags.batches, 1, 10'000'000);
   options.run.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
   options.run.jitter = read_jitter(flags.jitter);
+  options.run.hands_over = !flags.no_hand_over;
   options.run.keep_series = !flags.series.empty() || !flags.svg.empty();
   if (options.run.keep_series && (options.workloads.size() != 1 || options.budgets.size() != 1)) {
     throw UsageError("--series and --svg need one --workload and one --budget");

@@ -2,7 +2,7 @@
 
 // The memory of a simulated device: a pool that never fragments. As in the real one, inputs come
 // free when the device has passed their batch, and a working set that was freed may be used again
-// by its own stream at once.
+// by its own stream at once, or be handed over to the copy stream, which then waits for it.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ class Memory {
 
   [[nodiscard]] Bytes budget() const noexcept { return budget_; }
   /// Bytes that anything still needs.
-  [[nodiscard]] Bytes used() const noexcept { return apart() + arena(work_); }
+  [[nodiscard]] Bytes used() const noexcept { return used_with(work_); }
   [[nodiscard]] Bytes peak() const noexcept { return peak_; }
   void reset_peak() noexcept { peak_ = used(); }
   /// What admission is told. Freed working sets are cached: they count as not held.
@@ -34,9 +34,22 @@ class Memory {
     note_peak();
     return true;
   }
+  /// Inputs in memory of freed working sets, if that is enough: their copy has to wait for all
+  /// computes up to `last`. Returns false if it is not.
+  [[nodiscard]] bool take_over(Bytes bytes, std::uint64_t last) {
+    const Bytes missing = minus_or_zero(used() + bytes, budget_);
+    if (missing == Bytes{} || pending_.empty()) return false;
+    if (missing > minus_or_zero(cached(), work_)) return false;
+    if (apart() + bytes + work_ > budget_) return false;
+    handed_.push_back({last, missing});
+    handed_bytes_ += missing;
+    allocated_ += bytes;
+    note_peak();
+    return true;
+  }
   /// A working set. Returns false if it does not fit now.
   [[nodiscard]] bool take_work(Bytes bytes) noexcept {
-    if (apart() + arena(work_ + bytes) > budget_) return false;
+    if (used_with(work_ + bytes) > budget_) return false;
     work_ += bytes;
     note_peak();
     return true;
@@ -50,7 +63,7 @@ class Memory {
     allocated_ -= inputs;
     awaiting_ += inputs;
     work_ -= work;
-    while (!pending_.empty() && pending_.back().work <= work) pending_.pop_back();
+    while (!pending_.empty() && pending_.back().bytes <= work) pending_.pop_back();
     pending_.push_back({sequence, work});
   }
   /// As free_behind for outputs that were kept; `passed`: the device is done with them.
@@ -62,18 +75,32 @@ class Memory {
   void pass(std::uint64_t sequence, Bytes bytes) noexcept {
     awaiting_ -= bytes;
     while (!pending_.empty() && pending_.front().sequence <= sequence) pending_.pop_front();
+    while (!handed_.empty() && handed_.front().sequence <= sequence) {
+      handed_bytes_ -= handed_.front().bytes;
+      handed_.pop_front();
+    }
   }
 
  private:
   struct Pending {
     std::uint64_t sequence;
-    Bytes work;
+    Bytes bytes;
   };
 
   [[nodiscard]] Bytes apart() const noexcept { return allocated_ + awaiting_; }
-  /// What the compute stream needs for its working sets: the largest pending one.
-  [[nodiscard]] Bytes arena(Bytes allocated) const noexcept {
-    return pending_.empty() ? allocated : std::max(allocated, pending_.front().work);
+  /// What the compute stream has for its working sets: the largest pending one, less what was
+  /// handed over. Working sets that came later need all of theirs.
+  [[nodiscard]] Bytes cached() const noexcept {
+    Bytes most;
+    for (const Pending& pending : pending_) {
+      const bool is_later = handed_.empty() || pending.sequence > handed_.back().sequence;
+      most = std::max(most, is_later ? pending.bytes : minus_or_zero(pending.bytes, handed_bytes_));
+      if (is_later) break;  // the others are smaller
+    }
+    return most;
+  }
+  [[nodiscard]] Bytes used_with(Bytes work) const noexcept {
+    return apart() + std::max(work, cached());
   }
   void note_peak() noexcept { peak_ = std::max(peak_, used()); }
 
@@ -82,6 +109,8 @@ class Memory {
   Bytes awaiting_{};
   Bytes work_{};
   std::deque<Pending> pending_;  ///< freed working sets; each is larger than all behind it
+  std::deque<Pending> handed_;   ///< parts of pending working sets
+  Bytes handed_bytes_{};
   Bytes peak_{};
 };
 

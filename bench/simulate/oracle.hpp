@@ -2,9 +2,10 @@
 
 // The best schedule that knows the future, as a bound for every policy.
 //
-// Throughput: a run that fills the same budget and goes on at the moment memory comes free. Several
-// producers start a batch only with room for all of it, so that none fails. No policy that takes
-// batches in this order and memory in these steps is faster, but for the luck of an early load.
+// Throughput: a run that fills the same budget and goes on at the moment memory comes free, with or
+// without handing memory over, whichever is faster. Several producers start a batch only with room
+// for all of it, so that none fails. No policy that takes batches in this order and memory in these
+// steps is faster, but for the luck of an early load.
 //
 // Memory: of that run, each batch is then admitted as late as its compute allows. Computes keep
 // their times. From the last batch backward: a copy ends when the compute or the next copy needs

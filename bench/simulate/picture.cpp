@@ -55,12 +55,12 @@ Axis axis_of(double most, int count, std::initializer_list<std::pair<double, con
 }
 
 std::string text_at(double x, double y, const std::string& text, const std::string& more = {}) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" " + more + ">" + text + "</text>\n";
+  return "<text x='" + number(x) + "' y='" + number(y) + "' " + more + ">" + text + "</text>\n";
 }
 
 std::string line_from(double x1, double y1, double x2, double y2, const std::string& style) {
-  return "<line x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" + number(x2) +
-         "\" y2=\"" + number(y2) + "\" " + style + "/>\n";
+  return "<line x1='" + number(x1) + "' y1='" + number(y1) + "' x2='" + number(x2) + "' y2='" +
+         number(y2) + "' " + style + "/>\n";
 }
 
 class Picture {
@@ -80,12 +80,12 @@ class Picture {
   }
 
   [[nodiscard]] std::string draw() const {
-    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
-                      std::to_string(kWidth) + " " + std::to_string(kHeight) + "\" width=\"" +
-                      std::to_string(kWidth) + "\" height=\"" + std::to_string(kHeight) +
-                      "\" font-family=\"system-ui, sans-serif\" font-size=\"13\" "
-                      "fill=\"#333\" role=\"img\">\n"
-                      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+    std::string svg = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " +
+                      std::to_string(kWidth) + " " + std::to_string(kHeight) + "' width='" +
+                      std::to_string(kWidth) + "' height='" + std::to_string(kHeight) +
+                      "' font-family='system-ui, sans-serif' font-size='13' "
+                      "fill='#333' role='img'>\n"
+                      "<rect width='100%' height='100%' fill='#fff'/>\n";
     svg += title() + axes() + budget();
     for (std::size_t i = 0; i < outcomes_.size(); ++i) svg += curve(i) + legend(i);
     return svg + "</svg>\n";
@@ -103,7 +103,7 @@ class Picture {
   [[nodiscard]] std::string title() const {
     const std::string about(outcomes_.front().workload->about);
     return text_at(kLeft, 26, "Device memory over time: " + about,
-                   "font-size=\"16\" font-weight=\"600\"");
+                   "font-size='16' font-weight='600'");
   }
 
   [[nodiscard]] std::string axes() const {
@@ -111,32 +111,31 @@ class Picture {
     const int digits_x = x_.step < 1 ? 1 : 0;
     for (int i = 0; i * x_.step <= x_.most * 1.0001; ++i) {
       const double at = kLeft + i * x_.step / x_.most * kPlotWidth;
-      svg += line_from(at, kTop + kPlotHeight, at, kTop + kPlotHeight + 5, "stroke=\"#999\"");
+      svg += line_from(at, kTop + kPlotHeight, at, kTop + kPlotHeight + 5, "stroke='#999'");
       svg += text_at(at, kTop + kPlotHeight + 20, format_number(i * x_.step, digits_x),
-                     "text-anchor=\"middle\"");
+                     "text-anchor='middle'");
     }
     const int digits_y = y_.step < 1 ? 1 : 0;
     for (int i = 0; i * y_.step <= y_.most * 1.0001; ++i) {
       const double at = y(i * y_.step * y_.unit);
       svg += line_from(kLeft, at, kLeft + kPlotWidth, at,
-                       i == 0 ? "stroke=\"#999\"" : "stroke=\"#e6e6e6\"");
-      svg +=
-          text_at(kLeft - 8, at + 4, format_number(i * y_.step, digits_y), "text-anchor=\"end\"");
+                       i == 0 ? "stroke='#999'" : "stroke='#e6e6e6'");
+      svg += text_at(kLeft - 8, at + 4, format_number(i * y_.step, digits_y), "text-anchor='end'");
     }
     svg += text_at(kLeft + kPlotWidth / 2.0, kHeight - 12, "time (" + x_.name + ")",
-                   "text-anchor=\"middle\"");
+                   "text-anchor='middle'");
     const std::string middle = number(kTop + kPlotHeight / 2.0);
     return svg +
            text_at(0, 0, "memory in use (" + y_.name + ")",
-                   "text-anchor=\"middle\" transform=\"translate(22 " + middle + ") rotate(-90)\"");
+                   "text-anchor='middle' transform='translate(22 " + middle + ") rotate(-90)'");
   }
 
   [[nodiscard]] std::string budget() const {
     const auto bytes = static_cast<double>(outcomes_.front().budget_bytes.count);
     if (bytes / y_.unit > y_.most) return "";
     return line_from(kLeft, y(bytes), kLeft + kPlotWidth, y(bytes),
-                     "stroke=\"#555\" stroke-dasharray=\"6 4\"") +
-           text_at(kLeft + kPlotWidth, y(bytes) - 6, "budget", "text-anchor=\"end\"");
+                     "stroke='#555' stroke-dasharray='6 4'") +
+           text_at(kLeft + kPlotWidth, y(bytes) - 6, "budget", "text-anchor='end'");
   }
 
   /// The largest sample of each pixel column, so that no peak is lost.
@@ -156,11 +155,11 @@ class Picture {
       points += std::to_string(column) + "," + number(y(most)) + " ";
     }
     const std::string ground = number(y(0));
-    return "<polygon points=\"" + std::to_string(kLeft) + "," + ground + " " + points +
-           std::to_string(end) + "," + ground + "\" fill=\"" + colour(index) +
-           "\" fill-opacity=\"0.12\"/>\n<polyline points=\"" + points +
-           "\" fill=\"none\" stroke-width=\"1.8\" stroke-linejoin=\"round\" stroke=\"" +
-           colour(index) + "\"/>\n";
+    return "<polygon points='" + std::to_string(kLeft) + "," + ground + " " + points +
+           std::to_string(end) + "," + ground + "' fill='" + colour(index) +
+           "' fill-opacity='0.12'/>\n<polyline points='" + points +
+           "' fill='none' stroke-width='1.8' stroke-linejoin='round' stroke='" + colour(index) +
+           "'/>\n";
   }
 
   [[nodiscard]] std::string legend(std::size_t index) const {
@@ -173,7 +172,7 @@ class Picture {
                               format_bytes(outcome.run.peak) + ", throughput " +
                               format_number(100 * outcome.of_unbounded, 1) + "%";
     return line_from(at_x, at_y - 4, at_x + 22, at_y - 4,
-                     "stroke-width=\"4\" stroke=\"" + colour(index) + "\"") +
+                     "stroke-width='4' stroke='" + colour(index) + "'") +
            text_at(at_x + 30, at_y, words);
   }
 

@@ -236,7 +236,13 @@ class Simulation {
   void take_inputs(std::size_t index) {
     Producer& producer = producers_[index];
     const Bytes bytes = producer.shape.inputs + producer.shape.retained;
-    if (!take(index, memory_.take(bytes), bytes)) return;
+    bool is_taken = memory_.take(bytes);
+    const bool hands_over = policy_.hands_over && options_.hands_over;
+    if (!is_taken && hands_over && memory_.take_over(bytes, device_.enqueued())) {
+      is_taken = true;
+      producer.flight.copy_after = device_.flights().back().computed;
+    }
+    if (!take(index, is_taken, bytes)) return;
     producer.next = now_ + producer.shape.submit / 2;
     producer.stage = Stage::kCopy;
   }

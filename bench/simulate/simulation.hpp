@@ -20,6 +20,7 @@ struct RunOptions {
   std::uint64_t batches = 5000;  ///< of all producers together
   std::uint64_t seed = 1;
   Jitter jitter{};
+  bool hands_over = true;     ///< PolicyChoice::hands_over counts
   bool keep_series = false;   ///< keeps RunResult::series
   bool keep_batches = false;  ///< keeps RunResult::records
 };

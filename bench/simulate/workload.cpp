@@ -95,8 +95,8 @@ std::vector<Workload> make_workloads() {
 }  // namespace
 
 std::span<const Workload> workloads() {
-  static const std::vector<Workload> all = make_workloads();
-  return all;
+  static const std::vector<Workload> kAll = make_workloads();
+  return kAll;
 }
 
 Batches::Batches(const Workload& workload, std::size_t producer, std::uint64_t seed, Bytes budget)
@@ -109,7 +109,7 @@ BatchShape Batches::next() {
   if (of.sigma > 0) size *= std::min(8.0, std::exp(of.sigma * random_.normal()));
   const bool is_other = of.other_kind > 0 && index % 2 == 1;
   if (is_other) size *= of.other_kind;
-  BatchShape shape{.kind = producer_ + 16 * (is_other ? 1 : 0),
+  BatchShape shape{.kind = producer_ + (is_other ? 16U : 0U),
                    .inputs = scaled(of.inputs, size),
                    .work = scaled(of.work, size),
                    .retained = scaled(of.retained, size)};

@@ -44,6 +44,23 @@ TEST(SimulatedMemory, TheLargestPendingWorkingSetCountsUntilItIsPassed) {
   EXPECT_EQ(memory.used(), Bytes{});
 }
 
+TEST(SimulatedMemory, InputsTakeOverAFreedWorkingSetThatTheDeviceStillUses) {
+  Memory memory(Bytes{10});
+  ASSERT_TRUE(memory.take(Bytes{2}));
+  ASSERT_TRUE(memory.take_work(Bytes{8}));
+  EXPECT_FALSE(memory.take_over(Bytes{2}, 0)) << "the working set is not freed yet";
+  memory.free_behind(1, Bytes{2}, Bytes{8});
+  ASSERT_FALSE(memory.take(Bytes{2}));
+  ASSERT_TRUE(memory.take_over(Bytes{2}, 1));
+  EXPECT_EQ(memory.used(), Bytes{10}) << "no new memory";
+  EXPECT_TRUE(memory.take_work(Bytes{6})) << "the stream still has six";
+  memory.drop_work(Bytes{6});
+  EXPECT_FALSE(memory.take_work(Bytes{7}));
+  memory.pass(1, Bytes{2});
+  EXPECT_EQ(memory.used(), Bytes{2}) << "the new inputs";
+  EXPECT_TRUE(memory.take_work(Bytes{8}));
+}
+
 TEST(SimulatedMemory, KeptOutputsAwaitTheirBatchOnlyIfItIsNotPassed) {
   Memory memory(Bytes{10});
   ASSERT_TRUE(memory.take(Bytes{4}));
