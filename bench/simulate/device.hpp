@@ -17,19 +17,22 @@ struct Flight {
   std::uint64_t sequence = 0;  ///< from 1
   std::size_t producer = 0;
   BatchShape shape{};
-  Time copied{};           ///< end of its copy
-  Time copy_after{};       ///< its copy begins no earlier: it writes to memory that was handed over
-  Time copying{};          ///< what its copy took
-  Time computing{};        ///< what its compute took
-  Time begin{};            ///< of its compute
-  Time computed{};         ///< end of its compute
-  Time end{};              ///< with its collective
-  Time gap{};              ///< the compute stream's idle time before it
-  Time synchronizing{};    ///< part of the gap: it waited for a collective
-  Bytes awaiting{};        ///< memory that comes free at its end
-  Time soft{};             ///< sum of all waits for a limit on running ahead, at its admission
-  Time hard{};             ///< sum of all waits for memory, until its last allocation
-  void* ticket = nullptr;  ///< the gate's
+  Time copied{};         ///< end of its copy
+  Time copy_after{};     ///< its copy begins no earlier: it writes to memory that was handed over
+  Time copying{};        ///< what its copy took
+  Time computing{};      ///< what its compute took
+  Time begin{};          ///< of its compute
+  Time computed{};       ///< end of its compute
+  Time end{};            ///< with its collective
+  Time gap{};            ///< the compute stream's idle time before it
+  Time synchronizing{};  ///< part of the gap: it waited for a collective
+  // For how long nothing had been enqueued:
+  Time copy_starved{};        ///< for copies, before its own
+  Time collective_starved{};  ///< for collectives, before its own
+  Bytes awaiting{};           ///< memory that comes free at its end
+  Time soft{};                ///< sum of all waits for a limit on running ahead, at its admission
+  Time hard{};                ///< sum of all waits for memory, until its last allocation
+  void* ticket = nullptr;     ///< the gate's
 };
 
 class Device {
@@ -40,6 +43,7 @@ class Device {
 
   void copy(Time now, Flight& flight) noexcept {
     flight.copying = flight.shape.copy + jitter_.copy.draw(copy_random_);
+    flight.copy_starved = std::max(Time{}, now - copied_);
     flight.copied = copied_ = std::max({copied_, now, flight.copy_after}) + flight.copying;
   }
   /// Enqueues the batch behind its copy. The next batch's compute waits for its collective, which
@@ -55,6 +59,7 @@ class Device {
     flight.computing = flight.shape.compute + delay.draw(random_);
     flight.computed = computed_ = begin + flight.computing;
     if (flight.shape.collective > Time{}) {
+      flight.collective_starved = std::max(Time{}, now - synchronized_);
       const Time middle = begin + flight.computing / 2;
       synchronized_ = std::max(synchronized_, middle) + flight.shape.collective;
     }

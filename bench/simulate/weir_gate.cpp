@@ -84,13 +84,17 @@ class WeirGate final : public Gate {
 
   void passed(const Flight& flight) override {
     Ticket& ticket = *static_cast<Ticket*>(flight.ticket);
-    const auto ran = [&](StreamRole role, Time length, Time gap, Time end) {
-      if (length == Time{}) return;
-      ticket.note_ran(role, {.device_time = length, .gap = gap, .end = on_clock(end)});
+    const auto ran = [&](StreamRole role, const TaskTime& time) {
+      if (time.device_time != Time{}) ticket.note_ran(role, time);
     };
-    ran(StreamRole::kCopyIn, flight.copying, {}, flight.copied);
-    ran(StreamRole::kCompute, flight.computing, flight.gap, flight.computed);
-    ran(StreamRole::kCompute2, flight.shape.collective, {}, flight.end);
+    ran(StreamRole::kCopyIn, {.device_time = flight.copying,
+                              .starved = flight.copy_starved,
+                              .end = on_clock(flight.copied)});
+    ran(StreamRole::kCompute,
+        {.device_time = flight.computing, .gap = flight.gap, .end = on_clock(flight.computed)});
+    ran(StreamRole::kCompute2, {.device_time = flight.shape.collective,
+                                .starved = flight.collective_starved,
+                                .end = on_clock(flight.end)});
     passed_.fill(flight.sequence);
   }
 
