@@ -1,0 +1,98 @@
+#pragma once
+
+/// @file
+/// A process's part in a budget that several processes share. docs/share.md follows one lease.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/share/share_file.hpp"
+#include "allocator/share/share_policy.hpp"
+
+namespace weir {
+
+/// How a process takes part.
+struct ShareOptions {
+  ShareId id;
+  Bytes budget{};  ///< of all processes together; each names the same
+  Bytes floor{};   ///< of this process; above zero
+  /// How long the constructor asks others to return what they have above their floors. The process
+  /// has no memory yet, so no other process can wait for it meanwhile.
+  std::chrono::nanoseconds patience = std::chrono::seconds(10);
+};
+
+/// A process's slot, from attaching to detaching. The lease's sum over all processes never exceeds
+/// the budget; this process has at least its floor, whatever others write.
+///
+/// Never waits for another process, except the constructor within its patience. Another process
+/// that keeps the file's lock costs at most ShareFile::kLockPatience in each kLockPause, and then
+/// the lease stays as it is.
+/// Thread-safe. Does nothing in a forked child.
+class Share {
+ public:
+  static constexpr std::chrono::milliseconds kLockPause{100};
+
+  /// Attaches. Throws UsageError, one line, if the file is refused (ShareFile::open), its budget is
+  /// another, the floors do not fit, or the others returned too little.
+  explicit Share(const ShareOptions& options);
+  /// Detaches: all that it had is the others'. The last one removes the file.
+  ~Share();
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+
+  [[nodiscard]] Bytes budget() const noexcept { return budget_; }
+  [[nodiscard]] Bytes floor() const noexcept { return floor_; }
+  [[nodiscard]] Bytes lease() const noexcept;
+
+  /// Tries to raise the lease to `needed`. Returns the lease then, which may be less. Others see
+  /// what was refused, until a later call asks for no more or `forget_wish`.
+  Bytes raise(Bytes needed) noexcept;
+  /// Lowers the lease to `kept`, but not below the floor. Returns the lease then.
+  Bytes lower(Bytes kept) noexcept;
+  /// Returns the lease to keep: less than the lease if others want more than they have.
+  [[nodiscard]] Bytes kept(const ShareUse& use) const;
+  /// Returns whether another process wants more than it has. Takes no lock of the file.
+  [[nodiscard]] bool is_wanted() const;
+  /// No longer wants what was refused.
+  void forget_wish() noexcept;
+  /// Writes this process's record again if it is not what it wrote.
+  void repair() noexcept;
+
+ private:
+  class Locked;
+
+  [[nodiscard]] std::vector<ShareSlot> others(bool& all_known) const WEIR_REQUIRES(mutex_);
+  enum class Attached { kYes, kNotYet, kBusy, kFileEnded };
+  void attach(const ShareOptions& options) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Attached try_attach(const ShareOptions& options) WEIR_REQUIRES(mutex_);
+  /// Returns the slots of others while all of them are known. Throws UsageError.
+  [[nodiscard]] std::vector<ShareSlot> known_others(const ShareOptions& options) const
+      WEIR_REQUIRES(mutex_);
+  bool write() noexcept WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool is_child() const noexcept;
+
+  const pid_t pid_;
+  const Bytes budget_;
+  const Bytes floor_;
+  mutable Mutex mutex_{LockRank::kLeaf};
+  mutable ShareFile file_ WEIR_GUARDED_BY(mutex_);
+  std::size_t index_ WEIR_GUARDED_BY(mutex_) = 0;
+  ShareSlot own_ WEIR_GUARDED_BY(mutex_);  ///< the file's copy of it is never trusted
+  /// After somebody kept the file's lock: when to try again.
+  std::chrono::steady_clock::time_point next_try_ WEIR_GUARDED_BY(mutex_);
+};
+
+/// What is in a share, for people.
+struct ShareReport {
+  ShareId id;
+  Bytes budget{};
+  std::vector<ShareSlots::Used> used{};
+  std::string fault{};  ///< why it cannot be read; empty otherwise
+};
+/// Looks into a share without taking part.
+[[nodiscard]] ShareReport look_into(const ShareId& id);
+
+}  // namespace weir

@@ -1,0 +1,275 @@
+#include "allocator/share/share_file.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+
+namespace weir {
+namespace {
+
+// A forked child has its parent's descriptors, and a lock lasts until all of them are closed. So
+// the child closes its own at once, or its parent's slot would outlive the parent.
+constexpr std::size_t kMostOpen = 64;
+constinit std::array<std::atomic<int>, kMostOpen> open_files{};  // descriptor + 1; 0: unused
+
+void close_in_child() noexcept {
+  for (std::atomic<int>& open : open_files) {
+    const int descriptor = open.exchange(0) - 1;
+    if (descriptor >= 0) close(descriptor);
+  }
+}
+
+/// Returns false if too many are open.
+bool note_open(int descriptor) noexcept {
+  static const int kAtFork = pthread_atfork(nullptr, nullptr, close_in_child);
+  if (kAtFork != 0) return false;
+  for (std::atomic<int>& open : open_files) {
+    int unused = 0;
+    if (open.compare_exchange_strong(unused, descriptor + 1)) return true;
+  }
+  return false;
+}
+
+/// Returns false if it is not open: this is a forked child.
+bool note_closed(int descriptor) noexcept {
+  for (std::atomic<int>& open : open_files) {
+    int its = descriptor + 1;
+    if (open.compare_exchange_strong(its, 0)) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void refuse_share(const ShareId& id, std::string_view why) {
+  throw UsageError("the share '" + id.name + "' is refused: " + id.path() + ": " +
+                   std::string(why));
+}
+
+[[noreturn]] void refuse_call(const ShareId& id, std::string_view call) {
+  const int error = errno;
+  refuse_share(id, std::string(call) + ": " + std::generic_category().message(error));
+}
+
+bool set_lock(int descriptor, std::size_t byte, short type) noexcept {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(byte);
+  range.l_len = 1;
+  return fcntl(descriptor, F_OFD_SETLK, &range) == 0;
+}
+
+/// Returns the first byte from `from` to the last slot's that another open file has locked.
+std::optional<std::size_t> next_locked(int descriptor, std::size_t from) noexcept {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(from);
+  range.l_len = static_cast<off_t>(1 + kShareSlots - from);
+  if (fcntl(descriptor, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return std::nullopt;
+  // One that locks more than a byte has all of them.
+  return std::max(from, static_cast<std::size_t>(range.l_start));
+}
+
+/// Returns how many bytes from the beginning it read.
+std::size_t read_all(int descriptor, ShareLayout& layout) noexcept {
+  const ssize_t read = pread(descriptor, &layout, sizeof layout, 0);
+  return read < 0 ? 0 : static_cast<std::size_t>(read);
+}
+
+mode_t mode_of(const ShareOwner& owner) noexcept { return owner.is_group ? 0660 : 0600; }
+
+/// Returns what is wrong with the file itself; empty if nothing is.
+std::string fault_of_file(const struct stat& found, const ShareOwner& owner) {
+  if (!S_ISREG(found.st_mode)) return "it is no file";
+  if (owner.is_group ? found.st_gid != owner.id : found.st_uid != owner.id) {
+    return std::string("it belongs to another ") + (owner.is_group ? "group" : "user");
+  }
+  if ((found.st_mode & 07777U) != mode_of(owner)) return "it is open to others, or not to its own";
+  if (found.st_nlink > 1) return "it has a second name";
+  return {};
+}
+
+void check_file(const ShareId& id, int descriptor) {
+  struct stat found {};
+  if (fstat(descriptor, &found) != 0) refuse_call(id, "stat");
+  if (const std::string fault = fault_of_file(found, id.owner); !fault.empty()) {
+    refuse_share(id, fault);
+  }
+  ShareLayout layout;
+  const std::size_t read = read_all(descriptor, layout);
+  const std::string fault =
+      fault_of(layout.header, read, static_cast<std::uint64_t>(found.st_size), id.owner);
+  if (!fault.empty()) refuse_share(id, fault + "; remove it if no program uses it");
+}
+
+/// The file has no name until it is complete, so nobody sees a part of it, and a process that is
+/// killed here leaves nothing. Returns -1 if another process was faster.
+int make_file(const ShareId& id, Bytes budget) {
+  const std::string path = id.path();
+  const std::string folder = path.substr(0, path.rfind('/'));
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode_of(id.owner));
+  if (descriptor < 0) refuse_call(id, "open");
+  const auto refuse = [&](std::string_view call) {
+    const int error = errno;
+    close(descriptor);
+    errno = error;
+    refuse_call(id, call);
+  };
+  if (id.owner.is_group && fchown(descriptor, static_cast<uid_t>(-1), id.owner.id) != 0) {
+    refuse("chown");
+  }
+  if (fchmod(descriptor, mode_of(id.owner)) != 0) refuse("chmod");
+  ShareLayout layout;
+  layout.header = header_of(id.owner, budget);
+  if (pwrite(descriptor, &layout, sizeof layout, 0) != sizeof layout) refuse("write");
+  const std::string self = "/proc/self/fd/" + std::to_string(descriptor);
+  if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    return descriptor;
+  }
+  if (errno != EEXIST) refuse("link");
+  close(descriptor);
+  return -1;
+}
+
+int open_file(const ShareId& id, int flags) noexcept {
+  return ::open(id.path().c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+}  // namespace
+
+ShareFile::ShareFile(const ShareId& id, int descriptor) noexcept
+    : id_(id), descriptor_(descriptor) {}
+
+ShareFile::ShareFile(ShareFile&& other) noexcept
+    : id_(std::move(other.id_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+ShareFile& ShareFile::operator=(ShareFile&& other) noexcept {
+  std::swap(id_, other.id_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+ShareFile::~ShareFile() {
+  // A descriptor that was closed after a fork may be another file's by now.
+  if (descriptor_ >= 0 && note_closed(descriptor_)) close(descriptor_);
+}
+
+ShareFile ShareFile::open(const ShareId& id, Bytes budget) {
+  constexpr int kTries = 16;  // others may remove the file in between
+  for (int i = 0; i < kTries; ++i) {
+    int descriptor = open_file(id, O_RDWR);
+    if (descriptor < 0 && errno == ENOENT) descriptor = make_file(id, budget);
+    if (descriptor < 0 && errno == EEXIST) continue;
+    if (descriptor < 0) refuse_call(id, "open");
+    if (!note_open(descriptor)) {
+      close(descriptor);
+      refuse_share(id, "this process has too many shares");
+    }
+    ShareFile file(id, descriptor);
+    check_file(id, descriptor);
+    return file;
+  }
+  refuse_share(id, "it is removed again and again");
+}
+
+ShareFile ShareFile::open_to_look(const ShareId& id) {
+  const int descriptor = open_file(id, O_RDONLY);
+  if (descriptor < 0) refuse_call(id, "open");
+  if (!note_open(descriptor)) {
+    close(descriptor);
+    refuse_share(id, "this process has too many shares");
+  }
+  ShareFile file(id, descriptor);
+  check_file(id, descriptor);
+  return file;
+}
+
+bool ShareFile::lock() noexcept {
+  constexpr int kTriesAtOnce = 16;
+  const auto until = std::chrono::steady_clock::now() + kLockPatience;
+  for (int i = 0;; ++i) {
+    if (set_lock(descriptor_, 0, F_WRLCK)) return true;
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;
+    if (i < kTriesAtOnce) continue;
+    if (std::chrono::steady_clock::now() >= until) return false;
+    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void ShareFile::unlock() noexcept { (void)set_lock(descriptor_, 0, F_UNLCK); }
+
+std::optional<std::size_t> ShareFile::take_slot() noexcept {
+  for (std::size_t i = 0; i < kShareSlots; ++i) {
+    if (set_lock(descriptor_, 1 + i, F_WRLCK)) return i;
+  }
+  return std::nullopt;
+}
+
+void ShareFile::leave_slot(std::size_t index) noexcept {
+  (void)set_lock(descriptor_, 1 + index, F_UNLCK);
+}
+
+ShareSlots ShareFile::read() const {
+  ShareSlots slots;
+  ShareLayout layout;
+  const std::size_t read = read_all(descriptor_, layout);
+  struct stat found {};
+  const bool whole =
+      read == sizeof layout && fstat(descriptor_, &found) == 0 &&
+      fault_of(layout.header, read, static_cast<std::uint64_t>(found.st_size), id_.owner).empty();
+  if (whole) slots.budget = {layout.header.budget};
+  for (auto byte = next_locked(descriptor_, 1); byte; byte = next_locked(descriptor_, *byte + 1)) {
+    const std::size_t index = *byte - 1;
+    ShareSlots::Used used{.index = index};
+    if (whole) {
+      used.slot = slot_of(layout.slots.at(index), slots.budget);
+      used.pid = layout.slots.at(index).pid;
+    }
+    slots.used.push_back(used);
+    if (index + 1 == kShareSlots) break;
+  }
+  return slots;
+}
+
+bool ShareFile::write(std::size_t index, const ShareRecord& record) noexcept {
+  const auto place = static_cast<off_t>(offsetof(ShareLayout, slots) + index * sizeof record);
+  return pwrite(descriptor_, &record, sizeof record, place) == sizeof record;
+}
+
+std::optional<ShareRecord> ShareFile::record(std::size_t index) const noexcept {
+  ShareRecord record;
+  const auto place = static_cast<off_t>(offsetof(ShareLayout, slots) + index * sizeof record);
+  if (pread(descriptor_, &record, sizeof record, place) != sizeof record) return std::nullopt;
+  return record;
+}
+
+void ShareFile::write_header(Bytes budget) {
+  const ShareHeader header = header_of(id_.owner, budget);
+  if (pwrite(descriptor_, &header, sizeof header, 0) != sizeof header) refuse_call(id_, "write");
+}
+
+bool ShareFile::is_named() const noexcept {
+  struct stat own {};
+  struct stat named {};
+  return fstat(descriptor_, &own) == 0 && lstat(id_.path().c_str(), &named) == 0 &&
+         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+void ShareFile::remove_name() const noexcept {
+  if (is_named()) (void)unlink(id_.path().c_str());
+}
+
+}  // namespace weir

@@ -1,0 +1,255 @@
+// What a share's file refuses, each in one line, and what nonsense in it cannot do.
+
+#include "allocator/share/share_file.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstring>
+#include <random>
+
+#include "allocator/base/error.hpp"
+#include "share_fixture.hpp"
+#include "support/message_of.hpp"
+
+namespace weir {
+namespace {
+
+using testing::Child;
+using ::testing::HasSubstr;
+using testing::kBudget;
+using testing::kFloor;
+using ::testing::Not;
+using testing::OwnShare;
+using testing::Signal;
+
+/// A descriptor of its own to a share's file, to write nonsense.
+class Raw {
+ public:
+  explicit Raw(const ShareId& id) : descriptor_(open(id.path().c_str(), O_RDWR | O_CLOEXEC)) {
+    EXPECT_GE(descriptor_, 0);
+  }
+  ~Raw() { close(descriptor_); }
+  Raw(const Raw&) = delete;
+  Raw& operator=(const Raw&) = delete;
+  void write(std::size_t offset, const void* bytes, std::size_t size) const {
+    EXPECT_EQ(pwrite(descriptor_, bytes, size, static_cast<off_t>(offset)),
+              static_cast<ssize_t>(size));
+  }
+  void write_slot(std::size_t index, const ShareRecord& record) const {
+    write(offsetof(ShareLayout, slots) + index * sizeof record, &record, sizeof record);
+  }
+  void write_header(const ShareHeader& header) const { write(0, &header, sizeof header); }
+  void cut(off_t size) const { EXPECT_EQ(ftruncate(descriptor_, size), 0); }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+std::string refusal(const OwnShare& own) {
+  return testing::message_of<UsageError>([&] { const Share share(own.options(kBudget, kFloor)); });
+}
+
+/// Leaves a whole file with nobody attached.
+void make_file(const OwnShare& own) { const ShareFile file = ShareFile::open(own.id, kBudget); }
+
+TEST(ShareFile, AFileThatIsNoShareOrOfAnotherLayoutIsRefusedInOneLine) {
+  struct Case {
+    const char* name;
+    void (*change)(ShareHeader&);
+    const char* says;
+  };
+  const std::array cases{
+      Case{"magic", [](ShareHeader& h) { h.magic[0] = 'W'; }, "no share of Weir"},
+      Case{"version", [](ShareHeader& h) { h.version = 7; }, "its layout is version 7, and"},
+      Case{"size", [](ShareHeader& h) { h.size = 12; }, "bytes instead of"},
+      Case{"owner", [](ShareHeader& h) { h.owner += 1; }, "for user"},
+      Case{"group", [](ShareHeader& h) { h.owner_is_group = 1; }, "for group"},
+      Case{"no budget", [](ShareHeader& h) { h.budget = 0; }, "changed by something"},
+      Case{"huge budget", [](ShareHeader& h) { h.budget = UINT64_MAX; }, "changed by something"},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.name);
+    const OwnShare own;
+    make_file(own);
+    ShareHeader header = header_of(own.id.owner, kBudget);
+    each.change(header);
+    header.check = check_of(header);
+    Raw(own.id).write_header(header);
+    const std::string message = refusal(own);
+    EXPECT_THAT(message, HasSubstr(each.says));
+    EXPECT_THAT(message, HasSubstr(own.id.path()));
+    EXPECT_THAT(message, Not(HasSubstr("\n")));
+  }
+}
+
+TEST(ShareFile, AHeaderWithoutItsCheckIsRefused) {
+  const OwnShare own;
+  make_file(own);
+  ShareHeader header = header_of(own.id.owner, kBudget);
+  header.budget += 1;
+  Raw(own.id).write_header(header);
+  EXPECT_THAT(refusal(own), HasSubstr("changed by something other than Weir"));
+}
+
+TEST(ShareFile, AFileOfTheWrongKindModeOrNamesIsRefused) {
+  const OwnShare own;
+  const std::string path = own.id.path();
+  make_file(own);
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  EXPECT_THAT(refusal(own), HasSubstr("open to others"));
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  const std::string second = path + "-second";
+  ASSERT_EQ(link(path.c_str(), second.c_str()), 0);
+  EXPECT_THAT(refusal(own), HasSubstr("second name"));
+  unlink(second.c_str());
+  ASSERT_EQ(truncate(path.c_str(), 10), 0);
+  EXPECT_THAT(refusal(own), HasSubstr("too short"));
+  unlink(path.c_str());
+  ASSERT_EQ(symlink("/dev/null", path.c_str()), 0);
+  EXPECT_THAT(refusal(own), HasSubstr("refused"));
+  unlink(path.c_str());
+  ASSERT_EQ(mkdir(path.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(own), HasSubstr("refused"));
+  rmdir(path.c_str());
+  EXPECT_NO_THROW(Share(own.options(kBudget, kFloor))) << "and without it the name is free";
+}
+
+TEST(ShareFile, AFileOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const OwnShare own;
+  make_file(own);
+  ASSERT_EQ(chown(own.id.path().c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  EXPECT_THAT(refusal(own), HasSubstr("belongs to another user"));
+}
+
+TEST(ShareFile, AGroupsFileIsForTheGroup) {
+  OwnShare own;
+  own.id.owner = {.id = getegid(), .is_group = true};
+  const Share share(own.options(kBudget, kFloor));
+  struct stat found {};
+  ASSERT_EQ(stat(own.id.path().c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777U, 0660U);
+  EXPECT_EQ(found.st_gid, getegid());
+  EXPECT_THAT(own.id.path(), HasSubstr("weir-share-g"));
+  const ShareId again = ShareId::of_file(own.id.path().substr(own.id.path().rfind('/') + 1));
+  EXPECT_EQ(again.name, own.id.name);
+  EXPECT_EQ(again.owner, own.id.owner);
+  unlink(own.id.path().c_str());
+}
+
+TEST(ShareFile, OnlyNamesOfSharesAreRead) {
+  for (const char* file : {"", "weir-share-", "weir-share-12", "weir-share-12-", "weir-share-x-a",
+                           "weir-share-g-a", "weir-share-99999999999-a", "weir-share-1-a/b"}) {
+    EXPECT_EQ(ShareId::of_file(file).name, "") << file;
+  }
+  EXPECT_EQ(ShareId::of_file("weir-share-12-a.b_c-1").name, "a.b_c-1");
+}
+
+TEST(ShareTampered, NonsenseInAnothersSlotTakesNoFloorAndGivesNothing) {
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  Share other(own.options(kBudget, kFloor));
+  const Raw raw(own.id);
+  std::mt19937_64 random(1);
+  const Bytes before = share.raise(mib(20));
+  ASSERT_EQ(before, mib(20));
+  for (int i = 0; i < 300; ++i) {
+    ShareRecord record;
+    std::array<std::uint64_t, 4> words{};
+    for (std::uint64_t& word : words) {
+      word = i % 2 == 0 ? random() : random() % (2 * kBudget.count);
+    }
+    record = {words[0], words[1], words[2], words[3]};
+    // A check that is right, and one that is not.
+    record.check = i % 3 == 0 ? random() : check_of(record);
+    raw.write_slot(1, record);
+    const Bytes raised = share.raise(before + Bytes{1});
+    EXPECT_GE(raised, before);
+    EXPECT_LE(raised, before + Bytes{1});
+    EXPECT_GE(share.kept({{}, {}}), kFloor);
+    EXPECT_GE(share.lower(before), kFloor);
+  }
+  // It writes its own slot again, and all is well.
+  other.repair();
+  EXPECT_EQ(share.raise(kBudget), kBudget - kFloor);
+}
+
+TEST(ShareTampered, ASlotThatIsNotKnownStopsRaisesAndAttachingButNotTheOthersFloors) {
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  const Share other(own.options(kBudget, kFloor));
+  const ShareRecord nonsense{.floor = 1, .lease = 2, .wanted = 3, .pid = 4, .check = 5};
+  Raw(own.id).write_slot(1, nonsense);
+  EXPECT_EQ(share.raise(mib(20)), kFloor);
+  EXPECT_FALSE(share.is_wanted());
+  EXPECT_THAT(refusal(own), HasSubstr("a slot was changed by something other than Weir"));
+}
+
+TEST(ShareTampered, WhatIsWrittenIntoTheOwnSlotIsNeverBelieved) {
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  Share other(own.options(kBudget, kFloor));
+  ASSERT_EQ(share.raise(mib(40)), mib(40));
+  Raw(own.id).write_slot(0, record_of({{1}, {1}, {1}}, 1));
+  EXPECT_EQ(share.lease(), mib(40));
+  share.repair();
+  EXPECT_EQ(other.raise(kBudget), mib(24)) << "others see the real lease again";
+}
+
+TEST(ShareTampered, ACutOrEmptiedFileChangesNobodysLease) {
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  ASSERT_EQ(share.raise(mib(20)), mib(20));
+  const Raw raw(own.id);
+  for (const off_t size : {off_t{2000}, off_t{39}, off_t{0}, off_t{1 << 20}}) {
+    raw.cut(size);
+    EXPECT_EQ(share.raise(mib(30)), mib(20)) << size;
+    EXPECT_FALSE(share.is_wanted());
+    EXPECT_EQ(share.kept({{}, {}}), mib(20));
+    share.repair();
+  }
+  EXPECT_EQ(share.lower(mib(18)), mib(18));
+}
+
+TEST(ShareTampered, WhoKeepsTheLockMakesNobodyWaitForLong) {
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  const Signal locked;
+  Child keeper([&] {
+    ShareFile file = ShareFile::open(own.id, kBudget);
+    const bool held = file.lock();
+    locked.tell();
+    for (;;) pause();
+    return held ? 0 : 1;
+  });
+  locked.await();
+  kill(keeper.pid(), SIGSTOP);
+  // A thousand times the patience would be a second; after the first try there are no more.
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(share.raise(mib(20)), kFloor);
+  EXPECT_EQ(share.lower({}), kFloor);
+  keeper.kill();  // the kernel ends its lock
+  while (share.raise(mib(20)) != mib(20)) usleep(1000);
+}
+
+TEST(ShareTampered, LocksOnEverySlotTakeNoLeaseAway) {
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  ASSERT_EQ(share.raise(mib(20)), mib(20));
+  const Raw raw(own.id);
+  struct flock all {};
+  all.l_type = F_RDLCK;
+  all.l_whence = SEEK_SET;
+  all.l_start = 2;
+  ASSERT_EQ(fcntl(raw.descriptor(), F_OFD_SETLK, &all), 0);
+  EXPECT_EQ(share.raise(mib(30)), mib(20));
+  EXPECT_EQ(share.lower(mib(18)), mib(18));
+  EXPECT_THAT(refusal(own), HasSubstr("refused"));
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,119 @@
+#pragma once
+
+// Shares of their own for each test, and processes that use them.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <string>
+
+#include "allocator/share/share.hpp"
+#include "support/print.hpp"
+
+namespace weir::testing {
+
+inline constexpr Bytes kBudget = mib(64);
+inline constexpr Bytes kFloor = mib(16);
+
+/// Removes the file of a share that no other test has.
+class OwnShare {
+ public:
+  OwnShare() {
+    static std::atomic<int> last{0};
+    id.name = "test-" + std::to_string(getpid()) + "-" + std::to_string(++last);
+    id.owner.id = geteuid();
+  }
+  ~OwnShare() { unlink(id.path().c_str()); }
+  OwnShare(const OwnShare&) = delete;
+  OwnShare& operator=(const OwnShare&) = delete;
+
+  [[nodiscard]] ShareOptions options(Bytes budget, Bytes floor) const {
+    return {.id = id, .budget = budget, .floor = floor, .patience = {}};
+  }
+
+  ShareId id;
+};
+
+/// A child process that runs `body` and ends. Killed at the end of the scope if it still runs.
+class Child {
+ public:
+  template <typename Body>
+  explicit Child(const Body& body) : pid_(fork()) {
+    if (pid_ != 0) return;
+    alarm(120);  // a child that hangs ends, and fails its test
+    int code = 99;
+    try {
+      code = body();
+    } catch (const std::exception& error) {
+      dprintf(STDERR_FILENO, "in a child: %s\n", error.what());
+    }
+    _exit(code);
+  }
+  ~Child() { kill(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  void kill() noexcept {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    (void)wait();
+  }
+  /// Returns its exit code, or minus the signal that ended it.
+  int wait() noexcept {
+    int status = 0;
+    if (waitpid(pid_, &status, 0) != pid_) return -1000;
+    pid_ = -1;
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+/// A pipe: one process tells another that it has come to a place.
+class Signal {
+ public:
+  Signal() { EXPECT_EQ(pipe(ends_), 0); }
+  ~Signal() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  void tell() const noexcept { (void)!write(ends_[1], "x", 1); }
+  void await() const noexcept {
+    char byte = 0;
+    while (read(ends_[0], &byte, 1) < 0) continue;
+  }
+
+ private:
+  int ends_[2]{};
+};
+
+/// Looks at a share from outside: at one moment.
+class Sampler {
+ public:
+  Sampler(const ShareId& id, Bytes budget) : file_(ShareFile::open(id, budget)) {}
+  /// Returns the slots at one moment, or nothing while another has the lock.
+  [[nodiscard]] std::optional<ShareSlots> look() {
+    if (!file_.lock()) return std::nullopt;
+    ShareSlots slots = file_.read();
+    file_.unlock();
+    return slots;
+  }
+  /// Returns the leases' sum, also of slots that are not known.
+  [[nodiscard]] static Bytes sum(const ShareSlots& slots) {
+    Bytes sum;
+    for (const ShareSlots::Used& used : slots.used) sum += used.slot ? used.slot->lease : Bytes{};
+    return sum;
+  }
+
+ private:
+  ShareFile file_;
+};
+
+}  // namespace weir::testing
