@@ -31,6 +31,9 @@ class MemoryStatistics {
   [[nodiscard]] virtual std::string holders(std::size_t most) const = 0;
   /// Updates how far the device has come.
   virtual void poll() = 0;
+  /// Tries to raise the hard limit to `budget`, if it comes from a source that may have more.
+  /// Returns true if it is larger now. Waits for nobody. Call without a lock.
+  virtual bool raise_budget_to(Bytes /*budget*/) noexcept { return false; }
 
  protected:
   ~MemoryStatistics() = default;

@@ -10,6 +10,7 @@
 /// Thread-safe. One lock per pool, never held across a call to the upstream or to Progress.
 /// docs/architecture.md walks one allocation through these functions.
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "allocator/attempt.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
+#include "allocator/budget_source.hpp"
 #include "allocator/memory/upstream.hpp"
 #include "allocator/memory_statistics.hpp"
 #include "allocator/pool_line.hpp"
@@ -119,6 +121,19 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   /// Sets the hard limit and the stages of running out. Throws UsageError if the limit exceeds the
   /// upstream's capacity. A limit below the reserved bytes stops growth and releases nothing.
   void set_limits(Bytes budget, RunningOut running_out);
+  /// Raises the hard limit to `budget`, or to the upstream's capacity; lowers nothing.
+  void raise_budget(Bytes budget) noexcept;
+  /// Lowers the hard limit to `budget`; raises nothing, and releases nothing.
+  void lower_budget(Bytes budget) noexcept;
+  /// Asks `source` for more before a request waits or fails; null: for nothing. Until then the
+  /// source must stay valid.
+  void draw_from(BudgetSource* source) noexcept { source_.store(source); }
+  /// Returns the source, or null.
+  [[nodiscard]] BudgetSource* budget_source() const noexcept { return source_.load(); }
+  bool raise_budget_to(Bytes budget) noexcept override;
+  /// Returns what counts against the limit: reserved bytes, and those on their way from the
+  /// upstream.
+  [[nodiscard]] Bytes taken() const;
   /// Returns the hard limit: growth never takes reserved bytes beyond it.
   [[nodiscard]] Bytes budget() const override;
   /// Returns the block size for a request of `bytes`, or nullopt beyond 2^63.
@@ -150,6 +165,8 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] Block* take_passed(Attempt& request, std::size_t streams);
   /// Returns whether it waited for another request's growth.
   [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
+  /// Returns whether the budget's source made room.
+  [[nodiscard]] bool raise_for(const Attempt& request) noexcept;
   [[nodiscard]] Block* hand_over(const Attempt& request);
   /// Returns whether it waited for a free or release under way.
   [[nodiscard]] bool await_transit(const Attempt& request, Line& line);
@@ -184,6 +201,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   Line* line_first_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
   Line* line_last_ WEIR_GUARDED_BY(state_.mutex) = nullptr;
   FirstInLine first_ WEIR_GUARDED_BY(state_.mutex);  ///< the request of the first
+  std::atomic<BudgetSource*> source_{nullptr};       ///< of more budget
 };
 
 /// The limits of a pool, held by one owner, such as a scheduler. Refuses a second owner. The limits

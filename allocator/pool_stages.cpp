@@ -86,6 +86,7 @@ Block* Pool::run_stages(Attempt& request) {
     }
     if (await_growth(request, line)) continue;
     if (Block* block = strategy_->make_room(request)) return block;
+    if (raise_for(request)) continue;
     if (Block* block = hand_over(request)) return block;
     if (await_transit(request, line)) continue;
     if (!wait_for_device(request, line)) return nullptr;
@@ -141,6 +142,12 @@ bool Pool::await_growth(const Attempt& request, Line& line) {
   const std::uint64_t before = state_.transits_ended;
   while (state_.transits_ended == before) state_.sleep(lock);
   return true;
+}
+
+// Ends: each time the budget has grown, and it has a limit.
+bool Pool::raise_for(const Attempt& request) noexcept {
+  BudgetSource* const source = source_.load(std::memory_order_relaxed);
+  return source != nullptr && source->make_room_for(request.block);
 }
 
 Block* Pool::hand_over(const Attempt& request) {

@@ -68,11 +68,14 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
       memory_(pool, device_, admission_, options.policy),
       host_pool_({device_.host_upstream(), device_.progress()}, host_pool_options()),
       table_(new TensorTable(memory_)),
-      operations_(*table_) {}
+      operations_(*table_) {
+  if (BudgetSource* const source = pool_.budget_source()) source->serve(&admission_);
+}
 
 void Scheduler::Abandon::operator()(TensorTable* table) const noexcept { table->abandon(); }
 
 Scheduler::~Scheduler() {
+  if (BudgetSource* const source = pool_.budget_source()) source->serve(nullptr);
   wait_device_or_log();
   device_.drain();  // after a device error, the wait ended before the operations did
   table_.reset();

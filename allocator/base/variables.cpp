@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 23> kKnown{"WEIR_ALLOCATOR",
+constexpr std::array<std::string_view, 26> kKnown{"WEIR_ALLOCATOR",
                                                   "WEIR_ALLOC_LOG",
                                                   "WEIR_ALLOC_LOG_LIMIT",
                                                   "WEIR_BATCH_RANGE",
@@ -27,6 +27,9 @@ constexpr std::array<std::string_view, 23> kKnown{"WEIR_ALLOCATOR",
                                                   "WEIR_POOL_SEGMENT_SIZE",
                                                   "WEIR_PUBLISH",
                                                   "WEIR_RUN_AHEAD",
+                                                  "WEIR_SHARE",
+                                                  "WEIR_SHARE_FLOOR",
+                                                  "WEIR_SHARE_GROUP",
                                                   "WEIR_SPILL",
                                                   "WEIR_SUMMARY",
                                                   "WEIR_SYNC_FREE",

@@ -53,7 +53,12 @@ ShareId ShareSettings::id(unsigned device) const {
 }
 
 Bytes ShareSettings::floor_in(Bytes budget) const {
-  return resolve_budget(floor.value, budget, floor.source);
+  const BudgetRequest& asked = floor.value;
+  if (asked.percent <= 0 && asked.bytes > budget) {
+    refuse(floor.source, format_bytes(asked.bytes),
+           "at most the shared budget, " + format_bytes(budget));
+  }
+  return resolve_budget(asked, budget, floor.source);
 }
 
 }  // namespace weir

@@ -75,6 +75,7 @@ class Admission::InLine : public Applicant {
 
   const std::string_view name;
   const BatchOptions& options;
+  Bytes needs;                                       ///< the budget that it would fit in
   bool joined = false;                               ///< it is in the line
   bool nudged = false;                               ///< something happened since it looked
   std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
@@ -121,6 +122,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
       throw Cancelled("begin_batch '" + std::string(name) + "': the wait was cancelled");
     }
     const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
+    if (for_room && memory_.raise_budget_to(place.needs)) continue;
     if (for_room && let_forgotten_lapse()) continue;
     if (!reason) {
       start = std::chrono::steady_clock::now();
@@ -168,6 +170,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     place.nudged = false;
     state = state_of(place, place.pressure);
     decision = rules_.decide(state);
+    place.needs = state.held + state.unspent + state.estimate;
     if (decision == Decision::kWaitOpen) {
       waits_for_open_ = &place;  // set before sleeping, so that no news is missed
       note_listeners();

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/budget_source.hpp"
 #include "allocator/memory_statistics.hpp"
 #include "allocator/timeline/source.hpp"
 #include "scheduler/admission/admission_decision.hpp"
@@ -77,7 +78,7 @@ struct BatchStreams {
 };
 
 /// Lines up, admits and settles the batches of one scheduler.
-class Admission final : private TimelineSource {
+class Admission final : public BudgetUser, private TimelineSource {
  public:
   /// `memory` is what batches take from.
   Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
@@ -112,6 +113,10 @@ class Admission final : private TimelineSource {
 
   /// Settles every batch whose points the device has passed, after its frees reached the pool.
   void settle();
+
+  /// No batch starts and no promise changes during the call. Memory that a batch has and does not
+  /// free stays, so the limit may be below what is held, but not below what is committed.
+  void limit_to_use(BudgetLimit& limit) noexcept override;
 
   [[nodiscard]] AdmissionStatistics statistics() const;
 

@@ -98,4 +98,15 @@ bool Admission::await_memory(const MemoryWait& wait) {
   return look_again;
 }
 
+void Admission::limit_to_use(BudgetLimit& limit) noexcept {
+  const Lock lock(mutex_);
+  const Pressure now = memory_.pressure();
+  const Bytes unspent = rules_.ledger().unspent();
+  const bool idle = rules_.ledger().open_count() == 0 && rules_.ledger().submitted() == 0 &&
+                    rules_.line().first() == nullptr && blocked_.empty();
+  limit.set_for({.held = now.held + unspent,
+                 .committed = minus_or_zero(now.held, now.awaiting) + unspent,
+                 .idle = idle});
+}
+
 }  // namespace weir

@@ -21,9 +21,25 @@ Device open_for(const TrainSettings& settings) {
   return open_device(settings.device.value, {.memory = settings.device_memory.value});
 }
 
-PoolOptions options_for(const TrainSettings& settings) {
+/// Attaches to the share of the run's device, if the budget is shared.
+std::unique_ptr<Share> attach(const TrainSettings& settings, Device& device) {
+  if (!settings.shares()) return nullptr;
+  const DeviceId id = parse_device_id(settings.device.value);
+  const Bytes budget =
+      resolve_budget(settings.pool.budget.value, device.memory().upstream.capacity(),
+                     "budget (" + settings.pool.budget.source + ")");
+  const unsigned number = kind_of(id).on_host ? 0 : static_cast<unsigned>(id.ordinal) + 1;
+  return std::make_unique<Share>(ShareOptions{
+      .id = settings.share.id(number), .budget = budget, .floor = settings.share.floor_in(budget)});
+}
+
+PoolOptions options_for(const TrainSettings& settings, const Share* share) {
   const DeviceId id = parse_device_id(settings.device.value);
   PoolOptions options = settings.pool;
+  // The other processes' memory may be in use already: only the floor has to be free.
+  if (share != nullptr) {
+    options.budget = {BudgetRequest{.bytes = share->lease()}, settings.share.name.source};
+  }
   options.place.name = settings.device.value;
   if (!kind_of(id).on_host) options.place.device = static_cast<std::uint16_t>(id.ordinal + 1);
   return options;
@@ -33,7 +49,9 @@ PoolOptions options_for(const TrainSettings& settings) {
 
 RunResources::RunResources(const TrainSettings& settings)
     : device_(open_for(settings)),
-      pool_(device_.memory(), options_for(settings)),
+      share_(attach(settings, device_)),
+      pool_(device_.memory(), options_for(settings, share_.get())),
+      shared_budget_(share_ ? std::make_unique<SharedBudget>(*share_, pool_) : nullptr),
       maths_(make_maths(device_)),
       scheduler_(
           device_, pool_,

@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "allocator/share/share.hpp"
+#include "allocator/share/shared_budget.hpp"
 #include "scheduler/device/device.hpp"
 #include "scheduler/scheduler.hpp"
 #include "trainer/data/reader.hpp"
@@ -45,7 +47,9 @@ class RunResources {
   // Reverse destruction order: the scheduler first waits for the device, which still reads the
   // readers' buffers and runs closures that use the maths.
   Device device_;
+  std::unique_ptr<Share> share_;  ///< null: the budget is this process's own
   Pool pool_;
+  std::unique_ptr<SharedBudget> shared_budget_;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::unique_ptr<Maths> maths_;
   Scheduler scheduler_;

@@ -117,6 +117,7 @@ TrainSettings TrainSettings::from_environment(const Environment& environment,
   settings.device = std::move(device);
   settings.pool = PoolOptions::from_environment(mxnet_context(settings.device.value), environment);
   settings.policy = PolicyOptions::from_environment(environment);
+  settings.share = ShareSettings::from_environment(environment);
   settings.timeline = timeline::TimelineSettings::from_environment(environment);
   return settings;
 }
@@ -133,6 +134,10 @@ void TrainSettings::validate() const {
            "at most what the device " + device.value + " has, " + format_bytes(most));
   }
   (void)resolve_budget(pool.budget.value, total_memory(), "budget (" + pool.budget.source + ")");
+  if (shares()) {
+    (void)share.floor_in(
+        resolve_budget(pool.budget.value, total_memory(), "budget (" + pool.budget.source + ")"));
+  }
   if (data != nullptr && inputs.value != InputKind::kHost) {
     throw UsageError(inputs.source + " " + std::string(to_string(inputs.value)) +
                      " needs generated batches: --data reads batches from files");
@@ -181,6 +186,14 @@ std::vector<NamedPath> TrainSettings::data_files() const {
           {option, data->test.labels_file}};
 }
 
+/// Returns `, share=NAME (WEIR_SHARE), share-floor=16MiB (WEIR_SHARE_FLOOR)`, or nothing.
+std::string TrainSettings::describe_share() const {
+  if (!shares()) return {};
+  return kSeparator + describe_setting("share", share.name.value, share.name) + kSeparator +
+         describe_setting("share-floor", without_space(format_budget(share.floor.value)),
+                          share.floor);
+}
+
 std::string TrainSettings::describe_memory() const {
   std::string text =
       "settings: " + describe_setting("device", device.value, device) + kSeparator +
@@ -200,6 +213,7 @@ std::string TrainSettings::describe_memory() const {
             " (" + policy.run_ahead.source + ", not used by " +
             std::string(to_string(policy.policy.value)) + ")";
   }
+  text += describe_share();
   text += kSeparator + describe_setting("pool", std::string(to_string(pool.kind.value)), pool.kind);
   for (const PoolSetting* own : kind_of_pool(pool.kind.value).settings) {
     text +=

@@ -11,6 +11,7 @@
 
 #include "allocator/base/setting.hpp"
 #include "allocator/pool_options.hpp"
+#include "allocator/share/share_setting.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/timeline/recorder/settings.hpp"
@@ -38,6 +39,7 @@ struct TrainSettings {
   Setting<Bytes> device_memory = Setting<Bytes>::by_default({});
   PoolOptions pool;  ///< includes the budget
   PolicyOptions policy;
+  ShareSettings share;                  ///< whose budget is the pool's; not used by compare
   timeline::TimelineSettings timeline;  ///< without a file nothing is recorded
   bool every_policy = false;            ///< compare: the policy is set for each run
   Setting<std::uint64_t> batches = Setting<std::uint64_t>::by_default(100);
@@ -72,6 +74,8 @@ struct TrainSettings {
   /// Multiplies the hidden widths by `width_factor`. Call once.
   void widen();
 
+  /// Whether the run shares its budget. `compare` does not: each of its runs measures one policy.
+  [[nodiscard]] bool shares() const noexcept { return share.is_on() && !every_policy; }
   /// Returns the device's memory: given, or its own. Throws UsageError for a GPU that does not
   /// exist.
   [[nodiscard]] Bytes total_memory() const;
@@ -85,6 +89,7 @@ struct TrainSettings {
   void validate() const;
   /// Returns `settings: device=cpu (default), budget=96MiB (--budget), …` in one line.
   [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe_share() const;
   /// Returns its beginning: the device, the budget, the policy and the pool.
   [[nodiscard]] std::string describe_memory() const;
 };

@@ -12,8 +12,8 @@
 #include <random>
 
 #include "allocator/base/error.hpp"
-#include "share_fixture.hpp"
 #include "support/message_of.hpp"
+#include "support/share_fixture.hpp"
 
 namespace weir {
 namespace {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "share_fixture.hpp"
 #include "support/message_of.hpp"
 #include "support/random_seed.hpp"
+#include "support/share_fixture.hpp"
 
 namespace weir {
 namespace {

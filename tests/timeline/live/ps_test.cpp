@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/weir/live/shares.hpp"
+
 namespace weir::cli {
 namespace {
 
@@ -49,6 +51,28 @@ TEST(Ps, SaysWhatItDoesNotShow) {
   EXPECT_EQ(ps_text({.unreadable = 2}, false, true),
             "no program runs under Weir\n"
             "2 programs not shown: they run under another version of Weir\n");
+}
+
+TEST(Ps, ShowsWhoHasHowMuchOfEachSharedBudget) {
+  const ShareReport used{
+      .id = {.name = "job", .owner = {.id = 3}},
+      .budget = gib(8),
+      .used = {{.index = 0, .slot = ShareSlot{gib(2), gib(5), gib(6)}, .pid = 7}, {.index = 2}}};
+  const ShareReport left{.id = {.name = "old"}, .budget = gib(1)};
+  const ShareReport bad{.id = {.name = "bad"}, .fault = "it is no share of Weir"};
+  const Ps ps{.shares = {used, left, bad}};
+  EXPECT_EQ(ps_text(ps, false, true),
+            "no program runs under Weir\n"
+            "\n"
+            "share  budget  pid     floor  lease  wanted\n"
+            "job     8 GiB    7     2 GiB  5 GiB   6 GiB\n"
+            "job     8 GiB    ?  tampered      -       -\n");
+  const auto json = nlohmann::json::parse(ps_json(ps)).at("shares");
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0].at("share"), "job");
+  EXPECT_EQ(json[0].at("processes")[0].at("lease_bytes"), gib(5).count);
+  EXPECT_EQ(json[0].at("processes")[1].at("tampered"), true);
+  EXPECT_EQ(share_faults_text(ps.shares), "weir: passed over: it is no share of Weir\n");
 }
 
 TEST(Ps, AStrangersNameIsShownAndNotObeyed) {

@@ -17,6 +17,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
+#include "allocator/budget_source.hpp"
 #include "allocator/progress/progress.hpp"
 #include "tools/preload/summary/summary.hpp"
 
@@ -92,6 +93,9 @@ class Account {
   void give_back_what_comes_free(bool on) noexcept {
     gives_back_.store(on);  // in one order with the budget: Process::give_back
   }
+  /// Where more budget comes from, or null. Set before other threads know the account.
+  void draw_from(BudgetSource* source) noexcept { source_ = source; }
+  [[nodiscard]] BudgetSource* source() const noexcept { return source_; }
   /// Returns the bytes taken, which exceed the budget if requests that may not be refused took
   /// more.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
@@ -198,6 +202,7 @@ class Account {
   const Bytes total_;
   std::atomic<std::uint64_t> budget_;
   Neighbours* const neighbours_;
+  BudgetSource* source_ = nullptr;
   std::atomic<std::uint64_t> raises_{0};
   std::atomic<bool> gives_back_{false};
   std::atomic<std::uint64_t> used_{0};

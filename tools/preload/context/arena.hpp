@@ -69,6 +69,8 @@ class Arena {
 
   /// Adopts the account's budget.
   void follow_budget();
+  /// Calls `limit.set_for` with what its pools hold and its batches were promised.
+  void limit_to_use(BudgetLimit& limit) noexcept { admission_.limit_to_use(limit); }
   /// Drops everything after the context has ended.
   void forget() noexcept;
 

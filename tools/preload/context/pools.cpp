@@ -53,7 +53,10 @@ Pools::Pools(DriverUpstream& upstream, Fences& fences, const Account& account,
       settings_(settings),
       split_(settings.auto_pools.value),
       options_(options_for(settings, account)),
-      first_({upstream_, fences_}, options_) {}
+      source_(account.source()),
+      first_({upstream_, fences_}, options_) {
+  first_.draw_from(source_);
+}
 
 Pool& Pools::serving(StreamId stream) {
   if (!split_ || stream == fences_.sync()) return first_;
@@ -75,6 +78,7 @@ Pool& Pools::make_second() {
     if (options.segment.source == "default") options.segment_share = kSegmentShareInOrder;
     options.place.name += ", in stream order";
     auto made = std::make_unique<Pool>(DeviceMemory{upstream_, fences_}, std::move(options));
+    made->draw_from(source_);
     const Statistics until_now = first_.statistics();
     {
       const Lock lock(mutex_);

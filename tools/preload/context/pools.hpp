@@ -41,6 +41,9 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
 
   void poll() override;
+  bool raise_budget_to(Bytes budget) noexcept override {
+    return source_ != nullptr && source_->raise_to(budget);
+  }
   /// Returns the oldest over all pools.
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
@@ -97,6 +100,7 @@ class Pools final : public MemoryStatistics {
   const Settings& settings_;
   const bool split_;  ///< two pools, or one for all
   const PoolOptions options_;
+  BudgetSource* const source_;  ///< of more budget; may be null
   mutable Pool first_;
   std::once_flag second_once_;
   std::unique_ptr<Pool> second_owner_;

@@ -265,7 +265,10 @@ Account* Process::account(int device) noexcept {
     const bool more = asked.value.percent <= 0 && asked.value.bytes.count > total;
     const Bytes budget =
         more ? Bytes{total} : resolve_budget(asked.value, {total}, "budget (" + asked.source + ")");
-    accounts_.push_back(std::make_unique<Account>(device, Bytes{total}, budget, this));
+    auto made = settings_.share.is_on()
+                    ? make_shared_account(device, {total}, budget)
+                    : std::make_unique<Account>(device, Bytes{total}, budget, this);
+    accounts_.push_back(std::move(made));
     return accounts_.back().get();
   } catch (const std::exception& error) {
     refuse_to_go_on(error.what());
@@ -602,6 +605,8 @@ bool Process::make_room(Account& account, Bytes bytes) noexcept {
   Fences::begin_request();
   refresh_graphs(account);
   if (account.take(bytes)) return true;
+  BudgetSource* const source = account.source();
+  if (source != nullptr && source->make_room_for(bytes) && account.take(bytes)) return true;
   if (!account.is_hopeless(bytes) && await_room(account, bytes)) return true;
   report(account, "out of memory: asked " + format_bytes(bytes) + " of the driver, budget " +
                       format_bytes(account.budget()) + ", in use " + format_bytes(account.used()));

@@ -15,6 +15,7 @@
 #include "tools/preload/context/loads.hpp"
 #include "tools/preload/context/primary_contexts.hpp"
 #include "tools/preload/context/spill.hpp"
+#include "tools/preload/process/account_share.hpp"
 #include "tools/preload/settings/settings.hpp"
 #include "tools/timeline/live/budget_request.hpp"
 
@@ -107,10 +108,18 @@ class Process final : public Neighbours {
   /// the driver at once, allocated memory as it is freed. `by` names the requester in the log.
   [[nodiscard]] timeline::BudgetAnswer set_budget(Account& account, Bytes budget,
                                                   std::string_view by) noexcept;
-  /// Gives back memory freed above a lowered budget.
+  /// Gives back memory freed above a lowered budget, and what other processes want of a share.
   void keep_budget(Account& account) noexcept {
     if (account.gives_back()) give_back(account, false);
+    if (account.source() != nullptr) keep_share(account);
   }
+  /// Gives back cached memory above the budget, and what comes free until it is within.
+  void give_back_to_share(Account& account) noexcept {
+    account.give_back_what_comes_free(true);
+    give_back(account, false);
+  }
+  /// An account's budget and those of its arenas change together. Call without a lock.
+  [[nodiscard]] Mutex& budgets_mutex() noexcept { return budgets_mutex_; }
   /// Returns the accounts of devices that have or had an arena.
   [[nodiscard]] std::vector<Account*> accounts_in_use() const;
   [[nodiscard]] PrimaryContexts& primary_contexts() noexcept { return primary_contexts_; }
@@ -149,6 +158,10 @@ class Process final : public Neighbours {
   void give_back_held();
   /// Waits for all work of the device, as long as the thread's request may.
   void drain(const Account& account) noexcept;
+  void keep_share(const Account& account) noexcept;
+  /// Attaches the device to its share. Throws UsageError.
+  [[nodiscard]] std::unique_ptr<Account> make_shared_account(int device, Bytes total, Bytes budget)
+      WEIR_REQUIRES(mutex_);
   /// The part of make_room for a budget without room.
   [[nodiscard]] bool await_room(Account& account, Bytes bytes) noexcept;
   /// `waits`: wait for another thread that gives back now, instead of leaving it to that thread.
@@ -192,6 +205,7 @@ class Process final : public Neighbours {
   std::vector<std::unique_ptr<Arena>> arenas_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Arena>> gone_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<AccountShare>> shares_ WEIR_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> generation_{1};  ///< version of arenas_, for what threads remember of
                                               ///< it
   std::vector<std::pair<int, int>> grants_ WEIR_GUARDED_BY(mutex_);

@@ -17,6 +17,10 @@ timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
                                 .used = account.used(),
                                 .total = account.total()};
   if (!timeline::is_in_range(budget, account.total())) return answer;
+  if (account.source() != nullptr) {  // the share's processes have named its budget
+    answer.code = timeline::BudgetCode::kFixed;
+    return answer;
+  }
   try {
     const Lock lock(budgets_mutex_);
     const std::vector<Arena*> its = arenas();
@@ -38,6 +42,24 @@ timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
   answer.after = account.budget();
   answer.used = account.used();
   return answer;
+}
+
+std::unique_ptr<Account> Process::make_shared_account(int device, Bytes total, Bytes budget) {
+  const ShareSettings& setting = settings_.share;
+  auto share = std::make_unique<AccountShare>(
+      *this, ShareOptions{.id = setting.id(static_cast<unsigned>(device) + 1),
+                          .budget = budget,
+                          .floor = setting.floor_in(budget)});
+  auto account = std::make_unique<Account>(device, total, share->lease(), this);
+  share->set_account(*account);
+  account->draw_from(share.get());
+  shares_.push_back(std::move(share));
+  return account;
+}
+
+void Process::keep_share(const Account& account) noexcept {
+  if (InCallback::now()) return;  // a callback may not call the driver
+  static_cast<AccountShare*>(account.source())->give_back();
 }
 
 void Process::follow_budget(Arena& arena) {

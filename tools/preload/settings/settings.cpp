@@ -74,6 +74,12 @@ class Lines {
       add("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead);
     }
   }
+  void add_share(const ShareSettings& share) {
+    if (!share.is_on()) return;
+    add("share", share.name.value, share.name);
+    add("share-floor", without_space(format_budget(share.floor.value)), share.floor);
+    if (!share.group.value.empty()) add("share-group", share.group.value, share.group);
+  }
   [[nodiscard]] std::vector<SettingLine> take() { return std::move(lines_); }
 
  private:
@@ -144,6 +150,7 @@ Settings Settings::from_environment(const Environment& environment) {
     settings.pool.kind = Setting<PoolKind>::by_default(PoolKind::kNaive);
   }
   settings.policy = PolicyOptions::from_environment(environment);
+  settings.share = ShareSettings::from_environment(environment);
   read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
   read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
   read_setting(settings.spill, environment, {"WEIR_SPILL"}, parse_spill);
@@ -161,6 +168,7 @@ std::vector<SettingLine> describe(const Settings& settings) {
   Lines lines;
   lines.add_pool(settings);
   lines.add_policy(settings.policy);
+  lines.add_share(settings.share);
   lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
   lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
   lines.add("spill", std::string(to_string(settings.spill.value)), settings.spill);

@@ -12,6 +12,7 @@
 #include "allocator/base/log.hpp"
 #include "allocator/base/setting.hpp"
 #include "allocator/pool_options.hpp"
+#include "allocator/share/share_setting.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "tools/timeline/live/folder.hpp"
 #include "tools/timeline/recorder/settings.hpp"
@@ -40,6 +41,7 @@ struct Settings {
   /// memory in stream order (pools.hpp). Otherwise one pool of `pool.kind`.
   Setting<bool> auto_pools = Setting<bool>::by_default(true);
   PolicyOptions policy;  ///< WEIR_POLICY, WEIR_RUN_AHEAD
+  ShareSettings share;   ///< WEIR_SHARE, WEIR_SHARE_FLOOR, WEIR_SHARE_GROUP
   /// WEIR_SYNC_FREE, `0` or `1`: cuMemFree waits for the device, for programs that rely on that.
   Setting<bool> sync_free = Setting<bool>::by_default(false);
   /// WEIR_MAX_WAIT, a time such as `10s` (s, ms, us): the longest that one call is held back.

@@ -9,11 +9,13 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/variables.hpp"
+#include "allocator/share/share_folder.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/weir/commands/command.hpp"
 #include "tools/weir/live/live_programs.hpp"
 #include "tools/weir/live/ps.hpp"
+#include "tools/weir/live/shares.hpp"
 #include "tools/weir/live/top_terminal.hpp"
 
 namespace weir::cli {
@@ -26,10 +28,13 @@ Ps look(const Environment& environment) {
   std::fputs(faults_text(survey.faults).c_str(), stderr);
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return ps_of(survey,
-               static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
-                   static_cast<std::uint64_t>(now.tv_nsec),
-               user_name);
+  Ps ps = ps_of(survey,
+                static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+                    static_cast<std::uint64_t>(now.tv_nsec),
+                user_name);
+  for (const ShareId& id : shares_here()) ps.shares.push_back(look_into(id));
+  std::fputs(share_faults_text(ps.shares).c_str(), stderr);
+  return ps;
 }
 
 int run(const std::string& json, const std::vector<std::string>& words) {

@@ -7,6 +7,7 @@
 #include "tools/program/json_text.hpp"
 #include "tools/program/printable.hpp"
 #include "tools/program/table.hpp"
+#include "tools/weir/live/shares.hpp"
 #include "tools/weir/live/top.hpp"
 
 namespace weir::cli {
@@ -76,7 +77,9 @@ std::string ps_text(const Ps& ps, bool users, bool utf8) {
     note = format_count(ps.unreadable, "program") +
            " not shown: they run under another version of Weir\n";
   }
-  if (ps.programs.empty()) return "no program runs under Weir\n" + note;
+  std::string shares = shares_text(ps.shares);
+  if (!shares.empty()) shares = "\n" + shares;
+  if (ps.programs.empty()) return "no program runs under Weir\n" + note + shares;
   std::vector<std::string> heading{"pid"};
   if (users) heading.emplace_back("user");
   heading.insert(heading.end(), {"device", "budget", "reserved", "allocated", "waits", "program"});
@@ -87,7 +90,7 @@ std::string ps_text(const Ps& ps, bool users, bool utf8) {
       table.push_back(cells(program, &device, users, utf8));
     }
   }
-  return format_table(table) + note;
+  return format_table(table) + note + shares;
 }
 
 std::string ps_json(const Ps& ps) {
@@ -103,6 +106,7 @@ std::string ps_json(const Ps& ps) {
                                 {"silent", program.silent},
                                 {"devices", std::move(devices)}});
   }
+  json["shares"] = shares_json(ps.shares);
   return json_text(json);
 }
 

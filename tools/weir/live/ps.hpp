@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/share/share.hpp"
 #include "tools/timeline/live/reader.hpp"
 
 namespace weir::cli {
@@ -22,6 +23,7 @@ struct PsProgram {
 struct Ps {
   std::vector<PsProgram> programs{};  ///< by process number
   std::size_t unreadable = 0;         ///< programs with another version of Weir
+  std::vector<ShareReport> shares{};  ///< shared budgets, each with its processes
 };
 
 /// `now_ns` is on the monotonic clock; `user_of` names a user.
@@ -29,7 +31,8 @@ struct Ps {
                        const std::function<std::string(std::uint32_t uid)>& user_of);
 
 /// Returns a heading and a line for each program and device, or one line if there is none. `users`
-/// adds a column with owners. `utf8`: the terminal shows it.
+/// adds a column with owners. Shared budgets follow in a table of their own. `utf8`: the terminal
+/// shows it.
 [[nodiscard]] std::string ps_text(const Ps& ps, bool users, bool utf8);
 
 /// Returns the same figures as JSON: a list of programs, each with its devices.

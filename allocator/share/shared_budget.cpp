@@ -1,0 +1,152 @@
+#include "allocator/share/shared_budget.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "allocator/base/log.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{5};
+/// A second without a batch: it returns what it does not hold.
+constexpr unsigned kIdleLooks = 200;
+/// A tenth of a second after a refusal it wants no more, unless it asks again.
+constexpr unsigned kWishLooks = 20;
+
+/// The program's signals are for its own threads.
+class NoSignals {
+ public:
+  NoSignals() noexcept {
+    sigset_t all{};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+class SharedBudget::Limit final : public BudgetLimit {
+ public:
+  Limit(const Share& share, Pool& pool, unsigned& idle_looks) noexcept
+      : share_(share), pool_(pool), idle_looks_(idle_looks) {}
+  void set_for(const BudgetUse& use) noexcept override {
+    idle_looks_ = use.idle ? idle_looks_ + 1 : 0;
+    try {
+      Bytes keep = share_.kept({.held = use.held, .committed = use.committed});
+      if (idle_looks_ >= kIdleLooks) keep = std::max(share_.floor(), use.held);
+      pool_.lower_budget(keep);
+    } catch (const std::exception& error) {
+      log(LogLevel::kDebug, std::string("nothing is returned to the share: ") + error.what());
+    }
+  }
+
+ private:
+  const Share& share_;
+  Pool& pool_;
+  unsigned& idle_looks_;
+};
+
+SharedBudget::SharedBudget(Share& share, Pool& pool) : share_(share), pool_(pool) {
+  pool_.lower_budget(share_.lease());
+  pool_.draw_from(this);
+  const NoSignals no_signals;
+  thread_ = std::thread([this] { watch(); });
+}
+
+SharedBudget::~SharedBudget() {
+  pool_.draw_from(nullptr);
+  {
+    const Lock lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+bool SharedBudget::raise_locked(Bytes budget) noexcept {
+  const Bytes before = pool_.budget();
+  Bytes most = share_.raise(budget);
+  looks_since_ = 0;
+  has_wish_ = most < budget;
+  changed_.notify_all();
+  try {
+    // What is on its way back to others is not taken again.
+    most = std::min(most, share_.kept({.held = budget, .committed = {}}));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  if (most > before) pool_.raise_budget(most);
+  return most > before;
+}
+
+bool SharedBudget::make_room_for(Bytes more) noexcept {
+  const Lock lock(mutex_);
+  const Bytes taken = pool_.taken();
+  if (taken + more <= pool_.budget()) return false;
+  return raise_locked(taken + more);
+}
+
+bool SharedBudget::raise_to(Bytes budget) noexcept {
+  const Lock lock(mutex_);
+  return budget > pool_.budget() && raise_locked(budget);
+}
+
+void SharedBudget::serve(BudgetUser* user) noexcept {
+  const Lock lock(mutex_);
+  user_ = user;
+  idle_looks_ = 0;
+}
+
+void SharedBudget::give_back() noexcept {
+  {
+    const Lock lock(mutex_);
+    if (user_ == nullptr) return;
+    Limit limit(share_, pool_, idle_looks_);
+    user_->limit_to_use(limit);
+  }
+  try {
+    // The device may still use a part of it: that comes back in a later round.
+    if (pool_.taken() > pool_.budget()) (void)pool_.trim(pool_.budget());
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing was released for the share: ") + error.what());
+  }
+  const Lock lock(mutex_);
+  (void)share_.lower(std::max(pool_.budget(), pool_.taken()));
+}
+
+bool SharedBudget::has_something_to_do() const {
+  return user_ != nullptr && (has_wish_ || share_.lease() > share_.floor());
+}
+
+void SharedBudget::watch() {
+  pthread_setname_np(pthread_self(), "weir-share");
+  Lock lock(mutex_);
+  while (!stop_) {
+    if (!has_something_to_do()) {
+      changed_.wait(lock);
+      continue;
+    }
+    (void)changed_.wait_for(lock, kLookAgain);
+    if (stop_) return;
+    if (has_wish_ && ++looks_since_ >= kWishLooks) {
+      share_.forget_wish();
+      has_wish_ = false;
+    }
+    lock.unlock();
+    share_.repair();
+    give_back();
+    lock.lock();
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,164 @@
+// A pool whose budget is leased from a share: raised before a request waits, lowered when others
+// want it, and never below what is committed.
+
+#include "allocator/share/shared_budget.hpp"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "allocator/pool.hpp"
+#include "support/manual_progress.hpp"
+#include "support/share_fixture.hpp"
+
+namespace weir {
+namespace {
+
+using testing::kBudget;
+using testing::kFloor;
+using testing::ManualProgress;
+using testing::OwnShare;
+
+/// One process's part: a share, a pool and its budget, over memory of its own.
+struct Part {
+  explicit Part(const OwnShare& own)
+      : share(own.options(kBudget, kFloor)),
+        pool({upstream, progress}, options()),
+        budget(share, pool) {}
+  [[nodiscard]] static PoolOptions options() {
+    PoolOptions options;
+    options.kind = PoolKind::kNaive;
+    options.budget = BudgetRequest{.bytes = kFloor};
+    return options;
+  }
+
+  SimulatedUpstream upstream{gib(1), kib(4)};
+  ManualProgress progress;
+  const StreamId stream = StreamId::next();
+  Share share;
+  Pool pool;
+  SharedBudget budget;
+};
+
+/// Says what is used, in place of admission.
+class User final : public BudgetUser {
+ public:
+  explicit User(SharedBudget& budget) : budget_(budget) { budget_.serve(this); }
+  ~User() { budget_.serve(nullptr); }
+  User(const User&) = delete;
+  User& operator=(const User&) = delete;
+  void limit_to_use(BudgetLimit& limit) noexcept override {
+    const std::lock_guard lock(mutex_);
+    limit.set_for(use_);
+  }
+  void uses(const BudgetUse& use) {
+    const std::lock_guard lock(mutex_);
+    use_ = use;
+  }
+
+ private:
+  std::mutex mutex_;
+  BudgetUse use_;
+  SharedBudget& budget_;
+};
+
+TEST(SharedBudget, ARequestRaisesTheLeaseBeforeItWaits) {
+  const OwnShare own;
+  Part part(own);
+  EXPECT_EQ(part.pool.budget(), kFloor);
+  void* const block = part.pool.allocate(mib(20), part.stream);
+  EXPECT_EQ(part.pool.budget(), mib(20));
+  EXPECT_EQ(part.share.lease(), mib(20));
+  EXPECT_EQ(part.pool.statistics().waits, 0U);
+  part.pool.deallocate(block, part.stream);
+}
+
+TEST(SharedBudget, ARequestThatTheShareRefusesEndsAsInABudgetOfItsOwn) {
+  const OwnShare own;
+  Part one(own);
+  Part two(own);
+  void* const large = one.pool.allocate(mib(48), one.stream);
+  void* const floor = two.pool.allocate(kFloor, two.stream);
+  Attempt attempt;
+  EXPECT_EQ(two.pool.try_allocate(mib(1), two.stream, {}, attempt), nullptr);
+  EXPECT_EQ(two.share.lease(), kFloor);
+  two.pool.deallocate(floor, two.stream);
+  one.pool.deallocate(large, one.stream);
+}
+
+TEST(SharedBudget, TheReservedBytesOfAllNeverExceedTheBudget) {
+  const OwnShare own;
+  Part one(own);
+  Part two(own);
+  const User user_one(one.budget);
+  const User user_two(two.budget);
+  std::vector<std::pair<Part*, void*>> held;
+  for (int i = 0; i < 400; ++i) {
+    Part& part = i % 3 == 0 ? one : two;
+    Attempt attempt;
+    void* const block = part.pool.try_allocate(mib(1 + static_cast<std::uint64_t>(i % 5)),
+                                               part.stream, {}, attempt);
+    if (block != nullptr) {
+      held.emplace_back(&part, block);
+    } else {
+      ASSERT_FALSE(held.empty());
+      const auto [owner, oldest] = held.front();
+      held.erase(held.begin());
+      owner->pool.deallocate(oldest, owner->stream);
+    }
+    const Bytes sum =
+        one.pool.statistics().reserved.current + two.pool.statistics().reserved.current;
+    ASSERT_LE(sum, kBudget);
+    ASSERT_LE(one.pool.statistics().reserved.current, one.share.lease());
+    ASSERT_LE(two.pool.statistics().reserved.current, two.share.lease());
+  }
+  for (const auto& [part, block] : held) part->pool.deallocate(block, part->stream);
+}
+
+TEST(SharedBudget, SurplusThatOthersWantComesBackButNotWhatIsCommitted) {
+  const OwnShare own;
+  Part one(own);
+  Part two(own);
+  User user(one.budget);
+  user.uses(BudgetUse{.held = mib(48), .committed = mib(48)});
+  ASSERT_TRUE(one.budget.raise_to(mib(48)));
+  EXPECT_FALSE(two.budget.raise_to(mib(40)));
+  one.budget.give_back();
+  EXPECT_EQ(one.pool.budget(), mib(48)) << "all of it is committed";
+  user.uses(BudgetUse{.held = mib(48), .committed = mib(20)});
+  one.budget.give_back();
+  EXPECT_EQ(one.pool.budget(), mib(32)) << "the fair part: the rest is only submitted work's";
+  EXPECT_FALSE(one.budget.raise_to(mib(48))) << "nor is it taken again meanwhile";
+  while (!two.budget.raise_to(mib(32))) one.budget.give_back();
+  EXPECT_EQ(one.share.lease(), mib(32));
+}
+
+TEST(SharedBudget, ItsThreadReturnsWhatOthersWantWhileTheProgramDoesNothing) {
+  const OwnShare own;
+  Part one(own);
+  Part two(own);
+  const User user(one.budget);
+  void* const block = one.pool.allocate(mib(48), one.stream);
+  one.pool.deallocate(block, one.stream);  // cached: the pool keeps it
+  ASSERT_EQ(one.pool.statistics().reserved.current, mib(48));
+  while (two.pool.budget() < mib(32)) {
+    one.progress.pass_all(one.stream);  // the device is done with it
+    (void)two.budget.raise_to(mib(32));
+  }
+  EXPECT_LE(one.pool.statistics().reserved.current, mib(32));
+}
+
+TEST(SharedBudget, AnIdleProcessReturnsItsSurplusUnasked) {
+  const OwnShare own;
+  Part part(own);
+  User user(part.budget);
+  user.uses(BudgetUse{.held = mib(20), .committed = mib(20), .idle = true});
+  ASSERT_TRUE(part.budget.raise_to(mib(60)));
+  while (part.share.lease() > mib(20)) part.budget.give_back();
+  EXPECT_EQ(part.pool.budget(), mib(20));
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,115 @@
+#include "tools/preload/process/account_share.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "allocator/base/log.hpp"
+#include "tools/preload/process/process.hpp"
+
+namespace weir::preload {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{10};
+/// So long after a refusal it wants no more, unless it asks again.
+constexpr std::chrono::milliseconds kWish{100};
+
+std::int64_t now() noexcept {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::int64_t count_of(std::chrono::nanoseconds time) noexcept { return time.count(); }
+
+}  // namespace
+
+class AccountShare::Limit final : public BudgetLimit {
+ public:
+  /// `before` is what is used outside the context that is asked.
+  Limit(AccountShare& owner, const std::vector<Arena*>& arenas, BudgetUse before) noexcept
+      : owner_(owner), arenas_(arenas), use_(before) {}
+  void set_for(const BudgetUse& use) noexcept override {
+    const ShareUse all{.held = use_.held + use.held, .committed = use_.committed + use.committed};
+    try {
+      const Bytes keep = owner_.share_.kept(all);
+      if (keep >= owner_.account_->budget()) return;
+      owner_.account_->set_budget(keep);
+      for (Arena* const arena : arenas_) arena->follow_budget();
+    } catch (const std::exception& error) {
+      log(LogLevel::kDebug, std::string("nothing is returned to the share: ") + error.what());
+    }
+  }
+
+ private:
+  AccountShare& owner_;
+  const std::vector<Arena*>& arenas_;
+  const BudgetUse use_;
+};
+
+bool AccountShare::make_room_for(Bytes more) noexcept {
+  const Bytes wanted = account_->used() + more;
+  return wanted > account_->budget() && raise_to(wanted);
+}
+
+bool AccountShare::raise_to(Bytes budget) noexcept {
+  try {
+    const Lock lock(process_.budgets_mutex());
+    const Bytes before = account_->budget();
+    if (budget <= before) return false;
+    const Bytes lease = share_.raise(budget);
+    refused_.store(lease < budget ? now() : 0, std::memory_order_relaxed);
+    // What is on its way back to others is not taken again.
+    const Bytes most = std::min(lease, share_.kept({.held = budget, .committed = {}}));
+    if (most <= before) return false;
+    account_->set_budget(most);
+    for (Arena* const arena : process_.arenas()) {
+      if (&arena->account() == account_) arena->follow_budget();
+    }
+    account_->note_raise();
+    return true;
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("the share was not asked: ") + error.what());
+    return false;
+  }
+}
+
+void AccountShare::give_back() noexcept {
+  const std::int64_t time = now();
+  std::int64_t next = next_look_.load(std::memory_order_relaxed);
+  if (time < next || !next_look_.compare_exchange_strong(next, time + count_of(kLookAgain))) return;
+  try {
+    const std::int64_t refused = refused_.load(std::memory_order_relaxed);
+    if (refused != 0 && time - refused > count_of(kWish)) {
+      refused_.store(0, std::memory_order_relaxed);
+      share_.forget_wish();
+    }
+    share_.repair();
+    if (share_.lease() <= share_.floor()) return;
+    if (!share_.is_wanted() && account_->budget() >= share_.lease()) return;
+    {
+      const Lock lock(process_.budgets_mutex());
+      std::vector<Arena*> its;
+      for (Arena* const arena : process_.arenas()) {
+        if (&arena->account() == account_) its.push_back(arena);
+      }
+      if (its.empty()) return;
+      // All that is used, without what the asked context's pools have: that it says itself.
+      const Bytes used = account_->used();
+      const Bytes reserved = its.back()->pool().statistics().reserved.current;
+      Bytes cached;
+      for (Arena* const arena : its) {
+        if (arena == its.back()) continue;
+        const Statistics of_other = arena->pool().statistics();
+        cached += of_other.cached.current;
+      }
+      const Bytes others = minus_or_zero(minus_or_zero(used, reserved), cached);
+      Limit limit(*this, its, {.held = others, .committed = others});
+      its.back()->limit_to_use(limit);
+    }
+    process_.give_back_to_share(*account_);
+    const Lock lock(process_.budgets_mutex());
+    (void)share_.lower(std::max(account_->budget(), account_->used()));
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing is returned to the share: ") + error.what());
+  }
+}
+
+}  // namespace weir::preload

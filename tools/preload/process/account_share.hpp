@@ -1,0 +1,44 @@
+#pragma once
+
+// A device's budget, leased from a share that other processes have parts of: docs/share.md. The
+// same rules as SharedBudget, over all pools of the device and what the driver served past them.
+
+#include <chrono>
+
+#include "allocator/budget_source.hpp"
+#include "allocator/share/share.hpp"
+#include "tools/preload/context/account.hpp"
+
+namespace weir::preload {
+
+class Process;
+
+/// Never destroyed; the kernel ends its part with the process. Thread-safe.
+class AccountShare final : public BudgetSource {
+ public:
+  /// Attaches. Throws UsageError.
+  AccountShare(Process& process, const ShareOptions& options)
+      : process_(process), share_(options) {}
+
+  bool make_room_for(Bytes more) noexcept override;
+  bool raise_to(Bytes budget) noexcept override;
+  void serve(BudgetUser* /*user*/) noexcept override {}
+
+  /// Returns what is not needed, if others want it. Often called; looks only now and then.
+  void give_back() noexcept;
+  /// Sets the account that draws on it. Call before any other thread knows the account.
+  void set_account(Account& account) noexcept { account_ = &account; }
+  [[nodiscard]] Bytes lease() const noexcept { return share_.lease(); }
+
+ private:
+  /// Sets the account's budget while the last of the device's contexts starts no batch.
+  class Limit;
+
+  Process& process_;
+  Account* account_ = nullptr;
+  Share share_;
+  std::atomic<std::int64_t> next_look_{0};  ///< on the steady clock, in nanoseconds
+  std::atomic<std::int64_t> refused_{0};    ///< when a raise was last refused; 0: no wish is left
+};
+
+}  // namespace weir::preload
