@@ -1,0 +1,95 @@
+// A program under the swap-in that shares its device's budget with another process.
+
+#include "allocator/share/share.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/preload/inside/inside.hpp"
+#include "tests/support/share_fixture.hpp"
+
+namespace weir::preload::testing {
+namespace {
+
+using weir::testing::kBudget;
+using weir::testing::kFloor;
+
+/// The share of the test, and another process's part in it.
+class ShareInside : public Inside {
+ protected:
+  static ShareOptions options() {
+    static const weir::testing::OwnShare kOwn;
+    ShareOptions options = kOwn.options(kBudget, kFloor);
+    options.id.name += ".gpu0";
+    return options;
+  }
+  static void start_sharing(const char* floor = "16MiB") {
+    std::string name = options().id.name;
+    name.resize(name.size() - std::string_view(".gpu0").size());
+    start({{"WEIR_SHARE", name.c_str()}, {"WEIR_BUDGET", "64MiB"}, {"WEIR_SHARE_FLOOR", floor}});
+  }
+  ~ShareInside() override { unlink(options().id.path().c_str()); }
+  [[nodiscard]] static CUresult try_allocate(std::size_t bytes) {
+    CUdeviceptr pointer = 0;
+    return cuMemAlloc(&pointer, bytes);
+  }
+};
+
+TEST_F(ShareInside, TakesMoreThanItsFloorWhileNobodyWantsItAndReturnsItWhenSomebodyDoes) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  const CUdeviceptr small = allocate(kMib);
+  EXPECT_EQ(arena().account().budget(), kFloor);
+  Share other(options());
+  const CUdeviceptr large = allocate(40 * kMib);
+  EXPECT_GE(arena().account().budget(), mib(41));
+  EXPECT_EQ(other.raise(mib(40)), kBudget - arena().account().budget()) << "the rest of it";
+  free(large);  // cached: the program does not need it
+  EXPECT_TRUE(eventually([&] {
+    free(allocate(kMib));
+    return other.raise(mib(40)) == mib(40);
+  }));
+  EXPECT_LE(weir_standin_used(0) + other.lease().count, kBudget.count);
+  free(small);
+}
+
+TEST_F(ShareInside, WhatTheShareRefusesIsOutOfMemoryAsInABudgetOfItsOwn) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  free(allocate(kMib));
+  Share other(options());
+  ASSERT_EQ(other.raise(kBudget), kBudget - kFloor);
+  const CUdeviceptr floor = allocate(15 * kMib);
+  EXPECT_EQ(try_allocate(4 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(arena().account().budget(), kFloor);
+  (void)other.lower({});
+  EXPECT_EQ(try_allocate(4 * kMib), CUDA_SUCCESS);
+  free(floor);
+}
+
+TEST_F(ShareInside, MemoryPastThePoolsIsOfTheShareToo) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  free(allocate(kMib));
+  Share other(options());
+  EXPECT_TRUE(Process::get()->make_room(arena().account(), mib(40)));
+  EXPECT_FALSE(Process::get()->make_room(arena().account(), mib(10)));
+  EXPECT_LE(arena().account().used() + other.lease(), kBudget);
+}
+
+TEST_F(ShareInside, ItsBudgetCannotBeSetWhileItRuns) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  free(allocate(kMib));
+  EXPECT_EQ(Process::get()->set_budget(arena().account(), mib(32), "a test").code,
+            timeline::BudgetCode::kFixed);
+  EXPECT_EQ(arena().account().budget(), kFloor);
+}
+
+TEST_F(ShareInside, AFloorThatDoesNotFitEndsTheProgramWithOneLine) {
+  const Share other(options());
+  EXPECT_EXIT(
+      {
+        start_sharing("49MiB");
+        (void)allocate(kMib);
+      },
+      ::testing::ExitedWithCode(2), "a floor of 49 MiB does not fit beside 16 MiB");
+}
+
+}  // namespace
+}  // namespace weir::preload::testing
