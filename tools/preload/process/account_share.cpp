@@ -1,7 +1,9 @@
 #include "tools/preload/process/account_share.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <vector>
 
 #include "allocator/base/log.hpp"
 #include "tools/preload/process/process.hpp"

@@ -3,7 +3,8 @@
 // A device's budget, leased from a share that other processes have parts of: docs/share.md. The
 // same rules as SharedBudget, over all pools of the device and what the driver served past them.
 
-#include <chrono>
+#include <atomic>
+#include <cstdint>
 
 #include "allocator/budget_source.hpp"
 #include "allocator/share/share.hpp"
