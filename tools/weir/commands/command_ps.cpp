@@ -12,6 +12,7 @@
 #include "allocator/share/share_folder.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
+#include "tools/timeline/live/folder.hpp"
 #include "tools/weir/commands/command.hpp"
 #include "tools/weir/live/live_programs.hpp"
 #include "tools/weir/live/ps.hpp"
@@ -32,7 +33,10 @@ Ps look(const Environment& environment) {
                 static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
                     static_cast<std::uint64_t>(now.tv_nsec),
                 user_name);
-  for (const ShareId& id : shares_here()) ps.shares.push_back(look_into(id));
+  // A folder that WEIR_PUBLISH names stands apart from the rest of the machine.
+  if (timeline::publish_setting(environment).value.folder.empty()) {
+    for (const ShareId& id : shares_here()) ps.shares.push_back(look_into(id));
+  }
   std::fputs(share_faults_text(ps.shares).c_str(), stderr);
   return ps;
 }
