@@ -172,30 +172,32 @@ class AdmissionReplay {
     if (std::exchange(known.closed, true)) return fail(record, "is closed twice");
     if (known.ticket->peak != Bytes{record.bytes}) fail(record, "has another peak");
     known.ticket->touched.at(0) = true;
-    ledger_.close(*known.ticket, {Point{StreamId{1}, ++closed_}}, true);
+    ledger_.close(*known.ticket, {Point{StreamId{1}, kNotPassed}}, true);
   }
 
-  /// All batches of the run use the same streams, so they are done in the order of closing.
+  /// One thread's batches end in the order of closing. Two threads may close in another order than
+  /// they recorded their points.
   void settle(const TimelineRecord& record) {
     const auto batch = batches_.find(record.batch);
     if (batch == batches_.end() || !batch->second.closed) {
       return fail(record, "is settled and was never closed");
     }
     if (std::exchange(batch->second.settled, true)) return fail(record, "is settled twice");
-    if (ledger_.submitted() == 0 || ledger_.submitted_tickets().front() != batch->second.ticket) {
+    Ticket& ticket = *batch->second.ticket;
+    if (run_.one_thread && ledger_.submitted_tickets().front() != &ticket) {
       return fail(record, "is settled before one that was closed earlier");
     }
-    if (ledger_.settle({batch->second.ticket->points.at(0).sequence}) != 1) {
-      fail(record, "settles others");
-    }
+    ticket.points.at(0).sequence = 0;  // passed
+    if (ledger_.settle({}) != 1) fail(record, "settles others");
   }
+
+  static constexpr std::uint64_t kNotPassed = 1;
 
   const Run run_;
   Ledger ledger_;
   std::map<std::uint32_t, Known> batches_;
   std::map<std::uint64_t, Block> blocks_;
   std::vector<Memory> window_;  ///< the pool since the last record of a batch, at least one
-  std::uint64_t closed_ = 0;
   std::uint64_t admitted_ = 0;
   std::uint64_t forced_ = 0;
   std::uint64_t beside_ = 0;  ///< admitted beside another unsettled batch

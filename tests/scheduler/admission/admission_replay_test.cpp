@@ -39,7 +39,9 @@ void run_batch(Rig& rig, Bytes bytes, const std::string& kind) {
 
 /// One producer of batches of several sizes, some of which fill the budget.
 void run_alone(Rig& rig) {
+  Gate& gate = rig.hold(StreamRole::kCompute);  // so that the second is beside the first
   for (int i = 0; i < 60; ++i) {
+    if (i == 2) gate.open();
     const Bytes bytes = kib(std::uint64_t{32} << static_cast<unsigned>(i % 4));
     run_batch(rig, bytes, "of " + std::to_string(bytes.count));
   }
