@@ -22,9 +22,11 @@
  *   CANCEL    the stop of any one producer is requested at any moment, or never
  *   TRUTHFUL  every batch fits in the budget: none may run out of memory or need a grace
  *   WATCHED   the producer whose place in the line must not last for ever (ltl line)
+ *   SHARES    a producer with much queued device time is passed over
  *   COARSE    fewer and longer steps, for long searches
  * Faults, each of which a search has to find: LOST_WAKEUP, SETTLE_BEFORE_FREES, OLD_RULE,
- * WAIT_WITH_NOTHING_IN_FLIGHT, MISSED_FREE, MISSED_ALLOCATION, DOUBLE_SETTLE, LAST_FIRST.
+ * WAIT_WITH_NOTHING_IN_FLIGHT, MISSED_FREE, MISSED_ALLOCATION, DOUBLE_SETTLE,
+ * LAST_FIRST, NO_HANDOVER.
  */
 #ifndef BUDGET
 #define BUDGET 4
@@ -82,6 +84,7 @@ short end_[N];           /* Account::end; 0 where there is no account */
 /* Admission. */
 bool locked;             /* mutex_ is held over several steps */
 byte waits_for_open = NOBODY;
+byte passed_over = NOBODY;   /* whose turn queued device time takes away now */
 bool nudged[N];          /* InLine::nudged */
 bool grace_over[N];      /* Applicant::grace_over */
 bool blocked[N];         /* in Admission::blocked_ */
@@ -117,13 +120,17 @@ bool forced;
 /* AdmissionRules::live. */
 #define LIVE_SEEN(h, a) MORE((h) - (a) - NET, 0)
 
-/* FairLine::first: the smallest tag, and of equal ones the first to arrive. */
+/* AdmissionRules::first: the smallest tag, and of equal ones the first to arrive. Of device time, one
+ * that has much of it queued is passed over; which one is any, and changes with the queue. */
 #ifdef LAST_FIRST                    /* whoever came last goes first */
 #define BEFORE(q, p) (place[q] > place[p])
 #else
 #define BEFORE(q, p) (place[q] != 0 && (tag[q] < tag[p] || (tag[q] == tag[p] && place[q] < place[p])))
 #endif
-#define FIRST(p) (place[p] != 0 && !BEFORE((p + 1) % N, p) && !BEFORE((p + 2) % N, p))
+#define IN_LINE ((place[0] != 0) + (place[1] != 0) + (place[2] != 0))
+#define MAY_GO(p) (place[p] != 0 && (p != passed_over || IN_LINE == 1))
+#define BEHIND(p, q) (MAY_GO(q) && BEFORE(q, p))
+#define FIRST(p) (MAY_GO(p) && !BEHIND(p, (p + 1) % N) && !BEHIND(p, (p + 2) % N))
 /* FairLine::yields. */
 #define KEEPS(q, p) (is_open[q] && end_[q] < tag[p] && tag[p] - end_[q] <= size[p])
 #define YIELDS(p) (KEEPS((p + 1) % N, p) || KEEPS((p + 2) % N, p))
@@ -296,6 +303,20 @@ inline admit(p) {
   check_books()
 }
 
+/* Settling and closing change what is queued, and so who is passed over; that wakes nobody. */
+inline queue_changed() {
+#ifdef SHARES
+  if
+  :: passed_over = NOBODY
+  :: queued > 0 -> passed_over = 0
+  :: queued > 0 -> passed_over = 1
+  :: queued > 0 -> passed_over = 2
+  fi
+#else
+  skip
+#endif
+}
+
 /* Decisions of admission_decision.hpp. The soft limit, the hard one and a share all wait for the device. */
 #define ADMIT 0
 #define WAIT_TURN 1
@@ -366,6 +387,7 @@ inline close(p) {
 #if ROUNDS > 0
   closed_by[p]++;
 #endif
+  queue_changed();
   wake_who_waits_for_open(false);
   fail_youngest();
   check_books()
@@ -405,6 +427,7 @@ inline settle_seen(p) {
 #endif
   :: else -> break
   od;
+  queue_changed();
   check_books()
 }
 
@@ -461,6 +484,12 @@ look:
       :: decision == FORCE -> force()
       :: else -> grace_over[_pid] = false; unfreed[_pid] = false
       fi;
+#ifndef NO_HANDOVER
+      if
+      :: decision == WAIT_TURN -> wake_first()
+      :: else
+      fi;
+#endif
       if
       :: decision == ADMIT || decision == FORCE ->
         grace_over[_pid] = false;

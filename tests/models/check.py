@@ -26,6 +26,7 @@ STARVED = "acceptance cycle"
 FIT = ["TRUTHFUL", "SIZES=3,4,3"]
 PAIR = ["PAIR", "LIVE=1", "SIZES=2,2,1"]
 STOP = ["CANCEL", "SIZES=2,5,3"]
+SHARES = ["COARSE", "TRUTHFUL", "SHARES"]
 LINE = ["COARSE", "TRUTHFUL", "ROUNDS=0", "BUDGET=2", "RUN_AHEAD=1", "SIZES=2,2,2", "WATCHED=0"]
 
 # Switches, and the error that has to be found (None: there is none).
@@ -33,6 +34,7 @@ SEARCHES = {
     "NobodyRunsOutWhereAllFit": (FIT, None),
     "AGraceEndsOnlyWhereNothingElseHelps": (PAIR, None),
     "ACancelledProducerLeavesNothingBehind": (["COARSE", *STOP], None),
+    "WhoeverIsPassedOverGetsItsTurn": (SHARES, None),
     "TheLineIsAlive": (LINE, None),
     "FindsALostWakeup": ([*FIT, "LOST_WAKEUP"], DEADLOCK),
     "FindsASettlingBeforeFrees": ([*FIT, "SETTLE_BEFORE_FREES"], "left[0]==0"),
@@ -41,12 +43,15 @@ SEARCHES = {
     "FindsAMissedFree": (["MISSED_FREE", *PAIR], "place["),
     "FindsAMissedAllocation": (["MISSED_ALLOCATION", *PAIR], "place["),
     "FindsADoubleSettling": ([*FIT, "DOUBLE_SETTLE"], "reserved"),
+    "FindsATurnThatIsNotHandedOver": ([*SHARES, "NO_HANDOVER"], DEADLOCK),
     "FindsALineThatStarves": ([*LINE, "LAST_FIRST"], STARVED),
 }
 LONG = {
     "TwoRounds": ["COARSE", "TRUTHFUL", "ROUNDS=2"],
     "CancelledPairs": ["PAIR", "CANCEL", "SIZES=2,3,2"],
     "CancelledInDetail": STOP,
+    "SharesInDetail": ["TRUTHFUL", "SHARES"],
+    "SharesOfPairs": ["SHARES", "PAIR", "LIVE=1", "SIZES=2,2,1"],
     "AliveWithUnequalBatches": ["COARSE", "TRUTHFUL", "ROUNDS=0", "BUDGET=2", "SIZES=1,2,1", "WATCHED=1"],
 }
 
