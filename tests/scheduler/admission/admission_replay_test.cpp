@@ -130,8 +130,9 @@ TEST_F(Tampered, ARunWithAnotherPeakIsRefused) {
 
 TEST_F(Tampered, ARunThatAdmitsAThirdBatchBesideTwoIsRefused) {
   // Every settling comes last.
-  std::ranges::stable_partition(
-      records, [](const TimelineRecord& r) { return r.kind != TimelineKind::kSettle; });
+  std::stable_partition(records.begin(), records.end(), [](const TimelineRecord& record) {
+    return record.kind != TimelineKind::kSettle;
+  });
   EXPECT_NE(verdict(records).find("must wait"), std::string::npos) << verdict(records);
 }
 
