@@ -32,7 +32,8 @@ struct Flight {
   Bytes awaiting{};           ///< memory that comes free at its end
   Time soft{};                ///< sum of all waits for a limit on running ahead, at its admission
   Time hard{};                ///< sum of all waits for memory, until its last allocation
-  void* ticket = nullptr;     ///< the gate's
+  bool waited_for_memory = false;  ///< before or after its admission
+  void* ticket = nullptr;          ///< the gate's
 };
 
 class Device {

@@ -18,7 +18,8 @@ class OldestGate : public Gate {
     if (device_.flights().empty() || !must_wait(shape)) return {};
     return {.wait = Verdict::Wait::kDevice,
             .sequence = device_.flights().front().sequence,
-            .soft = is_soft()};
+            .soft = is_soft(),
+            .memory = !is_soft()};
   }
 
  protected:

@@ -26,7 +26,8 @@ struct Verdict {
   };
   Wait wait = Wait::kNone;
   std::uint64_t sequence = 0;
-  bool soft = false;  ///< a limit on running ahead holds it back, not memory or a turn
+  bool soft = false;    ///< a limit on running ahead holds it back, not memory or a turn
+  bool memory = false;  ///< memory holds it back
 };
 
 /// Gets each event with the simulated time. `producer` counts from 0; a producer has at most one

@@ -131,7 +131,10 @@ class Simulation {
     }
     const Time gap = flight.gap - flight.synchronizing;
     const Time before = control_.statistics().caused_idle;
-    control_.note_settled({.device_time = flight.computing, .gap = gap, .credit = flight.soft});
+    control_.note_settled({.device_time = flight.computing,
+                           .gap = gap,
+                           .credit = flight.soft,
+                           .waited_for_memory = flight.waited_for_memory});
     const Time throttle = control_.statistics().caused_idle - before;
     const Time memory = std::clamp(flight.hard - hard_used_, Time{}, gap - throttle);
     hard_used_ += memory;
@@ -215,6 +218,7 @@ class Simulation {
   void begin(std::size_t index) {
     Producer& producer = producers_[index];
     const Verdict verdict = gate_->ask(index, producer.shape, now_);
+    if (verdict.memory) producer.flight.waited_for_memory = true;
     switch (verdict.wait) {
       case Verdict::Wait::kNone:
         producer.admitted = now_;
@@ -262,7 +266,7 @@ class Simulation {
       note_sample(now_);
       return true;
     }
-    producer.waited = true;
+    producer.waited = producer.flight.waited_for_memory = true;
     if (bytes > memory_.budget()) {
       fail(index);
     } else if (!device_.flights().empty()) {

@@ -36,6 +36,8 @@ class WeirGate final : public Gate {
       return {};
     }
     place.released.reset();
+    place.waited_for_room = place.waited_for_room || place.decision == Decision::kWaitHard ||
+                            place.decision == Decision::kWaitOpen;
     if (place.decision != Decision::kWaitOpen) place.deadline.reset();
     return wait_of(place, now);
   }
@@ -146,12 +148,13 @@ class WeirGate final : public Gate {
     if (place.decision == Decision::kWaitOpen) {
       place.asleep = true;
       if (!place.deadline) place.deadline = now + std::chrono::seconds(10);
-      return {.wait = Verdict::Wait::kOpen};
+      return {.wait = Verdict::Wait::kOpen, .memory = true};
     }
     place.awaited = rules_.ledger().point_to_await(passed_);
     return {.wait = Verdict::Wait::kDevice,
             .sequence = place.awaited->sequence,
-            .soft = place.decision == Decision::kWaitSoft};
+            .soft = place.decision == Decision::kWaitSoft,
+            .memory = place.decision == Decision::kWaitHard};
   }
 
   Memory& memory_;

@@ -124,6 +124,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
     if (for_room && memory_.raise_budget_to(place.needs)) continue;
     if (for_room && let_forgotten_lapse()) continue;
+    place.waited_for_room = place.waited_for_room || for_room;
     if (!reason) {
       start = std::chrono::steady_clock::now();
       stall.emplace();

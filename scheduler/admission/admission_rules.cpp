@@ -24,7 +24,8 @@ RunBatch run_of(const Ticket& ticket) {
       std::ranges::max_element(ticket.device_time, {}, read) - ticket.device_time.begin());
   RunBatch run{.device_time = read(ticket.device_time.at(busiest)),
                .gap = read(ticket.gap.at(busiest)),
-               .credit = ticket.credit};
+               .credit = ticket.credit,
+               .waited_for_memory = ticket.waited_for_memory};
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
     if (role == busiest || read(ticket.device_time.at(role)) == nanoseconds{}) continue;
     run.gap = std::min(run.gap, read(ticket.starved.at(role)));
@@ -108,6 +109,7 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
   Ticket& ticket = ledger_.open(*batch.kind, batch.bytes, where, number);
   ticket.producer = batch.producer;
   ticket.released = batch.released;
+  ticket.waited_for_memory = batch.waited_for_room;
   ticket.credit = control_.note_held_back(batch.held_back);
   line_.serve(batch);
   return ticket;

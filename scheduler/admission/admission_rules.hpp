@@ -25,6 +25,7 @@ struct Applicant : FairLine::Place {
   bool grace_over = false;  ///< it has waited for open batches for the whole grace
   /// How long the run-ahead target alone has held it back.
   std::chrono::nanoseconds held_back{};
+  bool waited_for_room = false;  ///< for memory, before its admission
   /// When what it was held back for ended; none: it was not held back, or that is not known.
   std::optional<std::chrono::steady_clock::time_point> released{};
 };

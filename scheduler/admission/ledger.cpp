@@ -112,6 +112,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.touched = {};
   ticket.released.reset();
   ticket.credit = {};
+  ticket.waited_for_memory = false;
   for (auto& time : ticket.device_time) time.store(0, std::memory_order_relaxed);
   for (auto& gap : ticket.gap) gap.store(0, std::memory_order_relaxed);
   for (auto& time : ticket.starved) time.store(0, std::memory_order_relaxed);
@@ -121,7 +122,10 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
 
 void Ledger::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   if (!refers_to_open(ref)) return;
-  if (waited) ref.ticket->released.reset();
+  if (waited) {
+    ref.ticket->released.reset();
+    ref.ticket->waited_for_memory = true;
+  }
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
   ref.ticket->closed_before = closed_;

@@ -87,6 +87,7 @@ struct Ticket {
   /// for memory since.
   std::optional<std::chrono::steady_clock::time_point> released{};
   std::chrono::nanoseconds credit{};  ///< RunAheadControl::note_held_back at its admission
+  bool waited_for_memory = false;     ///< in its admission or in an allocation
   /// Nanoseconds on each stream, added by the device's threads.
   std::array<std::atomic<std::int64_t>, kStreamRoles> device_time{};
   /// TaskTime::gap and TaskTime::starved of the first task on each stream, in nanoseconds.

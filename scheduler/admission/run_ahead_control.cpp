@@ -34,7 +34,8 @@ void RunAheadControl::note_unused(Duration queued) noexcept {
 }
 
 void RunAheadControl::note_settled(const RunBatch& batch) noexcept {
-  const Duration caused = std::clamp(batch.credit - used_, Duration{}, batch.gap);
+  const Duration gap = batch.waited_for_memory ? Duration{} : batch.gap;
+  const Duration caused = std::clamp(batch.credit - used_, Duration{}, gap);
   used_ += caused;
   caused_idle_ += caused;
   margin_ += caused;

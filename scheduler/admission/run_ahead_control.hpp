@@ -11,6 +11,8 @@
 // - The margin grows by idle time of the device that we caused. We caused an idle gap only as far
 //   as we had held the host back before: each soft stall gives credit, and each gap uses it up. So
 //   the sum of what the margin grew by is the time lost against a frontend that nobody holds back.
+//   A batch that had to wait for memory would have had its gap anyway. If such gaps counted, a full
+//   budget would raise the margin, which fills the budget even more.
 // - A window ends after 256 batches and 100 margins of device time. The margin then falls by half
 // of
 //   itself, or of the least queue that was left unused in the window if that is less. If the fall
@@ -42,6 +44,7 @@ struct RunBatch {
   std::chrono::nanoseconds device_time{};  ///< on its busiest stream
   std::chrono::nanoseconds gap{};          ///< that this stream was idle before the batch
   std::chrono::nanoseconds credit{};       ///< RunAheadControl::note_held_back at its admission
+  bool waited_for_memory = false;          ///< then its gap is the budget's, and not ours
 };
 
 class RunAheadControl {

@@ -82,7 +82,7 @@ TEST(SimulatedBounds, APolicyIsBetterOnlyInBothColumns) {
 TEST(SimulatedBounds, ThrottledKeepsThemOnRowsOfOneProducer) {
   for (const char* name : {"steady-0.1ms", "steady-2ms", "steady-50ms", "bursts", "log-normal",
                            "kinds-1:10", "new-kinds", "slow-loader", "fast-loader", "copies-ahead",
-                           "retained", "host-bound", "collectives", "hints-x0.1"}) {
+                           "retained", "host-bound", "collectives", "hints-x10", "hints-x0.1"}) {
     const RunOptions options{.batches = 2000, .jitter = assumed_jitter()};
     const Workload& of = workload(name);
     const Needs needs = needs_of(of, options.batches, options.seed);

@@ -57,6 +57,18 @@ TEST(RunAheadControl, IdleTimeIsOursOnlyAsFarAsWeHeldTheHostBack) {
   EXPECT_EQ(control.statistics().caused_idle, milliseconds(3));
 }
 
+TEST(RunAheadControl, TheGapOfABatchThatWaitedForMemoryIsTheBudgets) {
+  RunAheadControl control;
+  const nanoseconds credit = control.note_held_back(milliseconds(3));
+  control.note_settled({.device_time = milliseconds(1),
+                        .gap = milliseconds(2),
+                        .credit = credit,
+                        .waited_for_memory = true});
+  EXPECT_EQ(control.statistics().caused_idle.count(), 0);
+  settle(control, milliseconds(2), credit);
+  EXPECT_EQ(control.statistics().caused_idle, milliseconds(2)) << "the credit is still there";
+}
+
 TEST(RunAheadControl, AStallAfterABatchWasAdmittedIsNotToBlameForItsGap) {
   RunAheadControl control;
   const nanoseconds before = control.note_held_back({});
