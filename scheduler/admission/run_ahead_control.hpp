@@ -14,9 +14,8 @@
 //   A batch that had to wait for memory would have had its gap anyway. If such gaps counted, a full
 //   budget would raise the margin, which fills the budget even more.
 // - A window ends after 256 batches and 100 margins of device time. The margin then falls by half
-// of
-//   itself, or of the least queue that was left unused in the window if that is less. If the fall
-//   was a mistake, the next gap costs at most what the margin fell by: 0.5% of the window.
+//   of itself, or of the least queue that was left unused in the window if that is less. If the
+//   fall was a mistake, the next gap costs at most what the margin fell by: 0.5% of the window.
 //
 // A data structure only; the user holds the lock.
 
