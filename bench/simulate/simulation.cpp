@@ -124,6 +124,14 @@ class Simulation {
     run_.duration = flight.end;
     if (run_.batches == RunResult::kWarmUp) memory_.reset_peak();
   }
+  /// For how long the streams that its compute waited for had had nothing to do: only then was it
+  /// the host that was late. As the real rules see it.
+  static Time starved(const Flight& flight) {
+    Time least = Time::max();
+    if (flight.shape.copy > Time{}) least = flight.copy_starved;
+    if (flight.shape.collective > Time{}) least = std::min(least, flight.collective_starved);
+    return least;
+  }
   void attribute(const Flight& flight) {
     if (flight.sequence == 1) {
       run_.idle.warm_up += flight.gap;
@@ -132,7 +140,7 @@ class Simulation {
     const Time gap = flight.gap - flight.synchronizing;
     const Time before = control_.statistics().caused_idle;
     control_.note_settled({.device_time = flight.computing,
-                           .gap = gap,
+                           .gap = std::min(gap, starved(flight)),
                            .credit = flight.soft,
                            .waited_for_memory = flight.waited_for_memory});
     const Time throttle = control_.statistics().caused_idle - before;
