@@ -58,9 +58,9 @@ class SharedBudget::Limit final : public BudgetLimit {
 
 SharedBudget::SharedBudget(Share& share, Pool& pool) : share_(share), pool_(pool) {
   pool_.lower_budget(share_.lease());
-  pool_.draw_from(this);
   const NoSignals no_signals;
   thread_ = std::thread([this] { watch(); });
+  pool_.draw_from(this);  // last: the constructor cannot fail any more
 }
 
 SharedBudget::~SharedBudget() {
