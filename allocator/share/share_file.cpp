@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <cerrno>
 #include <cstddef>
 #include <ctime>
@@ -70,16 +71,27 @@ bool set_lock(int descriptor, std::size_t byte, short type) noexcept {
   return fcntl(descriptor, F_OFD_SETLK, &range) == 0;
 }
 
-/// Returns the first byte from `from` to the last slot's that another open file has locked.
-std::optional<std::size_t> next_locked(int descriptor, std::size_t from) noexcept {
+/// Marks the slots from `first` to before `end` that other open files have locked. The kernel names
+/// any lock in the range, not the first, so both sides of it are asked again.
+void find_locked(int descriptor, std::size_t first, std::size_t end,
+                 std::bitset<kShareSlots>& locked) noexcept {
+  if (first >= end) return;
   struct flock range {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(from);
-  range.l_len = static_cast<off_t>(1 + kShareSlots - from);
-  if (fcntl(descriptor, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return std::nullopt;
-  // One that locks more than a byte has all of them.
-  return std::max(from, static_cast<std::size_t>(range.l_start));
+  range.l_start = static_cast<off_t>(1 + first);
+  range.l_len = static_cast<off_t>(end - first);
+  if (fcntl(descriptor, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return;
+  // A lock of more than a slot is nonsense, and has all of them. Length 0: to the end of all files.
+  const auto begin = std::max<off_t>(range.l_start - 1, static_cast<off_t>(first));
+  const auto stop = range.l_len == 0
+                        ? static_cast<off_t>(end)
+                        : std::min<off_t>(range.l_start - 1 + range.l_len, static_cast<off_t>(end));
+  const auto from = static_cast<std::size_t>(begin);
+  const auto to = std::max(from + 1, static_cast<std::size_t>(std::max<off_t>(stop, 0)));
+  for (std::size_t i = from; i < to; ++i) locked.set(i);
+  find_locked(descriptor, first, from, locked);
+  find_locked(descriptor, to, end, locked);
 }
 
 /// Returns how many bytes from the beginning it read.
@@ -231,15 +243,16 @@ ShareSlots ShareFile::read() const {
       read == sizeof layout && fstat(descriptor_, &found) == 0 &&
       fault_of(layout.header, read, static_cast<std::uint64_t>(found.st_size), id_.owner).empty();
   if (whole) slots.budget = {layout.header.budget};
-  for (auto byte = next_locked(descriptor_, 1); byte; byte = next_locked(descriptor_, *byte + 1)) {
-    const std::size_t index = *byte - 1;
+  std::bitset<kShareSlots> locked;
+  find_locked(descriptor_, 0, kShareSlots, locked);
+  for (std::size_t index = 0; index < kShareSlots; ++index) {
+    if (!locked.test(index)) continue;
     ShareSlots::Used used{.index = index};
     if (whole) {
       used.slot = slot_of(layout.slots.at(index), slots.budget);
       used.pid = layout.slots.at(index).pid;
     }
     slots.used.push_back(used);
-    if (index + 1 == kShareSlots) break;
   }
   return slots;
 }

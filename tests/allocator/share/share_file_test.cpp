@@ -9,7 +9,9 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 #include <random>
+#include <vector>
 
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
@@ -140,6 +142,32 @@ TEST(ShareFile, AGroupsFileIsForTheGroup) {
   EXPECT_EQ(again.name, own.id.name);
   EXPECT_EQ(again.owner, own.id.owner);
   unlink(own.id.path().c_str());
+}
+
+TEST(ShareFile, EverySlotInUseIsSeenWhateverTheOrderOfItsLock) {
+  const OwnShare own;
+  const ShareFile seen = ShareFile::open(own.id, kBudget);
+  std::mt19937_64 random(2);
+  std::vector<std::optional<ShareFile>> files(kShareSlots);
+  std::vector<std::size_t> index(kShareSlots);
+  std::vector<bool> is_used(kShareSlots);
+  for (int i = 0; i < 2000; ++i) {
+    // A file that comes later than another may get an earlier slot.
+    const std::size_t at = random() % 24;
+    if (files[at]) {
+      is_used[index[at]] = false;
+      files[at].reset();
+    } else {
+      files[at].emplace(ShareFile::open(own.id, kBudget));
+      const auto slot = files[at]->take_slot();
+      ASSERT_TRUE(slot.has_value());
+      index[at] = *slot;
+      is_used[*slot] = true;
+    }
+    std::vector<bool> found(kShareSlots);
+    for (const ShareSlots::Used& used : seen.read().used) found[used.index] = true;
+    ASSERT_EQ(found, is_used) << i;
+  }
 }
 
 TEST(ShareFile, OnlyNamesOfSharesAreRead) {
