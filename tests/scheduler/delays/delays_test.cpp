@@ -53,6 +53,7 @@ struct Ends {
 
 struct Plan {
   std::vector<Blocks> batches;
+  std::uint32_t weight = 1;
   std::stop_token stop{};
   std::function<void()> while_open{};  ///< called once the batch holds its memory
 };
@@ -61,8 +62,8 @@ void run_batch(Rig& rig, const Blocks& blocks, const Plan& plan) {
   std::uint64_t sum = 0;
   for (const std::uint64_t count : blocks) sum += count;
   NamedThread::doing("begin_batch");
-  const Batch batch =
-      rig->begin_batch("of " + std::to_string(sum), {.hint = pages(sum), .stop = plan.stop});
+  const Batch batch = rig->begin_batch(
+      "of " + std::to_string(sum), {.hint = pages(sum), .stop = plan.stop, .weight = plan.weight});
   NamedThread::doing("submit");
   std::vector<Tensor> tensors;
   for (const std::uint64_t count : blocks) {
@@ -105,12 +106,20 @@ std::uint64_t schedules() {
 constexpr std::chrono::seconds kTooLong{WEIR_TEST_SANITIZED ? 100 : 30};
 constexpr std::array<const char*, 3> kNames{"producer 0", "producer 1", "producer 2"};
 
+/// A number of batches; with so little time that a producer with two batches queued is passed over;
+/// or one that adapts.
+RunAhead any_target(std::minstd_rand& random) {
+  const std::uint64_t batches = 1 + random() % 3;
+  const std::uint64_t choice = random() % 3;
+  if (choice == 0) return {};
+  return {.batches = batches, .time = std::chrono::nanoseconds(choice == 1 ? 0 : 1)};
+}
+
 /// Runs `some` schedules on one scheduler; the first of a seed's numbers shapes each.
 void run_fitting(std::uint64_t seed, std::uint64_t some, Ends& ends) {
   std::minstd_rand random(static_cast<unsigned>(seed));
-  Rig rig({.budget = pages(kPages),
-           .run_ahead = {.batches = 1 + random() % 3, .time = std::chrono::nanoseconds(0)},
-           .grace = std::chrono::hours(1)});
+  Rig rig(
+      {.budget = pages(kPages), .run_ahead = any_target(random), .grace = std::chrono::hours(1)});
   Watchdog watchdog(kTooLong, [seed] { return seed_message(seed) + "\n"; });
   for (std::uint64_t i = 0; i < some; ++i) {
     const Delays delays(seed + i);
@@ -118,6 +127,7 @@ void run_fitting(std::uint64_t seed, std::uint64_t some, Ends& ends) {
     std::vector<std::future<void>> producers;
     for (std::size_t p = 0; p < kNames.size(); ++p) {
       Plan plan{.batches = {any_blocks(random), any_blocks(random)}};
+      plan.weight = static_cast<std::uint32_t>(1 + random() % 2);
       if (p == 0 && i % 2 == 0) plan.stop = stop.get_token();
       producers.push_back(produce(rig, watchdog, kNames.at(p), std::move(plan), ends));
     }
