@@ -110,8 +110,8 @@ TEST(Simulation, AtMostSoManyBatchesAreSubmitted) {
 }
 
 TEST(Simulation, ThrottlesOwnCountOfCausedIdleIsTheTables) {
-  // One producer: with several, the rules count a batch's stalls by more than its last decision. No
-  // collectives: their gaps are the device's in the table.
+  // One producer: with several, the two counts differ, and it is not known why. No collectives:
+  // their gaps are the device's in the table.
   for (const char* of : {"steady-0.1ms", "bursts", "log-normal", "new-kinds"}) {
     const RunResult run =
         simulate::run(of, "throttled", 4, {.batches = 2000, .jitter = assumed_jitter()});
