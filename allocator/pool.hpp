@@ -130,6 +130,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   void draw_from(BudgetSource* source) noexcept { source_.store(source); }
   /// Returns the source, or null.
   [[nodiscard]] BudgetSource* budget_source() const noexcept { return source_.load(); }
+  /// Asks the source, if there is one, for a budget of `budget` in all. Returns whether it rose.
   bool raise_budget_to(Bytes budget) noexcept override;
   /// Returns what counts against the limit: reserved bytes, and those on their way from the
   /// upstream.

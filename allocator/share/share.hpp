@@ -16,7 +16,7 @@ namespace weir {
 
 /// How a process takes part.
 struct ShareOptions {
-  ShareId id;
+  ShareId id;      ///< its name and owner
   Bytes budget{};  ///< of all processes together; each names the same
   Bytes floor{};   ///< of this process; above zero
   /// How long the constructor asks others to return what they have above their floors. The process
@@ -33,6 +33,7 @@ struct ShareOptions {
 /// Thread-safe. Does nothing in a forked child.
 class Share {
  public:
+  /// How long no lock is tried after somebody kept it.
   static constexpr std::chrono::milliseconds kLockPause{100};
 
   /// Attaches. Throws UsageError, one line, if the file is refused (ShareFile::open), its budget is
@@ -43,9 +44,9 @@ class Share {
   Share(const Share&) = delete;
   Share& operator=(const Share&) = delete;
 
-  [[nodiscard]] Bytes budget() const noexcept { return budget_; }
-  [[nodiscard]] Bytes floor() const noexcept { return floor_; }
-  [[nodiscard]] Bytes lease() const noexcept;
+  [[nodiscard]] Bytes budget() const noexcept { return budget_; }  ///< of all processes
+  [[nodiscard]] Bytes floor() const noexcept { return floor_; }    ///< of this process
+  [[nodiscard]] Bytes lease() const noexcept;                      ///< that this process has now
 
   /// Tries to raise the lease to `needed`. Returns the lease then, which may be less. Others see
   /// what was refused, until a later call asks for no more or `forget_wish`.
@@ -87,10 +88,10 @@ class Share {
 
 /// What is in a share, for people.
 struct ShareReport {
-  ShareId id;
-  Bytes budget{};
-  std::vector<ShareSlots::Used> used{};
-  std::string fault{};  ///< why it cannot be read; empty otherwise
+  ShareId id;                            ///< its name and owner
+  Bytes budget{};                        ///< of all processes together
+  std::vector<ShareSlots::Used> used{};  ///< the slots of attached processes
+  std::string fault{};                   ///< why it cannot be read; empty otherwise
 };
 /// Looks into a share without taking part.
 [[nodiscard]] ShareReport look_into(const ShareId& id);

@@ -26,6 +26,7 @@ struct ShareSettings {
   /// Throws UsageError with the variable, the value and what is allowed.
   [[nodiscard]] static ShareSettings from_environment(
       const Environment& environment = process_environment());
+  /// Whether a share is named.
   [[nodiscard]] bool is_on() const noexcept { return !name.value.empty(); }
   /// Returns the share for device number `device`, where 0 is no GPU: each device has its own. Its
   /// owner is the calling process's user, or the group. Throws UsageError for an unknown group.

@@ -58,7 +58,7 @@ struct AdmissionStatistics {
   std::uint64_t settled = 0;    ///< done, in total
   std::uint64_t most_submitted = 0;  ///< most batches in flight at once
   Bytes charged{};                   ///< charged now to open and submitted batches
-  RunAheadStatistics run_ahead;
+  RunAheadStatistics run_ahead;      ///< the run-ahead target, and what it cost
 };
 
 /// An allocation that no submitted work can serve, and how long it may wait for other batches.

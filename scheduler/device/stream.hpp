@@ -68,7 +68,7 @@ struct TaskTime {
   std::chrono::nanoseconds gap{};
   /// The part of the gap in which nothing was enqueued. In the rest the stream waited for others.
   std::chrono::nanoseconds starved{};
-  std::chrono::steady_clock::time_point end{};
+  std::chrono::steady_clock::time_point end{};  ///< on the host's clock
 };
 
 /// One unit of work on a stream.

@@ -58,8 +58,8 @@ TEST(Ps, ShowsWhoHasHowMuchOfEachSharedBudget) {
       .id = {.name = "job", .owner = {.id = 3}},
       .budget = gib(8),
       .used = {{.index = 0, .slot = ShareSlot{gib(2), gib(5), gib(6)}, .pid = 7}, {.index = 2}}};
-  const ShareReport left{.id = {.name = "old"}, .budget = gib(1)};
-  const ShareReport bad{.id = {.name = "bad"}, .fault = "it is no share of Weir"};
+  const ShareReport left{.id = {.name = "old", .owner = {}}, .budget = gib(1)};
+  const ShareReport bad{.id = {.name = "bad", .owner = {}}, .fault = "it is no share of Weir"};
   const Ps ps{.shares = {used, left, bad}};
   EXPECT_EQ(ps_text(ps, false, true),
             "no program runs under Weir\n"
