@@ -242,7 +242,7 @@ TEST(CliData, ALossThatIsNanPrintsNoSign) {
   const DigitFiles files;
   const Finished child = run_weir_train(run_on(files, {"--lr", "1e30"}));
   EXPECT_EQ(child.exit_code, 1) << child.err;
-  EXPECT_NE(child.out.find("mean loss        nan\n"), std::string::npos) << child.out;
+  EXPECT_NE(child.out.find("mean loss             nan\n"), std::string::npos) << child.out;
 }
 
 TEST(CliData, CompareExits3WhenEveryPolicyRanOut) {
