@@ -186,7 +186,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     // The first footprint may include weights, which the second batch does not create again.
     known = place.kind->given_back.has_value();
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
-    ticket.emplace(&opened, opened.serial);
+    ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
     own_stalls(*this) += place.held_back;
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
