@@ -65,8 +65,8 @@ TEST(Ps, ShowsWhoHasHowMuchOfEachSharedBudget) {
             "no program runs under Weir\n"
             "\n"
             "share  budget  pid     floor  lease  wanted\n"
-            "job     8 GiB    7     2 GiB  5 GiB   6 GiB\n"
-            "job     8 GiB    ?  tampered      -       -\n");
+            "job     8 GiB    7     2 GiB  5 GiB  6 GiB\n"
+            "job     8 GiB    ?  tampered      -  -\n");
   const auto json = nlohmann::json::parse(ps_json(ps)).at("shares");
   ASSERT_EQ(json.size(), 1U);
   EXPECT_EQ(json[0].at("share"), "job");
