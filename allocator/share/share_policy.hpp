@@ -12,7 +12,7 @@
 
 namespace weir {
 
-/// What one attached process has of the budget.
+/// One process's part of the budget.
 struct ShareSlot {
   Bytes floor{};   ///< never taken from it
   Bytes lease{};   ///< what it may use now; below the floor only while it is attaching

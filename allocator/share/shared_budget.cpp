@@ -80,7 +80,7 @@ bool SharedBudget::raise_locked(Bytes budget) noexcept {
   has_wish_ = most < budget;
   changed_.notify_all();
   try {
-    // What is on its way back to others is not taken again.
+    // Others asked for what is above this. We are about to return it, so we do not use it again.
     most = std::min(most, share_.kept({.held = budget, .committed = {}}));
   } catch (const std::bad_alloc&) {
     return false;

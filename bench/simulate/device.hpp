@@ -1,7 +1,7 @@
 #pragma once
 
-// The streams of a simulated device. Each runs its tasks in order, so that when a task begins and
-// ends is known as soon as it is enqueued.
+// The streams of a simulated device. Each runs its tasks in order. So the begin and the end of a
+// task are computed when it is enqueued.
 
 #include <algorithm>
 #include <cstdint>

@@ -47,8 +47,8 @@ struct Jitter {
 /// Returns the sorted samples as a histogram whose buckets grow by about a tenth.
 [[nodiscard]] std::vector<JitterBucket> histogram(std::vector<Time> samples);
 
-/// An idle machine as it is assumed without a recording: wakes in 20 us (95%: 50 us), and one time
-/// in 2,000 a thread is held up for about 0.5 ms.
+/// Returns what is assumed of an idle machine: half of the wake-ups take at most 20 us, 95% at most
+/// 50 us, and one step in 2,000 takes about 0.5 ms longer.
 [[nodiscard]] Jitter assumed_jitter();
 
 /// Parses lines `NAME FROM_NS TO_NS COUNT`, where NAME is a member of Jitter; `#` begins a comment.

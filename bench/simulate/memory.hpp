@@ -22,7 +22,7 @@ class Memory {
   [[nodiscard]] Bytes used() const noexcept { return used_with(work_); }
   [[nodiscard]] Bytes peak() const noexcept { return peak_; }
   void reset_peak() noexcept { peak_ = used(); }
-  /// What admission is told. Freed working sets are cached: they count as not held.
+  /// Returns what admission is told. A freed working set counts as cached, not as held.
   [[nodiscard]] Pressure pressure() const noexcept {
     return {.held = apart() + work_, .budget = budget_, .awaiting = awaiting_};
   }
@@ -88,8 +88,8 @@ class Memory {
   };
 
   [[nodiscard]] Bytes apart() const noexcept { return allocated_ + awaiting_; }
-  /// What the compute stream has for its working sets: the largest pending one, less what was
-  /// handed over. Working sets that came later need all of theirs.
+  /// Returns the memory that the compute stream keeps for working sets: as much as the largest
+  /// pending one, less what was handed over. A later working set needs its whole size.
   [[nodiscard]] Bytes cached() const noexcept {
     Bytes most;
     for (const Pending& pending : pending_) {

@@ -1,3 +1,6 @@
+// One run of simulated producers and a device. One long file, because each step of a producer
+// changes the memory, the device's queue and who may go on, and the order of these changes matters.
+
 #include "bench/simulate/simulation.hpp"
 
 #include <algorithm>

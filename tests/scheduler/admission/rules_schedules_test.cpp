@@ -1,6 +1,7 @@
 // Random schedules of AdmissionRules, without a lock, a thread or a clock: producers ask, open,
 // allocate, free, close and cancel in any order, and a device passes what was submitted at any
-// moment. After each step the rules are compared with sums that are kept apart from them.
+// moment. After each step the rules are compared with sums that are kept apart from them. One long
+// file, because every step changes the whole model.
 //
 // WEIR_TEST_SCHEDULES sets how many (a million takes some minutes), WEIR_TEST_SEED the first one.
 

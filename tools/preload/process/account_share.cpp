@@ -58,7 +58,7 @@ bool AccountShare::raise_to(Bytes budget) noexcept {
     if (budget <= before) return false;
     const Bytes lease = share_.raise(budget);
     refused_.store(lease < budget ? now() : 0, std::memory_order_relaxed);
-    // What is on its way back to others is not taken again.
+    // Others asked for what is above this. We are about to return it, so we do not use it again.
     const Bytes most = std::min(lease, share_.kept({.held = budget, .committed = {}}));
     if (most <= before) return false;
     account_->set_budget(most);
