@@ -44,11 +44,15 @@ FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
 }
 
 bool FairLine::yields(const Place& place, const MayHoldUp& may) const noexcept {
+  const auto is_away = [this](const Account& account) {
+    return account.open ||
+           (account.returned &&
+            std::ranges::find(waiting_, account.producer, &Place::producer) == waiting_.end());
+  };
   return std::ranges::any_of(accounts_, [&](const Account& account) {
-    return (account.open || account.returned) && account.producer != place.producer &&
-           account.end < place.tag &&
+    return account.producer != place.producer && account.end < place.tag &&
            place.tag - account.end <= virtual_bytes(place.bytes, place.weight).count &&
-           (!may || may(account.producer, account.weight));
+           is_away(account) && (!may || may(account.producer, account.weight));
   });
 }
 

@@ -36,11 +36,11 @@ class FairLine {
   /// Returns the first of those that may go, of all if `may` is empty. Null if there is none.
   [[nodiscard]] Place* first(const MayGo& may = {}) const noexcept;
   [[nodiscard]] bool is_first(const Place& place) const noexcept { return first() == &place; }
-  /// True if a producer with an open batch, or one that has always been back soon, would be before
-  /// `place` if it were in the line. Without this, a large batch would enter whenever the producer
-  /// of small ones is busy loading or submitting: both would get equal batches instead of equal
-  /// bytes. A producer that is behind by more than the bytes of `place` is slowed by its own host;
-  /// its turn is not kept.
+  /// True if a producer with an open batch, or one that was back soon the last time and is away,
+  /// would be before `place` if it were in the line. Without this, a large batch would enter
+  /// whenever the producer of small ones is busy loading or submitting: both would get equal
+  /// batches instead of equal bytes. A producer that is behind by more than the bytes of `place` is
+  /// slowed by its own host; its turn is not kept.
   [[nodiscard]] bool yields(const Place& place, const MayHoldUp& may = {}) const noexcept;
   /// Admits: charges its bytes to its producer, until `correct` replaces them.
   void serve(Place& place) noexcept;

@@ -75,6 +75,23 @@ TEST(FairLine, AProducerGetsBytesByItsWeight) {
               3 * static_cast<double>(busy.served(2).count), static_cast<double>(mib(67).count));
 }
 
+TEST(FairLine, NobodyYieldsToAProducerThatIsInTheLineItself) {
+  FairLine line;
+  FairLine::Place small;
+  FairLine::Place large;
+  for (int i = 0; i < 2; ++i) {  // the second time it is back soon
+    line.join(small, 1, mib(1));
+    line.serve(small);
+    line.correct(1, mib(1), mib(1));
+  }
+  line.join(large, 2, mib(10));
+  line.serve(large);
+  line.correct(2, mib(10), kib(1100));  // ends a little behind the small one
+  line.join(large, 2, mib(10));
+  line.join(small, 1, mib(1));
+  EXPECT_FALSE(line.yields(large)) << "it waits as well, and was passed over";
+}
+
 TEST(FairLine, KeepsTheTurnOfAProducerThatWasBackSoonTheLastTime) {
   FairLine line;
   FairLine::Place small;
