@@ -181,5 +181,28 @@ TEST(Simulation, ThrottledNeverRunsOutWithSeveralProducers) {
   }
 }
 
+TEST(Simulation, WrongHintsAreOvercomeWithin16Batches) {
+  constexpr std::size_t kKind = 200;  // a new kind, with the wrong hint, after so many
+  constexpr std::size_t kToRecover = 16;
+  for (const char* name : {"hints-x10", "hints-x0.1"}) {
+    ASSERT_EQ(workload(name).new_kind, kKind);
+    for (const double least : {1.5, 2.0, 4.0, 16.0}) {
+      const RunResult result =
+          run(name, "throttled", least,
+              {.batches = 10 * kKind, .jitter = assumed_jitter(), .keep_batches = true});
+      ASSERT_EQ(result.records.size(), 10 * kKind);
+      Time idle{};
+      Time computed{};
+      for (std::size_t i = kKind; i < result.records.size(); ++i) {  // the first kind warms up
+        if (i % kKind < kToRecover) continue;
+        idle += result.records[i].flight.gap;
+        computed += result.records[i].flight.computing;
+      }
+      EXPECT_LE(idle, computed / 1000) << name << " at " << least;
+      EXPECT_EQ(result.failed, 0U) << name << " at " << least;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weir::simulate
