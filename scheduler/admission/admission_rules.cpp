@@ -33,6 +33,8 @@ RunBatch run_of(const Ticket& ticket) {
   return run;
 }
 
+constexpr double kAnyTime = std::numeric_limits<double>::infinity();
+
 double for_weight(std::chrono::nanoseconds time, std::uint32_t weight) {
   return static_cast<double>(time.count()) / weight;
 }
@@ -65,7 +67,7 @@ double AdmissionRules::queued_with(const FairLine::Place& place) const noexcept 
 }
 
 double AdmissionRules::most_queued() const noexcept {
-  double most = std::numeric_limits<double>::infinity();
+  double most = kAnyTime;
   const auto target = control_.target().time.value_or(std::chrono::nanoseconds{});
   if (target.count() == 0 || ledger_.queued_behind() < target / 2) return most;
   for (const FairLine::Place* place : line_.waiting()) most = std::min(most, queued_with(*place));
@@ -75,6 +77,7 @@ double AdmissionRules::most_queued() const noexcept {
 FairLine::Place* AdmissionRules::first() const noexcept {
   if (line_.size() < 2) return line_.first();
   const double most = most_queued();  // of one of them, so that one may go
+  if (most == kAnyTime) return line_.first();
   return line_.first(
       [this, most](const FairLine::Place& place) { return queued_with(place) <= most; });
 }

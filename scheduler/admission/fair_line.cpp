@@ -21,7 +21,7 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
   const auto account = std::ranges::find(accounts_, producer, &Account::producer);
   const bool returned = account != accounts_.end();
   const std::uint64_t end = returned ? account->end : 0;
-  if (returned) account->returned = true;
+  if (returned) account->returned = account->waiting = true;
   place = {.producer = producer,
            .weight = weight,
            .bytes = bytes,
@@ -44,15 +44,12 @@ FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
 }
 
 bool FairLine::yields(const Place& place, const MayHoldUp& may) const noexcept {
-  const auto is_away = [this](const Account& account) {
-    return account.open ||
-           (account.returned &&
-            std::ranges::find(waiting_, account.producer, &Place::producer) == waiting_.end());
-  };
+  const std::uint64_t most_behind = virtual_bytes(place.bytes, place.weight).count;
   return std::ranges::any_of(accounts_, [&](const Account& account) {
     return account.producer != place.producer && account.end < place.tag &&
-           place.tag - account.end <= virtual_bytes(place.bytes, place.weight).count &&
-           is_away(account) && (!may || may(account.producer, account.weight));
+           place.tag - account.end <= most_behind &&
+           (account.open || (account.returned && !account.waiting)) &&
+           (!may || may(account.producer, account.weight));
   });
 }
 
@@ -68,6 +65,7 @@ void FairLine::serve(Place& place) noexcept {
     account->weight = place.weight;
     account->end = end;
     account->open = true;
+    account->waiting = false;
   }
   // An account that ended before now equals no account. Threads come and go, so drop it.
   std::erase_if(accounts_, [this](const Account& a) { return !a.open && a.end <= virtual_time_; });
@@ -83,6 +81,10 @@ void FairLine::correct(std::uint64_t producer, Bytes expected, Bytes held) noexc
   account->end -= std::min(account->end, minus_or_zero(expected_end, held_end).count);
 }
 
-void FairLine::leave(Place& place) noexcept { std::erase(waiting_, &place); }
+void FairLine::leave(Place& place) noexcept {
+  std::erase(waiting_, &place);
+  const auto account = std::ranges::find(accounts_, place.producer, &Account::producer);
+  if (account != accounts_.end()) account->waiting = false;
+}
 
 }  // namespace weir

@@ -60,6 +60,7 @@ class FairLine {
     bool open = false;  ///< that batch is not corrected yet
     /// It was back in the line while it had this account: as a rule it is away for a short time.
     bool returned = false;
+    bool waiting = false;  ///< it is in the line
   };
 
   std::vector<Place*> waiting_;
