@@ -28,7 +28,7 @@ struct Slot {
 };
 
 constinit std::array<Slot, 64> slots{};
-constinit std::atomic<std::uint64_t> seed{0};  ///< 0: no delays
+constinit std::atomic<std::uint64_t> delay_seed{0};  ///< 0: no delays
 constinit std::atomic<std::uint64_t> delayed{0};
 
 /// Also used while a thread ends, when what has a destructor is gone.
@@ -74,7 +74,7 @@ std::uint64_t next_random(std::uint64_t from) {
 }
 
 void delay() {
-  const std::uint64_t from = seed.load(std::memory_order_relaxed);
+  const std::uint64_t from = delay_seed.load(std::memory_order_relaxed);
   if (from == 0) return;
   const std::uint64_t choice = next_random(from) >> 20U;
   if (choice % 8 != 0) return;
@@ -116,8 +116,8 @@ class Waiting {
 
 }  // namespace
 
-Delays::Delays(std::uint64_t from) { seed = from == 0 ? 1 : from; }
-Delays::~Delays() { seed = 0; }
+Delays::Delays(std::uint64_t from) { delay_seed = from == 0 ? 1 : from; }
+Delays::~Delays() { delay_seed = 0; }
 std::uint64_t Delays::count() { return delayed; }
 
 NamedThread::NamedThread(const char* name) {
