@@ -102,9 +102,12 @@ bool SharedBudget::raise_to(Bytes budget) noexcept {
 }
 
 void SharedBudget::serve(BudgetUser* user) noexcept {
-  const Lock lock(mutex_);
-  user_ = user;
-  idle_looks_ = 0;
+  {
+    const Lock lock(mutex_);
+    user_ = user;
+    idle_looks_ = 0;
+  }
+  changed_.notify_all();  // the thread may sleep with a surplus that nobody could be asked about
 }
 
 void SharedBudget::give_back() noexcept {
@@ -125,7 +128,7 @@ void SharedBudget::give_back() noexcept {
 }
 
 bool SharedBudget::has_something_to_do() const {
-  return user_ != nullptr && (has_wish_ || share_.lease() > share_.floor());
+  return has_wish_ || (user_ != nullptr && share_.lease() > share_.floor());
 }
 
 void SharedBudget::watch() {

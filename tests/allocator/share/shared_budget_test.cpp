@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -148,6 +149,30 @@ TEST(SharedBudget, ItsThreadReturnsWhatOthersWantWhileTheProgramDoesNothing) {
     (void)two.budget.raise_to(mib(32));
   }
   EXPECT_LE(one.pool.statistics().reserved.current, mib(32));
+}
+
+TEST(SharedBudget, ItsThreadReturnsWhatOthersWantAlsoIfItsUserCameAfterTheRaise) {
+  const OwnShare own;
+  Part one(own);
+  Part two(own);
+  void* const block = one.pool.allocate(mib(48), one.stream);
+  one.pool.deallocate(block, one.stream);
+  const User user(one.budget);
+  while (two.pool.budget() < mib(32)) {
+    one.progress.pass_all(one.stream);
+    (void)two.budget.raise_to(mib(32));
+  }
+  EXPECT_LE(one.pool.statistics().reserved.current, mib(32));
+}
+
+TEST(SharedBudget, AWishEndsAlsoWhereNobodyStartsBatches) {
+  const OwnShare own;
+  Share other(own.options(kBudget, kFloor));
+  Part part(own);
+  ASSERT_EQ(other.raise(mib(48)), mib(48));
+  EXPECT_FALSE(part.budget.raise_to(mib(40)));
+  EXPECT_TRUE(other.is_wanted());
+  while (other.is_wanted()) std::this_thread::yield();
 }
 
 TEST(SharedBudget, AnIdleProcessReturnsItsSurplusUnasked) {
