@@ -202,7 +202,8 @@ bool Share::is_wanted() const {
   const Lock lock(mutex_);
   if (is_child()) return false;
   bool all_known = false;
-  return weir::is_wanted(others(all_known));
+  const std::vector<ShareSlot> beside = others(all_known);
+  return all_known ? has_to_return(beside, budget_, own_) : weir::is_wanted(beside);
 }
 
 void Share::forget_wish() noexcept {

@@ -24,8 +24,10 @@ struct ShareOptions {
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
 
-/// A process's slot, from attaching to detaching. The lease's sum over all processes never exceeds
-/// the budget; this process has at least its floor, whatever others write.
+/// A process's slot, from attaching to detaching. The leases' sum over all processes never exceeds
+/// the budget, unless somebody forges a record: then until its process has repaired it and the
+/// others have returned what that let them take. This process has at least its floor, whatever
+/// others write.
 ///
 /// Never waits for another process, except the constructor within its patience. Another process
 /// that keeps the file's lock costs at most ShareFile::kLockPatience in each kLockPause, and then
@@ -53,13 +55,15 @@ class Share {
   Bytes raise(Bytes needed) noexcept;
   /// Lowers the lease to `kept`, but not below the floor. Returns the lease then.
   Bytes lower(Bytes kept) noexcept;
-  /// Returns the lease to keep: less than the lease if others want more than they have.
+  /// Returns the lease to keep: less than the lease if others want more than they have, or more is
+  /// leased than there is.
   [[nodiscard]] Bytes kept(const ShareUse& use) const;
-  /// Returns whether another process wants more than it has. Takes no lock of the file.
+  /// Returns whether `kept` may be less than the lease. Takes no lock of the file.
   [[nodiscard]] bool is_wanted() const;
   /// No longer wants what was refused.
   void forget_wish() noexcept;
-  /// Writes this process's record again if it is not what it wrote.
+  /// Writes this process's record again if it is not what it wrote. Call it ten times a second or
+  /// more often: others may raise their leases by what a forged record does not show.
   void repair() noexcept;
 
  private:

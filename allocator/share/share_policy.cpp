@@ -15,6 +15,12 @@ Bytes sum_within(std::span<const ShareSlot> slots, Bytes budget, const Part& par
 }
 
 Bytes floor_of(const ShareSlot& slot) { return slot.floor; }
+Bytes lease_of(const ShareSlot& slot) { return slot.lease; }
+
+/// Returns what the others do not lease. A process that attaches leases nothing yet.
+Bytes not_leased(std::span<const ShareSlot> others, Bytes budget) {
+  return budget - sum_within(others, budget, lease_of);
+}
 
 }  // namespace
 
@@ -34,6 +40,10 @@ bool is_wanted(std::span<const ShareSlot> others) noexcept {
   });
 }
 
+bool has_to_return(std::span<const ShareSlot> others, Bytes budget, const ShareSlot& own) noexcept {
+  return is_wanted(others) || own.lease > not_leased(others, budget);
+}
+
 Bytes fair_part(std::span<const ShareSlot> others, Bytes budget, const ShareSlot& own) noexcept {
   const Bytes taken = sum_within(others, budget, floor_of);
   const Bytes free = minus_or_zero(budget - taken, own.floor);
@@ -49,9 +59,9 @@ Bytes raised_lease(std::span<const ShareSlot> others, Bytes budget, const ShareS
 
 Bytes kept_lease(std::span<const ShareSlot> others, Bytes budget, const ShareSlot& own,
                  const ShareUse& use) noexcept {
-  if (!is_wanted(others)) return own.lease;
-  const Bytes fair = std::min(use.held, fair_part(others, budget, own));
-  return std::min(own.lease, std::max({own.floor, use.committed, fair}));
+  Bytes most = std::min(own.lease, not_leased(others, budget));
+  if (is_wanted(others)) most = std::min({most, use.held, fair_part(others, budget, own)});
+  return std::min(own.lease, std::max({own.floor, use.committed, most}));
 }
 
 }  // namespace weir

@@ -2,9 +2,10 @@
 
 // Who gets how much of a shared budget, as pure functions. docs/share.md follows one lease.
 //
-// Together they guarantee, whatever the others do: the leases' sum never exceeds the budget; a
-// process keeps at least its floor; nothing here is ever awaited. A process that gets less than it
-// wants goes on with what it has, so processes cannot wait for each other in a circle.
+// Together they guarantee: the leases' sum never exceeds the budget while the slots of others say
+// what these have; a process keeps at least its floor, whatever the slots say; nothing here is ever
+// awaited. A process that gets less than it wants goes on with what it has, so processes cannot
+// wait for each other in a circle.
 
 #include <span>
 
@@ -34,6 +35,11 @@ struct ShareSlot {
 /// Returns true if one of `others` was refused memory that it still wants.
 [[nodiscard]] bool is_wanted(std::span<const ShareSlot> others) noexcept;
 
+/// Returns true if the process has to return what it does not need: others want more, or more is
+/// leased than there is. The latter is so after another's record was forged, and then mended.
+[[nodiscard]] bool has_to_return(std::span<const ShareSlot> others, Bytes budget,
+                                 const ShareSlot& own) noexcept;
+
 /// Returns the process's part of the budget while others want more: its floor, and an equal part of
 /// what no floor takes. The fair parts of all processes fit in the budget.
 [[nodiscard]] Bytes fair_part(std::span<const ShareSlot> others, Bytes budget,
@@ -51,7 +57,9 @@ struct ShareUse {
 };
 
 /// Returns the lease that a process keeps while others want more: what is committed, and what
-/// submitted batches hold up to the fair part. The rest comes back as these batches settle.
+/// submitted batches hold up to the fair part. The rest comes back as these batches settle. Where
+/// more is leased than there is, it keeps what the others leave, but at least its floor and what is
+/// committed.
 [[nodiscard]] Bytes kept_lease(std::span<const ShareSlot> others, Bytes budget,
                                const ShareSlot& own, const ShareUse& use) noexcept;
 

@@ -12,6 +12,8 @@ namespace weir {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{5};
+/// With nothing to return it only looks whether its record was forged.
+constexpr std::chrono::milliseconds kLookAtFloor{100};
 /// A second without a batch: it returns what it does not hold.
 constexpr unsigned kIdleLooks = 200;
 /// A tenth of a second after a refusal it wants no more, unless it asks again.
@@ -127,20 +129,21 @@ void SharedBudget::give_back() noexcept {
   (void)share_.lower(std::max(pool_.budget(), pool_.taken()));
 }
 
-bool SharedBudget::has_something_to_do() const {
+bool SharedBudget::has_something_to_return() const {
   return has_wish_ || (user_ != nullptr && share_.lease() > share_.floor());
 }
 
 void SharedBudget::watch() {
   pthread_setname_np(pthread_self(), "weir-share");
   Lock lock(mutex_);
+  auto looked = std::chrono::steady_clock::now();
   while (!stop_) {
-    if (!has_something_to_do()) {
-      changed_.wait(lock);
+    const auto next = looked + (has_something_to_return() ? kLookAgain : kLookAtFloor);
+    if (std::chrono::steady_clock::now() < next) {
+      (void)changed_.wait_until(lock, next);
       continue;
     }
-    (void)changed_.wait_for(lock, kLookAgain);
-    if (stop_) return;
+    looked = std::chrono::steady_clock::now();
     if (has_wish_ && ++looks_since_ >= kWishLooks) {
       share_.forget_wish();
       has_wish_ = false;

@@ -17,9 +17,9 @@
 
 namespace weir {
 
-/// Raises the lease when the pool or admission lacks memory. A thread of its own, asleep while the
-/// lease is at its floor, returns what is not needed while others want it, and all of it after a
-/// second without a batch.
+/// Raises the lease when the pool or admission lacks memory. A thread of its own returns what is
+/// not needed while others want it, and all of it after a second without a batch. It looks every 5
+/// ms while the lease is above its floor, and otherwise ten times a second at its own record.
 class SharedBudget final : public BudgetSource {
  public:
   /// Sets the pool's budget to the share's lease. Both must outlive it.
@@ -41,7 +41,7 @@ class SharedBudget final : public BudgetSource {
 
   void watch();
   [[nodiscard]] bool raise_locked(Bytes budget) noexcept WEIR_REQUIRES(mutex_);
-  [[nodiscard]] bool has_something_to_do() const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool has_something_to_return() const WEIR_REQUIRES(mutex_);
 
   Share& share_;
   Pool& pool_;

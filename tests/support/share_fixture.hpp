@@ -2,12 +2,14 @@
 
 // Shares of their own for each test, and processes that use them.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <string>
 
 #include "allocator/share/share.hpp"
@@ -35,6 +37,30 @@ class OwnShare {
   }
 
   ShareId id;
+};
+
+/// A descriptor of its own to a share's file, to write nonsense.
+class Raw {
+ public:
+  explicit Raw(const ShareId& id) : descriptor_(open(id.path().c_str(), O_RDWR | O_CLOEXEC)) {
+    EXPECT_GE(descriptor_, 0);
+  }
+  ~Raw() { close(descriptor_); }
+  Raw(const Raw&) = delete;
+  Raw& operator=(const Raw&) = delete;
+  void write(std::size_t offset, const void* bytes, std::size_t size) const {
+    EXPECT_EQ(pwrite(descriptor_, bytes, size, static_cast<off_t>(offset)),
+              static_cast<ssize_t>(size));
+  }
+  void write_slot(std::size_t index, const ShareRecord& record) const {
+    write(offsetof(ShareLayout, slots) + index * sizeof record, &record, sizeof record);
+  }
+  void write_header(const ShareHeader& header) const { write(0, &header, sizeof header); }
+  void cut(off_t size) const { EXPECT_EQ(ftruncate(descriptor_, size), 0); }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
 };
 
 /// A child process that runs `body` and ends. Killed at the end of the scope if it still runs.

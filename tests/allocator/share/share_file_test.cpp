@@ -26,31 +26,8 @@ using testing::kBudget;
 using testing::kFloor;
 using ::testing::Not;
 using testing::OwnShare;
+using testing::Raw;
 using testing::Signal;
-
-/// A descriptor of its own to a share's file, to write nonsense.
-class Raw {
- public:
-  explicit Raw(const ShareId& id) : descriptor_(open(id.path().c_str(), O_RDWR | O_CLOEXEC)) {
-    EXPECT_GE(descriptor_, 0);
-  }
-  ~Raw() { close(descriptor_); }
-  Raw(const Raw&) = delete;
-  Raw& operator=(const Raw&) = delete;
-  void write(std::size_t offset, const void* bytes, std::size_t size) const {
-    EXPECT_EQ(pwrite(descriptor_, bytes, size, static_cast<off_t>(offset)),
-              static_cast<ssize_t>(size));
-  }
-  void write_slot(std::size_t index, const ShareRecord& record) const {
-    write(offsetof(ShareLayout, slots) + index * sizeof record, &record, sizeof record);
-  }
-  void write_header(const ShareHeader& header) const { write(0, &header, sizeof header); }
-  void cut(off_t size) const { EXPECT_EQ(ftruncate(descriptor_, size), 0); }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 std::string refusal(const OwnShare& own) {
   return testing::message_of<UsageError>([&] { const Share share(own.options(kBudget, kFloor)); });

@@ -33,6 +33,7 @@ Bytes sum(const std::vector<ShareSlot>& slots, Bytes (*part)(const ShareSlot&)) 
 }
 Bytes claim(const ShareSlot& slot) { return claimed(slot); }
 Bytes floor_of(const ShareSlot& slot) { return slot.floor; }
+Bytes lease_of(const ShareSlot& slot) { return slot.lease; }
 
 /// Checks the whole policy for a process among others, in a state that can occur.
 void check(const ShareSlot& own, const std::vector<ShareSlot>& others) {
@@ -137,6 +138,42 @@ TEST(SharePolicy, NumbersBeyondTheBudgetLeaveNothingAndTakeNothing) {
   const ShareSlot own{{2}, {3}, {}};
   EXPECT_EQ(raised_lease(others, {kBudget}, own, {6}), Bytes{3}) << "it keeps what it has";
   EXPECT_EQ(kept_lease(others, {kBudget}, own, {{}, {}}), Bytes{2}) << "and at least its floor";
+}
+
+TEST(SharePolicy, WhatIsLeasedBeyondTheBudgetIsReturnedUnlessItIsCommitted) {
+  // Such a state is possible only after a process could not see another's true lease.
+  std::uint64_t states = 0;
+  for_each_slot([&](const ShareSlot& own) {
+    for_each_slot([&](const ShareSlot& other) {
+      const std::vector<ShareSlot> others{other};
+      const Bytes beside = minus_or_zero({kBudget}, other.lease);
+      EXPECT_EQ(has_to_return(others, {kBudget}, own), is_wanted(others) || own.lease > beside);
+      if (own.lease <= beside) return;
+      for (std::uint64_t held = 0; held <= kBudget; ++held) {
+        for (std::uint64_t committed = 0; committed <= held; ++committed) {
+          const Bytes kept = kept_lease(others, {kBudget}, own, {{held}, {committed}});
+          ASSERT_LE(kept, std::max({own.floor, Bytes{committed}, beside}));
+          ASSERT_LE(kept, own.lease);
+          ASSERT_GE(kept, std::min(own.lease, std::max(own.floor, Bytes{committed})));
+        }
+      }
+      ++states;
+    });
+  });
+  EXPECT_GT(states, 1000U);
+}
+
+TEST(SharePolicy, TwoWhoseLeasesExceedTheBudgetComeBackToItInAnyOrder) {
+  for (unsigned order = 1; order < 256; ++order) {  // 0: the first would never have its turn
+    ShareSlot a{{1}, {kBudget}, {kBudget}};
+    ShareSlot b{{2}, {kBudget - 1}, {kBudget - 1}};
+    for (unsigned step = 0; step < 8; ++step) {
+      ShareSlot& own = ((order >> step) & 1U) != 0 ? a : b;
+      const std::vector<ShareSlot> others{&own == &a ? b : a};
+      own.lease = kept_lease(others, {kBudget}, own, {});
+    }
+    EXPECT_LE(sum({a, b}, lease_of), Bytes{kBudget}) << order;
+  }
 }
 
 TEST(SharePolicy, TwoThatBothWantAllMeetAtTheirFairParts) {

@@ -175,6 +175,23 @@ TEST(SharedBudget, AWishEndsAlsoWhereNobodyStartsBatches) {
   while (other.is_wanted()) std::this_thread::yield();
 }
 
+TEST(SharedBudget, AForgedRecordIsWrittenAgainAndWhatItLetOthersTakeIsReturned) {
+  const OwnShare own;
+  Part one(own);
+  Part two(own);
+  const User user(two.budget);
+  const testing::Raw raw(own.id);
+  while (one.share.lease() + two.share.lease() <= kBudget) {
+    // Its check is right, and it says that the first process has next to nothing.
+    raw.write_slot(0, record_of({{1}, {1}, {1}}, 1));
+    (void)two.budget.raise_to(kBudget);
+  }
+  while (one.share.lease() + two.share.lease() > kBudget) std::this_thread::yield();
+  EXPECT_EQ(one.share.lease(), kFloor);
+  EXPECT_EQ(two.pool.budget(), kBudget - kFloor);
+  EXPECT_EQ(look_into(own.id).used.front().slot, (ShareSlot{kFloor, kFloor, kFloor}));
+}
+
 TEST(SharedBudget, AnIdleProcessReturnsItsSurplusUnasked) {
   const OwnShare own;
   Part part(own);
