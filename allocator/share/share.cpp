@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
 
 namespace weir {
 namespace {
@@ -37,6 +39,7 @@ class Share::Locked {
 
 Share::Share(const ShareOptions& options)
     : pid_(getpid()),
+      id_(options.id),
       budget_(options.budget),
       floor_(options.floor),
       file_(ShareFile::open(options.id, options.budget)) {
@@ -150,6 +153,51 @@ bool Share::write() noexcept {
   return file_.write(index_, record_of(own_, static_cast<std::uint64_t>(pid_)));
 }
 
+// Others that came after the removal are in a file of the same name, and see nobody. So this
+// process shows them what it has, even if the sum is too high by then: they return what they can.
+bool Share::follow_name() noexcept {
+  if (file_.is_named()) return true;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_move_) return false;
+  next_move_ = now + kLockPause;
+  try {
+    move_to_named();
+  } catch (const std::exception& error) {
+    if (!move_refused_) {
+      log(LogLevel::kWarn, "the file of the share '" + id_.name +
+                               "' was removed while it was used, and this process gets no more of "
+                               "it: " +
+                               error.what());
+    }
+    move_refused_ = true;
+  }
+  return file_.is_named();
+}
+
+void Share::move_to_named() {
+  ShareFile next = ShareFile::open(id_, budget_);
+  {
+    const Locked locked(next);
+    if (!locked || !next.is_named()) return;
+    const ShareSlots slots = next.read();
+    if (slots.budget != budget_) {
+      if (!slots.used.empty()) refuse_share(id_, "its new file has another budget");
+      next.write_header(budget_);
+    }
+    const auto index = next.take_slot();
+    if (!index || !next.write(*index, record_of(own_, static_cast<std::uint64_t>(pid_)))) {
+      refuse_share(id_, "its new file has no slot for this process");
+    }
+    index_ = *index;
+  }
+  file_ = std::move(next);  // the former slot was its own until now
+  next_try_ = std::chrono::steady_clock::now() + kMovePause;
+  log(LogLevel::kWarn, "the file of the share '" + id_.name +
+                           "' was removed while it was used; this process has moved to a new one "
+                           "(systemd-logind removes such files when a user logs out, unless "
+                           "RemoveIPC=no)");
+}
+
 Bytes Share::lease() const noexcept {
   const Lock lock(mutex_);
   return own_.lease;
@@ -160,7 +208,7 @@ Bytes Share::raise(Bytes needed) noexcept {
   needed = std::min(needed, budget_);
   if (is_child() || needed <= own_.lease) return own_.lease;
   const auto now = std::chrono::steady_clock::now();
-  if (now < next_try_) return own_.lease;
+  if (!follow_name() || now < next_try_) return own_.lease;
   const Locked locked(file_);
   if (!locked) {
     next_try_ = now + kLockPause;
@@ -170,6 +218,7 @@ Bytes Share::raise(Bytes needed) noexcept {
     const ShareSlot before = own_;
     bool all_known = false;
     const std::vector<ShareSlot> beside = others(all_known);
+    all_known = all_known && file_.is_named();  // else others are in a file that it does not see
     if (all_known) own_.lease = raised_lease(beside, budget_, own_, needed);
     own_.wanted = needed;
     // Nothing is used that others could not see.
@@ -217,6 +266,7 @@ void Share::forget_wish() noexcept {
 void Share::repair() noexcept {
   const Lock lock(mutex_);
   if (is_child()) return;
+  (void)follow_name();
   const auto there = file_.record(index_);
   const ShareRecord own = record_of(own_, static_cast<std::uint64_t>(pid_));
   if (there && std::memcmp(&*there, &own, sizeof own) == 0) return;

@@ -37,6 +37,8 @@ class Share {
  public:
   /// How long no lock is tried after somebody kept it.
   static constexpr std::chrono::milliseconds kLockPause{100};
+  /// How long nothing is raised after a move to another file: the others move there meanwhile.
+  static constexpr std::chrono::milliseconds kMovePause{500};
 
   /// Attaches. Throws UsageError, one line, if the file is refused (ShareFile::open), its budget is
   /// another, the floors do not fit, or the others returned too little.
@@ -62,8 +64,9 @@ class Share {
   [[nodiscard]] bool is_wanted() const;
   /// No longer wants what was refused.
   void forget_wish() noexcept;
-  /// Writes this process's record again if it is not what it wrote. Call it ten times a second or
-  /// more often: others may raise their leases by what a forged record does not show.
+  /// Writes this process's record again if it is not what it wrote, and moves to the file that has
+  /// the share's name if the own one was removed. Call it ten times a second or more often: others
+  /// may raise their leases by what they cannot see.
   void repair() noexcept;
 
  private:
@@ -76,10 +79,16 @@ class Share {
   /// Returns the slots of others while all of them are known. Throws UsageError.
   [[nodiscard]] std::vector<ShareSlot> known_others(const ShareOptions& options) const
       WEIR_REQUIRES(mutex_);
+  /// Moves to the file that has the share's name now, with the lease that it has. At most once in
+  /// kLockPause. Returns whether the own file has the name.
+  bool follow_name() noexcept WEIR_REQUIRES(mutex_);
+  /// Throws Error.
+  void move_to_named() WEIR_REQUIRES(mutex_);
   bool write() noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_child() const noexcept;
 
   const pid_t pid_;
+  const ShareId id_;
   const Bytes budget_;
   const Bytes floor_;
   mutable Mutex mutex_{LockRank::kLeaf};
@@ -88,6 +97,9 @@ class Share {
   ShareSlot own_ WEIR_GUARDED_BY(mutex_);  ///< the file's copy of it is never trusted
   /// After somebody kept the file's lock: when to try again.
   std::chrono::steady_clock::time_point next_try_ WEIR_GUARDED_BY(mutex_);
+  /// After the file was removed: when to look for another again.
+  std::chrono::steady_clock::time_point next_move_ WEIR_GUARDED_BY(mutex_);
+  bool move_refused_ WEIR_GUARDED_BY(mutex_) = false;  ///< and that was said
 };
 
 /// What is in a share, for people.

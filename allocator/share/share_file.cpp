@@ -161,14 +161,17 @@ int open_file(const ShareId& id, int flags) noexcept {
 
 }  // namespace
 
-ShareFile::ShareFile(const ShareId& id, int descriptor) noexcept
-    : id_(id), descriptor_(descriptor) {}
+ShareFile::ShareFile(const ShareId& id, int descriptor)
+    : id_(id), path_(id.path()), descriptor_(descriptor) {}
 
 ShareFile::ShareFile(ShareFile&& other) noexcept
-    : id_(std::move(other.id_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : id_(std::move(other.id_)),
+      path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 ShareFile& ShareFile::operator=(ShareFile&& other) noexcept {
   std::swap(id_, other.id_);
+  std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   return *this;
 }
@@ -277,12 +280,12 @@ void ShareFile::write_header(Bytes budget) {
 bool ShareFile::is_named() const noexcept {
   struct stat own {};
   struct stat named {};
-  return fstat(descriptor_, &own) == 0 && lstat(id_.path().c_str(), &named) == 0 &&
+  return fstat(descriptor_, &own) == 0 && lstat(path_.c_str(), &named) == 0 &&
          own.st_dev == named.st_dev && own.st_ino == named.st_ino;
 }
 
 void ShareFile::remove_name() const noexcept {
-  if (is_named()) (void)unlink(id_.path().c_str());
+  if (is_named()) (void)unlink(path_.c_str());
 }
 
 }  // namespace weir

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "allocator/share/share_folder.hpp"
@@ -71,9 +72,10 @@ class ShareFile {
   void remove_name() const noexcept;
 
  private:
-  ShareFile(const ShareId& id, int descriptor) noexcept;
+  ShareFile(const ShareId& id, int descriptor);
 
   ShareId id_;
+  std::string path_;  ///< made beforehand: functions that may not throw need it
   int descriptor_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "support/log_capture.hpp"
 #include "support/message_of.hpp"
 #include "support/random_seed.hpp"
 #include "support/share_fixture.hpp"
@@ -124,6 +125,33 @@ TEST(Share, TheLastOneRemovesTheFileAndTheNextMayNameAnotherBudget) {
   EXPECT_EQ(access(own.id.path().c_str(), F_OK), 0) << "a killed one leaves it";
   const Share next(own.options(mib(32), mib(32)));
   EXPECT_EQ(next.budget(), mib(32));
+}
+
+TEST(Share, WhoseFileWasRemovedRaisesNothingAndMovesToTheNewOne) {
+  const testing::LogCapture log;
+  const OwnShare own;
+  Share one(own.options(kBudget, kFloor));
+  Share two(own.options(kBudget, kFloor));
+  ASSERT_EQ(two.raise(mib(20)), mib(20));
+  ASSERT_EQ(unlink(own.id.path().c_str()), 0);
+  EXPECT_EQ(one.raise(mib(40)), kFloor) << "others may be in a file that it does not see";
+  two.repair();
+  Share third(own.options(kBudget, kFloor));
+  EXPECT_EQ(third.raise(kBudget), kBudget - kFloor - mib(20));
+  EXPECT_EQ(log.containing("RemoveIPC").size(), 2U);
+}
+
+TEST(Share, WhoFindsNoPlaceInTheNewFileRaisesNothingAndSaysSoOnce) {
+  const testing::LogCapture log;
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  ASSERT_EQ(unlink(own.id.path().c_str()), 0);
+  const Share other(own.options(kBudget * 2, kFloor));
+  for (int i = 0; i < 3; ++i) {
+    share.repair();
+    EXPECT_EQ(share.raise(mib(40)), kFloor);
+  }
+  EXPECT_EQ(log.containing("gets no more of it").size(), 1U);
 }
 
 TEST(Share, AKilledProcessGivesItsLeaseBackAlsoWhileItsForkedChildLives) {

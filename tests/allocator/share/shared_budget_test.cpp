@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allocator/pool.hpp"
+#include "support/log_capture.hpp"
 #include "support/manual_progress.hpp"
 #include "support/share_fixture.hpp"
 
@@ -190,6 +191,25 @@ TEST(SharedBudget, AForgedRecordIsWrittenAgainAndWhatItLetOthersTakeIsReturned) 
   EXPECT_EQ(one.share.lease(), kFloor);
   EXPECT_EQ(two.pool.budget(), kBudget - kFloor);
   EXPECT_EQ(look_into(own.id).used.front().slot, (ShareSlot{kFloor, kFloor, kFloor}));
+}
+
+TEST(SharedBudget, OneBudgetIsLeftAfterTheFileWasRemovedAndAnotherProcessMadeANewOne) {
+  const testing::LogCapture log;
+  const OwnShare own;
+  Part one(own);
+  Part two(own);
+  ASSERT_TRUE(two.budget.raise_to(mib(24)));
+  ASSERT_EQ(unlink(own.id.path().c_str()), 0);
+  Part third(own);
+  const User user(third.budget);
+  (void)third.budget.raise_to(kBudget);
+  const auto sum = [&] { return one.share.lease() + two.share.lease() + third.share.lease(); };
+  const auto seen = [&] { return look_into(own.id).used.size(); };
+  while (sum() > kBudget || seen() < 3) std::this_thread::yield();
+  EXPECT_EQ(one.share.lease(), kFloor);
+  EXPECT_EQ(two.share.lease(), mib(24)) << "nothing is taken from who was there";
+  EXPECT_EQ(third.share.lease(), mib(24));
+  EXPECT_EQ(log.containing("was removed while").size(), 2U) << "each says it once";
 }
 
 TEST(SharedBudget, AnIdleProcessReturnsItsSurplusUnasked) {
