@@ -47,7 +47,6 @@ Share::Share(const ShareOptions& options)
     refuse_share(options.id, "its floor of " + format_bytes(floor_) +
                                  " is not within its budget of " + format_bytes(budget_));
   }
-  const Lock lock(mutex_);
   attach(options);
 }
 
@@ -94,7 +93,12 @@ void Share::attach(const ShareOptions& options) {
   constexpr std::chrono::seconds kMostBusy{1};
   const auto begun = std::chrono::steady_clock::now();
   for (;;) {
-    const Attached now = try_attach(options);
+    Attached now = Attached::kBusy;
+    {
+      const Lock lock(mutex_);
+      now = try_attach(options);
+      if (now == Attached::kFileEnded) file_ = ShareFile::open(options.id, budget_);
+    }
     if (now == Attached::kYes) return;
     const auto waited = std::chrono::steady_clock::now() - begun;
     const auto most = now == Attached::kNotYet ? options.patience : options.patience + kMostBusy;
@@ -104,11 +108,9 @@ void Share::attach(const ShareOptions& options) {
                                    " are not left: try again");
     }
     if (waited >= most) refuse_share(options.id, "another process keeps its lock");
-    if (now == Attached::kFileEnded) {
-      file_ = ShareFile::open(options.id, budget_);
-    } else {
-      std::this_thread::sleep_for(kAskAgain);
-    }
+    if (now == Attached::kFileEnded) continue;
+    if (options.meanwhile) options.meanwhile();
+    std::this_thread::sleep_for(kAskAgain);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -22,6 +23,10 @@ struct ShareOptions {
   /// How long the constructor asks others to return what they have above their floors. The process
   /// has no memory yet, so no other process can wait for it meanwhile.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
+  /// Called again and again, without a lock, while the constructor waits: a process that has parts
+  /// in other shares returns there what others want, or two that attach crosswise would wait for
+  /// each other. Must not throw.
+  std::function<void()> meanwhile{};
 };
 
 /// A process's slot, from attaching to detaching. The leases' sum over all processes never exceeds
@@ -74,7 +79,7 @@ class Share {
 
   [[nodiscard]] std::vector<ShareSlot> others(bool& all_known) const WEIR_REQUIRES(mutex_);
   enum class Attached { kYes, kNotYet, kBusy, kFileEnded };
-  void attach(const ShareOptions& options) WEIR_REQUIRES(mutex_);
+  void attach(const ShareOptions& options) WEIR_EXCLUDES(mutex_);
   [[nodiscard]] Attached try_attach(const ShareOptions& options) WEIR_REQUIRES(mutex_);
   /// Returns the slots of others while all of them are known. Throws UsageError.
   [[nodiscard]] std::vector<ShareSlot> known_others(const ShareOptions& options) const

@@ -252,27 +252,42 @@ void Process::say_active(const Account& account) const {
                            ")");
 }
 
+// Attaching to a share may take seconds. Other threads and devices go on meanwhile; only threads
+// that need the same device wait for its end.
 Account* Process::account(int device) noexcept {
-  const Lock lock(mutex_);
-  for (const auto& known : accounts_) {
-    if (known->device() == device) return known.get();
-  }
-  std::size_t total = 0;
-  if (driver_.cuDeviceTotalMem_v2(&total, device) != CUDA_SUCCESS) return nullptr;
   try {
-    const auto& asked = settings_.pool.budget;
-    // With several devices the smallest may be one that the program does not use.
-    const bool more = asked.value.percent <= 0 && asked.value.bytes.count > total;
-    const Bytes budget =
-        more ? Bytes{total} : resolve_budget(asked.value, {total}, "budget (" + asked.source + ")");
-    auto made = settings_.share.is_on()
-                    ? make_shared_account(device, {total}, budget)
-                    : std::make_unique<Account>(device, Bytes{total}, budget, this);
+    Lock lock(mutex_);
+    while (std::ranges::find(becoming_known_, device) != becoming_known_.end()) {
+      const NoCancel no_cancel;
+      account_made_.wait(lock);
+    }
+    for (const auto& known : accounts_) {
+      if (known->device() == device) return known.get();
+    }
+    std::size_t total = 0;
+    if (driver_.cuDeviceTotalMem_v2(&total, device) != CUDA_SUCCESS) return nullptr;
+    becoming_known_.push_back(device);
+    lock.unlock();
+    const NoCancel no_cancel;
+    std::unique_ptr<Account> made = make_account(device, {total});
+    lock.lock();
+    std::erase(becoming_known_, device);
     accounts_.push_back(std::move(made));
+    account_made_.notify_all();
     return accounts_.back().get();
   } catch (const std::exception& error) {
     refuse_to_go_on(error.what());
   }
+}
+
+std::unique_ptr<Account> Process::make_account(int device, Bytes total) {
+  const auto& asked = settings_.pool.budget;
+  // With several devices the smallest may be one that the program does not use.
+  const bool more = asked.value.percent <= 0 && asked.value.bytes > total;
+  const Bytes budget =
+      more ? total : resolve_budget(asked.value, total, "budget (" + asked.source + ")");
+  return settings_.share.is_on() ? make_shared_account(device, total, budget)
+                                 : std::make_unique<Account>(device, total, budget, this);
 }
 
 CUcontext Process::current_context() const noexcept {

@@ -3,6 +3,7 @@
 // What Weir knows in this process: settings, accounts of devices, arenas of contexts.
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -113,6 +114,8 @@ class Process final : public Neighbours {
     if (account.gives_back()) give_back(account, false);
     if (account.source() != nullptr) keep_share(account);
   }
+  /// The same for all devices in use.
+  void keep_budgets() noexcept;
   /// Gives back cached memory above the budget, and what comes free until it is within.
   void give_back_to_share(Account& account) noexcept {
     account.give_back_what_comes_free(true);
@@ -159,9 +162,12 @@ class Process final : public Neighbours {
   /// Waits for all work of the device, as long as the thread's request may.
   void drain(const Account& account) noexcept;
   void keep_share(const Account& account) noexcept;
+  /// Throws UsageError.
+  [[nodiscard]] std::unique_ptr<Account> make_account(int device, Bytes total)
+      WEIR_EXCLUDES(mutex_);
   /// Attaches the device to its share. Throws UsageError.
   [[nodiscard]] std::unique_ptr<Account> make_shared_account(int device, Bytes total, Bytes budget)
-      WEIR_REQUIRES(mutex_);
+      WEIR_EXCLUDES(mutex_);
   /// The part of make_room for a budget without room.
   [[nodiscard]] bool await_room(Account& account, Bytes bytes) noexcept;
   /// `waits`: wait for another thread that gives back now, instead of leaving it to that thread.
@@ -205,6 +211,9 @@ class Process final : public Neighbours {
   std::vector<std::unique_ptr<Arena>> arenas_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Arena>> gone_ WEIR_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Account>> accounts_ WEIR_GUARDED_BY(mutex_);
+  std::vector<int> becoming_known_
+      WEIR_GUARDED_BY(mutex_);  ///< devices whose account is being made
+  std::condition_variable_any account_made_;
   std::vector<std::unique_ptr<AccountShare>> shares_ WEIR_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> generation_{1};  ///< version of arenas_, for what threads remember of
                                               ///< it

@@ -49,10 +49,12 @@ std::unique_ptr<Account> Process::make_shared_account(int device, Bytes total, B
   auto share = std::make_unique<AccountShare>(
       *this, ShareOptions{.id = setting.id(static_cast<unsigned>(device) + 1),
                           .budget = budget,
-                          .floor = setting.floor_in(budget)});
+                          .floor = setting.floor_in(budget),
+                          .meanwhile = [this] { keep_budgets(); }});
   auto account = std::make_unique<Account>(device, total, share->lease(), this);
   share->set_account(*account);
   account->draw_from(share.get());
+  const Lock lock(mutex_);
   shares_.push_back(std::move(share));
   return account;
 }
@@ -60,6 +62,14 @@ std::unique_ptr<Account> Process::make_shared_account(int device, Bytes total, B
 void Process::keep_share(const Account& account) noexcept {
   if (InCallback::now()) return;  // a callback may not call the driver
   static_cast<AccountShare*>(account.source())->give_back();
+}
+
+void Process::keep_budgets() noexcept {
+  try {
+    for (Account* const account : accounts_in_use()) keep_budget(*account);
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("nothing was released: ") + error.what());
+  }
 }
 
 void Process::follow_budget(Arena& arena) {

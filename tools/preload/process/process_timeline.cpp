@@ -54,13 +54,7 @@ timeline::BudgetAnswer set_budget_asked(const timeline::BudgetAsk& ask) noexcept
 }
 
 void look_at_budgets() noexcept {
-  Process* const process = Process::get_if_any();
-  if (process == nullptr) return;
-  try {
-    for (Account* const account : process->accounts_in_use()) process->keep_budget(*account);
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing was released: ") + error.what());
-  }
+  if (Process* const process = Process::get_if_any()) process->keep_budgets();
 }
 
 timeline::Publisher* publisher(const Settings& settings) noexcept {

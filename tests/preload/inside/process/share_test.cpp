@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/share_fixture.hpp"
 
@@ -16,18 +18,23 @@ using weir::testing::kFloor;
 /// The share of the test, and another process's part in it.
 class ShareInside : public Inside {
  protected:
-  static ShareOptions options() {
+  static ShareOptions options(int device = 0) {
     static const weir::testing::OwnShare kOwn;
     ShareOptions options = kOwn.options(kBudget, kFloor);
-    options.id.name += ".gpu0";
+    options.id.name += ".gpu" + std::to_string(device);
     return options;
   }
   static void start_sharing(const char* floor = "16MiB") {
     std::string name = options().id.name;
     name.resize(name.size() - std::string_view(".gpu0").size());
-    start({{"WEIR_SHARE", name.c_str()}, {"WEIR_BUDGET", "64MiB"}, {"WEIR_SHARE_FLOOR", floor}});
+    start({{"WEIR_SHARE", name.c_str()},
+           {"WEIR_BUDGET", "64MiB"},
+           {"WEIR_SHARE_FLOOR", floor},
+           {"WEIR_STANDIN_DEVICES", "2"}});
   }
-  ~ShareInside() override { unlink(options().id.path().c_str()); }
+  ~ShareInside() override {
+    for (const int device : {0, 1}) unlink(options(device).id.path().c_str());
+  }
   [[nodiscard]] static CUresult try_allocate(std::size_t bytes) {
     CUdeviceptr pointer = 0;
     return cuMemAlloc(&pointer, bytes);
@@ -79,6 +86,46 @@ TEST_F(ShareInside, ItsBudgetCannotBeSetWhileItRuns) {
   EXPECT_EQ(Process::get()->set_budget(arena().account(), mib(32), "a test").code,
             timeline::BudgetCode::kFixed);
   EXPECT_EQ(arena().account().budget(), kFloor);
+}
+
+// Each has what the other's floor needs, and each has one thread only.
+TEST_F(ShareInside, TwoThatAttachCrosswiseReturnWhatTheOtherNeedsMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  Share other(options(1));
+  ASSERT_EQ(other.raise(kBudget), kBudget);
+  free(allocate(60 * kMib));  // cached
+  std::thread process([&] {
+    ShareOptions first = options(0);
+    first.patience = std::chrono::seconds(100);
+    const Share its(first);
+    (void)other.lower({});
+  });
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  free(allocate(kMib));
+  process.join();
+  EXPECT_EQ(arena().account().budget(), kFloor);
+}
+
+TEST_F(ShareInside, ItsOtherDevicesAndThreadsGoOnWhileItAttaches) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  free(allocate(kMib));
+  Share other(options(1));
+  ASSERT_EQ(other.raise(kBudget), kBudget);
+  std::thread attaching([] {
+    use_device(1);
+    free(allocate(kMib));
+  });
+  while (!other.is_wanted()) std::this_thread::yield();
+  free(allocate(2 * kMib));
+  EXPECT_NE(Process::get()->account(0), nullptr);
+  std::thread also([] {
+    use_device(1);
+    free(allocate(kMib));
+  });
+  (void)other.lower({});
+  attaching.join();
+  also.join();
+  EXPECT_EQ(look_into(options(1).id).used.size(), 2U) << "it has attached once";
 }
 
 TEST_F(ShareInside, AFloorThatDoesNotFitEndsTheProgramWithOneLine) {
