@@ -34,7 +34,7 @@ std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcep
   const Nvml* const library = process != nullptr ? nvml() : nullptr;
   if (library == nullptr || process->settings().nvml.value == NvmlAnswers::kReal) return {};
   const auto number = cuda_device_of(*library, device, process->driver());
-  Account* const account = number ? process->account(*number) : nullptr;
+  Account* const account = number ? process->account_without_attaching(*number) : nullptr;
   if (account == nullptr) return {};
   try {
     return budget_view(*process, *account, free, total);

@@ -1,7 +1,5 @@
 // The default pool as the program sees it, and its view of the device's memory.
 
-#include <algorithm>
-
 #include "allocator/base/log.hpp"
 #include "tools/preload/hooks/pass.hpp"
 #include "tools/preload/process/process.hpp"
@@ -123,7 +121,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   const Entry entry;
   const CUresult code = pass(&Driver::cuDeviceSetMemPool, device, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  if (process != nullptr && process->account(device) != nullptr) {
+  if (process != nullptr) {
     process->set_own_pool(device, process->default_pool_of(pool) != device);
   }
   return code;
@@ -135,7 +133,7 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
   const CUresult code = pass(&Driver::cuMemSetMemPool, location, type, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   if (process != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-      type == CU_MEM_ALLOCATION_TYPE_PINNED && process->account(location->id) != nullptr) {
+      type == CU_MEM_ALLOCATION_TYPE_PINNED) {
     process->set_own_pool(location->id, process->default_pool_of(pool) != location->id);
   }
   return code;
@@ -161,8 +159,7 @@ CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
   const Entry entry;
   const CUresult code = pass(&Driver::cuDeviceTotalMem_v2, bytes, device);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  const Account* const account = process != nullptr ? process->account(device) : nullptr;
-  if (account != nullptr) *bytes = std::min<std::size_t>(*bytes, account->budget().count);
+  if (process != nullptr) *bytes = process->visible_budget(device, {*bytes}).count;
   return code;
 }
 

@@ -122,7 +122,7 @@ bool set_budget(int device, Bytes budget) noexcept {
   if (process == nullptr) return false;
   try {
     std::vector<Account*> accounts = process->accounts_in_use();
-    if (device >= 0) accounts = {process->account(device)};
+    if (device >= 0) accounts = {process->account_without_attaching(device)};
     const auto may_have = [budget](const Account* account) {
       return account != nullptr && timeline::is_in_range(budget, account->total());
     };

@@ -281,11 +281,7 @@ Account* Process::account(int device) noexcept {
 }
 
 std::unique_ptr<Account> Process::make_account(int device, Bytes total) {
-  const auto& asked = settings_.pool.budget;
-  // With several devices the smallest may be one that the program does not use.
-  const bool more = asked.value.percent <= 0 && asked.value.bytes > total;
-  const Bytes budget =
-      more ? total : resolve_budget(asked.value, total, "budget (" + asked.source + ")");
+  const Bytes budget = budget_of(total);
   return settings_.share.is_on() ? make_shared_account(device, total, budget)
                                  : std::make_unique<Account>(device, total, budget, this);
 }

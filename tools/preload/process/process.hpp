@@ -67,6 +67,11 @@ class Process final : public Neighbours {
   [[nodiscard]] std::vector<Arena*> arenas() const;
   /// Returns a device's account; null if the driver does not know the device.
   [[nodiscard]] Account* account(int device) noexcept;
+  /// The same for callers that ask for no memory: null if the device would have to attach to a
+  /// share first, which takes a floor there.
+  [[nodiscard]] Account* account_without_attaching(int device) noexcept;
+  /// Returns the budget that the program sees of a device with `total` bytes. Attaches to no share.
+  [[nodiscard]] Bytes visible_budget(int device, Bytes total) noexcept;
   /// Returns the account of the current context's device; null without a current context.
   [[nodiscard]] Account* current_account() noexcept;
   [[nodiscard]] CUcontext current_context() const noexcept;
@@ -163,6 +168,7 @@ class Process final : public Neighbours {
   void drain(const Account& account) noexcept;
   void keep_share(const Account& account) noexcept;
   /// Throws UsageError.
+  [[nodiscard]] Bytes budget_of(Bytes total) const;
   [[nodiscard]] std::unique_ptr<Account> make_account(int device, Bytes total)
       WEIR_EXCLUDES(mutex_);
   /// Attaches the device to its share. Throws UsageError.

@@ -44,6 +44,36 @@ timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
   return answer;
 }
 
+Bytes Process::budget_of(Bytes total) const {
+  const auto& asked = settings_.pool.budget;
+  // With several devices the smallest may be one that the program does not use.
+  if (asked.value.percent <= 0 && asked.value.bytes > total) return total;
+  return resolve_budget(asked.value, total, "budget (" + asked.source + ")");
+}
+
+// The CUDA runtime asks for the memory of every device that it sees. Each rank's program would take
+// a floor on every device of the machine.
+Account* Process::account_without_attaching(int device) noexcept {
+  if (!settings_.share.is_on()) return account(device);
+  const Lock lock(mutex_);
+  for (const auto& known : accounts_) {
+    if (known->device() == device) return known.get();
+  }
+  return nullptr;
+}
+
+Bytes Process::visible_budget(int device, Bytes total) noexcept {
+  if (const Account* const known = account_without_attaching(device)) {
+    return std::min(total, known->budget());
+  }
+  if (!settings_.share.is_on()) return total;
+  try {
+    return std::min(total, settings_.share.floor_in(budget_of(total)));
+  } catch (const std::exception&) {
+    return total;  // the settings do not fit this device: attaching says so
+  }
+}
+
 std::unique_ptr<Account> Process::make_shared_account(int device, Bytes total, Bytes budget) {
   const ShareSettings& setting = settings_.share;
   auto share = std::make_unique<AccountShare>(

@@ -128,6 +128,23 @@ TEST_F(ShareInside, ItsOtherDevicesAndThreadsGoOnWhileItAttaches) {
   EXPECT_EQ(look_into(options(1).id).used.size(), 2U) << "it has attached once";
 }
 
+TEST_F(ShareInside, WhoOnlyLooksAtADeviceTakesNoFloorThere) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  std::size_t total = 0;
+  ASSERT_EQ(cuDeviceTotalMem(&total, 1), CUDA_SUCCESS);
+  EXPECT_EQ(total, kFloor.count) << "what it would have at first";
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuDeviceSetMemPool(1, pool), CUDA_SUCCESS);
+  EXPECT_FALSE(set_budget(1, mib(32)));
+  EXPECT_NE(access(options(1).id.path().c_str(), F_OK), 0);
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  free(allocate(kMib));
+  EXPECT_EQ(access(options(1).id.path().c_str(), F_OK), 0);
+  EXPECT_EQ(cuDeviceTotalMem(&total, 1), CUDA_SUCCESS);
+  EXPECT_EQ(total, kFloor.count);
+}
+
 TEST_F(ShareInside, AFloorThatDoesNotFitEndsTheProgramWithOneLine) {
   // The swap-in does nothing in a child made by fork.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
