@@ -9,6 +9,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
+#include "allocator/base/no_cancel.hpp"
 
 namespace weir {
 namespace {
@@ -37,7 +38,9 @@ class Share::Locked {
   const bool held_;
 };
 
-Share::Share(const ShareOptions& options)
+Share::Share(const ShareOptions& options) : Share(options, NoCancel()) {}
+
+Share::Share(const ShareOptions& options, const NoCancel& /*while_attaching*/)
     : pid_(getpid()),
       id_(options.id),
       budget_(options.budget),
@@ -52,6 +55,7 @@ Share::Share(const ShareOptions& options)
 
 Share::~Share() {
   if (is_child()) return;
+  const NoCancel no_cancel;
   const Lock lock(mutex_);
   const Locked locked(file_);
   file_.leave_slot(index_);
@@ -206,6 +210,7 @@ Bytes Share::lease() const noexcept {
 }
 
 Bytes Share::raise(Bytes needed) noexcept {
+  const NoCancel no_cancel;
   const Lock lock(mutex_);
   needed = std::min(needed, budget_);
   if (is_child() || needed <= own_.lease) return own_.lease;
@@ -232,6 +237,7 @@ Bytes Share::raise(Bytes needed) noexcept {
 }
 
 Bytes Share::lower(Bytes kept) noexcept {
+  const NoCancel no_cancel;
   const Lock lock(mutex_);
   kept = std::max(kept, floor_);
   if (is_child() || kept >= own_.lease) return own_.lease;
@@ -243,6 +249,7 @@ Bytes Share::lower(Bytes kept) noexcept {
 }
 
 Bytes Share::kept(const ShareUse& use) const {
+  const NoCancel no_cancel;
   const Lock lock(mutex_);
   bool all_known = false;
   const std::vector<ShareSlot> now = others(all_known);
@@ -250,6 +257,7 @@ Bytes Share::kept(const ShareUse& use) const {
 }
 
 bool Share::is_wanted() const {
+  const NoCancel no_cancel;
   const Lock lock(mutex_);
   if (is_child()) return false;
   bool all_known = false;
@@ -258,6 +266,7 @@ bool Share::is_wanted() const {
 }
 
 void Share::forget_wish() noexcept {
+  const NoCancel no_cancel;
   const Lock lock(mutex_);
   if (is_child() || own_.wanted <= own_.lease) return;
   const Locked locked(file_);
@@ -266,6 +275,7 @@ void Share::forget_wish() noexcept {
 }
 
 void Share::repair() noexcept {
+  const NoCancel no_cancel;
   const Lock lock(mutex_);
   if (is_child()) return;
   (void)follow_name();
@@ -277,6 +287,7 @@ void Share::repair() noexcept {
 }
 
 ShareReport look_into(const ShareId& id) {
+  const NoCancel no_cancel;
   ShareReport report{.id = id};
   try {
     const ShareFile file = ShareFile::open_to_look(id);

@@ -15,6 +15,8 @@
 
 namespace weir {
 
+class NoCancel;
+
 /// How a process takes part.
 struct ShareOptions {
   ShareId id;      ///< its name and owner
@@ -37,7 +39,7 @@ struct ShareOptions {
 /// Never waits for another process, except the constructor within its patience. Another process
 /// that keeps the file's lock costs at most ShareFile::kLockPatience in each kLockPause, and then
 /// the lease stays as it is.
-/// Thread-safe. Does nothing in a forked child.
+/// Thread-safe. Does nothing in a forked child. A thread that is cancelled is so afterwards.
 class Share {
  public:
   /// How long no lock is tried after somebody kept it.
@@ -76,6 +78,8 @@ class Share {
 
  private:
   class Locked;
+
+  Share(const ShareOptions& options, const NoCancel& while_attaching);
 
   [[nodiscard]] std::vector<ShareSlot> others(bool& all_known) const WEIR_REQUIRES(mutex_);
   enum class Attached { kYes, kNotYet, kBusy, kFileEnded };

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/no_cancel.hpp"
 
 namespace weir {
 namespace {
@@ -177,6 +178,7 @@ ShareFile& ShareFile::operator=(ShareFile&& other) noexcept {
 }
 
 ShareFile::~ShareFile() {
+  const NoCancel no_cancel;
   // A descriptor that was closed after a fork may be another file's by now.
   if (descriptor_ >= 0 && note_closed(descriptor_)) close(descriptor_);
 }

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "allocator/base/log.hpp"
+#include "allocator/base/no_cancel.hpp"
 
 namespace weir {
 namespace {
@@ -66,6 +67,7 @@ SharedBudget::SharedBudget(Share& share, Pool& pool) : share_(share), pool_(pool
 }
 
 SharedBudget::~SharedBudget() {
+  const NoCancel no_cancel;
   pool_.draw_from(nullptr);
   {
     const Lock lock(mutex_);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -177,6 +178,33 @@ TEST(Share, AKilledProcessGivesItsLeaseBackAlsoWhileItsForkedChildLives) {
   other.kill();
   EXPECT_EQ(share.raise(kBudget), kBudget);
   over.tell();
+}
+
+TEST(Share, AThreadThatIsCancelledIsNotTornOutOfIt) {
+  const OwnShare own;
+  Share other(own.options(kBudget, kFloor));
+  bool is_through = false;
+  std::thread cancelled([&] {
+    pthread_cancel(pthread_self());  // at the next call that may wait
+    {
+      Share share(own.options(kBudget, kFloor));
+      (void)share.raise(mib(20));
+      (void)other.raise(kBudget);
+      (void)share.raise(kBudget);
+      (void)share.is_wanted();
+      (void)share.kept({});
+      share.forget_wish();
+      (void)share.lower({});
+      share.repair();
+      (void)unlink(own.id.path().c_str());
+      share.repair();
+      (void)look_into(own.id);
+      is_through = true;
+    }
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  });
+  cancelled.join();
+  EXPECT_TRUE(is_through);
 }
 
 TEST(Share, ManyProcessesAttachAndLeaveAtOnceAndAllAreServed) {
