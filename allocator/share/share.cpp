@@ -25,7 +25,9 @@ constexpr std::chrono::milliseconds kAskAgain{2};
 /// Holds the file's lock for a scope, if it could be had.
 class Share::Locked {
  public:
-  explicit Locked(ShareFile& file) noexcept : file_(file), held_(file.lock()) {}
+  explicit Locked(ShareFile& file,
+                  std::chrono::nanoseconds patience = ShareFile::kLockPatience) noexcept
+      : file_(file), held_(file.lock(patience)) {}
   ~Locked() {
     if (held_) file_.unlock();
   }
@@ -197,7 +199,7 @@ void Share::move_to_named() {
     index_ = *index;
   }
   file_ = std::move(next);  // the former slot was its own until now
-  next_try_ = std::chrono::steady_clock::now() + kMovePause;
+  next_raise_ = std::chrono::steady_clock::now() + kMovePause;
   log(LogLevel::kWarn, "the file of the share '" + id_.name +
                            "' was removed while it was used; this process has moved to a new one "
                            "(systemd-logind removes such files when a user logs out, unless "
@@ -209,18 +211,33 @@ Bytes Share::lease() const noexcept {
   return own_.lease;
 }
 
-Bytes Share::raise(Bytes needed) noexcept {
+std::optional<std::chrono::nanoseconds> Share::patience_for(
+    Effort effort, std::chrono::steady_clock::time_point now) const noexcept {
+  if (effort == Effort::kLong && now >= next_long_try_) return kLongPatience;
+  if (now >= next_brief_try_) return ShareFile::kLockPatience;
+  return std::nullopt;
+}
+
+void Share::note_lock_try(bool got_it, std::chrono::nanoseconds patience) noexcept {
+  failed_tries_ = got_it ? 0 : failed_tries_ + 1;
+  if (got_it) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (failed_tries_ >= kBriefTries) next_brief_try_ = now + kLockPause;
+  if (patience == kLongPatience) next_long_try_ = now + kLongPause;
+}
+
+Bytes Share::raise(Bytes needed, Effort effort) noexcept {
   const NoCancel no_cancel;
   const Lock lock(mutex_);
   needed = std::min(needed, budget_);
   if (is_child() || needed <= own_.lease) return own_.lease;
   const auto now = std::chrono::steady_clock::now();
-  if (!follow_name() || now < next_try_) return own_.lease;
-  const Locked locked(file_);
-  if (!locked) {
-    next_try_ = now + kLockPause;
-    return own_.lease;
-  }
+  if (!follow_name() || now < next_raise_) return own_.lease;
+  const auto patience = patience_for(effort, now);
+  if (!patience) return own_.lease;
+  const Locked locked(file_, *patience);
+  note_lock_try(static_cast<bool>(locked), *patience);
+  if (!locked) return own_.lease;
   try {
     const ShareSlot before = own_;
     bool all_known = false;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -37,13 +38,24 @@ struct ShareOptions {
 /// others write.
 ///
 /// Never waits for another process, except the constructor within its patience. Another process
-/// that keeps the file's lock costs at most ShareFile::kLockPatience in each kLockPause, and then
-/// the lease stays as it is.
+/// that keeps the file's lock costs a few ShareFile::kLockPatience in each kLockPause, and a
+/// kLongPatience in each kLongPause; then the lease stays as it is.
 /// Thread-safe. Does nothing in a forked child. A thread that is cancelled is so afterwards.
 class Share {
  public:
-  /// How long no lock is tried after somebody kept it.
+  /// How hard `raise` tries to get the file's lock.
+  enum class Effort : std::uint8_t {
+    kBrief,  ///< the caller has something else to do
+    kLong,   ///< the caller fails otherwise: a holder may have lost its CPU for some milliseconds
+  };
+  /// How many brief tries in a row may fail before a pause.
+  static constexpr unsigned kBriefTries = 3;
+  /// How long no lock is tried briefly then.
   static constexpr std::chrono::milliseconds kLockPause{100};
+  /// How long a try with kLong waits for the lock at most.
+  static constexpr std::chrono::milliseconds kLongPatience{50};
+  /// How long there is no other such try after one failed.
+  static constexpr std::chrono::milliseconds kLongPause{1000};
   /// How long nothing is raised after a move to another file: the others move there meanwhile.
   static constexpr std::chrono::milliseconds kMovePause{500};
 
@@ -61,7 +73,7 @@ class Share {
 
   /// Tries to raise the lease to `needed`. Returns the lease then, which may be less. Others see
   /// what was refused, until a later call asks for no more or `forget_wish`.
-  Bytes raise(Bytes needed) noexcept;
+  Bytes raise(Bytes needed, Effort effort = Effort::kBrief) noexcept;
   /// Lowers the lease to `kept`, but not below the floor. Returns the lease then.
   Bytes lower(Bytes kept) noexcept;
   /// Returns the lease to keep: less than the lease if others want more than they have, or more is
@@ -93,6 +105,11 @@ class Share {
   bool follow_name() noexcept WEIR_REQUIRES(mutex_);
   /// Throws Error.
   void move_to_named() WEIR_REQUIRES(mutex_);
+  /// Returns how long to try for the lock; nothing after too many failures.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> patience_for(
+      Effort effort, std::chrono::steady_clock::time_point now) const noexcept
+      WEIR_REQUIRES(mutex_);
+  void note_lock_try(bool got_it, std::chrono::nanoseconds patience) noexcept WEIR_REQUIRES(mutex_);
   bool write() noexcept WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool is_child() const noexcept;
 
@@ -104,8 +121,12 @@ class Share {
   mutable ShareFile file_ WEIR_GUARDED_BY(mutex_);
   std::size_t index_ WEIR_GUARDED_BY(mutex_) = 0;
   ShareSlot own_ WEIR_GUARDED_BY(mutex_);  ///< the file's copy of it is never trusted
-  /// After somebody kept the file's lock: when to try again.
-  std::chrono::steady_clock::time_point next_try_ WEIR_GUARDED_BY(mutex_);
+  /// After somebody kept the file's lock: when to try again, briefly or for long.
+  std::chrono::steady_clock::time_point next_brief_try_ WEIR_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point next_long_try_ WEIR_GUARDED_BY(mutex_);
+  unsigned failed_tries_ WEIR_GUARDED_BY(mutex_) = 0;  ///< in a row
+  /// After a move to another file: when to raise again.
+  std::chrono::steady_clock::time_point next_raise_ WEIR_GUARDED_BY(mutex_);
   /// After the file was removed: when to look for another again.
   std::chrono::steady_clock::time_point next_move_ WEIR_GUARDED_BY(mutex_);
   bool move_refused_ WEIR_GUARDED_BY(mutex_) = false;  ///< and that was said

@@ -213,9 +213,9 @@ ShareFile ShareFile::open_to_look(const ShareId& id) {
   return file;
 }
 
-bool ShareFile::lock() noexcept {
+bool ShareFile::lock(std::chrono::nanoseconds patience) noexcept {
   constexpr int kTriesAtOnce = 16;
-  const auto until = std::chrono::steady_clock::now() + kLockPatience;
+  const auto until = std::chrono::steady_clock::now() + patience;
   for (int i = 0;; ++i) {
     if (set_lock(descriptor_, 0, F_WRLCK)) return true;
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;

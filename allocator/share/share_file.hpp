@@ -40,7 +40,7 @@ struct ShareSlots {
 /// An open file. Thread-compatible. A forked child does not have it.
 class ShareFile {
  public:
-  /// The longest that lock() tries.
+  /// How long lock() tries if nothing depends on it: others hold the lock for microseconds.
   static constexpr std::chrono::milliseconds kLockPatience{1};
 
   /// Opens the file, and creates it with this budget if there is none. Throws UsageError, one line,
@@ -52,8 +52,8 @@ class ShareFile {
   ShareFile& operator=(ShareFile&& other) noexcept;
   ~ShareFile();
 
-  /// Tries to take the lock on all slots, for at most kLockPatience. False: somebody keeps it.
-  [[nodiscard]] bool lock() noexcept;
+  /// Tries to take the lock on all slots, for at most `patience`. False: somebody keeps it.
+  [[nodiscard]] bool lock(std::chrono::nanoseconds patience = kLockPatience) noexcept;
   void unlock() noexcept;
   /// Takes a free slot's lock; nothing if no slot is free. Call under the lock.
   [[nodiscard]] std::optional<std::size_t> take_slot() noexcept;

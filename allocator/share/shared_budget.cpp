@@ -77,9 +77,9 @@ SharedBudget::~SharedBudget() {
   thread_.join();
 }
 
-bool SharedBudget::raise_locked(Bytes budget) noexcept {
+bool SharedBudget::raise_locked(Bytes budget, Share::Effort effort) noexcept {
   const Bytes before = pool_.budget();
-  Bytes most = share_.raise(budget);
+  Bytes most = share_.raise(budget, effort);
   looks_since_ = 0;
   has_wish_ = most < budget;
   changed_.notify_all();
@@ -97,12 +97,12 @@ bool SharedBudget::make_room_for(Bytes more) noexcept {
   const Lock lock(mutex_);
   const Bytes taken = pool_.taken();
   if (taken + more <= pool_.budget()) return false;
-  return raise_locked(taken + more);
+  return raise_locked(taken + more, Share::Effort::kLong);  // or it is out of memory
 }
 
 bool SharedBudget::raise_to(Bytes budget) noexcept {
   const Lock lock(mutex_);
-  return budget > pool_.budget() && raise_locked(budget);
+  return budget > pool_.budget() && raise_locked(budget, Share::Effort::kBrief);
 }
 
 void SharedBudget::serve(BudgetUser* user) noexcept {

@@ -40,7 +40,8 @@ class SharedBudget final : public BudgetSource {
   class Limit;
 
   void watch();
-  [[nodiscard]] bool raise_locked(Bytes budget) noexcept WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool raise_locked(Bytes budget, Share::Effort effort) noexcept
+      WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool has_something_to_return() const WEIR_REQUIRES(mutex_);
 
   Share& share_;

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -191,6 +194,37 @@ TEST(SharedBudget, AForgedRecordIsWrittenAgainAndWhatItLetOthersTakeIsReturned) 
   EXPECT_EQ(one.share.lease(), kFloor);
   EXPECT_EQ(two.pool.budget(), kBudget - kFloor);
   EXPECT_EQ(look_into(own.id).used.front().slot, (ShareSlot{kFloor, kFloor, kFloor}));
+}
+
+/// Allocates while another open file has the share's lock for 5 ms. Returns whether it was served;
+/// nothing if the holder had the lock for longer than anybody would wait: it lost its CPU.
+std::optional<bool> is_served_beside_a_holder() {
+  const OwnShare own;
+  Part part(own);
+  std::promise<void> locked;
+  std::chrono::nanoseconds held{};
+  std::thread holder([&] {
+    ShareFile file = ShareFile::open(own.id, kBudget);
+    while (!file.lock()) continue;
+    const auto begun = std::chrono::steady_clock::now();
+    locked.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    file.unlock();
+    held = std::chrono::steady_clock::now() - begun;
+  });
+  locked.get_future().wait();
+  Attempt attempt;
+  void* const block = part.pool.try_allocate(mib(20), part.stream, {}, attempt);
+  holder.join();
+  if (block != nullptr) part.pool.deallocate(block, part.stream);
+  if (held > Share::kLongPatience / 2) return std::nullopt;
+  return block != nullptr;
+}
+
+TEST(SharedBudget, ARequestIsServedAlsoIfAnotherHasTheLockForSomeMilliseconds) {
+  std::optional<bool> is_served;
+  while (!is_served) is_served = is_served_beside_a_holder();
+  EXPECT_TRUE(*is_served);
 }
 
 TEST(SharedBudget, OneBudgetIsLeftAfterTheFileWasRemovedAndAnotherProcessMadeANewOne) {

@@ -48,15 +48,17 @@ class AccountShare::Limit final : public BudgetLimit {
 
 bool AccountShare::make_room_for(Bytes more) noexcept {
   const Bytes wanted = account_->used() + more;
-  return wanted > account_->budget() && raise_to(wanted);
+  return wanted > account_->budget() && raise(wanted, Share::Effort::kLong);
 }
 
-bool AccountShare::raise_to(Bytes budget) noexcept {
+bool AccountShare::raise_to(Bytes budget) noexcept { return raise(budget, Share::Effort::kBrief); }
+
+bool AccountShare::raise(Bytes budget, Share::Effort effort) noexcept {
   try {
     const Lock lock(process_.budgets_mutex());
     const Bytes before = account_->budget();
     if (budget <= before) return false;
-    const Bytes lease = share_.raise(budget);
+    const Bytes lease = share_.raise(budget, effort);
     refused_.store(lease < budget ? now() : 0, std::memory_order_relaxed);
     // Others asked for what is above this. We are about to return it, so we do not use it again.
     const Bytes most = std::min(lease, share_.kept({.held = budget, .committed = {}}));

@@ -35,6 +35,8 @@ class AccountShare final : public BudgetSource {
   /// Sets the account's budget while the last of the device's contexts starts no batch.
   class Limit;
 
+  [[nodiscard]] bool raise(Bytes budget, Share::Effort effort) noexcept;
+
   Process& process_;
   Account* account_ = nullptr;
   Share share_;
