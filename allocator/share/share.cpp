@@ -61,16 +61,18 @@ Share::~Share() {
   const Lock lock(mutex_);
   const Locked locked(file_);
   file_.leave_slot(index_);
-  if (locked && file_.read().used.empty()) file_.remove_name();
+  if (!locked) return;
+  const ShareSlots slots = file_.read();
+  if (slots.is_complete && slots.used.empty()) file_.remove_name();
 }
 
 bool Share::is_child() const noexcept { return getpid() != pid_; }
 
 /// Returns the slots of others. `all_known` is false if one of them, or the header, was tampered
-/// with: then nobody knows what is left.
+/// with, or the kernel does not say which there are: then nobody knows what is left.
 std::vector<ShareSlot> Share::others(bool& all_known) const {
   const ShareSlots slots = file_.read();
-  all_known = slots.budget == budget_;
+  all_known = slots.is_complete && slots.budget == budget_;
   std::vector<ShareSlot> others;
   for (const ShareSlots::Used& used : slots.used) {
     if (used.slot) {
@@ -126,6 +128,7 @@ Share::Attached Share::try_attach(const ShareOptions& options) {
   const bool has_slot = own_.floor.count != 0;
   if (!has_slot && !file_.is_named()) return Attached::kFileEnded;  // since it was opened
   const ShareSlots slots = file_.read();
+  if (!slots.is_complete) refuse_share(options.id, "the kernel does not say who uses it");
   if (slots.budget != budget_) {
     if (slots.budget.count == 0) {
       refuse_share(options.id, "its header was changed by something other than Weir");
@@ -189,7 +192,8 @@ void Share::move_to_named() {
     if (!locked || !next.is_named()) return;
     const ShareSlots slots = next.read();
     if (slots.budget != budget_) {
-      if (!slots.used.empty()) refuse_share(id_, "its new file has another budget");
+      if (!slots.is_complete || !slots.used.empty())
+        refuse_share(id_, "its new file has another budget");
       next.write_header(budget_);
     }
     const auto index = next.take_slot();
@@ -311,6 +315,7 @@ ShareReport look_into(const ShareId& id) {
     const ShareSlots slots = file.read();
     report.budget = slots.budget;
     report.used = slots.used;
+    if (!slots.is_complete) report.fault = "the kernel does not say who uses it";
   } catch (const Error& error) {
     report.fault = error.what();
   }

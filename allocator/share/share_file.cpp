@@ -73,16 +73,18 @@ bool set_lock(int descriptor, std::size_t byte, short type) noexcept {
 }
 
 /// Marks the slots from `first` to before `end` that other open files have locked. The kernel names
-/// any lock in the range, not the first, so both sides of it are asked again.
-void find_locked(int descriptor, std::size_t first, std::size_t end,
+/// any lock in the range, not the first, so both sides of it are asked again. Returns false if the
+/// kernel refuses to answer.
+bool find_locked(int descriptor, std::size_t first, std::size_t end,
                  std::bitset<kShareSlots>& locked) noexcept {
-  if (first >= end) return;
+  if (first >= end) return true;
   struct flock range {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
   range.l_start = static_cast<off_t>(1 + first);
   range.l_len = static_cast<off_t>(end - first);
-  if (fcntl(descriptor, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return;
+  if (fcntl(descriptor, F_OFD_GETLK, &range) != 0) return false;
+  if (range.l_type == F_UNLCK) return true;
   // A lock of more than a slot is nonsense, and has all of them. Length 0: to the end of all files.
   const auto begin = std::max<off_t>(range.l_start - 1, static_cast<off_t>(first));
   const auto stop = range.l_len == 0
@@ -91,8 +93,7 @@ void find_locked(int descriptor, std::size_t first, std::size_t end,
   const auto from = static_cast<std::size_t>(begin);
   const auto to = std::max(from + 1, static_cast<std::size_t>(std::max<off_t>(stop, 0)));
   for (std::size_t i = from; i < to; ++i) locked.set(i);
-  find_locked(descriptor, first, from, locked);
-  find_locked(descriptor, to, end, locked);
+  return find_locked(descriptor, first, from, locked) && find_locked(descriptor, to, end, locked);
 }
 
 /// Returns how many bytes from the beginning it read.
@@ -249,7 +250,7 @@ ShareSlots ShareFile::read() const {
       fault_of(layout.header, read, static_cast<std::uint64_t>(found.st_size), id_.owner).empty();
   if (whole) slots.budget = {layout.header.budget};
   std::bitset<kShareSlots> locked;
-  find_locked(descriptor_, 0, kShareSlots, locked);
+  slots.is_complete = find_locked(descriptor_, 0, kShareSlots, locked);
   for (std::size_t index = 0; index < kShareSlots; ++index) {
     if (!locked.test(index)) continue;
     ShareSlots::Used used{.index = index};

@@ -34,7 +34,8 @@ struct ShareSlots {
     std::uint64_t pid = 0;  ///< as its process wrote it
   };
   std::vector<Used> used{};
-  Bytes budget{};  ///< zero if the header was tampered with, or the file was cut
+  bool is_complete = false;  ///< else the kernel refused to say who holds slots: there may be more
+  Bytes budget{};            ///< zero if the header was tampered with, or the file was cut
 };
 
 /// An open file. Thread-compatible. A forked child does not have it.

@@ -5,10 +5,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <random>
 #include <vector>
@@ -153,6 +159,41 @@ TEST(ShareFile, OnlyNamesOfSharesAreRead) {
     EXPECT_EQ(ShareId::of_file(file).name, "") << file;
   }
   EXPECT_EQ(ShareId::of_file("weir-share-12-a.b_c-1").name, "a.b_c-1");
+}
+
+/// From now on the kernel does not tell this process who has locked what.
+bool refuse_to_tell_locks() {
+  constexpr auto kCall = static_cast<std::uint32_t>(offsetof(seccomp_data, nr));
+  constexpr auto kCommand = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8);
+  std::array<sock_filter, 6> rules{{
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, kCall},
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 3, __NR_fcntl},
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, kCommand},
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, F_OFD_GETLK},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOLCK},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+  }};
+  const sock_fprog program{static_cast<unsigned short>(rules.size()), rules.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(ShareFile, WithoutTheKernelsAnswerNobodyRaisesAttachesOrRemovesTheFile) {
+  constexpr int kNoFilters = 77;
+  const OwnShare own;
+  const Share other(own.options(kBudget, kFloor));
+  Child child([&] {
+    auto share = std::make_unique<Share>(own.options(kBudget, kFloor));
+    if (!refuse_to_tell_locks()) return kNoFilters;
+    if (share->raise(mib(20)) != kFloor) return 1;
+    if (refusal(own).find("does not say who uses it") == std::string::npos) return 2;
+    share.reset();
+    return 0;
+  });
+  const int code = child.wait();
+  if (code == kNoFilters) GTEST_SKIP() << "the kernel filters no calls";
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(access(own.id.path().c_str(), F_OK), 0);
 }
 
 TEST(ShareTampered, NonsenseInAnothersSlotTakesNoFloorAndGivesNothing) {
