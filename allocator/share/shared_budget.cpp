@@ -94,6 +94,7 @@ bool SharedBudget::raise_locked(Bytes budget, Share::Effort effort) noexcept {
 }
 
 bool SharedBudget::make_room_for(Bytes more) noexcept {
+  if (more > share_.budget()) return false;  // hopeless: nobody has to return anything for it
   const Lock lock(mutex_);
   const Bytes taken = pool_.taken();
   if (taken + more <= pool_.budget()) return false;

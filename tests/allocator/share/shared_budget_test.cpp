@@ -93,6 +93,16 @@ TEST(SharedBudget, ARequestThatTheShareRefusesEndsAsInABudgetOfItsOwn) {
   one.pool.deallocate(large, one.stream);
 }
 
+TEST(SharedBudget, ARequestThatNoShareCouldServeLeavesLeaseAndWishAsTheyWere) {
+  const OwnShare own;
+  Part part(own);
+  Share other(own.options(kBudget, kFloor));
+  Attempt attempt;
+  EXPECT_EQ(part.pool.try_allocate(kBudget + mib(1), part.stream, {}, attempt), nullptr);
+  EXPECT_EQ(part.share.lease(), kFloor);
+  EXPECT_FALSE(other.is_wanted());
+}
+
 TEST(SharedBudget, TheReservedBytesOfAllNeverExceedTheBudget) {
   const OwnShare own;
   Part one(own);

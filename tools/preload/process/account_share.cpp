@@ -47,6 +47,7 @@ class AccountShare::Limit final : public BudgetLimit {
 };
 
 bool AccountShare::make_room_for(Bytes more) noexcept {
+  if (more > share_.budget()) return false;  // hopeless: nobody has to return anything for it
   const Bytes wanted = account_->used() + more;
   return wanted > account_->budget() && raise(wanted, Share::Effort::kLong);
 }

@@ -71,6 +71,16 @@ TEST_F(ShareInside, WhatTheShareRefusesIsOutOfMemoryAsInABudgetOfItsOwn) {
   free(floor);
 }
 
+TEST_F(ShareInside, ARequestThatNoShareCouldServeLeavesLeaseAndWishAsTheyWere) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  free(allocate(kMib));
+  Share other(options());
+  EXPECT_EQ(try_allocate(65 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_FALSE(Process::get()->make_room(arena().account(), mib(65)));
+  EXPECT_EQ(arena().account().budget(), kFloor);
+  EXPECT_FALSE(other.is_wanted());
+}
+
 TEST_F(ShareInside, MemoryPastThePoolsIsOfTheShareToo) {
   ASSERT_NO_FATAL_FAILURE(start_sharing());
   free(allocate(kMib));
