@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/file_size_signal.hpp"
 #include "allocator/base/no_cancel.hpp"
 
 namespace weir {
@@ -102,6 +103,13 @@ std::size_t read_all(int descriptor, ShareLayout& layout) noexcept {
   return read < 0 ? 0 : static_cast<std::size_t>(read);
 }
 
+/// Returns whether all of it was written. A limit on the size of files (RLIMIT_FSIZE) would end the
+/// process by its signal.
+bool write_all(int descriptor, const void* bytes, std::size_t size, off_t place) noexcept {
+  const FileSizeSignalBlocked blocked;
+  return pwrite(descriptor, bytes, size, place) == static_cast<ssize_t>(size);
+}
+
 mode_t mode_of(const ShareOwner& owner) noexcept { return owner.is_group ? 0660 : 0600; }
 
 /// Returns what is wrong with the file itself; empty if nothing is.
@@ -147,7 +155,7 @@ int make_file(const ShareId& id, Bytes budget) {
   if (fchmod(descriptor, mode_of(id.owner)) != 0) refuse("chmod");
   ShareLayout layout;
   layout.header = header_of(id.owner, budget);
-  if (pwrite(descriptor, &layout, sizeof layout, 0) != sizeof layout) refuse("write");
+  if (!write_all(descriptor, &layout, sizeof layout, 0)) refuse("write");
   const std::string self = "/proc/self/fd/" + std::to_string(descriptor);
   if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
     return descriptor;
@@ -265,7 +273,7 @@ ShareSlots ShareFile::read() const {
 
 bool ShareFile::write(std::size_t index, const ShareRecord& record) noexcept {
   const auto place = static_cast<off_t>(offsetof(ShareLayout, slots) + index * sizeof record);
-  return pwrite(descriptor_, &record, sizeof record, place) == sizeof record;
+  return write_all(descriptor_, &record, sizeof record, place);
 }
 
 std::optional<ShareRecord> ShareFile::record(std::size_t index) const noexcept {
@@ -277,7 +285,7 @@ std::optional<ShareRecord> ShareFile::record(std::size_t index) const noexcept {
 
 void ShareFile::write_header(Bytes budget) {
   const ShareHeader header = header_of(id_.owner, budget);
-  if (pwrite(descriptor_, &header, sizeof header, 0) != sizeof header) refuse_call(id_, "write");
+  if (!write_all(descriptor_, &header, sizeof header, 0)) refuse_call(id_, "write");
 }
 
 bool ShareFile::is_named() const noexcept {

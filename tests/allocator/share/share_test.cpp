@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -205,6 +207,25 @@ TEST(Share, AThreadThatIsCancelledIsNotTornOutOfIt) {
   });
   cancelled.join();
   EXPECT_TRUE(is_through);
+}
+
+TEST(Share, ALimitOnTheSizeOfFilesEndsNoProcess) {
+  const OwnShare own;
+  const OwnShare none;
+  Child limited([&] {
+    Share share(own.options(kBudget, kFloor));
+    (void)std::signal(SIGXFSZ, SIG_DFL);  // it ends a process
+    const rlimit limit{1, 1};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 3;
+    if (share.raise(mib(20)) != kFloor) return 1;
+    try {
+      const Share refused(none.options(kBudget, kFloor));
+      return 2;
+    } catch (const UsageError&) {
+      return 0;
+    }
+  });
+  EXPECT_EQ(limited.wait(), 0);
 }
 
 TEST(Share, ManyProcessesAttachAndLeaveAtOnceAndAllAreServed) {
