@@ -66,7 +66,9 @@ Share::~Share() {
   if (slots.is_complete && slots.used.empty()) file_.remove_name();
 }
 
-bool Share::is_child() const noexcept { return getpid() != pid_; }
+bool Share::is_child() const noexcept {
+  return ShareFile::forks() != forks_ || getpid() != pid_;  // clone() without the fork's handlers
+}
 
 /// Returns the slots of others. `all_known` is false if one of them, or the header, was tampered
 /// with, or the kernel does not say which there are: then nobody knows what is left.
@@ -211,6 +213,7 @@ void Share::move_to_named() {
 }
 
 Bytes Share::lease() const noexcept {
+  if (is_child()) return {};
   const Lock lock(mutex_);
   return own_.lease;
 }
@@ -231,10 +234,11 @@ void Share::note_lock_try(bool got_it, std::chrono::nanoseconds patience) noexce
 }
 
 Bytes Share::raise(Bytes needed, Effort effort) noexcept {
+  if (is_child()) return {};
   const NoCancel no_cancel;
   const Lock lock(mutex_);
   needed = std::min(needed, budget_);
-  if (is_child() || needed <= own_.lease) return own_.lease;
+  if (needed <= own_.lease) return own_.lease;
   const auto now = std::chrono::steady_clock::now();
   if (!follow_name() || now < next_raise_) return own_.lease;
   const auto patience = patience_for(effort, now);
@@ -258,10 +262,11 @@ Bytes Share::raise(Bytes needed, Effort effort) noexcept {
 }
 
 Bytes Share::lower(Bytes kept) noexcept {
+  if (is_child()) return {};
   const NoCancel no_cancel;
   const Lock lock(mutex_);
   kept = std::max(kept, floor_);
-  if (is_child() || kept >= own_.lease) return own_.lease;
+  if (kept >= own_.lease) return own_.lease;
   const Locked locked(file_);  // or not: less is always allowed
   own_.lease = kept;
   own_.wanted = kept;
@@ -270,6 +275,7 @@ Bytes Share::lower(Bytes kept) noexcept {
 }
 
 Bytes Share::kept(const ShareUse& use) const {
+  if (is_child()) return {};
   const NoCancel no_cancel;
   const Lock lock(mutex_);
   bool all_known = false;
@@ -278,27 +284,28 @@ Bytes Share::kept(const ShareUse& use) const {
 }
 
 bool Share::is_wanted() const {
+  if (is_child()) return false;
   const NoCancel no_cancel;
   const Lock lock(mutex_);
-  if (is_child()) return false;
   bool all_known = false;
   const std::vector<ShareSlot> beside = others(all_known);
   return all_known ? has_to_return(beside, budget_, own_) : weir::is_wanted(beside);
 }
 
 void Share::forget_wish() noexcept {
+  if (is_child()) return;
   const NoCancel no_cancel;
   const Lock lock(mutex_);
-  if (is_child() || own_.wanted <= own_.lease) return;
+  if (own_.wanted <= own_.lease) return;
   const Locked locked(file_);
   own_.wanted = own_.lease;
   (void)write();
 }
 
 void Share::repair() noexcept {
+  if (is_child()) return;
   const NoCancel no_cancel;
   const Lock lock(mutex_);
-  if (is_child()) return;
   (void)follow_name();
   const auto there = file_.record(index_);
   const ShareRecord own = record_of(own_, static_cast<std::uint64_t>(pid_));

@@ -40,7 +40,8 @@ struct ShareOptions {
 /// Never waits for another process, except the constructor within its patience. Another process
 /// that keeps the file's lock costs a few ShareFile::kLockPatience in each kLockPause, and a
 /// kLongPatience in each kLongPause; then the lease stays as it is.
-/// Thread-safe. Does nothing in a forked child. A thread that is cancelled is so afterwards.
+/// Thread-safe. In a forked child it does nothing, takes no lock, and every lease is zero. A thread
+/// that is cancelled is so afterwards.
 class Share {
  public:
   /// How hard `raise` tries to get the file's lock.
@@ -111,9 +112,11 @@ class Share {
       WEIR_REQUIRES(mutex_);
   void note_lock_try(bool got_it, std::chrono::nanoseconds patience) noexcept WEIR_REQUIRES(mutex_);
   bool write() noexcept WEIR_REQUIRES(mutex_);
+  /// Call before any lock: a thread of the parent may have had it at the fork.
   [[nodiscard]] bool is_child() const noexcept;
 
   const pid_t pid_;
+  const std::uint64_t forks_ = ShareFile::forks();
   const ShareId id_;
   const Bytes budget_;
   const Bytes floor_;

@@ -27,7 +27,10 @@ namespace {
 constexpr std::size_t kMostOpen = 64;
 constinit std::array<std::atomic<int>, kMostOpen> open_files{};  // descriptor + 1; 0: unused
 
+constinit std::atomic<std::uint64_t> forks_so_far{0};
+
 void close_in_child() noexcept {
+  forks_so_far.fetch_add(1);
   for (std::atomic<int>& open : open_files) {
     const int descriptor = open.exchange(0) - 1;
     if (descriptor >= 0) close(descriptor);
@@ -45,13 +48,11 @@ bool note_open(int descriptor) noexcept {
   return false;
 }
 
-/// Returns false if it is not open: this is a forked child.
-bool note_closed(int descriptor) noexcept {
+void note_closed(int descriptor) noexcept {
   for (std::atomic<int>& open : open_files) {
     int its = descriptor + 1;
-    if (open.compare_exchange_strong(its, 0)) return true;
+    if (open.compare_exchange_strong(its, 0)) return;
   }
-  return false;
 }
 
 [[noreturn]] void refuse_share(const ShareId& id, std::string_view why) {
@@ -177,20 +178,26 @@ ShareFile::ShareFile(const ShareId& id, int descriptor)
 ShareFile::ShareFile(ShareFile&& other) noexcept
     : id_(std::move(other.id_)),
       path_(std::move(other.path_)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      forks_(other.forks_) {}
 
 ShareFile& ShareFile::operator=(ShareFile&& other) noexcept {
   std::swap(id_, other.id_);
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(forks_, other.forks_);
   return *this;
 }
 
 ShareFile::~ShareFile() {
-  const NoCancel no_cancel;
   // A descriptor that was closed after a fork may be another file's by now.
-  if (descriptor_ >= 0 && note_closed(descriptor_)) close(descriptor_);
+  if (descriptor_ < 0 || forks_ != forks()) return;
+  const NoCancel no_cancel;
+  note_closed(descriptor_);
+  close(descriptor_);
 }
+
+std::uint64_t ShareFile::forks() noexcept { return forks_so_far.load(std::memory_order_relaxed); }
 
 ShareFile ShareFile::open(const ShareId& id, Bytes budget) {
   constexpr int kTries = 16;  // others may remove the file in between

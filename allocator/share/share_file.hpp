@@ -44,6 +44,10 @@ class ShareFile {
   /// How long lock() tries if nothing depends on it: others hold the lock for microseconds.
   static constexpr std::chrono::milliseconds kLockPatience{1};
 
+  /// Returns how many forks lie between this process and the first that opened a file. What was
+  /// opened at another number is the parent's. Async-signal-safe.
+  [[nodiscard]] static std::uint64_t forks() noexcept;
+
   /// Opens the file, and creates it with this budget if there is none. Throws UsageError, one line,
   /// for a file of another owner, layout or version, or one that was tampered with.
   [[nodiscard]] static ShareFile open(const ShareId& id, Bytes budget);
@@ -78,6 +82,7 @@ class ShareFile {
   ShareId id_;
   std::string path_;  ///< made beforehand: functions that may not throw need it
   int descriptor_;
+  std::uint64_t forks_ = forks();
 };
 
 }  // namespace weir

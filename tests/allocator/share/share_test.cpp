@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -167,7 +168,7 @@ TEST(Share, AKilledProcessGivesItsLeaseBackAlsoWhileItsForkedChildLives) {
     (void)its.raise(kBudget);
     const pid_t child = fork();
     if (child == 0) {
-      EXPECT_EQ(its.raise(mib(50)), mib(48)) << "it is no longer part of it";
+      EXPECT_EQ(its.raise(mib(50)), Bytes{}) << "it has no part in it";
       ready.tell();
       over.await();
       _exit(0);
@@ -226,6 +227,44 @@ TEST(Share, ALimitOnTheSizeOfFilesEndsNoProcess) {
     }
   });
   EXPECT_EQ(limited.wait(), 0);
+}
+
+TEST(Share, AForkedChildDoesNotHangWhereAThreadOfItsParentAskedTheShare) {
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  ShareFile keeper = ShareFile::open(own.id, kBudget);
+  while (!keeper.lock()) continue;
+  std::atomic<bool> over{false};
+  // It holds its lock while it tries to get the file's.
+  std::thread asking([&] {
+    while (!over) (void)share.raise(mib(20), Share::Effort::kLong);
+  });
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Child child([&] {
+      alarm(10);
+      share.repair();
+      share.forget_wish();
+      const Bytes sum = share.lease() + share.raise(mib(20)) + share.lower({}) + share.kept({});
+      return sum == Bytes{} && !share.is_wanted() ? 0 : 1;
+    });
+    EXPECT_EQ(child.wait(), 0) << "it has no part in the share, and waits for nobody";
+  }
+  over = true;
+  asking.join();
+}
+
+TEST(Share, AForkedChildsOwnPartOutlivesWhatItInherited) {
+  const OwnShare own;
+  const OwnShare of_child;
+  auto inherited = std::make_unique<Share>(own.options(kBudget, kFloor));
+  Child child([&] {
+    // It may get the number that the inherited descriptor had.
+    const Share its(of_child.options(kBudget, kFloor));
+    inherited.reset();
+    return look_into(of_child.id).used.size() == 1 ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(Share, ManyProcessesAttachAndLeaveAtOnceAndAllAreServed) {
