@@ -169,7 +169,7 @@ bool Share::write() noexcept {
 // Others that came after the removal are in a file of the same name, and see nobody. So this
 // process shows them what it has, even if the sum is too high by then: they return what they can.
 bool Share::follow_name() noexcept {
-  if (file_.is_named()) return true;
+  if (is_in_place()) return true;
   const auto now = std::chrono::steady_clock::now();
   if (now < next_move_) return false;
   next_move_ = now + kLockPause;
@@ -177,17 +177,22 @@ bool Share::follow_name() noexcept {
     move_to_named();
   } catch (const std::exception& error) {
     if (!move_refused_) {
-      log(LogLevel::kWarn, "the file of the share '" + id_.name +
-                               "' was removed while it was used, and this process gets no more of "
-                               "it: " +
-                               error.what());
+      log(LogLevel::kWarn,
+          "the file of the share '" + id_.name +
+              "' was removed or closed while it was used, and this process gets no "
+              "more of it: " +
+              error.what());
     }
     move_refused_ = true;
   }
-  return file_.is_named();
+  return is_in_place();
 }
 
+bool Share::is_in_place() const noexcept { return file_.is_open() && file_.is_named(); }
+
 void Share::move_to_named() {
+  const bool was_closed = !file_.is_open();
+  file_.forget_if_closed();  // its number may be the next one's
   ShareFile next = ShareFile::open(id_, budget_);
   {
     const Locked locked(next);
@@ -206,10 +211,13 @@ void Share::move_to_named() {
   }
   file_ = std::move(next);  // the former slot was its own until now
   next_raise_ = std::chrono::steady_clock::now() + kMovePause;
-  log(LogLevel::kWarn, "the file of the share '" + id_.name +
-                           "' was removed while it was used; this process has moved to a new one "
-                           "(systemd-logind removes such files when a user logs out, unless "
-                           "RemoveIPC=no)");
+  const std::string of_share = "the file of the share '" + id_.name + "'";
+  log(LogLevel::kWarn,
+      was_closed ? "the program closed " + of_share + "; it was opened again"
+                 : of_share +
+                       " was removed while it was used; this process has moved to a new one "
+                       "(systemd-logind removes such files when a user logs out, unless "
+                       "RemoveIPC=no)");
 }
 
 Bytes Share::lease() const noexcept {

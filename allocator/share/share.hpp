@@ -85,8 +85,8 @@ class Share {
   /// No longer wants what was refused.
   void forget_wish() noexcept;
   /// Writes this process's record again if it is not what it wrote, and moves to the file that has
-  /// the share's name if the own one was removed. Call it ten times a second or more often: others
-  /// may raise their leases by what they cannot see.
+  /// the share's name if the own one was removed, or the program closed it. Call it ten times a
+  /// second or more often: others may raise their leases by what they cannot see.
   void repair() noexcept;
 
  private:
@@ -102,8 +102,9 @@ class Share {
   [[nodiscard]] std::vector<ShareSlot> known_others(const ShareOptions& options) const
       WEIR_REQUIRES(mutex_);
   /// Moves to the file that has the share's name now, with the lease that it has. At most once in
-  /// kLockPause. Returns whether the own file has the name.
+  /// kLockPause. Returns whether the own file is open and has the name.
   bool follow_name() noexcept WEIR_REQUIRES(mutex_);
+  [[nodiscard]] bool is_in_place() const noexcept WEIR_REQUIRES(mutex_);
   /// Throws Error.
   void move_to_named() WEIR_REQUIRES(mutex_);
   /// Returns how long to try for the lock; nothing after too many failures.
@@ -130,7 +131,7 @@ class Share {
   unsigned failed_tries_ WEIR_GUARDED_BY(mutex_) = 0;  ///< in a row
   /// After a move to another file: when to raise again.
   std::chrono::steady_clock::time_point next_raise_ WEIR_GUARDED_BY(mutex_);
-  /// After the file was removed: when to look for another again.
+  /// After the file was removed or closed: when to look for another again.
   std::chrono::steady_clock::time_point next_move_ WEIR_GUARDED_BY(mutex_);
   bool move_refused_ WEIR_GUARDED_BY(mutex_) = false;  ///< and that was said
 };

@@ -25,33 +25,52 @@ namespace {
 // A forked child has its parent's descriptors, and a lock lasts until all of them are closed. So
 // the child closes its own at once, or its parent's slot would outlive the parent.
 constexpr std::size_t kMostOpen = 64;
-constinit std::array<std::atomic<int>, kMostOpen> open_files{};  // descriptor + 1; 0: unused
+constexpr int kUnused = -1;
+constexpr int kBeingNoted = -2;
+
+/// A descriptor, and which file it was opened for: the program may have closed it.
+struct OpenFile {
+  std::atomic<int> descriptor{kUnused};
+  std::atomic<dev_t> device{0};
+  std::atomic<ino_t> inode{0};
+};
+constinit std::array<OpenFile, kMostOpen> open_files{};
+
+bool is_file(int descriptor, dev_t device, ino_t inode) noexcept {
+  struct stat found {};
+  return fstat(descriptor, &found) == 0 && found.st_dev == device && found.st_ino == inode;
+}
 
 constinit std::atomic<std::uint64_t> forks_so_far{0};
 
 void close_in_child() noexcept {
   forks_so_far.fetch_add(1);
-  for (std::atomic<int>& open : open_files) {
-    const int descriptor = open.exchange(0) - 1;
-    if (descriptor >= 0) close(descriptor);
+  for (OpenFile& open : open_files) {
+    const int descriptor = open.descriptor.exchange(kUnused);
+    if (descriptor >= 0 && is_file(descriptor, open.device, open.inode)) close(descriptor);
   }
 }
 
 /// Returns false if too many are open.
 bool note_open(int descriptor) noexcept {
   static const int kAtFork = pthread_atfork(nullptr, nullptr, close_in_child);
-  if (kAtFork != 0) return false;
-  for (std::atomic<int>& open : open_files) {
-    int unused = 0;
-    if (open.compare_exchange_strong(unused, descriptor + 1)) return true;
+  struct stat found {};
+  if (kAtFork != 0 || fstat(descriptor, &found) != 0) return false;
+  for (OpenFile& open : open_files) {
+    int unused = kUnused;
+    if (!open.descriptor.compare_exchange_strong(unused, kBeingNoted)) continue;
+    open.device = found.st_dev;
+    open.inode = found.st_ino;
+    open.descriptor = descriptor;
+    return true;
   }
   return false;
 }
 
 void note_closed(int descriptor) noexcept {
-  for (std::atomic<int>& open : open_files) {
-    int its = descriptor + 1;
-    if (open.compare_exchange_strong(its, 0)) return;
+  for (OpenFile& open : open_files) {
+    int its = descriptor;
+    if (open.descriptor.compare_exchange_strong(its, kUnused)) return;
   }
 }
 
@@ -173,19 +192,28 @@ int open_file(const ShareId& id, int flags) noexcept {
 }  // namespace
 
 ShareFile::ShareFile(const ShareId& id, int descriptor)
-    : id_(id), path_(id.path()), descriptor_(descriptor) {}
+    : id_(id), path_(id.path()), descriptor_(descriptor) {
+  struct stat found {};
+  if (fstat(descriptor, &found) != 0) return;
+  device_ = found.st_dev;
+  inode_ = found.st_ino;
+}
 
 ShareFile::ShareFile(ShareFile&& other) noexcept
     : id_(std::move(other.id_)),
       path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      forks_(other.forks_) {}
+      forks_(other.forks_),
+      device_(other.device_),
+      inode_(other.inode_) {}
 
 ShareFile& ShareFile::operator=(ShareFile&& other) noexcept {
   std::swap(id_, other.id_);
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(forks_, other.forks_);
+  std::swap(device_, other.device_);
+  std::swap(inode_, other.inode_);
   return *this;
 }
 
@@ -193,8 +221,17 @@ ShareFile::~ShareFile() {
   // A descriptor that was closed after a fork may be another file's by now.
   if (descriptor_ < 0 || forks_ != forks()) return;
   const NoCancel no_cancel;
+  const bool is_its = is_open();
   note_closed(descriptor_);
-  close(descriptor_);
+  if (is_its) close(descriptor_);
+}
+
+bool ShareFile::is_open() const noexcept { return is_file(descriptor_, device_, inode_); }
+
+void ShareFile::forget_if_closed() noexcept {
+  if (descriptor_ < 0 || is_open()) return;
+  note_closed(descriptor_);
+  descriptor_ = -1;
 }
 
 std::uint64_t ShareFile::forks() noexcept { return forks_so_far.load(std::memory_order_relaxed); }
@@ -232,6 +269,7 @@ ShareFile ShareFile::open_to_look(const ShareId& id) {
 bool ShareFile::lock(std::chrono::nanoseconds patience) noexcept {
   constexpr int kTriesAtOnce = 16;
   const auto until = std::chrono::steady_clock::now() + patience;
+  if (!is_open()) return false;
   for (int i = 0;; ++i) {
     if (set_lock(descriptor_, 0, F_WRLCK)) return true;
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;
@@ -242,7 +280,9 @@ bool ShareFile::lock(std::chrono::nanoseconds patience) noexcept {
   }
 }
 
-void ShareFile::unlock() noexcept { (void)set_lock(descriptor_, 0, F_UNLCK); }
+void ShareFile::unlock() noexcept {
+  if (is_open()) (void)set_lock(descriptor_, 0, F_UNLCK);
+}
 
 std::optional<std::size_t> ShareFile::take_slot() noexcept {
   for (std::size_t i = 0; i < kShareSlots; ++i) {
@@ -252,7 +292,7 @@ std::optional<std::size_t> ShareFile::take_slot() noexcept {
 }
 
 void ShareFile::leave_slot(std::size_t index) noexcept {
-  (void)set_lock(descriptor_, 1 + index, F_UNLCK);
+  if (is_open()) (void)set_lock(descriptor_, 1 + index, F_UNLCK);
 }
 
 ShareSlots ShareFile::read() const {
@@ -265,7 +305,7 @@ ShareSlots ShareFile::read() const {
       fault_of(layout.header, read, static_cast<std::uint64_t>(found.st_size), id_.owner).empty();
   if (whole) slots.budget = {layout.header.budget};
   std::bitset<kShareSlots> locked;
-  slots.is_complete = find_locked(descriptor_, 0, kShareSlots, locked);
+  slots.is_complete = is_open() && find_locked(descriptor_, 0, kShareSlots, locked);
   for (std::size_t index = 0; index < kShareSlots; ++index) {
     if (!locked.test(index)) continue;
     ShareSlots::Used used{.index = index};
@@ -280,7 +320,7 @@ ShareSlots ShareFile::read() const {
 
 bool ShareFile::write(std::size_t index, const ShareRecord& record) noexcept {
   const auto place = static_cast<off_t>(offsetof(ShareLayout, slots) + index * sizeof record);
-  return write_all(descriptor_, &record, sizeof record, place);
+  return is_open() && write_all(descriptor_, &record, sizeof record, place);
 }
 
 std::optional<ShareRecord> ShareFile::record(std::size_t index) const noexcept {
@@ -296,10 +336,8 @@ void ShareFile::write_header(Bytes budget) {
 }
 
 bool ShareFile::is_named() const noexcept {
-  struct stat own {};
   struct stat named {};
-  return fstat(descriptor_, &own) == 0 && lstat(path_.c_str(), &named) == 0 &&
-         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+  return lstat(path_.c_str(), &named) == 0 && named.st_dev == device_ && named.st_ino == inode_;
 }
 
 void ShareFile::remove_name() const noexcept {

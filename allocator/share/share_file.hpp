@@ -38,7 +38,8 @@ struct ShareSlots {
   Bytes budget{};            ///< zero if the header was tampered with, or the file was cut
 };
 
-/// An open file. Thread-compatible. A forked child does not have it.
+/// An open file. Thread-compatible. A forked child does not have it. A program may close its
+/// descriptor and get the number for another file: that is never written, locked or closed here.
 class ShareFile {
  public:
   /// How long lock() tries if nothing depends on it: others hold the lock for microseconds.
@@ -71,6 +72,10 @@ class ShareFile {
   [[nodiscard]] std::optional<ShareRecord> record(std::size_t index) const noexcept;
   /// Writes the header. Call under the lock, with nobody attached.
   void write_header(Bytes budget);
+  /// Whether the descriptor is still this file's.
+  [[nodiscard]] bool is_open() const noexcept;
+  /// Forgets a descriptor that is not this file's any more.
+  void forget_if_closed() noexcept;
   /// Whether the file still has its name. Without it, others make a new one.
   [[nodiscard]] bool is_named() const noexcept;
   /// Removes the name. Call under the lock, with nobody else attached.
@@ -83,6 +88,8 @@ class ShareFile {
   std::string path_;  ///< made beforehand: functions that may not throw need it
   int descriptor_;
   std::uint64_t forks_ = forks();
+  dev_t device_ = 0;  ///< with the inode: which file it is
+  ino_t inode_ = 0;
 };
 
 }  // namespace weir

@@ -13,13 +13,17 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <optional>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "support/log_capture.hpp"
 #include "support/message_of.hpp"
 #include "support/share_fixture.hpp"
 
@@ -194,6 +198,59 @@ TEST(ShareFile, WithoutTheKernelsAnswerNobodyRaisesAttachesOrRemovesTheFile) {
   if (code == kNoFilters) GTEST_SKIP() << "the kernel filters no calls";
   EXPECT_EQ(code, 0);
   EXPECT_EQ(access(own.id.path().c_str(), F_OK), 0);
+}
+
+/// Returns this process's descriptor of the share's file.
+int descriptor_of(const ShareId& id) {
+  for (int descriptor = 3; descriptor < 1024; ++descriptor) {
+    struct stat open {};
+    struct stat named {};
+    if (fstat(descriptor, &open) == 0 && stat(id.path().c_str(), &named) == 0 &&
+        open.st_ino == named.st_ino && open.st_dev == named.st_dev) {
+      return descriptor;
+    }
+  }
+  return -1;
+}
+
+// Programs that close all descriptors they do not know exist.
+TEST(ShareFile, WhatTheProgramOpensUnderAClosedDescriptorsNumberIsNotWritten) {
+  const testing::LogCapture log;
+  const OwnShare own;
+  const std::string path = own.id.path() + "-of-the-program";
+  const auto share = std::make_unique<Share>(own.options(kBudget, kFloor));
+  ASSERT_EQ(share->raise(mib(20)), mib(20));
+  const int descriptor = descriptor_of(own.id);
+  ASSERT_GE(descriptor, 0);
+  const int of_program = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const std::string text(4096, 'x');
+  ASSERT_EQ(write(of_program, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ASSERT_EQ(dup2(of_program, descriptor), descriptor);
+  EXPECT_EQ(share->lower(mib(18)), mib(18));
+  EXPECT_EQ(share->raise(mib(40)), mib(18)) << "nobody saw its lease meanwhile";
+  share->repair();
+  std::string now(text.size(), ' ');
+  ASSERT_EQ(pread(of_program, now.data(), now.size(), 0), static_cast<ssize_t>(now.size()));
+  EXPECT_TRUE(now == text);
+  Share other(own.options(kBudget, kFloor));
+  EXPECT_EQ(other.raise(kBudget), kBudget - mib(18)) << "it has opened the file again";
+  EXPECT_EQ(log.containing("the program closed the file").size(), 1U);
+  EXPECT_EQ(lseek(descriptor, 0, SEEK_END), 4096) << "the program's is open";
+  close(descriptor);
+  close(of_program);
+  unlink(path.c_str());
+}
+
+TEST(ShareFile, AShareWhoseDescriptorTheProgramClosedOpensTheFileAgain) {
+  const testing::LogCapture log;
+  const OwnShare own;
+  Share share(own.options(kBudget, kFloor));
+  ASSERT_EQ(close(descriptor_of(own.id)), 0);
+  share.repair();
+  Share other(own.options(kBudget, kFloor));
+  EXPECT_EQ(other.raise(kBudget), kBudget - kFloor);
+  EXPECT_EQ(other.lower({}), kFloor);
+  while (share.raise(mib(20)) != mib(20)) usleep(1000);
 }
 
 TEST(ShareTampered, NonsenseInAnothersSlotTakesNoFloorAndGivesNothing) {
