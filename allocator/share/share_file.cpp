@@ -143,16 +143,40 @@ std::string fault_of_file(const struct stat& found, const ShareOwner& owner) {
   return {};
 }
 
+/// Tries to lock all slots together, for at most `patience`.
+bool set_lock_within(int descriptor, short type, std::chrono::nanoseconds patience) noexcept {
+  constexpr int kTriesAtOnce = 16;
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (int i = 0;; ++i) {
+    if (set_lock(descriptor, 0, type)) return true;
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;
+    if (i < kTriesAtOnce) continue;
+    if (std::chrono::steady_clock::now() >= until) return false;
+    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+std::string fault_of_header(const ShareId& id, int descriptor, std::uint64_t file_size) {
+  ShareLayout layout;
+  const std::size_t read = read_all(descriptor, layout);
+  return fault_of(layout.header, read, file_size, id.owner);
+}
+
 void check_file(const ShareId& id, int descriptor) {
+  constexpr std::chrono::milliseconds kPatience{500};
   struct stat found {};
   if (fstat(descriptor, &found) != 0) refuse_call(id, "stat");
   if (const std::string fault = fault_of_file(found, id.owner); !fault.empty()) {
     refuse_share(id, fault);
   }
-  ShareLayout layout;
-  const std::size_t read = read_all(descriptor, layout);
-  const std::string fault =
-      fault_of(layout.header, read, static_cast<std::uint64_t>(found.st_size), id.owner);
+  const auto size = static_cast<std::uint64_t>(found.st_size);
+  std::string fault = fault_of_header(id, descriptor, size);
+  if (fault.empty()) return;
+  // Another process may be writing it just now. A file to look into cannot be locked for writing.
+  const bool locked = set_lock_within(descriptor, F_RDLCK, kPatience);
+  fault = fault_of_header(id, descriptor, size);
+  if (locked) (void)set_lock(descriptor, 0, F_UNLCK);
   if (!fault.empty()) refuse_share(id, fault + "; remove it if no program uses it");
 }
 
@@ -267,17 +291,7 @@ ShareFile ShareFile::open_to_look(const ShareId& id) {
 }
 
 bool ShareFile::lock(std::chrono::nanoseconds patience) noexcept {
-  constexpr int kTriesAtOnce = 16;
-  const auto until = std::chrono::steady_clock::now() + patience;
-  if (!is_open()) return false;
-  for (int i = 0;; ++i) {
-    if (set_lock(descriptor_, 0, F_WRLCK)) return true;
-    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;
-    if (i < kTriesAtOnce) continue;
-    if (std::chrono::steady_clock::now() >= until) return false;
-    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-    nanosleep(&pause, nullptr);
-  }
+  return is_open() && set_lock_within(descriptor_, F_WRLCK, patience);
 }
 
 void ShareFile::unlock() noexcept {

@@ -253,6 +253,27 @@ TEST(ShareFile, AShareWhoseDescriptorTheProgramClosedOpensTheFileAgain) {
   while (share.raise(mib(20)) != mib(20)) usleep(1000);
 }
 
+TEST(ShareFile, AHeaderThatIsJustBeingWrittenIsReadAgain) {
+  const OwnShare own;
+  make_file(own);
+  const Raw raw(own.id);
+  std::promise<void> torn;
+  std::thread writer([&] {
+    ShareFile file = ShareFile::open(own.id, kBudget);
+    while (!file.lock()) continue;
+    ShareHeader header = header_of(own.id.owner, kBudget);
+    header.budget /= 2;
+    raw.write_header(header);
+    torn.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    raw.write_header(header_of(own.id.owner, kBudget));
+    file.unlock();
+  });
+  torn.get_future().wait();
+  EXPECT_NO_THROW((void)ShareFile::open(own.id, kBudget));
+  writer.join();
+}
+
 TEST(ShareTampered, NonsenseInAnothersSlotTakesNoFloorAndGivesNothing) {
   const OwnShare own;
   Share share(own.options(kBudget, kFloor));
