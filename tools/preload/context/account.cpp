@@ -23,23 +23,31 @@ const char* to_string(Kind kind) noexcept {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
+// Whoever lowers the budget reads afterwards what is used, and may promise the rest to another
+// process. So a take reads the budget again after it has taken: of the two one sees the other,
+// since these four accesses are in one order (seq_cst).
 bool Account::take(Bytes bytes) noexcept {
-  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  std::uint64_t used = used_.load();
   do {
     const std::uint64_t budget = this->budget().count;
     if (used > budget || bytes.count > budget - used) return false;
-  } while (!used_.compare_exchange_weak(used, used + bytes.count, std::memory_order_relaxed));
-  return true;
+  } while (!used_.compare_exchange_weak(used, used + bytes.count));
+  if (used + bytes.count <= budget().count) return true;
+  give_back(bytes);
+  return false;
 }
 
+// Ends: each round more the budget was lowered meanwhile.
 std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
-  std::uint64_t used = used_.load(std::memory_order_relaxed);
-  std::uint64_t taken = 0;
-  do {
-    taken = std::min<std::uint64_t>(count, minus_or_zero(budget(), {used}).count / size.count);
-  } while (
-      !used_.compare_exchange_weak(used, used + taken * size.count, std::memory_order_relaxed));
-  return taken;
+  for (;;) {
+    std::uint64_t used = used_.load();
+    std::uint64_t taken = 0;
+    do {
+      taken = std::min<std::uint64_t>(count, minus_or_zero(budget(), {used}).count / size.count);
+    } while (!used_.compare_exchange_weak(used, used + taken * size.count));
+    if (taken == 0 || used + taken * size.count <= budget().count) return taken;
+    give_back(size * taken);
+  }
 }
 
 std::size_t Account::claim(std::size_t count, Bytes size) noexcept {

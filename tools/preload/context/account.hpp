@@ -98,7 +98,7 @@ class Account {
   [[nodiscard]] BudgetSource* source() const noexcept { return source_; }
   /// Returns the bytes taken, which exceed the budget if requests that may not be refused took
   /// more.
-  [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] Bytes used() const noexcept { return {used_.load()}; }  // in one order: see take
 
   /// Takes `bytes` if they fit; otherwise takes nothing and returns false.
   [[nodiscard]] bool take(Bytes bytes) noexcept;

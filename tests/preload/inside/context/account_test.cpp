@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -35,6 +37,48 @@ TEST(AccountTest, MemoryOfTheHostIsNoneOfTheDevices) {
   EXPECT_EQ(account.passed(), mib(4));
   account.remove_passed(Kind::kHost, mib(16));
   EXPECT_EQ(account.used(), mib(4));
+}
+
+// A share lowers the budget, and returns what is not used then: another process may have it.
+TEST(AccountTest, NothingIsTakenOfABudgetThatWasLoweredMeanwhile) {
+  constexpr Bytes kAll{100};
+  constexpr Bytes kLow{50};
+  Account account(0, gib(1), kAll);
+  std::atomic<std::uint64_t> lease{kAll.count};
+  std::atomic<bool> over{false};
+  std::atomic<std::uint64_t> claims{0};
+  const auto await_claims = [&](std::uint64_t more) {
+    const std::uint64_t before = claims;
+    while (claims < before + more && !over) continue;
+  };
+  std::thread lowering([&] {
+    while (!over) {
+      account.set_budget(kLow);
+      lease = std::max(account.budget(), account.used()).count;
+      await_claims(2);
+      lease = kAll.count;
+      account.set_budget(kAll);
+      await_claims(1);
+    }
+  });
+  std::uint64_t beyond = 0;
+  std::uint64_t above = 0;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  while (std::chrono::steady_clock::now() < until) {
+    for (int i = 0; i < 1000; ++i, ++claims) {
+      const Account::Claim claim(account, 80, {1});
+      if (claim.count() <= kLow.count) continue;
+      ++above;
+      // The lease is what the lowering thread saw, or more. It may be about to set it.
+      for (int look = 0; look < 100; ++look) {
+        if (account.used().count > lease) ++beyond;
+      }
+    }
+  }
+  over = true;
+  lowering.join();
+  EXPECT_GT(above, 0U);
+  EXPECT_EQ(beyond, 0U);
 }
 
 class PoolsThatKeep final : public Neighbours {
