@@ -76,6 +76,30 @@ bool AccountShare::raise(Bytes budget, Share::Effort effort) noexcept {
   }
 }
 
+void AccountShare::lower_budget() {
+  const Lock lock(process_.budgets_mutex());
+  std::vector<Arena*> its;
+  for (Arena* const arena : process_.arenas()) {
+    if (&arena->account() == account_) its.push_back(arena);
+  }
+  const Bytes used = account_->used();
+  if (its.empty()) {  // all contexts have ended
+    Limit(*this, its, {.held = used, .committed = used}).set_for({});
+    return;
+  }
+  // All that is used, without what the asked context's pools have: that it says itself.
+  const Bytes reserved = its.back()->pool().statistics().reserved.current;
+  Bytes cached;
+  for (Arena* const arena : its) {
+    if (arena == its.back()) continue;
+    const Statistics of_other = arena->pool().statistics();
+    cached += of_other.cached.current;
+  }
+  const Bytes others = minus_or_zero(minus_or_zero(used, reserved), cached);
+  Limit limit(*this, its, {.held = others, .committed = others});
+  its.back()->limit_to_use(limit);
+}
+
 void AccountShare::give_back() noexcept {
   const std::int64_t time = now();
   std::int64_t next = next_look_.load(std::memory_order_relaxed);
@@ -89,26 +113,7 @@ void AccountShare::give_back() noexcept {
     share_.repair();
     if (share_.lease() <= share_.floor()) return;
     if (!share_.is_wanted() && account_->budget() >= share_.lease()) return;
-    {
-      const Lock lock(process_.budgets_mutex());
-      std::vector<Arena*> its;
-      for (Arena* const arena : process_.arenas()) {
-        if (&arena->account() == account_) its.push_back(arena);
-      }
-      if (its.empty()) return;
-      // All that is used, without what the asked context's pools have: that it says itself.
-      const Bytes used = account_->used();
-      const Bytes reserved = its.back()->pool().statistics().reserved.current;
-      Bytes cached;
-      for (Arena* const arena : its) {
-        if (arena == its.back()) continue;
-        const Statistics of_other = arena->pool().statistics();
-        cached += of_other.cached.current;
-      }
-      const Bytes others = minus_or_zero(minus_or_zero(used, reserved), cached);
-      Limit limit(*this, its, {.held = others, .committed = others});
-      its.back()->limit_to_use(limit);
-    }
+    lower_budget();
     process_.give_back_to_share(*account_);
     const Lock lock(process_.budgets_mutex());
     (void)share_.lower(std::max(account_->budget(), account_->used()));

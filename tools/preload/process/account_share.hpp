@@ -36,6 +36,8 @@ class AccountShare final : public BudgetSource {
   class Limit;
 
   [[nodiscard]] bool raise(Bytes budget, Share::Effort effort) noexcept;
+  /// Sets the budget to what is needed of the lease. Throws std::bad_alloc.
+  void lower_budget();
 
   Process& process_;
   Account* account_ = nullptr;

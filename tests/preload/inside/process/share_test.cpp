@@ -90,6 +90,24 @@ TEST_F(ShareInside, MemoryPastThePoolsIsOfTheShareToo) {
   EXPECT_LE(arena().account().used() + other.lease(), kBudget);
 }
 
+TEST_F(ShareInside, ADeviceWhoseContextsHaveEndedReturnsItsSurplus) {
+  ASSERT_NO_FATAL_FAILURE(start_sharing());
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&context, 0, 1), CUDA_SUCCESS);
+  (void)allocate(40 * kMib);
+  Account& account = arena().account();
+  ASSERT_GE(account.budget(), mib(40));
+  ASSERT_EQ(cuCtxDestroy(context), CUDA_SUCCESS);
+  Share other(options(1));
+  EXPECT_EQ(other.raise(kBudget), kBudget - account.budget());
+  // The publishing thread calls it, and what the program does on its other devices does.
+  EXPECT_TRUE(eventually([&] {
+    Process::get()->keep_budgets();
+    return other.raise(kBudget) == kBudget - kFloor;
+  }));
+  EXPECT_EQ(account.budget(), kFloor);
+}
+
 TEST_F(ShareInside, ItsBudgetCannotBeSetWhileItRuns) {
   ASSERT_NO_FATAL_FAILURE(start_sharing());
   free(allocate(kMib));
