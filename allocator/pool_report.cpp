@@ -78,6 +78,11 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
   text += "\n  reserved " + bytes(s.reserved.current) + " = allocated " +
           bytes(s.allocated.current) + " + awaiting " + bytes(s.awaiting.current) + " + cached " +
           bytes(s.cached.current) + "; largest free block " + bytes(figures.largest_cached);
+  if (budget_source() != nullptr) {
+    text +=
+        "\n  the budget is this process's part of a shared one, which had no more "
+        "(WEIR_SHARE_FLOOR: what it always has)";
+  }
   text += "\n  biggest holders: " + text_of(figures.holders);
   if (attempt.block.count == 0) return text + "\n  no stage was tried";
   const std::string none =

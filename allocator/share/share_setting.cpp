@@ -30,7 +30,10 @@ std::optional<std::uint32_t> number_of_group(const std::string& text) {
 }  // namespace
 
 std::string parse_share(std::string_view name, std::string_view text) {
-  if (!is_share_name(text)) refuse(name, text, "1 to 64 letters, digits, '.', '_' and '-'");
+  constexpr std::size_t kLongest = 56;  // with ".gpu1234" it still is a share's name
+  if (!is_share_name(text) || text.size() > kLongest) {
+    refuse(name, text, "1 to 56 letters, digits, '.', '_' and '-'");
+  }
   return std::string(text);
 }
 

@@ -35,7 +35,8 @@ struct ShareSettings {
   [[nodiscard]] Bytes floor_in(Bytes budget) const;
 };
 
-/// Parses a share's name. Throws UsageError otherwise.
+/// Parses a share's name: at most 56 characters, since the device's number is added. Throws
+/// UsageError otherwise.
 [[nodiscard]] std::string parse_share(std::string_view name, std::string_view text);
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 #include "allocator/base/log.hpp"
 #include "allocator/base/no_cancel.hpp"
@@ -40,11 +41,18 @@ class NoSignals {
 
 class SharedBudget::Limit final : public BudgetLimit {
  public:
-  Limit(const Share& share, Pool& pool, unsigned& idle_looks) noexcept
-      : share_(share), pool_(pool), idle_looks_(idle_looks) {}
+  Limit(const Share& share, Pool& pool, unsigned& idle_looks, bool& is_floor_low) noexcept
+      : share_(share), pool_(pool), idle_looks_(idle_looks), is_floor_low_(is_floor_low) {}
   void set_for(const BudgetUse& use) noexcept override {
     idle_looks_ = use.idle ? idle_looks_ + 1 : 0;
     try {
+      if (use.committed > share_.floor() && !std::exchange(is_floor_low_, true)) {
+        log(LogLevel::kWarn, "live memory and an open batch need " + format_bytes(use.committed) +
+                                 ", and the floor in the shared budget is " +
+                                 format_bytes(share_.floor()) +
+                                 ": batches may run out of memory while others have the rest "
+                                 "(WEIR_SHARE_FLOOR)");
+      }
       Bytes keep = share_.kept({.held = use.held, .committed = use.committed});
       if (idle_looks_ >= kIdleLooks) keep = std::max(share_.floor(), use.held);
       pool_.lower_budget(keep);
@@ -57,6 +65,7 @@ class SharedBudget::Limit final : public BudgetLimit {
   const Share& share_;
   Pool& pool_;
   unsigned& idle_looks_;
+  bool& is_floor_low_;  ///< and that was said
 };
 
 SharedBudget::SharedBudget(Share& share, Pool& pool) : share_(share), pool_(pool) {
@@ -119,7 +128,7 @@ void SharedBudget::give_back() noexcept {
   {
     const Lock lock(mutex_);
     if (user_ == nullptr) return;
-    Limit limit(share_, pool_, idle_looks_);
+    Limit limit(share_, pool_, idle_looks_, is_floor_low_);
     user_->limit_to_use(limit);
   }
   try {

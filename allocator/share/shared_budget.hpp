@@ -19,7 +19,8 @@ namespace weir {
 
 /// Raises the lease when the pool or admission lacks memory. A thread of its own returns what is
 /// not needed while others want it, and all of it after a second without a batch. It looks every 5
-/// ms while the lease is above its floor, and otherwise ten times a second at its own record.
+/// ms while the lease is above its floor, and otherwise ten times a second. Warns once if live
+/// memory and the open batches need more than the floor.
 class SharedBudget final : public BudgetSource {
  public:
   /// Sets the pool's budget to the share's lease. Both must outlive it.
@@ -50,9 +51,10 @@ class SharedBudget final : public BudgetSource {
   std::condition_variable_any changed_;
   BudgetUser* user_ WEIR_GUARDED_BY(mutex_) = nullptr;
   bool stop_ WEIR_GUARDED_BY(mutex_) = false;
-  unsigned idle_looks_ WEIR_GUARDED_BY(mutex_) = 0;   ///< in a row
-  unsigned looks_since_ WEIR_GUARDED_BY(mutex_) = 0;  ///< since a raise was refused
-  bool has_wish_ WEIR_GUARDED_BY(mutex_) = false;     ///< a raise was refused
+  unsigned idle_looks_ WEIR_GUARDED_BY(mutex_) = 0;    ///< in a row
+  unsigned looks_since_ WEIR_GUARDED_BY(mutex_) = 0;   ///< since a raise was refused
+  bool has_wish_ WEIR_GUARDED_BY(mutex_) = false;      ///< a raise was refused
+  bool is_floor_low_ WEIR_GUARDED_BY(mutex_) = false;  ///< more was committed, and that was said
   std::thread thread_;
 };
 

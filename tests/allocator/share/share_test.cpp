@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "allocator/share/share_setting.hpp"
 #include "support/log_capture.hpp"
 #include "support/message_of.hpp"
 #include "support/random_seed.hpp"
@@ -33,6 +34,15 @@ using testing::kFloor;
 using testing::OwnShare;
 using testing::Sampler;
 using testing::Signal;
+
+TEST(ShareSettings, ANameIsRefusedThatWouldBeTooLongWithTheDevicesNumber) {
+  ShareSettings settings;
+  settings.name.value = parse_share("WEIR_SHARE", std::string(56, 'a'));
+  const ShareId id = settings.id(1 + 1023);
+  EXPECT_TRUE(is_share_name(id.name));
+  EXPECT_EQ(ShareId::of_file(id.path().substr(id.path().rfind('/') + 1)).name, id.name);
+  EXPECT_THROW((void)parse_share("WEIR_SHARE", std::string(57, 'a')), UsageError);
+}
 
 TEST(Share, HasItsFloorFromTheBeginningAndTheBudgetWhileItIsAlone) {
   const OwnShare own;

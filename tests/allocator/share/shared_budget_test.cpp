@@ -9,13 +9,16 @@
 #include <future>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "allocator/base/error.hpp"
 #include "allocator/pool.hpp"
 #include "support/log_capture.hpp"
 #include "support/manual_progress.hpp"
+#include "support/message_of.hpp"
 #include "support/share_fixture.hpp"
 
 namespace weir {
@@ -89,6 +92,9 @@ TEST(SharedBudget, ARequestThatTheShareRefusesEndsAsInABudgetOfItsOwn) {
   Attempt attempt;
   EXPECT_EQ(two.pool.try_allocate(mib(1), two.stream, {}, attempt), nullptr);
   EXPECT_EQ(two.share.lease(), kFloor);
+  const std::string report =
+      testing::message_of<OutOfMemory>([&] { (void)two.pool.allocate(mib(1), two.stream); });
+  EXPECT_NE(report.find("WEIR_SHARE_FLOOR"), std::string::npos) << report;
   two.pool.deallocate(floor, two.stream);
   one.pool.deallocate(large, one.stream);
 }
@@ -254,6 +260,20 @@ TEST(SharedBudget, OneBudgetIsLeftAfterTheFileWasRemovedAndAnotherProcessMadeANe
   EXPECT_EQ(two.share.lease(), mib(24)) << "nothing is taken from who was there";
   EXPECT_EQ(third.share.lease(), mib(24));
   EXPECT_EQ(log.containing("was removed while").size(), 2U) << "each says it once";
+}
+
+TEST(SharedBudget, AFloorBelowWhatABatchNeedsIsSaidOnce) {
+  const testing::LogCapture log;
+  const OwnShare own;
+  Part part(own);
+  User user(part.budget);
+  user.uses(BudgetUse{.held = kFloor, .committed = kFloor});
+  part.budget.give_back();
+  EXPECT_TRUE(log.containing("WEIR_SHARE_FLOOR").empty());
+  user.uses(BudgetUse{.held = mib(20), .committed = mib(20)});
+  part.budget.give_back();
+  part.budget.give_back();
+  EXPECT_EQ(log.containing("need 20 MiB, and the floor in the shared budget is 16 MiB").size(), 1U);
 }
 
 TEST(SharedBudget, AnIdleProcessReturnsItsSurplusUnasked) {

@@ -619,8 +619,12 @@ bool Process::make_room(Account& account, Bytes bytes) noexcept {
   BudgetSource* const source = account.source();
   if (source != nullptr && source->make_room_for(bytes) && account.take(bytes)) return true;
   if (!account.is_hopeless(bytes) && await_room(account, bytes)) return true;
-  report(account, "out of memory: asked " + format_bytes(bytes) + " of the driver, budget " +
-                      format_bytes(account.budget()) + ", in use " + format_bytes(account.used()));
+  report(account,
+         "out of memory: asked " + format_bytes(bytes) + " of the driver, budget " +
+             format_bytes(account.budget()) + ", in use " + format_bytes(account.used()) +
+             (source == nullptr ? ""
+                                : "\n    the budget is this process's part of a shared one, "
+                                  "which had no more (WEIR_SHARE_FLOOR: what it always has)"));
   return false;
 }
 
