@@ -4,11 +4,9 @@
 #include "allocator/share/shared_budget.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <memory>
-#include <new>
 #include <thread>
 
 #include "scheduler/scheduler.hpp"
@@ -18,6 +16,7 @@ namespace weir {
 namespace {
 
 using testing::Child;
+using testing::Common;
 using testing::OwnShare;
 using testing::Sampler;
 using testing::Signal;
@@ -50,22 +49,6 @@ class AllReduce {
   std::atomic<int> attached_{0};
   std::atomic<std::uint64_t> arrived_{0};
   std::array<std::atomic<float>, kBatches> sums_{};
-};
-
-/// Memory that children see too.
-template <typename T>
-class Common {
- public:
-  Common()
-      : value_(new (mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                         0)) T) {}
-  ~Common() { munmap(value_, sizeof(T)); }
-  Common(const Common&) = delete;
-  Common& operator=(const Common&) = delete;
-  T& operator*() const noexcept { return *value_; }
-
- private:
-  T* value_;
 };
 
 /// Trains one rank. Returns 0 if every batch had the sum of all ranks.

@@ -4,12 +4,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <new>
 #include <string>
 
 #include "allocator/share/share.hpp"
@@ -120,16 +122,38 @@ class Signal {
   int ends_[2]{};
 };
 
+/// Memory that children see too.
+template <typename T>
+class Common {
+ public:
+  Common()
+      : value_(new (mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                         0)) T) {}
+  ~Common() { munmap(value_, sizeof(T)); }
+  Common(const Common&) = delete;
+  Common& operator=(const Common&) = delete;
+  T& operator*() const noexcept { return *value_; }
+
+ private:
+  T* value_;
+};
+
 /// Looks at a share from outside: at one moment.
 class Sampler {
  public:
   Sampler(const ShareId& id, Bytes budget) : file_(ShareFile::open(id, budget)) {}
   /// Returns the slots at one moment, or nothing while another has the lock.
-  [[nodiscard]] std::optional<ShareSlots> look() {
+  /// Calls `meanwhile` with them while nobody can raise a lease.
+  template <typename Meanwhile>
+  [[nodiscard]] std::optional<ShareSlots> look(const Meanwhile& meanwhile) {
     if (!file_.lock()) return std::nullopt;
     ShareSlots slots = file_.read();
+    meanwhile(slots);
     file_.unlock();
     return slots;
+  }
+  [[nodiscard]] std::optional<ShareSlots> look() {
+    return look([](const ShareSlots& /*slots*/) {});
   }
   /// Returns the leases' sum, also of slots that are not known.
   [[nodiscard]] static Bytes sum(const ShareSlots& slots) {

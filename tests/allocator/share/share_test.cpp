@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -28,6 +30,7 @@ namespace weir {
 namespace {
 
 using testing::Child;
+using testing::Common;
 using ::testing::HasSubstr;
 using testing::kBudget;
 using testing::kFloor;
@@ -302,8 +305,13 @@ int kills() {
   return text != nullptr ? std::atoi(text) : 40;
 }
 
+constexpr std::size_t kLives = 3;
+/// What each process believes that it may use, in bytes.
+using Beliefs = std::array<std::atomic<std::uint64_t>, kLives>;
+
 /// A process's life: its batches take more and give back, as fast as it can, until it is killed.
-int live(const OwnShare& own, std::uint64_t seed) {
+/// It tells what it uses: after it was given more, and before it gives back.
+int live(const OwnShare& own, std::uint64_t seed, std::atomic<std::uint64_t>& belief) {
   std::mt19937_64 random(seed);
   ShareOptions options = own.options(kBudget, kFloor);
   options.patience = std::chrono::seconds(60);
@@ -312,13 +320,33 @@ int live(const OwnShare& own, std::uint64_t seed) {
     for (int i = 0; i < 200; ++i) {
       const Bytes before = share.lease();
       const Bytes raised = share.raise({random() % (kBudget.count + 1)});
+      belief = raised.count;
       if (raised < before || raised < kFloor || raised > kBudget) return 1;
       const Bytes use{random() % (raised.count + 1)};
       const Bytes kept = share.is_wanted() ? share.kept({use, {use.count / 2}}) : use;
+      belief = std::min(raised, std::max(kept, kFloor)).count;
       if (share.lower(kept) < kFloor) return 2;
       if (i % 16 == 0) share.repair();
     }
+    belief = 0;
   }
+}
+
+/// Checks what the processes believe at a moment when no lease can be raised: `slots`, of that
+/// moment, have it, too. `pids` are theirs.
+void check_beliefs(const ShareSlots& slots, const Beliefs& beliefs,
+                   const std::array<pid_t, kLives>& pids) {
+  Bytes sum;
+  for (std::size_t i = 0; i < kLives; ++i) {
+    const Bytes believed{beliefs.at(i)};
+    sum += believed;
+    for (const ShareSlots::Used& used : slots.used) {
+      if (used.slot && used.pid == static_cast<std::uint64_t>(pids.at(i))) {
+        ASSERT_LE(believed, used.slot->lease) << "it believes in more than it wrote";
+      }
+    }
+  }
+  ASSERT_LE(sum, kBudget);
 }
 
 TEST(Share, ProcessesAreKilledAtRandomMomentsAndTheSumNeverExceedsTheBudget) {
@@ -328,19 +356,26 @@ TEST(Share, ProcessesAreKilledAtRandomMomentsAndTheSumNeverExceedsTheBudget) {
   std::mt19937_64 random(seed);
   Sampler sampler(own.id, kBudget);
   Share witness(own.options(kBudget, kFloor));  // goes on all the time; keeps the file's name
-  std::vector<std::unique_ptr<Child>> children(3);
+  const Common<Beliefs> beliefs;
+  std::vector<std::unique_ptr<Child>> children(kLives);
+  std::array<pid_t, kLives> pids{};
   std::uint64_t samples = 0;
   std::uint64_t above_floors = 0;
-  const auto begin = [&](std::unique_ptr<Child>& child) {
+  const auto begin = [&](std::size_t i) {
     const std::uint64_t its = random();
-    child = std::make_unique<Child>([&own, its] { return live(own, its); });
+    std::atomic<std::uint64_t>& belief = (*beliefs).at(i);
+    belief = 0;
+    children[i] = std::make_unique<Child>([&] { return live(own, its, belief); });
+    pids.at(i) = children[i]->pid();
   };
-  for (auto& child : children) begin(child);
+  for (std::size_t i = 0; i < kLives; ++i) begin(i);
   for (int killed = 0; killed < kills();) {
     const std::uint64_t looks = random() % 32;
     for (std::uint64_t i = 0; i < looks; ++i) {
-      const auto slots = sampler.look();
+      const auto slots =
+          sampler.look([&](const ShareSlots& now) { check_beliefs(now, *beliefs, pids); });
       if (!slots) continue;
+      if (HasFatalFailure()) return;
       ++samples;
       ASSERT_LE(Sampler::sum(*slots), kBudget);
       ASSERT_LE(slots->used.size(), children.size() + 1);
@@ -348,12 +383,13 @@ TEST(Share, ProcessesAreKilledAtRandomMomentsAndTheSumNeverExceedsTheBudget) {
     }
     ASSERT_GE(witness.raise({random() % kBudget.count}), kFloor);
     ASSERT_GE(witness.lower({}), kFloor);
-    auto& victim = children[random() % children.size()];
+    const std::size_t chosen = random() % kLives;
+    auto& victim = children[chosen];
     ::kill(victim->pid(), SIGKILL);
     ASSERT_EQ(victim->wait(), -SIGKILL)
         << "it ended by itself: it was promised less than its floor";
     ++killed;
-    begin(victim);
+    begin(chosen);
   }
   children.clear();  // kills the rest
   EXPECT_GT(samples, 0U);
