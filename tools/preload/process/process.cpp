@@ -282,8 +282,8 @@ Account* Process::account(int device) noexcept {
 
 std::unique_ptr<Account> Process::make_account(int device, Bytes total) {
   const Bytes budget = budget_of(total);
-  return settings_.share.is_on() ? make_shared_account(device, total, budget)
-                                 : std::make_unique<Account>(device, total, budget, this);
+  if (settings_.share.is_on()) return make_shared_account(device, total, budget);
+  return std::make_unique<Account>(device, total, budget, this);
 }
 
 CUcontext Process::current_context() const noexcept {
