@@ -49,6 +49,9 @@ void check_policy(const std::vector<ShareSlot>& others, Bytes budget, const Head
   const Bytes kept = kept_lease(others, budget, own, use);
   require(kept >= floor && kept <= lease);
   require(kept >= std::min(lease, use.committed));
+  Bytes left = budget;
+  for (const ShareSlot& slot : others) left = minus_or_zero(left, slot.lease);
+  require(kept <= std::max({floor, use.committed, left}));
 }
 
 void check_file(const ShareLayout& layout, const Head& head) {
