@@ -14,16 +14,15 @@ double ratio(const RunResult& a, const RunResult& b) { return a.throughput() / b
 class Bounds {
  public:
   void at_least(const std::string& what, double is, double bound) {
-    if (is < bound) missed_.push_back(what + " " + shown(is) + " < " + shown(bound));
+    if (is < bound) missed_.push_back({what, is, bound, true});
   }
   void at_most(const std::string& what, double is, double bound) {
-    if (is > bound) missed_.push_back(what + " " + shown(is) + " > " + shown(bound));
+    if (is > bound) missed_.push_back({what, is, bound, false});
   }
-  [[nodiscard]] std::vector<std::string> take() { return std::move(missed_); }
+  [[nodiscard]] std::vector<Miss> take() { return std::move(missed_); }
 
  private:
-  static std::string shown(double value) { return format_number(value, 4); }
-  std::vector<std::string> missed_;
+  std::vector<Miss> missed_;
 };
 
 /// Whether the budget holds the inputs of a whole burst.
@@ -34,7 +33,16 @@ bool has_room_for_burst(const Reference& reference) {
 
 }  // namespace
 
-std::vector<std::string> missed_bounds(const RunResult& run, const Reference& reference) {
+std::string Miss::text() const {
+  return what + " " + format_number(is, 4) + (is_least ? " < " : " > ") + format_number(bound, 4);
+}
+
+std::string Better::text() const {
+  return std::string(policy) + " has " + format_number(throughput, 3) + "x the throughput and " +
+         format_number(memory, 2) + "x the memory";
+}
+
+std::vector<Miss> missed_bounds(const RunResult& run, const Reference& reference) {
   Bounds bounds;
   const Workload& of = reference.workload;
   const bool has_room_for_two = reference.needs.two <= reference.budget;
@@ -56,7 +64,8 @@ std::vector<std::string> missed_bounds(const RunResult& run, const Reference& re
   }
   const double budgets = ratio(reference.budget, reference.needs.one);
   if (of.goal == Goal::kFair && budgets >= 4) bounds.at_least("Jain", run.jain, 0.95);
-  if (of.too_large <= 1) bounds.at_most("out of memory", static_cast<double>(run.failed), 0);
+  bounds.at_most("out of memory", static_cast<double>(run.failed),
+                 static_cast<double>(run.too_large));
   if (has_room_for_two) {
     const double caused =
         static_cast<double>(run.caused_idle.count()) / static_cast<double>(run.duration.count());
@@ -65,15 +74,13 @@ std::vector<std::string> missed_bounds(const RunResult& run, const Reference& re
   return bounds.take();
 }
 
-std::vector<std::string> better_policies(const RunResult& throttled,
-                                         const std::vector<Named>& others) {
-  std::vector<std::string> better;
+std::vector<Better> better_policies(const RunResult& throttled, const std::vector<Named>& others) {
+  std::vector<Better> better;
   for (const auto& [policy, run] : others) {
     const double faster = ratio(run, throttled);
     const double smaller = ratio(run.peak, throttled.peak);
     if (faster <= 1.01 || smaller >= 0.9) continue;
-    better.push_back(std::string(policy) + " has " + format_number(faster, 3) +
-                     "x the throughput and " + format_number(smaller, 2) + "x the memory");
+    better.push_back({.policy = policy, .throughput = faster, .memory = smaller});
   }
   return better;
 }

@@ -24,12 +24,32 @@ struct Named {
   const RunResult& run;
 };
 
-/// Returns in words each bound that the run of `throttled` misses; empty: it keeps all.
-[[nodiscard]] std::vector<std::string> missed_bounds(const RunResult& throttled,
-                                                     const Reference& reference);
-/// Returns in words which other policy is better by more than 1% in throughput and by more than 10%
-/// in memory at once.
-[[nodiscard]] std::vector<std::string> better_policies(const RunResult& throttled,
-                                                       const std::vector<Named>& others);
+/// A bound that a run misses.
+struct Miss {
+  std::string what;
+  double is = 0;
+  double bound = 0;
+  bool is_least = false;  ///< `is` has to be at least the bound, else at most
+
+  [[nodiscard]] double by() const { return is_least ? bound - is : is - bound; }
+  [[nodiscard]] std::string text() const;
+};
+
+/// A policy that is better than `throttled`.
+struct Better {
+  std::string_view policy;
+  double throughput = 1;  ///< its own, over that of `throttled`
+  double memory = 1;
+
+  [[nodiscard]] std::string text() const;
+};
+
+/// Returns each bound that the run of `throttled` misses; empty: it keeps all.
+[[nodiscard]] std::vector<Miss> missed_bounds(const RunResult& throttled,
+                                              const Reference& reference);
+/// Returns each policy that is better by more than 1% in throughput and by more than 10% in memory
+/// at once.
+[[nodiscard]] std::vector<Better> better_policies(const RunResult& throttled,
+                                                  const std::vector<Named>& others);
 
 }  // namespace weir::simulate

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "allocator/base/setting.hpp"
-#include "bench/simulate/bounds.hpp"
 
 namespace weir::simulate {
 namespace {

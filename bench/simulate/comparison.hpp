@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/simulate/bounds.hpp"
 #include "bench/simulate/simulation.hpp"
 
 namespace weir::simulate {
@@ -42,8 +43,8 @@ struct Outcome {
   double of_unbounded = 0;
   double of_filling = 0;
   /// Bounds that it misses, and policies that are better; only of `throttled`.
-  std::vector<std::string> missed{};
-  std::vector<std::string> better{};
+  std::vector<Miss> missed{};
+  std::vector<Better> better{};
 };
 
 /// Calls `done` for each workload, budget and policy, in this order. Budgets below a workload's

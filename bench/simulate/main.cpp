@@ -1,5 +1,6 @@
 // weir-simulate: the table of policies, workloads and budgets on simulated time.
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct Flags {
   std::string series;
   std::string svg;
   bool no_hand_over = false;
+  bool check = false;
   bool list = false;
 };
 
@@ -45,6 +47,8 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--svg", flags.svg, "picture of the same, up to six policies");
   line.add("--no-hand-over", flags.no_hand_over,
            "the pool never hands memory of a freed working set to a copy, which then waits for it");
+  line.add("--check", flags.check,
+           "exit with 1 if throttled misses a bound, or a policy of --policy is better");
   line.add("--list", flags.list, "print the workloads and the policies");
 }
 
@@ -52,6 +56,9 @@ ComparisonOptions checked(const Flags& flags) {
   ComparisonOptions options;
   options.workloads = named("--workload", flags.workloads, workloads());
   options.policies = named("--policy", flags.policies, policies());
+  if (flags.check && std::ranges::count(options.policies, &policies().front()) == 0) {
+    throw UsageError("--check needs the policy throttled");
+  }
   options.budgets = parse_budgets(flags.budgets);
   options.run.batches = whole("--batches", flags.batches, 1, 10'000'000);
   options.run.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
@@ -107,12 +114,13 @@ int run_program(int argc, char** argv) {
   std::vector<Outcome> outcomes;
   compare(options, [&](Outcome&& outcome) { outcomes.push_back(std::move(outcome)); });
   if (outcomes.empty()) throw UsageError("--budget: below the least budget of each workload");
-  if (flags.json != "-" && flags.series != "-" && flags.svg != "-") {
-    std::fputs(table_text(outcomes).c_str(), stdout);
-  }
+  const bool has_table = flags.json != "-" && flags.series != "-" && flags.svg != "-";
+  if (has_table) std::fputs(table_text(outcomes).c_str(), stdout);
   outputs.write(outcomes);
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
-  return 0;
+  if (!flags.check || are_met(outcomes)) return 0;
+  if (!has_table) std::fputs(missed_text(outcomes).c_str(), stderr);
+  return 1;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "bench/simulate/report.hpp"
 
+#include <algorithm>
+
 #include "tools/program/json_text.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/table.hpp"
@@ -21,9 +23,11 @@ double ratio(Bytes a, Bytes b) {
   return static_cast<double>(a.count) / static_cast<double>(b.count);
 }
 
+bool is_met(const Outcome& outcome) { return outcome.missed.empty() && outcome.better.empty(); }
+
 std::string verdict(const Outcome& outcome) {
   if (outcome.policy != &policies().front()) return "";
-  return outcome.missed.empty() && outcome.better.empty() ? "met" : "MISSED";
+  return is_met(outcome) ? "met" : "MISSED";
 }
 
 std::vector<std::string> cells(const Outcome& outcome) {
@@ -52,22 +56,11 @@ std::string place(const Outcome& outcome) {
   return std::string(outcome.workload->name) + " at " + outcome.budget;
 }
 
-/// Returns the bounds that are missed, a line each.
-std::string missed_text(const std::vector<Outcome>& outcomes) {
-  std::string text;
-  std::uint64_t rows = 0;
-  std::uint64_t missed = 0;
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.policy != &policies().front()) continue;
-    ++rows;
-    if (!outcome.missed.empty() || !outcome.better.empty()) ++missed;
-    for (const auto* list : {&outcome.missed, &outcome.better}) {
-      for (const std::string& line : *list) text += "  " + place(outcome) + ": " + line + "\n";
-    }
-  }
-  if (rows == 0) return "";
-  return "\nthrottled misses a bound on " + std::to_string(missed) + " of " +
-         format_count(rows, "row") + (missed > 0 ? ":" : "") + "\n" + text;
+template <typename Lines>
+nlohmann::ordered_json texts_of(const Lines& lines) {
+  nlohmann::ordered_json texts = nlohmann::ordered_json::array();
+  for (const auto& line : lines) texts.push_back(line.text());
+  return texts;
 }
 
 nlohmann::ordered_json json_of(const Outcome& outcome) {
@@ -102,8 +95,8 @@ nlohmann::ordered_json json_of(const Outcome& outcome) {
                          {"lead", run.control->lead.count()},
                          {"margin", run.control->margin.count()}};
   }
-  json["missed"] = outcome.missed;
-  json["better"] = outcome.better;
+  json["missed"] = texts_of(outcome.missed);
+  json["better"] = texts_of(outcome.better);
   return json;
 }
 
@@ -117,6 +110,25 @@ std::string table_text(const std::vector<Outcome>& outcomes) {
   for (const Outcome& outcome : outcomes) rows.push_back(cells(outcome));
   return format_table(rows, "lllrrrrrrrrrrrrrrl") + missed_text(outcomes);
 }
+
+std::string missed_text(const std::vector<Outcome>& outcomes) {
+  std::string text;
+  std::uint64_t rows = 0;
+  std::uint64_t missed = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.policy != &policies().front()) continue;
+    ++rows;
+    if (!is_met(outcome)) ++missed;
+    const std::string begin = "  " + place(outcome) + ": ";
+    for (const Miss& miss : outcome.missed) text += begin + miss.text() + "\n";
+    for (const Better& better : outcome.better) text += begin + better.text() + "\n";
+  }
+  if (rows == 0) return "";
+  return "\nthrottled misses a bound on " + std::to_string(missed) + " of " +
+         format_count(rows, "row") + (missed > 0 ? ":" : "") + "\n" + text;
+}
+
+bool are_met(const std::vector<Outcome>& outcomes) { return std::ranges::all_of(outcomes, is_met); }
 
 std::string outcomes_json(const std::vector<Outcome>& outcomes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

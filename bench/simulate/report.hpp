@@ -11,6 +11,10 @@ namespace weir::simulate {
 
 /// Returns the table, and under it which bounds `throttled` misses.
 [[nodiscard]] std::string table_text(const std::vector<Outcome>& outcomes);
+/// Returns the bounds that `throttled` misses and the policies that are better, a line each.
+[[nodiscard]] std::string missed_text(const std::vector<Outcome>& outcomes);
+/// Whether `throttled` keeps all bounds and no other policy is better.
+[[nodiscard]] bool are_met(const std::vector<Outcome>& outcomes);
 /// Returns the outcomes as JSON. Times in ns, sizes in bytes.
 [[nodiscard]] std::string outcomes_json(const std::vector<Outcome>& outcomes);
 /// Returns lines `policy,time_ns,used_bytes,submitted`.

@@ -219,6 +219,7 @@ class Simulation {
   void load(Producer& producer) {
     ++begun_;
     producer.shape = producer.batches.next();
+    if (producer.shape.peak() > options_.budget) ++run_.too_large;
     producer.flight = {};
     const Time load = producer.shape.load + options_.jitter.host.draw(random_);
     if (producer.record) run_.records[*producer.record].next_load = load;

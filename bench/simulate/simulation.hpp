@@ -56,10 +56,11 @@ struct Idle {
 struct RunResult {
   static constexpr std::uint64_t kWarmUp = 64;  ///< batches
 
-  std::uint64_t batches = 0;  ///< computed
-  std::uint64_t failed = 0;   ///< out of memory
-  Time duration{};            ///< until the device is done
-  Time computed{};            ///< sum of compute times
+  std::uint64_t batches = 0;    ///< computed
+  std::uint64_t failed = 0;     ///< out of memory
+  std::uint64_t too_large = 0;  ///< of all, those that need more than the budget
+  Time duration{};              ///< until the device is done
+  Time computed{};              ///< sum of compute times
   Bytes peak{};
   Bytes warm_peak{};  ///< after the first kWarmUp batches
   Bytes left{};       ///< used at the end

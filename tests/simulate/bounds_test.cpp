@@ -21,6 +21,13 @@ RunResult made(double part, Bytes peak) {
   return run;
 }
 
+template <typename Lines>
+std::vector<std::string> texts(const Lines& lines) {
+  std::vector<std::string> texts;
+  for (const auto& line : lines) texts.push_back(line.text());
+  return texts;
+}
+
 struct Made {
   Workload of = workload("steady-2ms");
   Needs needs{.one = mib(100), .two = mib(120)};
@@ -29,7 +36,7 @@ struct Made {
   RunResult filling = made(1, mib(400));
 
   [[nodiscard]] std::vector<std::string> missed(const RunResult& run) const {
-    return missed_bounds(run, {of, needs, budget, unbounded, filling});
+    return texts(missed_bounds(run, {of, needs, budget, unbounded, filling}));
   }
 };
 
@@ -69,32 +76,91 @@ TEST(SimulatedBounds, CausedIdleFailuresAndUnfairnessCount) {
                                                  HasSubstr("throttle-caused idle")));
 }
 
+TEST(SimulatedBounds, OnlyBatchesThatNeedMoreThanTheBudgetMayFail) {
+  const Made made_runs;
+  RunResult run = made(1, mib(100));
+  run.failed = run.too_large = 3;
+  EXPECT_THAT(made_runs.missed(run), IsEmpty());
+  ++run.failed;
+  EXPECT_THAT(made_runs.missed(run), ElementsAre("out of memory 4.0000 > 3.0000"));
+}
+
 TEST(SimulatedBounds, APolicyIsBetterOnlyInBothColumns) {
   const RunResult own = made(0.9, mib(100));
   const RunResult faster = made(0.95, mib(95));
   const RunResult smaller = made(0.9, mib(50));
   const RunResult both = made(0.95, mib(80));
-  EXPECT_THAT(better_policies(own, {{"a", faster}, {"b", smaller}, {"c", both}}),
+  EXPECT_THAT(texts(better_policies(own, {{"a", faster}, {"b", smaller}, {"c", both}})),
               ElementsAre("c has 1.056x the throughput and 0.80x the memory"));
 }
 
-/// Rows of the real policy that have to hold.
-TEST(SimulatedBounds, ThrottledKeepsThemOnRowsOfOneProducer) {
-  for (const char* name : {"steady-0.1ms", "steady-2ms", "steady-50ms", "bursts", "log-normal",
-                           "kinds-1:10", "new-kinds", "slow-loader", "fast-loader", "copies-ahead",
-                           "retained", "host-bound", "collectives", "hints-x10", "hints-x0.1"}) {
-    const RunOptions options{.batches = 2000, .jitter = assumed_jitter()};
-    const Workload& of = workload(name);
-    const Needs needs = needs_of(of, options.batches, options.seed);
-    const RunResult unbounded = run(of, "unbounded", 1, options);
-    for (const double least : {1.0, 1.5, 2.0, 4.0, 16.0}) {
-      const RunResult filling = run(of, "backstop", least, options);
-      const Bytes budget{static_cast<std::uint64_t>(least * static_cast<double>(needs.one.count))};
-      EXPECT_THAT(missed_bounds(run(of, "throttled", least, options),
-                                {of, needs, budget, unbounded, filling}),
-                  IsEmpty())
-          << name << " at " << least;
+/// What `throttled` is known to miss: a bound of missed_bounds, or a policy that is better.
+struct Known {
+  std::string_view workload;
+  std::string_view budget;
+  std::string_view what;
+  double most = 0;    ///< by so much it misses the bound; or the other's throughput over its own
+  double memory = 0;  ///< the other's over its own, at least
+  bool found = false;
+};
+
+std::vector<Known> known_misses() {
+  return {
+      // Constant limits hold a burst back as well, and lose little where no queue covers the pause.
+      {"bursts", "1.5", "batches-2", 1.04, 0.83},
+      {"bursts", "2", "batches-4", 1.03, 0.87},
+      // The copy of the batch before one that fails is not held up by memory that was handed over.
+      {"too-large-1.1", "2", "batches-2", 1.09, 0.76},
+      {"too-large-1.1", "2", "batches-3", 1.09, 0.89},
+      // A batch that fails has first waited until the device was done with all others.
+      {"too-large-1.1", "16", "throttle-caused idle", 0.017},
+      {"too-large-1.1", "devices", "throttle-caused idle", 0.017},
+  };
+}
+
+/// Returns what the row misses and nobody knows of, or not as much. Marks what it finds.
+std::vector<std::string> unknown(const Outcome& outcome, std::vector<Known>& known) {
+  const auto is_known = [&](std::string_view what, double by, double memory) {
+    for (Known& one : known) {
+      if (one.workload != outcome.workload->name || one.budget != outcome.budget) continue;
+      if (one.what != what) continue;
+      one.found = true;
+      return by <= one.most && memory >= one.memory;
     }
+    return false;
+  };
+  std::vector<std::string> unknown;
+  for (const Miss& miss : outcome.missed) {
+    if (!is_known(miss.what, miss.by(), 0)) unknown.push_back(miss.text());
+  }
+  for (const Better& better : outcome.better) {
+    if (!is_known(better.policy, better.throughput, better.memory)) {
+      unknown.push_back(better.text());
+    }
+  }
+  return unknown;
+}
+
+TEST(SimulatedBounds, ThrottledKeepsThemOnEveryRowButTheKnownOnes) {
+  ComparisonOptions options;
+  options.run = {.batches = 2000, .jitter = assumed_jitter()};
+  for (const Workload& of : workloads()) options.workloads.push_back(&of);
+  for (const PolicyChoice& policy : policies()) options.policies.push_back(&policy);
+  for (const char* budget : {"1", "1.5", "2", "4", "16", "devices"}) {
+    options.budgets.push_back(parse_budget(budget));
+  }
+  std::vector<Known> known = known_misses();
+  std::size_t rows = 0;
+  compare(options, [&](Outcome&& outcome) {
+    if (outcome.policy != &policies().front()) return;
+    ++rows;
+    EXPECT_THAT(unknown(outcome, known), IsEmpty())
+        << outcome.workload->name << " at " << outcome.budget;
+  });
+  EXPECT_EQ(rows, options.workloads.size() * options.budgets.size());
+  for (const Known& one : known) {
+    EXPECT_TRUE(one.found) << "no longer missed: " << one.workload << " at " << one.budget << ": "
+                           << one.what;
   }
 }
 

@@ -28,6 +28,19 @@ grep -q '</svg>' "$scratch/a.svg" || wrong "--svg is complete"
 "$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '\[' ||
   wrong "--json - prints JSON alone"
 
+# --check: 0 where throttled keeps its bounds, 1 and which it misses where it does not.
+"$simulate" --check --batches 2000 --workload steady-2ms --budget 4 >/dev/null ||
+  wrong "--check accepts a row that keeps its bounds"
+# One burst and the first batch of the next: the target cannot have learned the pause.
+missed=(--check --batches 21 --workload bursts --budget 16 --policy throttled)
+status=0
+"$simulate" "${missed[@]}" >"$scratch/out" || status=$?
+((status == 1)) || wrong "--check exits with 1 if a bound is missed"
+grep -q '^  bursts at 16: of unbounded 0.* < 0.9700$' "$scratch/out" || wrong "--check says which"
+status=0
+"$simulate" "${missed[@]}" --json - 2>"$scratch/err" >/dev/null || status=$?
+((status == 1)) && grep -q '^  bursts at 16: ' "$scratch/err" || wrong "--check says it beside JSON"
+
 # Refused with one line and exit code 2.
 refused() {
   local status=0
@@ -37,6 +50,7 @@ refused() {
   fi
 }
 refused --workload nobody
+refused --check --policy backstop
 refused --policy throttled,nobody
 refused --budget 0.5
 refused --budget 1MiB
