@@ -21,11 +21,13 @@ struct Verdict {
   enum class Wait : std::uint8_t {
     kNone,    ///< begin
     kDevice,  ///< until batch `sequence` is passed
+    kTask,    ///< until `task_end`
     kTurn,    ///< until Gate::wakes names the producer
     kOpen,    ///< the same, at most the grace
   };
   Wait wait = Wait::kNone;
   std::uint64_t sequence = 0;
+  Time task_end{};
   bool soft = false;    ///< a limit on running ahead holds it back, not memory or a turn
   bool memory = false;  ///< memory holds it back
 };
@@ -63,7 +65,7 @@ struct PolicyChoice {
     kWeir,     ///< AdmissionRules with `run_ahead`
     kNothing,  ///< no rule before a batch
     kBatches,  ///< at most `limit` batches are submitted
-    kTasks,    ///< more than `limit` tasks (copies and computes), or too many bytes: wait for one
+    kTasks,    ///< more than `limit` tasks (copies and computes), or too many bytes: waits for one
     kBytes,    ///< waits until the batch fits
     kDynamic,  ///< Linux's dynamic queue limits, over bytes
     kRoom,     ///< room for all that the batch and open ones still need, or nothing open
@@ -76,6 +78,8 @@ struct PolicyChoice {
   std::uint64_t limit = 0;
   bool barrier = false;    ///< waits for the device after each batch
   bool has_budget = true;  ///< otherwise memory is unlimited
+  /// Only the rule knows the budget: memory itself is unlimited.
+  bool may_exceed = false;
   /// Inputs may take over memory of freed working sets, whose computes their copy then waits for,
   /// as weir's pools do before the host waits.
   bool hands_over = true;
@@ -84,7 +88,7 @@ struct PolicyChoice {
 /// All policies of the table. The first is weir's.
 [[nodiscard]] const std::vector<PolicyChoice>& policies();
 [[nodiscard]] std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory,
-                                              Device& device, std::size_t producers);
+                                              Device& device, Bytes budget, std::size_t producers);
 /// The gate of weir's own rules.
 [[nodiscard]] std::unique_ptr<Gate> make_weir_gate(const RunAhead& run_ahead, Memory& memory,
                                                    std::size_t producers);

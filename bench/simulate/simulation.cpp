@@ -51,9 +51,9 @@ class Simulation {
       : workload_(workload),
         policy_(policy),
         options_(options),
-        memory_(policy.has_budget ? options.budget : kUnlimited),
+        memory_(policy.has_budget && !policy.may_exceed ? options.budget : kUnlimited),
         device_(options.jitter, options.seed * 104'729),
-        gate_(make_gate(policy, memory_, device_, workload.producers.size())),
+        gate_(make_gate(policy, memory_, device_, options.budget, workload.producers.size())),
         random_(options.seed * 7919 + 13) {
     for (std::size_t i = 0; i < workload.producers.size(); ++i) {
       producers_.push_back({.batches = Batches(workload, i, options.seed, options.budget)});
@@ -164,9 +164,12 @@ class Simulation {
   [[nodiscard]] Time wake_up() { return options_.jitter.wake_up.draw(random_); }
   /// Lets the producer go on once the device has passed batch `sequence`.
   void sleep_until_passed(Producer& producer, std::uint64_t sequence, bool is_soft) {
+    sleep_until(producer, device_.flight(sequence).end, is_soft);
+  }
+  void sleep_until(Producer& producer, Time time, bool is_soft) {
     producer.asleep_since = now_;
     producer.is_soft = is_soft;
-    producer.next = device_.flight(sequence).end + wake_up();
+    producer.next = time + wake_up();
   }
   void end_wait(std::size_t index) {
     Producer& producer = producers_[index];
@@ -239,6 +242,9 @@ class Simulation {
         break;
       case Verdict::Wait::kDevice:
         sleep_until_passed(producer, verdict.sequence, verdict.soft);
+        break;
+      case Verdict::Wait::kTask:
+        sleep_until(producer, verdict.task_end, verdict.soft);
         break;
       case Verdict::Wait::kTurn:
       case Verdict::Wait::kOpen:

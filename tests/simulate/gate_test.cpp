@@ -1,0 +1,68 @@
+#include "bench/simulate/gate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "simulate/run.hpp"
+
+namespace weir::simulate {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A gate, and a device whose batches it hears of.
+struct Gated {
+  explicit Gated(std::string_view name, Bytes budget = gib(1)) : budget_(budget) {
+    gate = make_gate(policy(name), memory, device, budget_, 1);
+  }
+
+  /// Submits a batch.
+  void submit(Time now, Time copy, Time compute) {
+    Flight flight;
+    flight.shape = {.inputs = mib(1), .copy = copy, .compute = compute};
+    device.copy(now, flight);
+    device.compute(now, flight);
+    gate->closed(0, &flight, now);
+  }
+  /// The device passes its oldest batch.
+  void pass() {
+    const Flight flight = device.flights().front();
+    device.flights().pop_front();
+    gate->passed(flight);
+  }
+  [[nodiscard]] Verdict ask(Time now) { return gate->ask(0, {}, now); }
+
+  Jitter jitter;
+  Memory memory{gib(1024)};
+  Device device{jitter, 1};
+  Bytes budget_;
+  std::unique_ptr<Gate> gate;
+};
+
+TEST(SimulatedGate, TenTasksAreCopiesThatAreNotCopiedAndComputes) {
+  Gated gated("tasks-10");
+  // Copies end at 1, 2, … ms, computes at 101, 201, …
+  for (int i = 0; i < 6; ++i) gated.submit(Time(0), milliseconds(1), milliseconds(100));
+  const Verdict verdict = gated.ask(Time(0));
+  EXPECT_EQ(verdict.wait, Verdict::Wait::kTask) << "twelve";
+  EXPECT_EQ(verdict.task_end, milliseconds(1)) << "the first copy";
+  EXPECT_TRUE(verdict.soft);
+  EXPECT_EQ(gated.ask(milliseconds(1)).wait, Verdict::Wait::kTask) << "eleven";
+  EXPECT_EQ(gated.ask(milliseconds(2)).wait, Verdict::Wait::kNone) << "ten";
+}
+
+TEST(SimulatedGate, TooManyBytesWaitForATaskWhileThereIsOne) {
+  Gated gated("tasks-10", mib(4));
+  ASSERT_TRUE(gated.memory.take(mib(4)));
+  gated.submit(Time(0), milliseconds(1), milliseconds(100));
+  EXPECT_EQ(gated.ask(Time(0)).wait, Verdict::Wait::kNone) << "as many as it may";
+  ASSERT_TRUE(gated.memory.take(mib(1)));
+  const Verdict verdict = gated.ask(milliseconds(1));
+  EXPECT_EQ(verdict.wait, Verdict::Wait::kTask);
+  EXPECT_EQ(verdict.task_end, milliseconds(101));
+  EXPECT_TRUE(verdict.memory);
+  gated.pass();
+  EXPECT_EQ(gated.ask(milliseconds(101)).wait, Verdict::Wait::kNone) << "nothing to wait for";
+}
+
+}  // namespace
+}  // namespace weir::simulate
