@@ -68,9 +68,7 @@ class RealRun {
 
   [[nodiscard]] RealResult run() {
     const std::size_t producers = workload_.producers.size();
-    const std::uint64_t each = options_.batches / producers;
-    moments_ = std::vector<std::vector<Moments>>(producers);
-    for (auto& of : moments_) of = std::vector<Moments>(each);
+    moments_ = std::vector<std::deque<Moments>>(producers);
     start_ = Clock::now();
     {
       std::vector<std::jthread> others;
@@ -80,8 +78,10 @@ class RealRun {
     scheduler_.wait_all();
     RealResult result{.duration = since(start_),
                       .peak = pool_.statistics().reserved.peak * kScale,
+                      .batches = {},
                       .failed = failed_.load(),
                       .caused_idle = scheduler_.admission().run_ahead.caused_idle};
+    for (const auto& of : moments_) result.batches.push_back(of.size());
     if (producers == 1 && failed_ == 0) result.samples = samples();
     return result;
   }
@@ -92,7 +92,9 @@ class RealRun {
   void produce(std::size_t producer) {
     Batches batches(workload_, producer, options_.seed, options_.budget);
     std::deque<Tensor> kept;
-    for (Moments& moments : moments_[producer]) {
+    // As in the simulation, whoever is ready begins the next of all batches.
+    while (begun_.fetch_add(1) < options_.batches) {
+      Moments& moments = moments_[producer].emplace_back();
       moments.shape = batches.next();
       moments.loaded_from = since(start_);
       take(moments.shape.load);
@@ -168,7 +170,8 @@ class RealRun {
   const Workload& workload_;
   const PolicyChoice& policy_;
   const RealOptions options_;
-  std::vector<std::vector<Moments>> moments_;  ///< of each producer; outlives the scheduler
+  std::vector<std::deque<Moments>> moments_;  ///< of each producer; outlives the scheduler
+  std::atomic<std::uint64_t> begun_{0};       ///< by all producers; a bit more at the end
   weir::Device device_{std::make_unique<CpuDevice>(gib(2048))};
   Pool pool_{device_.memory(), pool_options()};
   Scheduler scheduler_;

@@ -13,8 +13,8 @@ namespace weir::simulate {
 constexpr std::uint64_t kScale = 16;
 
 struct RealOptions {
-  Bytes budget{};  ///< before scaling
-  std::uint64_t batches = 500;
+  Bytes budget{};               ///< before scaling
+  std::uint64_t batches = 500;  ///< of all producers together
   std::uint64_t seed = 1;
 };
 
@@ -32,7 +32,8 @@ struct JitterSamples {
 
 struct RealResult {
   Time duration{};
-  Bytes peak{};  ///< reserved, times kScale
+  Bytes peak{};                        ///< reserved, times kScale
+  std::vector<std::uint64_t> batches;  ///< begun by each producer
   std::uint64_t failed = 0;
   Time caused_idle{};
   JitterSamples samples{};  ///< of one producer that is never held back, or waits after each batch
