@@ -29,6 +29,7 @@ struct Producer {
   enum class Stage : std::uint8_t { kLoad, kBegin, kInputs, kCopy, kWork, kClose, kBarrier };
 
   Batches batches;
+  Random host;  ///< of its delays: the same under each policy
   Stage stage = Stage::kLoad;
   Time next{};  ///< when it goes on
   BatchShape shape{};
@@ -54,9 +55,10 @@ class Simulation {
         memory_(policy.has_budget && !policy.may_exceed ? options.budget : kUnlimited),
         device_(options.jitter, options.seed * 104'729),
         gate_(make_gate(policy, memory_, device_, options.budget, workload.producers.size())),
-        random_(options.seed * 7919 + 13) {
+        wake_ups_(options.seed * 7919 + 13) {
     for (std::size_t i = 0; i < workload.producers.size(); ++i) {
-      producers_.push_back({.batches = Batches(workload, i, options.seed, options.budget)});
+      producers_.push_back({.batches = Batches(workload, i, options.seed, options.budget),
+                            .host = Random(options.seed * 15'485'863 + 5417 + i)});
     }
   }
 
@@ -161,7 +163,7 @@ class Simulation {
 
   // Waits ----------------------------------------------------------------------------------------
 
-  [[nodiscard]] Time wake_up() { return options_.jitter.wake_up.draw(random_); }
+  [[nodiscard]] Time wake_up() { return options_.jitter.wake_up.draw(wake_ups_); }
   /// Lets the producer go on once the device has passed batch `sequence`.
   void sleep_until_passed(Producer& producer, std::uint64_t sequence, bool is_soft) {
     sleep_until(producer, device_.flight(sequence).end, is_soft);
@@ -224,7 +226,7 @@ class Simulation {
     producer.shape = producer.batches.next();
     if (producer.shape.peak() > options_.budget) ++run_.too_large;
     producer.flight = {};
-    const Time load = producer.shape.load + options_.jitter.host.draw(random_);
+    const Time load = producer.shape.load + options_.jitter.host.draw(producer.host);
     if (producer.record) run_.records[*producer.record].next_load = load;
     producer.next = now_ + load;
     producer.stage = Stage::kBegin;
@@ -404,7 +406,7 @@ class Simulation {
   Device device_;
   std::unique_ptr<Gate> gate_;
   std::vector<Producer> producers_;
-  Random random_;
+  Random wake_ups_;
   Time now_{};
   std::uint64_t begun_ = 0;
   Time soft_{};  ///< sums of waits

@@ -65,6 +65,20 @@ TEST(Simulation, TheSameSeedGivesTheSameRunAndAnotherOneDoesNot) {
   }
 }
 
+TEST(Simulation, TheHostHasTheSameDelaysUnderEachPolicy) {
+  const RunOptions options{.batches = 300, .jitter = assumed_jitter(), .keep_batches = true};
+  const auto loads = [&](std::string_view policy) {
+    std::vector<Time> times;
+    const RunResult result = run("bursts", policy, 2, options);
+    for (const BatchRecord& record : result.records) times.push_back(record.next_load);
+    return times;
+  };
+  const std::vector<Time> unbounded = loads("unbounded");  // it never waits, so it never wakes up
+  EXPECT_EQ(loads("throttled"), unbounded);
+  EXPECT_EQ(loads("barrier"), unbounded);
+  EXPECT_EQ(loads("oracle"), unbounded);
+}
+
 TEST(Simulation, UnboundedTakesAsLongAsTheBusiestOfHostCopyAndCompute) {
   // Host, copy and compute of a batch, in ms; the busiest decides, the others only at the ends.
   struct Case {
