@@ -159,20 +159,17 @@ class DynamicGate final : public OldestGate {
  public:
   using OldestGate::OldestGate;
 
-  [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
-    if (done_ > Bytes{}) limit_.complete(std::exchange(done_, Bytes{}).count, now);
-    return OldestGate::ask(producer, shape, now);
-  }
   void closed(std::size_t /*producer*/, Flight* flight, Time /*now*/) override {
     if (flight != nullptr) limit_.queue(flight->shape.peak().count);
   }
-  void passed(const Flight& flight) override { done_ += flight.shape.peak(); }
+  void passed(const Flight& flight) override {
+    limit_.complete(flight.shape.peak().count, flight.end);
+  }
 
  private:
   [[nodiscard]] bool must_wait(const BatchShape& /*shape*/) override { return limit_.is_full(); }
 
   DynamicLimit limit_;
-  Bytes done_{};
 };
 
 }  // namespace

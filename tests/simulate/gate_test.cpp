@@ -64,5 +64,25 @@ TEST(SimulatedGate, TooManyBytesWaitForATaskWhileThereIsOne) {
   EXPECT_EQ(gated.ask(milliseconds(101)).wait, Verdict::Wait::kNone) << "nothing to wait for";
 }
 
+TEST(SimulatedGate, ByteQueueLimitsHearOfEachBatchAtItsEnd) {
+  Gated gated("bql");
+  const auto submit = [&] { gated.submit(Time(0), Time(0), milliseconds(1)); };
+  submit();
+  ASSERT_EQ(gated.ask(Time(0)).wait, Verdict::Wait::kDevice) << "the limit begins at zero";
+  gated.pass();
+  submit();
+  submit();
+  ASSERT_EQ(gated.ask(Time(0)).wait, Verdict::Wait::kDevice) << "the limit is one batch";
+  // Both end before anybody asks. The queue ran dry after the second one, which was one over the
+  // limit, so this grows by one. If both had ended at once, it would grow by two.
+  gated.pass();
+  gated.pass();
+  submit();
+  submit();
+  EXPECT_EQ(gated.ask(Time(0)).wait, Verdict::Wait::kNone);
+  submit();
+  EXPECT_EQ(gated.ask(Time(0)).wait, Verdict::Wait::kDevice);
+}
+
 }  // namespace
 }  // namespace weir::simulate
