@@ -59,7 +59,7 @@ std::vector<Miss> missed_bounds(const RunResult& run, const Reference& reference
     bounds.at_most("memory, of filling", ratio(run.peak, reference.filling.peak), 1);
   }
   if (ratio(reference.budget, reference.needs.one) <= 2) {
-    const double behind = ratio(reference.filling, reference.unbounded) - of_unbounded;
+    const double behind = ratio(reference.backstop, reference.unbounded) - of_unbounded;
     bounds.at_most("behind backstop by", behind, 0.005);
   }
   const double budgets = ratio(reference.budget, reference.needs.one);

@@ -15,7 +15,9 @@ struct Reference {
   Needs needs;
   Bytes budget;
   const RunResult& unbounded;  ///< memory without a limit
-  const RunResult& filling;    ///< backstop in the same budget
+  const RunResult& backstop;   ///< in the same budget
+  /// The same, with or without handing memory over, whichever is faster.
+  const RunResult& filling;
 };
 
 /// A policy's run, to compare with.

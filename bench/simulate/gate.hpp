@@ -59,6 +59,14 @@ class Gate {
   [[nodiscard]] virtual std::optional<RunAheadStatistics> control() const { return std::nullopt; }
 };
 
+/// When inputs that do not fit take over memory of freed working sets, for whose computes their
+/// copy then waits on the device.
+enum class HandOver : std::uint8_t {
+  kNever,   ///< the host waits until they fit
+  kLast,    ///< the host first waits until no more than one batch is submitted
+  kAlways,  ///< before the host waits, as weir's pools do
+};
+
 /// A rule by which batches are held back, and what else belongs to a policy.
 struct PolicyChoice {
   enum class Rule : std::uint8_t {
@@ -80,9 +88,7 @@ struct PolicyChoice {
   bool has_budget = true;  ///< otherwise memory is unlimited
   /// Only the rule knows the budget: memory itself is unlimited.
   bool may_exceed = false;
-  /// Inputs may take over memory of freed working sets, whose computes their copy then waits for,
-  /// as weir's pools do before the host waits.
-  bool hands_over = true;
+  HandOver hand_over = HandOver::kAlways;
 };
 
 /// All policies of the table. The first is weir's.

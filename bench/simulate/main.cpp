@@ -28,7 +28,7 @@ struct Flags {
   std::string json;
   std::string series;
   std::string svg;
-  bool no_hand_over = false;
+  std::string hand_over;
   bool check = false;
   bool list = false;
 };
@@ -45,11 +45,20 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--json", flags.json, "file for all figures; - is standard output, without the table");
   line.add("--series", flags.series, "CSV file for memory over time, of one workload and budget");
   line.add("--svg", flags.svg, "picture of the same, up to six policies");
-  line.add("--no-hand-over", flags.no_hand_over,
-           "the pool never hands memory of a freed working set to a copy, which then waits for it");
+  line.add("--hand-over", flags.hand_over,
+           "when weir's pool hands memory of a freed working set to a copy, which then waits for "
+           "it: never, last (if one batch is submitted) or always, which it does");
   line.add("--check", flags.check,
            "exit with 1 if throttled misses a bound, or a policy of --policy is better");
   line.add("--list", flags.list, "print the workloads and the policies");
+}
+
+std::optional<HandOver> parse_hand_over(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "never") return HandOver::kNever;
+  if (text == "last") return HandOver::kLast;
+  if (text == "always") return HandOver::kAlways;
+  refuse("--hand-over", text, "never, last or always");
 }
 
 ComparisonOptions checked(const Flags& flags) {
@@ -63,7 +72,7 @@ ComparisonOptions checked(const Flags& flags) {
   options.run.batches = whole("--batches", flags.batches, 1, 10'000'000);
   options.run.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
   options.run.jitter = read_jitter(flags.jitter);
-  options.run.hands_over = !flags.no_hand_over;
+  options.run.hand_over = parse_hand_over(flags.hand_over);
   options.run.keep_series = !flags.series.empty() || !flags.svg.empty();
   if (options.run.keep_series && (options.workloads.size() != 1 || options.budgets.size() != 1)) {
     throw UsageError("--series and --svg need one --workload and one --budget");

@@ -101,7 +101,7 @@ RunResult best_schedule(const Workload& workload, const PolicyChoice& policy,
   without_delay.keep_batches = true;
   without_delay.keep_series = false;
   RunResult run = simulate(workload, filling, without_delay);
-  filling.hands_over = true;
+  filling.hand_over = HandOver::kAlways;
   if (RunResult other = simulate(workload, filling, without_delay); other.duration < run.duration) {
     run = std::move(other);
   }

@@ -257,12 +257,23 @@ class Simulation {
     }
   }
 
+  [[nodiscard]] bool may_take_over() const {
+    if (policy_.hand_over == HandOver::kNever) return false;
+    switch (options_.hand_over.value_or(policy_.hand_over)) {
+      case HandOver::kNever:
+        return false;
+      case HandOver::kLast:
+        return device_.flights().size() <= 1;
+      case HandOver::kAlways:
+        break;
+    }
+    return true;
+  }
   void take_inputs(std::size_t index) {
     Producer& producer = producers_[index];
     const Bytes bytes = producer.shape.inputs + producer.shape.retained;
     bool is_taken = memory_.take(bytes);
-    const bool hands_over = policy_.hands_over && options_.hands_over;
-    if (!is_taken && hands_over && memory_.take_over(bytes, device_.enqueued())) {
+    if (!is_taken && may_take_over() && memory_.take_over(bytes, device_.enqueued())) {
       is_taken = true;
       producer.flight.copy_after = device_.flights().back().computed;
     }

@@ -20,7 +20,8 @@ struct RunOptions {
   std::uint64_t batches = 5000;  ///< of all producers together
   std::uint64_t seed = 1;
   Jitter jitter{};
-  bool hands_over = true;     ///< PolicyChoice::hands_over counts
+  /// Instead of the policy's, unless that is kNever.
+  std::optional<HandOver> hand_over{};
   bool keep_series = false;   ///< keeps RunResult::series
   bool keep_batches = false;  ///< keeps RunResult::records
 };

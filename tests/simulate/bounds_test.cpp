@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "simulate/known_misses.hpp"
 #include "simulate/run.hpp"
 
 namespace weir::simulate {
@@ -33,10 +34,11 @@ struct Made {
   Needs needs{.one = mib(100), .two = mib(120)};
   Bytes budget = mib(400);
   RunResult unbounded = made(1, mib(4000));
+  RunResult backstop = made(1, mib(400));
   RunResult filling = made(1, mib(400));
 
   [[nodiscard]] std::vector<std::string> missed(const RunResult& run) const {
-    return texts(missed_bounds(run, {of, needs, budget, unbounded, filling}));
+    return texts(missed_bounds(run, {of, needs, budget, unbounded, backstop, filling}));
   }
 };
 
@@ -60,7 +62,7 @@ TEST(SimulatedBounds, ATightBudgetIsNeverBehindBackstop) {
   Made made_runs;
   made_runs.of = workload("bursts");
   made_runs.budget = mib(200);
-  made_runs.filling = made(0.8, mib(200));
+  made_runs.backstop = made_runs.filling = made(0.8, mib(200));
   EXPECT_THAT(made_runs.missed(made(0.796, mib(200))), IsEmpty());
   EXPECT_THAT(made_runs.missed(made(0.794, mib(200))), ElementsAre(HasSubstr("behind backstop")));
 }
@@ -92,31 +94,6 @@ TEST(SimulatedBounds, APolicyIsBetterOnlyInBothColumns) {
   const RunResult both = made(0.95, mib(80));
   EXPECT_THAT(texts(better_policies(own, {{"a", faster}, {"b", smaller}, {"c", both}})),
               ElementsAre("c has 1.056x the throughput and 0.80x the memory"));
-}
-
-/// What `throttled` is known to miss: a bound of missed_bounds, or a policy that is better.
-struct Known {
-  std::string_view workload;
-  std::string_view budget;
-  std::string_view what;
-  double most = 0;    ///< by so much it misses the bound; or the other's throughput over its own
-  double memory = 0;  ///< the other's over its own, at least
-  bool found = false;
-};
-
-std::vector<Known> known_misses() {
-  return {
-      // Constant limits hold a burst back as well, and lose little where no queue covers the pause.
-      {"bursts", "1.5", "batches-2", 1.04, 0.83},
-      {"bursts", "2", "batches-4", 1.03, 0.87},
-      // The copy of the batch before one that fails is not held up by memory that was handed over.
-      {"too-large-1.1", "2", "batches-2", 1.1, 0.76},
-      {"too-large-1.1", "2", "batches-3", 1.1, 0.89},
-      {"too-large-1.1", "2", "bql", 1.1, 0.89},
-      // A batch that fails has first waited until the device was done with all others.
-      {"too-large-1.1", "16", "throttle-caused idle", 0.024},
-      {"too-large-1.1", "devices", "throttle-caused idle", 0.024},
-  };
 }
 
 /// Returns what the row misses and nobody knows of, or not as much. Marks what it finds.
@@ -152,13 +129,17 @@ TEST(SimulatedBounds, ThrottledKeepsThemOnEveryRowButTheKnownOnes) {
   }
   std::vector<Known> known = known_misses();
   std::size_t rows = 0;
-  compare(options, [&](Outcome&& outcome) {
-    if (outcome.policy != &policies().front()) return;
-    ++rows;
-    EXPECT_THAT(unknown(outcome, known), IsEmpty())
-        << outcome.workload->name << " at " << outcome.budget;
-  });
-  EXPECT_EQ(rows, options.workloads.size() * options.budgets.size());
+  // Rare delays of the host make seeds differ for short batches: 1 is a lucky one, 3 is not.
+  for (const std::uint64_t seed : {1U, 3U}) {
+    options.run.seed = seed;
+    compare(options, [&](Outcome&& outcome) {
+      if (outcome.policy != &policies().front()) return;
+      ++rows;
+      EXPECT_THAT(unknown(outcome, known), IsEmpty())
+          << outcome.workload->name << " at " << outcome.budget << ", seed " << seed;
+    });
+  }
+  EXPECT_EQ(rows, 2 * options.workloads.size() * options.budgets.size());
   for (const Known& one : known) {
     EXPECT_TRUE(one.found) << "no longer missed: " << one.workload << " at " << one.budget << ": "
                            << one.what;

@@ -62,6 +62,7 @@ refused --svg "$scratch/b.svg"
 refused --svg "$scratch/b.svg" --workload bursts --budget 4
 refused --svg "$scratch/b" --json "$scratch/b" --workload bursts --budget 4 --policy throttled
 refused --json "$scratch/none/file"
+refused --hand-over perhaps
 refused --nonsense
 printf 'wake_up 5 4 3\n' >"$scratch/bad"
 refused --jitter "$scratch/bad"
