@@ -1,7 +1,9 @@
 #include "bench/simulate/oracle.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace weir::simulate {
@@ -26,6 +28,20 @@ void admit_late(std::vector<BatchRecord>& records) {
     latest = std::max(latest, record.admitted);
     later[flight.producer] = latest;
     record.admitted = latest;
+    record.closed = std::max(record.closed, latest + flight.shape.submit);
+  }
+}
+
+/// Frees what batches keep when the batch that many later of their producer is closed.
+void free_late(std::vector<BatchRecord>& records, std::uint64_t retain) {
+  if (retain == 0) return;
+  std::map<std::size_t, std::deque<BatchRecord*>> kept;
+  for (BatchRecord& record : records) {
+    auto& own = kept[record.flight.producer];
+    own.push_back(&record);
+    if (own.size() <= retain) continue;
+    own.front()->kept_until = record.closed;
+    own.pop_front();
   }
 }
 
@@ -93,19 +109,28 @@ void measure(RunResult& run, bool keep_series) {
 
 RunResult best_schedule(const Workload& workload, const PolicyChoice& policy,
                         const RunOptions& options) {
-  PolicyChoice filling = policy;
-  filling.rule =
-      workload.producers.size() > 1 ? PolicyChoice::Rule::kRoom : PolicyChoice::Rule::kNothing;
   RunOptions without_delay = options;
   without_delay.jitter.wake_up = {};
+  without_delay.hand_over.reset();
   without_delay.keep_batches = true;
   without_delay.keep_series = false;
-  RunResult run = simulate(workload, filling, without_delay);
-  filling.hand_over = HandOver::kAlways;
-  if (RunResult other = simulate(workload, filling, without_delay); other.duration < run.duration) {
-    run = std::move(other);
+  std::vector<PolicyChoice::Rule> rules{PolicyChoice::Rule::kNothing};
+  if (workload.producers.size() > 1) rules.push_back(PolicyChoice::Rule::kRoom);
+  std::optional<RunResult> best;
+  for (const PolicyChoice::Rule rule : rules) {
+    for (const HandOver hand_over : {HandOver::kNever, HandOver::kLast, HandOver::kAlways}) {
+      PolicyChoice filling = policy;
+      filling.rule = rule;
+      filling.hand_over = hand_over;
+      RunResult run = simulate(workload, filling, without_delay);
+      const bool is_better = !best || std::pair(best->failed, run.throughput()) >
+                                          std::pair(run.failed, best->throughput());
+      if (is_better) best = std::move(run);
+    }
   }
+  RunResult run = std::move(*best);
   admit_late(run.records);
+  free_late(run.records, workload.retain);
   measure(run, options.keep_series);
   if (!options.keep_batches) run.records.clear();
   return run;

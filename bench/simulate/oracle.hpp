@@ -1,12 +1,12 @@
 #pragma once
 
-// The best schedule that knows the future, as a bound for every policy.
+// The best schedule that knows the future.
 //
-// Throughput: a run that fills the same budget and goes on at the moment memory comes free, with or
-// without handing memory over, whichever is faster. Several producers start a batch only with room
-// for all of it, so that none fails. No policy that takes batches in this order and memory in these
-// steps is faster by more than the luck of an early load, or by handing over for some batches only
-// (half a percent in the table).
+// Throughput: the fastest of the runs that fill the same budget and go on at the moment memory
+// comes free. They differ in when memory is handed over, and with several producers in whether a
+// batch may start before there is room for all of it; the fewest failures count first. It is not
+// proven to be the fastest of all schedules. But no policy of the table is faster:
+// Simulation.NobodyIsFasterThanTheScheduleThatKnowsTheFuture.
 //
 // Memory: of that run, each batch is then admitted as late as its compute allows. Computes keep
 // their times. From the last batch backward: a copy ends when the compute or the next copy needs

@@ -227,7 +227,7 @@ class Simulation {
     if (producer.shape.peak() > options_.budget) ++run_.too_large;
     producer.flight = {};
     const Time load = producer.shape.load + options_.jitter.host.draw(producer.host);
-    if (producer.record) run_.records[*producer.record].next_load = load;
+    if (producer.record) run_.records[*producer.record].next_load += load;
     producer.next = now_ + load;
     producer.stage = Stage::kBegin;
   }
@@ -324,8 +324,11 @@ class Simulation {
     Flight& submitted = device_.flights().back();
     gate_->closed(index, &submitted, now_);
     if (options_.keep_batches) {
-      run_.records.push_back(
-          {.admitted = producer.admitted, .next_load = {}, .flight = submitted, .kept_until = {}});
+      run_.records.push_back({.admitted = producer.admitted,
+                              .closed = now_,
+                              .next_load = {},
+                              .flight = submitted,
+                              .kept_until = {}});
       producer.record = run_.records.size() - 1;
     }
     if (workload_.retain > 0) {

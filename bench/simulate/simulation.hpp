@@ -36,7 +36,8 @@ struct Sample {
 /// What a batch did, for the oracle.
 struct BatchRecord {
   Time admitted{};
-  Time next_load{};  ///< host time from its end to its producer's next request
+  Time closed{};     ///< all of it is enqueued
+  Time next_load{};  ///< of loads after it, up to its producer's next batch that did not fail
   Flight flight{};
   Time kept_until{};  ///< when its retained outputs were freed; zero: never
 };
