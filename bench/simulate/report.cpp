@@ -44,9 +44,9 @@ std::vector<std::string> cells(const Outcome& outcome) {
           percent(run.idle.throttle, run.duration),
           percent(run.idle.memory, run.duration),
           percent(run.idle.warm_up, run.duration),
-          shown(run.stall(0.5)),
-          shown(run.stall(0.99)),
-          shown(run.stall(1)),
+          shown(run.stalls.p50),
+          shown(run.stalls.p99),
+          shown(run.stalls.most),
           outcome.workload->producers.size() > 1 ? format_number(run.jain, 3) : "",
           run.failed > 0 ? std::to_string(run.failed) : "",
           verdict(outcome)};
@@ -85,10 +85,10 @@ nlohmann::ordered_json json_of(const Outcome& outcome) {
                      {"memory", run.idle.memory.count()},
                      {"warm_up", run.idle.warm_up.count()}};
   json["throttle_caused_idle_ns"] = run.caused_idle.count();
-  json["stall_ns"] = {{"p50", run.stall(0.5).count()},
-                      {"p95", run.stall(0.95).count()},
-                      {"p99", run.stall(0.99).count()},
-                      {"most", run.stall(1).count()}};
+  json["stall_ns"] = {{"p50", run.stalls.p50.count()},
+                      {"p95", run.stalls.p95.count()},
+                      {"p99", run.stalls.p99.count()},
+                      {"most", run.stalls.most.count()}};
   if (run.control) {
     json["target_ns"] = {{"end", run.control->target.count()},
                          {"most", run.control->most.count()},

@@ -46,6 +46,19 @@ struct Producer {
   std::optional<std::size_t> record{};  ///< of its last batch
 };
 
+/// Reorders `stalls`.
+Stalls summary(std::vector<Time>& stalls) {
+  if (stalls.empty()) return {};
+  const auto at = [&](double part) {
+    const auto place = static_cast<std::ptrdiff_t>(part * static_cast<double>(stalls.size()));
+    const auto found = stalls.begin() + std::min(place, std::ssize(stalls) - 1);
+    std::ranges::nth_element(stalls, found);
+    return *found;
+  };
+  return {
+      .batches = stalls.size(), .p50 = at(0.5), .p95 = at(0.95), .p99 = at(0.99), .most = at(1)};
+}
+
 class Simulation {
  public:
   Simulation(const Workload& workload, const PolicyChoice& policy, const RunOptions& options)
@@ -377,7 +390,7 @@ class Simulation {
   }
 
   void end_batch(Producer& producer) {
-    run_.stalls.push_back(std::exchange(producer.stall, Time{}));
+    stalls_.push_back(std::exchange(producer.stall, Time{}));
     producer.stage = Stage::kLoad;
   }
 
@@ -392,7 +405,7 @@ class Simulation {
     run_.left = memory_.used();
     run_.caused_idle = control_.statistics().caused_idle;
     run_.control = gate_->control();
-    std::ranges::sort(run_.stalls);
+    run_.stalls = summary(stalls_);
     double sum = 0;
     double squares = 0;
     for (const Producer& producer : producers_) {
@@ -428,6 +441,7 @@ class Simulation {
   Time hard_used_{};
   RunAheadControl control_;  ///< counts what this policy, whichever it is, has caused
   Bytes peak_before_{};
+  std::vector<Time> stalls_;  ///< of each batch
   RunResult run_;
 };
 
@@ -436,12 +450,6 @@ class Simulation {
 double RunResult::throughput() const {
   if (duration == Time{}) return 0;
   return static_cast<double>(computed.count()) / static_cast<double>(duration.count());
-}
-
-Time RunResult::stall(double part) const {
-  if (stalls.empty()) return {};
-  const auto place = static_cast<std::size_t>(part * static_cast<double>(stalls.size()));
-  return stalls[std::min(place, stalls.size() - 1)];
 }
 
 RunResult simulate(const Workload& workload, const PolicyChoice& policy,

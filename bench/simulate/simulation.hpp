@@ -54,6 +54,15 @@ struct Idle {
   [[nodiscard]] Time sum() const { return warm_up + throttle + memory + device + host; }
 };
 
+/// How long batches stood, before and in their allocations.
+struct Stalls {
+  std::uint64_t batches = 0;
+  Time p50{};
+  Time p95{};
+  Time p99{};
+  Time most{};
+};
+
 /// Result of one run.
 struct RunResult {
   static constexpr std::uint64_t kWarmUp = 64;  ///< batches
@@ -69,14 +78,13 @@ struct RunResult {
   Idle idle{};
   Time caused_idle{};                           ///< throttle-caused, warm-up included
   std::optional<RunAheadStatistics> control{};  ///< of weir's policies
-  std::vector<Time> stalls{};                   ///< of each batch, sorted
-  double jain = 1;                              ///< fairness over bytes of the producers
+  Stalls stalls{};
+  double jain = 1;  ///< fairness over bytes of the producers
   std::vector<Sample> series{};
   std::vector<BatchRecord> records{};
 
   /// Device time that was computed, over the duration.
   [[nodiscard]] double throughput() const;
-  [[nodiscard]] Time stall(double part) const;
 };
 
 /// Runs the workload. The same arguments give the same result.

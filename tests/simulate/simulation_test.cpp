@@ -9,12 +9,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Everything but the stalls, which are many.
 std::string figures(const RunResult& run) {
   const auto text = [](auto... values) { return ((std::to_string(values) + " ") + ...); };
   return text(run.batches, run.failed, run.duration.count(), run.peak.count, run.warm_peak.count,
               run.idle.sum().count(), run.idle.host.count(), run.caused_idle.count(), run.jain,
-              run.stall(0.5).count(), run.stall(1).count());
+              run.stalls.p50.count(), run.stalls.most.count());
 }
 
 TEST(Simulation, MemoryReturnsToNothingUnderEachPolicyAndWorkload) {
@@ -25,7 +24,7 @@ TEST(Simulation, MemoryReturnsToNothingUnderEachPolicyAndWorkload) {
           simulate::run(of, policy.name, 2, {.batches = 200, .jitter = assumed_jitter()});
       EXPECT_EQ(run.left, Bytes{}) << of.name << " " << policy.name;
       EXPECT_EQ(run.batches + run.failed, 200U) << of.name << " " << policy.name;
-      EXPECT_EQ(run.stalls.size(), 200U) << of.name << " " << policy.name;
+      EXPECT_EQ(run.stalls.batches, 200U) << of.name << " " << policy.name;
     }
   }
 }
@@ -111,6 +110,28 @@ TEST(Simulation, BarrierAddsLoadCopyAndComputeOfEachBatch) {
   // The copy is enqueued half way through the submission, and takes longer than the other half.
   EXPECT_EQ(run.duration, 100 * std::chrono::microseconds(17'500));
   EXPECT_EQ(run.peak, of.inputs + of.work);
+}
+
+TEST(Simulation, StallsAreSummedUpByTheMedianTwoPercentilesAndTheMost) {
+  // The host takes no time, so under barrier each batch stands for its copy and its compute.
+  const Workload of{.name = "",
+                    .about = "",
+                    .compute = milliseconds(10),
+                    .load = 0,
+                    .copy = 0.2,
+                    .submit = 0,
+                    .burst = 50,
+                    .pause = milliseconds(100)};
+  const RunResult run = simulate::run(of, "barrier", 4, {.batches = 200});
+  EXPECT_EQ(run.stalls.batches, 200U);
+  EXPECT_EQ(run.stalls.p50, milliseconds(12));
+  EXPECT_EQ(run.stalls.most, milliseconds(12));
+  const RunResult queued = simulate::run(of, "batches-2", 16, {.batches = 200});
+  // A batch stands for a compute. The third one also stands for the first copy.
+  EXPECT_EQ(queued.stalls.p50, milliseconds(10));
+  EXPECT_LE(queued.stalls.p95, queued.stalls.p99);
+  EXPECT_LE(queued.stalls.p99, queued.stalls.most);
+  EXPECT_EQ(queued.stalls.most, milliseconds(12));
 }
 
 TEST(Simulation, AtMostSoManyBatchesAreSubmitted) {
