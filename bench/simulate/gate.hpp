@@ -56,7 +56,8 @@ class Gate {
   [[nodiscard]] virtual std::vector<std::size_t> wakes() { return {}; }
   /// Serial of the producer's open batch; 0: the gate counts none.
   [[nodiscard]] virtual std::uint64_t serial(std::size_t /*producer*/) const { return 0; }
-  [[nodiscard]] virtual std::optional<RunAheadStatistics> control() const { return std::nullopt; }
+  /// Counts all batches that the device has passed.
+  [[nodiscard]] virtual std::optional<RunAheadStatistics> control() { return std::nullopt; }
 };
 
 /// When inputs that do not fit take over memory of freed working sets, for whose computes their

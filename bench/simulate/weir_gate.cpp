@@ -119,7 +119,8 @@ class WeirGate final : public Gate {
   [[nodiscard]] std::uint64_t serial(std::size_t producer) const override {
     return places_[producer].ticket.serial;
   }
-  [[nodiscard]] std::optional<RunAheadStatistics> control() const override {
+  [[nodiscard]] std::optional<RunAheadStatistics> control() override {
+    rules_.settle(passed_);  // those after the last question too
     return rules_.control().statistics();
   }
 
