@@ -47,7 +47,7 @@ struct BatchRecord {
 struct Idle {
   Time warm_up{};   ///< before the first compute; in the first batches, if not the host's
   Time throttle{};  ///< for a limit on running ahead
-  Time memory{};    ///< for memory, or another producer's turn
+  Time memory{};    ///< for memory, another producer's turn or share
   Time device{};    ///< for a collective
   Time host{};      ///< the rest
 
