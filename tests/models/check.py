@@ -97,8 +97,11 @@ def check(name: str, switches: list[str], error: str | None, work: Path, optimiz
     printed = search(switches, work, optimize)
     wrong = verdict(printed, error)
     states = re.search(r"(\d+) states, stored", printed)
+    memory = re.search(r"([\d.]+)\s+total actual memory usage", printed)
+    took = re.search(r"elapsed time ([\d.]+) seconds", printed)
     print(f"{name}: {'as expected' if wrong is None else wrong}; "
-          f"{states.group(1) if states else 'no'} states ({' '.join(switches)})")
+          f"{states.group(1) if states else 'no'} states, {memory.group(1) if memory else '?'} MiB, "
+          f"{took.group(1) if took else '?'} s ({' '.join(switches)})")
     if wrong is not None:
         print(printed)
         if list(work.glob("*.trail")):
