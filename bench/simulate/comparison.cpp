@@ -35,7 +35,8 @@ class Cell {
     waiting.hand_over = HandOver::kNever;
     RunResult waited = simulate(workload_, backstop, waiting);
     const RunResult& handed = of(backstop);
-    return waited.throughput() > handed.throughput() ? std::move(waited) : handed;
+    if (handed.throughput() >= waited.throughput()) return handed;
+    return waited;
   }
   void set(const PolicyChoice& policy, const RunResult& run) { runs_.emplace_back(&policy, run); }
   /// Returns the runs of policies that are not weir's and have the budget.

@@ -11,9 +11,8 @@ using std::chrono::milliseconds;
 
 /// A gate, and a device whose batches it hears of.
 struct Gated {
-  explicit Gated(std::string_view name, Bytes budget = gib(1)) : budget_(budget) {
-    gate = make_gate(policy(name), memory, device, budget_, 1);
-  }
+  explicit Gated(std::string_view name, Bytes budget = gib(1))
+      : gate(make_gate(policy(name), memory, device, budget, 1)) {}
 
   /// Submits a batch.
   void submit(Time now, Time copy, Time compute) {
@@ -34,7 +33,6 @@ struct Gated {
   Jitter jitter;
   Memory memory{gib(1024)};
   Device device{jitter, 1};
-  Bytes budget_;
   std::unique_ptr<Gate> gate;
 };
 
