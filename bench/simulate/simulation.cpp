@@ -380,6 +380,7 @@ class Simulation {
       memory_.drop(bytes);
       gate_->freed(index, bytes, false);
     }
+    if (producer.waited) gate_->allocated(index, {}, true);  // the rules hear that it waited
     gate_->closed(index, nullptr, now_);
     ++run_.failed;
     producer.waited = false;
