@@ -54,12 +54,6 @@ inline std::vector<Known> known_misses() {
       {"too-large-0.9", "2", "batches-2", 1.142, 0.89},
       {"too-large-0.9", "2", "batches-3", 1.142, 0.89},
       {"too-large-0.9", "2", "bql", 1.142, 0.89},
-      {"too-large-1.1", "1.5", "of filling", 0.111},
-      {"too-large-1.1", "2", "of filling", 0.075},
-      {"too-large-1.1", "2", "batches-2", 1.093, 0.76},
-      {"too-large-1.1", "2", "batches-3", 1.093, 0.89},
-      {"too-large-1.1", "2", "batches-4", 1.093, 0.89},
-      {"too-large-1.1", "2", "bql", 1.093, 0.89},
       {"too-large-1.1", "4", "memory, of filling", 0.04},
       // A batch that fails first waits until the device is done with all others. The gap after that
       // counts as throttle-caused, though filling the budget has it too.
