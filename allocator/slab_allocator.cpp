@@ -254,7 +254,7 @@ bool SlabAllocator::await_given_back(std::uint64_t looked) {
   return given_back() != looked;
 }
 
-bool SlabAllocator::reclaim(bool may_wait, std::uint64_t looked, const std::stop_token& stop) {
+bool SlabAllocator::reclaim(bool may_wait, std::uint64_t looked, Attempt& attempt) {
   poll();
   if (give_back_empty_slabs()) return true;
   if (await_given_back(looked)) return true;
@@ -271,7 +271,9 @@ bool SlabAllocator::reclaim(bool may_wait, std::uint64_t looked, const std::stop
   for (const Point point : recorded) {
     // A slot can await one point after another is passed. A wait for a passed point would return at
     // once, and so would the next call.
-    if (!progress_.reached(point)) return progress_.wait(point, stop);
+    if (progress_.reached(point)) continue;
+    ++attempt.waits;
+    return progress_.wait(point, attempt.stop);
   }
   poll();
   return give_back_empty_slabs() || await_given_back(looked);

@@ -60,8 +60,9 @@ class SlabAllocator {
   /// Makes room when the pool cannot serve. Returns every slab without slots in use to the pool. If
   /// there is none, returns true if another thread returned one since `given_back` was `looked`,
   /// and waits for one under way. Otherwise, if `may_wait`, waits on the host for the oldest
-  /// submitted use of a freed slot, or until `stop`. Returns false if none of these is possible.
-  [[nodiscard]] bool reclaim(bool may_wait, std::uint64_t looked, const std::stop_token& stop = {});
+  /// submitted use of a freed slot, or until the stop of `attempt`, which counts the wait. Returns
+  /// false if none of these is possible.
+  [[nodiscard]] bool reclaim(bool may_wait, std::uint64_t looked, Attempt& attempt);
   /// Returns the number of slabs returned. Read it before a request, so that none is missed.
   [[nodiscard]] std::uint64_t given_back() const noexcept {
     return given_back_.load(std::memory_order_acquire);

@@ -195,7 +195,7 @@ std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
       },
       where);
   (void)device_.progress().wait(last_submitted(StreamRole::kCopyOut), {});
-  if (catches_up) admission_.note_synchronized();
+  if (catches_up) admission_.note_synchronized(owner_here().batch);
   if (buffer->copied) return {buffer->data(), buffer->data() + shape.elements()};
   if (auto error = table_->error(state_of(tensor, "read"))) std::rethrow_exception(error);
   throw Error("read: the contents were lost to an error and have been overwritten since");
@@ -254,7 +254,7 @@ void Scheduler::wait(const Tensor& tensor, CallSite where) {
   const Point point = written(tensor);
   const bool catches_up = !device_.progress().reached(point);
   (void)device_.progress().wait(point, {});
-  if (catches_up) admission_.note_synchronized();
+  if (catches_up) admission_.note_synchronized(owner_here().batch);
   if (auto error = table_->error(state_of(tensor, "wait"))) std::rethrow_exception(error);
 }
 
@@ -294,7 +294,7 @@ void Scheduler::wait_all(CallSite where) {
   refuse_device_thread("wait_all");
   const Barrier barrier("wait_all", where, device_.timeline_source());
   wait_device();
-  admission_.note_synchronized();
+  admission_.note_synchronized(owner_here().batch);
   if (auto error = table_->take_first()) std::rethrow_exception(error);
 }
 

@@ -42,11 +42,12 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
       admission_.note_allocated(owner.batch, allocation.block, waited);
       return allocation;
     }
-    if (slabs_.reclaim(may_wait, looked, owner.stop)) continue;
-    if (may_wait && owner.stop.stop_requested()) {
-      throw Cancelled(std::string(label) + kMemoryWaitCancelled);
-    }
+    const bool reclaimed = slabs_.reclaim(may_wait, looked, attempt);
     attempt.waits = waits += attempt.waits;  // the report covers all attempts
+    if (reclaimed) continue;
+    const bool cancelled = may_wait && owner.stop.stop_requested();
+    if ((cancelled || last) && (deadline || waits != 0)) admission_.note_waited(owner.batch);
+    if (cancelled) throw Cancelled(std::string(label) + kMemoryWaitCancelled);
     if (last) pool_.fail(attempt);
     if (!deadline) {
       // From now on each attempt follows a reading of the pressure, so that later frees are

@@ -36,6 +36,7 @@ class WeirGate final : public Gate {
       return {};
     }
     place.released.reset();
+    place.yielded_to = place.decision == Decision::kWaitShare ? rules_.yields_to(place) : 0;
     place.waited_for_room = place.waited_for_room || place.decision == Decision::kWaitHard ||
                             place.decision == Decision::kWaitOpen;
     if (place.decision != Decision::kWaitOpen) place.deadline.reset();
@@ -79,7 +80,7 @@ class WeirGate final : public Gate {
       }
       flight->ticket = &ticket;
     }
-    rules_.close(ticket, points, flight != nullptr, on_clock(now));
+    rules_.close(ticket, points, flight != nullptr, on_clock(now), passed_);
     place.ticket = {};
     news_ = true;
   }

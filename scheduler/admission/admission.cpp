@@ -29,13 +29,26 @@ std::uint64_t this_producer() {
   return producer;
 }
 
-/// Returns how long the run-ahead target has held the calling thread back since the thread last
-/// waited for the device by itself. Of the last scheduler that the thread used.
-std::chrono::nanoseconds& own_stalls(const Admission& admission) {
-  thread_local const Admission* last = nullptr;
-  thread_local std::chrono::nanoseconds stalls{};
-  if (std::exchange(last, &admission) != &admission) stalls = {};
-  return stalls;
+/// Numbers the admissions of the process from 1.
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// Returns how long the run-ahead target of the admission `serial` has held the calling thread back
+/// since the thread last waited for the device by itself. Of the four that the thread used last.
+std::chrono::nanoseconds& own_stalls(std::uint64_t serial) {
+  struct Own {
+    std::uint64_t serial = 0;
+    std::chrono::nanoseconds stalls{};
+  };
+  thread_local std::array<Own, 4> all{};
+  thread_local std::size_t oldest = 0;
+  const auto own = std::ranges::find(all, serial, &Own::serial);
+  if (own != all.end()) return own->stalls;
+  Own& added = all.at(oldest++ % all.size());
+  added = {.serial = serial, .stalls = {}};
+  return added.stalls;
 }
 
 }  // namespace
@@ -91,7 +104,12 @@ class Admission::InLine : public Applicant {
 
 Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
                      RunAhead run_ahead, std::chrono::nanoseconds grace)
-    : memory_(memory), streams_(streams), policy_(policy), grace_(grace), rules_(run_ahead) {
+    : memory_(memory),
+      streams_(streams),
+      policy_(policy),
+      grace_(grace),
+      serial_(next_serial()),
+      rules_(run_ahead) {
   enlist();
 }
 
@@ -181,13 +199,16 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       place.grace_over = false;
     }
     if (decision == Decision::kWaitTurn) wake_first();  // settling may have made it the first
-    if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
+    if (decision != Decision::kAdmit && decision != Decision::kForce) {
+      place.yielded_to = decision == Decision::kWaitShare ? rules_.yields_to(place) : 0;
+      return std::nullopt;
+    }
     if (decision == Decision::kForce) others = let_promises_lapse();
     // The first footprint may include weights, which the second batch does not create again.
     known = place.kind->given_back.has_value();
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
-    own_stalls(*this) += place.held_back;
+    own_stalls(serial_) += place.held_back;
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
     note_admission(
@@ -310,10 +331,16 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
       log(LogLevel::kWarn, std::string("a batch's point is recorded later: ") + error.what());
     }
   }
+  Points passed{};
+  try {
+    if (policy_ == Policy::kThrottled) passed = passed_by_device();
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("how far the device is, is not known: ") + error.what());
+  }
   const Lock lock(mutex_);
   if (!rules_.ledger().is_open(ref)) return;
   const auto now = ref.ticket->released ? std::chrono::steady_clock::now() : AdmissionRules::Time{};
-  rules_.close(*ref.ticket, points, learn, now);
+  rules_.close(*ref.ticket, points, learn, now, passed);
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
   counts_.most_submitted = std::max(counts_.most_submitted, rules_.ledger().submitted());
   wake_who_waits_for_open(false);
@@ -338,17 +365,22 @@ void Admission::record_missing() {
   }
 }
 
+Admission::Points Admission::passed_by_device() const {
+  Points passed{};
+  for (std::size_t i = 0; i < kStreamRoles; ++i) {
+    const StreamId stream = streams_.ids.at(i);
+    if (stream != StreamId{}) passed.at(i) = streams_.progress.passed(stream);
+  }
+  return passed;
+}
+
 void Admission::settle() {
   try {
     if (missing_points_.load(std::memory_order_relaxed)) record_missing();
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("a batch's point is not recorded yet: ") + error.what());
   }
-  std::array<std::uint64_t, kStreamRoles> passed{};
-  for (std::size_t i = 0; i < kStreamRoles; ++i) {
-    const StreamId stream = streams_.ids.at(i);
-    if (stream != StreamId{}) passed.at(i) = streams_.progress.passed(stream);
-  }
+  const Points passed = passed_by_device();
   memory_.poll();  // after reading `passed`, so that the frees of settled batches have reached the
                    // pool
   const Lock lock(mutex_);
@@ -356,10 +388,11 @@ void Admission::settle() {
   passed_ = passed;
 }
 
-void Admission::note_synchronized() {
+void Admission::note_synchronized(TicketRef own) {
   settle();  // the gaps before are still charged to what was held back before
   const Lock lock(mutex_);
-  rules_.control().note_synchronized(std::exchange(own_stalls(*this), {}));
+  rules_.control().note_synchronized(std::exchange(own_stalls(serial_), {}));
+  rules_.ledger().note_synchronized(own);
 }
 
 bool Admission::let_forgotten_lapse() {

@@ -95,6 +95,8 @@ class Admission final : public BudgetUser, private TimelineSource {
 
   /// `waited`: the allocation had to wait for memory.
   void note_allocated(TicketRef ref, Bytes bytes, bool waited = false);
+  /// Call when an allocation of the batch has waited for memory and then failed.
+  void note_waited(TicketRef ref);
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept;
 
   /// Call after memory was freed that is charged to no batch.
@@ -108,8 +110,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] bool await_memory(const MemoryWait& wait);
   [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
 
-  /// Call after the calling thread has waited for the device by itself.
-  void note_synchronized();
+  /// Call after the calling thread has waited for the device by itself; `own` is its open batch.
+  void note_synchronized(TicketRef own = {});
 
   /// Settles every batch whose points the device has passed, after its frees reached the pool.
   void settle();
@@ -133,6 +135,7 @@ class Admission final : public BudgetUser, private TimelineSource {
 
   class InLine;
   struct Blocked;
+  using Points = std::array<std::uint64_t, kStreamRoles>;
 
   [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
@@ -151,6 +154,7 @@ class Admission final : public BudgetUser, private TimelineSource {
                       std::chrono::steady_clock::time_point deadline, const Pressure& before)
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] static std::condition_variable_any& own_sleep();
+  [[nodiscard]] Points passed_by_device() const;
   void record_missing();
   /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns
   /// false if there is none.
@@ -166,10 +170,11 @@ class Admission final : public BudgetUser, private TimelineSource {
   const BatchStreams streams_;
   const Policy policy_;
   const std::chrono::nanoseconds grace_;
+  const std::uint64_t serial_;  ///< of this admission in the process
 
   mutable Mutex mutex_{LockRank::kAdmission};
   AdmissionRules rules_ WEIR_GUARDED_BY(mutex_);
-  std::array<std::uint64_t, kStreamRoles> passed_ WEIR_GUARDED_BY(mutex_){};
+  Points passed_ WEIR_GUARDED_BY(mutex_){};
   /// The batch that waits for open batches: first in line, or first until a newcomer overtook it.
   InLine* waits_for_open_ WEIR_GUARDED_BY(mutex_) = nullptr;
   /// Allocations in their grace, oldest first.

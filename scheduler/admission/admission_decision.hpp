@@ -68,8 +68,8 @@ struct AdmissionState {
   if (state.submitted != 0 && soft_limit_reached(state.submitted, state.queued, run_ahead)) {
     return Decision::kWaitSoft;
   }
-  // Fairness must not idle the device, so it needs two submitted batches, or one if no more than
-  // two may be queued.
+  // Fairness must not idle the device, so it needs two submitted batches. One is enough where two
+  // may reach the soft limit: with two submitted nobody would be admitted, and with one everybody.
   const std::uint64_t enough = std::clamp<std::uint64_t>(run_ahead.batches.value_or(3), 2, 3) - 1;
   if (state.yields && state.submitted >= enough) return Decision::kWaitShare;
   return Decision::kAdmit;

@@ -28,6 +28,11 @@ void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   wake_who_waits_for_open(false);
 }
 
+void Admission::note_waited(TicketRef ref) {
+  const Lock lock(mutex_);
+  rules_.ledger().note_waited(ref);
+}
+
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
   const Lock lock(mutex_);
   rules_.ledger().note_freed(ref, bytes, awaiting);

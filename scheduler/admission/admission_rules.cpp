@@ -59,6 +59,7 @@ void AdmissionRules::join(Applicant& batch, std::string_view kind, std::uint64_t
                           const Pressure& pressure, std::uint32_t weight) {
   batch.kind = &ledger_.kind(kind);
   line_.join(batch, producer, estimate(batch, pressure), weight);
+  batch.joined_at = ran_;
 }
 
 double AdmissionRules::queued_with(const FairLine::Place& place) const noexcept {
@@ -78,14 +79,22 @@ FairLine::Place* AdmissionRules::first() const noexcept {
   if (line_.size() < 2) return line_.first();
   const double most = most_queued();  // of one of them, so that one may go
   if (most == kAnyTime) return line_.first();
-  return line_.first(
-      [this, most](const FairLine::Place& place) { return queued_with(place) <= most; });
+  return line_.first([this, most, weights = line_.weights()](const FairLine::Place& place) {
+    const auto& batch = static_cast<const Applicant&>(place);
+    return queued_with(place) <= most || is_overdue(batch, weights);
+  });
 }
 
-bool AdmissionRules::yields(const Applicant& batch) const noexcept {
-  if (!line_.yields(batch)) return false;
+bool AdmissionRules::is_overdue(const Applicant& batch, std::uint64_t weights) const noexcept {
+  const double ran = static_cast<double>((ran_ - batch.joined_at).count());
+  const double share = for_weight(ledger_.expected_time(*batch.kind), batch.weight);
+  return ran >= share * static_cast<double>(weights);
+}
+
+std::uint64_t AdmissionRules::yields_to(const Applicant& batch) const noexcept {
+  if (!line_.yields(batch)) return 0;
   const double most = most_queued();
-  return line_.yields(batch, [this, most](std::uint64_t producer, std::uint32_t weight) {
+  return line_.yields_to(batch, [this, most](std::uint64_t producer, std::uint32_t weight) {
     return for_weight(ledger_.queued_of(producer), weight) <= most;
   });
 }
@@ -95,7 +104,7 @@ AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,
   return {.first_in_line = first() == &batch,
           .cancelled = cancelled,
           .grace_over = batch.grace_over,
-          .yields = yields(batch),
+          .yields = yields_to(batch) != 0,
           .held = pressure.held,
           .budget = pressure.budget,
           .live = live(pressure),
@@ -114,14 +123,16 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
   ticket.released = batch.released;
   ticket.waited_for_memory = batch.waited_for_room;
   ticket.credit = control_.note_held_back(batch.held_back);
+  if (batch.yielded_to != 0 && ledger_.submitted() == 0) line_.note_late(batch.yielded_to);
   line_.serve(batch);
   return ticket;
 }
 
 void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points,
-                           bool learn, Time now) {
-  control_.note_unused(ledger_.queued_behind());
-  if (ticket.released) {
+                           bool learn, Time now,
+                           const std::array<std::uint64_t, kStreamRoles>& passed) {
+  control_.note_unused(ledger_.queued_behind(passed));
+  if (ticket.released && learn) {
     const auto copy = ticket.kind->device_time.at(index_of(StreamRole::kCopyIn));
     control_.note_lead(now - *ticket.released + copy);
   }
@@ -131,8 +142,11 @@ void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>
 }
 
 void AdmissionRules::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
-  (void)ledger_.settle(passed,
-                       [this](const Ticket& ticket) { control_.note_settled(run_of(ticket)); });
+  (void)ledger_.settle(passed, [this](const Ticket& ticket) {
+    const RunBatch run = run_of(ticket);
+    control_.note_settled(run);
+    ran_ += run.device_time;
+  });
 }
 
 }  // namespace weir

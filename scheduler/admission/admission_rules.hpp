@@ -26,6 +26,8 @@ struct Applicant : FairLine::Place {
   /// How long the run-ahead target alone has held it back.
   std::chrono::nanoseconds held_back{};
   bool waited_for_room = false;  ///< for memory, before its admission
+  std::uint64_t yielded_to = 0;  ///< for whose turn it waits, or has waited last; 0: nobody's
+  std::chrono::nanoseconds joined_at{};  ///< device time of all batches settled before it joined
   /// When what it was held back for ended; none: it was not held back, or that is not known.
   std::optional<std::chrono::steady_clock::time_point> released{};
 };
@@ -42,7 +44,8 @@ class AdmissionRules {
             const Pressure& pressure, std::uint32_t weight = 1);
   /// Returns who may be admitted next; null if nobody waits. Fair by bytes, but if enough device
   /// time is queued, time is scarce and bytes are not: then a waiter is passed over whose producer
-  /// would have more of it queued, for its weight, than another waiter's with its batch.
+  /// would have more of it queued, for its weight, than another waiter's with its batch. But not
+  /// for longer than the device takes to run the share of all others.
   ///
   /// Settling changes who that is, and wakes nobody. A waiter that finds another one first must
   /// wake it.
@@ -53,12 +56,15 @@ class AdmissionRules {
   [[nodiscard]] Decision decide(const AdmissionState& state) const noexcept {
     return weir::decide(state, control_.target());
   }
+  /// Returns for which producer's turn the batch waits if `decide` says kWaitShare.
+  [[nodiscard]] std::uint64_t yields_to(const Applicant& batch) const noexcept;
   /// Opens the batch, which leaves the line.
   Ticket& admit(Applicant& batch, Bytes estimate, const Pressure& pressure, CallSite where = {},
                 std::uint32_t number = 0);
   /// Call when the open batch has been submitted. `now` is when, and only batches that were held
-  /// back need it.
-  void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn, Time now);
+  /// back need it. `passed`: how far the device is, also if that is not settled yet.
+  void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn, Time now,
+             const std::array<std::uint64_t, kStreamRoles>& passed = {});
   /// Settles every submitted batch whose points are passed.
   void settle(const std::array<std::uint64_t, kStreamRoles>& passed);
 
@@ -74,7 +80,8 @@ class AdmissionRules {
   /// nanoseconds over its weight, to go before others.
   [[nodiscard]] double most_queued() const noexcept;
   [[nodiscard]] double queued_with(const FairLine::Place& place) const noexcept;
-  [[nodiscard]] bool yields(const Applicant& batch) const noexcept;
+  /// Whether the device has run so much since the batch joined that its share is a batch.
+  [[nodiscard]] bool is_overdue(const Applicant& batch, std::uint64_t weights) const noexcept;
   /// Returns the bytes held that neither an open batch allocated nor the device alone can free.
   [[nodiscard]] Bytes live(const Pressure& pressure) const;
   [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const;
@@ -83,6 +90,7 @@ class AdmissionRules {
   Ledger ledger_;
   FairLine line_;
   RunAheadControl control_;
+  std::chrono::nanoseconds ran_{};  ///< device time of all settled batches
 };
 
 }  // namespace weir

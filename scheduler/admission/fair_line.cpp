@@ -18,17 +18,22 @@ Bytes virtual_bytes(Bytes bytes, std::uint32_t weight) {
 }  // namespace
 
 void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight) {
-  const auto account = std::ranges::find(accounts_, producer, &Account::producer);
-  const bool returned = account != accounts_.end();
-  const std::uint64_t end = returned ? account->end : 0;
-  if (returned) account->returned = account->waiting = true;
+  accounts_.reserve(accounts_.size() + waiting_.size() + 1);  // one for each served place
+  waiting_.push_back(&place);
+  Account* account = find(producer);
   place = {.producer = producer,
            .weight = weight,
            .bytes = bytes,
-           .tag = std::max(virtual_time_, end),
+           .tag = std::max(virtual_time_, account != nullptr ? account->end : 0),
            .arrival = ++arrivals_};
-  accounts_.reserve(accounts_.size() + waiting_.size() + 1);  // one for each served place
-  waiting_.push_back(&place);
+  if (account == nullptr) return;
+  account->returned = account->waiting = true;
+  if (account->late != 0) --account->late;
+}
+
+FairLine::Account* FairLine::find(std::uint64_t producer) noexcept {
+  const auto account = std::ranges::find(accounts_, producer, &Account::producer);
+  return account != accounts_.end() ? &*account : nullptr;
 }
 
 FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
@@ -43,48 +48,68 @@ FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
   return first;
 }
 
-bool FairLine::yields(const Place& place, const MayHoldUp& may) const noexcept {
+std::uint64_t FairLine::yields_to(const Place& place, const MayHoldUp& may) const noexcept {
   const std::uint64_t most_behind = virtual_bytes(place.bytes, place.weight).count;
-  return std::ranges::any_of(accounts_, [&](const Account& account) {
+  const auto found = std::ranges::find_if(accounts_, [&](const Account& account) {
     return account.producer != place.producer && account.end < place.tag &&
-           place.tag - account.end <= most_behind &&
+           place.tag - account.end <= most_behind && account.late == 0 &&
            (account.open || (account.returned && !account.waiting)) &&
            (!may || may(account.producer, account.weight));
   });
+  return found != accounts_.end() ? found->producer : 0;
+}
+
+void FairLine::note_late(std::uint64_t producer) noexcept {
+  Account* account = find(producer);
+  if (account == nullptr) return;
+  account->fine = std::clamp(2 * account->fine, std::uint32_t{2}, kMostLate);
+  account->late = account->fine;
+}
+
+std::uint64_t FairLine::weights() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Account& account : accounts_) sum += account.weight;
+  for (const Place* place : waiting_) {
+    const bool counted = std::ranges::count(accounts_, place->producer, &Account::producer) != 0;
+    sum += counted ? 0 : place->weight;
+  }
+  return sum;
 }
 
 void FairLine::serve(Place& place) noexcept {
   std::erase(waiting_, &place);
   virtual_time_ = std::max(virtual_time_, place.tag);
-  const std::uint64_t end = sum_or_most(place.tag, virtual_bytes(place.bytes, place.weight));
-  const auto account = std::ranges::find(accounts_, place.producer, &Account::producer);
-  if (account == accounts_.end()) {
-    accounts_.push_back(
-        {.producer = place.producer, .weight = place.weight, .end = end, .open = true});
-  } else {
-    account->weight = place.weight;
-    account->end = end;
-    account->open = true;
-    account->waiting = false;
-  }
-  // An account that ended before now equals no account. Threads come and go, so drop it.
-  std::erase_if(accounts_, [this](const Account& a) { return !a.open && a.end <= virtual_time_; });
+  Account* account = find(place.producer);
+  if (account == nullptr) account = &accounts_.emplace_back(Account{.producer = place.producer});
+  account->weight = place.weight;
+  account->last = virtual_bytes(place.bytes, place.weight);
+  account->end = sum_or_most(place.tag, account->last);
+  account->open = true;
+  account->waiting = false;
+  // For the order an account that ended before now equals no account. Threads come and go, so drop
+  // it, but only a batch later: a producer that is back by then is away for a short time. One that
+  // was late is remembered for longer.
+  const Bytes moved = account->last;
+  std::erase_if(accounts_, [this, moved](const Account& a) {
+    if (a.open || a.waiting || a.end > virtual_time_) return false;
+    const std::uint64_t ago = virtual_time_ - a.end;
+    return a.fine == 0 ? ago >= a.last.count : ago / kMostLate >= std::max(a.last, moved).count;
+  });
 }
 
 void FairLine::correct(std::uint64_t producer, Bytes expected, Bytes held) noexcept {
-  const auto account = std::ranges::find(accounts_, producer, &Account::producer);
-  if (account == accounts_.end()) return;
+  Account* account = find(producer);
+  if (account == nullptr) return;
   account->open = false;
-  const Bytes expected_end = virtual_bytes(expected, account->weight);
-  const Bytes held_end = virtual_bytes(held, account->weight);
-  account->end = sum_or_most(account->end, minus_or_zero(held_end, expected_end));
-  account->end -= std::min(account->end, minus_or_zero(expected_end, held_end).count);
+  const Bytes before = virtual_bytes(expected, account->weight);
+  account->last = virtual_bytes(held, account->weight);
+  account->end = sum_or_most(account->end, minus_or_zero(account->last, before));
+  account->end -= std::min(account->end, minus_or_zero(before, account->last).count);
 }
 
 void FairLine::leave(Place& place) noexcept {
   std::erase(waiting_, &place);
-  const auto account = std::ranges::find(accounts_, place.producer, &Account::producer);
-  if (account != accounts_.end()) account->waiting = false;
+  if (Account* account = find(place.producer)) account->waiting = false;
 }
 
 }  // namespace weir

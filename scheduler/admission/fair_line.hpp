@@ -40,8 +40,17 @@ class FairLine {
   /// would be before `place` if it were in the line. Without this, a large batch would enter
   /// whenever the producer of small ones is busy loading or submitting: both would get equal
   /// batches instead of equal bytes. A producer that is behind by more than the bytes of `place` is
-  /// slowed by its own host; its turn is not kept.
-  [[nodiscard]] bool yields(const Place& place, const MayHoldUp& may = {}) const noexcept;
+  /// slowed by its own host; its turn is not kept. Nor is that of one that was late (note_late).
+  [[nodiscard]] bool yields(const Place& place) const noexcept { return yields_to(place) != 0; }
+  /// Returns such a producer that may hold others up, any one if `may` is empty; 0: there is none.
+  [[nodiscard]] std::uint64_t yields_to(const Place& place,
+                                        const MayHoldUp& may = {}) const noexcept;
+  /// Call if the device ran dry while a batch yielded to `producer`. It has to be back in the line
+  /// several times before its turn is kept again: twice as often each time, up to kMostLate.
+  static constexpr std::uint32_t kMostLate = 64;
+  void note_late(std::uint64_t producer) noexcept;
+  /// Returns the sum of the weights of all that wait, have an open batch, or were here just now.
+  [[nodiscard]] std::uint64_t weights() const noexcept;
   /// Admits: charges its bytes to its producer, until `correct` replaces them.
   void serve(Place& place) noexcept;
   /// Replaces the `expected` bytes of a served place by the bytes `held`. Once per place.
@@ -54,17 +63,22 @@ class FairLine {
 
  private:
   struct Account {
-    std::uint64_t producer;
-    std::uint32_t weight;
-    std::uint64_t end;  ///< tag at which this producer's last served batch ended
-    bool open = false;  ///< that batch is not corrected yet
+    std::uint64_t producer = 0;
+    std::uint32_t weight = 1;
+    std::uint64_t end = 0;  ///< tag at which this producer's last served batch ended
+    Bytes last{};           ///< by how much that batch moved the end
+    bool open = false;      ///< that batch is not corrected yet
     /// It was back in the line while it had this account: as a rule it is away for a short time.
     bool returned = false;
-    bool waiting = false;  ///< it is in the line
+    bool waiting = false;    ///< it is in the line
+    std::uint32_t late = 0;  ///< how often it has to be back before its turn is kept again
+    std::uint32_t fine = 0;  ///< what `late` was set to the last time
   };
 
+  [[nodiscard]] Account* find(std::uint64_t producer) noexcept;
+
   std::vector<Place*> waiting_;
-  std::vector<Account> accounts_;  ///< open, or ending beyond the virtual time
+  std::vector<Account> accounts_;  ///< open, waiting, or ended less than a batch ago
   std::uint64_t virtual_time_ = 0;
   std::uint64_t arrivals_ = 0;
 };

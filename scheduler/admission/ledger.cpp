@@ -64,8 +64,8 @@ std::optional<Bytes> Ledger::expected(const BatchKind& kind,
 
 std::optional<Bytes> Ledger::largest_known() const noexcept {
   Bytes largest;
-  for (const auto& [name, kind] : kinds_) {
-    if (!kind->footprint) continue;
+  for (const BatchKind* kind : recent_) {
+    if (kind == nullptr) break;
     // The first batch of a kind may keep memory of its own, which says nothing about other kinds.
     largest = std::max(largest, kind->given_back ? *kind->footprint : given_back(*kind->last));
   }
@@ -74,8 +74,8 @@ std::optional<Bytes> Ledger::largest_known() const noexcept {
 
 std::optional<StreamTimes> Ledger::longest_known() const noexcept {
   std::optional<StreamTimes> longest;
-  for (const auto& [name, kind] : kinds_) {
-    if (!kind->footprint) continue;
+  for (const BatchKind* kind : recent_) {
+    if (kind == nullptr) break;
     if (!longest) longest.emplace();
     for (std::size_t role = 0; role < kStreamRoles; ++role) {
       longest->at(role) = std::max(longest->at(role), kind->device_time.at(role));
@@ -122,15 +122,22 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
 
 void Ledger::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   if (!refers_to_open(ref)) return;
-  if (waited) {
-    ref.ticket->released.reset();
-    ref.ticket->waited_for_memory = true;
-  }
+  if (waited) note_waited(ref);
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
   ref.ticket->closed_before = closed_;
   ref.ticket->found_idle.reset();
   ref.ticket->lapsed = false;
+}
+
+void Ledger::note_waited(TicketRef ref) {
+  if (!refers_to_open(ref)) return;
+  ref.ticket->released.reset();
+  ref.ticket->waited_for_memory = true;
+}
+
+void Ledger::note_synchronized(TicketRef ref) {
+  if (refers_to_open(ref)) ref.ticket->released.reset();
 }
 
 void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
@@ -202,6 +209,14 @@ void Ledger::learn_from(Ticket& ticket) {
   }
   kind.last = &ticket;  // kept to see what it has given back when the next one settles
   kind.footprint = std::max(kind.given_back.value_or(Bytes{}), ticket.peak);
+  note_recent(kind);
+}
+
+void Ledger::note_recent(BatchKind& kind) noexcept {
+  if (std::exchange(kind.recent, true)) return;
+  BatchKind*& place = recent_.at(next_recent_++ % kKnownKinds);
+  if (place != nullptr) place->recent = false;
+  place = &kind;
 }
 
 bool Ledger::is_open(TicketRef ref) const noexcept { return refers_to_open(ref); }
@@ -271,8 +286,12 @@ std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets,
   return *std::ranges::max_element(sum);
 }
 
-std::chrono::nanoseconds Ledger::queued_behind() const noexcept {
-  return sum_of_times(std::span(submitted_).subspan(submitted_.empty() ? 0 : 1));
+std::chrono::nanoseconds Ledger::queued_behind(
+    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
+  const auto runs = std::ranges::find_if(
+      submitted_, [&passed](const Ticket* ticket) { return !passed_all(*ticket, passed); });
+  if (runs == submitted_.end()) return {};
+  return sum_of_times(std::span(runs + 1, submitted_.end()));
 }
 
 std::chrono::nanoseconds Ledger::queued_of(std::uint64_t producer) const noexcept {

@@ -50,6 +50,7 @@ struct BatchKind {
   std::optional<Bytes> footprint;   ///< see above; none before the first batch has settled
   std::optional<Bytes> given_back;  ///< decayed maximum; none before the second has settled
   StreamTimes device_time{};        ///< moving average
+  bool recent = false;              ///< Ledger::recent_ has it
   Ticket* last = nullptr;           ///< settled last; kept until the next one settles
 };
 
@@ -135,13 +136,19 @@ class Ledger {
   [[nodiscard]] BatchKind& kind(std::string_view name);
 
   /// Returns what a batch of this kind is expected to hold: the kind's footprint, else the hint,
-  /// else the largest known kind's, else nothing.
+  /// else that of the largest of the kKnownKinds that settled last, else nothing.
+  static constexpr std::size_t kKnownKinds = 64;
   [[nodiscard]] std::optional<Bytes> expected(const BatchKind& kind,
                                               std::optional<Bytes> hint) const noexcept;
 
   Ticket& open(BatchKind& kind, Bytes estimate, CallSite where = {}, std::uint32_t number = 0);
   /// `waited`: the allocation had to wait for memory.
   void note_allocated(TicketRef ref, Bytes bytes, bool waited = false);
+  /// The open batch has waited for memory in an allocation that then failed or was made.
+  void note_waited(TicketRef ref);
+  /// Its frontend has waited for the device by itself while the batch was open. So the time until
+  /// it closes says nothing about how long delivering a batch takes.
+  void note_synchronized(TicketRef ref);
   /// Also for a closed or settled batch: it did not keep this memory.
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting);
   /// Marks the batch as submitted; `points` are those of the streams that it used. Its charge
@@ -184,9 +191,11 @@ class Ledger {
   /// oldest, which runs: the time of the busiest stream. Not the sum over streams: a batch's copies
   /// overlap the batch before it, so many batches take as long as their busiest stream. A kind
   /// never settled counts as the longest known kind, or kUnknownTime if none is known, so that
-  /// unknown work cannot queue up.
+  /// unknown work cannot queue up. Batches whose points are `passed` have run, also if they are not
+  /// settled yet.
   static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
-  [[nodiscard]] std::chrono::nanoseconds queued_behind() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds queued_behind(
+      const std::array<std::uint64_t, kStreamRoles>& passed = {}) const noexcept;
   /// Returns the expected device time of the producer's submitted batches, counted in the same way.
   [[nodiscard]] std::chrono::nanoseconds queued_of(std::uint64_t producer) const noexcept;
   /// Returns the expected device time of a batch of this kind.
@@ -212,11 +221,16 @@ class Ledger {
   [[nodiscard]] std::chrono::nanoseconds sum_of_times(std::span<Ticket* const> tickets,
                                                       std::uint64_t producer = 0) const noexcept;
   void learn_from(Ticket& ticket);
+  void note_recent(BatchKind& kind) noexcept;
   void keep_unheard(const Ticket& ticket) noexcept;
   [[nodiscard]] std::optional<Bytes> largest_known() const noexcept;
   [[nodiscard]] std::optional<StreamTimes> longest_known() const noexcept;
 
   std::map<std::string, std::unique_ptr<BatchKind>, std::less<>> kinds_;
+  /// Kinds of the batches that settled last, each once. Some programs name a new kind in every few
+  /// batches: what is known of all of them would be a long walk for each batch of a new one.
+  std::array<BatchKind*, kKnownKinds> recent_{};
+  std::size_t next_recent_ = 0;
   std::vector<std::unique_ptr<Ticket>> tickets_;  ///< owns the tickets; they are reused
   std::vector<Ticket*> free_;
   std::vector<Ticket*> open_;

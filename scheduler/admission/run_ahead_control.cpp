@@ -14,6 +14,7 @@ void RunAheadControl::note_lead(Duration lead) noexcept {
   const std::size_t at = (count * 95 + 99) / 100 - 1;
   std::nth_element(sorted.begin(), sorted.begin() + at, sorted.begin() + count);
   lead_ = sorted.at(at);
+  window_.has_leads = true;
   note_most();
 }
 
@@ -22,11 +23,16 @@ void RunAheadControl::note_most() noexcept {
 }
 
 RunAheadStatistics RunAheadControl::statistics() const noexcept {
-  return {.target = target().time.value_or(Duration{}),
-          .most = most_,
-          .lead = lead_,
-          .margin = margin_,
-          .caused_idle = caused_idle_};
+  RunAheadStatistics now{.target = target().time.value_or(Duration{}),
+                         .most = most_,
+                         .lead = {},
+                         .margin = {},
+                         .caused_idle = caused_idle_};
+  if (adapts(chosen_)) {
+    now.lead = lead_;
+    now.margin = margin_;
+  }
+  return now;
 }
 
 void RunAheadControl::note_unused(Duration queued) noexcept {
@@ -43,9 +49,19 @@ void RunAheadControl::note_settled(const RunBatch& batch) noexcept {
 
   ++window_.batches;
   window_.device_time += batch.device_time;
-  if (window_.batches < kWindowBatches || window_.device_time < margin_ * kWindowMargins) return;
-  margin_ -= std::min(margin_, window_.least_unused) / 2;
+  if (window_.batches < kWindowBatches || window_.device_time < falling() * kWindowMargins) return;
+  const Duration unused = std::min(falling(), window_.least_unused);
+  const Duration of_margin = std::min(margin_, unused);
+  margin_ -= of_margin / 2;
+  if (!window_.has_leads) {
+    lead_ -= (unused - of_margin) / 2;
+    lead_count_ = 0;
+  }
   window_ = {};
+}
+
+RunAheadControl::Duration RunAheadControl::falling() const noexcept {
+  return window_.has_leads ? margin_ : margin_ + lead_;
 }
 
 }  // namespace weir

@@ -16,6 +16,9 @@
 // - A window ends after 256 batches and 100 margins of device time. The margin then falls by half
 //   of itself, or of the least queue that was left unused in the window if that is less. If the
 //   fall was a mistake, the next gap costs at most what the margin fell by: 0.5% of the window.
+// - If no batch was held back in a window, the lead counts as a part of the margin. Otherwise a
+//   lead that is longer than the budget can queue would stay for ever: it holds nobody back, so
+//   there are no samples of a shorter one.
 //
 // A data structure only; the user holds the lock.
 
@@ -78,10 +81,12 @@ class RunAheadControl {
 
  private:
   void note_most() noexcept;
+  /// Returns the part of the target that falls at the end of this window.
+  [[nodiscard]] Duration falling() const noexcept;
 
   const RunAhead chosen_;
   std::array<Duration, kLeads> leads_{};
-  std::size_t lead_count_ = 0;  ///< samples so far
+  std::size_t lead_count_ = 0;  ///< samples since it last fell without any
   Duration lead_{};
   Duration margin_{};
   Duration held_back_{};  ///< sum of soft stalls
@@ -93,6 +98,7 @@ class RunAheadControl {
     std::uint64_t batches = 0;  ///< settled
     Duration device_time{};
     Duration least_unused = Duration::max();
+    bool has_leads = false;  ///< a batch was held back
   };
   Window window_;
 };

@@ -38,7 +38,11 @@ struct SlabReclaim : testing::PoolFixture {
     return slots;
   }
   /// As of now.
-  bool reclaim(bool may_wait) { return slabs.reclaim(may_wait, slabs.given_back()); }
+  bool reclaim(bool may_wait) { return reclaim(may_wait, slabs.given_back()); }
+  bool reclaim(bool may_wait, std::uint64_t looked) {
+    Attempt attempt;
+    return slabs.reclaim(may_wait, looked, attempt);
+  }
 };
 
 TEST_F(SlabReclaim, GivesTheSlabBackThatWasKept) {
@@ -73,6 +77,16 @@ TEST_F(SlabReclaim, WaitsForAUseOnlyWhenItMay) {
   EXPECT_THAT(progress.waits(), ElementsAre(use));
   EXPECT_TRUE(reclaim(true));
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{0});
+}
+
+TEST_F(SlabReclaim, CountsAWaitAsOneOfTheAttempt) {
+  slabs.deallocate(take(a), std::array{b});
+  Attempt attempt;
+  ASSERT_TRUE(slabs.reclaim(true, slabs.given_back(), attempt));
+  EXPECT_EQ(attempt.waits, 0U) << "the slab that was kept";
+  slabs.deallocate(take(a), std::array{b});
+  ASSERT_TRUE(slabs.reclaim(true, slabs.given_back(), attempt));
+  EXPECT_EQ(attempt.waits, 1U);
 }
 
 TEST_F(SlabReclaim, WaitsForWhatTheDeviceHasNotPassed) {
@@ -133,7 +147,7 @@ TEST_F(SlabReclaim, AwaitsASlabThatAnotherThreadIsGivingBack) {
   called.open();
   auto reclaiming = std::async(std::launch::async, [&] {
     called.pass();
-    return slabs.reclaim(false, looked);
+    return reclaim(false, looked);
   });
   called.await_arrival();
   give_others_a_chance();  // so that it falls asleep: a slab that then comes back must wake it
@@ -150,8 +164,8 @@ TEST_F(SlabReclaim, SaysSoWhenASlabWasGivenBackSinceTheCallersLook) {
   for (const auto& slot : slots) slabs.deallocate(slot, {});
   EXPECT_EQ(slabs.given_back(), looked + 1);
   EXPECT_TRUE(reclaim(false)) << "the slab that was kept";
-  EXPECT_TRUE(slabs.reclaim(false, looked));
-  EXPECT_FALSE(slabs.reclaim(false, slabs.given_back()));
+  EXPECT_TRUE(reclaim(false, looked));
+  EXPECT_FALSE(reclaim(false, slabs.given_back()));
 }
 
 TEST_F(SlabReclaim, DoesNotWaitForWhatCannotBeRecorded) {

@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace weir {
 namespace {
@@ -58,6 +62,173 @@ TEST(AdmissionRules, TheGapOfAStreamThatIsNotTheBusiestDoesNotCount) {
   EXPECT_EQ(HeldBackRun().caused({.device_time = milliseconds(1), .gap = milliseconds(9)},
                                  {.device_time = milliseconds(2), .gap = milliseconds(0)}),
             milliseconds(0));
+}
+
+/// Producers whose batches settle one at a time, oldest first.
+class Producers {
+ public:
+  explicit Producers(milliseconds target) : rules_({.batches = 1, .time = target}) {}
+
+  struct Producer {
+    std::uint64_t number = 0;
+    std::int64_t takes_ms = 0;  ///< each of its batches, on the device
+    std::uint32_t weight = 1;
+    Applicant place{};
+    bool waits = false;
+    int admitted = 0;
+  };
+
+  Producer& add(std::int64_t takes_ms, std::uint32_t weight = 1) {
+    Producer& added = all_.emplace_back();
+    added.number = all_.size();
+    added.takes_ms = takes_ms;
+    added.weight = weight;
+    // Its kind is known.
+    join(added);
+    admit(added);
+    settle_oldest();
+    return added;
+  }
+  void join(Producer& producer) {
+    producer.place = {};
+    rules_.join(producer.place, std::to_string(producer.takes_ms) + " ms", producer.number,
+                kPressure, producer.weight);
+    producer.waits = true;
+  }
+  /// Admits and closes batches until the rules hold somebody back. Each producer joins again at
+  /// once.
+  void admit_all() {
+    for (;;) {
+      const auto first = std::ranges::find_if(
+          all_, [this](Producer& p) { return p.waits && rules_.first() == &p.place; });
+      if (first == all_.end()) return;
+      const auto state = rules_.state_of(first->place, false, kPressure);
+      if (rules_.decide(state) != Decision::kAdmit) return;
+      admit(*first);
+      join(*first);
+    }
+  }
+  void settle_oldest() {
+    ASSERT_LT(settled_, submitted_.size());
+    const auto [ticket, takes] = submitted_.at(settled_++);
+    ticket->note_ran(StreamRole::kCompute, {.device_time = takes});
+    rules_.settle(passed());
+  }
+
+ private:
+  [[nodiscard]] std::array<std::uint64_t, kStreamRoles> passed() const {
+    std::array<std::uint64_t, kStreamRoles> passed{};
+    passed.at(index_of(StreamRole::kCompute)) = settled_;
+    return passed;
+  }
+  void admit(Producer& producer) {
+    Ticket& ticket = rules_.admit(producer.place, kib(64), kPressure);
+    producer.waits = false;
+    ++producer.admitted;
+    submitted_.emplace_back(&ticket, milliseconds(producer.takes_ms));
+    std::array<Point, kStreamRoles> points{};
+    ticket.touched.at(index_of(StreamRole::kCompute)) = true;
+    points.at(index_of(StreamRole::kCompute)) = {StreamId{1}, submitted_.size()};
+    rules_.ledger().note_allocated({&ticket, ticket.serial}, kib(64));
+    rules_.ledger().note_freed({&ticket, ticket.serial}, kib(64), false);
+    rules_.close(ticket, points, true, {});
+  }
+
+  AdmissionRules rules_;
+  std::deque<Producer> all_;
+  std::vector<std::pair<Ticket*, milliseconds>> submitted_;  ///< of all time
+  std::size_t settled_ = 0;
+};
+
+TEST(AdmissionRules, ShortBatchesOfOthersDoNotStarveAProducerOfLongOnes) {
+  Producers producers(milliseconds(4));
+  auto& slow = producers.add(50);
+  std::vector<Producers::Producer*> fast;
+  for (int i = 0; i < 5; ++i) fast.push_back(&producers.add(1));
+  for (Producers::Producer* each : fast) producers.join(*each);
+  producers.admit_all();
+  producers.join(slow);
+  for (int i = 0; i < 1500; ++i) {  // each a millisecond, or 50
+    producers.settle_oldest();
+    producers.admit_all();
+  }
+  EXPECT_NEAR(slow.admitted, 6, 1) << "a sixth of the device's time is its share";
+}
+
+TEST(AdmissionRules, ALightProducerIsNotPassedOverForEver) {
+  Producers producers(milliseconds(4));
+  std::vector<Producers::Producer*> heavy;
+  for (int i = 0; i < 3; ++i) heavy.push_back(&producers.add(1, 10));
+  auto& light = producers.add(1, 1);
+  for (Producers::Producer* each : heavy) producers.join(*each);
+  producers.admit_all();
+  producers.join(light);
+  for (int i = 0; i < 310; ++i) {
+    producers.settle_oldest();
+    producers.admit_all();
+  }
+  EXPECT_NEAR(light.admitted, 10, 3) << "one of 31 is its share";
+}
+
+TEST(AdmissionRules, WhatTheDeviceHasRunIsNoUnusedQueueAlsoBeforeItIsSettled) {
+  AdmissionRules rules{RunAhead{}};
+  const auto close = [&rules](Ticket& ticket, std::uint64_t point, std::uint64_t passed) {
+    std::array<Point, kStreamRoles> points{};
+    std::array<std::uint64_t, kStreamRoles> reached{};
+    ticket.touched.front() = true;
+    points.front() = {StreamId{1}, point};
+    reached.front() = passed;
+    rules.close(ticket, points, true, {}, reached);
+  };
+  const auto open = [&rules](std::chrono::nanoseconds held_back) -> Ticket& {
+    Applicant batch;
+    batch.held_back = held_back;
+    rules.join(batch, "train", 1, kPressure);
+    return rules.admit(batch, mib(1), kPressure);
+  };
+  // Caused idle of 1 s, so that a window ends after 256 batches of 1 s.
+  Ticket& first = open(std::chrono::seconds(1));
+  close(first, 1, 0);
+  first.note_ran(StreamRole::kCopyIn,
+                 {.device_time = std::chrono::seconds(1), .gap = std::chrono::seconds(1)});
+  rules.settle({1});
+  ASSERT_EQ(rules.control().statistics().margin, std::chrono::seconds(1));
+  std::uint64_t point = 1;
+  for (int i = 0; i < 300; ++i) {  // three are closed, and the device has run each before the next
+    std::vector<Ticket*> tickets;
+    for (int batch = 0; batch < 3; ++batch) {
+      tickets.push_back(&open({}));
+      close(*tickets.back(), point + 1, point);
+      ++point;
+    }
+    for (Ticket* ticket : tickets) {
+      ticket->note_ran(StreamRole::kCopyIn, {.device_time = std::chrono::seconds(1)});
+    }
+    rules.settle({point});
+  }
+  EXPECT_EQ(rules.control().statistics().margin, std::chrono::seconds(1))
+      << "nothing was ever queued behind what ran";
+}
+
+TEST(AdmissionRules, OnlyABatchThatWasDeliveredTellsHowLongThatTakes) {
+  using Time = AdmissionRules::Time;
+  const auto lead_of = [](bool learn, const auto& meanwhile) {
+    AdmissionRules rules{RunAhead{}};
+    Applicant batch;
+    batch.released = Time(milliseconds(1));
+    rules.join(batch, "train", 1, kPressure);
+    Ticket& ticket = rules.admit(batch, mib(1), kPressure);
+    meanwhile(rules.ledger(), TicketRef{&ticket, ticket.serial});
+    rules.close(ticket, {}, learn, Time(milliseconds(8)));
+    return rules.control().statistics().lead;
+  };
+  const auto nothing = [](Ledger&, TicketRef) {};
+  EXPECT_EQ(lead_of(true, nothing), milliseconds(7));
+  EXPECT_EQ(lead_of(false, nothing), milliseconds(0)) << "abandoned";
+  const auto waits = [](Ledger& ledger, TicketRef batch) { ledger.note_waited(batch); };
+  EXPECT_EQ(lead_of(true, waits), milliseconds(0)) << "an allocation waited, and failed";
+  const auto reads = [](Ledger& ledger, TicketRef batch) { ledger.note_synchronized(batch); };
+  EXPECT_EQ(lead_of(true, reads), milliseconds(0)) << "it waited for the queue itself";
 }
 
 }  // namespace

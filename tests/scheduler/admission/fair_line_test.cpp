@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "support/random_seed.hpp"
 
@@ -113,6 +114,53 @@ TEST(FairLine, KeepsTheTurnOfAProducerThatWasBackSoonTheLastTime) {
   line.correct(2, mib(10), mib(10));
   line.join(large, 2, mib(10));
   EXPECT_FALSE(line.yields(large)) << "it did not come back";
+}
+
+TEST(FairLine, KeepsTheTurnAlsoOfOneThatIsAwayWhenItsEndIsReached) {
+  FairLine line;
+  FairLine::Place small;
+  FairLine::Place large;
+  const auto serve = [&line](FairLine::Place& place, std::uint64_t producer, Bytes bytes) {
+    line.join(place, producer, bytes);
+    line.serve(place);
+    line.correct(producer, bytes, bytes);
+  };
+  serve(large, 2, mib(10));
+  for (int i = 0; i < 10; ++i) serve(small, 1, mib(1));  // ends where the large one does
+  line.join(large, 2, mib(10));
+  ASSERT_FALSE(line.yields(large)) << "they had the same";
+  line.serve(large);
+  line.correct(2, mib(10), mib(10));
+  serve(small, 1, mib(1));
+  line.join(large, 2, mib(10));
+  EXPECT_TRUE(line.yields(large)) << "it was back soon each time, and has had less";
+}
+
+TEST(FairLine, ATurnThatIdledTheDeviceIsKeptAgainOnlyAfterMoreAndMoreReturns) {
+  FairLine line;
+  FairLine::Place small;
+  FairLine::Place large;
+  const auto serve_small = [&] {
+    line.join(small, 1, mib(1));
+    line.serve(small);
+    line.correct(1, mib(1), mib(1));
+  };
+  line.join(large, 2, gib(1));
+  line.serve(large);
+  line.correct(2, gib(1), gib(1));
+  line.join(large, 2, gib(1));
+  serve_small();
+  std::vector<int> returns;
+  for (int late = 0; late < 8; ++late) {
+    int needed = 0;
+    while (!line.yields(large) && needed < 100) {
+      serve_small();
+      ++needed;
+    }
+    returns.push_back(needed);
+    line.note_late(1);
+  }
+  EXPECT_EQ(returns, (std::vector<int>{1, 2, 4, 8, 16, 32, 64, 64}));
 }
 
 TEST(FairLine, PassesOverThoseThatMayNotGo) {

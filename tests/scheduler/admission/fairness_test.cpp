@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/admission/admission_rules.hpp"
@@ -27,6 +28,7 @@ constexpr std::chrono::milliseconds kStepTime{1};  ///< that the rules are told
 struct ProducerOptions {
   std::vector<Bytes> batches;  ///< what its batches hold, again and again
   int host_steps = 1;          ///< to submit a batch
+  int away_steps = 0;          ///< to load the next one
   std::optional<Bytes> hint{};
   std::optional<Bytes> work{};  ///< the device's work for a batch; as much as it holds if unset
   std::uint32_t weight = 1;
@@ -54,6 +56,8 @@ class SharedDevice {
     for (std::size_t i = 0; i < producers.size(); ++i) producers_[i].options = producers[i];
     for (Producer& producer : producers_) join(producer);
   }
+  SharedDevice(const SharedDevice&) = delete;  // the rules know where the places are
+  SharedDevice& operator=(const SharedDevice&) = delete;
 
   /// Returns what the device did for each producer in `steps`.
   std::vector<Served> run(int steps) {
@@ -73,6 +77,7 @@ class SharedDevice {
     Applicant place;
     Ticket* open = nullptr;
     int steps_left = 0;
+    bool is_away = false;
     std::size_t submitted = 0;
     Served served;
   };
@@ -115,9 +120,10 @@ class SharedDevice {
   }
 
   void submit(Producer& producer) {
-    if (producer.open == nullptr) return;
+    if (producer.open == nullptr && !producer.is_away) return;
     producer.steps_left = std::max(producer.steps_left - 1, 0);
     if (producer.steps_left != 0) return;
+    if (std::exchange(producer.is_away, false)) return join(producer);
     Ticket& ticket = *producer.open;
     const TicketRef ref{&ticket, ticket.serial};
     const auto& batches = producer.options.batches;
@@ -133,18 +139,25 @@ class SharedDevice {
     const Bytes to_do = producer.options.work.value_or(bytes);
     queue_.push_back({&producer, &ticket, bytes, to_do, to_do});
     producer.open = nullptr;
-    join(producer);
+    producer.steps_left = producer.options.away_steps;
+    producer.is_away = producer.steps_left != 0;
+    if (!producer.is_away) join(producer);
   }
 
   /// Lets the first in line ask until somebody is not admitted.
   void admit() {
     for (;;) {
       const auto first = std::ranges::find_if(producers_, [this](const Producer& producer) {
-        return producer.open == nullptr && rules_.first() == &producer.place;
+        return rules_.first() == &producer.place;
       });
       if (first == producers_.end()) return;
       const AdmissionState state = rules_.state_of(first->place, false, pressure());
-      if (rules_.decide(state) != Decision::kAdmit) return;
+      const Decision decision = rules_.decide(state);
+      if (decision != Decision::kAdmit) {
+        first->place.yielded_to =
+            decision == Decision::kWaitShare ? rules_.yields_to(first->place) : 0;
+        return;
+      }
       first->open = &rules_.admit(first->place, state.estimate, pressure());
       first->steps_left = first->options.host_steps;
     }
@@ -232,6 +245,24 @@ TEST(Fairness, AProducerThatItsOwnHostHoldsBackHoldsNobodyElseBack) {
                      run_ahead)
             .run(kSteps);
     EXPECT_GE(served[1].work, 0.97 * kAllWork);
+  }
+}
+
+TEST(Fairness, ATurnIsNotKeptForOneWhoseReturnTheDeviceWouldIdleFor) {
+  // The small one loads for longer than it computes, and cannot have half of the bytes. Batches of
+  // the large one take ten steps on the host, in which the device must not be idle. (A target of
+  // two batches idles it if one of them is a small one.)
+  for (const int away : {8, 16, 30}) {
+    for (const RunAhead& run_ahead : {kBytesAlone, kTwentySteps}) {
+      SCOPED_TRACE(format_run_ahead(run_ahead) + ", " + std::to_string(away));
+      const std::vector<Served> served =
+          SharedDevice(kLeast * 4,
+                       {{.batches = {mib(1)}, .host_steps = 1, .away_steps = away},
+                        {.batches = {mib(10)}, .host_steps = 10}},
+                       run_ahead)
+              .run(kSteps);
+      EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
+    }
   }
 }
 

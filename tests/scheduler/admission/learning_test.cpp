@@ -6,6 +6,7 @@
 
 #include <array>
 #include <functional>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -267,6 +268,27 @@ TEST(Leaks, ABatchThatIsNeverClosedIsNamedAlsoWhereTheDeviceIsNeverIdle) {
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_THAT(warnings.front(), AllOf(HasSubstr("'lost'"), HasSubstr(where)));
   leaked.close();
+}
+
+TEST(Lead, ABatchWhoseFrontendWaitsForTheDeviceDoesNotTellIt) {
+  for (const bool waits : {false, true}) {
+    Rig rig;
+    Gate& gate = rig.hold(StreamRole::kCompute);
+    for (int i = 0; i < 2; ++i) {
+      const Batch batch = rig->begin_batch("train");
+      (void)rig.filled(kib(4), 1);
+    }
+    const std::uint64_t before = rig.backend.waits();
+    auto held_back = std::async(std::launch::async, [&] {
+      const Batch batch = rig->begin_batch("train");
+      (void)rig.filled(kib(4), 1);
+      if (waits) rig->wait_all();
+    });
+    rig.backend.await_waits(before + 1);
+    gate.open();
+    held_back.get();
+    EXPECT_EQ(rig->admission().run_ahead.lead.count() == 0, waits);
+  }
 }
 
 }  // namespace

@@ -336,6 +336,26 @@ TEST_F(LedgerTest, ABatchOfANewKindIsExpectedToTakeAsLongAsTheLongestKnown) {
   EXPECT_EQ(ledger.queued_behind().count(), 8'000);
 }
 
+TEST_F(LedgerTest, WhatTheDeviceHasPassedIsNotQueuedAlsoBeforeItIsSettled) {
+  run(mib(1), {.device_time = 5'000});
+  for (std::uint64_t i = 1; i <= 3; ++i) close(open({}), sequence + i);
+  EXPECT_EQ(ledger.queued_behind({sequence}).count(), 10'000);
+  EXPECT_EQ(ledger.queued_behind({sequence + 1}).count(), 5'000);
+  EXPECT_EQ(ledger.queued_behind({sequence + 3}).count(), 0);
+}
+
+TEST_F(LedgerTest, OfManyKindsThoseThatSettledLastAreTheKnownOnes) {
+  run(mib(9), {.kind = "of long ago", .device_time = 90'000});
+  run(mib(5), {.kind = "train", .device_time = 5'000});
+  for (std::size_t i = 0; i < Ledger::kKnownKinds; ++i) {
+    run(mib(1), {.kind = "eval " + std::to_string(i), .device_time = 1'000});
+    run(mib(5), {.kind = "train", .device_time = 5'000});
+  }
+  EXPECT_EQ(ledger.expected(ledger.kind("new"), std::nullopt), mib(5));
+  EXPECT_EQ(ledger.expected_time(ledger.kind("new")).count(), 5'000);
+  EXPECT_EQ(ledger.expected(ledger.kind("of long ago"), std::nullopt), mib(9)) << "it is known";
+}
+
 TEST_F(LedgerTest, OnlyWhatOpenBatchesAllocatedIsNotLive) {
   Ticket& ticket = open(mib(9));
   ledger.note_allocated(ref(ticket), mib(3));

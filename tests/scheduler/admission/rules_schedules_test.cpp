@@ -32,9 +32,10 @@ struct Counts {
   std::uint64_t forced = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t held_back = 0;  ///< looks that waited for the run-ahead target
-  std::uint64_t margins = 0;    ///< schedules in which the target grew by caused idle
+  std::uint64_t caused = 0;     ///< schedules in which holding back caused idle time
   std::uint64_t ran_out = 0;    ///< allocations without room
   std::uint64_t overtaken = 0;  ///< batches of others that began and ended while one waited
+  std::uint64_t overdue = 0;    ///< admitted beside a waiter that was passed over for long enough
 };
 
 class Schedule {
@@ -73,6 +74,7 @@ class Schedule {
     std::uint64_t largest = 0;  ///< of its batches
     std::uint64_t charge = 0;   ///< the most that one of its batches was charged in the line
     std::optional<Applicant> place;
+    Duration joined_at{};       ///< device time of all that was settled by then
     std::vector<Other> others;  ///< while it waits
 
     Ticket* open = nullptr;
@@ -84,6 +86,7 @@ class Schedule {
     bool lapsed = false;
   };
   struct Submitted {
+    Duration device_time{};
     std::uint64_t freed = 0;
     std::uint64_t pending = 0;
   };
@@ -212,6 +215,7 @@ class Schedule {
     if (below(2) == 0) p.place->hint = Bytes{p.largest * (below(4) == 0 ? 4 : 1)};
     std::ranges::fill(p.others, Other{});
     rules_.join(*p.place, kind, p.number, pressure(), p.weight);
+    p.joined_at = ran_;
   }
 
   /// The first in line looks; `grace_over` if it has waited long enough for open batches.
@@ -263,6 +267,13 @@ class Schedule {
     admit(*found, state.estimate);
   }
 
+  /// Whether time counts, and the device has not run the share of all others since it joined.
+  [[nodiscard]] bool may_be_passed_over(const Producer& p) const {
+    std::uint32_t weights = 0;
+    for (const Producer& producer : producers_) weights += producer.weight;
+    return time_counts_ && ran_ - p.joined_at < kLongest * weights;
+  }
+
   void held_back(Applicant& place) {
     place.held_back += Duration(below(20));
     place.released = now_;
@@ -277,7 +288,9 @@ class Schedule {
     p.lapsed = false;
     ++counts_.admitted;
     for (Producer& waits : producers_) {
-      if (waits.place) waits.others.at(p.number - 1).counts = true;
+      if (!waits.place || may_be_passed_over(waits)) continue;
+      waits.others.at(p.number - 1).counts = true;
+      counts_.overdue += time_counts_ ? 1 : 0;
     }
   }
 
@@ -316,10 +329,11 @@ class Schedule {
     points.at(index_of(role)) = {StreamId{1 + index_of(role)}, ++closed_};
     const Duration gap(below(10));
     gaps_ += gap;
-    p.open->note_ran(role, {.device_time = Duration(1 + below(30)), .gap = gap, .end = now_});
+    const Duration device_time(1 + below(kLongest.count()));
+    p.open->note_ran(role, {.device_time = device_time, .gap = gap, .end = now_});
     rules_.close(*p.open, points, below(8) != 0, now_);
 
-    submitted_.push_back({.freed = p.freed, .pending = p.pending});
+    submitted_.push_back({.device_time = device_time, .freed = p.freed, .pending = p.pending});
     if (p.net != 0) kept_.push_back({.batch = {p.open, p.open->serial}, .bytes = p.net});
     // What it counted at first, and what it turned out to hold, for its weight.
     const std::uint64_t first = std::max<std::uint64_t>(p.estimate / p.weight, 1);
@@ -331,7 +345,7 @@ class Schedule {
       if (!waits.place || !std::exchange(other.counts, false)) continue;
       ++counts_.overtaken;
       other.bytes += charge;
-      if (!time_counts_) expect(other.bytes <= waits.charge + p.charge, "a waiter starves");
+      expect(other.bytes <= waits.charge + p.charge, "a waiter starves");
     }
   }
 
@@ -349,9 +363,10 @@ class Schedule {
     std::array<std::uint64_t, kStreamRoles> passed{};
     passed.fill(closed_ - submitted_.size() + passed_);
     rules_.settle(passed);
+    for (std::size_t i = 0; i < passed_; ++i) ran_ += submitted_[i].device_time;
     submitted_.erase(submitted_.begin(), submitted_.begin() + static_cast<std::ptrdiff_t>(passed_));
     passed_ = 0;
-    if (rules_.control().statistics().margin > Duration{}) has_margin_ = true;
+    if (rules_.control().statistics().caused_idle > Duration{}) has_caused_ = true;
   }
 
   void cancel(Producer& p) {
@@ -384,7 +399,7 @@ class Schedule {
     check();
     expect(rules_.line().size() == 0, "somebody still waits");
     expect(rules_.ledger().charged() == Bytes{} && held() == 0, "something is still charged");
-    counts_.margins += has_margin_ ? 1 : 0;
+    counts_.caused += has_caused_ ? 1 : 0;
   }
 
   struct TimePoints {
@@ -393,7 +408,8 @@ class Schedule {
   };
 
   std::minstd_rand random_;
-  /// Whether a producer with much queued device time is passed over: bytes alone do not decide.
+  static constexpr Duration kLongest{30};  ///< batch on the device
+  /// Whether a producer with much queued device time is passed over.
   bool time_counts_ = false;
   const RunAhead chosen_;
   AdmissionRules rules_;
@@ -407,8 +423,9 @@ class Schedule {
   AdmissionRules::Time now_{Duration(1)};
   Duration held_back_{};  ///< sum of the soft stalls of admitted batches
   Duration gaps_{};       ///< sum of idle gaps
+  Duration ran_{};        ///< device time of settled batches
   Duration most_lead_{};
-  bool has_margin_ = false;
+  bool has_caused_ = false;
   std::optional<std::string> wrong_;
 };
 
@@ -428,10 +445,21 @@ TEST(AdmissionRulesSchedules, SumsAgreeNobodyStarvesAndTheLineMovesInEveryRandom
   RecordProperty("steps", std::to_string(counts.steps));
   EXPECT_GT(counts.admitted, schedules());
   EXPECT_GT(counts.alone, schedules() / 2);
-  for (const std::uint64_t seen : {counts.forced, counts.cancelled, counts.held_back,
-                                   counts.margins, counts.ran_out, counts.overtaken}) {
+  for (const std::uint64_t seen : {counts.forced, counts.cancelled, counts.held_back, counts.caused,
+                                   counts.ran_out, counts.overtaken}) {
     EXPECT_GT(seen, schedules() / 20) << "hardly ever seen";
   }
+}
+
+// Long enough for waiters to be passed over as long as the rules allow.
+TEST(AdmissionRulesSchedules, NobodyIsPassedOverForLongInLongSchedules) {
+  const std::uint64_t first = testing::random_seed();
+  Counts counts;
+  for (std::uint64_t i = 0; i < schedules() / 40; ++i) {
+    const auto wrong = Schedule(first + i, counts).run(3000);
+    if (wrong) FAIL() << *wrong << "; " << testing::seed_message(first + i);
+  }
+  EXPECT_GT(counts.overdue, 0U);
 }
 
 }  // namespace

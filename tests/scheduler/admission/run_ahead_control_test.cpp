@@ -31,6 +31,8 @@ TEST(RunAheadControl, KeepsATargetThatWasChosen) {
     settle(control, milliseconds(5), control.note_held_back(milliseconds(9)));
     EXPECT_EQ(control.target(), chosen);
     EXPECT_EQ(control.statistics().caused_idle, milliseconds(5)) << "counted all the same";
+    EXPECT_EQ(control.statistics().lead + control.statistics().margin, nanoseconds(0))
+        << "it has no parts";
   }
 }
 
@@ -130,6 +132,35 @@ TEST(RunAheadControl, TheMarginStaysWhereAllOfTheQueueIsNeededOnceInAWindow) {
   control.note_unused({});
   end_window(control, credit, milliseconds(6));
   EXPECT_EQ(control.statistics().margin, milliseconds(8));
+}
+
+TEST(RunAheadControl, ALeadThatHoldsNobodyBackFallsAsTheMarginDoes) {
+  RunAheadControl control;
+  control.note_lead(milliseconds(300));  // once: 2 ms batches, and a budget for a hundred of them
+  const auto windows = [&](int count) {
+    for (int batch = 0; batch < count * 30'000; ++batch) {
+      control.note_unused(milliseconds(196));
+      settle(control, {}, {});
+    }
+  };
+  for (std::uint64_t i = 0; i < RunAheadControl::kWindowBatches; ++i) settle(control, {}, {});
+  ASSERT_EQ(control.statistics().lead, milliseconds(300)) << "the window has a sample";
+  windows(1);
+  EXPECT_EQ(control.statistics().lead, milliseconds(202)) << "196 ms were left unused";
+  windows(1);
+  EXPECT_LT(control.statistics().lead, milliseconds(110));
+  control.note_lead(milliseconds(1));
+  EXPECT_EQ(control.statistics().lead, milliseconds(1)) << "the sample of long ago is forgotten";
+}
+
+TEST(RunAheadControl, ALeadWithSamplesDoesNotFallByItself) {
+  RunAheadControl control;
+  for (int batch = 0; batch < 3000; ++batch) {
+    if (batch % 200 == 0) control.note_lead(milliseconds(5));
+    control.note_unused(milliseconds(6));
+    settle(control, {}, {});
+  }
+  EXPECT_EQ(control.statistics().lead, milliseconds(5));
 }
 
 TEST(RunAheadControl, AllFallsTogetherCostAtMostHalfAPercentOfTheTime) {
