@@ -381,6 +381,7 @@ class Simulation {
       gate_->freed(index, bytes, false);
     }
     if (producer.waited) gate_->allocated(index, {}, true);  // the rules hear that it waited
+    if (producer.flight.waited_for_memory) control_.note_abandoned(producer.flight.soft);
     gate_->closed(index, nullptr, now_);
     ++run_.failed;
     producer.waited = false;

@@ -136,6 +136,7 @@ void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>
     const auto copy = ticket.kind->device_time.at(index_of(StreamRole::kCopyIn));
     control_.note_lead(now - *ticket.released + copy);
   }
+  if (!learn && ticket.waited_for_memory) control_.note_abandoned(ticket.credit);
   ledger_.close(ticket, points, learn);
   // Here rather than on settling: the peak is known, and the producer's next place comes later.
   if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);

@@ -76,6 +76,10 @@ class RunAheadControl {
   /// Call after a frontend itself has waited for the device. Without us it would have waited there
   /// too, so the `stalls` that it has had since it last waited cost nothing.
   void note_synchronized(Duration stalls) noexcept { used_ = std::min(used_ + stalls, held_back_); }
+  /// Call if a batch was abandoned that had waited for memory. The device has no gap for it, but
+  /// the queue ran down meanwhile. A frontend that nobody held back would have waited there too, so
+  /// the stalls up to the batch's `credit` cost nothing.
+  void note_abandoned(Duration credit) noexcept { used_ = std::max(used_, credit); }
 
   [[nodiscard]] RunAheadStatistics statistics() const noexcept;
 

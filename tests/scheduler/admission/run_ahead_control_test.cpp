@@ -90,6 +90,18 @@ TEST(RunAheadControl, WhatAFrontendThatWaitsForTheDeviceWasHeldBackCostNothing) 
   EXPECT_EQ(control.statistics().caused_idle, milliseconds(3));
 }
 
+TEST(RunAheadControl, WhatABatchThatFailedForMemoryWasHeldBackCostNothing) {
+  RunAheadControl control;
+  const nanoseconds credit = control.note_held_back(milliseconds(5));
+  control.note_abandoned(credit);
+  settle(control, milliseconds(3), credit);
+  EXPECT_EQ(control.statistics().caused_idle.count(), 0) << "the queue ran down for memory";
+  const nanoseconds later = control.note_held_back(milliseconds(2));
+  control.note_abandoned(credit);
+  settle(control, milliseconds(3), later);
+  EXPECT_EQ(control.statistics().caused_idle, milliseconds(2)) << "held back since";
+}
+
 TEST(Invariant8, AHostThatIsNeverHeldBackNeverMovesTheTarget) {
   RunAheadControl control;
   for (int i = 1; i < 2000; ++i) {
