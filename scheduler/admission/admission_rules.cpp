@@ -33,7 +33,13 @@ RunBatch run_of(const Ticket& ticket) {
   return run;
 }
 
-constexpr double kAnyTime = std::numeric_limits<double>::infinity();
+std::chrono::nanoseconds queued_of(std::span<const Ledger::ProducerQueue> queues,
+                                   std::uint64_t producer) {
+  const auto queue =
+      std::ranges::lower_bound(queues, producer, {}, &Ledger::ProducerQueue::producer);
+  return queue != queues.end() && queue->producer == producer ? queue->queued
+                                                              : std::chrono::nanoseconds{};
+}
 
 double for_weight(std::chrono::nanoseconds time, std::uint32_t weight) {
   return static_cast<double>(time.count()) / weight;
@@ -62,26 +68,31 @@ void AdmissionRules::join(Applicant& batch, std::string_view kind, std::uint64_t
   batch.joined_at = ran_;
 }
 
-double AdmissionRules::queued_with(const FairLine::Place& place) const noexcept {
+double AdmissionRules::queued_with(const FairLine::Place& place, Queues queues) const noexcept {
   const BatchKind& kind = *static_cast<const Applicant&>(place).kind;
-  return for_weight(ledger_.queued_of(place.producer) + ledger_.expected_time(kind), place.weight);
+  return for_weight(queued_of(queues, place.producer) + ledger_.expected_time(kind), place.weight);
 }
 
-double AdmissionRules::most_queued() const noexcept {
-  double most = kAnyTime;
+bool AdmissionRules::time_is_scarce() const noexcept {
   const auto target = control_.target().time.value_or(std::chrono::nanoseconds{});
-  if (target.count() == 0 || ledger_.queued_behind() < target / 2) return most;
-  for (const FairLine::Place* place : line_.waiting()) most = std::min(most, queued_with(*place));
+  return target.count() != 0 && ledger_.queued_behind() >= target / 2;
+}
+
+double AdmissionRules::most_queued(Queues queues) const noexcept {
+  double most = std::numeric_limits<double>::infinity();
+  for (const FairLine::Place* place : line_.waiting()) {
+    most = std::min(most, queued_with(*place, queues));
+  }
   return most;
 }
 
 FairLine::Place* AdmissionRules::first() const noexcept {
-  if (line_.size() < 2) return line_.first();
-  const double most = most_queued();  // of one of them, so that one may go
-  if (most == kAnyTime) return line_.first();
-  return line_.first([this, most, weights = line_.weights()](const FairLine::Place& place) {
+  if (line_.size() < 2 || !time_is_scarce()) return line_.first();
+  const Queues queues = ledger_.queues();
+  const double most = most_queued(queues);  // of one of them, so that one may go
+  return line_.first([this, queues, most, weights = line_.weights()](const FairLine::Place& place) {
     const auto& batch = static_cast<const Applicant&>(place);
-    return queued_with(place) <= most || is_overdue(batch, weights);
+    return queued_with(place, queues) <= most || is_overdue(batch, weights);
   });
 }
 
@@ -92,11 +103,13 @@ bool AdmissionRules::is_overdue(const Applicant& batch, std::uint64_t weights) c
 }
 
 std::uint64_t AdmissionRules::yields_to(const Applicant& batch) const noexcept {
-  if (!line_.yields(batch)) return 0;
-  const double most = most_queued();
-  return line_.yields_to(batch, [this, most](std::uint64_t producer, std::uint32_t weight) {
-    return for_weight(ledger_.queued_of(producer), weight) <= most;
-  });
+  const std::uint64_t producer = line_.yields_to(batch);
+  if (producer == 0 || !time_is_scarce()) return producer;
+  const Queues queues = ledger_.queues();
+  return line_.yields_to(
+      batch, [queues, most = most_queued(queues)](std::uint64_t other, std::uint32_t weight) {
+        return for_weight(queued_of(queues, other), weight) <= most;
+      });
 }
 
 AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "allocator/memory_statistics.hpp"
@@ -76,10 +77,14 @@ class AdmissionRules {
   [[nodiscard]] const RunAheadControl& control() const noexcept { return control_; }
 
  private:
+  using Queues = std::span<const Ledger::ProducerQueue>;
+
+  /// Whether so much device time is queued that producers share it.
+  [[nodiscard]] bool time_is_scarce() const noexcept;
   /// Returns the most device time that a waiter's producer may have queued with its batch, in
   /// nanoseconds over its weight, to go before others.
-  [[nodiscard]] double most_queued() const noexcept;
-  [[nodiscard]] double queued_with(const FairLine::Place& place) const noexcept;
+  [[nodiscard]] double most_queued(Queues queues) const noexcept;
+  [[nodiscard]] double queued_with(const FairLine::Place& place, Queues queues) const noexcept;
   /// Whether the device has run so much since the batch joined that its share is a batch.
   [[nodiscard]] bool is_overdue(const Applicant& batch, std::uint64_t weights) const noexcept;
   /// Returns the bytes held that neither an open batch allocated nor the device alone can free.

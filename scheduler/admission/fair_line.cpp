@@ -68,11 +68,8 @@ void FairLine::note_late(std::uint64_t producer) noexcept {
 
 std::uint64_t FairLine::weights() const noexcept {
   std::uint64_t sum = 0;
-  for (const Account& account : accounts_) sum += account.weight;
-  for (const Place* place : waiting_) {
-    const bool counted = std::ranges::count(accounts_, place->producer, &Account::producer) != 0;
-    sum += counted ? 0 : place->weight;
-  }
+  for (const Account& account : accounts_) sum += account.waiting ? 0 : account.weight;
+  for (const Place* place : waiting_) sum += place->weight;
   return sum;
 }
 

@@ -90,6 +90,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
     const std::size_t count = tickets_.size() + 1;
     for (auto* list : {&free_, &open_, &submitted_}) list->reserve(count);
     settled_unheard_.reserve(count);
+    queues_.reserve(count);
     tickets_.push_back(std::make_unique<Ticket>());
     free_.push_back(tickets_.back().get());
   }
@@ -269,12 +270,10 @@ const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
   return *forgotten;
 }
 
-std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets,
-                                              std::uint64_t producer) const noexcept {
+std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets) const noexcept {
   StreamTimes sum{};
   std::optional<StreamTimes> guess;
   for (const Ticket* ticket : tickets) {
-    if (producer != 0 && ticket->producer != producer) continue;
     const StreamTimes* times = &ticket->kind->device_time;
     if (!ticket->kind->footprint) {
       if (!guess) guess = longest_known();
@@ -294,8 +293,23 @@ std::chrono::nanoseconds Ledger::queued_behind(
   return sum_of_times(std::span(runs + 1, submitted_.end()));
 }
 
-std::chrono::nanoseconds Ledger::queued_of(std::uint64_t producer) const noexcept {
-  return sum_of_times(submitted_, producer);
+std::span<const Ledger::ProducerQueue> Ledger::queues() const noexcept {
+  std::optional<StreamTimes> guess;
+  queues_.clear();  // keeps the memory: open() has reserved one for each ticket
+  for (const Ticket* ticket : submitted_) {
+    auto queue = std::ranges::lower_bound(queues_, ticket->producer, {}, &ProducerQueue::producer);
+    if (queue == queues_.end() || queue->producer != ticket->producer) {
+      queue = queues_.insert(queue, {.producer = ticket->producer});
+    }
+    StreamTimes times = ticket->kind->device_time;
+    if (!ticket->kind->footprint) {
+      if (!guess) guess = longest_known().value_or(StreamTimes{kUnknownTime});
+      times = *guess;
+    }
+    for (std::size_t role = 0; role < kStreamRoles; ++role) queue->times.at(role) += times.at(role);
+    queue->queued = *std::ranges::max_element(queue->times);
+  }
+  return queues_;
 }
 
 std::chrono::nanoseconds Ledger::expected_time(const BatchKind& kind) const noexcept {

@@ -196,8 +196,15 @@ class Ledger {
   static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
   [[nodiscard]] std::chrono::nanoseconds queued_behind(
       const std::array<std::uint64_t, kStreamRoles>& passed = {}) const noexcept;
-  /// Returns the expected device time of the producer's submitted batches, counted in the same way.
-  [[nodiscard]] std::chrono::nanoseconds queued_of(std::uint64_t producer) const noexcept;
+  /// The expected device time of one producer's submitted batches, counted in the same way.
+  struct ProducerQueue {
+    std::uint64_t producer = 0;
+    StreamTimes times{};
+    std::chrono::nanoseconds queued{};
+  };
+  /// Returns those of all producers that have submitted batches, by number. Valid until the next
+  /// call, which computes them anew.
+  [[nodiscard]] std::span<const ProducerQueue> queues() const noexcept;
   /// Returns the expected device time of a batch of this kind.
   [[nodiscard]] std::chrono::nanoseconds expected_time(const BatchKind& kind) const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
@@ -217,9 +224,8 @@ class Ledger {
   [[nodiscard]] std::uint64_t closed() const noexcept { return closed_; }  ///< batches so far
 
  private:
-  /// Of the tickets of `producer`; of all if it is 0.
-  [[nodiscard]] std::chrono::nanoseconds sum_of_times(std::span<Ticket* const> tickets,
-                                                      std::uint64_t producer = 0) const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds sum_of_times(
+      std::span<Ticket* const> tickets) const noexcept;
   void learn_from(Ticket& ticket);
   void note_recent(BatchKind& kind) noexcept;
   void keep_unheard(const Ticket& ticket) noexcept;
@@ -236,6 +242,7 @@ class Ledger {
   std::vector<Ticket*> open_;
   std::vector<Ticket*> submitted_;  ///< in closing order
   std::vector<SettledUnheard> settled_unheard_;
+  mutable std::vector<ProducerQueue> queues_;  ///< what queues() has returned
   std::uint64_t serials_ = 0;
   std::uint64_t closed_ = 0;
   std::uint64_t settled_ = 0;
