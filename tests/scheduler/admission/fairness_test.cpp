@@ -303,6 +303,17 @@ TEST(Fairness, AQueueThatIsFullOfWorkIsSharedByTime) {
   EXPECT_NEAR(weighted[0].work / weighted[1].work, 3, 0.3);
 }
 
+TEST(Fairness, AFullQueueIsSharedByTimeAlsoAmongThoseThatWaitAtTheSameTime) {
+  // While one of the small ones submits, the other one waits, before the large one by bytes.
+  const ProducerOptions small{.batches = {mib(1)}, .hint = mib(1), .work = mib(1)};
+  const ProducerOptions large{.batches = {mib(10)}, .hint = mib(10), .work = mib(1)};
+  const std::vector<Served> served =
+      SharedDevice(kLeast * 64, {small, small, large}, {.batches = 1, .time = 100 * kStepTime})
+          .run(kSteps);
+  EXPECT_GE(jain_index({served[0].work, served[1].work, served[2].work}), 0.95);
+  EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
+}
+
 TEST(Fairness, AQueueThatTheBudgetKeepsShortIsSharedByBytes) {
   const std::vector<Served> served =
       serve_equal_work(kLeast * 2, {.batches = 1, .time = 1000 * kStepTime});
