@@ -39,7 +39,7 @@ struct AdmissionState {
   Bytes estimate{};                   ///< expected peak of this batch
   std::uint64_t open = 0;             ///< batches begun and not closed
   std::uint64_t submitted = 0;        ///< batches closed and not settled
-  std::chrono::nanoseconds queued{};  ///< expected device time behind the running batch
+  std::chrono::nanoseconds queued{};  ///< expected device time of all behind the running batch
 };
 
 /// True if the estimate fits beside all that is held and reserved. If no batch is open, it need

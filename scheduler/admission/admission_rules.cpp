@@ -75,7 +75,7 @@ double AdmissionRules::queued_with(const FairLine::Place& place, Queues queues) 
 
 bool AdmissionRules::time_is_scarce() const noexcept {
   const auto target = control_.target().time.value_or(std::chrono::nanoseconds{});
-  return target.count() != 0 && ledger_.queued_behind() >= target / 2;
+  return target.count() != 0 && ledger_.queued_and_open() >= target / 2;
 }
 
 double AdmissionRules::most_queued(Queues queues) const noexcept {
@@ -125,7 +125,7 @@ AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,
           .estimate = estimate(batch, pressure),
           .open = ledger_.open_count(),
           .submitted = ledger_.submitted(),
-          .queued = ledger_.queued_behind()};
+          .queued = ledger_.queued_and_open()};
 }
 
 Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& pressure,

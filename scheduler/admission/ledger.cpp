@@ -270,27 +270,40 @@ const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
   return *forgotten;
 }
 
-std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets) const noexcept {
+std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets,
+                                              std::span<Ticket* const> more) const noexcept {
   StreamTimes sum{};
   std::optional<StreamTimes> guess;
-  for (const Ticket* ticket : tickets) {
-    const StreamTimes* times = &ticket->kind->device_time;
-    if (!ticket->kind->footprint) {
-      if (!guess) guess = longest_known();
-      if (!guess) return kUnknownTime;
-      times = &*guess;
+  for (const std::span<Ticket* const> part : {tickets, more}) {
+    for (const Ticket* ticket : part) {
+      const StreamTimes* times = &ticket->kind->device_time;
+      if (ticket->lapsed) continue;
+      if (!ticket->kind->footprint) {
+        if (!guess) guess = longest_known();
+        if (!guess) return kUnknownTime;
+        times = &*guess;
+      }
+      for (std::size_t role = 0; role < kStreamRoles; ++role) sum.at(role) += times->at(role);
     }
-    for (std::size_t role = 0; role < kStreamRoles; ++role) sum.at(role) += times->at(role);
   }
   return *std::ranges::max_element(sum);
 }
 
 std::chrono::nanoseconds Ledger::queued_behind(
     const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
+  return sum_of_times(behind(passed));
+}
+
+std::chrono::nanoseconds Ledger::queued_and_open() const noexcept {
+  return sum_of_times(behind({}), open_);
+}
+
+std::span<Ticket* const> Ledger::behind(
+    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
   const auto runs = std::ranges::find_if(
       submitted_, [&passed](const Ticket* ticket) { return !passed_all(*ticket, passed); });
   if (runs == submitted_.end()) return {};
-  return sum_of_times(std::span(runs + 1, submitted_.end()));
+  return std::span(runs + 1, submitted_.end());
 }
 
 std::span<const Ledger::ProducerQueue> Ledger::queues() const noexcept {

@@ -196,6 +196,9 @@ class Ledger {
   static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
   [[nodiscard]] std::chrono::nanoseconds queued_behind(
       const std::array<std::uint64_t, kStreamRoles>& passed = {}) const noexcept;
+  /// Returns the same together with the open batches, which will be queued. Without those whose
+  /// reservation was dropped: they may never be closed.
+  [[nodiscard]] std::chrono::nanoseconds queued_and_open() const noexcept;
   /// The expected device time of one producer's submitted batches, counted in the same way.
   struct ProducerQueue {
     std::uint64_t producer = 0;
@@ -224,8 +227,12 @@ class Ledger {
   [[nodiscard]] std::uint64_t closed() const noexcept { return closed_; }  ///< batches so far
 
  private:
+  /// Returns the submitted tickets behind the first that is not passed.
+  [[nodiscard]] std::span<Ticket* const> behind(
+      const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept;
+  /// Of the tickets in both.
   [[nodiscard]] std::chrono::nanoseconds sum_of_times(
-      std::span<Ticket* const> tickets) const noexcept;
+      std::span<Ticket* const> tickets, std::span<Ticket* const> more = {}) const noexcept;
   void learn_from(Ticket& ticket);
   void note_recent(BatchKind& kind) noexcept;
   void keep_unheard(const Ticket& ticket) noexcept;

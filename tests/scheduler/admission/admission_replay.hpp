@@ -149,7 +149,7 @@ class AdmissionReplay {
             .estimate = estimate,
             .open = ledger_.open_count(),
             .submitted = ledger_.submitted(),
-            .queued = ledger_.queued_behind()};
+            .queued = ledger_.queued_and_open()};
   }
 
   /// What open batches are promised. A batch that frees may have told the pool alone: it then

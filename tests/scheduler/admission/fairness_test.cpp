@@ -310,7 +310,8 @@ TEST(Fairness, AFullQueueIsSharedByTimeAlsoAmongThoseThatWaitAtTheSameTime) {
   const std::vector<Served> served =
       SharedDevice(kLeast * 64, {small, small, large}, {.batches = 1, .time = 100 * kStepTime})
           .run(kSteps);
-  EXPECT_GE(jain_index({served[0].work, served[1].work, served[2].work}), 0.95);
+  EXPECT_GE(jain_index({served[0].work, served[1].work, served[2].work}), 0.95)
+      << served[0].work << " " << served[1].work << " " << served[2].work;
   EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
 }
 
