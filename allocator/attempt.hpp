@@ -4,6 +4,7 @@
 /// What each stage found for one request: the facts of a failure report.
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ struct Attempt {
   bool hand_over_allowed = false;  ///< RunningOut::hand_over at that stage
   bool wait_allowed = false;       ///< RunningOut::wait at that stage
   std::uint64_t waits = 0;         ///< waits on the host
+  std::optional<Point> earlier{};  ///< to wait for before a hand-over; see RunningOut::wait_first
+  bool waited_first = false;       ///< it has done so
 };
 
 }  // namespace weir

@@ -40,6 +40,10 @@ struct KindOfPool;
 struct RunningOut {
   bool hand_over = true;  ///< take another stream's block after a wait on the device
   bool wait = true;       ///< block the host until work frees memory
+  /// Before a hand-over, wait for memory that comes free earlier, if there is enough of it. A
+  /// stream that takes over a block waits for the last work that used it, so it would stand still
+  /// for longer than the host.
+  bool wait_first = false;
 };
 
 /// An allocated block.
@@ -168,7 +172,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
   /// Returns whether the budget's source made room.
   [[nodiscard]] bool raise_for(const Attempt& request) noexcept;
-  [[nodiscard]] Block* hand_over(const Attempt& request);
+  [[nodiscard]] Block* hand_over(Attempt& request);
   /// Returns whether it waited for a free or release under way.
   [[nodiscard]] bool await_transit(const Attempt& request, Line& line);
   /// Returns false if nothing has become free since, and waiting is not allowed or would free

@@ -150,9 +150,14 @@ bool Pool::raise_for(const Attempt& request) noexcept {
   return source != nullptr && source->make_room_for(request.block);
 }
 
-Block* Pool::hand_over(const Attempt& request) {
+Block* Pool::hand_over(Attempt& request) {
   PoolChange change(state_);
   if (!running_out_.hand_over) return nullptr;
+  if (running_out_.wait && running_out_.wait_first && !request.waited_first) {
+    const Block* found = state_.index->find_unpassed(request.block);
+    if (found != nullptr) request.earlier = state_.index->enough_before(*found, request.block);
+    if (request.earlier) return nullptr;
+  }
   Block* block = state_.index->take_unpassed(request.block);
   if (block == nullptr) return nullptr;
   const Point point = block->home_point();
@@ -207,7 +212,13 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   if (room > request.growth_room + request.releasable) return true;
   const bool released = state_.statistics.releases != request.releases_before;
   if (request.upstream_refused && released) return true;
-  const auto point = running_out_.wait ? state_.index->oldest_outstanding() : std::nullopt;
+  const bool first = request.earlier.has_value();
+  auto point = std::exchange(request.earlier, std::nullopt);
+  if (first) {
+    request.waited_first = true;  // once: pieces of memory may be enough and not fit
+  } else if (running_out_.wait) {
+    point = state_.index->oldest_outstanding();
+  }
   // A freed block may be part of a segment, and then is no room.
   if (!point) return state_.transits != 0 || state_.cached_more != request.looked;
   ++state_.statistics.waits;

@@ -61,7 +61,8 @@ BatchStreams batch_streams(DeviceBackend& device) {
 Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options)
     : device_(device.backend()),
       pool_(pool),
-      limits_(pool, options.budget.value_or(pool.budget()), running_out(options.policy)),
+      limits_(pool, options.budget.value_or(pool.budget()),
+              waiting_first(running_out(options.policy))),
       options_(options),
       serial_(next_serial()),
       admission_(pool, batch_streams(device_), options.policy, options.run_ahead, options.grace),

@@ -262,6 +262,37 @@ std::optional<Point> BlockIndex::oldest_outstanding() const {
   return oldest.point();
 }
 
+std::optional<Point> BlockIndex::enough_before(const Block& block, Bytes need) const {
+  constexpr std::size_t kStreams = 8;
+  std::size_t streams = 0;
+  for (const StreamState* state = pending_.front(); state != nullptr && streams < kStreams;
+       state = state->after, ++streams) {
+    // Both lists are in the order of their points on this stream.
+    const Block* awaiting = state->awaiting.front();
+    const Block* unpassed = state->unpassed.front();
+    Bytes sum;
+    for (std::size_t looked = 0; looked < kLookedAt; ++looked) {
+      const auto sequence = [&](const Block* next) {
+        return next != nullptr ? sequence_on(*next, state->stream) : Block::kUnrecorded;
+      };
+      const std::uint64_t at = std::min(sequence(awaiting), sequence(unpassed));
+      if (at == Block::kUnrecorded) break;
+      const bool is_awaiting = at == sequence(awaiting);
+      const Block& next = is_awaiting ? *awaiting : *unpassed;
+      const bool is_later = state->stream == block.home && at >= block.home_sequence;
+      if (is_later || next.moved_at >= block.moved_at) break;
+      sum += next.size;
+      if (sum >= need) return Point{state->stream, at};
+      if (is_awaiting) {
+        awaiting = StreamState::Awaiting::next(*awaiting);
+      } else {
+        unpassed = StreamState::Unpassed::next(*unpassed);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 void BlockIndex::pending_streams(std::size_t most, std::vector<StreamId>& pending,
                                  std::vector<StreamId>& unrecorded) {
   for (std::size_t left = std::min(most, pending_.size()); left != 0; --left) {

@@ -87,6 +87,9 @@ class BlockIndex {
   /// One whatever its point: the least recently freed or, of pieces, the oldest of all streams'
   /// best fits.
   [[nodiscard]] virtual Block* take_unpassed(Bytes size) = 0;
+  /// Returns the block that take_unpassed would take, or cut; null if there is none, or if it would
+  /// begin a run of small ones.
+  [[nodiscard]] virtual const Block* find_unpassed(Bytes size) const = 0;
 
   /// Takes passed cached segments, least recently freed first, until they sum to `need` or none is
   /// left. Appends them to `taken`, returns the sum. They leave the index: once the upstream has
@@ -100,6 +103,10 @@ class BlockIndex {
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
   /// The same for all free blocks, cached but unpassed ones too.
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
+  /// Returns a point at which blocks that were freed before `block` come free, `need` bytes
+  /// together and sooner than `block`. Looks at up to kLookedAt blocks of each of a few streams.
+  static constexpr std::size_t kLookedAt = 64;
+  [[nodiscard]] std::optional<Point> enough_before(const Block& block, Bytes need) const;
   /// Appends up to `most` streams: to `pending` those with points not known to be passed, to
   /// `unrecorded` those with points to record. Streams take turns.
   void pending_streams(std::size_t most, std::vector<StreamId>& pending,

@@ -15,8 +15,10 @@ struct StreamState {
   std::uint64_t last = 0;  ///< highest sequence recorded for a block
   /// Owners that blocks refer to, and blocks in use on the stream; forgotten only at zero.
   std::uint64_t users = 0;
-  BlockList<&Block::by_stream> awaiting;
-  BlockList<&Block::by_age> unpassed;  ///< cached, in the order of their points
+  using Awaiting = BlockList<&Block::by_stream>;
+  using Unpassed = BlockList<&Block::by_age>;
+  Awaiting awaiting;
+  Unpassed unpassed;  ///< cached, in the order of their points
 
   // In PendingStreams.
   bool pending = false;

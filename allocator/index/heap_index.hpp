@@ -27,6 +27,9 @@ class HeapIndex : public BlockIndex {
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_unpassed(Bytes size) override;
+  [[nodiscard]] const Block* find_unpassed(Bytes size) const override {
+    return oldest_unpassed(size, area_of(size));
+  }
   [[nodiscard]] Bytes largest_cached() const override;
   void expect_free(const Block& block) const noexcept override;
 

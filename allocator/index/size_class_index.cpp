@@ -105,16 +105,25 @@ Block* SizeClassIndex::take_own(Bytes size, StreamId stream) {
 
 Block* SizeClassIndex::take_passed(Bytes size, StreamId stream) { return take_own(size, stream); }
 
-Block* SizeClassIndex::take_unpassed(Bytes size) {
-  Bucket* bucket = find_bucket(size);
-  if (bucket == nullptr) return nullptr;
+Block* SizeClassIndex::oldest_unpassed(const Bucket& bucket) {
   Block* oldest = nullptr;
-  for (const auto& [stream, own] : bucket->own) {
+  for (const auto& [stream, own] : bucket.own) {
     Block* front = own.cached.front();
     if (front == nullptr) continue;
     if (oldest == nullptr || front->moved_at < oldest->moved_at) oldest = front;
   }
+  return oldest;
+}
+
+Block* SizeClassIndex::take_unpassed(Bytes size) {
+  const Bucket* bucket = find_bucket(size);
+  Block* oldest = bucket != nullptr ? oldest_unpassed(*bucket) : nullptr;
   return oldest != nullptr ? take(*oldest) : nullptr;
+}
+
+const Block* SizeClassIndex::find_unpassed(Bytes size) const {
+  const auto bucket = buckets_.find(size.count);
+  return bucket != buckets_.end() ? oldest_unpassed(bucket->second) : nullptr;
 }
 
 void SizeClassIndex::remove_releasable(Block& block) { remove(*take(block)); }

@@ -24,6 +24,7 @@ class SizeClassIndex final : public BlockIndex {
   [[nodiscard]] Block* take_own(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_passed(Bytes size, StreamId stream) override;
   [[nodiscard]] Block* take_unpassed(Bytes size) override;
+  [[nodiscard]] const Block* find_unpassed(Bytes size) const override;
   void for_each_segment(const std::function<void(Segment)>& visit) const override;
   [[nodiscard]] Bytes largest_cached() const override;
 
@@ -60,6 +61,7 @@ class SizeClassIndex final : public BlockIndex {
   void insert_common(Block& block, CachedList& common);
   Block* take(Block& block);
   [[nodiscard]] Bucket* find_bucket(Bytes size);
+  [[nodiscard]] static Block* oldest_unpassed(const Bucket& bucket);
   void remove(Block& block);  ///< must be in no list
 
   const Reuse reuse_;

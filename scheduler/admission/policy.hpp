@@ -35,6 +35,13 @@ enum class Policy : std::uint8_t {
   return {.hand_over = may, .wait = may};
 }
 
+/// Returns the same for a scheduler's pool. Its submitted work never waits for the frontend, so
+/// the frontend may wait for memory where a copy would otherwise wait for the last compute.
+[[nodiscard]] constexpr RunningOut waiting_first(RunningOut stages) noexcept {
+  stages.wait_first = stages.wait;
+  return stages;
+}
+
 /// The soft limit: admission waits while at least `batches` are submitted and at least `time` of
 /// expected device time is queued behind the running one. Without `batches` there is no soft limit.
 struct RunAhead {

@@ -97,6 +97,84 @@ TEST_P(PoolWaiting, AHandoverThatTheDeviceRefusesKeepsTheBlockBehindItsPoint) {
   EXPECT_THAT(progress.dependencies(), ElementsAre(Dependency{b, point}));
 }
 
+/// The copy stream's inputs of one batch and the working set of the next one: what a pool holds
+/// that is full of queued batches.
+struct PoolWaitingFirst : PoolWaiting {
+  PoolWaitingFirst() { pool.set_limits(unit * 4, {.wait_first = true}); }
+
+  /// Frees inputs of `size` behind the compute stream's first work, and returns their point.
+  Point free_inputs(Bytes size) {
+    void* inputs = pool.allocate(size, a);
+    work = pool.allocate(unit * 2, b);
+    pool.record_use(inputs, b);
+    progress.enqueue(b);
+    pool.deallocate(inputs, a);
+    return tail(b);
+  }
+  /// Frees the working set behind the compute stream's second work, and returns its point.
+  Point free_work() {
+    progress.enqueue(b);
+    pool.deallocate(work, b);
+    return tail(b);
+  }
+  void* work = nullptr;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolWaitingFirst, ::testing::ValuesIn(testing::kKeepingUnits),
+                         testing::unit_name);
+
+TEST_P(PoolWaitingFirst, TheHostWaitsForEnoughThatComesFreeEarlier) {
+  const Point inputs = free_inputs(unit * 2);
+  (void)free_work();
+  EXPECT_NE(pool.allocate(unit * 2, a), work);
+  EXPECT_THAT(progress.waits(), ElementsAre(inputs));
+  EXPECT_THAT(progress.dependencies(), IsEmpty());
+  EXPECT_EQ(pool.statistics().waits, 1U);
+  expect_statistics_agree(pool, upstream);
+}
+
+TEST_P(PoolWaitingFirst, WhatIsNotEnoughIsNotWaitedFor) {
+  (void)free_inputs(unit);
+  (void)pool.allocate(unit, c);
+  const Point last = free_work();
+  EXPECT_EQ(pool.allocate(unit * 2, a), work);
+  EXPECT_THAT(progress.waits(), IsEmpty());
+  EXPECT_THAT(progress.dependencies(), ElementsAre(Dependency{a, last}));
+}
+
+TEST_P(PoolWaitingFirst, WithNothingElseOutstandingTheBlockIsHandedOver) {
+  (void)pool.allocate(unit * 2, c);
+  work = pool.allocate(unit * 2, b);
+  const Point last = free_work();
+  EXPECT_EQ(pool.allocate(unit * 2, a), work);
+  EXPECT_THAT(progress.dependencies(), ElementsAre(Dependency{a, last}));
+}
+
+TEST_P(PoolWaitingFirst, ItWaitsOnceIfWhatCameFreeDoesNotFit) {
+  pool.set_limits(unit * 6, {.wait_first = true});
+  const auto pieces = take_apart(pool, 2, unit, a);  // not side by side
+  work = pool.allocate(unit * 2, b);
+  for (void* piece : pieces) {
+    pool.record_use(piece, b);
+    progress.enqueue(b);
+    pool.deallocate(piece, a);
+  }
+  const Point enough = tail(b);
+  (void)free_work();
+  EXPECT_NE(pool.allocate(unit * 2, a), nullptr);
+  EXPECT_THAT(progress.waits(), ElementsAre(enough));
+  EXPECT_LE(progress.dependencies().size(), 1U);
+  expect_statistics_agree(pool, upstream);
+}
+
+TEST_P(PoolWaitingFirst, ARequestThatMayNotWaitIsHandedTheBlock) {
+  pool.set_limits(unit * 4, {.wait = false, .wait_first = true});
+  (void)free_inputs(unit * 2);
+  (void)free_work();
+  EXPECT_EQ(pool.allocate(unit * 2, a), work);
+  EXPECT_THAT(progress.waits(), IsEmpty());
+}
+
 TEST_P(PoolWaiting, TheHostWaitsForTheOldestFreeFirst) {
   const StreamId d = StreamId::next();
   void* first = pool.allocate(unit, a);

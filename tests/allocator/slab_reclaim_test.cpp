@@ -80,7 +80,7 @@ TEST_F(SlabReclaim, WaitsForAUseOnlyWhenItMay) {
 }
 
 TEST_F(SlabReclaim, CountsAWaitAsOneOfTheAttempt) {
-  slabs.deallocate(take(a), std::array{b});
+  slabs.deallocate(take(a), {});
   Attempt attempt;
   ASSERT_TRUE(slabs.reclaim(true, slabs.given_back(), attempt));
   EXPECT_EQ(attempt.waits, 0U) << "the slab that was kept";
