@@ -64,8 +64,8 @@ class Gate {
 /// copy then waits on the device.
 enum class HandOver : std::uint8_t {
   kNever,   ///< the host waits until they fit
-  kLast,    ///< the host first waits until no more than one batch is submitted
-  kAlways,  ///< before the host waits, as weir's pools do
+  kLast,    ///< the host first waits until no more than one batch is submitted, as weir's pools do
+  kAlways,  ///< before the host waits
 };
 
 /// A rule by which batches are held back, and what else belongs to a policy.
@@ -89,7 +89,7 @@ struct PolicyChoice {
   bool has_budget = true;  ///< otherwise memory is unlimited
   /// Only the rule knows the budget: memory itself is unlimited.
   bool may_exceed = false;
-  HandOver hand_over = HandOver::kAlways;
+  HandOver hand_over = HandOver::kLast;
 };
 
 /// All policies of the table. The first is weir's.

@@ -217,7 +217,8 @@ TEST(Simulation, NobodyIsFasterThanTheScheduleThatKnowsTheFuture) {
 
 TEST(Simulation, HandingMemoryOverKeepsACopyBehindTheComputeBefore) {
   // A full budget: without it the host waits for one batch's inputs, and the next copy overlaps.
-  const RunResult with = run("steady-2ms", "backstop", 4);
+  const RunResult with =
+      run("steady-2ms", "backstop", 4, {.batches = 1000, .hand_over = HandOver::kAlways});
   const RunResult without =
       run("steady-2ms", "backstop", 4, {.batches = 1000, .hand_over = HandOver::kNever});
   EXPECT_NEAR(with.throughput(), 1 / 1.2, 0.01) << "copies take a fifth of the computes";
