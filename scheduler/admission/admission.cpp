@@ -208,7 +208,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     known = place.kind->given_back.has_value();
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
-    own_stalls(serial_) += place.held_back;
+    if (place.held_back.count() != 0) own_stalls(serial_) += place.held_back;
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
     note_admission(
@@ -333,7 +333,8 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   }
   Points passed{};
   try {
-    if (policy_ == Policy::kThrottled) passed = passed_by_device();
+    // Nothing is queued behind fewer than two.
+    if (submitted_.load(std::memory_order_relaxed) >= 2) passed = passed_by_device();
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("how far the device is, is not known: ") + error.what());
   }
@@ -341,6 +342,7 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   if (!rules_.ledger().is_open(ref)) return;
   const auto now = ref.ticket->released ? std::chrono::steady_clock::now() : AdmissionRules::Time{};
   rules_.close(*ref.ticket, points, learn, now, passed);
+  submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
   counts_.most_submitted = std::max(counts_.most_submitted, rules_.ledger().submitted());
   wake_who_waits_for_open(false);
@@ -385,6 +387,7 @@ void Admission::settle() {
                    // pool
   const Lock lock(mutex_);
   rules_.settle(passed);
+  submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
   passed_ = passed;
 }
 

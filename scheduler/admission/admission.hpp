@@ -187,6 +187,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Whether a submitted batch may lack a point. Written under the lock; almost never true, so
   /// settling usually skips the search.
   std::atomic<bool> missing_points_{false};
+  /// Batches submitted, as of the last look under the lock.
+  std::atomic<std::uint64_t> submitted_{0};
   std::atomic<bool> warned_{false};
 };
 

@@ -272,6 +272,7 @@ const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
 
 std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets,
                                               std::span<Ticket* const> more) const noexcept {
+  if (tickets.empty() && more.empty()) return {};
   StreamTimes sum{};
   std::optional<StreamTimes> guess;
   for (const std::span<Ticket* const> part : {tickets, more}) {
