@@ -272,18 +272,19 @@ std::optional<Point> BlockIndex::enough_before(const Block& block, Bytes need) c
     const Block* unpassed = state->unpassed.front();
     Bytes sum;
     for (std::size_t looked = 0; looked < kLookedAt; ++looked) {
-      const auto sequence = [&](const Block* next) {
-        return next != nullptr ? sequence_on(*next, state->stream) : Block::kUnrecorded;
-      };
-      const std::uint64_t at = std::min(sequence(awaiting), sequence(unpassed));
+      const Block* next = awaiting;
+      if (next == nullptr || (unpassed != nullptr && sequence_on(*unpassed, state->stream) <
+                                                         sequence_on(*next, state->stream))) {
+        next = unpassed;
+      }
+      if (next == nullptr) break;
+      const std::uint64_t at = sequence_on(*next, state->stream);
       if (at == Block::kUnrecorded) break;
-      const bool is_awaiting = at == sequence(awaiting);
-      const Block& next = is_awaiting ? *awaiting : *unpassed;
       const bool is_later = state->stream == block.home && at >= block.home_sequence;
-      if (is_later || next.moved_at >= block.moved_at) break;
-      sum += next.size;
+      if (is_later || next->moved_at >= block.moved_at) break;
+      sum += next->size;
       if (sum >= need) return Point{state->stream, at};
-      if (is_awaiting) {
+      if (next == awaiting) {
         awaiting = StreamState::Awaiting::next(*awaiting);
       } else {
         unpassed = StreamState::Unpassed::next(*unpassed);
