@@ -16,9 +16,9 @@
 // - A window ends after 256 batches and 100 margins of device time. The margin then falls by half
 //   of itself, or of the least queue that was left unused in the window if that is less. If the
 //   fall was a mistake, the next gap costs at most what the margin fell by: 0.5% of the window.
-// - If no batch was held back in a window, the lead counts as a part of the margin. Otherwise a
-//   lead that is longer than the budget can queue would stay for ever: it holds nobody back, so
-//   there are no samples of a shorter one.
+// - If no batch was held back in a window, the lead falls as the margin does. A lead that is longer
+//   than the budget can queue holds nobody back. So it gets no new samples, and would stay for
+//   ever.
 //
 // A data structure only; the user holds the lock.
 

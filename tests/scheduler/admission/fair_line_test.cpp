@@ -16,6 +16,13 @@ namespace {
 using testing::random_seed;
 using testing::seed_message;
 
+/// Runs a batch of a producer that nobody is before, and that holds what was expected.
+void serve_at_once(FairLine& line, FairLine::Place& place, std::uint64_t producer, Bytes bytes) {
+  line.join(place, producer, bytes);
+  line.serve(place);
+  line.correct(producer, bytes, bytes);
+}
+
 /// Producers that always have their next batch in line.
 class Busy {
  public:
@@ -97,14 +104,8 @@ TEST(FairLine, KeepsTheTurnOfAProducerThatWasBackSoonTheLastTime) {
   FairLine line;
   FairLine::Place small;
   FairLine::Place large;
-  const auto serve_small = [&] {
-    line.join(small, 1, mib(1));
-    line.serve(small);
-    line.correct(1, mib(1), mib(1));
-  };
-  line.join(large, 2, mib(10));
-  line.serve(large);
-  line.correct(2, mib(10), mib(10));
+  const auto serve_small = [&] { serve_at_once(line, small, 1, mib(1)); };
+  serve_at_once(line, large, 2, mib(10));
   line.join(large, 2, mib(10));
   serve_small();
   EXPECT_FALSE(line.yields(large)) << "nothing is known of how long it stays away";
@@ -120,18 +121,14 @@ TEST(FairLine, KeepsTheTurnAlsoOfOneThatIsAwayWhenItsEndIsReached) {
   FairLine line;
   FairLine::Place small;
   FairLine::Place large;
-  const auto serve = [&line](FairLine::Place& place, std::uint64_t producer, Bytes bytes) {
-    line.join(place, producer, bytes);
-    line.serve(place);
-    line.correct(producer, bytes, bytes);
-  };
-  serve(large, 2, mib(10));
-  for (int i = 0; i < 10; ++i) serve(small, 1, mib(1));  // ends where the large one does
+  serve_at_once(line, large, 2, mib(10));
+  for (int i = 0; i < 10; ++i)
+    serve_at_once(line, small, 1, mib(1));  // ends where the large one does
   line.join(large, 2, mib(10));
   ASSERT_FALSE(line.yields(large)) << "they had the same";
   line.serve(large);
   line.correct(2, mib(10), mib(10));
-  serve(small, 1, mib(1));
+  serve_at_once(line, small, 1, mib(1));
   line.join(large, 2, mib(10));
   EXPECT_TRUE(line.yields(large)) << "it was back soon each time, and has had less";
 }
@@ -140,14 +137,8 @@ TEST(FairLine, ATurnThatIdledTheDeviceIsKeptAgainOnlyAfterMoreAndMoreReturns) {
   FairLine line;
   FairLine::Place small;
   FairLine::Place large;
-  const auto serve_small = [&] {
-    line.join(small, 1, mib(1));
-    line.serve(small);
-    line.correct(1, mib(1), mib(1));
-  };
-  line.join(large, 2, gib(1));
-  line.serve(large);
-  line.correct(2, gib(1), gib(1));
+  const auto serve_small = [&] { serve_at_once(line, small, 1, mib(1)); };
+  serve_at_once(line, large, 2, gib(1));
   line.join(large, 2, gib(1));
   serve_small();
   std::vector<int> returns;
