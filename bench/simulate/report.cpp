@@ -93,6 +93,7 @@ nlohmann::ordered_json json_of(const Outcome& outcome) {
     json["target_ns"] = {{"end", run.control->target.count()},
                          {"most", run.control->most.count()},
                          {"lead", run.control->lead.count()},
+                         {"copy", run.control->copy.count()},
                          {"margin", run.control->margin.count()}};
   }
   json["missed"] = texts_of(outcome.missed);

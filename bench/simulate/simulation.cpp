@@ -142,12 +142,16 @@ class Simulation {
     run_.duration = flight.end;
     if (run_.batches == RunResult::kWarmUp) memory_.reset_peak();
   }
-  /// For how long the streams that its compute waited for had had nothing to do: only then was it
-  /// the host that was late. As the real rules see it.
-  static Time starved(const Flight& flight) {
+  /// How much earlier what its compute waited for could have ended. As the real rules see it.
+  [[nodiscard]] Time could_end_earlier(const Flight& flight) noexcept {
     Time least = Time::max();
-    if (flight.shape.copy > Time{}) least = flight.copy_starved;
-    if (flight.shape.collective > Time{}) least = std::min(least, flight.collective_starved);
+    const auto limit = [&](Time& earlier, Time starved) {
+      least = std::min(least, control_.could_end_earlier(earlier, starved, flight.soft));
+    };
+    if (flight.shape.copy > Time{}) limit(copy_earlier_, flight.copy_starved);
+    if (flight.shape.collective > Time{}) {
+      limit(collective_earlier_, flight.collective_starved);
+    }
     return least;
   }
   void attribute(const Flight& flight) {
@@ -158,7 +162,7 @@ class Simulation {
     const Time gap = flight.gap - flight.synchronizing;
     const Time before = control_.statistics().caused_idle;
     control_.note_settled({.device_time = flight.computing,
-                           .gap = std::min(gap, starved(flight)),
+                           .gap = std::min(gap, could_end_earlier(flight)),
                            .credit = flight.soft,
                            .waited_for_memory = flight.waited_for_memory});
     const Time throttle = control_.statistics().caused_idle - before;
@@ -381,7 +385,7 @@ class Simulation {
       gate_->freed(index, bytes, false);
     }
     if (producer.waited) gate_->allocated(index, {}, true);  // the rules hear that it waited
-    if (producer.flight.waited_for_memory) control_.note_abandoned(producer.flight.soft);
+    if (producer.flight.waited_for_memory) control_.note_waited_for_memory(producer.flight.soft);
     gate_->closed(index, nullptr, now_);
     ++run_.failed;
     producer.waited = false;
@@ -441,6 +445,8 @@ class Simulation {
   Time soft_{};  ///< sums of waits
   Time hard_{};
   Time hard_used_{};
+  Time copy_earlier_{};  ///< RunAheadControl::could_end_earlier
+  Time collective_earlier_{};
   RunAheadControl control_;  ///< counts what this policy, whichever it is, has caused
   Bytes peak_before_{};
   std::vector<Time> stalls_;  ///< of each batch

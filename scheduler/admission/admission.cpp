@@ -214,7 +214,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     note_admission(
         *ticket->ticket,
         decision == Decision::kForce ? TimelineAdmission::kForced : TimelineAdmission::kAdmitted,
-        rules_.control().target().time.value_or(std::chrono::nanoseconds{}));
+        rules_.control().statistics().target);
     wake_first();
   }
   try {

@@ -40,6 +40,7 @@ struct AdmissionState {
   std::uint64_t open = 0;             ///< batches begun and not closed
   std::uint64_t submitted = 0;        ///< batches closed and not settled
   std::chrono::nanoseconds queued{};  ///< expected device time of all behind the running batch
+  std::chrono::nanoseconds copy{};    ///< the longest copies of a batch in the line
 };
 
 /// True if the estimate fits beside all that is held and reserved. If no batch is open, it need

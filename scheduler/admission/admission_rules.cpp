@@ -12,27 +12,6 @@ namespace {
 /// all of it is reserved while the guessed batch is open.
 bool is_guess(const Applicant& batch) { return !batch.kind->footprint && !batch.hint; }
 
-/// Returns when the device ran the batch. The busiest stream's gap is lost time only as far as all
-/// streams of the batch had nothing to do before it: if the copies run without a pause, their
-/// stream is what the others wait for.
-RunBatch run_of(const Ticket& ticket) {
-  using std::chrono::nanoseconds;
-  const auto read = [](const std::atomic<std::int64_t>& time) {
-    return nanoseconds(time.load(std::memory_order_relaxed));
-  };
-  const auto busiest = static_cast<std::size_t>(
-      std::ranges::max_element(ticket.device_time, {}, read) - ticket.device_time.begin());
-  RunBatch run{.device_time = read(ticket.device_time.at(busiest)),
-               .gap = read(ticket.gap.at(busiest)),
-               .credit = ticket.credit,
-               .waited_for_memory = ticket.waited_for_memory};
-  for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (role == busiest || read(ticket.device_time.at(role)) == nanoseconds{}) continue;
-    run.gap = std::min(run.gap, read(ticket.starved.at(role)));
-  }
-  return run;
-}
-
 std::chrono::nanoseconds queued_of(std::span<const Ledger::ProducerQueue> queues,
                                    std::uint64_t producer) {
   const auto queue =
@@ -74,8 +53,17 @@ double AdmissionRules::queued_with(const FairLine::Place& place, Queues queues) 
 }
 
 bool AdmissionRules::time_is_scarce() const noexcept {
-  const auto target = control_.target().time.value_or(std::chrono::nanoseconds{});
+  const std::chrono::nanoseconds target = control_.statistics().target;
   return target.count() != 0 && ledger_.queued_and_open() >= target / 2;
+}
+
+std::chrono::nanoseconds AdmissionRules::longest_copy() const noexcept {
+  std::chrono::nanoseconds longest{};
+  for (const FairLine::Place* place : line_.waiting()) {
+    const BatchKind& kind = *static_cast<const Applicant*>(place)->kind;
+    longest = std::max(longest, ledger_.expected_copy(kind));
+  }
+  return longest;
 }
 
 double AdmissionRules::most_queued(Queues queues) const noexcept {
@@ -125,7 +113,8 @@ AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,
           .estimate = estimate(batch, pressure),
           .open = ledger_.open_count(),
           .submitted = ledger_.submitted(),
-          .queued = ledger_.queued_and_open()};
+          .queued = ledger_.queued_and_open(),
+          .copy = longest_copy()};
 }
 
 Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& pressure,
@@ -135,7 +124,7 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
   ticket.producer = batch.producer;
   ticket.released = batch.released;
   ticket.waited_for_memory = batch.waited_for_room;
-  ticket.credit = control_.note_held_back(batch.held_back);
+  ticket.credit = control_.note_held_back(batch.held_back, longest_copy());
   if (batch.yielded_to != 0 && ledger_.submitted() == 0) line_.note_late(batch.yielded_to);
   line_.serve(batch);
   return ticket;
@@ -144,15 +133,33 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
 void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points,
                            bool learn, Time now,
                            const std::array<std::uint64_t, kStreamRoles>& passed) {
-  control_.note_unused(ledger_.queued_behind(passed));
-  if (ticket.released && learn) {
-    const auto copy = ticket.kind->device_time.at(index_of(StreamRole::kCopyIn));
-    control_.note_lead(now - *ticket.released + copy);
-  }
-  if (!learn && ticket.waited_for_memory) control_.note_abandoned(ticket.credit);
+  const auto unused = ledger_.queued_behind(passed) - ledger_.expected_copy(*ticket.kind);
+  control_.note_unused(std::max(unused, std::chrono::nanoseconds{}));
+  if (ticket.released && learn) control_.note_lead(now - *ticket.released);
+  if (!learn && ticket.waited_for_memory) control_.note_waited_for_memory(ticket.credit);
   ledger_.close(ticket, points, learn);
   // Here rather than on settling: the peak is known, and the producer's next place comes later.
   if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);
+}
+
+RunBatch AdmissionRules::run_of(const Ticket& ticket) noexcept {
+  using std::chrono::nanoseconds;
+  const auto read = [](const std::atomic<std::int64_t>& time) {
+    return nanoseconds(time.load(std::memory_order_relaxed));
+  };
+  const auto busiest = static_cast<std::size_t>(
+      std::ranges::max_element(ticket.device_time, {}, read) - ticket.device_time.begin());
+  RunBatch run{.device_time = read(ticket.device_time.at(busiest)),
+               .gap = read(ticket.gap.at(busiest)),
+               .credit = ticket.credit,
+               .waited_for_memory = ticket.waited_for_memory};
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (role == busiest || read(ticket.device_time.at(role)) == nanoseconds{}) continue;
+    const auto starved = read(ticket.starved.at(role));
+    run.gap =
+        std::min(run.gap, control_.could_end_earlier(earlier_.at(role), starved, ticket.credit));
+  }
+  return run;
 }
 
 void AdmissionRules::settle(const std::array<std::uint64_t, kStreamRoles>& passed) {

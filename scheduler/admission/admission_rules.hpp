@@ -55,7 +55,7 @@ class AdmissionRules {
   [[nodiscard]] AdmissionState state_of(const Applicant& batch, bool cancelled,
                                         const Pressure& pressure) const;
   [[nodiscard]] Decision decide(const AdmissionState& state) const noexcept {
-    return weir::decide(state, control_.target());
+    return weir::decide(state, control_.target(state.copy));
   }
   /// Returns for which producer's turn the batch waits if `decide` says kWaitShare.
   [[nodiscard]] std::uint64_t yields_to(const Applicant& batch) const noexcept;
@@ -81,6 +81,9 @@ class AdmissionRules {
 
   /// Whether so much device time is queued that producers share it.
   [[nodiscard]] bool time_is_scarce() const noexcept;
+  /// Returns what the copies of a waiting batch are expected to take at most. The queue must be as
+  /// long when that batch's turn comes.
+  [[nodiscard]] std::chrono::nanoseconds longest_copy() const noexcept;
   /// Returns the most device time that a waiter's producer may have queued with its batch, in
   /// nanoseconds over its weight, to go before others.
   [[nodiscard]] double most_queued(Queues queues) const noexcept;
@@ -92,10 +95,15 @@ class AdmissionRules {
   [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const;
   [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const;
 
+  /// Returns when the device ran the batch. The busiest stream's gap is lost time only as far as
+  /// the tasks that it waited for could have ended earlier.
+  [[nodiscard]] RunBatch run_of(const Ticket& ticket) noexcept;
+
   Ledger ledger_;
   FairLine line_;
   RunAheadControl control_;
   std::chrono::nanoseconds ran_{};  ///< device time of all settled batches
+  StreamTimes earlier_{};           ///< RunAheadControl::could_end_earlier
 };
 
 }  // namespace weir

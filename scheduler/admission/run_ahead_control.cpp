@@ -2,9 +2,15 @@
 
 namespace weir {
 
-RunAhead RunAheadControl::target() const noexcept {
+RunAhead RunAheadControl::target(Duration copy) const noexcept {
   if (!adapts(chosen_)) return chosen_;
-  return {.batches = chosen_.batches, .time = lead_ + margin_};
+  return {.batches = chosen_.batches, .time = lead_ + copy + margin_};
+}
+
+RunAheadControl::Duration RunAheadControl::note_held_back(Duration stall, Duration copy) noexcept {
+  copy_ = copy;
+  note_most();
+  return held_back_ += stall;
 }
 
 void RunAheadControl::note_lead(Duration lead) noexcept {
@@ -19,17 +25,19 @@ void RunAheadControl::note_lead(Duration lead) noexcept {
 }
 
 void RunAheadControl::note_most() noexcept {
-  most_ = std::max(most_, target().time.value_or(Duration{}));
+  most_ = std::max(most_, target(copy_).time.value_or(Duration{}));
 }
 
 RunAheadStatistics RunAheadControl::statistics() const noexcept {
-  RunAheadStatistics now{.target = target().time.value_or(Duration{}),
+  RunAheadStatistics now{.target = target(copy_).time.value_or(Duration{}),
                          .most = most_,
                          .lead = {},
+                         .copy = {},
                          .margin = {},
                          .caused_idle = caused_idle_};
   if (adapts(chosen_)) {
     now.lead = lead_;
+    now.copy = copy_;
     now.margin = margin_;
   }
   return now;
@@ -40,13 +48,15 @@ void RunAheadControl::note_unused(Duration queued) noexcept {
 }
 
 void RunAheadControl::note_settled(const RunBatch& batch) noexcept {
-  const Duration gap = batch.waited_for_memory ? Duration{} : batch.gap;
-  const Duration caused = std::clamp(batch.credit - used_, Duration{}, gap);
+  if (batch.waited_for_memory) note_waited_for_memory(batch.credit);
+  const Duration caused = std::clamp(batch.credit - used_, Duration{}, batch.gap);
   used_ += caused;
   caused_idle_ += caused;
-  margin_ += caused;
+  margin_ += caused - take_allowed(caused);
   note_most();
 
+  const Duration more = allowed_ + batch.device_time / kIdlePart;
+  allowed_ = std::max(allowed_, std::min(more, batch.device_time * kMostIdleBatches));
   ++window_.batches;
   window_.device_time += batch.device_time;
   if (window_.batches < kWindowBatches || window_.device_time < falling() * kWindowMargins) return;
@@ -58,6 +68,12 @@ void RunAheadControl::note_settled(const RunBatch& batch) noexcept {
     lead_count_ = 0;
   }
   window_ = {};
+}
+
+RunAheadControl::Duration RunAheadControl::take_allowed(Duration caused) noexcept {
+  const Duration taken = std::min(caused, allowed_);
+  allowed_ -= taken;
+  return taken;
 }
 
 RunAheadControl::Duration RunAheadControl::falling() const noexcept {

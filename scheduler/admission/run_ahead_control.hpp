@@ -3,16 +3,23 @@
 // How far the frontend may run ahead: a state machine over times, without a clock, a lock or a
 // thread. docs/throttling.md explains it.
 //
-// The target is `lead + margin`, in device time queued behind the running batch.
+// The target is `lead + copy + margin`, in device time queued behind the running batch.
 //
-// - The lead is what it takes to deliver a batch after we let it go: the 95th percentile of the
-//   last 64 batches that were held back. A host that is never held back adds no sample, so a slow
-//   host never raises it.
+// - The lead is what it takes the host to deliver a batch after we let it go: the 95th percentile
+//   of the last 64 batches that were held back. A host that is never held back adds no sample, so a
+//   slow host never raises it.
+// - The copy is what the copies of a waiting batch are expected to take, of the one that asks or of
+//   one behind it: the queue has to hide its copy when its turn comes.
 // - The margin grows by idle time of the device that we caused. We caused an idle gap only as far
 //   as we had held the host back before: each soft stall gives credit, and each gap uses it up. So
 //   the sum of what the margin grew by is the time lost against a frontend that nobody holds back.
-//   A batch that had to wait for memory would have had its gap anyway. If such gaps counted, a full
-//   budget would raise the margin, which fills the budget even more.
+//   A batch that had to wait for memory would have had its gap anyway, and it would have waited as
+//   long had nobody been held back before: it got the memory when the device was done with earlier
+//   batches. So it uses up all credit. If such gaps counted, a full budget would raise the margin,
+//   which fills the budget even more.
+// - Of each 512 ns that the device runs, we may make it idle for 1 ns before the margin grows. A
+//   longer queue holds memory all the time, which a rare hiccup is not worth. What is not used is
+//   kept, up to four batches' time.
 // - A window ends after 256 batches and 100 margins of device time. The margin then falls by half
 //   of itself, or of the least queue that was left unused in the window if that is less. If the
 //   fall was a mistake, the next gap costs at most what the margin fell by: 0.5% of the window.
@@ -34,11 +41,13 @@ namespace weir {
 
 /// How the run-ahead target moved, in device time queued behind the running batch.
 struct RunAheadStatistics {
-  std::chrono::nanoseconds target{};       ///< now; the one that was chosen if it does not adapt
-  std::chrono::nanoseconds most{};         ///< the largest so far
-  std::chrono::nanoseconds lead{};         ///< part of an adapting target; see RunAheadControl
-  std::chrono::nanoseconds margin{};       ///< its other part
-  std::chrono::nanoseconds caused_idle{};  ///< throttle-caused idle: what the margin grew by
+  std::chrono::nanoseconds target{};  ///< now; the one that was chosen if it does not adapt
+  std::chrono::nanoseconds most{};    ///< the largest so far
+  // The parts of a target that adapts; see RunAheadControl:
+  std::chrono::nanoseconds lead{};
+  std::chrono::nanoseconds copy{};  ///< at the last admission
+  std::chrono::nanoseconds margin{};
+  std::chrono::nanoseconds caused_idle{};  ///< throttle-caused idle
 };
 
 /// What the device and we know of a batch that has settled.
@@ -55,36 +64,52 @@ class RunAheadControl {
   static constexpr std::size_t kLeads = 64;
   static constexpr std::uint64_t kWindowBatches = 256;
   static constexpr int kWindowMargins = 100;
+  static constexpr int kIdlePart = 512;  ///< of the device time, may be idle because of us
+  static constexpr int kMostIdleBatches = 4;
 
   /// `chosen` is the target itself unless it adapts.
   explicit RunAheadControl(const RunAhead& chosen = {}) noexcept : chosen_(chosen) {}
 
-  /// Returns the target in force, with a time.
-  [[nodiscard]] RunAhead target() const noexcept;
+  /// Returns the target if the longest copies of a waiting batch take `copy`. It has a time.
+  [[nodiscard]] RunAhead target(Duration copy = {}) const noexcept;
 
-  /// Call at each admission with how long the run-ahead target alone held the batch back. Returns
-  /// the sum so far, for RunBatch::credit.
-  Duration note_held_back(Duration stall) noexcept { return held_back_ += stall; }
-  /// Adds a sample: from the end of what a held-back batch waited for until the device could begin
-  /// it.
+  /// Call at each admission with how long the run-ahead target alone held the batch back, and with
+  /// the longest copies of a waiting batch. Returns the sum of stalls so far, for RunBatch::credit.
+  Duration note_held_back(Duration stall, Duration copy = {}) noexcept;
+  /// Adds a sample: from the end of what a held-back batch waited for until it was closed.
   void note_lead(Duration lead) noexcept;
   /// Call when a batch is closed, with the device time that was queued behind the running batch
-  /// before it.
+  /// before it, less what its own copies take.
   void note_unused(Duration queued) noexcept;
   /// Call once for each settled batch.
   void note_settled(const RunBatch& batch) noexcept;
   /// Call after a frontend itself has waited for the device. Without us it would have waited there
   /// too, so the `stalls` that it has had since it last waited cost nothing.
   void note_synchronized(Duration stalls) noexcept { used_ = std::min(used_ + stalls, held_back_); }
-  /// Call if a batch was abandoned that had waited for memory. The device has no gap for it, but
-  /// the queue ran down meanwhile. A frontend that nobody held back would have waited there too, so
-  /// the stalls up to the batch's `credit` cost nothing.
-  void note_abandoned(Duration credit) noexcept { used_ = std::max(used_, credit); }
+  /// Call if a batch was abandoned that had waited for memory; note_settled does it for others. A
+  /// frontend that nobody held back would have waited there too, so the stalls up to the batch's
+  /// `credit` cost nothing.
+  void note_waited_for_memory(Duration credit) noexcept { used_ = std::max(used_, credit); }
+
+  /// Returns how much earlier a stream's task could have ended if nobody had been held back. Call
+  /// once for each task of a stream that others wait for, before note_settled for its batch.
+  ///
+  /// `earlier` is the stream's, zero at first, and holds that time together with what is used up of
+  /// the stalls. `starved`: TaskTime::starved of the task. Each such pause could have been left
+  /// out, but no task could be enqueued earlier than by its batch's `credit`. Copies that run
+  /// without a pause could not have ended earlier, however long their batches were held back.
+  [[nodiscard]] Duration could_end_earlier(Duration& earlier, Duration starved,
+                                           Duration credit) const noexcept {
+    earlier = std::min(std::max(earlier, used_) + starved, credit);
+    return std::max(earlier - used_, Duration{});
+  }
 
   [[nodiscard]] RunAheadStatistics statistics() const noexcept;
 
  private:
   void note_most() noexcept;
+  /// Returns the part of the idle time that the margin does not have to grow by.
+  [[nodiscard]] Duration take_allowed(Duration caused) noexcept;
   /// Returns the part of the target that falls at the end of this window.
   [[nodiscard]] Duration falling() const noexcept;
 
@@ -92,10 +117,12 @@ class RunAheadControl {
   std::array<Duration, kLeads> leads_{};
   std::size_t lead_count_ = 0;  ///< samples since it last fell without any
   Duration lead_{};
+  Duration copy_{};  ///< at the last admission
   Duration margin_{};
   Duration held_back_{};  ///< sum of soft stalls
   Duration used_{};       ///< of held_back_
   Duration caused_idle_{};
+  Duration allowed_{};  ///< idle time that may be caused before the margin grows
   Duration most_{};
 
   struct Window {

@@ -61,8 +61,9 @@ std::string caused_idle(const TrainResult& r) {
 std::string target(const RunAhead& chosen, const TrainResult& r) {
   if (!adapts(chosen)) return format_run_ahead(chosen);
   const RunAheadStatistics& moved = r.admission.run_ahead;
-  return milliseconds(moved.target) + " = lead " + milliseconds(moved.lead) + " + margin " +
-         milliseconds(moved.margin) + "; at most " + milliseconds(moved.most);
+  return milliseconds(moved.target) + " = lead " + milliseconds(moved.lead) + " + copy " +
+         milliseconds(moved.copy) + " + margin " + milliseconds(moved.margin) + "; at most " +
+         milliseconds(moved.most);
 }
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -124,6 +125,7 @@ json memory_json(const TrainResult& r) {
           {{"seconds", seconds_of(moved.target)},
            {"most_seconds", seconds_of(moved.most)},
            {"lead_seconds", seconds_of(moved.lead)},
+           {"copy_seconds", seconds_of(moved.copy)},
            {"margin_seconds", seconds_of(moved.margin)}}},
          {"admitted_by_force", r.admission.forced},
          {"most_in_flight", r.admission.most_submitted},

@@ -202,12 +202,71 @@ TEST(AdmissionRules, WhatTheDeviceHasRunIsNoUnusedQueueAlsoBeforeItIsSettled) {
       ++point;
     }
     for (Ticket* ticket : tickets) {
-      ticket->note_ran(StreamRole::kCopyIn, {.device_time = std::chrono::seconds(1)});
+      ticket->note_ran(StreamRole::kCompute, {.device_time = std::chrono::seconds(1)});
     }
     rules.settle({point});
   }
   EXPECT_EQ(rules.control().statistics().margin, std::chrono::seconds(1))
       << "nothing was ever queued behind what ran";
+}
+
+TEST(AdmissionRules, TheTargetCoversTheLongestCopyOfABatchInTheLine) {
+  AdmissionRules rules{RunAhead{}};
+  std::uint64_t point = 0;
+  const auto run = [&](std::string_view kind, std::uint64_t producer, milliseconds copy) {
+    Applicant batch;
+    rules.join(batch, kind, producer, kPressure);
+    Ticket& ticket = rules.admit(batch, mib(1), kPressure);
+    ticket.touched = {true};
+    rules.close(ticket, {Point{.stream = StreamId{1}, .sequence = ++point}}, true, {});
+    ticket.note_ran(StreamRole::kCopyIn, {.device_time = copy});
+    ticket.note_ran(StreamRole::kCompute, {.device_time = 5 * copy});
+    rules.settle({point});
+  };
+  run("small", 1, milliseconds(1));
+  run("large", 2, milliseconds(10));
+  Applicant small;
+  rules.join(small, "small", 1, kPressure);
+  EXPECT_EQ(rules.state_of(small, false, kPressure).copy, milliseconds(1));
+  Applicant large;
+  rules.join(large, "large", 2, kPressure);
+  EXPECT_EQ(rules.state_of(small, false, kPressure).copy, milliseconds(10))
+      << "its queue hides the copy of the next";
+  (void)rules.admit(small, mib(1), kPressure);
+  EXPECT_EQ(rules.control().statistics().target, milliseconds(10));
+  rules.line().leave(large);
+}
+
+TEST(AdmissionRules, QueueThatHidesItsCopyIsNotUnused) {
+  for (const bool copies : {false, true}) {
+    AdmissionRules rules{RunAhead{}};
+    std::uint64_t point = 0;
+    const auto submit = [&](milliseconds held_back) -> Ticket& {
+      Applicant batch;
+      batch.held_back = held_back;
+      rules.join(batch, "train", 1, kPressure);
+      Ticket& ticket = rules.admit(batch, mib(1), kPressure);
+      ticket.touched = {true};
+      rules.close(ticket, {Point{.stream = StreamId{1}, .sequence = ++point}}, true, {});
+      return ticket;
+    };
+    const auto settle = [&](Ticket& ticket, milliseconds gap) {
+      const milliseconds copy(copies ? 10 : 0);
+      ticket.note_ran(StreamRole::kCopyIn, {.device_time = copy, .gap = gap, .starved = gap});
+      ticket.note_ran(StreamRole::kCompute,
+                      {.device_time = milliseconds(10), .gap = gap, .starved = gap});
+      rules.settle({point - 2});
+    };
+    std::deque<Ticket*> queue;
+    for (int i = 0; i < 3; ++i) queue.push_back(&submit(milliseconds(10)));
+    for (int i = 0; i < 2'000; ++i) {
+      settle(*queue.front(), milliseconds(i == 0 ? 10 : 0));
+      queue.pop_front();
+      queue.push_back(&submit({}));
+    }
+    EXPECT_EQ(rules.control().statistics().margin == milliseconds(10), copies)
+        << "one batch of 10 ms was always queued behind the running one";
+  }
 }
 
 TEST(AdmissionRules, OnlyABatchThatWasDeliveredTellsHowLongThatTakes) {

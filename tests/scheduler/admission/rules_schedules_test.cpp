@@ -167,14 +167,15 @@ class Schedule {
   }
 
   void check_target() {
-    const RunAhead target = rules_.control().target();
+    const RunAhead target = rules_.control().target(rules_.control().statistics().copy);
     if (!adapts(chosen_)) {
       expect(target == chosen_, "a chosen target moved");
       return;
     }
     const RunAheadStatistics now = rules_.control().statistics();
     expect(target.batches == chosen_.batches && target.time == now.target, "the target");
-    expect(now.target == now.lead + now.margin && now.target <= now.most, "parts of the target");
+    expect(now.target == now.lead + now.copy + now.margin && now.target <= now.most,
+           "parts of the target");
     expect(now.lead >= Duration{} && now.lead <= most_lead_, "the lead is none that was seen");
     expect(now.margin >= Duration{} && now.margin <= now.caused_idle, "the margin");
     expect(now.caused_idle <= std::min(held_back_, gaps_), "idle that nobody caused");
@@ -318,10 +319,8 @@ class Schedule {
 
   void close(Producer& p) {
     if (p.open == nullptr) return;
-    const TimePoints lead{.released = p.open->released, .kind = p.open->kind};
-    if (lead.released) {
-      const Duration copy = lead.kind->device_time.at(index_of(StreamRole::kCopyIn));
-      most_lead_ = std::max(most_lead_, Duration(now_ - *lead.released) + copy);
+    if (const auto released = p.open->released) {
+      most_lead_ = std::max(most_lead_, Duration(now_ - *released));
     }
     std::array<Point, kStreamRoles> points{};
     const StreamRole role = below(3) == 0 ? StreamRole::kCopyIn : StreamRole::kCompute;
@@ -401,11 +400,6 @@ class Schedule {
     expect(rules_.ledger().charged() == Bytes{} && held() == 0, "something is still charged");
     counts_.caused += has_caused_ ? 1 : 0;
   }
-
-  struct TimePoints {
-    std::optional<AdmissionRules::Time> released;
-    const BatchKind* kind;
-  };
 
   std::minstd_rand random_;
   static constexpr Duration kLongest{30};  ///< batch on the device

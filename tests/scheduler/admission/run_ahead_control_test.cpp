@@ -53,22 +53,78 @@ TEST(RunAheadControl, IdleTimeIsOursOnlyAsFarAsWeHeldTheHostBack) {
   settle(control, milliseconds(2), credit);
   EXPECT_EQ(control.statistics().margin, milliseconds(2));
   settle(control, milliseconds(2), credit);
-  EXPECT_EQ(control.statistics().margin, milliseconds(3)) << "one of its two was the host's own";
+  const nanoseconds margin =
+      milliseconds(3) - nanoseconds(milliseconds(1)) / RunAheadControl::kIdlePart;
+  EXPECT_EQ(control.statistics().margin, margin) << "one of its two was the host's own";
   settle(control, milliseconds(50), credit);
-  EXPECT_EQ(control.statistics().margin, milliseconds(3));
+  EXPECT_EQ(control.statistics().margin, margin);
   EXPECT_EQ(control.statistics().caused_idle, milliseconds(3));
 }
 
-TEST(RunAheadControl, TheGapOfABatchThatWaitedForMemoryIsTheBudgets) {
+TEST(RunAheadControl, TheGapsOfABatchThatWaitedForMemoryAndAfterItAreTheBudgets) {
   RunAheadControl control;
   const nanoseconds credit = control.note_held_back(milliseconds(3));
+  const nanoseconds later = control.note_held_back(milliseconds(1));
   control.note_settled({.device_time = milliseconds(1),
                         .gap = milliseconds(2),
                         .credit = credit,
                         .waited_for_memory = true});
   EXPECT_EQ(control.statistics().caused_idle.count(), 0);
   settle(control, milliseconds(2), credit);
-  EXPECT_EQ(control.statistics().caused_idle, milliseconds(2)) << "the credit is still there";
+  EXPECT_EQ(control.statistics().caused_idle.count(), 0)
+      << "the frontend would have waited there without the stalls before, too";
+  settle(control, milliseconds(2), later);
+  EXPECT_EQ(control.statistics().caused_idle, milliseconds(1)) << "of the stall after it";
+}
+
+TEST(RunAheadControl, TheQueueMustHideTheLongestCopyOfABatchInTheLine) {
+  RunAheadControl control;
+  control.note_lead(milliseconds(2));
+  EXPECT_EQ(control.target(milliseconds(5)).time, milliseconds(7));
+  EXPECT_EQ(control.target().time, milliseconds(2));
+  (void)control.note_held_back({}, milliseconds(3));
+  EXPECT_EQ(control.statistics().copy, milliseconds(3));
+  EXPECT_EQ(control.statistics().target, milliseconds(5)) << "at the last admission";
+  (void)control.note_held_back({}, milliseconds(1));
+  EXPECT_EQ(control.statistics().target, milliseconds(3));
+  EXPECT_EQ(control.statistics().most, milliseconds(5));
+}
+
+TEST(RunAheadControl, TheMarginDoesNotGrowByTheIdleTimeThatIsAllowed) {
+  constexpr int kBatches = 512;
+  RunAheadControl control;
+  const nanoseconds credit = control.note_held_back(milliseconds(99));
+  for (int i = 0; i < kBatches; ++i) settle(control, {}, credit);
+  settle(control, microseconds(900), credit);
+  EXPECT_EQ(control.statistics().margin.count(), 0) << "a batch of 1 ms in 512";
+  EXPECT_EQ(control.statistics().caused_idle, microseconds(900)) << "counted all the same";
+  settle(control, microseconds(900), credit);
+  EXPECT_GT(control.statistics().margin, microseconds(790)) << "0.1 ms were left";
+  EXPECT_LE(control.statistics().margin, microseconds(800));
+
+  RunAheadControl idle;
+  const nanoseconds much = idle.note_held_back(milliseconds(99));
+  for (int i = 0; i < 100 * kBatches; ++i) settle(idle, {}, much);
+  settle(idle, milliseconds(9), much);
+  EXPECT_EQ(idle.statistics().margin, milliseconds(5)) << "no more than four batches are kept";
+}
+
+TEST(RunAheadControl, AStreamCouldHaveEndedEarlierByItsPausesButNotByMoreThanTheStalls) {
+  RunAheadControl control;
+  nanoseconds earlier{};
+  const nanoseconds credit = control.note_held_back(milliseconds(6));
+  EXPECT_EQ(control.could_end_earlier(earlier, milliseconds(2), credit), milliseconds(2));
+  EXPECT_EQ(control.could_end_earlier(earlier, {}, credit), milliseconds(2)) << "runs on";
+  EXPECT_EQ(control.could_end_earlier(earlier, milliseconds(1), credit), milliseconds(3));
+  EXPECT_EQ(control.could_end_earlier(earlier, milliseconds(9), credit), milliseconds(6));
+  settle(control, milliseconds(4), credit);
+  EXPECT_EQ(control.could_end_earlier(earlier, milliseconds(9), credit), milliseconds(2))
+      << "4 ms were lost: it is late by no more than the rest";
+  control.note_waited_for_memory(credit);
+  const nanoseconds more = control.note_held_back(milliseconds(3));
+  EXPECT_EQ(control.could_end_earlier(earlier, {}, more).count(), 0)
+      << "what came before the wait is forgotten";
+  EXPECT_EQ(control.could_end_earlier(earlier, milliseconds(1), more), milliseconds(1));
 }
 
 TEST(RunAheadControl, AStallAfterABatchWasAdmittedIsNotToBlameForItsGap) {
@@ -93,11 +149,11 @@ TEST(RunAheadControl, WhatAFrontendThatWaitsForTheDeviceWasHeldBackCostNothing) 
 TEST(RunAheadControl, WhatABatchThatFailedForMemoryWasHeldBackCostNothing) {
   RunAheadControl control;
   const nanoseconds credit = control.note_held_back(milliseconds(5));
-  control.note_abandoned(credit);
+  control.note_waited_for_memory(credit);
   settle(control, milliseconds(3), credit);
   EXPECT_EQ(control.statistics().caused_idle.count(), 0) << "the queue ran down for memory";
   const nanoseconds later = control.note_held_back(milliseconds(2));
-  control.note_abandoned(credit);
+  control.note_waited_for_memory(credit);
   settle(control, milliseconds(3), later);
   EXPECT_EQ(control.statistics().caused_idle, milliseconds(2)) << "held back since";
 }

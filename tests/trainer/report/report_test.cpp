@@ -27,7 +27,8 @@ TrainResult made_up_result() {
   result.admission.soft = {.count = 2, .total = std::chrono::milliseconds(900)};
   result.admission.run_ahead = {.target = std::chrono::microseconds(3500),
                                 .most = std::chrono::microseconds(4250),
-                                .lead = std::chrono::microseconds(500),
+                                .lead = std::chrono::microseconds(400),
+                                .copy = std::chrono::microseconds(100),
                                 .margin = std::chrono::microseconds(3000),
                                 .caused_idle = std::chrono::milliseconds(20)};
   result.pool.waited = std::chrono::milliseconds(40);
@@ -49,7 +50,8 @@ TEST(Report, RunShowsEveryFigure) {
         "stalls by cause       run-ahead 2, 0.90 s; turn 4, 0.25 s; open batches 5, 0.75 s; "
         "pool 7, 0.04 s\n",
         "throttle-caused idle  20.00 ms, 0.4% of the run",
-        "run-ahead target      3.50 ms = lead 0.50 ms + margin 3.00 ms; at most 4.25 ms",
+        "run-ahead target      3.50 ms = lead 0.40 ms + copy 0.10 ms + margin 3.00 ms; at most "
+        "4.25 ms",
         "forced admissions     3", "mean loss             0.500000"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << " is missing from\n" << text;
   }
@@ -99,7 +101,8 @@ TEST(Report, RunJsonHasTheSameFigures) {
   EXPECT_EQ(r["throttle_caused_idle"]["share"], 0.004);
   EXPECT_EQ(r["run_ahead_target"]["seconds"], 0.0035);
   EXPECT_EQ(r["run_ahead_target"]["most_seconds"], 0.00425);
-  EXPECT_EQ(r["run_ahead_target"]["lead_seconds"], 0.0005);
+  EXPECT_EQ(r["run_ahead_target"]["lead_seconds"], 0.0004);
+  EXPECT_EQ(r["run_ahead_target"]["copy_seconds"], 0.0001);
   EXPECT_EQ(r["run_ahead_target"]["margin_seconds"], 0.003);
   EXPECT_EQ(r["mean_loss"], 0.5);
   EXPECT_EQ(r["pool"]["waits"], 7);
@@ -160,8 +163,8 @@ TEST(Report, ComparisonShowsEveryColumnAndWhatHoldsBelow) {
         "smallest budget that finishes: unbounded 37 MiB (the reference's peak), backstop 37 MiB, "
         "throttled 37 MiB, barrier not found\n"
         "throttled, last run: stalls by cause: run-ahead 2, 0.90 s; ",
-        "throttle-caused idle 20.00 ms, 0.4% of the run; run-ahead target 3.50 ms = lead 0.50 ms "
-        "+ margin 3.00 ms; at most 4.25 ms; 3 forced admissions\n"}) {
+        "throttle-caused idle 20.00 ms, 0.4% of the run; run-ahead target 3.50 ms = lead 0.40 ms "
+        "+ copy 0.10 ms + margin 3.00 ms; at most 4.25 ms; 3 forced admissions\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
   }
   EXPECT_EQ(text.find("interrupted"), std::string::npos);
