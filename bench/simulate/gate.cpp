@@ -187,6 +187,9 @@ const std::vector<PolicyChoice>& policies() {
        .about = "weir: two batches or 20 ms, whichever is more",
        .rule = Rule::kWeir,
        .run_ahead = {.batches = 2, .time = milliseconds(20)}},
+      {.name = "beside-open",
+       .about = "weir, and a batch starts in partial room also beside open batches",
+       .rule = Rule::kBeside},
       {.name = "backstop", .about = "fills the budget; allocations wait"},
       {.name = "unbounded", .about = "memory without a limit", .has_budget = false},
       {.name = "barrier", .about = "waits after each batch", .barrier = true},
@@ -241,7 +244,9 @@ std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory, Devi
                                 Bytes budget, std::size_t producers) {
   switch (policy.rule) {
     case PolicyChoice::Rule::kWeir:
-      return make_weir_gate(policy.run_ahead, memory, producers);
+    case PolicyChoice::Rule::kBeside:
+      return make_weir_gate(policy.run_ahead, memory, producers,
+                            policy.rule == PolicyChoice::Rule::kBeside);
     case PolicyChoice::Rule::kBatches:
       return std::make_unique<BatchesGate>(memory, device, policy.limit);
     case PolicyChoice::Rule::kTasks:

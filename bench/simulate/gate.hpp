@@ -72,6 +72,7 @@ enum class HandOver : std::uint8_t {
 struct PolicyChoice {
   enum class Rule : std::uint8_t {
     kWeir,     ///< AdmissionRules with `run_ahead`
+    kBeside,   ///< the same, but a batch starts in partial room beside open batches, too
     kNothing,  ///< no rule before a batch
     kBatches,  ///< at most `limit` batches are submitted
     kTasks,    ///< more than `limit` tasks (copies and computes), or too many bytes: waits for one
@@ -96,8 +97,9 @@ struct PolicyChoice {
 [[nodiscard]] const std::vector<PolicyChoice>& policies();
 [[nodiscard]] std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory,
                                               Device& device, Bytes budget, std::size_t producers);
-/// The gate of weir's own rules.
+/// The gate of weir's own rules. `beside_open`: a batch needs room beside live memory only, also if
+/// other batches are open. No order of allocations allows more, and most do not allow that.
 [[nodiscard]] std::unique_ptr<Gate> make_weir_gate(const RunAhead& run_ahead, Memory& memory,
-                                                   std::size_t producers);
+                                                   std::size_t producers, bool beside_open);
 
 }  // namespace weir::simulate

@@ -13,8 +13,8 @@ AdmissionRules::Time on_clock(Time time) { return AdmissionRules::Time(time); }
 
 class WeirGate final : public Gate {
  public:
-  WeirGate(const RunAhead& run_ahead, Memory& memory, std::size_t producers)
-      : memory_(memory), rules_(run_ahead), places_(producers) {}
+  WeirGate(const RunAhead& run_ahead, Memory& memory, std::size_t producers, bool beside_open)
+      : memory_(memory), rules_(run_ahead), places_(producers), beside_open_(beside_open) {}
 
   [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
     rules_.settle(passed_);
@@ -26,7 +26,7 @@ class WeirGate final : public Gate {
       place.joined = true;
     }
     place.grace_over = place.deadline && now >= *place.deadline;
-    const AdmissionState state = rules_.state_of(place, false, pressure);
+    const AdmissionState state = state_of(place, pressure);
     place.decision = rules_.decide(state);
     if (place.decision == Decision::kAdmit || place.decision == Decision::kForce) {
       Ticket& ticket = rules_.admit(place, state.estimate, pressure);
@@ -137,7 +137,15 @@ class WeirGate final : public Gate {
 
   static StreamId stream_of(StreamRole role) { return {index_of(role) + 1}; }
   [[nodiscard]] bool may_go_on(const Place& place) const {
-    return rules_.decide(rules_.state_of(place, false, memory_.pressure())) != Decision::kWaitOpen;
+    return rules_.decide(state_of(place, memory_.pressure())) != Decision::kWaitOpen;
+  }
+  [[nodiscard]] AdmissionState state_of(const Place& place, const Pressure& pressure) const {
+    AdmissionState state = rules_.state_of(place, false, pressure);
+    if (beside_open_) {
+      state.held = state.live;
+      state.unspent = {};
+    }
+    return state;
   }
   void wake_first() { news_ = true; }
 
@@ -162,6 +170,7 @@ class WeirGate final : public Gate {
   Memory& memory_;
   AdmissionRules rules_;
   std::vector<Place> places_;
+  const bool beside_open_;
   std::array<std::uint64_t, kStreamRoles> passed_{};
   bool news_ = false;
 };
@@ -169,8 +178,8 @@ class WeirGate final : public Gate {
 }  // namespace
 
 std::unique_ptr<Gate> make_weir_gate(const RunAhead& run_ahead, Memory& memory,
-                                     std::size_t producers) {
-  return std::make_unique<WeirGate>(run_ahead, memory, producers);
+                                     std::size_t producers, bool beside_open) {
+  return std::make_unique<WeirGate>(run_ahead, memory, producers, beside_open);
 }
 
 }  // namespace weir::simulate
