@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
 #include <string>
@@ -193,19 +195,15 @@ TEST(AdmissionRules, WhatTheDeviceHasRunIsNoUnusedQueueAlsoBeforeItIsSettled) {
                  {.device_time = std::chrono::seconds(1), .gap = std::chrono::seconds(1)});
   rules.settle({1});
   ASSERT_EQ(rules.control().statistics().margin, std::chrono::seconds(1));
-  std::uint64_t point = 1;
-  for (int i = 0; i < 300; ++i) {  // three are closed, and the device has run each before the next
-    std::vector<Ticket*> tickets;
-    for (int batch = 0; batch < 3; ++batch) {
-      tickets.push_back(&open({}));
-      close(*tickets.back(), point + 1, point);
-      ++point;
-    }
-    for (Ticket* ticket : tickets) {
-      ticket->note_ran(StreamRole::kCompute, {.device_time = std::chrono::seconds(1)});
-    }
-    rules.settle({point});
+  // The device has run each before the next one is closed, and the last three are never settled.
+  // More than two windows: in the first there is a close with no batch submitted.
+  for (std::uint64_t point = 2; point <= 900; ++point) {
+    Ticket& ticket = open({});
+    close(ticket, point, point - 1);
+    ticket.note_ran(StreamRole::kCompute, {.device_time = std::chrono::seconds(1)});
+    rules.settle({std::max<std::uint64_t>(point, 4) - 3});
   }
+  ASSERT_EQ(rules.ledger().submitted(), 3U);
   EXPECT_EQ(rules.control().statistics().margin, std::chrono::seconds(1))
       << "nothing was ever queued behind what ran";
 }
