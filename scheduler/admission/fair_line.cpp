@@ -4,18 +4,12 @@
 #include <tuple>
 
 namespace weir {
-namespace {
 
-std::uint64_t sum_or_most(std::uint64_t tag, Bytes bytes) {
-  return tag + std::min(bytes.count, UINT64_MAX - tag);
+/// Returns by how much a batch moves the end of its producer; never zero, so that it counts.
+FairLine::Virtual FairLine::share_of(Bytes bytes, std::uint32_t weight) const noexcept {
+  const Virtual whole = Virtual{bytes.count != 0 ? bytes.count : last_held_.count} << 32U;
+  return weight == 1 ? whole : whole / weight;
 }
-
-/// Returns by how much a batch moves the end of its producer: at least 1, so that it counts.
-Bytes virtual_bytes(Bytes bytes, std::uint32_t weight) {
-  return std::max(Bytes{bytes.count / weight}, Bytes{1});
-}
-
-}  // namespace
 
 void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight) {
   accounts_.reserve(accounts_.size() + waiting_.size() + 1);  // one for each served place
@@ -24,7 +18,7 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
   place = {.producer = producer,
            .weight = weight,
            .bytes = bytes,
-           .tag = std::max(virtual_time_, account != nullptr ? account->end : 0),
+           .tag = std::max(virtual_time_, account != nullptr ? account->end : Virtual{0}),
            .arrival = ++arrivals_};
   if (account == nullptr) return;
   account->returned = account->waiting = true;
@@ -49,7 +43,7 @@ FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
 }
 
 std::uint64_t FairLine::yields_to(const Place& place, const MayHoldUp& may) const noexcept {
-  const std::uint64_t most_behind = virtual_bytes(place.bytes, place.weight).count;
+  const Virtual most_behind = share_of(place.bytes, place.weight);
   const auto found = std::ranges::find_if(accounts_, [&](const Account& account) {
     return account.producer != place.producer && account.end < place.tag &&
            place.tag - account.end <= most_behind && account.late == 0 &&
@@ -79,18 +73,18 @@ void FairLine::serve(Place& place) noexcept {
   Account* account = find(place.producer);
   if (account == nullptr) account = &accounts_.emplace_back(Account{.producer = place.producer});
   account->weight = place.weight;
-  account->last = virtual_bytes(place.bytes, place.weight);
-  account->end = sum_or_most(place.tag, account->last);
+  account->last = share_of(place.bytes, place.weight);
+  account->end = place.tag + account->last;
   account->open = true;
   account->waiting = false;
   // For the order an account that ended before now equals no account. Threads come and go, so drop
   // it, but only a batch later: a producer that is back by then is away for a short time. One that
   // was late is remembered for longer.
-  const Bytes moved = account->last;
+  const Virtual moved = account->last;
   std::erase_if(accounts_, [this, moved](const Account& a) {
     if (a.open || a.waiting || a.end > virtual_time_) return false;
-    const std::uint64_t ago = virtual_time_ - a.end;
-    return a.fine == 0 ? ago >= a.last.count : ago / kMostLate >= std::max(a.last, moved).count;
+    const Virtual ago = virtual_time_ - a.end;
+    return a.fine == 0 ? ago >= a.last : ago / kMostLate >= std::max(a.last, moved);
   });
 }
 
@@ -98,10 +92,11 @@ void FairLine::correct(std::uint64_t producer, Bytes expected, Bytes held) noexc
   Account* account = find(producer);
   if (account == nullptr) return;
   account->open = false;
-  const Bytes before = virtual_bytes(expected, account->weight);
-  account->last = virtual_bytes(held, account->weight);
-  account->end = sum_or_most(account->end, minus_or_zero(account->last, before));
-  account->end -= std::min(account->end, minus_or_zero(before, account->last).count);
+  const Virtual before = share_of(expected, account->weight);
+  if (held.count != 0) last_held_ = held;
+  account->last = share_of(held, account->weight);
+  account->end += account->last;
+  account->end -= std::min(account->end, before);
 }
 
 void FairLine::leave(Place& place) noexcept {

@@ -3,9 +3,10 @@
 // The order in which waiting producers are admitted: fair by bytes, so that a producer of large
 // batches neither starves nor is starved. Start-time fair queueing (Goyal, Vin, Cheng 1996): a
 // waiter's tag is the end of its producer's last batch, or the virtual time if later; the smallest
-// tag is first. A batch moves its producer's end by its bytes over the producer's weight. A
-// producer submits one batch at a time, so it is out of the line while its batch is open; `yields`
-// keeps its turn. A data structure only; the user holds the lock.
+// tag is first. A batch moves its producer's end by its bytes over the producer's weight. One that
+// holds nothing moves it like the last batch that held something, so that its producer gets no
+// more turns than others. A producer submits one batch at a time, so it is out of the line
+// while its batch is open; `yields` keeps its turn. A data structure only; the user holds the lock.
 
 #include <cstdint>
 #include <functional>
@@ -17,12 +18,16 @@ namespace weir {
 
 class FairLine {
  public:
+  /// Bytes over a weight, in units of 2^-32 bytes: any weight counts for a batch of one byte, and
+  /// the sum of 2^32 batches of any size fits.
+  __extension__ using Virtual = unsigned __int128;
+
   /// A place in the line. The waiter owns it; it is in the line from `join` to `serve` or `leave`.
   struct Place {
     std::uint64_t producer = 0;
     std::uint32_t weight = 1;  ///< of the producer; at least 1
     Bytes bytes{};
-    std::uint64_t tag = 0;
+    Virtual tag = 0;
     std::uint64_t arrival = 0;
   };
 
@@ -65,9 +70,9 @@ class FairLine {
   struct Account {
     std::uint64_t producer = 0;
     std::uint32_t weight = 1;
-    std::uint64_t end = 0;  ///< tag at which this producer's last served batch ended
-    Bytes last{};           ///< by how much that batch moved the end
-    bool open = false;      ///< that batch is not corrected yet
+    Virtual end = 0;    ///< tag at which this producer's last served batch ended
+    Virtual last = 0;   ///< by how much that batch moved the end
+    bool open = false;  ///< that batch is not corrected yet
     /// It was back in the line while it had this account: as a rule it is away for a short time.
     bool returned = false;
     bool waiting = false;    ///< it is in the line
@@ -76,10 +81,12 @@ class FairLine {
   };
 
   [[nodiscard]] Account* find(std::uint64_t producer) noexcept;
+  [[nodiscard]] Virtual share_of(Bytes bytes, std::uint32_t weight) const noexcept;
 
   std::vector<Place*> waiting_;
   std::vector<Account> accounts_;  ///< open, waiting, or ended less than a batch ago
-  std::uint64_t virtual_time_ = 0;
+  Virtual virtual_time_ = 0;
+  Bytes last_held_{1};  ///< of the last batch that held something
   std::uint64_t arrivals_ = 0;
 };
 

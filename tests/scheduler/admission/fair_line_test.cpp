@@ -83,6 +83,18 @@ TEST(FairLine, AProducerGetsBytesByItsWeight) {
               3 * static_cast<double>(busy.served(2).count), static_cast<double>(mib(67).count));
 }
 
+TEST(FairLine, AWeightCountsAlsoBeyondTheBytesOfABatch) {
+  for (const Bytes& bytes : {Bytes{7}, kib(4)}) {
+    Busy busy;
+    busy.producer(1, bytes, 2'000'000);
+    busy.producer(2, bytes, 1'000'000);
+    for (int i = 0; i < 3000; ++i) busy.serve();
+    EXPECT_NEAR(static_cast<double>(busy.served(1).count),
+                2 * static_cast<double>(busy.served(2).count),
+                3 * static_cast<double>(bytes.count));
+  }
+}
+
 TEST(FairLine, NobodyYieldsToAProducerThatIsInTheLineItself) {
   FairLine line;
   FairLine::Place small;
@@ -316,6 +328,15 @@ TEST(FairLine, BatchesOfNoBytesTakeTurnsToo) {
   for (int i = 0; i < 100; ++i) ++turns.at(busy.serve());
   EXPECT_EQ(turns[1], 50);
   EXPECT_EQ(turns[2], 50);
+}
+
+TEST(FairLine, BatchesOfNoBytesTakeTurnsByWeight) {
+  Busy busy;
+  busy.producer(1, {}, 3);
+  busy.producer(2, {});
+  std::array<int, 3> turns{};
+  for (int i = 0; i < 400; ++i) ++turns.at(busy.serve());
+  EXPECT_NEAR(turns[1], 300, 2);
 }
 
 }  // namespace

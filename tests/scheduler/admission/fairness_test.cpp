@@ -315,6 +315,29 @@ TEST(Fairness, AFullQueueIsSharedByTimeAlsoAmongThoseThatWaitAtTheSameTime) {
   EXPECT_GE(sum_of_work(served), 0.97 * kAllWork);
 }
 
+TEST(Fairness, BatchesThatHoldNothingStarveNobody) {
+  const auto expect_turns = [](const ProducerOptions& empty, Bytes budget, const RunAhead& ahead) {
+    SCOPED_TRACE(format_run_ahead(ahead) + ", " + format_bytes(budget) + ", " +
+                 format_bytes(*empty.work));
+    const std::vector<Served> served =
+        SharedDevice(budget, {empty, {.batches = {mib(10)}, .host_steps = 3, .work = mib(1)}},
+                     ahead)
+            .run(kSteps);
+    const double turns = served[0].work / static_cast<double>(empty.work->count);
+    EXPECT_GE(served[1].work / static_cast<double>(mib(1).count), turns / 3);
+  };
+  for (const std::uint64_t room : {1U, 4U, 16U}) {
+    for (const RunAhead& run_ahead : {kBytesAlone, kTwoBatches, kTwentySteps}) {
+      for (const int host_steps : {1, 3}) {
+        for (const Bytes& work : {kib(256), mib(1), mib(10)}) {
+          expect_turns({.batches = {Bytes{}}, .host_steps = host_steps, .work = work},
+                       kLeast * room, run_ahead);
+        }
+      }
+    }
+  }
+}
+
 TEST(Fairness, AQueueThatTheBudgetKeepsShortIsSharedByBytes) {
   const std::vector<Served> served =
       serve_equal_work(kLeast * 2, {.batches = 1, .time = 1000 * kStepTime});

@@ -63,16 +63,19 @@ class Schedule {
   }
 
  private:
+  /// Parts of a byte that each weight divides.
+  static constexpr std::uint64_t kUnits = 12;
+
   /// What another producer has been charged for batches that began and ended during a wait.
   struct Other {
-    bool counts = false;  ///< its open batch began during the wait
-    std::uint64_t bytes = 0;
+    bool counts = false;      ///< its open batch began during the wait
+    std::uint64_t bytes = 0;  ///< in units
   };
   struct Producer {
     std::uint64_t number = 0;
     std::uint32_t weight = 1;
     std::uint64_t largest = 0;  ///< of its batches
-    std::uint64_t charge = 0;   ///< the most that one of its batches was charged in the line
+    std::uint64_t charge = 0;   ///< the most that a batch of it was charged in the line, in units
     std::optional<Applicant> place;
     Duration joined_at{};       ///< device time of all that was settled by then
     std::vector<Other> others;  ///< while it waits
@@ -335,9 +338,13 @@ class Schedule {
     submitted_.push_back({.device_time = device_time, .freed = p.freed, .pending = p.pending});
     if (p.net != 0) kept_.push_back({.batch = {p.open, p.open->serial}, .bytes = p.net});
     // What it counted at first, and what it turned out to hold, for its weight.
-    const std::uint64_t first = std::max<std::uint64_t>(p.estimate / p.weight, 1);
-    const std::uint64_t charge = std::max<std::uint64_t>(p.peak / p.weight, 1);
-    p.charge = std::max({p.charge, first, charge});
+    // Nothing counts as what a batch held before, so at least a byte.
+    most_held_ = std::max({most_held_, p.estimate, p.peak});
+    const auto charge_of = [&p](std::uint64_t bytes) { return bytes * kUnits / p.weight; };
+    const std::uint64_t charge = charge_of(std::max<std::uint64_t>(p.peak, 1));
+    const bool held_nothing = p.estimate == 0 || p.peak == 0;
+    const std::uint64_t most = held_nothing ? most_held_ : std::max(p.estimate, p.peak);
+    p.charge = std::max(p.charge, charge_of(most));
     p.open = nullptr;
     for (Producer& waits : producers_) {
       Other& other = waits.others.at(p.number - 1);
@@ -412,8 +419,9 @@ class Schedule {
   std::vector<Producer> producers_;
   std::vector<Submitted> submitted_;  ///< in closing order
   std::vector<Kept> kept_;
-  std::size_t passed_ = 0;    ///< of `submitted_`, by the device
-  std::uint64_t closed_ = 0;  ///< the last point
+  std::size_t passed_ = 0;       ///< of `submitted_`, by the device
+  std::uint64_t closed_ = 0;     ///< the last point
+  std::uint64_t most_held_ = 1;  ///< by a batch, or expected of it
   AdmissionRules::Time now_{Duration(1)};
   Duration held_back_{};  ///< sum of the soft stalls of admitted batches
   Duration gaps_{};       ///< sum of idle gaps
