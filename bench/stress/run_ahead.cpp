@@ -88,8 +88,7 @@ RunAheadFigures run_ahead(Policy policy, const RunAheadOptions& options) {
   const Statistics statistics = pool.statistics();
   const AdmissionStatistics admission = scheduler.admission();
   figures.peak_reserved = statistics.reserved.peak;
-  figures.waits =
-      statistics.waits + admission.hard.count + admission.soft.count + scheduler.barriers().count;
+  figures.waits = statistics.waits + admission.stalled + scheduler.barriers().count;
   figures.wrong = wrong_after(scheduler, pool, frontend, figures.batches);
   return figures;
 }

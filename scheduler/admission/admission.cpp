@@ -89,6 +89,7 @@ class Admission::InLine : public Applicant {
   const std::string_view name;
   const BatchOptions& options;
   Bytes needs;                                       ///< the budget that it would fit in
+  bool stalled = false;                              ///< it is counted as held back
   bool joined = false;                               ///< it is in the line
   bool nudged = false;                               ///< something happened since it looked
   std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
@@ -100,6 +101,13 @@ class Admission::InLine : public Applicant {
 
  private:
   Admission& admission_;
+};
+
+/// A wait for one cause, from its construction.
+struct Admission::Wait {
+  TimelineStall cause;
+  TimelineSlice slice{};
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 
 Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
@@ -125,17 +133,15 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     return TicketRef{&ticket, ticket.serial};
   }
   InLine place(*this, name, options);
-  std::optional<Decision> reason;
-  std::chrono::steady_clock::time_point start;
-  std::optional<TimelineSlice> stall;
+  std::optional<Wait> wait;
   for (;;) {
     Decision decision = Decision::kAdmit;
     const auto ticket = try_admit(place, id, decision);
-    if (ticket) {
-      if (reason) count_stall(*reason, std::chrono::steady_clock::now() - start);
-      if (reason) note_stall(*stall, *reason, *ticket->ticket);
-      return *ticket;
+    if (wait && wait->cause != stall_of(decision)) {
+      count_stall(place, id, *wait);
+      wait.reset();
     }
+    if (ticket) return *ticket;
     if (decision == Decision::kRefuse) {
       throw Cancelled("begin_batch '" + std::string(name) + "': the wait was cancelled");
     }
@@ -143,11 +149,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     if (for_room && memory_.raise_budget_to(place.needs)) continue;
     if (for_room && let_forgotten_lapse()) continue;
     place.waited_for_room = place.waited_for_room || for_room;
-    if (!reason) {
-      start = std::chrono::steady_clock::now();
-      stall.emplace();
-    }
-    if (!reason || decision != Decision::kWaitTurn) reason = decision;
+    if (!wait) wait.emplace(Wait{.cause = *stall_of(decision)});
     place.released.reset();
     const auto before = std::chrono::steady_clock::now();
     if (decision == Decision::kWaitTurn) {
@@ -440,12 +442,14 @@ void Admission::warn_of_force(const AdmissionState& state, std::string_view kind
                            " more are promised to open batches (" + others + ")");
 }
 
-void Admission::count_stall(Decision reason, std::chrono::nanoseconds time) {
+void Admission::count_stall(InLine& place, const BatchId& id, const Wait& wait) {
+  const auto time = std::chrono::steady_clock::now() - wait.start;
+  note_stall(wait.slice, wait.cause, id.number, place.name, id.where);
   const Lock lock(mutex_);
-  const bool turn = reason == Decision::kWaitTurn || reason == Decision::kWaitShare;
-  Stalls& stalls = turn                            ? counts_.turn
-                   : reason == Decision::kWaitSoft ? counts_.soft
-                                                   : counts_.hard;
+  if (!std::exchange(place.stalled, true)) ++counts_.stalled;
+  Stalls& stalls = wait.cause == TimelineStall::kTurn       ? counts_.turn
+                   : wait.cause == TimelineStall::kRunAhead ? counts_.soft
+                                                            : counts_.hard;
   ++stalls.count;
   stalls.total += time;
 }
@@ -456,13 +460,12 @@ void Admission::add_figures(LiveFigures& figures) const {
   figures.submitted += now.submitted;
   figures.settled += now.settled;
   DeviceFigures* const device = figures.of(memory_.device());
-  for (const Stalls& stalls : {now.hard, now.soft, now.turn}) {
-    figures.stalls += stalls.count;
-    figures.stalled += stalls.total;
-    if (device == nullptr) continue;
-    device->waits += stalls.count;
-    device->waited += stalls.total;
-  }
+  const std::chrono::nanoseconds stalled = now.hard.total + now.soft.total + now.turn.total;
+  figures.stalls += now.stalled;
+  figures.stalled += stalled;
+  if (device == nullptr) return;
+  device->waits += now.stalled;
+  device->waited += stalled;
 }
 
 void Admission::record_live(TimelineSink& sink) {

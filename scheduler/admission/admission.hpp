@@ -47,9 +47,11 @@ struct Stalls {
 
 /// Statistics of admission: stalls by reason, batches by state.
 struct AdmissionStatistics {
+  // A batch that waits for several reasons in turn has a stall for each.
   Stalls hard;                  ///< for the budget
   Stalls soft;                  ///< for the run-ahead target
   Stalls turn;                  ///< for another producer's turn, also one that is still submitting
+  std::uint64_t stalled = 0;    ///< batches that waited for any of these
   Stalls grace;                 ///< an allocation waited for another open batch
   std::uint64_t forced = 0;     ///< batches admitted without room, after the grace
   std::uint64_t sleeps = 0;     ///< sleeps in here, other than for the device
@@ -134,6 +136,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   void record_live(TimelineSink& sink) override;
 
   class InLine;
+  struct Wait;
   struct Blocked;
   using Points = std::array<std::uint64_t, kStreamRoles>;
 
@@ -164,7 +167,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);
   void warn_if_no_room(const AdmissionState& state, std::string_view kind);
   void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
-  void count_stall(Decision reason, std::chrono::nanoseconds time);
+  void count_stall(InLine& place, const BatchId& id, const Wait& wait);
 
   MemoryStatistics& memory_;
   const BatchStreams streams_;

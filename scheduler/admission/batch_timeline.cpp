@@ -8,21 +8,6 @@ namespace {
 
 constinit std::atomic<std::uint32_t> last_number{0};
 
-/// Returns the stall that a decision to wait causes.
-TimelineStall stall_of(Decision reason) noexcept {
-  switch (reason) {
-    case Decision::kWaitSoft:
-      return TimelineStall::kRunAhead;
-    case Decision::kWaitTurn:
-    case Decision::kWaitShare:
-      return TimelineStall::kTurn;
-    case Decision::kWaitOpen:
-      return TimelineStall::kOpen;
-    default:
-      return TimelineStall::kBudget;
-  }
-}
-
 void write(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
            TimelineAdmission admission = {}, std::chrono::nanoseconds target = {}) noexcept {
   const Bytes bytes = kind == TimelineKind::kAdmit ? ticket.estimate : ticket.peak;
@@ -80,14 +65,34 @@ void note_settled_unheard(TimelineSink& sink, const SettledUnheard& batch) noexc
   sink.write(record);
 }
 
-void note_stall(const TimelineSlice& slice, Decision reason, const Ticket& ticket) noexcept {
+std::optional<TimelineStall> stall_of(Decision decision) noexcept {
+  switch (decision) {
+    case Decision::kWaitSoft:
+      return TimelineStall::kRunAhead;
+    case Decision::kWaitTurn:
+    case Decision::kWaitShare:
+      return TimelineStall::kTurn;
+    case Decision::kWaitOpen:
+      return TimelineStall::kOpen;
+    case Decision::kWaitHard:
+      return TimelineStall::kBudget;
+    case Decision::kAdmit:
+    case Decision::kForce:
+    case Decision::kRefuse:
+      break;
+  }
+  return std::nullopt;
+}
+
+void note_stall(const TimelineSlice& slice, TimelineStall cause, std::uint32_t number,
+                std::string_view kind, CallSite where) noexcept {
   TimelineSink* const sink = slice.sink();
   if (sink == nullptr) return;
-  slice.write({.batch = ticket.number,
-               .name = sink->name(ticket.kind->name),
-               .site = sink->site(ticket.where.file, ticket.where.line),
+  slice.write({.batch = number,
+               .name = sink->name(kind),
+               .site = sink->site(where.file, where.line),
                .kind = TimelineKind::kStall,
-               .detail = static_cast<std::uint8_t>(stall_of(reason))});
+               .detail = static_cast<std::uint8_t>(cause)});
 }
 
 }  // namespace weir

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "allocator/timeline/sink.hpp"
 #include "scheduler/admission/admission_decision.hpp"
@@ -34,7 +36,11 @@ void note_live(TimelineSink& sink, Ticket& ticket) noexcept;
 /// Records that a batch settled while nothing was recorded.
 void note_settled_unheard(TimelineSink& sink, const SettledUnheard& batch) noexcept;
 
-/// Records that the batch was held back from the slice's beginning until now.
-void note_stall(const TimelineSlice& slice, Decision reason, const Ticket& ticket) noexcept;
+/// Returns what a batch of that decision waits for; nothing if it does not wait.
+[[nodiscard]] std::optional<TimelineStall> stall_of(Decision decision) noexcept;
+/// Records that batch `number`, of kind `kind` and begun at `where`, was held back for `cause` from
+/// the slice's beginning until now.
+void note_stall(const TimelineSlice& slice, TimelineStall cause, std::uint32_t number,
+                std::string_view kind, CallSite where) noexcept;
 
 }  // namespace weir

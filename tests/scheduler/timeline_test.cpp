@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -157,6 +160,74 @@ TEST(SchedulerTimeline, AStallSaysWhatItWaitedForAndIsCountedOnce) {
   EXPECT_EQ(soft, counted.soft.count);
   EXPECT_EQ(hard, counted.hard.count);
   EXPECT_GT(soft + hard, 0U);
+}
+
+TEST(SchedulerTimeline, AStallForTwoCausesCountsUnderEachForItsTime) {
+  using Clock = std::chrono::steady_clock;
+  Rig rig({.budget = mib(1), .run_ahead = {.batches = 2, .time = std::chrono::nanoseconds(0)}});
+  std::optional<Tensor> live(rig.filled(kib(512), 1));
+  constexpr std::array kStreams{StreamRole::kCompute, StreamRole::kCompute2, StreamRole::kCopyIn};
+  std::vector<Gate*> gates;
+  std::vector<Batch> submitted;
+  for (const StreamRole stream : kStreams) {
+    gates.push_back(&rig.gate());
+    std::thread([&] {
+      submitted.push_back(rig->begin_batch("train", {.hint = Bytes{}}));
+      rig->submit("work", {.stream = stream}, pass(*gates.back()));
+    }).join();
+  }
+  submitted.clear();
+  // It waits for room, and then, with room, since two batches are submitted.
+  std::vector<Clock::time_point> times;
+  rig.backend.before_wait = [&](Point) {
+    times.push_back(Clock::now());
+    live.reset();
+    while (Clock::now() == times.back()) continue;
+    times.push_back(Clock::now());
+    gates.at(times.size() / 2 - 1)->open();
+  };
+  const ToldTimeline told;
+  const Clock::time_point begun = Clock::now();
+  { const Batch batch = rig->begin_batch("train", {.hint = mib(1)}); }
+  const Clock::time_point admitted = Clock::now();
+  rig.backend.before_wait = nullptr;
+  gates.back()->open();
+  ASSERT_EQ(times.size(), 4U);
+  const AdmissionStatistics counted = rig->admission();
+  EXPECT_EQ(counted.stalled, 1U);
+  EXPECT_EQ(counted.hard.count, 1U);
+  EXPECT_EQ(counted.soft.count, 1U);
+  EXPECT_EQ(counted.turn.count, 0U);
+  EXPECT_GE(counted.hard.total, times[1] - times[0]);
+  EXPECT_LE(counted.hard.total, times[2] - begun);
+  EXPECT_GE(counted.soft.total, times[3] - times[2]);
+  EXPECT_LE(counted.soft.total, admitted - times[1]);
+  EXPECT_GE(counted.hard.total + counted.soft.total, times[3] - times[0]);
+  const auto stalls = told.of(Kind::kStall);
+  ASSERT_EQ(stalls.size(), 2U);
+  EXPECT_EQ(stalls[0].detail, static_cast<int>(TimelineStall::kBudget));
+  EXPECT_EQ(stalls[1].detail, static_cast<int>(TimelineStall::kRunAhead));
+  EXPECT_LE(stalls[0].end, stalls[1].begin);
+  EXPECT_EQ(stalls[0].batch, told.of(Kind::kAdmit).at(0).batch);
+  EXPECT_EQ(stalls[1].batch, stalls[0].batch);
+}
+
+TEST(SchedulerTimeline, AStallThatIsCancelledCountsToo) {
+  Rig rig({.run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(0)}});
+  Gate& gate = rig.gate();
+  {
+    const Batch batch = rig->begin_batch("train");
+    rig->submit("work", {}, pass(gate));
+  }
+  const ToldTimeline told;
+  std::stop_source stop;
+  rig.backend.before_wait = [&stop](Point) { stop.request_stop(); };
+  EXPECT_THROW((void)rig->begin_batch("train", {.stop = stop.get_token()}), Cancelled);
+  rig.backend.before_wait = nullptr;
+  gate.open();
+  EXPECT_EQ(rig->admission().stalled, 1U);
+  EXPECT_EQ(rig->admission().soft.count, 1U);
+  EXPECT_EQ(told.of(Kind::kStall).size(), 1U);
 }
 
 TEST(SchedulerTimeline, AnAdmissionHasTheChosenRunAheadTarget) {

@@ -86,8 +86,9 @@ void add(DeviceSummary& device, const Arena& arena) {
                                       std::pair{&device.batches_turn, admission.turn}}) {
     const Waits waits{.count = stalls.count, .total = stalls.total};
     add(*cause, waits);
-    add(device.batches, waits);
+    add(device.batches, {.count = 0, .total = waits.total});
   }
+  device.batches.count += admission.stalled;
   device.batches_forced += admission.forced;
   device.batches_marked += arena.batches();
 }

@@ -38,11 +38,11 @@ struct DeviceSummary {
   std::uint64_t served_calls = 0;  ///< allocations that a pool served
   Bytes served;                    ///< bytes requested by them, summed
   std::vector<Passed> passed;
-  Waits paced;              ///< launches held back
-  Waits batches;            ///< batches held back at their begin: the sum of the next three
-  Waits batches_budget;     ///< for room in the budget
-  Waits batches_run_ahead;  ///< since enough was queued
-  Waits batches_turn;       ///< for another thread's turn
+  Waits paced;           ///< launches held back
+  Waits batches;         ///< batches held back at their begin; some for several of the next three
+  Waits batches_budget;  ///< for room in the budget
+  Waits batches_run_ahead;           ///< since enough was queued
+  Waits batches_turn;                ///< for another thread's turn
   std::uint64_t batches_forced = 0;  ///< let go without room, after the longest wait
   std::uint64_t batches_marked = 0;
 };
