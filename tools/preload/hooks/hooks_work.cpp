@@ -23,6 +23,7 @@ constexpr std::uintptr_t kLastOfDefaultStreams = 2;
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   if (here.arena == nullptr || here.arena->fences().capturing()) return;
   process->refresh_graphs(here.arena->account());
+  process->keep_share(here.arena->account());
   here.arena->note_launches(here.stream);
 }
 

@@ -360,6 +360,7 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
       return CUDA_SUCCESS;
     }
   }
+  keep_share(arena.account());
   // Do not report a probe for more than the whole budget.
   if (!why.empty() && Bytes{bytes} <= arena.account().budget()) report(arena.account(), why);
   return code;

@@ -117,8 +117,11 @@ class Process final : public Neighbours {
   /// Gives back memory freed above a lowered budget, and what other processes want of a share.
   void keep_budget(Account& account) noexcept {
     if (account.gives_back()) give_back(account, false);
-    if (account.source() != nullptr) keep_share(account);
+    keep_share(account);
   }
+  /// Gives back what other processes want of the device's share, if it has one. Often called, also
+  /// where nothing is freed: with WEIR_PUBLISH=0 no thread looks.
+  void keep_share(const Account& account) noexcept;
   /// The same for all devices in use.
   void keep_budgets() noexcept;
   /// Gives back cached memory above the budget, and what comes free until it is within.
@@ -166,7 +169,6 @@ class Process final : public Neighbours {
   void give_back_held();
   /// Waits for all work of the device, as long as the thread's request may.
   void drain(const Account& account) noexcept;
-  void keep_share(const Account& account) noexcept;
   /// Throws UsageError.
   [[nodiscard]] Bytes budget_of(Bytes total) const;
   [[nodiscard]] std::unique_ptr<Account> make_account(int device, Bytes total)

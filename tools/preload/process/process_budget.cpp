@@ -90,6 +90,7 @@ std::unique_ptr<Account> Process::make_shared_account(int device, Bytes total, B
 }
 
 void Process::keep_share(const Account& account) noexcept {
+  if (account.source() == nullptr) return;
   if (InCallback::now()) return;  // a callback may not call the driver
   static_cast<AccountShare*>(account.source())->give_back();
 }

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <functional>
+#include <optional>
 #include <thread>
 
 #include "tests/preload/inside/inside.hpp"
@@ -56,6 +59,42 @@ TEST_F(ShareInside, TakesMoreThanItsFloorWhileNobodyWantsItAndReturnsItWhenSomeb
   }));
   EXPECT_LE(weir_standin_used(0) + other.lease().count, kBudget.count);
   free(small);
+}
+
+/// A part of the share that wants more than is left beside what the program holds in its cache.
+class WantedInside : public ShareInside {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(start_sharing());
+    small_ = allocate(kMib);
+    other_.emplace(options());
+    free(allocate(40 * kMib));
+    ASSERT_LT(other_->raise(mib(40)), mib(40));
+  }
+  /// Whether the other gets all while the program does `work`, again and again.
+  [[nodiscard]] bool returns_while(const std::function<void()>& work) {
+    return eventually([&] {
+      work();
+      return other_->raise(mib(40)) == mib(40);
+    });
+  }
+
+  CUdeviceptr small_ = 0;
+  std::optional<Share> other_;
+};
+
+TEST_F(WantedInside, ReturnsItsSurplusWhileItOnlyAllocates) {
+  auto next = std::chrono::steady_clock::now();
+  EXPECT_TRUE(returns_while([&] {
+    if (std::chrono::steady_clock::now() < next) return;
+    (void)allocate(512);
+    next += std::chrono::milliseconds(1);
+  }));
+}
+
+TEST_F(WantedInside, ReturnsItsSurplusWhileItOnlyLaunches) {
+  EXPECT_TRUE(
+      returns_while([&] { EXPECT_EQ(cuMemsetD8Async(small_, 1, 1, nullptr), CUDA_SUCCESS); }));
 }
 
 TEST_F(ShareInside, WhatTheShareRefusesIsOutOfMemoryAsInABudgetOfItsOwn) {
