@@ -58,6 +58,10 @@ class Gate {
   [[nodiscard]] virtual std::uint64_t serial(std::size_t /*producer*/) const { return 0; }
   /// Counts all batches that the device has passed.
   [[nodiscard]] virtual std::optional<RunAheadStatistics> control() { return std::nullopt; }
+  /// As far as the gate has heard of them.
+  [[nodiscard]] virtual std::optional<RunAheadStatistics> control_so_far() const {
+    return std::nullopt;
+  }
 };
 
 /// When inputs that do not fit take over memory of freed working sets, for whose computes their

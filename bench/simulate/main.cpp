@@ -28,6 +28,7 @@ struct Flags {
   std::string json;
   std::string series;
   std::string svg;
+  std::string svg_of = "memory";
   std::string hand_over;
   bool check = false;
   bool list = false;
@@ -43,8 +44,12 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--seed", flags.seed, "seed of sizes and jitter");
   line.add("--jitter", flags.jitter, "how unsteady the host is: none, assumed, or a recorded file");
   line.add("--json", flags.json, "file for all figures; - is standard output, without the table");
-  line.add("--series", flags.series, "CSV file for memory over time, of one workload and budget");
+  line.add("--series", flags.series,
+           "CSV file for memory and target over time, of one workload and budget");
   line.add("--svg", flags.svg, "picture of the same, up to six policies");
+  line.add("--svg-of", flags.svg_of,
+           "what --svg shows: memory, or target: the run-ahead target and the memory of one policy "
+           "with a target that adapts");
   line.add("--hand-over", flags.hand_over,
            "when weir's pool hands memory of a freed working set to a copy, which then waits for "
            "it: never, last (if one batch is submitted) or always, which it does");
@@ -59,6 +64,16 @@ std::optional<HandOver> parse_hand_over(const std::string& text) {
   if (text == "last") return HandOver::kLast;
   if (text == "always") return HandOver::kAlways;
   refuse("--hand-over", text, "never, last or always");
+}
+
+bool is_of_target(const Flags& flags) {
+  if (flags.svg_of == "target") return true;
+  if (flags.svg_of == "memory") return false;
+  refuse("--svg-of", flags.svg_of, "memory or target");
+}
+
+bool has_target(const PolicyChoice& policy) {
+  return policy.rule == PolicyChoice::Rule::kWeir && adapts(policy.run_ahead);
 }
 
 ComparisonOptions checked(const Flags& flags) {
@@ -80,13 +95,16 @@ ComparisonOptions checked(const Flags& flags) {
   if (!flags.svg.empty() && options.policies.size() > 6) {
     throw UsageError("--svg draws up to six policies: name them with --policy");
   }
+  if (is_of_target(flags) && (options.policies.size() != 1 || !has_target(*options.policies[0]))) {
+    throw UsageError("--svg-of target needs one --policy with a target that adapts: throttled");
+  }
   return options;
 }
 
 /// Files that are written at the end, opened before.
 class Outputs {
  public:
-  explicit Outputs(const Flags& flags) {
+  explicit Outputs(const Flags& flags) : of_target_(is_of_target(flags)) {
     require_different_files(std::vector<NamedPath>{
         {"--json", flags.json}, {"--series", flags.series}, {"--svg", flags.svg}});
     if (!flags.json.empty()) json_.emplace("--json", flags.json);
@@ -97,10 +115,13 @@ class Outputs {
   void write(const std::vector<Outcome>& outcomes) {
     if (json_) json_->commit(outcomes_json(outcomes));
     if (series_) series_->commit(series_csv(outcomes));
-    if (svg_) svg_->commit(picture_svg(outcomes));
+    if (svg_) {
+      svg_->commit(of_target_ ? target_picture_svg(outcomes.front()) : picture_svg(outcomes));
+    }
   }
 
  private:
+  const bool of_target_;
   std::optional<OutputFile> json_;
   std::optional<OutputFile> series_;
   std::optional<OutputFile> svg_;

@@ -101,7 +101,9 @@ void measure(RunResult& run, bool keep_series) {
     const Bytes used = apart + (works.empty() ? Bytes{} : works.rbegin()->first);
     run.peak = std::max(run.peak, used);
     if (passed >= RunResult::kWarmUp) run.warm_peak = std::max(run.warm_peak, used);
-    if (keep_series) run.series.push_back({change.time, used, submitted});
+    if (keep_series) {
+      run.series.push_back({.time = change.time, .used = used, .submitted = submitted});
+    }
   }
 }
 

@@ -17,7 +17,7 @@ namespace weir::simulate {
 [[nodiscard]] bool are_met(const std::vector<Outcome>& outcomes);
 /// Returns the outcomes as JSON. Times in ns, sizes in bytes.
 [[nodiscard]] std::string outcomes_json(const std::vector<Outcome>& outcomes);
-/// Returns lines `policy,time_ns,used_bytes,submitted`.
+/// Returns lines `policy,time_ns,used_bytes,submitted,lead_ns,copy_ns,margin_ns`.
 [[nodiscard]] std::string series_csv(const std::vector<Outcome>& outcomes);
 /// Returns the workloads and policies by name, and what they are.
 [[nodiscard]] std::string list_text();

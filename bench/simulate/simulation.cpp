@@ -426,8 +426,13 @@ class Simulation {
   void note_sample(Time time) {
     peak_before_ = std::max(peak_before_, memory_.peak());
     if (!options_.keep_series) return;
-    run_.series.push_back(
-        {.time = time, .used = memory_.used(), .submitted = device_.flights().size()});
+    const auto control = gate_->control_so_far().value_or(RunAheadStatistics{});
+    run_.series.push_back({.time = time,
+                           .used = memory_.used(),
+                           .submitted = device_.flights().size(),
+                           .lead = control.lead,
+                           .copy = control.copy,
+                           .margin = control.margin});
   }
 
   static constexpr Time kGrace = std::chrono::seconds(10);

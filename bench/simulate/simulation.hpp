@@ -31,6 +31,10 @@ struct Sample {
   Time time{};
   Bytes used{};
   std::uint64_t submitted = 0;  ///< batches
+  // The parts of the run-ahead target, if the policy has one that adapts:
+  Time lead{};
+  Time copy{};
+  Time margin{};
 };
 
 /// What a batch did, for the oracle.

@@ -122,6 +122,9 @@ class WeirGate final : public Gate {
   }
   [[nodiscard]] std::optional<RunAheadStatistics> control() override {
     rules_.settle(passed_);  // those after the last question too
+    return control_so_far();
+  }
+  [[nodiscard]] std::optional<RunAheadStatistics> control_so_far() const override {
     return rules_.control().statistics();
   }
 

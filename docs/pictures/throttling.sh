@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Draws the simulated memory of policies over time, as README and docs/throttling.md show it.
+# Draws the simulated memory of policies and the run-ahead target over time, as README and
+# docs/throttling.md show them.
 #
 #   throttling.sh WEIR_SIMULATE [FOLDER]      FOLDER: where the pictures go, else beside this script
 set -euo pipefail
 
 simulate=$1
-to=${2:-$(dirname "$0")}
+here=$(dirname "$0")
+to=${2:-$here}
 "$simulate" --workload steady-2ms --budget 4 --batches 40 --policy unbounded,throttled \
   --svg "$to/throttling.svg"
 "$simulate" --workload bursts --budget 16 --batches 120 --policy unbounded,throttled,batches-2 \
   --svg "$to/throttling_bursts.svg"
+"$simulate" --workload bursts --budget 16 --batches 160 --policy throttled \
+  --svg "$to/throttling_target_bursts.svg" --svg-of target
+"$simulate" --workload steady-2ms --budget 4 --batches 40000 --jitter "$here/hiccups.jitter" \
+  --policy throttled --svg "$to/throttling_target_hiccups.svg" --svg-of target

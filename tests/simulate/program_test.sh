@@ -23,8 +23,12 @@ grep -q '^throttled misses a bound on ' "$scratch/table" || wrong "the bounds ar
 "$simulate" --batches 100 --workload steady-2ms --budget 4 --policy throttled,unbounded \
   --json "$scratch/a.json" --series "$scratch/a.csv" --svg "$scratch/a.svg" >/dev/null
 grep -q '"policy": "unbounded"' "$scratch/a.json" || wrong "--json has the rows"
-grep -q '^throttled,[0-9]*,[0-9]*,[0-9]*$' "$scratch/a.csv" || wrong "--series has samples"
+grep -q '^throttled,[0-9]*,[0-9]*,[0-9]*,[1-9][0-9]*,[1-9][0-9]*,[0-9]*$' "$scratch/a.csv" ||
+  wrong "--series has samples, and the lead and the copy"
 grep -q '</svg>' "$scratch/a.svg" || wrong "--svg is complete"
+"$simulate" --batches 100 --workload bursts --budget 16 --policy throttled \
+  --svg "$scratch/t.svg" --svg-of target >/dev/null
+grep -q 'run-ahead target (ms)' "$scratch/t.svg" || wrong "--svg-of target shows the target"
 "$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '\[' ||
   wrong "--json - prints JSON alone"
 
@@ -60,6 +64,10 @@ refused --seed -1
 refused --jitter "$scratch/none"
 refused --svg "$scratch/b.svg"
 refused --svg "$scratch/b.svg" --workload bursts --budget 4
+refused --svg "$scratch/b.svg" --svg-of time --workload bursts --budget 4 --policy throttled
+for policies in throttled-2 unbounded throttled,unbounded; do
+  refused --svg "$scratch/b.svg" --svg-of target --workload bursts --budget 4 --policy "$policies"
+done
 refused --svg "$scratch/b" --json "$scratch/b" --workload bursts --budget 4 --policy throttled
 refused --json "$scratch/none/file"
 refused --hand-over perhaps

@@ -8,6 +8,7 @@
 #include "allocator/base/error.hpp"
 #include "bench/simulate/picture.hpp"
 #include "simulate/run.hpp"
+#include "tools/program/numbers.hpp"
 
 namespace weir::simulate {
 namespace {
@@ -70,6 +71,36 @@ TEST(SimulateReport, ThePictureHasALineAndAWordForEachPolicy) {
   std::size_t lines = 0;
   for (std::size_t at = 0; (at = svg.find("<polyline", at)) != std::string::npos; ++at) ++lines;
   EXPECT_EQ(lines, 2U);
+}
+
+TEST(SimulateReport, ThePictureOfTheTargetShowsItsPartsAndTheMemory) {
+  const std::vector<Outcome> outcomes = outcomes_of("bursts", "4");
+  const std::string svg = target_picture_svg(outcomes.front());
+  EXPECT_THAT(svg, testing::StartsWith("<svg "));
+  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(svg, HasSubstr(">The target of throttled over time: 20 batches of 2 ms"));
+  EXPECT_THAT(svg, HasSubstr("run-ahead target (ms)"));
+  EXPECT_THAT(svg, HasSubstr("memory in use (GiB)"));
+  EXPECT_THAT(svg, HasSubstr("time (ms)"));
+  EXPECT_THAT(svg, HasSubstr(">budget<"));
+  const RunAheadStatistics last = outcomes.front().run.control.value();
+  EXPECT_THAT(
+      svg, HasSubstr("at most " + format_number(1e-6 * static_cast<double>(last.most.count()), 2) +
+                     " ms"));
+}
+
+TEST(SimulateReport, TheSeriesHasTheTargetsPartsAndKeepingItChangesNoRun) {
+  const std::vector<Outcome> outcomes = outcomes_of("bursts", "16");
+  const RunResult& run = outcomes.front().run;
+  const Sample& last = run.series.back();
+  EXPECT_GT(last.margin, Time{});
+  EXPECT_EQ(run.series.front().margin, Time{});
+  EXPECT_EQ(outcomes.back().run.series.back().margin, Time{}) << "unbounded has none";
+  RunOptions options{.budget = outcomes.front().budget_bytes, .batches = 100};
+  const RunResult without = simulate(workload("bursts"), policy("throttled"), options);
+  EXPECT_EQ(without.duration, run.duration);
+  EXPECT_EQ(without.control->most, run.control->most);
+  EXPECT_EQ(without.peak, run.peak);
 }
 
 }  // namespace
