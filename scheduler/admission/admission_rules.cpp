@@ -12,6 +12,25 @@ namespace {
 /// all of it is reserved while the guessed batch is open.
 bool is_guess(const Applicant& batch) { return !batch.kind->footprint && !batch.hint; }
 
+std::chrono::nanoseconds read(const std::atomic<std::int64_t>& time) {
+  return std::chrono::nanoseconds(time.load(std::memory_order_relaxed));
+}
+
+/// Returns whether the batch's first task on the stream had all that it needed when the task before
+/// it ended: it was enqueued, and no task that it may have waited for ended later. Then the gap is
+/// what the device takes from one task to the next, and no longer queue would shorten it. Some
+/// microseconds for each batch, with credit that never ends, would raise the target for ever.
+bool was_ready(const Ticket& ticket, std::size_t role) {
+  if (read(ticket.starved.at(role)).count() != 0) return false;
+  const auto begun = read(ticket.begun.at(role));
+  const auto since = begun - read(ticket.gap.at(role));
+  for (std::size_t other = 0; other < kStreamRoles; ++other) {
+    const bool is_earlier = other != role && read(ticket.begun.at(other)) < begun;
+    if (is_earlier && read(ticket.ended.at(other)) > since) return false;
+  }
+  return true;
+}
+
 std::chrono::nanoseconds queued_of(std::span<const Ledger::ProducerQueue> queues,
                                    std::uint64_t producer) {
   const auto queue =
@@ -143,18 +162,15 @@ void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>
 }
 
 RunBatch AdmissionRules::run_of(const Ticket& ticket) noexcept {
-  using std::chrono::nanoseconds;
-  const auto read = [](const std::atomic<std::int64_t>& time) {
-    return nanoseconds(time.load(std::memory_order_relaxed));
-  };
   const auto busiest = static_cast<std::size_t>(
       std::ranges::max_element(ticket.device_time, {}, read) - ticket.device_time.begin());
   RunBatch run{.device_time = read(ticket.device_time.at(busiest)),
                .gap = read(ticket.gap.at(busiest)),
                .credit = ticket.credit,
                .waited_for_memory = ticket.waited_for_memory};
+  if (was_ready(ticket, busiest)) run.gap = {};
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (role == busiest || read(ticket.device_time.at(role)) == nanoseconds{}) continue;
+    if (role == busiest || read(ticket.device_time.at(role)).count() == 0) continue;
     const auto starved = read(ticket.starved.at(role));
     run.gap =
         std::min(run.gap, control_.could_end_earlier(earlier_.at(role), starved, ticket.credit));

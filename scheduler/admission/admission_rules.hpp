@@ -95,8 +95,8 @@ class AdmissionRules {
   [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const;
   [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const;
 
-  /// Returns when the device ran the batch. The busiest stream's gap is lost time only as far as
-  /// the tasks that it waited for could have ended earlier.
+  /// Returns when the device ran the batch. The busiest stream's gap is lost time only if the batch
+  /// was not ready, and only as far as the tasks that it waited for could have ended earlier.
   [[nodiscard]] RunBatch run_of(const Ticket& ticket) noexcept;
 
   Ledger ledger_;

@@ -25,6 +25,10 @@ bool refers_to_open(TicketRef ref) {
 /// Returns how much of its peak it has given back by now.
 Bytes given_back(const Ticket& ticket) { return minus_or_zero(ticket.peak, ticket.net); }
 
+std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
 StreamTimes times_of(const Ticket& ticket) {
   StreamTimes times{};
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
@@ -42,10 +46,9 @@ void Ticket::note_ran(StreamRole role, const TaskTime& time) noexcept {
   if (device_time.at(i).fetch_add(time.device_time.count(), relaxed) == 0) {
     gap.at(i).store(time.gap.count(), relaxed);
     starved.at(i).store(time.starved.count(), relaxed);
+    begun.at(i).store(nanoseconds_of(time.end) - time.device_time.count(), relaxed);
   }
-  // Of two streams that end at the same moment either will do.
-  const auto end = time.end.time_since_epoch().count();
-  if (end > ended.load(relaxed)) ended.store(end, relaxed);
+  ended.at(i).store(nanoseconds_of(time.end), relaxed);
 }
 
 BatchKind& Ledger::kind(std::string_view name) {
@@ -114,10 +117,10 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.released.reset();
   ticket.credit = {};
   ticket.waited_for_memory = false;
-  for (auto& time : ticket.device_time) time.store(0, std::memory_order_relaxed);
-  for (auto& gap : ticket.gap) gap.store(0, std::memory_order_relaxed);
-  for (auto& time : ticket.starved) time.store(0, std::memory_order_relaxed);
-  ticket.ended.store(0, std::memory_order_relaxed);
+  for (auto* times :
+       {&ticket.device_time, &ticket.gap, &ticket.starved, &ticket.begun, &ticket.ended}) {
+    for (auto& time : *times) time.store(0, std::memory_order_relaxed);
+  }
   return ticket;
 }
 
@@ -358,9 +361,12 @@ std::optional<std::chrono::steady_clock::time_point> Ledger::ended(
   };
   const auto found = std::ranges::find_if(submitted_, ends);
   if (found == submitted_.end()) return std::nullopt;
-  const auto ended = (*found)->ended.load(std::memory_order_relaxed);
-  if (ended == 0) return std::nullopt;
-  return std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(ended));
+  std::int64_t last = 0;
+  for (const auto& ended : (*found)->ended) {
+    last = std::max(last, ended.load(std::memory_order_relaxed));
+  }
+  if (last == 0) return std::nullopt;
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(last));
 }
 
 std::array<bool, kStreamRoles> Ledger::unrecorded() const noexcept {

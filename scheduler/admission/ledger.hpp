@@ -91,11 +91,13 @@ struct Ticket {
   bool waited_for_memory = false;     ///< in its admission or in an allocation
   /// Nanoseconds on each stream, added by the device's threads.
   std::array<std::atomic<std::int64_t>, kStreamRoles> device_time{};
-  /// TaskTime::gap and TaskTime::starved of the first task on each stream, in nanoseconds.
+  /// Of the first task on each stream: TaskTime::gap, TaskTime::starved and when it began, in
+  /// nanoseconds.
   std::array<std::atomic<std::int64_t>, kStreamRoles> gap{};
   std::array<std::atomic<std::int64_t>, kStreamRoles> starved{};
-  /// When its last task ended so far, on the steady clock.
-  std::atomic<std::chrono::steady_clock::rep> ended{0};
+  std::array<std::atomic<std::int64_t>, kStreamRoles> begun{};
+  /// When the last task on each stream ended so far. As `begun`, on the steady clock.
+  std::array<std::atomic<std::int64_t>, kStreamRoles> ended{};
 
   /// Counts a task of the batch that the device has run. For the device's threads, one at a time
   /// for each role.

@@ -19,6 +19,8 @@ using std::chrono::milliseconds;
 
 constexpr Pressure kPressure{.held = {}, .budget = mib(64), .awaiting = {}};
 
+AdmissionRules::Time at(std::chrono::nanoseconds time) { return AdmissionRules::Time(time); }
+
 /// A run in which every batch was held back for 10 ms.
 class HeldBackRun {
  public:
@@ -37,6 +39,9 @@ class HeldBackRun {
     rules_.settle({closed_});
     return rules_.control().statistics().caused_idle - before;
   }
+  [[nodiscard]] std::chrono::nanoseconds most_target() const {
+    return rules_.control().statistics().most;
+  }
 
  private:
   AdmissionRules rules_{RunAhead{}};
@@ -45,8 +50,50 @@ class HeldBackRun {
 
 TEST(AdmissionRules, TheGapOfTheBusiestStreamIsOursIfTheOtherHadNothingToDoEither) {
   EXPECT_EQ(HeldBackRun().caused({.device_time = milliseconds(1), .starved = milliseconds(5)},
-                                 {.device_time = milliseconds(2), .gap = milliseconds(3)}),
+                                 {.device_time = milliseconds(2),
+                                  .gap = milliseconds(3),
+                                  .starved = milliseconds(2)}),
             milliseconds(3));
+}
+
+TEST(AdmissionRules, AGapInWhichTheComputeWaitedForItsCopyIsOursIfTheCopyCameLate) {
+  // The compute was enqueued before the one before it ended, and its copy took until 7.
+  EXPECT_EQ(HeldBackRun().caused({.device_time = milliseconds(1),
+                                  .gap = milliseconds(4),
+                                  .starved = milliseconds(4),
+                                  .end = at(milliseconds(7))},
+                                 {.device_time = milliseconds(2),
+                                  .gap = milliseconds(3),
+                                  .end = at(milliseconds(9))}),
+            milliseconds(3));
+}
+
+TEST(AdmissionRules, AGapBeforeAComputeThatHadAllItNeededIsTheDevicesOwn) {
+  const TaskTime compute{.device_time = milliseconds(2),
+                         .gap = std::chrono::microseconds(5),
+                         .end = at(milliseconds(9))};
+  const TaskTime early_copy{.device_time = milliseconds(1),
+                            .gap = milliseconds(4),
+                            .starved = milliseconds(4),
+                            .end = at(milliseconds(5))};
+  EXPECT_EQ(HeldBackRun().caused(early_copy, compute), milliseconds(0));
+  EXPECT_EQ(HeldBackRun().caused({}, compute), milliseconds(0));
+  // Nor can it have waited for what began after it, such as a copy to the host.
+  const TaskTime later_copy{.device_time = milliseconds(1),
+                            .gap = milliseconds(4),
+                            .starved = milliseconds(4),
+                            .end = at(milliseconds(10))};
+  EXPECT_EQ(HeldBackRun().caused(later_copy, compute), milliseconds(0));
+}
+
+TEST(AdmissionRules, TheDevicesOwnGapsDoNotRaiseTheTarget) {
+  HeldBackRun run;
+  for (int i = 0; i < 1000; ++i) {
+    (void)run.caused({}, {.device_time = milliseconds(2),
+                          .gap = std::chrono::microseconds(5),
+                          .end = at(milliseconds(10 + 2 * i))});
+  }
+  EXPECT_EQ(run.most_target(), milliseconds(0));
 }
 
 TEST(AdmissionRules, AGapInWhichTheCopiesRanWithoutAPauseIsNotOurs) {
@@ -56,7 +103,9 @@ TEST(AdmissionRules, AGapInWhichTheCopiesRanWithoutAPauseIsNotOurs) {
 }
 
 TEST(AdmissionRules, AStreamThatTheBatchDoesNotUseHasNoSay) {
-  EXPECT_EQ(HeldBackRun().caused({}, {.device_time = milliseconds(2), .gap = milliseconds(3)}),
+  EXPECT_EQ(HeldBackRun().caused({}, {.device_time = milliseconds(2),
+                                      .gap = milliseconds(3),
+                                      .starved = milliseconds(3)}),
             milliseconds(3));
 }
 
@@ -192,7 +241,9 @@ TEST(AdmissionRules, WhatTheDeviceHasRunIsNoUnusedQueueAlsoBeforeItIsSettled) {
   Ticket& first = open(std::chrono::seconds(1));
   close(first, 1, 0);
   first.note_ran(StreamRole::kCopyIn,
-                 {.device_time = std::chrono::seconds(1), .gap = std::chrono::seconds(1)});
+                 {.device_time = std::chrono::seconds(1),
+                  .gap = std::chrono::seconds(1),
+                  .starved = std::chrono::seconds(1)});
   rules.settle({1});
   ASSERT_EQ(rules.control().statistics().margin, std::chrono::seconds(1));
   // The device has run each before the next one is closed, and the last three are never settled.

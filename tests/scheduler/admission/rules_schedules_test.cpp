@@ -332,7 +332,7 @@ class Schedule {
     const Duration gap(below(10));
     gaps_ += gap;
     const Duration device_time(1 + below(kLongest.count()));
-    p.open->note_ran(role, {.device_time = device_time, .gap = gap, .end = now_});
+    p.open->note_ran(role, {.device_time = device_time, .gap = gap, .starved = gap, .end = now_});
     rules_.close(*p.open, points, below(8) != 0, now_);
 
     submitted_.push_back({.device_time = device_time, .freed = p.freed, .pending = p.pending});
