@@ -26,7 +26,9 @@ struct Flight {
   Time end{};            ///< with its collective
   Time gap{};            ///< the compute stream's idle time before it
   Time synchronizing{};  ///< part of the gap: it waited for a collective
+  Time starting{};       ///< part of the gap: the stream took so long to begin it
   // For how long nothing had been enqueued:
+  Time starved{};             ///< for computes, before its own
   Time copy_starved{};        ///< for copies, before its own
   Time collective_starved{};  ///< for collectives, before its own
   Bytes awaiting{};           ///< memory that comes free at its end
@@ -34,6 +36,11 @@ struct Flight {
   Time hard{};                ///< sum of all waits for memory, until its last allocation
   bool waited_for_memory = false;  ///< before or after its admission
   void* ticket = nullptr;          ///< the gate's
+
+  /// Whether all that its compute needed was there when the one before ended.
+  [[nodiscard]] bool was_ready() const noexcept {
+    return starved == Time{} && copied <= begin - gap;
+  }
 };
 
 class Device {
@@ -50,14 +57,17 @@ class Device {
   /// Enqueues the batch behind its copy. The next batch's compute waits for its collective, which
   /// begins in the middle of its own compute.
   void compute(Time now, Flight& flight) {
-    const Time begin = std::max({now, flight.copied, computed_, synchronized_});
+    const Time ready = std::max({now, flight.copied, computed_, synchronized_});
+    const bool is_idle = ready > std::max(computed_, synchronized_);
+    const Distribution& delay = is_idle ? jitter_.device_idle : jitter_.device;
+    flight.starting = delay.draw(random_);
+    const Time begin = ready + flight.starting;
     flight.sequence = ++enqueued_;
     flight.begin = begin;
     flight.gap = begin - computed_;
     flight.synchronizing = std::max(Time{}, synchronized_ - computed_);
-    const bool is_idle = flight.gap > flight.synchronizing;
-    const Distribution& delay = is_idle ? jitter_.device_idle : jitter_.device;
-    flight.computing = flight.shape.compute + delay.draw(random_);
+    flight.starved = std::max(Time{}, now - computed_);
+    flight.computing = flight.shape.compute;
     flight.computed = computed_ = begin + flight.computing;
     if (flight.shape.collective > Time{}) {
       flight.collective_starved = std::max(Time{}, now - synchronized_);

@@ -40,8 +40,8 @@ struct Jitter {
   Distribution wake_up;      ///< from the end of what a thread waits for until it runs
   Distribution host;         ///< added to each batch's time on the host
   Distribution copy;         ///< added to each copy
-  Distribution device;       ///< added to each compute that follows another at once
-  Distribution device_idle;  ///< added to each compute that finds its stream idle
+  Distribution device;       ///< before each compute that follows another at once
+  Distribution device_idle;  ///< before each compute that finds its stream idle
 };
 
 /// Returns the sorted samples as a histogram whose buckets grow by about a tenth.

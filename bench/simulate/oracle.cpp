@@ -119,15 +119,20 @@ RunResult best_schedule(const Workload& workload, const PolicyChoice& policy,
   std::vector<PolicyChoice::Rule> rules{PolicyChoice::Rule::kNothing};
   if (workload.producers.size() > 1) rules.push_back(PolicyChoice::Rule::kRoom);
   std::optional<RunResult> best;
+  const auto try_with = [&](const PolicyChoice& filling) {
+    RunResult run = simulate(workload, filling, without_delay);
+    const bool is_better = !best || std::pair(best->failed, run.throughput()) >
+                                        std::pair(run.failed, best->throughput());
+    if (is_better) best = std::move(run);
+  };
   for (const PolicyChoice::Rule rule : rules) {
     for (const HandOver hand_over : {HandOver::kNever, HandOver::kLast, HandOver::kAlways}) {
       PolicyChoice filling = policy;
       filling.rule = rule;
       filling.hand_over = hand_over;
-      RunResult run = simulate(workload, filling, without_delay);
-      const bool is_better = !best || std::pair(best->failed, run.throughput()) >
-                                          std::pair(run.failed, best->throughput());
-      if (is_better) best = std::move(run);
+      try_with(filling);
+      filling.in_turn = false;
+      if (workload.producers.size() > 1) try_with(filling);
     }
   }
   RunResult run = std::move(*best);

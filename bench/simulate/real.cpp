@@ -131,7 +131,10 @@ class RealRun {
       moments.copy_enqueued = since(start_);
       const Tensor work = scheduler_.empty(shape_of(shape.work), "work");
       take(shape.submit - half);
-      scheduler_.submit("compute", {.reads = {inputs}, .writes = {work}},
+      // What a batch keeps is an output: the compute writes it too.
+      std::vector<Tensor> outputs{work};
+      if (workload_.retain > 0) outputs.push_back(kept.back());
+      scheduler_.submit("compute", {.reads = {inputs}, .writes = outputs},
                         [this, &moments](Stream&, Inputs, Outputs) {
                           take(moments.shape.compute);
                           moments.computed = since(start_).count();

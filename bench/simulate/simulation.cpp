@@ -159,7 +159,8 @@ class Simulation {
       run_.idle.warm_up += flight.gap;
       return;
     }
-    const Time gap = flight.gap - flight.synchronizing;
+    const Time own = flight.was_ready() ? flight.gap : flight.synchronizing;
+    const Time gap = flight.gap - own;
     const Time before = control_.statistics().caused_idle;
     control_.note_settled({.device_time = flight.computing,
                            .gap = std::min(gap, could_end_earlier(flight)),
@@ -168,7 +169,7 @@ class Simulation {
     const Time throttle = control_.statistics().caused_idle - before;
     const Time memory = std::clamp(flight.hard - hard_used_, Time{}, gap - throttle);
     hard_used_ += memory;
-    run_.idle.device += flight.synchronizing;
+    run_.idle.device += own;
     run_.idle.host += gap - throttle - memory;
     if (flight.sequence <= RunResult::kWarmUp) {
       run_.idle.warm_up += throttle + memory;
@@ -289,8 +290,9 @@ class Simulation {
   void take_inputs(std::size_t index) {
     Producer& producer = producers_[index];
     const Bytes bytes = producer.shape.inputs + producer.shape.retained;
-    bool is_taken = memory_.take(bytes);
-    if (!is_taken && may_take_over() && memory_.take_over(bytes, device_.enqueued())) {
+    const bool may_take = is_first_for_memory(index);
+    bool is_taken = may_take && memory_.take(bytes);
+    if (may_take && !is_taken && may_take_over() && memory_.take_over(bytes, device_.enqueued())) {
       is_taken = true;
       producer.flight.copy_after = device_.flights().back().computed;
     }
@@ -301,7 +303,8 @@ class Simulation {
   void take_work(std::size_t index) {
     Producer& producer = producers_[index];
     const Bytes bytes = producer.shape.work;
-    if (!take(index, memory_.take_work(bytes), bytes)) return;
+    const bool is_taken = is_first_for_memory(index) && memory_.take_work(bytes);
+    if (!take(index, is_taken, bytes)) return;
     producer.flight.hard = hard_;
     producer.next = now_ + producer.shape.submit - producer.shape.submit / 2;
     producer.stage = Stage::kClose;
@@ -310,6 +313,7 @@ class Simulation {
   [[nodiscard]] bool take(std::size_t index, bool is_taken, Bytes bytes) {
     Producer& producer = producers_[index];
     if (is_taken) {
+      leave_line(index);
       gate_->allocated(index, bytes, std::exchange(producer.waited, false));
       note_sample(now_);
       return true;
@@ -317,15 +321,30 @@ class Simulation {
     producer.waited = producer.flight.waited_for_memory = true;
     if (bytes > memory_.budget()) {
       fail(index);
-    } else if (!device_.flights().empty()) {
-      sleep_until_passed(producer, device_.flights().front().sequence, false);
-    } else {
-      producer.asleep_since = now_;
-      producer.is_soft = false;
-      producer.blocked = true;
-      producer.next = kNever;
+      return false;
     }
+    if (policy_.in_turn && std::ranges::count(line_, index) == 0) line_.push_back(index);
+    const bool is_first = is_first_for_memory(index);
+    if (is_first && !device_.flights().empty()) {
+      sleep_until_passed(producer, device_.flights().front().sequence, false);
+      return false;
+    }
+    producer.asleep_since = now_;
+    producer.is_soft = false;
+    producer.next = kNever;
+    producer.blocked = is_first;
+    if (is_first) leave_line(index);
     return false;
+  }
+  /// Those who wait for memory form one line, so that a producer of small batches cannot take all
+  /// of it.
+  [[nodiscard]] bool is_first_for_memory(std::size_t index) const {
+    return !policy_.in_turn || line_.empty() || line_.front() == index;
+  }
+  void leave_line(std::size_t index) {
+    if (line_.empty() || line_.front() != index) return;
+    line_.pop_front();
+    if (!line_.empty()) producers_[line_.front()].next = now_ + wake_up();
   }
 
   void close(std::size_t index) {
@@ -445,6 +464,7 @@ class Simulation {
   std::unique_ptr<Gate> gate_;
   std::vector<Producer> producers_;
   Random wake_ups_;
+  std::deque<std::size_t> line_;  ///< producers that wait for memory
   Time now_{};
   std::uint64_t begun_ = 0;
   Time soft_{};  ///< sums of waits

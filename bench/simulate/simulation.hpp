@@ -52,7 +52,7 @@ struct Idle {
   Time warm_up{};   ///< before the first compute; in the first batches, if not the host's
   Time throttle{};  ///< for a limit on running ahead
   Time memory{};    ///< for memory, another producer's turn or share
-  Time device{};    ///< for a collective
+  Time device{};    ///< for a collective, or from one task to the next
   Time host{};      ///< the rest
 
   [[nodiscard]] Time sum() const { return warm_up + throttle + memory + device + host; }

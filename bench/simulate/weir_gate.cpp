@@ -93,8 +93,10 @@ class WeirGate final : public Gate {
     ran(StreamRole::kCopyIn, {.device_time = flight.copying,
                               .starved = flight.copy_starved,
                               .end = on_clock(flight.copied)});
-    ran(StreamRole::kCompute,
-        {.device_time = flight.computing, .gap = flight.gap, .end = on_clock(flight.computed)});
+    ran(StreamRole::kCompute, {.device_time = flight.computing,
+                               .gap = flight.gap,
+                               .starved = flight.starved,
+                               .end = on_clock(flight.computed)});
     ran(StreamRole::kCompute2, {.device_time = flight.shape.collective,
                                 .starved = flight.collective_starved,
                                 .end = on_clock(flight.end)});

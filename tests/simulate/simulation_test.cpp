@@ -7,6 +7,7 @@
 namespace weir::simulate {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 std::string figures(const RunResult& run) {
@@ -189,6 +190,25 @@ TEST(Simulation, CausedIdleIsTheTimeLostAgainstUnbounded) {
   for (const char* policy : {"batches-2", "barrier"}) {
     EXPECT_GT(expect_equal(workload("bursts"), policy, {.batches = 2000}), milliseconds(1000));
   }
+}
+
+TEST(Simulation, WhatTheDeviceTakesFromOneTaskToTheNextRaisesNoTarget) {
+  RunOptions options{.batches = 2000};
+  options.jitter.device = Distribution({{microseconds(5), microseconds(6), 1}});
+  const RunResult unsteady = run("steady-2ms", "throttled", 4, options);
+  const RunResult steady = run("steady-2ms", "throttled", 4, {.batches = 2000});
+  EXPECT_GT(unsteady.duration, steady.duration + 1500 * microseconds(5)) << "the delays were drawn";
+  EXPECT_EQ(unsteady.control->most, steady.control->most);
+  EXPECT_EQ(unsteady.peak, steady.peak);
+  EXPECT_EQ(unsteady.caused_idle, steady.caused_idle);
+}
+
+TEST(Simulation, ALargeRequestForMemoryIsServedBeforeSmallOnesThatComeLater) {
+  const RunResult result =
+      run("producers-1:10", "backstop", 1.5, {.batches = 500, .keep_batches = true});
+  const auto large = std::ranges::count(
+      result.records, 1U, [](const BatchRecord& record) { return record.flight.producer; });
+  EXPECT_GT(large, 50);
 }
 
 TEST(Simulation, NobodyIsFasterThanTheScheduleThatKnowsTheFuture) {

@@ -49,23 +49,23 @@ class HeldBackRun {
 };
 
 TEST(AdmissionRules, TheGapOfTheBusiestStreamIsOursIfTheOtherHadNothingToDoEither) {
-  EXPECT_EQ(HeldBackRun().caused({.device_time = milliseconds(1), .starved = milliseconds(5)},
-                                 {.device_time = milliseconds(2),
-                                  .gap = milliseconds(3),
-                                  .starved = milliseconds(2)}),
-            milliseconds(3));
+  EXPECT_EQ(
+      HeldBackRun().caused(
+          {.device_time = milliseconds(1), .starved = milliseconds(5)},
+          {.device_time = milliseconds(2), .gap = milliseconds(3), .starved = milliseconds(2)}),
+      milliseconds(3));
 }
 
 TEST(AdmissionRules, AGapInWhichTheComputeWaitedForItsCopyIsOursIfTheCopyCameLate) {
   // The compute was enqueued before the one before it ended, and its copy took until 7.
-  EXPECT_EQ(HeldBackRun().caused({.device_time = milliseconds(1),
-                                  .gap = milliseconds(4),
-                                  .starved = milliseconds(4),
-                                  .end = at(milliseconds(7))},
-                                 {.device_time = milliseconds(2),
-                                  .gap = milliseconds(3),
-                                  .end = at(milliseconds(9))}),
-            milliseconds(3));
+  EXPECT_EQ(
+      HeldBackRun().caused(
+          {.device_time = milliseconds(1),
+           .gap = milliseconds(4),
+           .starved = milliseconds(4),
+           .end = at(milliseconds(7))},
+          {.device_time = milliseconds(2), .gap = milliseconds(3), .end = at(milliseconds(9))}),
+      milliseconds(3));
 }
 
 TEST(AdmissionRules, AGapBeforeAComputeThatHadAllItNeededIsTheDevicesOwn) {
@@ -103,10 +103,10 @@ TEST(AdmissionRules, AGapInWhichTheCopiesRanWithoutAPauseIsNotOurs) {
 }
 
 TEST(AdmissionRules, AStreamThatTheBatchDoesNotUseHasNoSay) {
-  EXPECT_EQ(HeldBackRun().caused({}, {.device_time = milliseconds(2),
-                                      .gap = milliseconds(3),
-                                      .starved = milliseconds(3)}),
-            milliseconds(3));
+  EXPECT_EQ(
+      HeldBackRun().caused(
+          {}, {.device_time = milliseconds(2), .gap = milliseconds(3), .starved = milliseconds(3)}),
+      milliseconds(3));
 }
 
 TEST(AdmissionRules, TheGapOfAStreamThatIsNotTheBusiestDoesNotCount) {
@@ -240,10 +240,9 @@ TEST(AdmissionRules, WhatTheDeviceHasRunIsNoUnusedQueueAlsoBeforeItIsSettled) {
   // Caused idle of 1 s, so that a window ends after 256 batches of 1 s.
   Ticket& first = open(std::chrono::seconds(1));
   close(first, 1, 0);
-  first.note_ran(StreamRole::kCopyIn,
-                 {.device_time = std::chrono::seconds(1),
-                  .gap = std::chrono::seconds(1),
-                  .starved = std::chrono::seconds(1)});
+  first.note_ran(StreamRole::kCopyIn, {.device_time = std::chrono::seconds(1),
+                                       .gap = std::chrono::seconds(1),
+                                       .starved = std::chrono::seconds(1)});
   rules.settle({1});
   ASSERT_EQ(rules.control().statistics().margin, std::chrono::seconds(1));
   // The device has run each before the next one is closed, and the last three are never settled.
