@@ -17,8 +17,9 @@ namespace {
 constexpr std::int64_t kLongest = 3'600'000'000'000;  ///< an hour
 
 using Named = std::pair<std::string_view, Distribution Jitter::*>;
-constexpr std::array<Named, 5> kNames{{{"wake_up", &Jitter::wake_up},
+constexpr std::array<Named, 6> kNames{{{"wake_up", &Jitter::wake_up},
                                        {"host", &Jitter::host},
+                                       {"submit", &Jitter::submit},
                                        {"copy", &Jitter::copy},
                                        {"device", &Jitter::device},
                                        {"device_idle", &Jitter::device_idle}}};
@@ -46,7 +47,7 @@ std::vector<JitterBucket> log_normal(Time median, double sigma, double rare, Tim
 [[noreturn]] void refuse_line(const std::string& path, std::size_t number) {
   throw UsageError(
       "--jitter '" + path + "', line " + std::to_string(number) +
-      ": want wake_up, host, copy, device or device_idle, two times in ns, and a count");
+      ": want wake_up, host, submit, copy, device or device_idle, two times in ns, and a count");
 }
 
 std::optional<JitterBucket> parse_bucket(std::istream& words) {

@@ -38,7 +38,8 @@ class Distribution {
 /// What the host adds to the times of a workload.
 struct Jitter {
   Distribution wake_up;      ///< from the end of what a thread waits for until it runs
-  Distribution host;         ///< added to each batch's time on the host
+  Distribution host;         ///< added to each batch's time on the host before its admission
+  Distribution submit;       ///< and from there to its end
   Distribution copy;         ///< added to each copy
   Distribution device;       ///< before each compute that follows another at once
   Distribution device_idle;  ///< before each compute that finds its stream idle

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "allocator/pool.hpp"
 #include "scheduler/device/cpu_device.hpp"
@@ -25,19 +26,6 @@ void take(Time time) {
 }
 
 Time since(Clock::time_point start) { return Clock::now() - start; }
-
-/// When a batch's parts happened, since the run began.
-struct Moments {
-  BatchShape shape{};
-  Time loaded_from{};
-  Time asked{};
-  Time copy_enqueued{};
-  Time enqueued{};
-  Time closed{};
-  Time waited{};  ///< end of the wait after it
-  std::atomic<std::int64_t> copied{0};
-  std::atomic<std::int64_t> computed{0};
-};
 
 Policy policy_of(const PolicyChoice& policy) {
   if (policy.rule == PolicyChoice::Rule::kWeir) return Policy::kThrottled;
@@ -82,7 +70,11 @@ class RealRun {
                       .failed = failed_.load(),
                       .caused_idle = scheduler_.admission().run_ahead.caused_idle};
     for (const auto& of : moments_) result.batches.push_back(of.size());
-    if (producers == 1 && failed_ == 0) result.samples = samples();
+    std::vector<const Moments*> all;
+    for (const auto& of : moments_) {
+      for (const Moments& batch : of) all.push_back(&batch);
+    }
+    result.samples = samples_of(all, policy_.barrier);
     return result;
   }
 
@@ -92,29 +84,43 @@ class RealRun {
   void produce(std::size_t producer) {
     Batches batches(workload_, producer, options_.seed, options_.budget);
     std::deque<Tensor> kept;
+    Spent from = spent();
     // As in the simulation, whoever is ready begins the next of all batches.
     while (begun_.fetch_add(1) < options_.batches) {
       Moments& moments = moments_[producer].emplace_back();
       moments.shape = batches.next();
-      moments.loaded_from = since(start_);
-      take(moments.shape.load);
-      moments.asked = since(start_);
+      moments.host += host_time(from, spent());
+      spend(moments.shape.load, moments.host);
+      from = spent();
       try {
-        submit(moments, kept);
+        submit(moments, kept, from);
       } catch (const OutOfMemory&) {
         ++failed_;
+        from = spent();
       }
       while (kept.size() > workload_.retain) kept.pop_front();
-      moments.waited = since(start_);
     }
   }
 
-  void submit(Moments& moments, std::deque<Tensor>& kept) {
+  /// `from`: when the batch was loaded, and at the end, when it was closed.
+  void submit(Moments& moments, std::deque<Tensor>& kept, Spent& from) {
     const BatchShape& shape = moments.shape;
     BatchOptions options;
     if (shape.hint) options.hint = Bytes{shape.hint->count / kScale};
     Batch batch = scheduler_.begin_batch("kind " + std::to_string(shape.kind), options);
+    Spent last = spent();
+    moments.host += host_time(from, last);
+    const auto note_calls = [&] {
+      const Spent now = spent();
+      moments.submit += host_time(std::exchange(last, now), now);
+    };
+    const auto spend_own = [&](Time time) {
+      note_calls();
+      spend(time, moments.submit);
+      last = spent();
+    };
     {
+      const std::uint64_t before = handovers();
       Tensor inputs = scheduler_.empty(shape_of(shape.inputs), "inputs");
       std::vector<Tensor> writes{inputs};
       if (workload_.retain > 0) {
@@ -122,53 +128,41 @@ class RealRun {
         writes.push_back(kept.back());
       }
       const Time half = shape.submit / 2;
-      take(half);
+      spend_own(half);
       scheduler_.submit("copy", {.writes = writes, .stream = StreamRole::kCopyIn},
                         [this, &moments](Stream&, Inputs, Outputs) {
                           take(moments.shape.copy);
                           moments.copied = since(start_).count();
                         });
       moments.copy_enqueued = since(start_);
+      const std::uint64_t between = handovers();
+      moments.copy_is_handed_over = between != before;
       const Tensor work = scheduler_.empty(shape_of(shape.work), "work");
-      take(shape.submit - half);
       // What a batch keeps is an output: the compute writes it too.
       std::vector<Tensor> outputs{work};
       if (workload_.retain > 0) outputs.push_back(kept.back());
+      spend_own(shape.submit - half);
       scheduler_.submit("compute", {.reads = {inputs}, .writes = outputs},
                         [this, &moments](Stream&, Inputs, Outputs) {
                           take(moments.shape.compute);
                           moments.computed = since(start_).count();
                         });
       moments.enqueued = since(start_);
+      moments.work_is_handed_over = handovers() != between;
     }
-    moments.closed = since(start_);
     batch.close();
+    moments.closed = since(start_);
+    note_calls();
+    from = last;
   }
 
-  [[nodiscard]] JitterSamples samples() const {
-    JitterSamples samples;
-    Time copied{};
-    Time computed{};
-    for (const Moments& moments : moments_.front()) {
-      const BatchShape& shape = moments.shape;
-      const auto add = [](std::vector<Time>& to, Time sample) {
-        to.push_back(std::max(sample, Time{}));
-      };
-      const Time copy_end(moments.copied.load());
-      add(samples.copy, copy_end - std::max(copied, moments.copy_enqueued) - shape.copy);
-      const Time ready = std::max(copy_end, moments.enqueued);
-      const Time end(moments.computed.load());
-      add(computed >= ready ? samples.device : samples.device_idle,
-          end - std::max(computed, ready) - shape.compute);
-      if (!policy_.has_budget) {
-        add(samples.host, moments.closed - moments.loaded_from - shape.load - shape.submit);
-      }
-      if (policy_.barrier) add(samples.wake_up, moments.waited - end);
-      copied = copy_end;
-      computed = end;
-    }
-    return samples;
+  /// Does the workload's own work. What it takes longer is added to `late`.
+  static void spend(Time time, Time& late) {
+    const auto start = Clock::now();
+    take(time);
+    late += since(start) - time;
   }
+  [[nodiscard]] std::uint64_t handovers() const { return pool_.statistics().handovers; }
 
   const Workload& workload_;
   const PolicyChoice& policy_;
@@ -183,27 +177,6 @@ class RealRun {
 };
 
 }  // namespace
-
-void JitterSamples::add(const JitterSamples& other) {
-  const auto append = [](std::vector<Time>& to, const std::vector<Time>& from) {
-    to.insert(to.end(), from.begin(), from.end());
-  };
-  append(wake_up, other.wake_up);
-  append(host, other.host);
-  append(copy, other.copy);
-  append(device, other.device);
-  append(device_idle, other.device_idle);
-}
-
-Jitter JitterSamples::distributions() const {
-  Jitter jitter;
-  jitter.wake_up = Distribution(histogram(wake_up));
-  jitter.host = Distribution(histogram(host));
-  jitter.copy = Distribution(histogram(copy));
-  jitter.device = Distribution(histogram(device));
-  jitter.device_idle = Distribution(histogram(device_idle));
-  return jitter;
-}
 
 bool runs_for_real(const PolicyChoice& policy) noexcept {
   return policy.rule == PolicyChoice::Rule::kWeir || policy.rule == PolicyChoice::Rule::kNothing;

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "bench/simulate/jitter.hpp"
+#include "bench/simulate/moments.hpp"
 #include "bench/simulate/simulation.hpp"
 
 namespace weir::simulate {
@@ -18,25 +18,13 @@ struct RealOptions {
   std::uint64_t seed = 1;
 };
 
-/// What a host and a device added to the times of the workload.
-struct JitterSamples {
-  std::vector<Time> wake_up;
-  std::vector<Time> host;
-  std::vector<Time> copy;
-  std::vector<Time> device;
-  std::vector<Time> device_idle;
-
-  void add(const JitterSamples& other);
-  [[nodiscard]] Jitter distributions() const;
-};
-
 struct RealResult {
   Time duration{};
   Bytes peak{};                        ///< reserved, times kScale
   std::vector<std::uint64_t> batches;  ///< begun by each producer
   std::uint64_t failed = 0;
   Time caused_idle{};
-  JitterSamples samples{};  ///< of one producer that is never held back, or waits after each batch
+  JitterSamples samples{};  ///< wake-ups only of a barrier run
 };
 
 /// Whether the policy runs for real: those of weir's scheduler do.

@@ -2,6 +2,7 @@
 // simulator predicts with the jitter of these runs.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -93,55 +94,78 @@ std::vector<Row> rows_of(const Workload& workload, const Options& options) {
 
 double ms(Time time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
-/// Records the jitter of one round, runs every row and predicts it.
+/// Runs every row, and predicts it from the jitter of that run. Wake-ups are those of a barrier
+/// run, where it is known what each wait was for.
 void run_round(const Workload& workload, std::vector<Row>& rows, JitterSamples& all) {
-  JitterSamples samples;
   Workload alone = workload;
   alone.producers = {workload.producers.front()};
   alone.too_large = 0;
-  for (const PolicyChoice& policy : policies()) {
-    if (policy.barrier || !policy.has_budget) {
-      RealOptions options = rows.front().options;
-      options.budget = gib(1024);
-      samples.add(run_for_real(alone, policy, options).samples);
-    }
-  }
-  all.add(samples);
+  const auto barrier = std::ranges::find_if(policies(), &PolicyChoice::barrier);
+  RealOptions options = rows.front().options;
+  options.budget = gib(1024);
+  const std::vector<Time> wake_up = run_for_real(alone, *barrier, options).samples.wake_up;
   for (Row& row : rows) {
-    const RealResult real = run_for_real(workload, *row.policy, row.options);
+    RealResult real = run_for_real(workload, *row.policy, row.options);
     row.real_ms.push_back(ms(real.duration));
     row.real_peak.push_back(static_cast<double>(real.peak.count));
+    real.samples.wake_up = wake_up;
     const RunResult predicted = simulate(workload, *row.policy,
                                          {.budget = row.options.budget,
                                           .batches = row.options.batches,
                                           .seed = row.options.seed,
-                                          .jitter = samples.distributions()});
+                                          .jitter = real.samples.distributions()});
     row.predicted_ms.push_back(ms(predicted.duration));
     row.predicted_peak.push_back(static_cast<double>(predicted.peak.count));
+    all.add(real.samples);
   }
 }
 
-std::string difference(double predicted, double real) {
-  return format_number(100 * (predicted / real - 1), 1);
+/// Returns by how many percent the prediction is off.
+double difference(const std::vector<double>& predicted, const std::vector<double>& real) {
+  return 100 * (median(predicted) / median(real) - 1);
 }
 
-std::string size(double bytes) { return format_bytes(Bytes{static_cast<std::uint64_t>(bytes)}); }
+std::string size(const std::vector<double>& bytes) {
+  return format_bytes(Bytes{static_cast<std::uint64_t>(median(bytes))});
+}
 
-void print(const Workload& workload, const std::vector<Row>& rows) {
+/// How many rows are predicted well.
+struct Summary {
+  static constexpr double kWithin = 3;  ///< percent
+
+  std::size_t rows = 0;
+  std::size_t within = 0;
+  double worst = 0;  ///< percent
+
+  void add(double off) {
+    ++rows;
+    if (off <= kWithin) ++within;
+    worst = std::max(worst, off);
+  }
+  [[nodiscard]] std::string text() const {
+    return "within " + format_number(kWithin, 0) + "%: " + std::to_string(within) + " of " +
+           std::to_string(rows) + " rows; the worst is off by " + format_number(worst, 1) + "%\n";
+  }
+};
+
+void print(const Workload& workload, const std::vector<Row>& rows, Summary& all) {
   std::vector<std::vector<std::string>> cells{{"workload", "budget", "policy", "real ms",
                                                "predicted", "off by %", "real peak", "predicted",
-                                               "off by %"}};
+                                               "off by %", "worst %"}};
+  Summary own;
   for (const Row& row : rows) {
-    const double real = median(row.real_ms);
-    const double predicted = median(row.predicted_ms);
-    const double real_peak = median(row.real_peak);
-    const double predicted_peak = median(row.predicted_peak);
+    const double time = difference(row.predicted_ms, row.real_ms);
+    const double peak = difference(row.predicted_peak, row.real_peak);
+    const double off = std::max(std::abs(time), std::abs(peak));
+    own.add(off);
+    all.add(off);
     cells.push_back({std::string(workload.name), row.policy->has_budget ? row.budget->name : "",
-                     std::string(row.policy->name), format_number(real, 1),
-                     format_number(predicted, 1), difference(predicted, real), size(real_peak),
-                     size(predicted_peak), difference(predicted_peak, real_peak)});
+                     std::string(row.policy->name), format_number(median(row.real_ms), 1),
+                     format_number(median(row.predicted_ms), 1), format_number(time, 1),
+                     size(row.real_peak), size(row.predicted_peak), format_number(peak, 1),
+                     format_number(off, 1)});
   }
-  std::fputs((format_table(cells, "lllrrrrrr") + "\n").c_str(), stdout);
+  std::fputs((format_table(cells, "lllrrrrrrr") + own.text() + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
@@ -157,21 +181,23 @@ int run_program(int argc, char** argv) {
   line.add("--seed", flags.seed, "seed of sizes");
   line.add("--record", flags.record, "file for the recorded jitter: weir-simulate --jitter FILE");
   line.set_footer(
-      "Each round first records the jitter of unbounded and barrier runs of the workload, then "
-      "runs "
-      "each row and predicts it from that jitter. Memory is smaller by 16, and shown as if not.");
+      "Each round runs each row and predicts it from the jitter of that run. Memory is smaller by "
+      "16, and shown as if not.");
   if (const auto code = line.parse("weir-simulate-real", argc, argv)) return *code;
   require_standard_output();
   const Options options = checked(flags);
   std::optional<OutputFile> record;
   if (!flags.record.empty()) record.emplace("--record", flags.record);
   JitterSamples samples;
+  Summary summary;
   for (const Workload* workload : options.workloads) {
     std::vector<Row> rows = rows_of(*workload, options);
     if (rows.empty()) continue;
     for (std::uint64_t i = 0; i < options.rounds; ++i) run_round(*workload, rows, samples);
-    print(*workload, rows);
+    print(*workload, rows, summary);
   }
+  if (summary.rows == 0) throw UsageError("--budget: below the least budget of each workload");
+  std::fputs(("all workloads: " + summary.text()).c_str(), stdout);
   if (record) record->commit(format_jitter(samples.distributions()));
   return 0;
 }

@@ -19,7 +19,6 @@ constexpr Bytes kUnlimited{UINT64_MAX / 4};
 /// Outputs that a batch kept.
 struct Kept {
   Bytes bytes;
-  std::uint64_t sequence;
   void* ticket;
   std::uint64_t serial;
   std::size_t record;
@@ -41,6 +40,7 @@ struct Producer {
   Time soft{};                         ///< part of the stalls that is not in the sum yet
   Time stall{};                        ///< of this batch
   Time admitted{};
+  Time submit{};  ///< from the beginning of this batch to its end, without waits
   Bytes taken{};  ///< bytes of its computed batches
   std::deque<Kept> kept{};
   std::optional<std::size_t> record{};  ///< of its last batch
@@ -297,7 +297,8 @@ class Simulation {
       producer.flight.copy_after = device_.flights().back().computed;
     }
     if (!take(index, is_taken, bytes)) return;
-    producer.next = now_ + producer.shape.submit / 2;
+    producer.submit = producer.shape.submit + options_.jitter.submit.draw(producer.host);
+    producer.next = now_ + producer.submit / 2;
     producer.stage = Stage::kCopy;
   }
   void take_work(std::size_t index) {
@@ -306,7 +307,7 @@ class Simulation {
     const bool is_taken = is_first_for_memory(index) && memory_.take_work(bytes);
     if (!take(index, is_taken, bytes)) return;
     producer.flight.hard = hard_;
-    producer.next = now_ + producer.shape.submit - producer.shape.submit / 2;
+    producer.next = now_ + producer.submit - producer.submit / 2;
     producer.stage = Stage::kClose;
   }
   /// Counts an allocation that was made, or waits to try it again. Returns whether it was made.
@@ -369,7 +370,6 @@ class Simulation {
     }
     if (workload_.retain > 0) {
       producer.kept.push_back({.bytes = producer.shape.retained,
-                               .sequence = flight.sequence,
                                .ticket = submitted.ticket,
                                .serial = serial,
                                .record = run_.records.size() - 1});
@@ -388,9 +388,10 @@ class Simulation {
   void drop_oldest(Producer& producer) {
     const Kept kept = producer.kept.front();
     producer.kept.pop_front();
-    const bool passed = kept.sequence <= device_.passed();
+    // The point of a free covers all that is enqueued by then, not only the kept batch.
+    const bool passed = device_.flights().empty();
     memory_.free_kept(kept.bytes, passed);
-    if (!passed) device_.flight(kept.sequence).awaiting += kept.bytes;
+    if (!passed) device_.flights().back().awaiting += kept.bytes;
     gate_->freed_kept(kept.ticket, kept.serial, kept.bytes);
     if (options_.keep_batches) run_.records[kept.record].kept_until = now_;
   }

@@ -211,6 +211,21 @@ TEST(Simulation, ALargeRequestForMemoryIsServedBeforeSmallOnesThatComeLater) {
   EXPECT_GT(large, 50);
 }
 
+TEST(Simulation, TheFreeOfAKeptOutputWaitsForAllThatIsEnqueued) {
+  const Workload& of = workload("retained");
+  // Four are kept, a new one is taken, and one that was freed waits for the running batch.
+  EXPECT_EQ(run(of, "throttled", 4).peak, of.inputs * 2 + of.work + of.retained * 6);
+}
+
+TEST(Simulation, WhatABatchTakesFromItsAdmissionToItsEndIsPartOfTheLead) {
+  RunOptions options{.batches = 1000};
+  const RunResult quick = run("steady-2ms", "throttled", 4, options);
+  options.jitter.submit = Distribution({{microseconds(30), microseconds(31), 1}});
+  const RunResult slow = run("steady-2ms", "throttled", 4, options);
+  EXPECT_GE(slow.control->lead, quick.control->lead + microseconds(29));
+  EXPECT_LE(slow.control->lead, quick.control->lead + microseconds(32));
+}
+
 TEST(Simulation, NobodyIsFasterThanTheScheduleThatKnowsTheFuture) {
   for (const Workload& of : workloads()) {
     // Several producers: policies differ in who begins the last batches.

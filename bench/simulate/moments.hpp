@@ -1,0 +1,60 @@
+#pragma once
+
+// What a real run records of its batches, and the jitter that follows from it.
+
+#include <time.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bench/simulate/jitter.hpp"
+#include "bench/simulate/workload.hpp"
+
+namespace weir::simulate {
+
+/// What a host and a device added to the times of a workload.
+struct JitterSamples {
+  std::vector<Time> wake_up;
+  std::vector<Time> host;
+  std::vector<Time> submit;
+  std::vector<Time> copy;
+  std::vector<Time> device;
+  std::vector<Time> device_idle;
+
+  void add(const JitterSamples& other);
+  [[nodiscard]] Jitter distributions() const;
+};
+
+/// What the calling thread has spent so far.
+struct Spent {
+  Time wall{};  ///< since the epoch of the steady clock
+  Time cpu{};
+  std::int64_t sleeps = 0;
+};
+[[nodiscard]] Spent spent();
+
+/// The host's time from `from` to `to`: without that in which its thread slept. If it slept, waits
+/// for a core do not count either, since they cannot be told from the sleep.
+[[nodiscard]] Time host_time(const Spent& from, const Spent& to);
+
+/// What a batch did, since the run began.
+struct Moments {
+  BatchShape shape{};
+  Time host{};    ///< added before its admission, and after its end
+  Time submit{};  ///< added in between
+  Time copy_enqueued{};
+  Time enqueued{};
+  Time closed{};
+  bool copy_is_handed_over = false;  ///< its copy waits on the device for memory
+  bool work_is_handed_over = false;  ///< its compute does
+  std::atomic<std::int64_t> copied{0};
+  std::atomic<std::int64_t> computed{0};  ///< zero: it failed
+};
+
+/// Returns the jitter of a run from its batches, in any order. `barrier`: each was waited for.
+[[nodiscard]] JitterSamples samples_of(std::span<const Moments* const> batches, bool barrier);
+
+}  // namespace weir::simulate
